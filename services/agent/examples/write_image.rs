@@ -1,7 +1,8 @@
-//! Writes an image to a disk as the agent does, and nothing else: to be measured.
+//! Writes an image to a disk with the agent's own code, for measurements.
 //!
-//! `write_image URL SHA256 DISK SIZE`: a raw image, maybe packed, and a disk, or a file that stands for one, of so many bytes.
-#![expect(clippy::print_stdout, reason = "this is what it is for")]
+//! Usage: `write_image URL SHA256 DISK SIZE`. The image is raw, optionally compressed. `DISK` is a disk, or a file in its place, of `SIZE`
+//! bytes.
+#![expect(clippy::print_stdout, reason = "the example prints its measurement")]
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ fn main() -> anyhow::Result<()> {
         "id": "image", "urls": [url], "disk_format": "raw", "os_hash_algo": "sha256", "os_hash_value": sha256,
     }))?;
     rustls::crypto::ring::default_provider().install_default().ok().context("no TLS")?;
-    // The runtime the agent has.
+    // A runtime of the same kind as the agent's.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let begun = Instant::now();
     let job = Job {

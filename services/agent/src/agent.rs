@@ -1,4 +1,4 @@
-//! An agent's life: find the conductor, say what the machine is, do what is asked, end.
+//! The agent from start to end: finds the conductor, reports the inventory, runs commands, ends.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -27,32 +27,31 @@ use crate::machine::{self, Ending, Machine};
 use crate::root::Root;
 
 const DEFAULT_PORT: u16 = 9999;
-/// As the original's ipa-lookup-timeout.
+/// The value of ironic-python-agent's ipa-lookup-timeout.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(600);
-/// Switches tell every 30 s.
+/// Switches send LLDP every 30 s.
 const LLDP_PATIENCE: Duration = Duration::from_secs(31);
-/// How long an answer under way may still take once the machine is to end.
+/// How long answers in progress may still take once the machine is about to end.
 const FAREWELL: Duration = Duration::from_secs(3);
 const INSPECTION_TRIES: u32 = 5;
 const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
-/// Stands for a token that was handed out before.
+/// Replaces a token that was handed out before.
 const WITHHELD: &str = "******";
 
-/// How an agent is started.
+/// The options that the agent is started with.
 pub struct Options {
-    /// Where the machine is seen.
+    /// The directory tree in which the agent sees the machine.
     pub root: Root,
-    /// Where its API listens, if not at the address that leads to the conductor.
+    /// Address of the agent's API; `None` uses the local address from which the conductor is reached.
     pub listen: Option<SocketAddr>,
-    /// Where the kernel's command line is, if not in `/proc`.
+    /// File with the kernel's command line; `None` reads `/proc/cmdline`.
     pub cmdline: Option<PathBuf>,
-    /// What it says.
     pub logs: Logs,
 }
 
-/// Runs until the conductor ends it; on a real machine that is where the machine ends too.
+/// Runs the agent until the conductor ends it. On a real machine the machine ends at the same time.
 pub async fn run(options: Options) -> Result<Ending> {
-    // one process, one provider; a second call changes nothing
+    // A process has one provider, so a second call has no effect.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let Options { root, listen, cmdline, logs } = options;
     let cmdline = cmdline.unwrap_or_else(|| root.path("/proc/cmdline"));
@@ -140,7 +139,7 @@ pub async fn run(options: Options) -> Result<Ending> {
     Ok(ending)
 }
 
-/// Waits until the conductor answers at all: its network may come up later than this machine.
+/// Waits until the conductor answers: its network may come up later than this machine.
 async fn meet(conductor: &mut Conductor) -> Result<()> {
     let end = Instant::now() + LOOKUP_TIMEOUT;
     let mut pause = Duration::from_secs(1);
@@ -157,13 +156,13 @@ async fn meet(conductor: &mut Conductor) -> Result<()> {
     }
 }
 
-/// What the answer to an inventory tells.
+/// The data in the conductor's answer to an inventory.
 struct Known {
     node: Option<String>,
     answer: Option<LookupAnswer>,
 }
 
-/// Takes the inventory and posts it.
+/// Takes the inventory and posts it to the conductor.
 async fn report(machine: &Arc<Machine>, conductor: &Conductor, callback: &str) -> Result<Known> {
     let collected = machine.clone();
     let data = tokio::task::spawn_blocking(move || collect(&collected)).await?;
@@ -205,7 +204,7 @@ fn collect(machine: &Machine) -> InspectionData {
     data
 }
 
-/// Asks who this machine is, ever slower.
+/// Asks the conductor for the node of this machine, with growing pauses between the tries.
 async fn find_node(
     machine: &Machine,
     conductor: &Conductor,
@@ -229,7 +228,7 @@ async fn find_node(
     }
 }
 
-/// The secret of this boot: by the kernel's command line, or by lookup where there was none.
+/// Returns the secret of this boot: from the kernel's command line, or from lookup if the command line has none.
 fn token(parameters: &KernelParameters, answer: &LookupAnswer) -> Result<String> {
     let handed_out = answer.config.agent_token.clone().filter(|token| token != WITHHELD);
     match parameters.agent_token.clone().or(handed_out) {
@@ -240,7 +239,7 @@ fn token(parameters: &KernelParameters, answer: &LookupAnswer) -> Result<String>
     }
 }
 
-/// Listens where told, or at the address that leads to the conductor.
+/// Listens at the configured address, or at the local address from which the conductor is reached.
 async fn bind(
     listen: Option<SocketAddr>,
     parameters: &KernelParameters,
@@ -255,7 +254,8 @@ async fn bind(
     TcpListener::bind(address).await.with_context(|| format!("cannot listen at {address}"))
 }
 
-/// Connecting a UDP socket sends nothing, and lets the kernel choose the way.
+/// Finds the local address from which the conductor is reached. Connecting a UDP socket sends nothing, and makes the kernel choose the
+/// route.
 async fn own_address(conductor: &Conductor) -> Result<IpAddr> {
     let target = conductor.host_and_port().context("the conductor's address has no host")?;
     let mut targets = lookup_host(target).await.context("cannot resolve the conductor's name")?;

@@ -1,4 +1,4 @@
-//! The agent's own API: `https` on 9999, for the conductor alone.
+//! The agent's own API: `https` on port 9999, for the conductor only.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,20 +28,17 @@ use crate::error::chain;
 use crate::machine::Machine;
 use crate::task::Task;
 
-/// A config drive of 64 MiB that cannot be compressed, in base64, and the rest.
+/// Fits a config drive of 64 MiB that does not compress, in base64, and the other parameters.
 const LARGEST_BODY: usize = 96 << 20;
 const HANDSHAKE: Duration = Duration::from_secs(10);
 const CONNECTIONS: usize = 32;
 
-/// What the handlers know.
+/// The state of the API's handlers.
 pub struct Service {
-    /// The secret shared with the conductor.
+    /// The secret that agent and conductor share.
     pub token: String,
-    /// What was asked so far.
     pub commands: Arc<Commands>,
-    /// What it is done to.
     pub machine: Arc<Machine>,
-    /// When the agent started.
     pub started: SystemTime,
 }
 
@@ -59,7 +56,7 @@ impl Asked {
     }
 }
 
-/// The routes. With and without the slash: clients do both.
+/// The routes, each with and without a final slash, because clients use both.
 pub fn routes(service: Arc<Service>) -> Router {
     let commands = get(list_commands).post(run_command);
     Router::new()
@@ -144,7 +141,7 @@ impl Service {
     }
 }
 
-/// An error as conductors read it.
+/// An error in the form that conductors read.
 #[derive(Debug)]
 struct Fault {
     status: StatusCode,
@@ -168,7 +165,7 @@ impl IntoResponse for Fault {
     }
 }
 
-/// Accepts TLS connections; a handshake that dawdles holds up nobody else.
+/// Accepts TLS connections. A slow handshake does not delay other clients.
 pub struct TlsListener {
     address: SocketAddr,
     ready: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
@@ -183,7 +180,7 @@ impl TlsListener {
         tokio::spawn(async move {
             while !send.is_closed() {
                 let Ok(place) = places.clone().acquire_owned().await else { return };
-                // axum's own, which outlives errors of single connections
+                // axum's accept loop survives errors of single connections.
                 let (stream, from) = Listener::accept(&mut tcp).await;
                 let (tls, send) = (tls.clone(), send.clone());
                 tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! The certificate the agent's API is served with, made anew at every start.
+//! The certificate of the agent's API, new at every start.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -7,31 +7,26 @@ use rcgen::{CertificateParams, KeyPair, SanType};
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// Why no certificate could be made.
+/// The reasons why no certificate could be made.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// Signing failed.
+    /// Signing the certificate failed.
     #[error("cannot make a certificate for {address}")]
-    Make {
-        /// For which address.
-        address: IpAddr,
-        /// Why.
-        source: rcgen::Error,
-    },
-    /// It cannot be served.
+    Make { address: IpAddr, source: rcgen::Error },
+    /// The TLS server rejects the certificate.
     #[error("cannot serve the certificate")]
     Serve(#[from] rustls::Error),
 }
 
-/// A certificate, signed by itself: the conductor learns it from the first heartbeat and trusts no other.
+/// A self-signed certificate. The conductor learns it from the first heartbeat and trusts no other.
 pub struct Certificate {
-    /// As the heartbeat carries it.
+    /// The form that the heartbeat carries.
     pub pem: String,
-    /// As the server uses it.
+    /// The form that the TLS server uses.
     pub server: Arc<ServerConfig>,
 }
 
-/// Makes one for `address` (ECDSA on P-256).
+/// Makes a certificate for `address` (ECDSA on P-256).
 pub fn for_address(address: IpAddr) -> Result<Certificate, CertificateError> {
     let make = |source| CertificateError::Make { address, source };
     let key = KeyPair::generate().map_err(make)?;
@@ -39,7 +34,7 @@ pub fn for_address(address: IpAddr) -> Result<Certificate, CertificateError> {
     parameters.subject_alt_names = vec![SanType::IpAddress(address)];
     parameters.distinguished_name = rcgen::DistinguishedName::new();
     parameters.distinguished_name.push(rcgen::DnType::CommonName, "ramdisk-agent");
-    // clocks of machines out of the box are anywhere
+    // The clock of a new machine may be wrong by years, so the certificate is valid for a century.
     parameters.not_before = rcgen::date_time_ymd(2000, 1, 1);
     parameters.not_after = rcgen::date_time_ymd(2100, 1, 1);
     let certificate = parameters.self_signed(&key).map_err(make)?;

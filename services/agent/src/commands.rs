@@ -1,4 +1,4 @@
-//! The commands this agent was given, one at a time.
+//! The commands that the conductor gave to this agent. Only one runs at a time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,10 +12,10 @@ use crate::meter::Meter;
 use crate::steps::{self, Outcome};
 use crate::task::Task;
 
-/// More than a conductor ever gives one boot; older ones are forgotten.
+/// More commands than a conductor gives to one boot; the oldest are dropped beyond that.
 const KEPT: usize = 256;
 
-/// Another command runs.
+/// Another command is running.
 #[derive(Debug, thiserror::Error)]
 #[error("the agent is busy with {0}")]
 pub struct Busy(pub String);
@@ -24,7 +24,7 @@ pub struct Busy(pub String);
 #[derive(Default)]
 pub struct Commands {
     list: Mutex<Vec<Entry>>,
-    /// Rung when a long command has ended.
+    /// Notified when a long command has ended, so that a heartbeat is sent at once.
     pub ended: Notify,
 }
 
@@ -50,7 +50,7 @@ impl Commands {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a command, unless one is running; returns its id.
+    /// Starts a command and returns its id, unless another command is running.
     pub fn start(self: &Arc<Self>, machine: &Arc<Machine>, task: Task) -> Result<String, Busy> {
         let id = uuid::Uuid::new_v4().to_string();
         let meter = Arc::new(Meter::default());
@@ -79,7 +79,7 @@ impl Commands {
         let (commands, machine, own) = (self.clone(), machine.clone(), id.clone());
         tokio::spawn(async move {
             let (name, long) = (task.name(), task.is_long());
-            // in a task of its own, so that a defect there ends as a failed command
+            // The command runs in a separate task, so that a panic ends as a failed command.
             let outcome =
                 tokio::spawn(async move { steps::run(&machine, task, meter).await }).await;
             let outcome = outcome.unwrap_or_else(|_| Err(defect()));
@@ -111,23 +111,23 @@ impl Commands {
         entry.command.command_error = error;
     }
 
-    /// Every command.
+    /// Returns every command.
     pub fn all(&self) -> Vec<Command> {
         self.list().iter().map(Entry::shown).collect()
     }
 
-    /// One command as it stands.
+    /// Returns the current state of one command.
     pub fn get(&self, id: &str) -> Option<Command> {
         self.list().iter().find(|entry| entry.command.id == id).map(Entry::shown)
     }
 
-    /// One command once it has ended.
+    /// Waits until the command has ended, and returns it.
     pub async fn ended(&self, id: &str) -> Option<Command> {
         let mut done = {
             let list = self.list();
             list.iter().find(|entry| entry.command.id == id)?.done.clone()
         };
-        // the sender is dropped only after it has sent
+        // The sender sends before it is dropped, so an error cannot occur.
         let _ = done.wait_for(|done| *done).await;
         self.get(id)
     }

@@ -1,4 +1,4 @@
-//! The conductor, as an agent sees it.
+//! A client of the conductor's API for agents.
 
 use std::time::Duration;
 
@@ -10,63 +10,55 @@ use url::Url;
 
 use crate::image::TrustAnchors;
 
-/// What the agent says it is: the release of ironic-python-agent whose protocol this is. Conductors decide by it
-/// what they may ask.
+/// The version that the agent reports: the ironic-python-agent release whose protocol this is. Conductors decide by the version which
+/// commands they may send.
 pub const AGENT_VERSION: &str = "13.0.0";
-/// The newest version of the API this agent was written for.
+/// The newest version of the API that this agent was written for.
 const NEWEST: (u32, u32) = (1, 68);
-/// What a conductor that does not say is taken for.
+/// The version of a conductor that does not report one.
 const UNTOLD: (u32, u32) = (1, 31);
-/// Lookup still has its old shape there.
+/// Newer versions change the form of the lookup.
 const NEWEST_LOOKUP: (u32, u32) = (1, 62);
 const VERSION_HEADER: &str = "X-OpenStack-Ironic-API-Version";
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// A lookup answer holds a node; nothing a conductor says is longer.
+/// The largest answer, in bytes: a lookup answer, which holds a node, is the longest that a conductor sends.
 const LARGEST: usize = 4 << 20;
 
-/// Why the conductor could not be talked to.
+/// The reasons why a request to the conductor failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ConductorError {
-    /// The kernel parameter is no use.
+    /// A kernel parameter holds no usable URL.
     #[error("{parameter} {value:?} is not an http address")]
-    Address {
-        /// Which one.
-        parameter: &'static str,
-        /// As given.
-        value: String,
-    },
-    /// No client could be built.
+    Address { parameter: &'static str, value: String },
+    /// The HTTP client could not be built.
     #[error("cannot set up a client for the conductor")]
     Client(#[source] reqwest::Error),
-    /// No answer.
+    /// The conductor did not answer.
     #[error("cannot reach the conductor: {what}")]
     Unreachable {
-        /// What was being asked.
+        /// The request, as method and path.
         what: &'static str,
-        /// Why.
         source: reqwest::Error,
     },
-    /// Another answer than hoped for.
+    /// The conductor answered with an error status.
     #[error("the conductor answered {status} to {what}: {body}")]
     Refused {
-        /// What was being asked.
+        /// The request, as method and path.
         what: &'static str,
-        /// The status.
         status: StatusCode,
-        /// The beginning of the answer.
+        /// The beginning of the body.
         body: String,
     },
-    /// An answer that is not understood.
+    /// The answer cannot be parsed.
     #[error("cannot read the conductor's answer to {what}")]
     Malformed {
-        /// What was being asked.
+        /// The request, as method and path.
         what: &'static str,
-        /// Where.
         source: serde_json::Error,
     },
 }
 
-/// A client of the Bare Metal API's agent side.
+/// A client of the part of the Bare Metal API that agents use.
 pub struct Conductor {
     client: Client,
     base: Url,
@@ -74,7 +66,7 @@ pub struct Conductor {
 }
 
 impl Conductor {
-    /// A client for the API at `base`, with or without `/v1`.
+    /// Makes a client for the API at `base`, with or without `/v1`.
     pub fn new(base: &str, anchors: &TrustAnchors, insecure: bool) -> Result<Self, ConductorError> {
         let bare = base.trim_end_matches('/').trim_end_matches("/v1");
         let base = address("ipa-api-url", &format!("{bare}/"))?;
@@ -85,13 +77,13 @@ impl Conductor {
         Ok(Conductor { client, base, version: UNTOLD })
     }
 
-    /// Host and port, to find out which of the agent's addresses leads there.
+    /// Returns host and port of the API, to find the agent's address on the way there.
     pub fn host_and_port(&self) -> Option<(String, u16)> {
         let host = self.base.host_str()?.trim_matches(['[', ']']).to_owned();
         Some((host, self.base.port_or_known_default()?))
     }
 
-    /// Asks which version of the API there is.
+    /// Asks the conductor which version of the API it has.
     pub async fn negotiate(&mut self) -> Result<(), ConductorError> {
         let what = "GET /";
         let body: Value = read(what, send(what, self.client.get(self.base.clone())).await?).await?;
@@ -105,7 +97,7 @@ impl Conductor {
     }
 
     fn url(&self, path: &str) -> Url {
-        // `base` ends in a slash and `path` begins with none
+        // `base` ends with a slash, and `path` begins without one.
         self.base.join(path).unwrap_or_else(|_| self.base.clone())
     }
 
@@ -114,7 +106,7 @@ impl Conductor {
         request.header(VERSION_HEADER, format!("{major}.{minor}"))
     }
 
-    /// Finds the node this machine is by its MAC addresses.
+    /// Finds the node of this machine by its MAC addresses.
     pub async fn lookup(
         &self,
         addresses: &[String],
@@ -130,14 +122,14 @@ impl Conductor {
         read(what, send(what, request).await?).await
     }
 
-    /// Says that the agent is there.
+    /// Sends a heartbeat.
     pub async fn heartbeat(&self, node: &str, heartbeat: &Heartbeat) -> Result<(), ConductorError> {
         let url = self.url(&format!("v1/heartbeat/{node}"));
         let request = self.versioned(self.client.post(url), NEWEST).json(heartbeat);
         send("POST /v1/heartbeat", request).await.map(drop)
     }
 
-    /// Posts what was found; the answer names the node, and from 1.84 is that of lookup.
+    /// Posts the inventory. The answer names the node; from version 1.84 on it has the form of a lookup answer.
     pub async fn inspected(
         &self,
         callback: &str,
@@ -151,7 +143,7 @@ impl Conductor {
 }
 
 impl ConductorError {
-    /// Whether the same question may be answered later.
+    /// Whether the same request may succeed later.
     pub fn is_transient(&self) -> bool {
         match self {
             ConductorError::Unreachable { .. } | ConductorError::Malformed { .. } => true,

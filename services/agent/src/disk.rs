@@ -1,4 +1,4 @@
-//! Disks: how they are opened, read, guarded and erased.
+//! Opens, reads, guards and erases disks, and edits their partition tables.
 
 pub mod buffer;
 pub mod config_drive;

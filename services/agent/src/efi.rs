@@ -1,4 +1,4 @@
-//! Makes firmware boot what was written: a boot entry in UEFI's variables (UEFI 2.10 §3.1.3, §3.3).
+//! Makes UEFI firmware boot the written disk, by a boot entry in its variables (UEFI 2.10 §3.1.3, §3.3).
 
 use std::fs::{self, File};
 use std::io;
@@ -11,48 +11,33 @@ use crate::root::Root;
 
 const VARIABLES: &str = "/sys/firmware/efi/efivars";
 const GLOBAL: &str = "8be4df61-93ca-11d2-aa0d-00e098032b8c";
-/// Non-volatile, with boot service and runtime access; efivarfs puts it before the value.
+/// Non-volatile, with boot service and runtime access. efivarfs stores the attributes before the value.
 const ATTRIBUTES: [u8; 4] = [7, 0, 0, 0];
 const ACTIVE: [u8; 4] = [1, 0, 0, 0];
-/// What the entry is called in the firmware's menu, and how it is found again.
+/// The name of the entry in the firmware's menu. The agent also finds its earlier entry by this name.
 const LABEL: &str = "bedplate";
 #[cfg(target_arch = "x86_64")]
 const LOADER: &str = "\\EFI\\BOOT\\BOOTX64.EFI";
 #[cfg(target_arch = "aarch64")]
 const LOADER: &str = "\\EFI\\BOOT\\BOOTAA64.EFI";
 
-/// Why firmware could not be told.
+/// The reasons why the boot entry could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum EfiError {
-    /// Nothing to boot.
+    /// The disk has no EFI system partition.
     #[error("{disk} has no EFI system partition, and the machine boots by UEFI")]
-    NoSystemPartition {
-        /// Which disk.
-        disk: String,
-    },
-    /// The disk.
+    NoSystemPartition { disk: String },
     #[error("cannot read the partitions of {disk}")]
-    Disk {
-        /// Which disk.
-        disk: String,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// The variables.
+    Disk { disk: String, source: io::Error },
+    /// A variable could not be written.
     #[error("cannot set the firmware's variable {variable}")]
-    Variable {
-        /// Which one.
-        variable: String,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// All 65536 entries are taken.
+    Variable { variable: String, source: io::Error },
+    /// All 65536 numbers of boot entries are in use.
     #[error("the firmware has no free boot entry")]
     Full,
 }
 
-/// Creates or refreshes the entry for the disk's EFI system partition and puts it first.
-/// Returns the entry's name.
+/// Creates or updates the entry for the disk's EFI system partition, puts it first in the boot order, and returns the entry's name.
 pub fn boot_from(root: &Root, disk: &impl Blocks, name: &str) -> Result<String, EfiError> {
     let found =
         partitions(disk).map_err(|source| EfiError::Disk { disk: name.to_owned(), source })?;
@@ -75,7 +60,7 @@ pub fn boot_from(root: &Root, disk: &impl Blocks, name: &str) -> Result<String, 
     Ok(entry)
 }
 
-/// Our own entry of an earlier time, or the first number that is free.
+/// Returns the number of the agent's own earlier entry, or the first free number.
 fn free_entry(root: &Root) -> Result<u16, EfiError> {
     let taken: Vec<u16> = root
         .names(VARIABLES)
@@ -99,12 +84,12 @@ fn label() -> Vec<u8> {
     utf16(LABEL)
 }
 
-/// UCS-2 with its end.
+/// Encodes text as UCS-2 with a final NUL.
 fn utf16(text: &str) -> Vec<u8> {
     text.encode_utf16().chain([0]).flat_map(|unit| unit.to_le_bytes()).collect()
 }
 
-/// An `EFI_LOAD_OPTION`: attributes, length of the path, label, path.
+/// Builds an `EFI_LOAD_OPTION`: attributes, length of the path, label, path.
 fn load_option(system: &Partition) -> Vec<u8> {
     let (signature, format, kind) = match &system.kind {
         PartitionKind::Gpt { guid, .. } => (*guid, 2, 2),
@@ -114,19 +99,19 @@ fn load_option(system: &Partition) -> Vec<u8> {
             (long, 1, 1)
         }
     };
-    // hard drive media device path (UEFI 2.10 §10.3.5.1)
+    // Hard drive media device path (UEFI 2.10 §10.3.5.1).
     let mut path = vec![4, 1, 42, 0];
     path.extend(system.number.to_le_bytes());
     path.extend(system.start.to_le_bytes());
     path.extend(system.sectors.to_le_bytes());
     path.extend(signature);
     path.extend([format, kind]);
-    // file path media device path (§10.3.5.4)
+    // File path media device path (§10.3.5.4).
     let loader = utf16(LOADER);
     path.extend([4, 4]);
     path.extend((loader.len() as u16 + 4).to_le_bytes());
     path.extend(loader);
-    // end of the path (§10.3.1)
+    // End of the device path (§10.3.1).
     path.extend([0x7f, 0xff, 4, 0]);
 
     let mut option = ACTIVE.to_vec();
@@ -143,7 +128,7 @@ fn get(root: &Root, variable: &str) -> Vec<u8> {
 
 fn set(folder: &Path, variable: &str, value: &[u8]) -> Result<(), EfiError> {
     let path = folder.join(format!("{variable}-{GLOBAL}"));
-    // efivarfs protects every variable from being removed by accident
+    // efivarfs makes every variable immutable, to protect it against accidental removal.
     if let Ok(file) = File::open(&path)
         && let Ok(flags) = ioctl_getflags(&file)
     {
@@ -181,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_without_a_system_partition_is_told() {
+    fn a_disk_without_a_system_partition_is_an_error() {
         let folder = crate::scratch::Folder::new();
         let error = boot_from(&Root::new(folder.path()), &Memory(vec![0; 4 << 20]), "/dev/vda");
         assert!(error.unwrap_err().to_string().contains("no EFI system partition"));

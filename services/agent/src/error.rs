@@ -1,10 +1,10 @@
-//! How errors become what the conductor shows.
+//! Converts errors to the form in which the conductor shows them.
 
 use std::error::Error;
 
 use agent_protocol::CommandError;
 
-/// A failure of a step.
+/// Makes the error of a failed step.
 pub(crate) fn failure(kind: &str, message: &str, details: &str) -> CommandError {
     CommandError {
         kind: kind.to_owned(),
@@ -14,7 +14,7 @@ pub(crate) fn failure(kind: &str, message: &str, details: &str) -> CommandError 
     }
 }
 
-/// An error with everything below it, on one line: `cannot write to /dev/vda: No space left on device`.
+/// Joins an error and its causes on one line: `cannot write to /dev/vda: No space left on device`.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

@@ -1,4 +1,4 @@
-//! Heartbeats: the agent says that it is there, and where.
+//! Heartbeats: the agent reports that it runs, and its address.
 
 use std::time::Duration;
 
@@ -11,35 +11,36 @@ use crate::commands::Commands;
 use crate::conductor::Conductor;
 use crate::error::chain;
 
-/// When to send heartbeats.
+/// The timing of heartbeats.
 #[derive(Clone, Copy, Debug)]
 pub struct Rhythm {
     timeout: Duration,
 }
 
 impl Rhythm {
-    /// For a conductor that waits so many seconds.
+    /// Makes the timing for a conductor that waits `seconds` for a heartbeat.
     pub fn new(seconds: u64) -> Self {
         Rhythm { timeout: Duration::from_secs(seconds.clamp(1, 3600)) }
     }
 
-    /// Until the next one: 0.3 to 0.6 of what the conductor waits, so that a whole rack does not beat as one.
+    /// The time until the next heartbeat: 0.3 to 0.6 of the conductor's timeout. The random part keeps the machines of a rack from sending
+    /// all at once.
     fn interval(self) -> Duration {
         self.timeout.mul_f64(rand::rng().random_range(0.3..0.6))
     }
 
-    /// After one that failed: soon, but not at once.
+    /// The time until the next try after a failed heartbeat.
     fn after_error(self) -> Duration {
         Duration::from_secs_f64(rand::rng().random_range(5.0..10.0)).min(self.interval())
     }
 
-    /// Between any two: a second with the customary timeout of 300 s.
+    /// The shortest time between two heartbeats: one second with the usual timeout of 300 s.
     fn spacing(self) -> Duration {
         self.timeout / 300
     }
 }
 
-/// Sends heartbeats for ever: in rhythm, and at once when a long command has ended.
+/// Sends heartbeats for ever: at intervals, and at once when a long command has ended.
 pub async fn beat<T>(
     conductor: &Conductor,
     node: &str,

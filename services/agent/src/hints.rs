@@ -1,49 +1,34 @@
-//! Which disk the image goes to: Ironic's root device hints.
+//! Chooses the disk for the image by Ironic's root device hints.
 //!
-//! A hint is a property of a disk and what it must be: `{"size": ">= 100", "vendor": "s== ATA"}`. Words compare
-//! without regard to case, sizes are GiB. Without hints it is the smallest disk of a least size.
+//! A hint is a property of a disk and a condition: `{"size": ">= 100", "vendor": "s== ATA"}`. Text is compared without regard to case, and
+//! sizes are in GiB. Without hints the agent takes the smallest disk that has at least a minimum size.
 
 use agent_protocol::Disk;
 use serde_json::{Map, Value};
 
-/// As the original chooses: smaller ones are boot media and caches.
+/// The original's minimum: smaller disks are boot media and caches.
 pub const LEAST_MIB: u64 = 4096;
 
-/// Why no disk was chosen.
+/// The reasons why no disk was chosen.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HintError {
-    /// No such property.
+    /// The hint names an unknown property.
     #[error("the root device hint {0:?} names no property of a disk")]
     Unknown(String),
-    /// Not a value that can be compared.
+    /// The hint's value cannot be compared with the property.
     #[error("the root device hint {name} cannot be {value}")]
-    Useless {
-        /// Of which property.
-        name: String,
-        /// As given.
-        value: String,
-    },
-    /// Hints, and no disk like that.
+    Useless { name: String, value: String },
+    /// No disk matches the hints.
     #[error("no disk matches the root device hints {hints}; the machine has {disks}")]
-    NoMatch {
-        /// As given.
-        hints: String,
-        /// What there is.
-        disks: String,
-    },
-    /// No hints, and no disk large enough.
+    NoMatch { hints: String, disks: String },
+    /// There are no hints, and no disk has the minimum size.
     #[error(
         "no disk has {least_mib} MiB, and no root device hint names a smaller one; the machine has {disks}"
     )]
-    TooSmall {
-        /// What would do.
-        least_mib: u64,
-        /// What there is.
-        disks: String,
-    },
+    TooSmall { least_mib: u64, disks: String },
 }
 
-/// The disk to write to.
+/// Returns the disk to write to.
 pub fn choose<'a>(
     disks: &'a [Disk],
     hints: &Map<String, Value>,
@@ -107,7 +92,7 @@ fn matches(disk: &Disk, name: &str, value: &Value) -> Result<bool, HintError> {
     })
 }
 
-/// The operator a hint begins with, `==` if none, and what it compares with.
+/// Splits a hint into its operator, empty if there is none, and the value to compare with.
 fn operator(wanted: &str) -> (&str, &str) {
     const OPERATORS: &[&str] = &[
         "<all-in>", "<or>", "<in>", "s==", "s!=", "s>=", "s<=", "s>", "s<", "==", "!=", ">=", "<=",
@@ -116,7 +101,7 @@ fn operator(wanted: &str) -> (&str, &str) {
     let found =
         OPERATORS.iter().find_map(|operator| Some((*operator, wanted.strip_prefix(operator)?)));
     let (operator, rest) = found.unwrap_or(("", wanted));
-    // "samsung" begins with an s, and is no operator; "s== x" is one
+    // "samsung" begins with an s but has no operator; "s== x" has one.
     (operator, rest.trim())
 }
 
@@ -136,7 +121,7 @@ fn text_matches(found: &str, wanted: &str) -> bool {
     }
 }
 
-/// Compares GiB; a lone `=` has always meant "at least" there.
+/// Compares numbers in GiB. In a hint, a single `=` has always meant "at least".
 fn number_matches(found: u64, wanted: &str) -> Option<bool> {
     let (operator, value) = operator(wanted);
     if operator == "<or>" {
@@ -192,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn without_hints_it_is_the_smallest_that_is_large_enough() {
+    fn without_hints_the_smallest_sufficient_disk_is_chosen() {
         check(json!({}), "/dev/sdb");
     }
 
@@ -217,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_match_says_what_there_is() {
+    fn an_error_lists_the_disks_of_the_machine() {
         check(json!({"serial": "x"}), "no disk matches");
         check(json!({"serial": "x"}), "/dev/sdc of 2048 MiB");
         check(json!({"colour": "red"}), "names no property");

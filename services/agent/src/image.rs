@@ -1,8 +1,8 @@
-//! Writes an image to a disk, once, while it arrives.
+//! Writes an image to a disk while the image is downloaded.
 //!
-//! Four things happen at the same time, joined by short queues: the download, the checksum over the bytes as
-//! served, the unpacking, and the writing. Nothing is staged. [`GuardedDisk`] holds back both ends of the disk
-//! until the checksum matched, so an image that is not the right one never boots.
+//! Four steps run at the same time, connected by short queues: the download, the checksum of the downloaded bytes, the decompression, and
+//! the writing. No step stores the whole image. [`GuardedDisk`] holds back both ends of the disk until the checksum matches, so a wrong
+//! image never boots.
 
 mod checksum;
 mod download;
@@ -27,22 +27,20 @@ use crate::disk::guard::GuardedDisk;
 use crate::disk::{config_drive, gpt};
 use crate::meter::Meter;
 
-/// Chunks of a download that wait for the next thread; one is at most some hundred KiB.
+/// The number of downloaded chunks in a queue; a chunk has at most some hundred KiB.
 const QUEUE: usize = 32;
 
-/// What is to be written where.
+/// An image to write, with its disk.
 pub struct Job {
-    /// The image.
     pub image: ImageInfo,
-    /// The config drive's contents, unpacked.
+    /// The content of the config drive, uncompressed.
     pub config_drive: Option<Vec<u8>>,
-    /// The disk's name as the inventory has it.
+    /// The disk's name in the inventory.
     pub disk_name: String,
-    /// The disk, opened.
     pub device: Device,
-    /// Whom to trust for `https`.
+    /// The certificate authorities to trust for `https`.
     pub anchors: TrustAnchors,
-    /// How patient to be with the network.
+    /// Timeouts and retries of the download.
     pub patience: Patience,
 }
 
@@ -80,7 +78,7 @@ pub async fn write(job: Job, progress: Arc<Meter>) -> Result<(), ImageError> {
         return Err(ImageError::Panicked);
     };
 
-    // What broke first explains best: the disk, then the network, then what the bytes turned out to be.
+    // One failure causes others. The disk's error explains best, then the network's, then the checksum's, then the decompressor's.
     match (written, sent, hashed) {
         (Err(error @ (ImageError::Disk { .. } | ImageError::DiskFull { .. })), ..) => {
             return Err(error.on(&disk_name));
@@ -104,11 +102,11 @@ pub async fn write(job: Job, progress: Arc<Meter>) -> Result<(), ImageError> {
     .await
 }
 
-/// What the unpacker has to do, known before anything is written.
+/// The decompressor's output, which is known before anything is written.
 enum Layout {
-    /// Bytes in order; how many, if known.
+    /// Bytes in order, with their number if it is known.
     Linear(Option<u64>),
-    /// Clusters, to be put where the image's tables say.
+    /// Clusters, whose places on the disk are in the image's tables.
     Qcow2(Box<qcow2::Map>),
 }
 
@@ -121,7 +119,8 @@ impl Layout {
     }
 }
 
-/// Looks at the first bytes, and for qcow2 at its tables; refuses what cannot fit or be trusted.
+/// Determines the layout from the first bytes and, for qcow2, from the image's tables. Refuses an image that does not fit or cannot be
+/// trusted.
 async fn plan(
     image: &ImageInfo,
     packing: unpack::Packing,
@@ -147,7 +146,7 @@ async fn plan(
     }
 }
 
-/// Runs something that waits for disks or threads where that holds up nobody.
+/// Runs blocking work on a thread where it does not delay other tasks.
 async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,

@@ -1,4 +1,4 @@
-//! What the machine is made of, in ironic-python-agent's words.
+//! Takes the inventory of the machine, in the format of ironic-python-agent.
 
 mod bmc;
 mod cpu;
@@ -18,12 +18,12 @@ pub use self::disks::{disks, partitions_of};
 pub use self::interfaces::interfaces;
 use crate::root::Root;
 
-/// The name of what collects and carries out steps here; the original calls its own the same.
+/// The name of the agent's hardware manager, the same as the original's.
 pub const MANAGER: &str = "generic_hardware_manager";
-/// Changes whenever the list of steps does.
+/// Must change whenever the list of steps changes.
 pub const MANAGER_VERSION: &str = "1.2";
 
-/// How the machine booted.
+/// Returns the mode in which the machine booted.
 pub fn boot_mode(root: &Root) -> BootMode {
     match root.path("/sys/firmware/efi").is_dir() {
         true => BootMode::Uefi,
@@ -31,7 +31,7 @@ pub fn boot_mode(root: &Root) -> BootMode {
     }
 }
 
-/// Everything that can be read at once.
+/// Takes the part of the inventory that can be read without waiting.
 pub fn take(root: &Root, booted_from: Option<MacAddress>) -> Inventory {
     let dmi = |name: &str| root.text(format!("/sys/class/dmi/id/{name}")).unwrap_or_default();
     let bmc = bmc::addresses(root);
@@ -60,7 +60,7 @@ pub fn take(root: &Root, booted_from: Option<MacAddress>) -> Inventory {
     }
 }
 
-/// What an inspection posts, without what takes time to collect.
+/// Takes the data of an inspection, without the parts that take time to collect.
 pub fn inspect(root: &Root, booted_from: Option<MacAddress>) -> InspectionData {
     let mut data = InspectionData {
         inventory: take(root, booted_from),

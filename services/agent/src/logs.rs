@@ -1,4 +1,4 @@
-//! What the agent says: on the console, and kept for the conductor to collect.
+//! The agent's log: printed on the console, and kept for the conductor to collect.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -10,21 +10,21 @@ use flate2::write::GzEncoder;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Older lines make room for newer ones.
+/// How many bytes are kept; new lines replace the oldest.
 const KEPT: usize = 1 << 20;
 const BLOCK: usize = 512;
 
-/// The last lines said.
+/// The newest lines of the log.
 #[derive(Clone, Debug, Default)]
 pub struct Logs(Arc<Mutex<VecDeque<u8>>>);
 
 impl Logs {
-    /// Lets everything that is traced from now on come here, and to standard error.
+    /// Installs the subscriber that writes all events here and to standard error.
     pub fn start() -> Self {
         let logs = Logs::default();
         let level = std::env::var("RUST_LOG").unwrap_or_else(|_| "info".to_owned());
         let filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("info"));
-        // a second subscriber in one process changes nothing, and the first goes on
+        // A second subscriber in one process is refused, and the first stays.
         let _ = tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_ansi(false)
@@ -33,7 +33,7 @@ impl Logs {
         logs
     }
 
-    /// All lines as `base64(tar.gz)` of one file, `agent.log`.
+    /// Returns all lines as `base64(tar.gz)` of one file, `agent.log`.
     pub fn collect(&self) -> io::Result<String> {
         let text: Vec<u8> = {
             let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -52,7 +52,7 @@ impl Write for Logs {
         kept.drain(..excess);
         kept.extend(&line[line.len().saturating_sub(KEPT)..]);
         drop(kept);
-        // a console that is gone must not stop the agent
+        // A console that fails must not stop the agent.
         let _ = io::stderr().write_all(line);
         Ok(line.len())
     }
@@ -70,7 +70,7 @@ impl<'a> MakeWriter<'a> for Logs {
     }
 }
 
-/// An archive of one file (POSIX ustar interchange format).
+/// Builds an archive of one file (POSIX ustar interchange format).
 fn tar(name: &str, contents: &[u8]) -> Vec<u8> {
     let mut header = [0; BLOCK];
     let mut put =
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_kept_until_newer_ones_need_the_room() {
+    fn new_lines_replace_the_oldest() {
         let mut logs = Logs::default();
         logs.write_all(b"first\n").unwrap();
         logs.write_all(&vec![b'x'; KEPT - 3]).unwrap();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_archive_is_one_a_tar_reads() {
+    fn tar_reads_the_archive() {
         let archive = tar("agent.log", b"hello\n");
         assert_eq!(archive.len(), 4 * BLOCK);
         assert!(archive[512..].starts_with(b"hello\n"));

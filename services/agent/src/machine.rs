@@ -1,4 +1,4 @@
-//! What the steps work on: the machine, and what was said about it.
+//! The machine that the steps work on, and its state.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,7 +12,7 @@ use crate::image::{Patience, TrustAnchors};
 use crate::logs::Logs;
 use crate::root::Root;
 
-/// How an agent's life ends.
+/// The ways in which the agent ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The machine is switched off.
@@ -21,33 +21,31 @@ pub enum Ending {
     Reboot,
 }
 
-/// One machine.
+/// The machine that the agent works on.
 pub struct Machine {
-    /// Where its files are.
     pub root: Root,
-    /// What it was booted with.
+    /// The parameters of the kernel's command line.
     pub parameters: KernelParameters,
-    /// Whom its downloads may come from.
+    /// The certificate authorities to trust for downloads.
     pub anchors: TrustAnchors,
-    /// How patient its downloads are.
+    /// Timeouts and retries of downloads.
     pub patience: Patience,
-    /// What the agent said so far.
     pub logs: Logs,
-    /// The node's properties as of lookup, root device hints among them.
+    /// The node's properties at lookup, including root device hints.
     pub properties: Mutex<Map<String, Value>>,
-    /// The disk the last image went to.
+    /// The disk that the last image was written to.
     pub written: Mutex<Option<String>>,
-    /// Set once the agent is to end.
+    /// Set when the agent has to end.
     pub ending: watch::Sender<Option<Ending>>,
 }
 
 impl Machine {
-    /// The least size of a disk that is chosen without hints.
+    /// Returns the minimum size, in MiB, of a disk that is chosen without hints.
     pub fn least_mib(&self) -> u64 {
         self.parameters.root_disk_minimum_mib.unwrap_or(LEAST_MIB)
     }
 
-    /// The hints to choose the root disk by: the command's own node first, then what lookup said.
+    /// Returns the hints for the root disk: from the command's node, otherwise from lookup.
     pub fn hints(&self, node: &Map<String, Value>) -> Map<String, Value> {
         let known = self.properties.lock().unwrap_or_else(PoisonError::into_inner);
         let of = |holder: Option<&Map<String, Value>>| {
@@ -61,7 +59,7 @@ impl Machine {
     }
 }
 
-/// Switches this machine off or restarts it; a pretended one is left to whoever pretends.
+/// Switches this machine off or restarts it. Does nothing for an emulated machine: the caller handles the exit status.
 pub fn end(root: &Root, ending: Ending) -> std::io::Result<()> {
     rustix::fs::sync();
     if !root.is_this_machine() {

@@ -1,4 +1,4 @@
-//! `ramdisk-agent`: reports the machine it runs on, and does to its disks what the conductor asks.
+//! `ramdisk-agent`: reports the machine it runs on, and changes its disks as the conductor asks.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

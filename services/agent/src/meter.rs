@@ -1,29 +1,29 @@
-//! How far a long command is, counted by one thread and read by another.
+//! The progress of a long command, written by one thread and read by another.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use agent_protocol::Progress;
 
-/// Bytes done, and bytes there will be.
+/// Bytes done, and the expected total.
 #[derive(Debug, Default)]
 pub struct Meter {
     done: AtomicU64,
-    /// Zero: not known.
+    /// 0 if the total is unknown.
     total: AtomicU64,
 }
 
 impl Meter {
-    /// More bytes are done.
+    /// Adds bytes to those done.
     pub fn add(&self, bytes: u64) {
         self.done.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// So many there will be.
+    /// Sets the expected total.
     pub fn expect(&self, bytes: u64) {
         self.total.store(bytes, Ordering::Relaxed);
     }
 
-    /// Where it stands.
+    /// Returns the current progress.
     pub fn read(&self) -> Progress {
         let total = self.total.load(Ordering::Relaxed);
         Progress {

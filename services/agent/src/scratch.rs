@@ -1,8 +1,8 @@
-//! A folder for one test, gone after it.
+//! A directory for one test, removed afterwards.
 
 use std::path::{Path, PathBuf};
 
-/// A folder below the system's own for such things.
+/// A directory below the system's temporary directory.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {

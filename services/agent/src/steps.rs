@@ -1,4 +1,4 @@
-//! What each command does.
+//! The implementation of each command.
 
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
@@ -18,15 +18,15 @@ use crate::meter::Meter;
 use crate::task::{CleanStep, StepRequest, Task, WriteImage};
 use crate::{efi, hints};
 
-/// How a command ended well.
+/// The result of a command that did not fail.
 pub enum Outcome {
-    /// With this result.
+    /// The command has run and returned this value.
     Done(Value),
-    /// Not run: the steps were listed by another agent than this.
+    /// Not run: the conductor listed the steps of another agent version.
     VersionMismatch,
 }
 
-/// Does what is asked.
+/// Runs a command.
 pub async fn run(
     machine: &Arc<Machine>,
     task: Task,
@@ -46,7 +46,7 @@ pub async fn run(
             let disk = write_image(machine, &request.node, *arguments, progress).await?;
             json!({"deploy_result": {"disk": disk}, "deploy_step": request.step})
         }
-        // a whole-disk image brings its own partitions, and nobody boots from one by its id
+        // A whole-disk image has its own partitions, so no partition id is needed to boot.
         Task::PartitionUuids => json!({}),
         Task::InstallBootloader => blocking(machine, install_bootloader).await?,
         Task::Sync => {
@@ -87,7 +87,7 @@ fn clean_steps() -> Value {
     json!([
         {"step": step::ERASE_DEVICES_METADATA, "priority": 99, "interface": "deploy",
          "reboot_requested": false, "abortable": true, "argsinfo": null},
-        // takes hours on large disks, so only when asked for
+        // Takes hours on large disks, so the step runs only on request.
         {"step": step::ERASE_DEVICES, "priority": 0, "interface": "deploy",
          "reboot_requested": false, "abortable": true, "argsinfo": null},
     ])
@@ -108,7 +108,7 @@ fn outdated(request: &StepRequest) -> bool {
     })
 }
 
-/// Erases every disk; the first that fails fails the step.
+/// Erases every disk; the first error fails the step.
 fn erase(machine: &Machine, what: CleanStep, progress: &Meter) -> Result<Vec<Value>, CommandError> {
     let disks = inventory::disks(&machine.root);
     if what == CleanStep::EraseEverything {
@@ -147,7 +147,7 @@ fn open(machine: &Machine, disk: &Disk) -> std::io::Result<Device> {
     Device::open(&path, disk.size, disk.logical_sectors.unwrap_or(512))
 }
 
-/// Writes the image to the root disk, whose name it returns.
+/// Writes the image to the root disk and returns the disk's name.
 async fn write_image(
     machine: &Arc<Machine>,
     node: &Map<String, Value>,
@@ -190,7 +190,7 @@ fn root_disk(machine: &Machine, node: &Map<String, Value>) -> Result<Disk, Comma
     })
 }
 
-/// In UEFI mode makes the firmware start the written disk; a BIOS finds it by itself.
+/// Makes UEFI firmware start the written disk. A BIOS needs no entry.
 fn install_bootloader(machine: &Machine) -> Result<Value, CommandError> {
     if inventory::boot_mode(&machine.root) == BootMode::Bios {
         return Ok(Value::Null);
@@ -210,7 +210,7 @@ fn install_bootloader(machine: &Machine) -> Result<Value, CommandError> {
     Ok(json!({"boot_entry": entry}))
 }
 
-/// Runs something that waits for disks.
+/// Runs work that waits for disks on a blocking thread.
 async fn blocking<T: Send + 'static>(
     machine: &Arc<Machine>,
     work: impl FnOnce(&Machine) -> Result<T, CommandError> + Send + 'static,

@@ -1,41 +1,30 @@
-//! What the conductor can ask, parsed before anything is done.
+//! The commands of the conductor, parsed before anything is done.
 
 use agent_protocol::{CommandRequest, ImageInfo, name, step};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// Something to do.
+/// A command with its parsed parameters.
 #[derive(Clone, Debug)]
 pub enum Task {
-    /// `clean.get_clean_steps`.
     CleanSteps,
-    /// `clean.execute_clean_step`.
     Clean(StepRequest, CleanStep),
-    /// `deploy.get_deploy_steps`.
     DeploySteps,
-    /// `deploy.execute_deploy_step` with `write_image`, the only one there is.
+    /// `deploy.execute_deploy_step` with `write_image`, the only deploy step.
     WriteImage(StepRequest, Box<WriteImage>),
-    /// `standby.get_partition_uuids`.
     PartitionUuids,
-    /// `image.install_bootloader`.
     InstallBootloader,
-    /// `standby.sync`.
     Sync,
-    /// `standby.power_off`.
     PowerOff,
-    /// `standby.run_image`.
     RunImage,
-    /// `log.collect_system_logs`.
     CollectLogs,
 }
 
-/// What a clean step does.
+/// The clean steps of this agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleanStep {
-    /// `erase_devices_metadata`.
     EraseMetadata,
-    /// `erase_devices`.
     EraseEverything,
 }
 
@@ -44,10 +33,10 @@ pub enum CleanStep {
 pub struct StepRequest {
     /// The step itself: `{interface, step, args}`.
     pub step: Map<String, Value>,
-    /// The node it is for.
+    /// The node that the step is for.
     #[serde(default)]
     pub node: Map<String, Value>,
-    /// Versions of hardware managers as of the listing of steps.
+    /// Versions of hardware managers when the steps were listed.
     #[serde(default, alias = "deploy_version")]
     pub clean_version: Option<Map<String, Value>>,
 }
@@ -55,39 +44,29 @@ pub struct StepRequest {
 /// The arguments of `write_image`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct WriteImage {
-    /// The image.
     pub image_info: ImageInfo,
-    /// The config drive: base64 of gzip of a file system.
+    /// The config drive, as base64 of gzip of a file system.
     #[serde(default)]
     pub configdrive: Option<String>,
 }
 
-/// The command is not understood.
+/// The reasons why a command cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 pub enum BadCommand {
-    /// No such command.
     #[error("there is no command {0:?}")]
     UnknownCommand(String),
-    /// No such step.
     #[error("there is no {kind} step {step:?}")]
     UnknownStep {
         /// `clean` or `deploy`.
         kind: &'static str,
-        /// As given.
         step: String,
     },
-    /// The parameters do not fit.
     #[error("the parameters of {command} are not understood")]
-    Parameters {
-        /// Which command.
-        command: String,
-        /// Where and why.
-        source: serde_json::Error,
-    },
+    Parameters { command: String, source: serde_json::Error },
 }
 
 impl Task {
-    /// Reads a request.
+    /// Parses a request.
     pub fn parse(request: CommandRequest) -> Result<Task, BadCommand> {
         let CommandRequest { name: command, params } = request;
         Ok(match command.as_str() {
@@ -123,7 +102,7 @@ impl Task {
         })
     }
 
-    /// The name without its extension.
+    /// Returns the command's name without its extension.
     pub fn name(&self) -> &'static str {
         let full = match self {
             Task::CleanSteps => name::GET_CLEAN_STEPS,
@@ -140,7 +119,7 @@ impl Task {
         full.split_once('.').map_or(full, |(_, short)| short)
     }
 
-    /// Whether the conductor is answered before it is done, and told by a heartbeat when it is.
+    /// Whether the agent answers before the command has ended, and sends a heartbeat at its end.
     pub fn is_long(&self) -> bool {
         match self {
             Task::Clean(..) | Task::WriteImage(..) | Task::InstallBootloader => true,
@@ -180,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deploy_step_of_ironic_is_understood() {
+    fn a_deploy_step_of_ironic_is_parsed() {
         let image = json!({
             "id": "img", "urls": ["http://10.0.0.1/x"], "disk_format": "raw", "container_format": "bare",
             "stream_raw_images": true, "checksum": null, "os_hash_algo": "sha256",
@@ -196,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_named() {
+    fn an_unknown_command_is_named_in_the_error() {
         let text = |name, params| parse(name, params).unwrap_err().to_string();
         assert_eq!(text("standby.dance", json!({})), "there is no command \"standby.dance\"");
         let step = json!({"step": {"step": "burn"}});

@@ -1,6 +1,6 @@
-//! Images of every kind reach the disk, and what is wrong with one leaves the disk unbootable.
+//! Tests that images of every format reach the disk, and that a faulty image leaves the disk unbootable.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "an unwrap that fails fails the test")]
 
 #[expect(dead_code, reason = "each test program uses its part of the harness")]
 mod harness;
@@ -23,7 +23,7 @@ fn check_written(format: &str, served: Vec<u8>) {
     let want = images::disk();
     let disk = machine.disk();
     assert!(disk[..want.len()] == want, "the disk is not the image");
-    // what was behind the image is left, but for the end of the disk
+    // Data behind the image stays, except at the end of the disk.
     assert!(disk[20 << 20..30 << 20].iter().all(|byte| *byte == 0xaa));
 }
 
@@ -70,7 +70,7 @@ fn compressed_qcow2_is_written() {
     check_written("qcow2", images::qcow2(&images::disk(), Clusters::Zstd, false));
 }
 
-/// What QEMU itself makes, where it is installed.
+/// Tests an image of QEMU itself, if QEMU is installed.
 #[test]
 fn qcow2_made_by_qemu_is_written() {
     if !peers::installed("qemu-img") {
@@ -98,7 +98,7 @@ fn qcow2_made_by_qemu_is_written() {
 }
 
 #[test]
-fn qcow2_comes_from_a_server_without_ranges_too() {
+fn qcow2_is_written_from_a_server_without_ranges() {
     let machine = Machine::start();
     for tables_last in [false, true] {
         let served = images::qcow2(&images::disk(), Clusters::Plain, tables_last);
@@ -129,7 +129,7 @@ fn check_refused(
     assert_failed(&ended, kind, sentence);
     let disk = machine.disk();
 
-    // the cause is gone: the same agent goes on
+    // Once the cause is gone, the same agent writes a good image.
     let ended = machine.write_image(images::info(&server.url("/good"), "raw", &good));
     assert_eq!(ended["command_status"], "SUCCEEDED", "{ended}");
     assert!(machine.disk().starts_with(&good));
@@ -137,7 +137,7 @@ fn check_refused(
 }
 
 #[test]
-fn other_bytes_than_the_checksum_is_of_do_not_boot() {
+fn an_image_with_a_wrong_checksum_does_not_boot() {
     for (format, served) in [
         ("raw", images::disk()),
         ("raw", images::gzip(&images::disk())),
@@ -161,7 +161,7 @@ fn other_bytes_than_the_checksum_is_of_do_not_boot() {
 }
 
 #[test]
-fn tables_that_are_not_in_the_image_are_found_out() {
+fn forged_tables_are_detected() {
     let other = images::qcow2(&vec![1; 8 << 20], Clusters::Plain, false);
     let serve = move |request: &Request, bytes: &[u8]| match request.header("range") {
         Some(_) => Reply::file(request, &other),
@@ -173,7 +173,7 @@ fn tables_that_are_not_in_the_image_are_found_out() {
 }
 
 #[test]
-fn a_download_that_ends_early_is_told() {
+fn a_download_that_ends_early_is_an_error() {
     let cut = |_: &Request, bytes: &[u8]| {
         let mut reply = Reply::new(200, bytes.to_vec());
         reply.cut = Some(3 << 20);
@@ -208,7 +208,7 @@ fn a_download_that_breaks_off_is_resumed() {
 }
 
 #[test]
-fn a_missing_image_is_told() {
+fn a_missing_image_is_an_error() {
     let missing = |_: &Request, _: &[u8]| Reply::new(404, Vec::new());
     let disk =
         check_refused("raw", images::disk(), missing, "ImageServerRefused", "answered 404 to GET");
@@ -216,7 +216,7 @@ fn a_missing_image_is_told() {
 }
 
 #[test]
-fn a_qcow2_that_needs_another_file_is_refused_before_anything_is_written() {
+fn a_qcow2_with_a_backing_file_is_refused_before_writing() {
     let mut backed = images::qcow2(&images::disk(), Clusters::Plain, false);
     backed[8..16].copy_from_slice(&512_u64.to_be_bytes());
     backed[16..20].copy_from_slice(&11_u32.to_be_bytes());
@@ -230,14 +230,14 @@ fn a_qcow2_that_needs_another_file_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn a_format_that_is_not_the_one_told_is_refused() {
+fn an_image_of_another_format_is_refused() {
     let qcow2 = images::qcow2(&images::disk(), Clusters::Plain, false);
     check_refused("raw", qcow2, Reply::file, "ImageFormatError", "said to be raw");
     check_refused("qcow2", images::disk(), Reply::file, "ImageFormatError", "said to be qcow2");
 }
 
 #[test]
-fn what_cannot_be_unpacked_is_told() {
+fn an_image_that_cannot_be_decompressed_is_an_error() {
     let mut broken = images::gzip(&images::disk());
     let middle = broken.len() / 2;
     broken.truncate(middle);
@@ -246,7 +246,7 @@ fn what_cannot_be_unpacked_is_told() {
 }
 
 #[test]
-fn an_image_larger_than_the_disk_is_refused_at_once_where_its_size_is_known() {
+fn an_image_of_known_size_that_is_too_large_is_refused_at_once() {
     for (format, served) in [
         ("raw", vec![1; 33 << 20]),
         ("raw", images::zstd_with_size(&vec![1; 33 << 20])),
@@ -264,14 +264,14 @@ fn an_image_larger_than_the_disk_is_refused_at_once_where_its_size_is_known() {
 }
 
 #[test]
-fn an_image_larger_than_the_disk_is_refused_on_the_way_where_its_size_is_not_known() {
+fn an_image_of_unknown_size_that_is_too_large_is_refused_while_writing() {
     let served = images::gzip(&vec![1; 40 << 20]);
     let disk = check_refused("raw", served, Reply::file, "DiskFull", "/dev/vda has 33554432");
     assert_unbootable(&disk);
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told() {
+fn an_unreachable_server_is_an_error() {
     let machine = Machine::start();
     let info = images::info("http://127.0.0.1:1/image", "raw", &images::disk());
     let ended = machine.write_image(info);
@@ -279,7 +279,7 @@ fn a_server_that_is_not_there_is_told() {
 }
 
 #[test]
-fn a_server_that_cannot_be_trusted_is_told_apart_from_one_without_the_image() {
+fn an_untrusted_server_and_a_missing_image_have_different_errors() {
     let machine = Machine::start();
     let (url, certificate) = machine.served_over_tls();
     let mut info = images::info(&url, "raw", &images::disk());
@@ -291,7 +291,7 @@ fn a_server_that_cannot_be_trusted_is_told_apart_from_one_without_the_image() {
 }
 
 #[test]
-fn the_second_address_is_used_where_the_first_does_not_have_it() {
+fn the_second_url_is_used_if_the_first_lacks_the_image() {
     let machine = Machine::start();
     let server = Server::start(|request| match request.path.as_str() {
         "/here" => Reply::file(&request, &images::disk()),
@@ -303,7 +303,7 @@ fn the_second_address_is_used_where_the_first_does_not_have_it() {
 }
 
 #[test]
-fn only_whole_disks_from_http_with_a_checksum_are_taken() {
+fn only_whole_disks_from_http_with_a_checksum_are_accepted() {
     let machine = Machine::start();
     let good = images::info("http://127.0.0.1:1/image", "raw", b"");
     let mut file = good.clone();
@@ -318,7 +318,7 @@ fn only_whole_disks_from_http_with_a_checksum_are_taken() {
 }
 
 #[test]
-fn a_redirect_is_followed_where_images_may_come_from() {
+fn a_redirect_to_an_allowed_host_is_followed() {
     let machine = Machine::start();
     let served = images::disk();
     let bytes = served.clone();
@@ -337,7 +337,7 @@ fn moved(to: &str) -> Reply {
 }
 
 #[test]
-fn no_redirect_leads_where_no_image_may_come_from() {
+fn a_redirect_to_another_host_is_refused() {
     let machine = Machine::start();
     let asked = Arc::new(AtomicUsize::new(0));
     let seen = asked.clone();
@@ -353,7 +353,7 @@ fn no_redirect_leads_where_no_image_may_come_from() {
             "169.254.169.254 is not in the list",
         ),
         ("http://10.0.0.1/image", json!(["127.0.0.0/8"]), "10.0.0.1 is not in the list"),
-        // An address of this machine, where its network is not listed as a whole.
+        // An address of this machine; the list names another address of the same network.
         (
             &*format!("http://127.0.0.2:{port}/"),
             json!(["127.0.0.1"]),
@@ -367,7 +367,7 @@ fn no_redirect_leads_where_no_image_may_come_from() {
         let mut info = images::info(&server.url("/image"), "raw", &images::disk());
         info["image_hosts"] = hosts;
         if why.is_empty() {
-            // This name has an address that is listed.
+            // The name resolves to a listed address.
             assert_eq!(machine.write_image(info)["command_status"], "SUCCEEDED");
             continue;
         }
@@ -377,7 +377,7 @@ fn no_redirect_leads_where_no_image_may_come_from() {
 }
 
 #[test]
-fn without_a_list_no_image_comes_from_the_machine_itself_or_its_link() {
+fn without_a_list_loopback_and_link_local_addresses_are_refused() {
     let machine = Machine::start();
     let asked = Arc::new(AtomicUsize::new(0));
     let seen = asked.clone();
@@ -397,7 +397,7 @@ fn without_a_list_no_image_comes_from_the_machine_itself_or_its_link() {
         info["image_hosts"] = json!(null);
         assert_failed(&machine.write_image(info), "ImageHostRefused", why);
     }
-    // A name is looked at again when its addresses are known.
+    // The name passes the first check; its addresses are checked when they are resolved.
     let mut info = images::info(&format!("http://localhost:{port}/"), "raw", &images::disk());
     info["image_hosts"] = json!(["192.0.2.0/24"]);
     assert_failed(&machine.write_image(info), "ImageHostRefused", "1 is not in the list");

@@ -1,6 +1,6 @@
-//! What an agent does besides writing images.
+//! Tests of everything that the agent does besides writing images.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "an unwrap that fails fails the test")]
 
 #[expect(dead_code, reason = "each test program uses its part of the harness")]
 mod harness;
@@ -14,7 +14,7 @@ use harness::{Machine, Reply, Server, Setup, TOKEN, until};
 use serde_json::{Value, json};
 
 #[test]
-fn an_inspection_tells_what_there_is() {
+fn an_inspection_reports_the_machine() {
     let machine = Machine::with(Setup {
         arguments: "ipa-inspection-callback-url=CONDUCTOR/v1/continue_inspection BOOTIF=01-52-54-00-78-00-01 \
                     ipa-inspection-collectors=default,logs"
@@ -49,7 +49,7 @@ fn only_the_conductor_is_obeyed() {
 }
 
 #[test]
-fn what_is_not_understood_is_refused_with_a_reason() {
+fn an_unknown_command_is_refused_with_a_reason() {
     let machine = Machine::start();
     let query = format!("wait=true&agent_token={TOKEN}");
     let (status, body) = machine.post(&query, "standby.dance", json!({}));
@@ -63,7 +63,7 @@ fn what_is_not_understood_is_refused_with_a_reason() {
 }
 
 #[test]
-fn steps_are_listed_and_another_version_of_them_is_not_run() {
+fn steps_of_another_version_are_not_run() {
     let machine = Machine::start();
     let clean = machine.run("clean.get_clean_steps", json!({"node": {}, "ports": []}));
     let steps = &clean["command_result"]["clean_steps"]["GenericHardwareManager"];
@@ -100,7 +100,7 @@ fn erasing_leaves_a_record_and_a_blank_disk() {
 }
 
 #[test]
-fn a_long_command_is_seen_to_move_and_keeps_others_out_until_it_ends() {
+fn a_long_command_reports_progress_and_excludes_others() {
     let machine = Machine::start();
     let served = images::disk();
     let (go_on, wait) = channel::<()>();
@@ -108,7 +108,7 @@ fn a_long_command_is_seen_to_move_and_keeps_others_out_until_it_ends() {
     let server = Server::start(move |request| {
         let mut reply = Reply::file(&request, &bytes);
         let wait = wait.clone();
-        // the writer waits for 4 MiB before it writes
+        // The writer collects 4 MiB before it writes.
         let stall = move || wait.lock().unwrap().recv().unwrap_or_default();
         reply.stall = Some((6 << 20, Box::new(stall)));
         reply
@@ -158,7 +158,7 @@ fn a_uefi_machine_gets_a_config_drive_and_a_boot_entry() {
 }
 
 #[test]
-fn the_machine_ends_as_told() {
+fn the_machine_powers_off_or_restarts_as_commanded() {
     let machine = Machine::start();
     assert_eq!(machine.run("standby.sync", json!({}))["command_status"], "SUCCEEDED");
     assert_eq!(machine.run("standby.power_off", json!({}))["command_status"], "SUCCEEDED");

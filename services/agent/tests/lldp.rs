@@ -1,6 +1,6 @@
-//! A switch nobody here wrote: Debian's `lldpd` at the other end of the cable, in network namespaces (root only).
+//! Tests LLDP with Debian's `lldpd` as the switch at the other end of the cable, in network namespaces (root only).
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "an unwrap that fails fails the test")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long to listen where nobody speaks: `lldpd` speaks every second.
+/// How long to listen on an interface without a neighbour: `lldpd` sends every second.
 const SILENCE: Duration = Duration::from_secs(3);
 
 #[test]
@@ -27,7 +27,7 @@ fn a_switch_says_which_of_its_ports_an_interface_is_plugged_into() {
     if let Some(program) = ["ip", "lldpd"].iter().find(|name| !peers::installed(name)) {
         return peers::skip(NAME, format_args!("needs {program}"));
     }
-    // A namespace belongs to a thread: this is the machine's, with cables and a /sys of its own.
+    // A namespace belongs to a thread. This thread's namespace is the machine's, with its own cables and its own /sys.
     unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS).unwrap();
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).unwrap();
     mount("sysfs", "/sys", "sysfs", MountFlags::empty(), None).unwrap();
@@ -82,7 +82,7 @@ impl Switch {
         switch
     }
 
-    /// `lldpd` on one port. It keeps its state below /run: here that is its own.
+    /// Runs `lldpd` on one port. `lldpd` keeps its state in /run, so each gets its own /run.
     fn speaks_on(&self, port: &str) -> Daemon {
         let settings = self.folder.join("lldpd.conf");
         let words = "configure system hostname rack1-tor\n\
@@ -115,7 +115,7 @@ struct Daemon(Child);
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // Asked, not killed: it ends its children only then.
+        // Ended by a signal instead of killed, because `lldpd` ends its child processes only then.
         if let Some(process) = rustix::process::Pid::from_raw(self.0.id().cast_signed()) {
             let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
         }

@@ -1,9 +1,9 @@
-//! Memory a disk can be read into and written from directly.
+//! Memory buffers with the alignment that direct disk I/O needs.
 
-/// What `O_DIRECT` wants at most: a page, which no logical sector exceeds.
+/// The largest alignment that `O_DIRECT` requires: a page, which no logical sector exceeds.
 pub const ALIGNMENT: usize = 4096;
 
-/// Bytes whose first lies at a multiple of [`ALIGNMENT`].
+/// A buffer whose first byte is at a multiple of [`ALIGNMENT`].
 #[derive(Debug)]
 pub struct AlignedBuffer {
     memory: Vec<u8>,
@@ -13,25 +13,25 @@ pub struct AlignedBuffer {
 }
 
 impl AlignedBuffer {
-    /// An empty buffer for `capacity` bytes.
+    /// Makes an empty buffer for `capacity` bytes.
     pub fn new(capacity: usize) -> Self {
         let memory = vec![0; capacity + ALIGNMENT];
         let start = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
         AlignedBuffer { memory, start, len: 0, capacity }
     }
 
-    /// What was put in.
+    /// The bytes in the buffer.
     pub fn bytes(&self) -> &[u8] {
         &self.memory[self.start..self.start + self.len]
     }
 
-    /// Everything the buffer can hold, as if it were full.
+    /// Marks the buffer as full and returns its whole memory for writing.
     pub fn whole_mut(&mut self) -> &mut [u8] {
         self.len = self.capacity;
         &mut self.memory[self.start..self.start + self.capacity]
     }
 
-    /// Takes as many of `bytes` as fit, and says how many.
+    /// Appends as many of `bytes` as fit, and returns their number.
     pub fn take(&mut self, bytes: &[u8]) -> usize {
         let fits = bytes.len().min(self.capacity - self.len);
         let at = self.start + self.len;
@@ -47,28 +47,28 @@ impl AlignedBuffer {
         self.len = want;
     }
 
-    /// How many bytes are in it.
+    /// The number of bytes in the buffer.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing is in it.
+    /// Whether the buffer is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether nothing more fits.
+    /// Whether the buffer is full.
     pub fn is_full(&self) -> bool {
         self.len == self.capacity
     }
 
-    /// Forgets what is in it.
+    /// Empties the buffer.
     pub fn clear(&mut self) {
         self.len = 0;
     }
 }
 
-/// Whether a slice can be handed to a disk as it is.
+/// Whether direct I/O can use a slice without a copy.
 pub fn is_aligned(bytes: &[u8]) -> bool {
     bytes.as_ptr().align_offset(ALIGNMENT) == 0
 }

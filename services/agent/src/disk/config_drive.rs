@@ -1,4 +1,4 @@
-//! The config drive: a small file system the installed system reads its settings from.
+//! The config drive: a small file system from which the installed system reads its settings.
 
 use std::io::{self, Read};
 
@@ -9,50 +9,46 @@ use super::guard::GuardedDisk;
 use super::table::{Blocks, Partition};
 use super::{gpt, mbr};
 
-/// The most a config drive may hold, unpacked; the conductors agree on it.
+/// The largest config drive, uncompressed; Ironic's and our conductor have the same limit.
 pub const LARGEST: usize = 64 << 20;
 const MIB: u64 = 1 << 20;
 
-/// Why a config drive could not be written.
+/// The reasons why a config drive could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigDriveError {
-    /// An address, as the original protocol also allows.
+    /// The config drive was given as a URL, which the original protocol also allows.
     #[error(
         "the config drive was given as an address; only its contents are taken, as base64 of gzip"
     )]
     Address,
-    /// Not base64.
     #[error("the config drive is not base64")]
     NotBase64(#[source] base64::DecodeError),
-    /// Not gzip.
     #[error("the config drive is not gzip once decoded")]
     NotGzip(#[source] io::Error),
-    /// Larger than 64 MiB.
+    /// The config drive is larger than 64 MiB.
     #[error("the config drive is larger than 64 MiB")]
     TooLarge,
-    /// Nothing in it.
     #[error("the config drive is empty")]
     Empty,
-    /// The image brings no partition table this disk can have.
+    /// The image has no partition table that suits the disk's sector size.
     #[error(
         "the image has no partition table for sectors of {sector} bytes, so there is no place for a config drive"
     )]
     NoTable {
-        /// The disk's sector size.
+        /// Size of the disk's sectors in bytes.
         sector: u64,
     },
-    /// No room, or no entry.
+    /// The disk has no space, or the partition table has no free entry.
     #[error("there is no room for a config drive of {mib} MiB behind the image's partitions")]
     NoRoom {
-        /// What it needs.
+        /// Size of the config drive in MiB.
         mib: u64,
     },
-    /// The disk.
     #[error("cannot write the config drive")]
     Disk(#[source] io::Error),
 }
 
-/// Unpacks base64 of gzip.
+/// Decodes base64 and decompresses gzip.
 pub fn decode(text: &str) -> Result<Vec<u8>, ConfigDriveError> {
     if text.starts_with("http://") || text.starts_with("https://") {
         return Err(ConfigDriveError::Address);
@@ -73,7 +69,7 @@ pub fn decode(text: &str) -> Result<Vec<u8>, ConfigDriveError> {
     }
 }
 
-/// Puts `contents` into a new partition at the end of the disk.
+/// Writes `contents` into a new partition at the end of the disk.
 pub fn write(disk: &mut GuardedDisk, contents: &[u8]) -> Result<Partition, ConfigDriveError> {
     let sector = disk.sector();
     let disk_sectors = disk.size() / sector;
@@ -133,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn it_becomes_the_last_partition_of_a_gpt_that_spans_the_disk() {
+    fn a_config_drive_becomes_the_last_partition_of_a_gpt() {
         let (folder, mut disk) = disk_with(&gpt::tests::image(4), 32 << 20);
         let added = write(&mut disk, b"a small file system").unwrap();
         disk.release().unwrap();
@@ -143,14 +139,14 @@ mod tests {
         assert_eq!(&bytes[bytes.len() - 512..][..8], b"EFI PART");
         let found = partitions(&gpt::tests::Memory(bytes.clone())).unwrap();
         assert_eq!(found, [found[0].clone(), added]);
-        // the backup alone tells the same
+        // The backup table lists the same partitions.
         let mut damaged = bytes;
         damaged[512..1024].fill(0);
         assert_eq!(partitions(&gpt::tests::Memory(damaged)).unwrap(), found);
     }
 
     #[test]
-    fn it_becomes_a_primary_partition_of_an_mbr() {
+    fn a_config_drive_becomes_a_primary_partition_of_an_mbr() {
         let mut image = vec![0; 4 << 20];
         image[446..462].copy_from_slice(&[0x80, 0, 0, 0, 0xef, 0, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0]);
         image[510..512].copy_from_slice(&[0x55, 0xaa]);
@@ -163,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_no_place_it_says_so() {
+    fn a_missing_place_for_a_config_drive_is_an_error() {
         let (_folder, mut disk) = disk_with(&[0xaa; 4096], 32 << 20);
         let error = write(&mut disk, b"x").unwrap_err();
         assert!(error.to_string().contains("no partition table"), "{error}");
@@ -173,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_unpacked_is_told_apart() {
+    fn each_fault_of_a_config_drive_has_its_error() {
         assert_eq!(decode(&packed(b"hello")).unwrap(), b"hello");
         assert!(matches!(decode("http://10.0.0.1/x"), Err(ConfigDriveError::Address)));
         assert!(matches!(decode("*"), Err(ConfigDriveError::NotBase64(_))));
@@ -182,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_is_refused() {
+    fn a_decompression_bomb_is_refused() {
         let bomb = packed(&vec![0; LARGEST + 1]);
         assert!(matches!(decode(&bomb), Err(ConfigDriveError::TooLarge)));
     }

@@ -1,4 +1,4 @@
-//! One disk, opened for reading and writing past the page cache.
+//! A disk that is read and written without the page cache.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -11,30 +11,30 @@ use rustix::io::Errno;
 
 use super::buffer::{AlignedBuffer, is_aligned};
 
-/// A disk, or a file that stands for one. Offsets and lengths are multiples of its sector size.
+/// A disk, or a file in its place. Offsets and lengths are multiples of the sector size.
 #[derive(Debug)]
 pub struct Device {
     file: File,
     path: PathBuf,
     size: u64,
     sector: u32,
-    /// The best way to zero that has not failed yet.
+    /// The fastest way of zeroing that has not failed yet.
     zeroing: AtomicU8,
 }
 
-/// Give the blocks back; they read as zeros from then on (`BLKDISCARD` where that is promised).
+/// Frees the blocks, which read as zeros afterwards (`BLKDISCARD` if the disk guarantees that).
 const PUNCH: u8 = 0;
-/// Let the disk write zeros by itself (`BLKZEROOUT`); the kernel writes them where it cannot.
+/// Makes the disk write zeros (`BLKZEROOUT`); if the disk cannot, the kernel does.
 const ZERO_RANGE: u8 = 1;
-/// Write zeros ourselves.
+/// The agent writes the zeros itself.
 const WRITE: u8 = 2;
 
 const CHUNK: usize = 1 << 20;
 
 impl Device {
-    /// Opens a disk of `size` bytes and `sector` bytes a logical sector.
+    /// Opens a disk of `size` bytes with logical sectors of `sector` bytes.
     ///
-    /// A block device is opened exclusively: one that is mounted, or part of an assembled RAID, is refused.
+    /// A block device is opened exclusively, which fails for a disk that is mounted or part of an assembled RAID.
     pub fn open(path: &Path, size: u64, sector: u32) -> io::Result<Self> {
         let block = path.metadata()?.file_type().is_block_device();
         let exclusive = if block { OFlags::EXCL } else { OFlags::empty() };
@@ -43,7 +43,7 @@ impl Device {
             OpenOptions::new().read(true).write(true).custom_flags(flags.bits() as i32).open(path)
         };
         let file = match open(OFlags::DIRECT) {
-            // some file systems have no direct I/O; a file there is still good enough to stand for a disk
+            // Some file systems have no direct I/O. A file on such a file system can still stand in for a disk.
             Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
                 open(OFlags::empty())?
             }
@@ -55,17 +55,17 @@ impl Device {
         Ok(Device { file, path: path.to_owned(), size, sector, zeroing: AtomicU8::new(PUNCH) })
     }
 
-    /// Where it was opened.
+    /// The path of the disk.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Bytes.
+    /// Size in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Bytes a logical sector.
+    /// Size of a logical sector in bytes.
     pub fn sector(&self) -> u32 {
         self.sector
     }
@@ -85,7 +85,7 @@ impl Device {
         Ok(())
     }
 
-    /// Fills `bytes` from `offset`.
+    /// Fills `bytes` with the data at `offset`.
     pub fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         self.check(offset, bytes.len() as u64)?;
         for (at, piece) in bytes.chunks_mut(CHUNK).enumerate() {
@@ -96,7 +96,7 @@ impl Device {
         Ok(())
     }
 
-    /// Makes `length` bytes from `offset` read as zeros, the quickest way the disk has.
+    /// Makes `length` bytes from `offset` read as zeros, in the fastest way that the disk supports.
     pub fn zero(&self, offset: u64, length: u64) -> io::Result<()> {
         self.check(offset, length)?;
         if length == 0 {
@@ -130,7 +130,7 @@ impl Device {
         Ok(())
     }
 
-    /// Waits until everything written is on the medium.
+    /// Waits until all written data is on the medium.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
     }
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_zeroed_reads_as_zeros_and_the_rest_stays() {
+    fn zeroing_changes_only_its_range() {
         let folder = crate::scratch::Folder::new();
         let path = folder.path().join("disk");
         std::fs::write(&path, vec![0xaa; 3 * CHUNK]).unwrap();

@@ -1,4 +1,4 @@
-//! Takes what a former owner left off a disk, and proves it by reading back.
+//! Erases a disk, and reads back from the disk to prove the erasure.
 
 use std::io;
 
@@ -9,56 +9,44 @@ use super::table::{Blocks, partitions};
 use crate::meter::Meter;
 
 const MIB: u64 = 1 << 20;
-/// Copies of btrfs's superblock lie there, far from either end of a partition.
+/// Offsets of btrfs's superblock copies, which are far from both ends of a partition.
 const BTRFS_COPIES: [u64; 2] = [64 << 20, 256 << 30];
-/// At most so much is zeroed between two looks at the progress.
+/// The most bytes that are zeroed before the progress is updated.
 const STRIDE: u64 = 256 << 20;
 
-/// Why a disk could not be erased.
+/// The reasons why a disk could not be erased.
 #[derive(Debug, thiserror::Error)]
 pub enum EraseError {
-    /// Writing failed.
     #[error("cannot erase {disk}")]
-    Write {
-        /// Its path.
-        disk: String,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// Reading back failed.
+    Write { disk: String, source: io::Error },
     #[error("cannot read {disk} back after erasing it")]
-    ReadBack {
-        /// Its path.
-        disk: String,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// The disk still holds something.
+    ReadBack { disk: String, source: io::Error },
+    /// The disk reported success but still holds data.
     #[error("{disk} took the erasure without an error and still holds data at byte {offset}")]
     NotBlank {
-        /// Its path.
         disk: String,
-        /// Where.
+        /// Position of the first byte that is not zero.
         offset: u64,
     },
 }
 
-/// What was done to a disk.
+/// The record of an erasure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Erased {
-    /// Its path.
+    /// Path of the disk.
     pub name: String,
     /// `metadata` or `overwrite`.
     pub method: &'static str,
-    /// Bytes zeroed.
+    /// Number of bytes that were zeroed.
     pub zeroed_bytes: u64,
-    /// Bytes read back, all of them zero.
+    /// Number of bytes that were read back, all of them zero.
     pub read_back_bytes: u64,
 }
 
-/// Zeroes everything a system could recognise the disk's former use by: both ends of the disk and of every
-/// partition (partition tables, boot sectors, superblocks of file systems, RAID, LVM and ZFS labels).
-/// `known` are partitions the kernel sees beyond the disk's own tables, as bytes `(start, length)`.
+/// Zeroes all marks by which a system could recognize the disk's former use: both ends of the disk and of every partition (partition
+/// tables, boot sectors, superblocks of file systems, RAID, LVM and ZFS labels).
+///
+/// `known` are partitions that the kernel sees besides those in the disk's own tables, as `(start, length)` in bytes.
 pub fn metadata(disk: &Device, known: &[(u64, u64)]) -> Result<Erased, EraseError> {
     let ranges = marks(disk, known)?;
     let name = disk.path().display().to_string();
@@ -75,7 +63,7 @@ pub fn metadata(disk: &Device, known: &[(u64, u64)]) -> Result<Erased, EraseErro
     Ok(Erased { name, method: "metadata", zeroed_bytes: bytes, read_back_bytes: bytes })
 }
 
-/// Zeroes the whole disk and reads a MiB back at every hundredth part of it.
+/// Zeroes the whole disk, and reads one MiB back at every hundredth of the disk.
 pub fn everything(disk: &Device, progress: &Meter) -> Result<Erased, EraseError> {
     let name = disk.path().display().to_string();
     let mut at = 0;
@@ -107,7 +95,7 @@ pub fn everything(disk: &Device, progress: &Meter) -> Result<Erased, EraseError>
     })
 }
 
-/// Where things can be recognised, cut to the disk, sector by sector.
+/// Returns the ranges that hold such marks, cut to the disk and rounded to sectors.
 fn marks(disk: &Device, known: &[(u64, u64)]) -> Result<Vec<(u64, u64)>, EraseError> {
     let name = disk.path().display().to_string();
     let found = partitions(disk).map_err(|source| EraseError::ReadBack { disk: name, source })?;
@@ -163,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_of_every_partition_goes_and_what_lies_between_stays() {
+    fn erasing_metadata_leaves_the_data_between() {
         let mut image = gpt::tests::image(16);
         image.fill_with_pattern();
         let (folder, device) = disk(&image, 32 << 20);
@@ -178,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_goes_and_progress_is_told() {
+    fn erasing_everything_blanks_the_disk_and_reports_progress() {
         let (folder, device) = disk(&[], 6 << 20);
         let progress = Meter::default();
         let erased = everything(&device, &progress).unwrap();
@@ -192,7 +180,7 @@ mod tests {
     }
 
     impl Pattern for Vec<u8> {
-        /// Puts something into the partition that [`gpt::tests::image`] made.
+        /// Fills the partition that [`gpt::tests::image`] made with a pattern.
         fn fill_with_pattern(&mut self) {
             self[1 << 20..2 << 20].fill(0x55);
         }

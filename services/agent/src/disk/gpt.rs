@@ -1,18 +1,19 @@
 //! The GUID partition table (UEFI 2.10 §5.3).
 //!
-//! Of its own because what it reads may be a stranger's disk: sizes are bounded before anything is allocated.
+//! The table may come from an untrusted image, so this module checks sizes before it allocates memory, and no general-purpose library is
+//! used.
 
 use std::io;
 
 use super::guard::GuardedDisk;
 use super::table::{Blocks, Partition, PartitionKind};
 
-/// C12A7328-F81F-11D2-BA4B-00A0C93EC93B, as on disk.
+/// C12A7328-F81F-11D2-BA4B-00A0C93EC93B in the byte order of the disk.
 pub const EFI_SYSTEM: [u8; 16] = [
     0x28, 0x73, 0x2a, 0xc1, 0x1f, 0xf8, 0xd2, 0x11, 0xba, 0x4b, 0x00, 0xa0, 0xc9, 0x3e, 0xc9, 0x3b,
 ];
 
-/// 0FC63DAF-8483-4772-8E79-3D69D8477DE4, as on disk.
+/// 0FC63DAF-8483-4772-8E79-3D69D8477DE4 in the byte order of the disk.
 pub const LINUX_DATA: [u8; 16] = [
     0xaf, 0x3d, 0xc6, 0x0f, 0x83, 0x84, 0x72, 0x47, 0x8e, 0x79, 0x3d, 0x69, 0xd8, 0x47, 0x7d, 0xe4,
 ];
@@ -20,7 +21,7 @@ pub const LINUX_DATA: [u8; 16] = [
 const HEADER: usize = 92;
 const MOST_ENTRIES: u32 = 1024;
 
-/// A table read from either of its two places.
+/// A partition table, read from its primary place or from its backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gpt {
     disk_guid: [u8; 16],
@@ -31,7 +32,7 @@ pub struct Gpt {
     sector: u64,
 }
 
-/// Reads the primary table, or the backup where that is damaged; `None` if there is neither.
+/// Reads the primary table, or the backup if the primary is damaged; `None` if neither is valid.
 pub fn read(disk: &impl Blocks) -> io::Result<Option<Gpt>> {
     let sectors = disk.size() / disk.sector().max(1);
     if sectors < 6 {
@@ -43,7 +44,7 @@ pub fn read(disk: &impl Blocks) -> io::Result<Option<Gpt>> {
     }
 }
 
-/// Moves an image's backup table to where the disk ends; nothing happens to a disk without a GPT.
+/// Moves the backup table of an image to the end of the disk. Does nothing if the disk has no GPT.
 pub fn settle(disk: &mut GuardedDisk) -> io::Result<()> {
     let Some(mut table) = read(disk)? else { return Ok(()) };
     table.stretch(Blocks::size(disk) / Blocks::sector(disk));
@@ -68,7 +69,7 @@ fn read_at(disk: &impl Blocks, lba: u64) -> io::Result<Option<Gpt>> {
     Ok((crc32(&table.entries) == crc).then_some(table))
 }
 
-/// A header's table without its entries, where those are, their length and checksum.
+/// Parses a header: returns the table without its entries, and the entries' position, length and checksum.
 fn parse_header(raw: &[u8], lba: u64, sector: u64) -> Option<(Gpt, u64, u32, u32)> {
     let header = raw.get(..HEADER)?;
     let size = u32_at(header, 12) as usize;
@@ -95,7 +96,7 @@ fn parse_header(raw: &[u8], lba: u64, sector: u64) -> Option<(Gpt, u64, u32, u32
 }
 
 impl Gpt {
-    /// The partitions whose bounds make sense.
+    /// Returns the partitions whose bounds are plausible.
     pub fn partitions(&self) -> Vec<Partition> {
         let entries = self.entries.chunks_exact(self.entry_size as usize);
         let used = entries.zip(1..).filter(|(entry, _)| entry[..16] != [0; 16]);
@@ -112,13 +113,12 @@ impl Gpt {
         used.filter_map(partition).collect()
     }
 
-    /// Makes the table span a disk of `sectors` sectors, whatever the image was made for.
+    /// Extends the table to a disk of `sectors` sectors: an image is usually made for a smaller disk.
     pub fn stretch(&mut self, sectors: u64) {
         self.last_usable = sectors.saturating_sub(self.entry_sectors() + 2);
     }
 
-    /// Adds a partition of `sectors` at the end, aligned to a MiB, and returns it.
-    /// `None` if there is no room or no free entry.
+    /// Adds a partition of `sectors` at the end, aligned to a MiB, and returns it. `None` if there is no space or no free entry.
     pub fn append(&mut self, sectors: u64, name: &str, guid: [u8; 16]) -> Option<Partition> {
         let align = (1 << 20) / self.sector;
         let taken = self.partitions().iter().map(|p| p.start.saturating_add(p.sectors)).max();
@@ -141,7 +141,7 @@ impl Gpt {
         Some(Partition { number: free as u32 + 1, start, sectors, kind })
     }
 
-    /// Writes both copies, and lets the protective MBR cover the disk (UEFI 2.10 §5.2.3).
+    /// Writes both copies, and makes the protective MBR cover the disk (UEFI 2.10 §5.2.3).
     pub fn write(&self, disk: &mut GuardedDisk) -> io::Result<()> {
         let sectors = disk.size() / self.sector;
         let last = sectors - 1;
@@ -253,7 +253,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_backup_is_read_where_the_primary_is_damaged() {
+    fn the_backup_is_read_if_the_primary_is_damaged() {
         let mut image = image(4);
         let whole = read(&Memory(image.clone())).unwrap().unwrap();
         image[512] = 0;
@@ -277,7 +277,7 @@ pub(crate) mod tests {
         fn no_damage_panics(at in 512_usize..17920, with: [u8; 8]) {
             let mut image = image(4);
             image[at..at + 8].copy_from_slice(&with);
-            // with its checksum made right, so that the fields themselves are looked at
+            // The checksum is corrected, so that the parser does not stop there and reads the fields.
             if at < 600 {
                 image[528..532].fill(0);
                 let crc = crc32(&image[512..512 + HEADER]);

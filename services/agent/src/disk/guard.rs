@@ -1,19 +1,19 @@
-//! Keeps a disk unbootable until what was written to it is proven right.
+//! Keeps a disk unbootable until its content has been verified.
 //!
-//! The first and the last MiB hold everything firmware starts from: boot sector, both partition tables, and
-//! the file system of an image without partitions. They are zeroed before anything is written, what an image
-//! has there is kept in memory, and only [`GuardedDisk::release`] puts it on the disk: the end first, the
-//! beginning last. A failure, or a power cut at any moment before, leaves a disk that starts nothing.
+//! The first and the last MiB of a disk hold everything that firmware starts from: the boot sector, both partition tables, and the file
+//! system of an image without partitions. These ends are zeroed before anything is written. The image's data for the ends stays in memory,
+//! and only [`GuardedDisk::release`] writes it to the disk, the end first and the beginning last. So a failure or a power cut at any
+//! earlier moment leaves a disk that cannot be booted.
 
 use std::io;
 use std::ops::Range;
 
 use super::device::Device;
 
-/// What is held back at either end.
+/// Size of each end that is held back, in bytes.
 pub const EDGE: u64 = 1 << 20;
 
-/// A disk whose ends are in memory.
+/// A disk whose ends are held in memory.
 #[derive(Debug)]
 pub struct GuardedDisk {
     device: Device,
@@ -22,7 +22,7 @@ pub struct GuardedDisk {
 }
 
 impl GuardedDisk {
-    /// Zeroes both ends of the disk and holds them back from now on.
+    /// Zeroes both ends of the disk and holds later writes to them back.
     pub fn begin(device: Device) -> io::Result<Self> {
         let size = device.size();
         if size < 4 * EDGE {
@@ -38,7 +38,7 @@ impl GuardedDisk {
         Ok(guarded)
     }
 
-    /// The disk itself.
+    /// The device itself, without the guard.
     pub fn device(&self) -> &Device {
         &self.device
     }
@@ -47,7 +47,7 @@ impl GuardedDisk {
         self.device.size() - self.tail.len() as u64
     }
 
-    /// Cuts a range where the held-back ends begin and stop.
+    /// Splits a range at the borders of the held-back ends.
     fn parts(&self, offset: u64, length: u64) -> [Range<u64>; 3] {
         let end = offset.saturating_add(length);
         let (head, tail) = (EDGE, self.tail_start());
@@ -58,7 +58,7 @@ impl GuardedDisk {
         ]
     }
 
-    /// Writes `bytes` at `offset`; what falls on the ends stays in memory.
+    /// Writes `bytes` at `offset`; the part in the ends stays in memory.
     pub fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.check(offset, bytes.len() as u64)?;
         let of = |part: &Range<u64>| (part.start - offset) as usize..(part.end - offset) as usize;
@@ -77,7 +77,7 @@ impl GuardedDisk {
         Ok(())
     }
 
-    /// Zeroes a range; what falls on the ends is zeroed in memory.
+    /// Zeroes a range; the part in the ends is zeroed in memory.
     pub fn zero(&mut self, offset: u64, length: u64) -> io::Result<()> {
         self.check(offset, length)?;
         let [head, middle, tail] = self.parts(offset, length);
@@ -94,7 +94,7 @@ impl GuardedDisk {
         Ok(())
     }
 
-    /// Reads what the disk will hold once released.
+    /// Reads the data that the disk will hold once released.
     pub fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         self.check(offset, bytes.len() as u64)?;
         let of = |part: &Range<u64>| (part.start - offset) as usize..(part.end - offset) as usize;
@@ -114,7 +114,7 @@ impl GuardedDisk {
         Ok(())
     }
 
-    /// Puts the ends on the disk: from here on it can be booted.
+    /// Writes the ends to the disk, which makes the disk bootable.
     pub fn release(self) -> io::Result<()> {
         self.device.sync()?;
         self.device.write_at(self.tail_start(), &self.tail)?;
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_back_can_be_read() {
+    fn the_held_back_ends_can_be_read() {
         let (_folder, _path, mut guarded) = disk();
         guarded.write_at(EDGE - 512, &[0xcc; 1024]).unwrap();
         let mut read = [0; 1024];

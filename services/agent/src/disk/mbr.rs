@@ -1,4 +1,4 @@
-//! The PC's partition table: four entries in the first sector, and a chain of logical ones.
+//! The MBR partition table: four entries in the first sector, and a chain of logical partitions.
 
 use std::io;
 
@@ -9,10 +9,10 @@ pub const EFI_SYSTEM: u8 = 0xef;
 const LINUX: u8 = 0x83;
 const TABLE: usize = 446;
 const ENTRY: usize = 16;
-/// No system makes more logical partitions; a chain may well be a loop.
+/// No system makes more logical partitions. The limit also ends a chain that loops.
 const LONGEST_CHAIN: usize = 128;
 
-/// One used entry: its place in the table, type octet, first sector, length.
+/// A used entry: position in the table, type octet, first sector, number of sectors.
 type Entry = (usize, u8, u64, u64);
 
 fn entries(sector: &[u8]) -> Vec<Entry> {
@@ -29,7 +29,7 @@ fn is_extended(kind: u8) -> bool {
     matches!(kind, 0x05 | 0x0f | 0x85)
 }
 
-/// Every partition, logical ones numbered from 5; none if there is no table or only a protective one.
+/// Returns every partition, with logical ones numbered from 5; none if the disk has no table or only a protective one.
 pub fn partitions(disk: &impl Blocks) -> io::Result<Vec<Partition>> {
     let mut sector = vec![0; disk.sector() as usize];
     disk.read_at(0, &mut sector)?;
@@ -71,8 +71,8 @@ pub fn partitions(disk: &impl Blocks) -> io::Result<Vec<Partition>> {
     Ok(all)
 }
 
-/// Adds a partition of `sectors` at the end of a disk of `disk_sectors` to the table in `sector`, aligned to
-/// a MiB. `None` if there is no table, no free entry or no room below what 32 bits can address.
+/// Adds a partition of `sectors`, aligned to a MiB, at the end of a disk of `disk_sectors` to the table in `sector`. `None` if there is no
+/// table, no free entry or no space within the range of 32-bit sector numbers.
 pub fn append(
     sector: &mut [u8],
     disk_sectors: u64,
@@ -93,7 +93,7 @@ pub fn append(
         return None;
     }
     let entry = &mut sector[TABLE + free * ENTRY..TABLE + (free + 1) * ENTRY];
-    // heads and cylinders mean nothing since disks have more than 8 GB: the customary filler
+    // The usual filler: heads and cylinders have no meaning on disks of more than 8 GB.
     entry.copy_from_slice(&[0, 0xfe, 0xff, 0xff, LINUX, 0xfe, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0]);
     entry[8..12].copy_from_slice(&(start as u32).to_le_bytes());
     entry[12..16].copy_from_slice(&(sectors as u32).to_le_bytes());

@@ -1,4 +1,4 @@
-//! Which partitions a disk has, whichever table it keeps them in.
+//! The partitions of a disk, from a GPT or an MBR.
 
 use std::io;
 
@@ -6,13 +6,13 @@ use super::device::Device;
 use super::guard::GuardedDisk;
 use super::{gpt, mbr};
 
-/// Something partition tables can be read from. Offsets and lengths are multiples of the sector size.
+/// A source of partition tables. Offsets and lengths are multiples of the sector size.
 pub trait Blocks {
-    /// Bytes.
+    /// Size in bytes.
     fn size(&self) -> u64;
-    /// Bytes a logical sector.
+    /// Size of a logical sector in bytes.
     fn sector(&self) -> u64;
-    /// Fills `bytes` from `offset`.
+    /// Fills `bytes` with the data at `offset`.
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()>;
 }
 
@@ -44,40 +44,37 @@ impl Blocks for GuardedDisk {
     }
 }
 
-/// One partition.
+/// A partition of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
-    /// As the kernel numbers it.
+    /// The kernel's number of the partition.
     pub number: u32,
-    /// First sector.
+    /// Number of the first sector.
     pub start: u64,
-    /// How many sectors.
     pub sectors: u64,
-    /// What its table says of it.
     pub kind: PartitionKind,
 }
 
-/// What a partition table says of a partition.
+/// The part of a partition's entry that depends on the kind of table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartitionKind {
-    /// UEFI 2.10 §5.3.3.
+    /// An entry of a GPT (UEFI 2.10 §5.3.3).
     Gpt {
-        /// As on disk.
+        /// In the byte order of the disk.
         type_guid: [u8; 16],
-        /// As on disk.
+        /// In the byte order of the disk.
         guid: [u8; 16],
     },
-    /// The PC's.
+    /// An entry of an MBR.
     Mbr {
-        /// The type octet.
         type_octet: u8,
-        /// The disk's, as on disk.
+        /// The signature of the disk, in the byte order of the disk.
         signature: [u8; 4],
     },
 }
 
 impl Partition {
-    /// Whether firmware looks for loaders there (UEFI 2.10 §13.3).
+    /// Whether firmware looks for boot loaders in this partition (UEFI 2.10 §13.3).
     pub fn is_efi_system(&self) -> bool {
         match &self.kind {
             PartitionKind::Gpt { type_guid, .. } => *type_guid == gpt::EFI_SYSTEM,
@@ -86,7 +83,7 @@ impl Partition {
     }
 }
 
-/// Every partition of a disk that either table names, a damaged GPT's from its backup.
+/// Returns every partition in the disk's GPT or, if it has none, in its MBR. A damaged GPT is read from its backup.
 pub fn partitions(disk: &impl Blocks) -> io::Result<Vec<Partition>> {
     match gpt::read(disk)? {
         Some(table) => Ok(table.partitions()),

@@ -1,7 +1,7 @@
-//! The checksum over the bytes as they are served.
+//! The checksum of the image, over the bytes as the server sends them.
 //!
-//! By ring, which is here for TLS anyway and twice as quick as `sha2` on processors without SHA instructions:
-//! the checksum is what a fast network waits for.
+//! The checksum limits the speed on a fast network. ring, which TLS needs anyway, is twice as fast as `sha2` on processors without SHA
+//! instructions.
 
 use agent_protocol::{ChecksumAlgorithm, ImageInfo};
 use ring::digest::{Algorithm, Context, Digest, SHA256, SHA512};
@@ -9,14 +9,14 @@ use subtle::ConstantTimeEq;
 
 use super::{Chunks, ImageError};
 
-/// What the image's bytes must add up to.
+/// The checksum that the image must have.
 pub(super) struct Expected {
     algorithm: ChecksumAlgorithm,
     digest: Vec<u8>,
 }
 
 impl Expected {
-    /// Takes the checksum from the image's description.
+    /// Reads the checksum from the image's description.
     pub(super) fn of(image: &ImageInfo) -> Result<Self, ImageError> {
         let useless = |reason: String| ImageError::Description {
             field: "os_hash_value",
@@ -35,7 +35,7 @@ impl Expected {
         Ok(Expected { algorithm: image.os_hash_algo, digest })
     }
 
-    /// Sums up everything that comes, and compares.
+    /// Computes the checksum of all chunks and compares it.
     pub(super) fn check(self, chunks: Chunks) -> Result<(), ImageError> {
         let found = match self.algorithm {
             ChecksumAlgorithm::Sha256 => sum(&SHA256, chunks),

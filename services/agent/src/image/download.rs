@@ -1,4 +1,4 @@
-//! Gets the image's bytes over HTTP, over short breaks of the network too.
+//! Downloads the image over HTTP, and resumes after short interruptions of the network.
 
 mod hosts;
 mod ranges;
@@ -19,32 +19,32 @@ use url::Url;
 use self::ranges::{range_header, range_start};
 use super::ImageError;
 
-/// The certificates of authorities that image servers may be signed by.
+/// Certificates of the authorities that may have signed an image server's certificate.
 #[derive(Clone, Default)]
 pub struct TrustAnchors(Vec<Certificate>);
 
 impl TrustAnchors {
-    /// From PEM, one after the other.
+    /// Reads certificates from PEM.
     pub fn from_pem(pem: &[u8]) -> Result<Self, reqwest::Error> {
         Certificate::from_pem_bundle(pem).map(TrustAnchors)
     }
 
-    /// A copy of the certificates.
+    /// Returns a copy of the certificates.
     pub fn certificates(&self) -> Vec<Certificate> {
         self.0.clone()
     }
 }
 
-/// How patient to be with the network.
+/// Timeouts and retries of a download.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// Until a connection stands.
+    /// Timeout of connecting.
     pub connect: Duration,
-    /// Between two chunks.
+    /// Timeout between two chunks.
     pub read: Duration,
-    /// How often an address is tried, and a broken download resumed, without a byte of progress.
+    /// How often a URL is tried, and how often a broken download is resumed, without any progress in between.
     pub tries: u32,
-    /// Before the second try; doubled with each further one.
+    /// Pause before the second try; doubled before each further try.
     pub pause: Duration,
 }
 
@@ -59,29 +59,29 @@ impl Default for Patience {
     }
 }
 
-/// Where an image comes from.
+/// The URLs that an image can be downloaded from.
 pub(super) struct Source {
     client: Client,
     urls: Vec<Url>,
     patience: Patience,
 }
 
-/// A download that has begun.
+/// A download whose response has begun.
 pub(super) struct Opened {
     url: Url,
     response: Response,
     length: Option<u64>,
-    /// Says whether the file is still the same one.
+    /// ETag or date by which the server recognizes an unchanged file.
     validator: Option<HeaderValue>,
-    /// What was read to look at, and still has to be passed on.
+    /// The first bytes, which were read for inspection and still have to be passed on.
     peeked: Bytes,
 }
 
-/// Enough to tell any format, and a whole qcow2 header.
+/// Enough bytes to recognize every format, and a whole qcow2 header.
 const PEEK: usize = 512;
 
 impl Opened {
-    /// Waits for the first bytes.
+    /// Reads the first bytes.
     pub(super) async fn peek(mut self) -> Result<Self, ImageError> {
         let mut peeked = BytesMut::new();
         while peeked.len() < PEEK {
@@ -96,12 +96,12 @@ impl Opened {
         Ok(self)
     }
 
-    /// The first bytes.
+    /// The first bytes of the file.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.peeked
     }
 
-    /// How long the file is, if the server says so.
+    /// The length of the file, if the server reports it.
     pub(super) fn length(&self) -> Option<u64> {
         self.length
     }
@@ -149,7 +149,7 @@ impl Source {
         Ok(Source { client, urls, patience })
     }
 
-    /// Begins the download from the first address that has the image.
+    /// Starts the download from the first URL that has the image.
     pub(super) async fn open(&self) -> Result<Opened, ImageError> {
         let mut last = None;
         for url in &self.urls {
@@ -161,7 +161,7 @@ impl Source {
                 }
             }
         }
-        // `new` refuses an empty list
+        // `new` refuses an empty list, so there is always an error to return.
         Err(last.unwrap_or(ImageError::Panicked))
     }
 
@@ -171,20 +171,20 @@ impl Source {
             return Err(refused(url, response.status()));
         }
         let header = |name| response.headers().get(name).cloned();
-        // a weak validator does not promise the same bytes (RFC 9110 §13.1.5)
+        // A weak validator does not guarantee equal bytes (RFC 9110 §13.1.5).
         let strong = header(ETAG).filter(|tag| !tag.as_bytes().starts_with(b"W/"));
         let validator = strong.or_else(|| header(LAST_MODIFIED));
         let length = response.content_length();
         Ok(Opened { url: url.clone(), length, validator, response, peeked: Bytes::new() })
     }
 
-    /// One request, repeated while the server cannot be reached.
+    /// Sends one request, and retries while the server cannot be reached.
     async fn ask(&self, url: &Url, headers: HeaderMap) -> Result<Response, ImageError> {
         let mut pause = self.patience.pause;
         let mut tries = 1;
         loop {
             let request = self.client.get(url.clone()).headers(headers.clone());
-            // the checksum is over the file, not over some transport encoding of it
+            // The checksum covers the file itself, so the server must not encode it for the transfer.
             match request.header(ACCEPT_ENCODING, "identity").send().await {
                 Ok(response) => return Ok(response),
                 Err(source) => {
@@ -202,8 +202,8 @@ impl Source {
         }
     }
 
-    /// Passes every byte of the image to each of `queues`, resuming where the connection broke.
-    /// Ends early, and well, when a receiver is gone: it knows why.
+    /// Sends every byte of the image to each of `queues`, and resumes after an interruption. Ends early without an error if a receiver has
+    /// ended, because that receiver reports its own error.
     pub(super) async fn stream(
         &self,
         opened: Opened,
@@ -247,7 +247,7 @@ impl Source {
         }
     }
 
-    /// The rest of the file from `at`, if the server can give it and it is the same file still.
+    /// Requests the rest of the file from `at`; `None` if the server has no ranges or the file has changed.
     async fn resume(
         &self,
         url: &Url,
@@ -274,7 +274,7 @@ fn refused(url: &Url, status: StatusCode) -> ImageError {
     ImageError::Status { url: url.to_string(), status: status.as_u16() }
 }
 
-/// A request that failed: for lack of trust, or of a connection.
+/// Classifies a failed request: a forbidden host, an untrusted certificate, or no connection.
 fn broken(url: &Url, source: reqwest::Error) -> ImageError {
     let url = url.to_string();
     let source = source.without_url();
@@ -293,7 +293,7 @@ fn is_about_trust(error: &reqwest::Error) -> bool {
         if cause.is::<rustls::Error>() {
             return true;
         }
-        // an io::Error skips what it wraps when asked for its source, and may wrap another one
+        // `io::Error::source` skips the wrapped error itself, which may be another `io::Error`.
         next = match cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
             Some(wrapped) => Some(wrapped),
             None => cause.source(),

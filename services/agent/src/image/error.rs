@@ -1,4 +1,4 @@
-//! Why an image could not be written, in words an operator can act on.
+//! The errors of writing an image, each with advice for an operator.
 
 use std::io;
 
@@ -9,108 +9,70 @@ use super::qcow2::Qcow2Error;
 use crate::disk::config_drive::ConfigDriveError;
 use crate::error::{chain, failure};
 
-/// Why an image could not be written.
+/// The reasons why an image could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// The image's description itself is no use.
+    /// A field of the image's description is invalid.
     #[error("the image's {field} {value:?} is no use: {reason}")]
-    Description {
-        /// Which part.
-        field: &'static str,
-        /// What it says.
-        value: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// No connection.
+    Description { field: &'static str, value: String, reason: String },
+    /// The image server could not be reached.
     #[error("cannot reach the image server for {url}")]
-    Unreachable {
-        /// What was asked for.
-        url: String,
-        /// Why.
-        source: reqwest::Error,
-    },
-    /// No trust.
+    Unreachable { url: String, source: reqwest::Error },
+    /// The image server's certificate is not trusted.
     #[error("cannot trust the image server's certificate for {url}")]
-    Tls {
-        /// What was asked for.
-        url: String,
-        /// Why.
-        source: reqwest::Error,
-    },
-    /// It is where no image may come from, or leads there.
+    Tls { url: String, source: reqwest::Error },
+    /// The URL, or a redirect from it, leads to a host that is not allowed.
     #[error("the image's address {url} leads where no image may come from")]
     Elsewhere {
-        /// What was asked for.
         url: String,
-        /// Where it leads.
+        /// The refused host, with the reason.
         source: HostRefused,
     },
-    /// It answered, but not with the image.
+    /// The image server answered with an error status.
     #[error("the image server answered {status} to GET {url}")]
-    Status {
-        /// What was asked for.
-        url: String,
-        /// What came.
-        status: u16,
-    },
-    /// It stopped before the end.
+    Status { url: String, status: u16 },
+    /// The download ended before the end of the file.
     #[error("the image ended after {received} bytes{}", of(*expected))]
     Truncated {
-        /// Where from.
         url: String,
-        /// How many bytes came.
+        /// Bytes that arrived.
         received: u64,
-        /// How many were announced.
+        /// Bytes that the server announced.
         expected: Option<u64>,
     },
-    /// The bytes are not the right ones.
+    /// The checksum of the image is wrong.
     #[error("the image's {algorithm} is {found}, not {expected}")]
-    Checksum {
-        /// Which checksum.
-        algorithm: &'static str,
-        /// As told.
-        expected: String,
-        /// As it is.
-        found: String,
-    },
-    /// The server serves different bytes for the same range.
+    Checksum { algorithm: &'static str, expected: String, found: String },
+    /// The server sent different bytes for the same range.
     #[error("the image changed on the server while it was read")]
     Changed,
-    /// gzip, xz or zstd.
+    /// The image cannot be decompressed.
     #[error("cannot unpack the image")]
     Corrupt(#[source] io::Error),
-    /// Announced as raw.
+    /// The description says raw, but the image is qcow2.
     #[error("the image is said to be raw, but it is qcow2")]
     NotRaw,
-    /// Announced as qcow2.
+    /// The description says qcow2, but the image is not.
     #[error("the image is said to be qcow2, but it is not, or is packed once more")]
     NotQcow2,
-    /// A qcow2 image this agent does not write.
+    /// A qcow2 image that this agent cannot write.
     #[error("cannot use the qcow2 image")]
     Qcow2(#[from] Qcow2Error),
-    /// The disk is too small.
+    /// The image is larger than the disk.
     #[error("the image needs {needed} bytes and {disk} has {size}")]
     DiskFull {
-        /// Which disk.
         disk: String,
-        /// What it needs; where that is not known, what came so far.
+        /// Size of the image in bytes or, if that is unknown, the number of bytes so far.
         needed: u64,
-        /// What there is.
         size: u64,
     },
-    /// The disk.
+    /// The disk reported an error.
     #[error("cannot write to {disk}")]
-    Disk {
-        /// Which disk.
-        disk: String,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// The config drive.
+    Disk { disk: String, source: io::Error },
+    /// The config drive could not be written.
     #[error(transparent)]
     ConfigDrive(#[from] ConfigDriveError),
-    /// A thread ended that must not.
+    /// A thread panicked.
     #[error("the agent failed while writing; its log has the reason")]
     Panicked,
 }
@@ -120,7 +82,7 @@ fn of(expected: Option<u64>) -> String {
 }
 
 impl ImageError {
-    /// The same error, naming the disk.
+    /// Returns the same error with the name of the disk.
     pub(super) fn on(self, name: &str) -> Self {
         match self {
             ImageError::Disk { source, .. } => ImageError::Disk { disk: name.to_owned(), source },
@@ -144,7 +106,7 @@ impl ImageError {
         }
     }
 
-    /// The word for the kind of error, and what to do about it.
+    /// Returns the kind of the error, and advice on what to do.
     fn advice(&self) -> (&'static str, &'static str) {
         match self {
             ImageError::Description { .. } => {

@@ -1,4 +1,4 @@
-//! From unpacked bytes to large writes.
+//! Collects decompressed bytes into large writes.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
@@ -8,37 +8,37 @@ use crate::disk::buffer::{ALIGNMENT, AlignedBuffer};
 use crate::disk::guard::GuardedDisk;
 use crate::meter::Meter;
 
-/// One write to the disk.
+/// The size of one write to the disk.
 const WRITE: usize = 4 << 20;
-/// Zeros in a row that are not worth writing.
+/// The smallest run of zeros that is punched instead of written.
 const HOLE: usize = 1 << 20;
-/// Buffers filled, being written, and free.
+/// The number of buffers: being filled, being written, and free.
 const BUFFERS: usize = 4;
 
-/// Something for the disk.
+/// A unit of work for the disk thread.
 enum Piece {
     Data(u64, AlignedBuffer),
     Zeros(u64, u64),
 }
 
-/// Takes unpacked bytes and passes them on in pieces worth a write.
+/// Takes decompressed bytes and passes them on in large pieces.
 pub(super) struct Output<'a> {
     disk_size: u64,
     sector: usize,
     filled: SyncSender<Piece>,
     free: &'a Receiver<AlignedBuffer>,
     buffer: AlignedBuffer,
-    /// Where the buffer's first byte goes.
+    /// Position of the buffer's first byte on the disk.
     offset: u64,
 }
 
-/// The writer is gone, and tells why itself.
+/// The disk thread has ended; its own error explains why.
 fn stopped() -> ImageError {
     ImageError::Panicked
 }
 
 impl Output<'_> {
-    /// Bytes for `offset` of the disk; a multiple of the sector size unless they follow the last ones.
+    /// Takes bytes for `offset` of the disk, which is a multiple of the sector size unless the bytes follow the previous ones.
     pub(super) fn put(&mut self, offset: u64, mut bytes: &[u8]) -> Result<(), ImageError> {
         let end = offset.saturating_add(bytes.len() as u64);
         if end > self.disk_size {
@@ -58,18 +58,18 @@ impl Output<'_> {
         Ok(())
     }
 
-    /// Nothing but zeros for a range, both ends of which are multiples of the sector size.
+    /// Zeroes a range whose ends are multiples of the sector size.
     pub(super) fn zeros(&mut self, offset: u64, length: u64) -> Result<(), ImageError> {
         self.flush()?;
         self.filled.send(Piece::Zeros(offset, length)).map_err(|_| stopped())
     }
 
-    /// How large the disk is.
+    /// Size of the disk in bytes.
     pub(super) fn disk_size(&self) -> u64 {
         self.disk_size
     }
 
-    /// Bytes a sector of the disk has.
+    /// Size of a sector of the disk in bytes.
     pub(super) fn sector(&self) -> u64 {
         self.sector as u64
     }
@@ -82,7 +82,7 @@ impl Output<'_> {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        // an image may end in the middle of a sector, and so may its last cluster
+        // An image, and its last cluster, may end in the middle of a sector.
         self.buffer.pad(self.sector);
         let next = self.free.recv().map_err(|_| stopped())?;
         let buffer = std::mem::replace(&mut self.buffer, next);
@@ -92,7 +92,7 @@ impl Output<'_> {
     }
 }
 
-/// Runs `unpack` on this thread and the disk on another, until both are done.
+/// Runs `unpack` on this thread and the disk's writes on another, until both have ended.
 pub(super) fn run(
     disk: &mut GuardedDisk,
     progress: &Meter,
@@ -102,7 +102,7 @@ pub(super) fn run(
     let (filled, pieces) = sync_channel(BUFFERS);
     let (give_back, free) = sync_channel(BUFFERS);
     for _ in 1..BUFFERS {
-        // the channel is as long as there are buffers
+        // The channel has space for all buffers.
         let _ = give_back.try_send(AlignedBuffer::new(WRITE));
     }
     thread::scope(|scope| {
@@ -130,7 +130,7 @@ fn write(
                 write_data(disk, offset, buffer.bytes()).map_err(failed)?;
                 progress.add(buffer.len() as u64);
                 buffer.clear();
-                // the other end is gone once everything was sent
+                // The receiver has ended once everything was sent.
                 let _ = give_back.send(buffer);
             }
             Piece::Zeros(offset, length) => {
@@ -142,7 +142,7 @@ fn write(
     Ok(())
 }
 
-/// Writes what holds data and punches what does not.
+/// Writes ranges with data, and punches holes for long runs of zeros.
 fn write_data(disk: &mut GuardedDisk, offset: u64, bytes: &[u8]) -> std::io::Result<()> {
     let mut at = 0;
     let is_hole = |at: usize| {
@@ -165,6 +165,6 @@ fn write_data(disk: &mut GuardedDisk, offset: u64, bytes: &[u8]) -> std::io::Res
 }
 
 fn is_zero(bytes: &[u8]) -> bool {
-    // in strides, so that the compiler compares many bytes at once and data is told by its first stride
+    // The strides let the compiler compare many bytes at once, and data is usually recognized in the first stride.
     bytes.chunks(256).all(|stride| stride.iter().fold(0, |seen, byte| seen | byte) == 0)
 }

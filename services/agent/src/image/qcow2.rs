@@ -1,8 +1,7 @@
-//! What a qcow2 image's tables say (QEMU's `docs/interop/qcow2.txt`), parsed without reading anything itself.
+//! The header and tables of a qcow2 image (QEMU's `docs/interop/qcow2.txt`). The parser does no I/O.
 //!
-//! An image comes from anywhere, so nothing in it is believed: it must stand alone (no backing file, no external
-//! data, no encryption), tables are bounded, and every feature that is not known is refused. Clusters below 4 KiB
-//! are refused too: they are smaller than a disk's sector may be.
+//! An image is untrusted input. It must be complete (no backing file, no external data, no encryption), its tables are limited in size, and
+//! every unknown feature is refused. Clusters below 4 KiB are refused too, because they may be smaller than a disk's sector.
 
 mod map;
 
@@ -11,73 +10,69 @@ use std::ops::Range;
 use self::map::MOST_EXTENTS;
 pub use self::map::{ClusterTable, Content, Extent, Map};
 
-/// The first bytes of every image.
+/// The first bytes of every qcow2 image.
 pub const MAGIC: [u8; 4] = *b"QFI\xfb";
-/// As long as version 3's header with the compression type.
+/// Length of a version 3 header including the compression type.
 const HEADER: usize = 112;
-/// As QEMU bounds it.
+/// QEMU's own limit.
 const LARGEST_L1: u64 = 32 << 20;
 
-/// Incompatible features, by bit.
+/// Incompatible features, one bit each.
 const DIRTY: u64 = 1;
 const CORRUPT: u64 = 1 << 1;
 const EXTERNAL_DATA: u64 = 1 << 2;
 const COMPRESSION_TYPE: u64 = 1 << 3;
 
-/// Why an image is not taken.
+/// The reasons why an image is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Qcow2Error {
-    /// Cut off.
+    /// The header is cut off.
     #[error("its header is incomplete")]
     ShortHeader,
-    /// Neither 2 nor 3.
+    /// The version is neither 2 nor 3.
     #[error("it has version {0}; 2 and 3 are known")]
     Version(u32),
-    /// Overlay.
     #[error("it needs a backing file")]
     BackingFile,
-    /// Data elsewhere.
     #[error("it keeps its data in another file")]
     ExternalData,
-    /// LUKS or AES.
     #[error("it is encrypted")]
     Encrypted,
-    /// Marked so by QEMU.
+    /// QEMU marked the image as corrupt.
     #[error("it is marked as corrupt")]
     Corrupt,
-    /// Extended L2 entries, or something newer.
+    /// Extended L2 entries, or a newer feature.
     #[error("it has features that are not known here: {0:#x}")]
     Features(u64),
-    /// Outside 4 KiB to 2 MiB.
+    /// The cluster size is not between 4 KiB and 2 MiB.
     #[error("its clusters have 2^{0} bytes; 4 KiB to 2 MiB are taken")]
     ClusterSize(u32),
-    /// Neither zlib nor zstd.
+    /// The compression is neither zlib nor zstd.
     #[error("its compression is of type {0}, which is not known here")]
     Compression(u8),
-    /// Too large, too small or misplaced.
+    /// The cluster tables are too large, too small or misplaced.
     #[error("its cluster tables make no sense")]
     Tables,
-    /// More pieces than memory is kept for.
+    /// The image has more extents than this agent keeps in memory.
     #[error("it is in more than {MOST_EXTENTS} pieces; convert it once to put them in order")]
     Fragmented,
-    /// A cluster that cannot be unpacked.
+    /// A compressed cluster cannot be decompressed.
     #[error("its compressed cluster at byte {0} cannot be unpacked")]
     Cluster(u64),
-    /// A cluster behind the end.
+    /// A cluster lies beyond the end of the file.
     #[error("its tables point behind its end, at byte {0}")]
     BehindEnd(u64),
 }
 
-/// How compressed clusters are packed.
+/// The compression of clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// Deflate without a header.
     Zlib,
-    /// Zstandard frames.
     Zstd,
 }
 
-/// The parts of a header that matter.
+/// The fields of a header that the agent uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     cluster_bits: u32,
@@ -85,12 +80,12 @@ pub struct Header {
     l1_offset: u64,
     l1_entries: u64,
     compression: Compression,
-    /// As it was read, to be compared with what is summed up later.
+    /// The header's bytes, to compare them with those that the checksum covers.
     raw: Vec<u8>,
 }
 
 impl Header {
-    /// Reads a header from the image's first bytes.
+    /// Parses a header from the image's first bytes.
     pub fn parse(start: &[u8]) -> Result<Self, Qcow2Error> {
         let raw = start.get(..HEADER).ok_or(Qcow2Error::ShortHeader)?;
         let u32_at =
@@ -116,7 +111,7 @@ impl Header {
         if features & CORRUPT != 0 {
             return Err(Qcow2Error::Corrupt);
         }
-        // an unclean shutdown leaves only reference counts behind, which are of no interest here
+        // An unclean shutdown leaves only wrong reference counts, which this agent does not use.
         match features & !(DIRTY | COMPRESSION_TYPE) {
             0 => {}
             unknown => return Err(Qcow2Error::Features(unknown)),
@@ -131,7 +126,7 @@ impl Header {
             return Err(Qcow2Error::ClusterSize(cluster_bits));
         }
         let virtual_size = u64_at(24);
-        // an L2 table fills a cluster with entries of 8 bytes, each for a cluster
+        // An L2 table fills one cluster with entries of 8 bytes, one for each data cluster.
         let l1_entries = virtual_size.div_ceil(1 << (2 * cluster_bits - 3));
         let l1_offset = u64_at(40);
         let sane = u64::from(u32_at(36)) >= l1_entries
@@ -152,22 +147,22 @@ impl Header {
         })
     }
 
-    /// Bytes the disk it holds has.
+    /// Size in bytes of the disk that the image contains.
     pub fn virtual_size(&self) -> u64 {
         self.virtual_size
     }
 
-    /// Where the table of tables lies.
+    /// Position of the L1 table, which lists the L2 tables.
     pub fn l1_range(&self) -> Range<u64> {
         self.l1_offset..self.l1_offset + self.l1_entries * 8
     }
 
-    /// Bytes a cluster has.
+    /// Size of a cluster in bytes.
     pub fn cluster(&self) -> u64 {
         1 << self.cluster_bits
     }
 
-    /// How clusters are packed.
+    /// The compression of the image's clusters.
     pub fn compression(&self) -> Compression {
         self.compression
     }
@@ -179,7 +174,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A sound header, changed.
+    /// Parses a valid header after `change` has modified it.
     pub(super) fn header(change: impl FnOnce(&mut Vec<u8>)) -> Result<Header, Qcow2Error> {
         let mut raw = vec![0; HEADER];
         raw[..4].copy_from_slice(&MAGIC);
@@ -194,14 +189,14 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_image_that_stands_alone_is_taken() {
+    fn a_complete_image_is_accepted() {
         let header = header(|_| {}).unwrap();
         assert_eq!(header.virtual_size(), 1 << 30);
         assert_eq!(header.l1_range(), 0x30000..0x30010);
     }
 
     #[test]
-    fn what_reaches_outside_or_is_not_known_is_refused() {
+    fn external_data_and_unknown_features_are_refused() {
         let refused = |at: usize, byte: u8| header(|raw| raw[at] = byte).unwrap_err();
         assert_eq!(refused(15, 8), Qcow2Error::BackingFile);
         assert_eq!(refused(79, 4), Qcow2Error::ExternalData);

@@ -1,9 +1,9 @@
-//! A qcow2 image written while it streams by.
+//! Writes a qcow2 image while it is downloaded once from beginning to end.
 //!
-//! Its tables are fetched first, by ranges, and say where each run of the file belongs. Then the file is
-//! downloaded once, from beginning to end, and every run goes to its place as it passes. The checksum is over
-//! that second reading, so each table is compared with its first reading when it passes too: a server that
-//! serves other bytes for ranges is found out.
+//! The agent first fetches the tables, by range requests, to learn the place of each run of the file on the disk. Then the file is
+//! downloaded once, and every run is written to its place when it arrives. The checksum covers only this second reading. So each table is
+//! compared with its first reading when it arrives again: otherwise a server could send other tables for range requests and pass the
+//! checksum.
 
 use std::io::Read;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use super::output::Output;
 use super::qcow2::{Compression, Content, Extent, Header, Map, Qcow2Error};
 use super::{Chunks, ImageError};
 
-/// Fetches the tables of the image that `opened` began.
+/// Fetches the tables of the image that `opened` began to download.
 pub(super) async fn read_map(
     source: &Source,
     opened: &Opened,
@@ -26,7 +26,7 @@ pub(super) async fn read_map(
 ) -> Result<Map, ImageError> {
     let header = Header::parse(opened.bytes())?;
     if header.virtual_size() > disk_size {
-        // before the tables are fetched: how long they are depends on it
+        // Checked before the tables are fetched, because their length depends on the virtual size.
         let needed = header.virtual_size();
         return Err(ImageError::DiskFull { disk: disk_name.to_owned(), needed, size: disk_size });
     }
@@ -52,7 +52,7 @@ pub(super) async fn read_map(
     Ok(map)
 }
 
-/// Puts every run of the file where it belongs, and zeros where none does.
+/// Writes every run of the file to its place, and zeros to the other ranges.
 pub(super) fn scatter(
     mut map: Map,
     chunks: &mut Chunks,
@@ -94,7 +94,7 @@ fn place(
             match (whole, bytes.is_empty()) {
                 (true, _) => output.put(guest, &bytes[..length as usize]),
                 (false, true) => Err(Qcow2Error::BehindEnd(extent.host).into()),
-                // a file may end in the middle of its last cluster, which is zero from there on
+                // A file may end in the middle of its last cluster; the rest of the cluster is zero.
                 (false, false) => {
                     let mut padded = bytes.to_vec();
                     padded.resize(length as usize, 0);
@@ -111,7 +111,7 @@ fn place(
     }
 }
 
-/// Unpacks one cluster; what follows it in `bytes` belongs to its neighbour.
+/// Decompresses one cluster; the bytes after it in `bytes` belong to the next cluster.
 fn inflate(compression: Compression, bytes: &[u8], cluster: &mut [u8]) -> std::io::Result<()> {
     match compression {
         Compression::Zlib => DeflateDecoder::new(bytes).read_exact(cluster),
@@ -119,22 +119,22 @@ fn inflate(compression: Compression, bytes: &[u8], cluster: &mut [u8]) -> std::i
     }
 }
 
-/// The part of the file that is looked at.
+/// The part of the file that is in memory.
 struct Window<'a> {
     chunks: &'a mut Chunks,
     bytes: Vec<u8>,
-    /// Where `bytes` begin in the file.
+    /// Position of `bytes` in the file.
     start: u64,
     ended: bool,
 }
 
 impl Window<'_> {
-    /// The bytes of a run; fewer where the file ends. Runs come in rising order and may overlap.
+    /// Returns the bytes of a run, or fewer at the end of the file. Runs come in rising order and may overlap.
     fn at(&mut self, extent: &Extent) -> &[u8] {
         let skip = extent.host.saturating_sub(self.start);
         let kept = self.bytes.len() as u64;
         if skip < kept {
-            // shifting what is kept costs little once most of it was used
+            // Moving the rest of the buffer is cheap once most of the buffer is used.
             if skip > kept / 2 {
                 self.bytes.drain(..skip as usize);
                 self.start += skip;

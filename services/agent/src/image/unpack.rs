@@ -1,4 +1,4 @@
-//! Undoes gzip, xz and zstd, told by their first bytes.
+//! Decompresses gzip, xz and zstd, recognized by their first bytes.
 
 use std::io::{self, BufRead, Read};
 
@@ -11,13 +11,13 @@ use super::download::Opened;
 use super::output::Output;
 use super::{Chunks, ImageError, Layout, qcow2_stream};
 
-/// xz -9 needs 65 MiB to unpack; nothing sensible needs more than that by much.
+/// xz -9 needs 65 MiB to decompress; a stream that needs far more is refused.
 const XZ_MEMORY: u64 = 256 << 20;
-/// A window of 128 MiB, which `zstd --long` makes and every zstd unpacks without being told.
+/// A window of 128 MiB: the size that `zstd --long` writes, and that every zstd accepts without an option.
 const ZSTD_WINDOW_LOG: u32 = 27;
 const PIECE: usize = 256 << 10;
 
-/// How an image is packed.
+/// The compression of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Packing {
     None,
@@ -27,7 +27,7 @@ pub(super) enum Packing {
 }
 
 impl Packing {
-    /// Looks at the first bytes (RFC 1952 §2.3.1, the xz format §2.1.1.1, RFC 8878 §3.1.1).
+    /// Recognizes the compression by the first bytes (RFC 1952 §2.3.1, the xz format §2.1.1.1, RFC 8878 §3.1.1).
     pub(super) fn of(start: &[u8]) -> Self {
         match start {
             [0x1f, 0x8b, 8, ..] => Packing::Gzip,
@@ -37,21 +37,21 @@ impl Packing {
         }
     }
 
-    /// How many bytes there will be, where the server or the first bytes say so.
+    /// Returns the decompressed size, if the server or the first bytes tell it.
     pub(super) fn unpacked_bytes(self, start: &Opened) -> Option<u64> {
         match self {
             Packing::None => start.length(),
-            // only a first frame's size, which is a floor; an image in several frames is seen to be larger later
+            // The first frame's size is a lower bound: an image of several frames turns out larger later.
             Packing::Zstd => zstd::zstd_safe::get_frame_content_size(start.bytes()).ok().flatten(),
             Packing::Gzip | Packing::Xz => None,
         }
     }
 }
 
-/// Unpacks everything that comes into `output`.
+/// Decompresses all chunks into `output`.
 ///
-/// Whatever happens, the queue is read to its end: only then is the checksum known, and a wrong one explains
-/// bytes that cannot be unpacked better than the unpacker does. Only a full disk ends it at once.
+/// After an error the queue is still read to its end, because the checksum is known only then, and a wrong checksum explains broken data
+/// better than the decompressor's error. Only a full disk ends the reading at once.
 pub(super) fn run(
     layout: Layout,
     packing: Packing,
@@ -85,7 +85,7 @@ pub(super) fn run(
     done
 }
 
-/// What is not packed goes to the disk's buffers without a stop.
+/// Copies an uncompressed image to the output, chunk by chunk.
 fn pass_on(from: &mut Input, output: &mut Output<'_>) -> Result<(), ImageError> {
     let mut at = 0;
     while let Some(chunk) = from.chunks.blocking_recv() {
@@ -110,7 +110,7 @@ fn copy(from: &mut impl Read, output: &mut Output<'_>) -> Result<(), ImageError>
     }
 }
 
-/// The queue of chunks as a reader.
+/// A reader of the queue of chunks.
 struct Input {
     chunks: Chunks,
     ahead: Bytes,

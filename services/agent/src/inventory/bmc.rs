@@ -1,4 +1,4 @@
-//! The BMC's address, asked of itself through `/dev/ipmi0` (IPMI 2.0 §23.2, Get LAN Configuration Parameters).
+//! The address of the machine's own BMC, read through `/dev/ipmi0` (IPMI 2.0 §23.2, Get LAN Configuration Parameters).
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -12,25 +12,25 @@ use tracing::warn;
 
 use crate::root::Root;
 
-/// How long a BMC may take to answer once: 5 s is what IPMI 2.0 §9 allows a KCS interface.
+/// How long the BMC may take for one answer: 5 s is the limit of a KCS interface (IPMI 2.0 §9).
 const PATIENCE: Duration = Duration::from_secs(5);
-/// No further channel is asked after this: a BMC that is broken must not hold up the inspection.
+/// The total limit: a broken BMC must not delay the inspection.
 const LIMIT: Duration = Duration::from_secs(10);
 const GET_LAN_CONFIGURATION: u8 = 0x02;
 const IP_ADDRESS: u8 = 3;
 const IPV6_STATIC_ADDRESSES: u8 = 56;
 const IPV6_DYNAMIC_ADDRESSES: u8 = 59;
-/// Those above are reserved, or the machine's own way to the BMC (table 6-1).
+/// Higher channels are reserved, or are the machine's own interface to the BMC (table 6-1).
 const LAST_CHANNEL: u8 = 11;
 
-/// Where the BMC can be reached.
+/// The LAN addresses of the BMC.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Addresses {
     pub(super) v4: Option<Ipv4Addr>,
     pub(super) v6: Option<Ipv6Addr>,
 }
 
-/// Asks every channel until one has a LAN address. Nothing where there is no BMC.
+/// Asks every channel until one has a LAN address. Returns nothing if the machine has no BMC.
 pub(super) fn addresses(root: &Root) -> Addresses {
     let device = root.path("/dev/ipmi0");
     if !device.exists() {
@@ -45,7 +45,7 @@ pub(super) fn addresses(root: &Root) -> Addresses {
     }
 }
 
-/// What the BMC says before `limit` is over or it is silent once.
+/// Asks the channels until `limit` has passed or the BMC does not answer.
 fn ask(bmc: &mut impl IpmiConnection<Error = io::Error>, limit: Duration) -> Addresses {
     let end = Instant::now() + limit;
     let mut found = Addresses::default();
@@ -79,7 +79,7 @@ fn ask_channel(
     Ok(())
 }
 
-/// A parameter's data without completion code and revision; `None` where the channel has no such thing.
+/// Returns a parameter's data without completion code and revision; `None` if the channel lacks the parameter.
 fn parameter(
     bmc: &mut impl IpmiConnection<Error = io::Error>,
     channel: u8,
@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts what it is asked, and refuses it or says nothing.
+    /// A BMC that counts requests and either refuses them or does not answer.
     struct Unhelpful {
         answers: bool,
         asked: usize,
@@ -146,12 +146,12 @@ mod tests {
     }
 
     #[test]
-    fn a_bmc_that_does_not_answer_is_asked_once() {
+    fn a_silent_bmc_is_asked_once() {
         assert_eq!(questions(false, LIMIT), 1);
     }
 
     #[test]
-    fn a_bmc_without_an_address_is_asked_on_all_channels_while_there_is_time() {
+    fn all_channels_are_asked_within_the_limit() {
         assert_eq!(questions(true, LIMIT), 3 * usize::from(LAST_CHANNEL));
         assert_eq!(questions(true, Duration::ZERO), 3);
     }

@@ -7,10 +7,10 @@ use agent_protocol::Disk;
 use super::pci;
 use crate::root::Root;
 
-/// Not hardware, or not for keeping: memory, loops, assembled devices, CDs, floppies, network disks.
+/// Prefixes of devices that are not disks for an image: memory, loops, assembled devices, CDs, floppies, network disks.
 const NOT_DISKS: &[&str] = &["loop", "ram", "zram", "sr", "fd", "md", "dm-", "nbd", "mtdblock"];
 
-/// Every fixed disk, by name. Sticks and virtual media say they are removable and are left out.
+/// Returns every fixed disk, by name. USB sticks and virtual media are marked as removable and are left out.
 pub fn disks(root: &Root) -> Vec<Disk> {
     let names = root.names("/sys/block").into_iter();
     let hardware = names.filter(|name| !NOT_DISKS.iter().any(|prefix| name.starts_with(prefix)));
@@ -20,7 +20,7 @@ pub fn disks(root: &Root) -> Vec<Disk> {
 fn disk(root: &Root, name: &str) -> Option<Disk> {
     let at = |file: &str| format!("/sys/block/{name}/{file}");
     let flag = |file: &str| root.number::<u8>(at(file)) == Some(1);
-    // the kernel counts in 512 bytes whatever the sector size is
+    // The kernel counts in units of 512 bytes, whatever the sector size.
     let size = root.number::<u64>(at("size")).unwrap_or(0).saturating_mul(512);
     if size == 0 || flag("removable") || flag("hidden") {
         return None;
@@ -51,7 +51,7 @@ fn disk(root: &Root, name: &str) -> Option<Disk> {
     })
 }
 
-/// Virtio and NVMe have a file; SCSI and ATA answer with a page (SPC-4 §7.8.15).
+/// Virtio and NVMe have a file with the serial number; SCSI and ATA have a VPD page (SPC-4 §7.8.15).
 fn serial(root: &Root, name: &str) -> Option<String> {
     let at = |file: &str| format!("/sys/block/{name}/{file}");
     let page = || {
@@ -62,7 +62,7 @@ fn serial(root: &Root, name: &str) -> Option<String> {
     root.text(at("serial")).or_else(|| root.text(at("device/serial"))).or_else(page)
 }
 
-/// `naa.5000c500a1b2c3d4…` or `eui.…` as udev spells it: the first 16 digits, and the rest.
+/// Splits `naa.5000c500a1b2c3d4…` or `eui.…` like udev: the first 16 digits, and the rest.
 fn world_wide_name(wwid: &str) -> Option<(String, String)> {
     if let Some(digits) = wwid.strip_prefix("naa.") {
         let (short, extension) = digits.split_at_checked(16).unwrap_or((digits, ""));
@@ -71,7 +71,7 @@ fn world_wide_name(wwid: &str) -> Option<(String, String)> {
     wwid.starts_with("eui.").then(|| (wwid.to_owned(), String::new()))
 }
 
-/// As udev would name the disk by where it is plugged in; no udev runs here.
+/// Computes the name that udev would derive from the disk's slot; the ramdisk has no udev.
 fn by_path(root: &Root, name: &str, path: &str, hctl: Option<&str>) -> Option<String> {
     const LINKS: &str = "/dev/disk/by-path";
     let links = root.names(LINKS).into_iter();
@@ -93,7 +93,7 @@ fn by_path(root: &Root, name: &str, path: &str, hctl: Option<&str>) -> Option<St
         } else if path.contains("/nvme/") {
             format!("-nvme-{}", root.number::<u32>(format!("/sys/block/{name}/nsid"))?)
         } else if let Some(hctl) = hctl {
-            // udev counts hosts from 0 on each controller
+            // udev numbers hosts from 0 on each controller.
             format!("-scsi-0:{}", hctl.split_once(':')?.1)
         } else {
             String::new()
@@ -108,7 +108,7 @@ fn transport(path: &str) -> Option<String> {
     known.iter().find(|(part, _)| path.contains(part)).map(|(_, name)| (*name).to_owned())
 }
 
-/// Where the kernel sees partitions of a disk: bytes `(start, length)`.
+/// Returns the partitions that the kernel sees on a disk, as `(start, length)` in bytes.
 pub fn partitions_of(root: &Root, name: &str) -> Vec<(u64, u64)> {
     let name = name.trim_start_matches("/dev/");
     let children = root.names(format!("/sys/block/{name}")).into_iter();
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_every_kind_are_taken_apart() {
+    fn world_wide_names_of_every_kind_are_split() {
         let naa = world_wide_name("naa.600508b1001c5a5b0a1b2c3d4e5f6071").unwrap();
         assert_eq!(naa, ("0x600508b1001c5a5b".to_owned(), "0a1b2c3d4e5f6071".to_owned()));
         let eui = world_wide_name("eui.0025385b61b0a1b2").unwrap();

@@ -8,7 +8,7 @@ use agent_protocol::Interface;
 use super::pci;
 use crate::root::Root;
 
-/// Every interface with hardware behind it, by name.
+/// Returns every interface of a hardware device, by name.
 pub fn interfaces(root: &Root) -> Vec<Interface> {
     root.names("/sys/class/net").into_iter().filter_map(|name| interface(root, name)).collect()
 }
@@ -31,7 +31,7 @@ fn interface(root: &Root, name: String) -> Option<Interface> {
         product: root.text(at("device/device")),
         client_id: None,
         biosdevname: None,
-        // -1 without a link
+        // The file holds -1 if the link is down.
         speed_mbps: root.number(at("speed")),
         pci_address: pci::address_in(&device).map(str::to_owned),
         driver: root.link_name(at("device/driver")),
@@ -39,7 +39,7 @@ fn interface(root: &Root, name: String) -> Option<Interface> {
     })
 }
 
-/// The kernel lists its addresses without interfaces, and its routes with them.
+/// Finds an interface's address: the kernel lists addresses without interfaces, and routes with interfaces.
 fn v4(root: &Root, name: &str) -> Option<Ipv4Addr> {
     let routes = root.text("/proc/net/route")?;
     let trie = root.text("/proc/net/fib_trie")?;
@@ -70,7 +70,7 @@ fn v6(root: &Root, name: &str) -> Option<Ipv6Addr> {
             Some((scope, Ipv6Addr::from_bits(address)))
         })
         .collect();
-    // scope 0 is global, 0x20 is the link
+    // Scope 0 is global, 0x20 is the link.
     own.sort_unstable();
     own.first().map(|(_, address)| *address)
 }

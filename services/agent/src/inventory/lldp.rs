@@ -1,4 +1,4 @@
-//! Which switch port an interface is plugged into, as the switch tells (IEEE 802.1AB).
+//! The switch port that each interface is connected to, from the switch's LLDP frames (IEEE 802.1AB).
 
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
@@ -14,14 +14,14 @@ use tracing::{info, warn};
 
 use crate::root::Root;
 
-/// Type and hexadecimal value, as the original posts them.
+/// Type and hexadecimal value, in the form that the original posts.
 pub type Values = Vec<(u8, String)>;
 
 const ETHERTYPE: [u8; 2] = [0x88, 0xcc];
-/// No neighbour sends more.
+/// More values than any neighbour sends.
 const MOST_VALUES: usize = 64;
 
-/// Listens on all interfaces until each with a link has heard its neighbour, or `patience` is over.
+/// Listens on all interfaces until each interface with a link has received a frame, or until `patience` has passed.
 pub fn listen(root: &Root, interfaces: &mut [Interface], patience: Duration) {
     let index = |name: &str| root.number::<usize>(format!("/sys/class/net/{name}/ifindex"));
     let linked = interfaces.iter().filter(|interface| interface.has_carrier);
@@ -59,7 +59,7 @@ fn hear(wanted: &[usize], patience: Duration) -> nix::Result<BTreeMap<usize, Val
     Ok(heard)
 }
 
-/// The values of a frame; `None` unless it is one of LLDP.
+/// Returns the values of a frame; `None` if the frame is not LLDP.
 pub fn values(frame: &[u8]) -> Option<Values> {
     let mut rest = frame.get(14..).filter(|_| frame[12..14] == ETHERTYPE)?;
     let mut found = Values::new();

@@ -1,4 +1,4 @@
-//! Memory: what the kernel has, and what is fitted.
+//! Memory: the kernel's total, and the installed modules.
 
 use agent_protocol::Memory;
 

@@ -1,4 +1,4 @@
-//! PCI devices, graphics processors among them.
+//! PCI devices, including graphics processors.
 
 use agent_protocol::PciDevice;
 
@@ -22,7 +22,7 @@ pub(super) fn devices(root: &Root) -> Vec<PciDevice> {
     root.names("/sys/bus/pci/devices").into_iter().map(device).collect()
 }
 
-/// The address of the PCI device a sysfs path leads through last: `0000:01:00.0`.
+/// Returns the last PCI address in a sysfs path: `0000:01:00.0`.
 pub(super) fn address_in(path: &str) -> Option<&str> {
     path.rsplit('/').find(|part| {
         let bytes = part.as_bytes();

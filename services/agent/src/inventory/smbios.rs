@@ -1,4 +1,4 @@
-//! What firmware says of the machine (SMBIOS, DSP0134).
+//! The firmware's description of the machine (SMBIOS, DSP0134).
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::root::Root;
 
 const MEMORY_DEVICE: u8 = 17;
 
-/// The sum of all memory modules in MiB (DSP0134 §7.18).
+/// Returns the total size of all memory modules in MiB (DSP0134 §7.18).
 pub(super) fn memory_mib(root: &Root) -> Option<u64> {
     let table = fs::read(root.path("/sys/firmware/dmi/tables/DMI")).ok()?;
     let total = structures(&table)
@@ -31,7 +31,7 @@ fn module_mib(structure: &[u8]) -> u64 {
     }
 }
 
-/// The structures of a table without their strings (DSP0134 §6.1).
+/// Iterates over the structures of a table without their strings (DSP0134 §6.1).
 fn structures(table: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = table;
     std::iter::from_fn(move || {
@@ -46,7 +46,7 @@ fn structures(table: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The names firmware gives the machine, its board and its case.
+/// Returns the firmware's names of the machine, its board and its chassis.
 pub(super) fn identity(root: &Root) -> Value {
     let group = |prefix: &str| -> Map<String, Value> {
         let names = root.names("/sys/class/dmi/id");

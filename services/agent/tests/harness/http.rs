@@ -1,4 +1,4 @@
-//! A server of HTTP/1.1 that can be told to misbehave.
+//! An HTTP/1.1 server for tests that can misbehave on demand.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::thread;
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
-    /// Lower-case names.
+    /// Names are in lower case.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
@@ -19,14 +19,14 @@ impl Request {
     }
 }
 
-/// What is answered.
+/// An answer of the server.
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Vec<u8>,
-    /// Closes the connection after so many bytes of the body.
+    /// Closes the connection after this many bytes of the body.
     pub(crate) cut: Option<usize>,
-    /// Waits there, after so many bytes of the body, until told.
+    /// Calls the function after this many bytes of the body, and continues once it returns.
     pub(crate) stall: Option<(usize, Box<dyn FnOnce() + Send>)>,
 }
 
@@ -35,7 +35,7 @@ impl Reply {
         Reply { status, headers: Vec::new(), body, cut: None, stall: None }
     }
 
-    /// A file, whole or the part that is asked for.
+    /// Serves a file, whole or the requested range.
     pub(crate) fn file(request: &Request, bytes: &[u8]) -> Reply {
         let mut reply = match request.header("range").and_then(|range| range.strip_prefix("bytes="))
         {
@@ -67,7 +67,7 @@ impl Server {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let handler = handler.clone();
-                // a client that goes away ends its thread
+                // The thread ends when its client disconnects.
                 thread::spawn(move || converse(stream, &*handler));
             }
         });

@@ -1,4 +1,4 @@
-//! Images of every kind, made by hand.
+//! Builds test images of every format.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 const CLUSTER: usize = 1 << 16;
 
-/// A disk with something in its first MiB, a hole, and something later; 8 MiB and a bit.
+/// A disk of 8 MiB and a sector, with data in its first MiB, a hole, and more data.
 pub(crate) fn disk() -> Vec<u8> {
     let mut bytes = vec![0; (8 << 20) + 512];
     bytes[510..512].copy_from_slice(&[0x55, 0xaa]);
@@ -36,12 +36,12 @@ pub(crate) fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 1).unwrap()
 }
 
-/// As the command line tool packs a file: the frame says how long it is.
+/// Compresses like the command line tool: the frame records the size.
 pub(crate) fn zstd_with_size(bytes: &[u8]) -> Vec<u8> {
     zstd::bulk::compress(bytes, 1).unwrap()
 }
 
-/// How clusters are packed.
+/// The compression of clusters.
 #[derive(Clone, Copy)]
 pub(crate) enum Clusters {
     Plain,
@@ -49,7 +49,7 @@ pub(crate) enum Clusters {
     Zstd,
 }
 
-/// A qcow2 image of version 3 with clusters of 64 KiB, data before its tables where `tables_last`.
+/// A qcow2 image of version 3 with clusters of 64 KiB; with `tables_last`, the data is before the tables.
 pub(crate) fn qcow2(disk: &[u8], clusters: Clusters, tables_last: bool) -> Vec<u8> {
     let compression = match clusters {
         Clusters::Plain | Clusters::Deflated => 0_u8,
@@ -115,7 +115,7 @@ pub(crate) fn qcow2(disk: &[u8], clusters: Clusters, tables_last: bool) -> Vec<u
     file
 }
 
-/// An `image_info`.
+/// An `image_info` argument for the image at `url`.
 pub(crate) fn info(url: &str, format: &str, served: &[u8]) -> Value {
     json!({
         "id": "image-1", "urls": [url], "disk_format": format, "os_hash_algo": "sha256",

@@ -1,4 +1,4 @@
-//! A pretended machine, a pretended conductor, and the real agent between them.
+//! An emulated machine, an emulated conductor, and the real agent between them.
 
 mod http;
 pub(crate) mod images;
@@ -16,7 +16,7 @@ pub(crate) use self::http::{Reply, Request, Server};
 pub(crate) const TOKEN: &str = "a-token-of-this-very-boot-and-no-other";
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the agent has posted, in order.
+/// The requests that the agent has posted, in order.
 #[derive(Default)]
 struct Posted {
     bodies: Mutex<VecDeque<(String, Value)>>,
@@ -38,7 +38,7 @@ impl Posted {
     }
 }
 
-/// One machine under test.
+/// A machine under test.
 pub(crate) struct Machine {
     folder: PathBuf,
     agent: Child,
@@ -48,7 +48,7 @@ pub(crate) struct Machine {
     client: reqwest::blocking::Client,
 }
 
-/// How a machine is.
+/// The properties of a machine.
 pub(crate) struct Setup {
     pub(crate) disk_mib: u64,
     pub(crate) uefi: bool,
@@ -66,7 +66,7 @@ impl Machine {
         Machine::with(Setup::default())
     }
 
-    /// Starts the agent and waits until it has reported.
+    /// Starts the agent and waits for its first heartbeat.
     pub(crate) fn with(setup: Setup) -> Machine {
         let folder = std::env::temp_dir().join(format!("agent-test-{}", uuid::Uuid::new_v4()));
         let put = |path: &str, text: &str| {
@@ -107,7 +107,7 @@ impl Machine {
             .stderr(Stdio::inherit())
             .spawn()
             .unwrap();
-        // an inspection comes before the first heartbeat and stays in the queue
+        // If there is an inspection, it precedes the first heartbeat and stays in the queue.
         let heartbeat = posted.wait("/v1/heartbeat/");
         let _ = rustls::crypto::ring::default_provider().install_default();
         let pem = heartbeat["agent_verify_ca"].as_str().unwrap();
@@ -134,12 +134,12 @@ impl Machine {
         self.posted.wait(path)
     }
 
-    /// Something that is served over TLS, and the certificate it is served with.
+    /// A URL that is served over TLS, and the certificate of its server.
     pub(crate) fn served_over_tls(&self) -> (String, &str) {
         (format!("{}/no-image", self.callback), &self.certificate)
     }
 
-    /// `POST /v1/commands/`: status and body.
+    /// `POST /v1/commands/`: returns status and body.
     pub(crate) fn post(&self, query: &str, name: &str, params: Value) -> (u16, Value) {
         let url = format!("{}/v1/commands/?{query}", self.callback);
         let body = json!({"name": name, "params": params});
@@ -152,7 +152,7 @@ impl Machine {
         (answer.status().as_u16(), answer.json().unwrap())
     }
 
-    /// Runs a command to its end.
+    /// Runs a command and waits for its end.
     pub(crate) fn run(&self, name: &str, params: Value) -> Value {
         let (status, body) = self.post(&format!("wait=true&agent_token={TOKEN}"), name, params);
         assert_eq!(status, 200, "{body}");
@@ -169,7 +169,7 @@ impl Machine {
         self.run("deploy.execute_deploy_step", write_image(image_info, Value::Null))
     }
 
-    /// The exit status the agent ends with.
+    /// Waits for the agent to end, and returns its exit status.
     pub(crate) fn exit(mut self) -> i32 {
         self.agent.wait().unwrap().code().unwrap()
     }
@@ -189,7 +189,7 @@ pub(crate) fn write_image(image_info: Value, configdrive: Value) -> Value {
     json!({"step": {"interface": "deploy", "step": "write_image", "args": arguments}, "node": {}, "ports": []})
 }
 
-/// Both ends of a disk are blank, so that nothing starts from it.
+/// Checks that both ends of a disk are blank, so that the disk cannot be booted.
 #[track_caller]
 pub(crate) fn assert_unbootable(disk: &[u8]) {
     let (first, last) = (&disk[..1 << 20], &disk[disk.len() - (1 << 20)..]);
@@ -215,7 +215,7 @@ fn conductor(posted: Arc<Posted>) -> Server {
             ("GET", "/v1/lookup") => {
                 let known = request.path.contains("52%3A54%3A00%3A78%3A00%3A01");
                 let node = json!({"uuid": "node-1", "properties": {}});
-                // short, so that the spacing of heartbeats is too
+                // A short timeout, so that heartbeats follow each other quickly.
                 let config = json!({"heartbeat_timeout": 3, "agent_token": "******"});
                 match known {
                     true => answer(200, json!({"node": node, "config": config})),
@@ -233,7 +233,7 @@ fn conductor(posted: Arc<Posted>) -> Server {
     })
 }
 
-/// Waits until `seen` gives something.
+/// Waits until `seen` returns a value.
 pub(crate) fn until<T>(what: &str, mut seen: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + PATIENCE;
     loop {

@@ -1,4 +1,4 @@
-//! Where an image server may be, and where it may lead.
+//! Restricts downloads and their redirects to the hosts that images may come from.
 
 use std::error::Error;
 use std::io;
@@ -9,15 +9,15 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use url::Url;
 
-/// As many as reqwest follows by itself.
+/// The limit of redirects, equal to reqwest's default.
 const MOST_REDIRECTS: usize = 10;
 
-/// Refuses a URL whose host no image may come from. Of a name, the resolver looks at the addresses.
+/// Refuses a URL whose host is not allowed. If the host is a name, the resolver checks its addresses.
 pub(super) fn check(allowed: &AllowedHosts, url: &Url) -> Result<(), HostRefused> {
     allowed.check(url.host_str().unwrap_or_default())
 }
 
-/// Follows redirects to hosts that images may come from, and to no other.
+/// Follows redirects to allowed hosts only.
 pub(super) fn redirects(allowed: AllowedHosts) -> Policy {
     Policy::custom(move |attempt| match check(&allowed, attempt.url()) {
         Err(why) => attempt.error(why),
@@ -28,7 +28,7 @@ pub(super) fn redirects(allowed: AllowedHosts) -> Policy {
     })
 }
 
-/// Resolves as the system does, and leaves out the addresses that no image may come from.
+/// Resolves names like the operating system, and drops addresses that are not allowed.
 pub(super) struct Resolver(pub(super) AllowedHosts);
 
 impl Resolve for Resolver {
@@ -52,14 +52,14 @@ impl Resolve for Resolver {
     }
 }
 
-/// The refusal among the causes of an error, if it is one.
+/// Finds the `HostRefused` among the causes of an error.
 pub(super) fn refusal<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a HostRefused> {
     let mut next = Some(error);
     while let Some(cause) = next {
         if let Some(refused) = cause.downcast_ref::<HostRefused>() {
             return Some(refused);
         }
-        // An `io::Error` does not count what it wraps as its source.
+        // `io::Error::source` skips the wrapped error itself, so the wrapped error is looked at first.
         let wrapped = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         next = wrapped.map(|it| it as &(dyn Error + 'static)).or_else(|| cause.source());
     }

@@ -1,4 +1,4 @@
-//! Parts of a file over HTTP (RFC 9110 §14).
+//! Ranges of a file over HTTP (RFC 9110 §14).
 
 use std::ops::Range;
 
@@ -11,8 +11,8 @@ use super::super::ImageError;
 use super::{Opened, Source, refused};
 
 impl Source {
-    /// Reads pieces of the image that `opened` began, in rising order; hands each to `visit` as it comes.
-    /// A server without ranges is read from its beginning once.
+    /// Reads ranges, in rising order, of the image that `opened` began to download, and passes each to `visit` when it arrives. From a
+    /// server without ranges, the file is read once from its beginning.
     pub(in crate::image) async fn pieces<E: From<ImageError>>(
         &self,
         opened: &Opened,
@@ -43,11 +43,11 @@ impl Source {
     }
 }
 
-/// A response that is read piece by piece.
+/// A response that is read range by range.
 struct Reading<'a> {
     url: &'a Url,
     response: Response,
-    /// Where `ahead` begins in the file.
+    /// Position of `ahead` in the file.
     at: u64,
     ahead: Bytes,
 }
@@ -56,7 +56,7 @@ impl Reading<'_> {
     async fn piece(&mut self, range: &Range<u64>) -> Result<Vec<u8>, ImageError> {
         let mut piece = Vec::new();
         let mut want = range.clone();
-        // pieces may overlap; what was passed cannot be had again, so the caller keeps them apart
+        // The caller must pass ranges that do not overlap: bytes that were read cannot be read again.
         while !want.is_empty() {
             if self.ahead.is_empty() {
                 let url = self.url.to_string();
@@ -86,17 +86,17 @@ impl Reading<'_> {
     }
 }
 
-/// Asks for a part.
+/// Makes the header of a range request.
 pub(super) fn range_header(range: Range<u64>) -> HeaderMap {
     let value = match range.end {
         u64::MAX => format!("bytes={}-", range.start),
         end => format!("bytes={}-{}", range.start, end - 1),
     };
-    // digits, a dash and an equals sign are always a header value
+    // Digits, a dash and an equals sign always make a valid header value.
     HeaderValue::from_str(&value).map(|value| (RANGE, value)).into_iter().collect()
 }
 
-/// Where a partial answer begins (RFC 9110 §14.4).
+/// Returns the start of a partial answer (RFC 9110 §14.4).
 pub(super) fn range_start(response: &Response) -> Option<u64> {
     if response.status() != StatusCode::PARTIAL_CONTENT {
         return None;

@@ -1,4 +1,4 @@
-//! Which bytes of a qcow2 image belong where on the disk.
+//! Maps the bytes of a qcow2 image to places on the disk.
 
 use std::ops::Range;
 
@@ -6,41 +6,40 @@ use ring::digest::{Digest, SHA256, digest};
 
 use super::{Header, Qcow2Error};
 
-/// About 128 MiB of memory, enough for 256 GiB of data even where every cluster is on its own.
+/// About 128 MiB of memory, which is enough for 256 GiB of data even if no two clusters are adjacent.
 pub(super) const MOST_EXTENTS: usize = 4 << 20;
-/// Neighbouring clusters are taken together up to this.
+/// Adjacent clusters are joined up to this length.
 const LONGEST_EXTENT: u64 = 4 << 20;
 
 const OFFSET_BITS: u64 = 0x00ff_ffff_ffff_fe00;
 const COMPRESSED: u64 = 1 << 62;
 const ZERO: u64 = 1;
 
-/// A run of bytes of the image file, and what it is.
+/// A run of bytes in the image file, and its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Where it begins in the file.
+    /// Position of the first byte in the file.
     pub host: u64,
-    /// How long it is there.
+    /// Length in the file, in bytes.
     pub length: u32,
-    /// What it is.
     pub what: Content,
 }
 
-/// What a run of bytes is.
+/// The meaning of a run of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// The disk's bytes from there on.
+    /// Data for the disk, from this offset on.
     Data(u64),
-    /// One cluster of the disk, packed.
+    /// One compressed cluster for this offset of the disk.
     Compressed(u64),
     /// A table that was read before; the number of its digest.
     Table(u32),
 }
 
-/// Where a table of clusters lies in the file, and which parts of the disk it serves.
+/// Position of an L2 table in the file, and the parts of the disk that it describes.
 pub type ClusterTable = (Range<u64>, Vec<u64>);
 
-/// Everything an image's tables say.
+/// The content of all tables of an image.
 #[derive(Debug)]
 pub struct Map {
     header: Header,
@@ -49,7 +48,7 @@ pub struct Map {
 }
 
 impl Map {
-    /// A map without clusters.
+    /// Makes a map without clusters.
     pub fn new(header: Header) -> Self {
         let raw = header.raw.clone();
         let mut map = Map { header, extents: Vec::new(), digests: Vec::new() };
@@ -57,22 +56,22 @@ impl Map {
         map
     }
 
-    /// As the header says.
+    /// Size in bytes of the disk that the image contains.
     pub fn virtual_size(&self) -> u64 {
         self.header.virtual_size
     }
 
-    /// The header.
+    /// The header of the image.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The digest of a table as it was read.
+    /// Returns the digest of a table as it was read at first.
     pub fn digest(&self, number: u32) -> Option<&[u8]> {
         self.digests.get(number as usize).map(Digest::as_ref)
     }
 
-    /// Keeps the digest of a table, so that it can be compared with what the checksum covers.
+    /// Keeps the digest of a table. The table passes again in the download that the checksum covers, and must be the same then.
     fn remember(&mut self, host: u64, bytes: &[u8]) {
         for (at, piece) in bytes.chunks(LONGEST_EXTENT as usize).enumerate() {
             let what = Content::Table(self.digests.len() as u32);
@@ -82,7 +81,7 @@ impl Map {
         }
     }
 
-    /// Reads the table of tables: where each table of clusters lies, in the file's order, and for which parts.
+    /// Reads the L1 table: returns the position of each L2 table, in the order of the file, with the parts of the disk that it describes.
     pub fn add_l1(&mut self, bytes: &[u8]) -> Result<Vec<ClusterTable>, Qcow2Error> {
         self.remember(self.header.l1_offset, bytes);
         let mut tables: Vec<(u64, u64)> = Vec::new();
@@ -104,7 +103,7 @@ impl Map {
         Ok(groups.map(table).collect())
     }
 
-    /// Reads one table of clusters, which serves the parts of the disk in `indices`.
+    /// Reads one L2 table, which describes the parts of the disk in `indices`.
     pub fn add_l2(&mut self, host: u64, bytes: &[u8], indices: &[u64]) -> Result<(), Qcow2Error> {
         self.remember(host, bytes);
         let cluster = self.header.cluster();
@@ -156,7 +155,7 @@ impl Map {
         Ok(())
     }
 
-    /// Every run of bytes, in the file's order.
+    /// Returns every run of bytes, in the order of the file.
     pub fn in_file_order(&mut self) -> &[Extent] {
         self.extents.sort_unstable_by_key(|extent| extent.host);
         self.extents.dedup_by(|next, last| {
@@ -169,7 +168,7 @@ impl Map {
         &self.extents
     }
 
-    /// The parts of the disk that no cluster is for: they read as zeros.
+    /// Returns the ranges of the disk without a cluster, which read as zeros.
     pub fn gaps(&self) -> Vec<Range<u64>> {
         let size = self.header.virtual_size;
         let cluster = self.header.cluster();
