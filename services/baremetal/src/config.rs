@@ -1,4 +1,4 @@
-//! `baremetald.toml`. Unknown keys are refused; a loaded `Config` is a valid one.
+//! `baremetald.toml`. Unknown keys are refused, and a loaded `Config` is valid.
 
 mod cloud;
 mod clusters;
@@ -22,80 +22,75 @@ pub use dhcp::{DhcpConfig, DhcpListen, DhcpMode, InvalidDhcp};
 pub use leases::{AllocationsConfig, LeasesConfig, ReservationsConfig};
 pub use provisioning::ProvisioningConfig;
 
-/// `baremetald.toml`.
+/// The content of `baremetald.toml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Where the service keeps its key, and its database unless told otherwise. Made when it is not there.
+    /// The folder with the service's key and, by default, its database. Created if missing.
     pub state_dir: PathBuf,
-    /// The keys that seal secrets in the database; `seal.keys` in the state folder unless told otherwise. Services that
-    /// share a database share it.
+    /// The file with the keys that seal secrets in the database; by default `seal.keys` in the state folder. Services that share a database
+    /// share this file.
     #[serde(default)]
     pub seal_keys: Option<PathBuf>,
-    /// How logs look.
+    /// The format of log lines.
     #[serde(default)]
     pub log: LogFormat,
-    /// The operators' listener.
+    /// The listener of the API.
     #[serde(default)]
     pub api: ApiConfig,
-    /// Where everything is kept.
+    /// The database for all records.
     #[serde(default)]
     pub database: DatabaseConfig,
-    /// How the conductor behaves.
     #[serde(default)]
     pub conductor: ConductorConfig,
-    /// How long things may take.
     #[serde(default)]
     pub timeouts: TimeoutsConfig,
-    /// How BMCs are treated.
     #[serde(default)]
     pub bmc: BmcConfig,
-    /// Where images come from.
     #[serde(default)]
     pub images: ImagesConfig,
-    /// How much serial consoles may take.
     #[serde(default)]
     pub consoles: ConsolesConfig,
-    /// How long nodes are lent, and what happens then.
+    /// How long nodes are lent, and the stages at the end of a lease.
     #[serde(default)]
     pub leases: LeasesConfig,
-    /// Who is told outside of what happens.
+    /// The webhook and the mail server for notices.
     #[serde(default)]
     pub notices: NoticesConfig,
-    /// How many nodes projects may ask for.
+    /// How many allocations a project may have.
     #[serde(default)]
     pub allocations: AllocationsConfig,
-    /// Whole nodes that projects may have for a time.
+    /// How many whole nodes a project may reserve.
     #[serde(default)]
     pub reservations: ReservationsConfig,
-    /// The cloud that machines join as hypervisors, as an administrator of it; absent where they join none.
+    /// The OpenStack that machines join as hypervisors, with an administrator's credentials; absent if machines join none.
     #[serde(default)]
     pub cloud: Option<CloudConfig>,
-    /// clusterd, which is asked before a machine is taken out that carries others'; absent where nobody is asked.
+    /// The clusterd that is asked before a compute host is taken out; absent if no clusterd is asked.
     #[serde(default)]
     pub clusters: Option<ClustersConfig>,
-    /// The listener on the provisioning network, and network boot; absent where no machine is booted.
+    /// The listener on the provisioning network, and network boot; absent if no machine is booted.
     #[serde(default)]
     pub provisioning: Option<ProvisioningConfig>,
 }
 
-/// The operators' listener.
+/// The listener of the API.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default, try_from = "RawApi")]
 pub struct ApiConfig {
-    /// Address and port.
+    /// The IP address and port.
     pub listen: SocketAddr,
-    /// How callers prove who they are.
+    /// How callers are authenticated.
     pub access: Access,
-    /// What it shows of itself over TLS; without it, HTTP is spoken.
+    /// The certificate and key; without them the listener speaks HTTP.
     pub tls: Option<TlsFiles>,
-    /// Where it may be reached without TLS.
+    /// Where the listener may be reached without TLS.
     pub plain_http: PlainHttp,
-    /// The hosts under which it is asked, besides this machine's own names and the address it listens at.
+    /// The host names that requests may name, besides this host's own names and the address that it listens on.
     pub hosts: Vec<HostName>,
-    /// How much callers may have.
+    /// The limits of each caller.
     pub limits: Limits,
-    /// How many connections there are, and how long the slow are waited for.
+    /// The maximum number of connections, and the timeouts for slow clients.
     pub connections: Connections,
 }
 
@@ -116,7 +111,7 @@ struct RawApi {
 
 impl Default for RawApi {
     fn default() -> Self {
-        // 6385 is the Bare Metal API's customary port.
+        // 6385 is Ironic's port for the Bare Metal API.
         RawApi {
             listen: SocketAddr::from(([127, 0, 0, 1], 6385)),
             auth: AuthKind::None,
@@ -155,18 +150,18 @@ impl TryFrom<RawApi> for ApiConfig {
     }
 }
 
-/// Where everything is kept.
+/// The database for all records.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DatabaseConfig {
-    /// `sqlite:///PATH` or `postgres://…`; a SQLite file in the state folder unless told otherwise.
+    /// `sqlite:///PATH` or `postgres://…`; by default a SQLite file in the state folder.
     pub url: Option<String>,
-    /// A file that holds the URL, for one with a password in it.
+    /// A file with the URL, for a URL that contains a password.
     pub url_file: Option<PathBuf>,
 }
 
 impl Config {
-    /// The URL of the database.
+    /// Returns the URL of the database.
     pub fn database_url(&self) -> std::io::Result<String> {
         match (&self.database.url, &self.database.url_file) {
             (Some(url), _) => Ok(url.clone()),
@@ -177,17 +172,17 @@ impl Config {
         }
     }
 
-    /// Where the service's key is.
+    /// Returns the path of the service's key.
     pub fn key_file(&self) -> PathBuf {
         self.state_dir.join("service.key")
     }
 
-    /// Where the keys are that seal secrets.
+    /// Returns the path of the keys that seal secrets.
     pub fn seal_keys_file(&self) -> PathBuf {
         self.seal_keys.clone().unwrap_or_else(|| self.state_dir.join("seal.keys"))
     }
 
-    /// Where the addresses of its listeners are written once they listen.
+    /// Returns the path of the file into which the service writes the addresses of its listeners.
     pub fn listeners_file(&self) -> PathBuf {
         self.state_dir.join("listeners.json")
     }
@@ -204,7 +199,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said of this file.
+    /// Asserts the error for a configuration file, or "ok".
     #[track_caller]
     pub(super) fn check(text: &str, want: Expect) {
         let answer = match toml::from_str::<Config>(text) {

@@ -1,4 +1,4 @@
-//! What becomes of notices that could not be sent: the node they are about says so.
+//! Notices that could not be delivered are recorded in the history of their node.
 
 use baremetal_core::{HistoryEntry, NodeIdent};
 use baremetal_store::{Store, StoreError};
@@ -6,14 +6,14 @@ use jiff::Timestamp;
 use notices::{GivenUp, Notice};
 use tracing::warn;
 
-/// Writes a line into the history of the node.
+/// Adds an entry to the history of the notice's node.
 pub(crate) struct AsHistory(pub(crate) Store);
 
 impl GivenUp for AsHistory {
     async fn given_up(&self, letter: i64, notice: &Notice, why: &str) -> Result<(), StoreError> {
         warn!(notice.id = %notice.id, "a notice of {} was given up: {why}", notice.event);
         let node = match notice.about.id.parse() {
-            // Who is gone is asked about by nobody.
+            // The history of a deleted node does not exist any more, so nothing is recorded.
             Ok(id) => self.0.find_node(&NodeIdent::Id(id)).await?,
             Err(_) => None,
         };

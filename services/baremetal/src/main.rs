@@ -1,4 +1,4 @@
-//! `baremetald`: reads its configuration, starts, stops when told.
+//! The program `baremetald`: reads its configuration, then serves until a signal stops it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     match run(&Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Not by `Result`'s own way out: it would show a backtrace, which tells an administrator nothing.
+            // Printed here, because returning the error from `main` would print a backtrace, which does not help an administrator.
             eprintln!("baremetald: {error:#}");
             ExitCode::FAILURE
         }
@@ -44,8 +44,8 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         .install_default()
         .ok()
         .context("another TLS provider is installed")?;
-    // In a task, and so by the threads that do the work: what the start has no more use for is theirs to use again, where glibc
-    // would keep it for this thread, which from now on does nothing.
+    // The service starts in a task, and so on a worker thread: the workers can reuse memory that the start has freed. glibc would keep such
+    // memory for the main thread, which does nothing from now on.
     let service = runtime.spawn(async {
         let stop = daemon::stop_on_signal().context("cannot listen for signals")?;
         let service = Service::start(config).await?;

@@ -1,4 +1,4 @@
-//! Start and stop of baremetald.
+//! Starts and stops baremetald.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -39,39 +39,36 @@ use crate::config::{
 use crate::given_up::AsHistory;
 use crate::provisioning::{self, Files, IsoTemplate, Provisioning};
 
-/// A service that listens and does not work yet.
+/// A service whose listeners are open, before it serves.
 pub struct Service {
     conductor: Conductor,
-    /// Who is told outside, and of what.
+    /// Delivers notices outside of the API.
     notices: Pump,
     store: Store,
     api: (TcpListener, Option<Tls>, axum::Router, Connections),
     provisioning: Option<(TcpListener, axum::Router, Connections)>,
-    /// Network boot runs while this is kept.
+    /// Network boot runs until this value is dropped.
     _boot: Option<pxe::Running>,
     listeners: Listeners,
 }
 
-/// Where the service listens: `listeners.json` in its state folder.
+/// The addresses of the service's listeners, as written to `listeners.json` in the state folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listeners {
-    /// The operators' API.
+    /// The API's listener.
     pub api: SocketAddr,
-    /// The provisioning listener.
     pub provisioning: Option<SocketAddr>,
-    /// DHCP.
     pub dhcp: Option<SocketAddr>,
-    /// TFTP.
     pub tftp: Option<SocketAddr>,
 }
 
 impl Service {
-    /// Opens the store and every listener.
+    /// Opens the store and all listeners.
     pub async fn start(config: Config) -> anyhow::Result<Self> {
         Service::start_with(config, Tripwire::default()).await
     }
 
-    /// The same, whose effects are points of this tripwire.
+    /// Like [`Service::start`], with the tripwire of a crash test at every effect.
     pub async fn start_with(config: Config, tripwire: Tripwire) -> anyhow::Result<Self> {
         daemon::make_private(&config.state_dir).with_context(|| {
             format!("cannot make the state folder {}", config.state_dir.display())
@@ -164,12 +161,12 @@ impl Service {
         Ok(service)
     }
 
-    /// Where the service listens.
+    /// Returns the addresses of the service's listeners.
     pub fn listeners(&self) -> &Listeners {
         &self.listeners
     }
 
-    /// Serves and works until `stop` is cancelled or something fails that must not.
+    /// Serves until `stop` is cancelled or an essential part fails.
     pub async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
         let at = &self.listeners;
         info!(api = %at.api, provisioning = ?at.provisioning, dhcp = ?at.dhcp, tftp = ?at.tftp, "serving the Bare Metal API on {}", at.api);
@@ -192,7 +189,7 @@ impl Service {
 
         let mut outcome = Ok(());
         while let Some(ended) = tasks.join_next().await {
-            // Whoever ends first, by failing, by panicking or because we were told to stop, ends all.
+            // The first part that ends, by an error, a panic or the cancellation, stops all others.
             stop.cancel();
             let ended = ended.context("a part of the service panicked").flatten();
             if outcome.is_ok() {
@@ -204,7 +201,7 @@ impl Service {
     }
 }
 
-/// Whether what a configuration names can be used: the key file, and all of the database file. Nothing is made, and nobody is asked.
+/// Checks that the key file and the database file named by the configuration are usable. Creates nothing, and contacts no other service.
 pub async fn check(config: &Config) -> anyhow::Result<()> {
     let url = config.database_url().context("cannot read database.url_file")?;
     Store::check(&url).await.context("cannot open the database")?;
@@ -212,19 +209,19 @@ pub async fn check(config: &Config) -> anyhow::Result<()> {
         .context("cannot use the keys that seal secrets (seal_keys)")
 }
 
-/// How the API is reached.
+/// Returns the scheme by which the API is reached.
 fn scheme(api: &ApiConfig) -> Scheme {
     if api.tls.is_some() { Scheme::Https } else { Scheme::Http }
 }
 
-/// How callers prove who they are, fit for where the API listens.
+/// Opens the authentication of callers, and checks that it is safe for the address that the API listens on.
 fn auth(api: &ApiConfig) -> anyhow::Result<Auth> {
     let auth = api.access.open()?;
     auth.check_listener(api.listen, scheme(api), api.plain_http).context("api.listen")?;
     Ok(auth)
 }
 
-/// The service's key; made on the first start.
+/// Reads the service's key, which is created on the first start.
 fn service_key(file: &Path) -> anyhow::Result<ServiceKey> {
     let make = || anyhow::Ok(ServiceKey::random().bytes().to_vec());
     let bytes = <[u8; 32]>::try_from(daemon::keep_file(file, make)?);
@@ -299,7 +296,7 @@ fn settings(
     })
 }
 
-/// The addresses that DHCP gives out, if it does.
+/// Returns the addresses that DHCP leases, or `None` if another server leases them.
 fn leases(dhcp: &crate::config::DhcpConfig) -> anyhow::Result<Option<Leases>> {
     let DhcpMode::Full { first, last } = dhcp.mode else { return Ok(None) };
     let reserved = std::iter::once(dhcp.server).chain(dhcp.router).chain(dhcp.dns.iter().copied());
@@ -309,7 +306,7 @@ fn leases(dhcp: &crate::config::DhcpConfig) -> anyhow::Result<Option<Leases>> {
     Ok(Some(Leases { pool, prober, prefix: dhcp.prefix, router: dhcp.router }))
 }
 
-/// Where DHCP is heard.
+/// Returns where DHCP requests are received.
 fn listen(dhcp: &crate::config::DhcpConfig) -> anyhow::Result<Listen> {
     match &dhcp.listen {
         DhcpListen::Interface(name) => {
@@ -322,12 +319,12 @@ fn listen(dhcp: &crate::config::DhcpConfig) -> anyhow::Result<Listen> {
     }
 }
 
-/// As whom we are in the cloud that machines join.
+/// Makes the session in the OpenStack that machines join.
 fn cloud(section: &CloudConfig) -> anyhow::Result<Session> {
     session(&section.clouds_yaml, section.name.as_deref(), "cloud.clouds_yaml")
 }
 
-/// As whom clusterd is asked. Nobody is asked yet.
+/// Makes the client of clusterd, without contacting clusterd.
 fn clusters(section: &ClustersConfig) -> anyhow::Result<Clusters> {
     let caller = match &section.caller {
         ClustersAs::Anyone => ClustersCaller::Anyone,
@@ -345,7 +342,7 @@ fn clusters(section: &ClustersConfig) -> anyhow::Result<Clusters> {
     Ok(Clusters { url: section.url.clone(), caller })
 }
 
-/// As whom we are in the cloud that `key` of the configuration names. Nothing is asked of it yet.
+/// Makes a session with the credentials that the configuration's `key` names, without contacting the cloud.
 fn session(file: &Path, name: Option<&str>, key: &str) -> anyhow::Result<Session> {
     let shown = file.display();
     let read = openstack::CloudConfig::read(file, name);

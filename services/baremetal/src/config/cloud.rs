@@ -1,16 +1,16 @@
-//! The cloud that machines join.
+//! The section `[cloud]`: the OpenStack that machines join.
 
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// The cloud that machines join as hypervisors, and as whom it is asked.
+/// The OpenStack that machines join as hypervisors, and the credentials for it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CloudConfig {
-    /// A clouds.yaml; what a secure.yaml beside it says goes before it.
+    /// A clouds.yaml. A secure.yaml beside it takes precedence.
     pub clouds_yaml: PathBuf,
-    /// Which of its clouds; needed where there are several.
+    /// The cloud's name in the file; needed if the file contains several clouds.
     #[serde(default)]
     pub name: Option<String>,
 }

@@ -1,28 +1,28 @@
-//! Where clusterd is, and as whom it is asked.
+//! The section `[clusters]`: the address of clusterd, and the identity for calls to it.
 
 use std::path::PathBuf;
 
 use serde::Deserialize;
 use url::Url;
 
-/// clusterd, and as whom it is asked: as somebody with a password of its own, as somebody whom Keystone knows, or as nobody.
+/// The address of clusterd, and the identity for calls: a user of clusterd's own, a Keystone user, or none.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, try_from = "RawClusters")]
 pub struct ClustersConfig {
-    /// Its base URL; what the cloud's catalogue says, where there is a cloud and it is not said.
+    /// The base URL; by default the URL in the cloud's service catalogue.
     pub url: Option<Url>,
-    /// As whom.
+    /// The identity for calls.
     pub caller: ClustersAs,
 }
 
-/// As whom clusterd is asked.
+/// The identity for calls to clusterd.
 #[derive(Clone, Debug)]
 pub enum ClustersAs {
-    /// As nobody.
+    /// No identity, for a clusterd without authentication.
     Anyone,
-    /// By a name, and the password in the first line of this file.
+    /// A user name, and a file whose first line is the password.
     Named(String, PathBuf),
-    /// As who is in this clouds.yaml, in the cloud of this name where there are several.
+    /// A clouds.yaml, and the cloud's name if the file contains several clouds.
     Known(PathBuf, Option<String>),
 }
 

@@ -1,4 +1,4 @@
-//! The conductor: how much it does at once, how long things may take, and how BMCs are treated.
+//! The sections of the conductor: parallelism, timeouts, and the treatment of BMCs, images and consoles.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -7,17 +7,17 @@ use hardware::{AllowedHost, Network};
 use jiff::SignedDuration;
 use serde::Deserialize;
 
-/// How the conductor behaves.
+/// The section `[conductor]`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConductorConfig {
-    /// The name it is listed under; the machine's host name unless told otherwise.
+    /// The name under which the conductor is listed; by default the host's name.
     pub hostname: Option<String>,
-    /// How many nodes have a turn at once.
+    /// How many turns run in parallel.
     pub workers: NonZeroUsize,
-    /// How often the power states of machines at rest are refreshed.
+    /// The interval for refreshing the power states of idle nodes.
     pub power_sync_every: SignedDuration,
-    /// How many BMCs are asked at once for that.
+    /// How many BMCs are asked in parallel for their power states.
     pub power_sync_at_once: NonZeroUsize,
 }
 
@@ -32,23 +32,23 @@ impl Default for ConductorConfig {
     }
 }
 
-/// How long things may take, as `10s`, `5m` or `1h 30m`.
+/// The section `[timeouts]`, with values such as `10s`, `5m` or `1h 30m`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TimeoutsConfig {
-    /// For a BMC to answer and to do as asked.
+    /// For the BMC to answer and to carry out a request.
     pub bmc: SignedDuration,
-    /// For a machine to switch on or off.
+    /// For the machine to switch on or off.
     pub power: SignedDuration,
-    /// How long a BMC that accepted a change of power is given before it is asked again.
+    /// How long the conductor waits after the BMC accepted a change of power, before it asks again.
     pub ask_again: SignedDuration,
-    /// From power-on to the agent's report.
+    /// From power-on to the agent's first report.
     pub boot: SignedDuration,
     /// For one command of the agent, such as writing an image.
     pub command: SignedDuration,
     /// For an agent that does not answer.
     pub silence: SignedDuration,
-    /// How often to look at what is awaited.
+    /// The interval of looking at a machine that the conductor waits for.
     pub poll_every: SignedDuration,
 }
 
@@ -66,30 +66,29 @@ impl Default for TimeoutsConfig {
     }
 }
 
-/// How BMCs are treated.
+/// The section `[bmc]`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BmcConfig {
-    /// How long one request may take.
+    /// The timeout of one request.
     pub request_timeout: SignedDuration,
-    /// How many requests a BMC gets in a second, on average.
+    /// The average number of requests per second to one BMC.
     pub requests_per_second: u32,
-    /// How many it may get at once after a rest.
+    /// The number of requests that a BMC may get in one burst after a pause.
     pub burst: u32,
-    /// Whether a node may say that its BMC's certificate is not to be verified.
+    /// Whether a node may disable the verification of its BMC's certificate.
     pub allow_unverified: bool,
-    /// PEM file of further authorities that sign BMCs' certificates.
+    /// A PEM file with additional CA certificates for BMCs.
     pub authorities: Option<PathBuf>,
-    /// The networks in which BMCs are; unless given, anywhere but on loopback, link-local and multicast addresses.
+    /// The networks in which BMCs may be; by default all addresses except loopback, link-local and multicast ones.
     pub networks: Option<Vec<Network>>,
 }
 
-/// Where images come from.
+/// The section `[images]`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ImagesConfig {
-    /// The names, addresses and networks of the servers that images come from; unless given, any but loopback, link-local and
-    /// multicast addresses.
+    /// The names, addresses and networks of allowed image servers; by default all except loopback, link-local and multicast addresses.
     pub hosts: Option<Vec<AllowedHost>>,
 }
 
@@ -106,17 +105,17 @@ impl Default for BmcConfig {
     }
 }
 
-/// How much serial consoles may take.
+/// The section `[consoles]`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConsolesConfig {
-    /// How many may look at one node's at once.
+    /// How many viewers one node may have at the same time.
     pub viewers_per_node: NonZeroUsize,
-    /// At how many one person may look at once, where people have names.
+    /// How many consoles one user may view at the same time, if users are authenticated.
     pub viewed_by_one: NonZeroUsize,
-    /// How many are open at once.
+    /// How many ports may be open at the same time.
     pub sessions: NonZeroUsize,
-    /// How long a machine's port is held after the last viewer left.
+    /// How long a machine's port stays open after the last viewer has left.
     pub linger: SignedDuration,
 }
 

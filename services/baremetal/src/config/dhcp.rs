@@ -1,4 +1,4 @@
-//! The DHCP server: where it is heard, and which addresses it gives out.
+//! The section `[provisioning.dhcp]`: where DHCP is received, and which addresses are leased.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -10,42 +10,39 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, try_from = "RawDhcp")]
 pub struct DhcpConfig {
-    /// Where it listens.
     pub listen: DhcpListen,
-    /// Our own address, as machines see it.
+    /// The service's own address on the provisioning network.
     pub server: Ipv4Addr,
-    /// Whether it gives out addresses.
+    /// Whether the server leases addresses.
     pub mode: DhcpMode,
-    /// Length of the network's prefix.
+    /// The prefix length of the network.
     pub prefix: u8,
-    /// The way out.
+    /// The default gateway.
     pub router: Option<Ipv4Addr>,
-    /// Name servers.
     pub dns: Vec<Ipv4Addr>,
-    /// For how long an address is given.
+    /// How long a lease lasts.
     pub lease_time: Duration,
 }
 
-/// Where DHCP is heard.
+/// Where DHCP requests are received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DhcpListen {
-    /// On a network interface, broadcasts included.
+    /// On a network interface, including broadcasts.
     Interface(String),
     /// On a socket, from relays.
     Socket(SocketAddr),
 }
 
-/// Whether the DHCP server gives out addresses.
+/// Whether the DHCP server leases addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DhcpMode {
-    /// It does, from these.
+    /// The server leases the addresses of this range.
     Full {
-        /// The first.
         first: Ipv4Addr,
-        /// The last.
+        /// The last address, included.
         last: Ipv4Addr,
     },
-    /// Another server does; this one only tells what to boot.
+    /// Another server leases addresses; this server only sends boot files.
     Proxy,
 }
 
@@ -73,24 +70,17 @@ enum RawMode {
     Proxy,
 }
 
-/// The DHCP section contradicts itself.
+/// Why the section is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidDhcp {
-    /// Neither or both were given.
+    /// Neither or both of `interface` and `listen` are given.
     #[error("name either an interface or an address to listen on")]
     Listen,
-    /// The range is needed in full mode.
     #[error("range = \"FIRST-LAST\" is needed unless mode = \"proxy\"")]
     NoRange,
-    /// The range cannot be read, or is not within the server's network.
+    /// The range is malformed, or not within the server's network.
     #[error("range: {raw:?} is not FIRST-LAST of addresses in the server's own /{prefix} network")]
-    Range {
-        /// What was given.
-        raw: String,
-        /// The network's prefix length.
-        prefix: u8,
-    },
-    /// The prefix is too long or too short.
+    Range { raw: String, prefix: u8 },
     #[error("prefix: must be from 8 to 30")]
     Prefix,
 }
@@ -152,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dhcp_section_must_make_sense() {
+    fn a_contradictory_dhcp_section_is_refused() {
         check(
             &dhcp("interface='br0'\nserver='10.0.0.1'\nprefix=24\nrange='10.0.0.10-10.0.0.99'"),
             expect!["ok"],

@@ -1,26 +1,26 @@
-//! For how long nodes are lent, and to whom whole ones.
+//! The sections `[leases]`, `[allocations]` and `[reservations]`.
 
 use std::num::NonZeroU32;
 
 use lease::{Ladder, Terms};
 use serde::Deserialize;
 
-/// How long nodes are lent, and what happens then.
+/// How long nodes are lent, and the stages at the end of a lease.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LeasesConfig {
-    /// By default, at most, and at least: `{ default = "7d", longest = "30d", shortest = "1h" }`. Without a default whoever asks has to
-    /// say; the shortest is an hour, unless told.
+    /// The default, longest and shortest lease: `{ default = "7d", longest = "30d", shortest = "1h" }`. Without a default every caller has
+    /// to name a length. The shortest lease is one hour by default.
     pub nodes: Terms,
-    /// Warnings, a time in which the end can be undone; then the machine is erased. No copy is kept of machines.
+    /// The warnings and the undo window, after which the machine is erased. Machines have no snapshots.
     pub ladder: Ladder,
 }
 
-/// How many nodes projects may ask for.
+/// The section `[allocations]`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AllocationsConfig {
-    /// How many allocations each project may have at once, besides those that failed.
+    /// How many allocations a project may have, not counting failed ones.
     pub per_project: NonZeroU32,
 }
 
@@ -30,10 +30,10 @@ impl Default for AllocationsConfig {
     }
 }
 
-/// Whole nodes that projects may have for a time.
+/// The section `[reservations]`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReservationsConfig {
-    /// How many each project may have at once; none unless told otherwise.
+    /// How many nodes a project may reserve at the same time; 0 by default.
     pub nodes_per_project: u32,
 }

@@ -1,4 +1,4 @@
-//! The listener on the provisioning network, and network boot.
+//! The section `[provisioning]`: the listener on the provisioning network, and network boot.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,49 +16,48 @@ use super::DhcpConfig;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProvisioningConfig {
-    /// Address and port of the listener: boot scripts, kernels, images, the agents' reports.
+    /// The IP address and port of the listener for boot scripts, kernels, images and the agents' reports.
     pub listen: SocketAddr,
-    /// How machines reach it, when that is not `http://LISTEN/`.
+    /// The URL by which machines reach the listener; by default `http://LISTEN/`.
     #[serde(default)]
     pub url: Option<Url>,
     /// The ramdisk's kernel.
     pub kernel: PathBuf,
-    /// The ramdisk.
     pub ramdisk: PathBuf,
-    /// The ramdisk as a CD, for boots by virtual media.
+    /// The ramdisk as a CD, for boots from virtual media.
     #[serde(default)]
     pub iso: Option<PathBuf>,
     /// The folder with iPXE's binaries.
     #[serde(default = "loaders")]
     pub loaders: PathBuf,
-    /// A folder of images that machines may fetch as `/images/NAME`. Symbolic links in it are not followed.
+    /// A folder of images that machines can fetch as `/images/NAME`. Symbolic links in the folder are not followed.
     #[serde(default)]
     pub images: Option<PathBuf>,
-    /// Further kernel parameters of the ramdisk, such as `console=ttyS0`.
+    /// Additional kernel parameters of the ramdisk, such as `console=ttyS0`.
     #[serde(default)]
     pub kernel_parameters: Vec<String>,
-    /// What to do with machines nobody enrolled.
+    /// The answer to machines that nobody has enrolled.
     #[serde(default)]
     pub unknown_machines: UnknownMachines,
-    /// How often agents have to report at least.
+    /// The longest interval between two reports of an agent.
     #[serde(default = "heartbeat_timeout")]
     pub heartbeat_timeout: SignedDuration,
-    /// The DHCP server; absent where machines boot by virtual media alone.
+    /// The DHCP server; absent if machines boot from virtual media only.
     #[serde(default)]
     pub dhcp: Option<DhcpConfig>,
-    /// Where TFTP is served; absent where it is not.
+    /// The address and port for TFTP; absent if TFTP is not served.
     #[serde(default)]
     pub tftp: Option<SocketAddr>,
-    /// The interface on which IPv6 router solicitations are answered: iPXE waits for that.
+    /// The interface on which IPv6 router solicitations are answered. iPXE waits for an answer before it boots.
     #[serde(default)]
     pub router_advertisements: Option<String>,
-    /// How many machines are connected, and how long the slow are waited for.
+    /// The maximum number of connections, and the timeouts for slow machines.
     #[serde(default = "of_machines")]
     pub connections: Connections,
 }
 
 impl ProvisioningConfig {
-    /// How machines reach the listener, given where it listens.
+    /// Returns the URL by which machines reach the listener at the address `bound`.
     pub fn base_url(&self, bound: SocketAddr) -> Url {
         let told = self.url.clone();
         told.unwrap_or_else(|| {
@@ -66,7 +65,7 @@ impl ProvisioningConfig {
         })
     }
 
-    /// The extra kernel parameters, split at their first `=`.
+    /// Returns the additional kernel parameters, each split at its first `=`.
     pub fn kernel_parameters(&self) -> Vec<(String, Option<String>)> {
         let split = |word: &String| match word.split_once('=') {
             Some((key, value)) => (key.to_owned(), Some(value.to_owned())),
@@ -80,7 +79,7 @@ fn loaders() -> PathBuf {
     PathBuf::from("/usr/lib/ipxe")
 }
 
-/// A BMC that shows an image as a CD reads it as the machine does, which may be busy with other things for minutes.
+/// A BMC that presents an image as a CD reads the image only as fast as the machine does, and a machine may pause for minutes.
 fn of_machines() -> Connections {
     Connections { answer_timeout: Duration::from_mins(15), ..Connections::default() }
 }

@@ -1,4 +1,4 @@
-//! Lookup, heartbeat and inventory: what agents report. The protocol is ironic-python-agent's.
+//! Lookups, heartbeats and inventories of agents, in ironic-python-agent's protocol.
 
 use std::net::SocketAddr;
 
@@ -15,10 +15,10 @@ use super::Provisioning;
 use super::error::Answer;
 use super::report::Report;
 
-/// The highest version agents speak to us; ironic-python-agent caps itself at 1.68.
+/// The highest API version offered to agents. ironic-python-agent limits itself to 1.68.
 const VERSION: &str = "1.72";
 
-/// `GET /`: the version document that agents begin with.
+/// `GET /`: the version document, which agents request first.
 pub(super) async fn versions() -> Json<Value> {
     let version = json!({"id": "v1", "status": "CURRENT", "min_version": "1.1", "version": VERSION, "links": []});
     Json(
@@ -33,12 +33,12 @@ pub(super) struct LookupQuery {
     node_uuid: Option<NodeUuid>,
 }
 
-/// `GET /v1/lookup`: which node the agent runs on.
+/// `GET /v1/lookup`: the node that the agent runs on.
 pub(super) async fn lookup(
     State(provisioning): State<Provisioning>,
     Query(query): Query<LookupQuery>,
 ) -> Result<Json<agent_protocol::LookupAnswer>, Answer> {
-    // Addresses that are no MAC addresses (InfiniBand's) are of no use here.
+    // Other addresses than MAC addresses (InfiniBand's) are of no use here.
     let addresses: Vec<MacAddress> =
         query.addresses.split(',').filter_map(|raw| raw.trim().parse().ok()).take(128).collect();
     if addresses.is_empty() && query.node_uuid.is_none() {
@@ -49,7 +49,7 @@ pub(super) async fn lookup(
     Ok(Json(provisioning.conductor.lookup(&addresses, query.node_uuid).await?))
 }
 
-/// `POST /v1/heartbeat/{node}`: the agent is there.
+/// `POST /v1/heartbeat/{node}`: a report that the agent is running.
 pub(super) async fn heartbeat(
     State(provisioning): State<Provisioning>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -76,7 +76,7 @@ pub(super) async fn continue_inspection(
     Ok((StatusCode::ACCEPTED, Json(json!({"uuid": query.node_uuid}))))
 }
 
-/// `POST /discover/{mac}/{capability}/inventory`: the inventory of a machine nobody enrolled.
+/// `POST /discover/{mac}/{capability}/inventory`: the inventory of a machine that nobody has enrolled.
 pub(super) async fn discovered(
     State(provisioning): State<Provisioning>,
     Path((mac, capability)): Path<(MacAddress, String)>,

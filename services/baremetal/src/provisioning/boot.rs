@@ -1,4 +1,4 @@
-//! Boot scripts and boot media, each for one machine and one boot.
+//! Boot scripts and boot media. Each is for one machine and one boot.
 
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
@@ -10,7 +10,7 @@ use hardware::MacAddress;
 use super::Provisioning;
 use super::error::Answer;
 
-/// `GET /boot/{node}/{work}/{mac}/{capability}/boot.ipxe`: the script of a machine that boots for its work.
+/// `GET /boot/{node}/{work}/{mac}/{capability}/boot.ipxe`: the boot script of a node's machine.
 pub(super) async fn script(
     State(provisioning): State<Provisioning>,
     Path((node, work, mac, capability)): Path<(NodeUuid, WorkUuid, MacAddress, String)>,
@@ -18,7 +18,7 @@ pub(super) async fn script(
     Ok(plain(provisioning.conductor.boot_script(node, work, mac, &capability).await?))
 }
 
-/// `GET /discover/{mac}/{capability}/boot.ipxe`: the script of a machine nobody enrolled.
+/// `GET /discover/{mac}/{capability}/boot.ipxe`: the boot script of a machine that nobody has enrolled.
 pub(super) async fn discovery_script(
     State(provisioning): State<Provisioning>,
     Path((mac, capability)): Path<(MacAddress, String)>,
@@ -26,7 +26,7 @@ pub(super) async fn discovery_script(
     Ok(plain(provisioning.conductor.discovery_script(mac, &capability).await?))
 }
 
-/// `GET /media/{node}/{work}/{capability}/boot.iso`: the CD of a machine that boots for its work.
+/// `GET /media/{node}/{work}/{capability}/boot.iso`: the virtual CD of a node's machine.
 pub(super) async fn medium(
     State(provisioning): State<Provisioning>,
     Path((node, work, capability)): Path<(NodeUuid, WorkUuid, String)>,

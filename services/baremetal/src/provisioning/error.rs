@@ -1,4 +1,4 @@
-//! What a machine is told when it does not get what it asked for.
+//! Error answers on the provisioning listener.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -7,7 +7,7 @@ use baremetal_conductor::BootError;
 use serde_json::json;
 use tracing::error;
 
-/// An error in the envelope agents know from the Bare Metal API.
+/// An error in the Bare Metal API's envelope, which agents understand.
 pub(super) struct Answer {
     status: StatusCode,
     message: String,

@@ -1,4 +1,4 @@
-//! Files every machine gets: kernel, ramdisk, iPXE.
+//! Files that are the same for every machine: kernel, ramdisk, iPXE.
 
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
@@ -22,7 +22,7 @@ pub(super) async fn ramdisk(
     serve(ServeFile::new(path), request).await
 }
 
-/// `GET /ipxe/{loader}`: only the loaders we offer by DHCP.
+/// `GET /ipxe/{loader}`: only the loaders that DHCP answers name.
 pub(super) async fn loader(
     State(provisioning): State<Provisioning>,
     Path(loader): Path<String>,

@@ -1,4 +1,4 @@
-//! The folder of images: what machines fetch as `/images/NAME`.
+//! The folder of images, which machines fetch as `/images/NAME`.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -17,7 +17,7 @@ use super::error::Answer;
 /// The longest name of a file or folder, in bytes: NAME_MAX of Linux.
 const LONGEST_NAME: usize = 255;
 
-/// `GET /images/{name}`: an image. Symbolic links are not followed, whoever made them: they could lead out of the folder.
+/// `GET /images/{name}`: an image. Symbolic links are never followed, because they could lead out of the folder.
 pub(super) async fn image(
     State(provisioning): State<Provisioning>,
     Path(name): Path<String>,
@@ -33,7 +33,7 @@ async fn serve(folder: PathBuf, name: String, request: Request) -> Result<Respon
     }
     let opened = tokio::task::spawn_blocking(move || open_beneath(&folder, &name)).await;
     let file = opened.map_err(|_| missing())?.map_err(|_| missing())?;
-    // The name of an open file: another file that takes the image's place meanwhile is not served.
+    // The path of the open file, so that another file that replaces the image meanwhile is not served.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let response = ServeFile::new(path).oneshot(request).await.map_err(|_| missing())?;
     drop(file);
@@ -44,7 +44,7 @@ fn missing() -> Answer {
     Answer::not_found("the image")
 }
 
-/// Whether a part of a path can be the name of a file or folder below another.
+/// Checks that a part of a path can be the name of a file or folder inside another.
 fn check(part: &str) -> Result<(), String> {
     match part {
         "" | "." | ".." => {
@@ -58,16 +58,16 @@ fn check(part: &str) -> Result<(), String> {
     }
 }
 
-/// Opens a file below `folder`, one folder after the other, through no symbolic link.
+/// Opens a file below `folder`, one folder after the other, without following symbolic links.
 fn open_beneath(folder: &FilePath, name: &str) -> io::Result<OwnedFd> {
     let folders = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    // The folder itself is the operator's word, and may be a link.
+    // The administrator configured the folder itself, so it may be a link.
     let mut at = open(folder, folders, Mode::empty())?;
     let (parents, name) = name.rsplit_once('/').unwrap_or(("", name));
     for parent in parents.split('/').filter(|parent| !parent.is_empty()) {
         at = openat(&at, parent, folders | OFlags::NOFOLLOW, Mode::empty())?;
     }
-    // Without NONBLOCK a FIFO would be waited for.
+    // Without NONBLOCK, opening a FIFO would wait for a writer.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(&at, name, flags, Mode::empty())?;
     let is_file = FileType::from_raw_mode(fstat(&file)?.st_mode) == FileType::RegularFile;

@@ -1,7 +1,7 @@
-//! The ramdisk as a CD for one boot: the template's bytes with that boot's parameters in the place kept for them.
+//! The ramdisk as a CD for one boot: the template's bytes, with the boot's parameters written into a reserved area.
 //!
-//! `images/ramdisk/README.md` says how the template is made: a file of its ramdisk begins with a marker and is filled with
-//! blanks; what is written over it the ramdisk reads as if it stood on the kernel's command line, where a console would show it.
+//! `images/ramdisk/README.md` describes the template: a file in its ramdisk begins with a marker and is filled with blanks. The ramdisk
+//! reads the area like the kernel's command line, which is not used because a console would show its secrets.
 
 use std::io::{self, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -17,47 +17,45 @@ use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 use tokio::sync::OnceCell;
 
-/// What an area begins with.
+/// The beginning of an area.
 const MARKER: &[u8] = b"# bedplate arguments: 4096 bytes from here may be overwritten";
 
-/// How long an area is, its marker included.
+/// The length of an area in bytes, including its marker.
 const AREA: usize = 4096;
 
-/// How much is read at a time.
+/// The number of bytes read at a time.
 const CHUNK: usize = 256 << 10;
 
 /// A CD that lacks only its kernel parameters.
 pub struct IsoTemplate {
     path: PathBuf,
     size: u64,
-    /// Where the areas begin; looked for when the first CD is asked for.
+    /// The offsets of the areas, found when the first CD is requested.
     areas: OnceCell<Vec<u64>>,
 }
 
-/// The CD cannot be made.
+/// Why a CD cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum IsoError {
-    /// The template cannot be read.
     #[error("cannot read the boot medium's template")]
     Unreadable(#[from] io::Error),
-    /// The template has no area for kernel parameters.
     #[error(
         "the boot medium's template has no area for kernel parameters: it was not made by images/ramdisk"
     )]
     NoArea,
-    /// The parameters do not fit, or hold what would end the area's line.
+    /// The parameters are too long, or contain a character that a boot loader would interpret.
     #[error("the kernel parameters do not fit into the boot medium's template")]
     DoNotFit,
 }
 
 impl IsoTemplate {
-    /// The template in this file.
+    /// Opens the template in this file.
     pub fn open(path: &Path) -> io::Result<Self> {
         let size = std::fs::metadata(path)?.len();
         Ok(IsoTemplate { path: path.to_owned(), size, areas: OnceCell::new() })
     }
 
-    /// The CD with these kernel parameters: whole, or the range that `headers` ask for (RFC 9110 §14).
+    /// Serves the CD with these kernel parameters: the whole CD, or the range that `headers` ask for (RFC 9110 §14).
     pub async fn serve(
         &self,
         parameters: &[(String, Option<String>)],
@@ -105,7 +103,7 @@ impl IsoTemplate {
     }
 }
 
-/// Where the areas begin in this file.
+/// Returns the offsets of the areas in this file.
 async fn find_areas(path: PathBuf) -> Result<Vec<u64>, IsoError> {
     let mut file = File::open(path).await?;
     let (mut areas, mut window, mut begin) = (Vec::new(), Vec::new(), 0_u64);
@@ -120,21 +118,21 @@ async fn find_areas(path: PathBuf) -> Result<Vec<u64>, IsoError> {
         let found = (0..window.len().saturating_sub(MARKER.len() - 1))
             .filter(|at| window[*at..].starts_with(MARKER));
         areas.extend(found.map(|at| begin + at as u64));
-        // A marker may lie across two reads: its longest possible beginning stays.
+        // A marker may span two reads, so the longest possible beginning of a marker is kept.
         let drop = window.len().saturating_sub(MARKER.len() - 1);
         window.drain(..drop);
         begin += drop as u64;
     }
 }
 
-/// What is written over an area.
+/// Returns the bytes that are written over an area.
 fn filling(parameters: &[(String, Option<String>)]) -> Result<Vec<u8>, IsoError> {
     let words = parameters.iter().map(|(key, value)| match value {
         Some(value) => format!("{key}={value}"),
         None => key.clone(),
     });
     let line = words.collect::<Vec<_>>().join(" ");
-    // Boot loaders expand and quote: nothing that means anything to one of them may be in there.
+    // Boot loaders expand and quote, so only characters without a meaning in any of them are accepted.
     let harmless = |c: char| c.is_ascii_alphanumeric() || " -_.,:;=/?&@%+~[]".contains(c);
     if line.len() >= AREA || !line.chars().all(harmless) {
         return Err(IsoError::DoNotFit);
@@ -145,7 +143,7 @@ fn filling(parameters: &[(String, Option<String>)]) -> Result<Vec<u8>, IsoError>
     Ok(filling)
 }
 
-/// Writes the part of `filling`, laid at `area`, that falls into `chunk`, which begins at `at`.
+/// Writes the part of `filling` at offset `area` that overlaps `chunk`, which begins at offset `at`.
 fn overlay(chunk: &mut [u8], at: u64, filling: &[u8], area: u64) {
     let end = at + chunk.len() as u64;
     let (from, to) = (area.max(at), (area + filling.len() as u64).min(end));
@@ -155,7 +153,7 @@ fn overlay(chunk: &mut [u8], at: u64, filling: &[u8], area: u64) {
     }
 }
 
-/// The bytes `first..end` of a single range; `None` for anything else, which is answered whole.
+/// Returns the bytes `first..end` of a single range; `None` for anything else, which is answered with the whole CD.
 fn range(text: &str, size: u64) -> Option<(u64, u64)> {
     let (first, last) = text.strip_prefix("bytes=")?.split_once('-')?;
     let (first, end) = match (first.parse::<u64>().ok(), last.parse::<u64>().ok()) {
@@ -172,7 +170,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn every_area_is_found_and_filled_wherever_reads_end() {
+    async fn every_area_is_found_and_filled_across_reads() {
         let folder = std::env::temp_dir().join(format!("iso-{}", std::process::id()));
         let mut disk = vec![b'x'; CHUNK * 2];
         for area in [100, CHUNK - 5] {
@@ -194,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_boot_loader_could_read_otherwise_does_not_fit() {
+    fn characters_with_a_meaning_for_boot_loaders_are_refused() {
         let with = |value: &str| filling(&[("a".to_owned(), Some(value.to_owned()))]);
         assert!(with("http://10.0.0.1:6386/v1/x?a=b&c=d").is_ok());
         for bad in ["$x", "a\nb", "\"", "`", "\\", &"x".repeat(AREA)] {

@@ -1,5 +1,4 @@
-//! The listener on the provisioning network: what machines fetch and what their agents report. Nothing of the
-//! operators' API answers here.
+//! The listener on the provisioning network: files for machines, and reports of their agents. No route of the API answers here.
 
 mod agents;
 mod boot;
@@ -19,23 +18,22 @@ use baremetal_conductor::Conductor;
 
 pub use iso::{IsoError, IsoTemplate};
 
-/// The most an agent may report: an inventory with its logs.
+/// The maximum size of an agent's report in bytes: an inventory with its logs.
 const LONGEST_REPORT: usize = 8 << 20;
 
-/// What the listener serves.
+/// The state of the listener's routes.
 #[derive(Clone)]
 pub struct Provisioning {
-    /// Who answers machines and agents.
+    /// Answers machines and agents.
     pub conductor: Conductor,
-    /// Files everyone gets.
+    /// The files that are the same for every machine.
     pub files: Arc<Files>,
 }
 
-/// Files everyone gets. They hold no secret.
+/// The files that are the same for every machine. They contain no secrets.
 pub struct Files {
     /// The ramdisk's kernel.
     pub kernel: PathBuf,
-    /// The ramdisk.
     pub ramdisk: PathBuf,
     /// The ramdisk as a CD.
     pub iso: Option<IsoTemplate>,
@@ -45,7 +43,7 @@ pub struct Files {
     pub images: Option<PathBuf>,
 }
 
-/// Every route of the listener.
+/// Returns the router with all routes of the listener.
 pub fn router(provisioning: Provisioning) -> Router {
     Router::new()
         .route("/", get(agents::versions))

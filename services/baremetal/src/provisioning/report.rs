@@ -1,4 +1,4 @@
-//! Reading what an agent reports.
+//! Parses the reports of agents.
 
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use super::error::Answer;
 
-/// A JSON body, read as `T`. As the operators' API does, it refuses an object that has a key twice.
+/// A JSON body, parsed as `T`. Like the API, it refuses an object with a duplicate key.
 pub(super) struct Report<T>(pub(super) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Report<T> {
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_that_a_report_gives_twice_is_refused_by_name() {
+    async fn a_duplicate_key_in_a_report_is_refused_by_name() {
         let (status, said) = reported("application/json", r#"{"a": {"b": 1, "b": 2}}"#).await;
         assert_eq!(status, StatusCode::BAD_REQUEST);
         assert!(said.contains("error_message") && said.contains("is given twice"), "{said}");

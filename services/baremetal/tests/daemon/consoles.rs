@@ -1,5 +1,5 @@
-//! Serial consoles by their WebSocket, on a machine that says what is typed.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! Serial consoles through their WebSocket, on a machine that echoes its input.
+#![expect(clippy::unwrap_used, reason = "a failed setup fails the test")]
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use websocket::{CloseCode, Message, Socket};
 
 const NODE: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
-/// What somebody types, and what the machine says again: nobody else is to know.
+/// Input of a viewer, which must not be stored anywhere.
 const TYPED: &str = left::canary::CONSOLE;
 
 /// A baremetald with a node that has a console.
@@ -72,7 +72,7 @@ impl Given {
         assert_eq!(self.send(Method::PUT, &path, &body).await, (202, String::new()));
     }
 
-    /// The node's console, or the status and the words of a refusal.
+    /// Opens the node's console, or returns the status and the text of the refusal.
     async fn look(&self) -> Result<Socket, (u16, String)> {
         self.look_from(None).await
     }
@@ -91,7 +91,7 @@ impl Given {
         Ok(asked.open(answer).await.unwrap())
     }
 
-    /// What was asked of the API, newest last: the status of each, and what it was.
+    /// Returns status and action of all rows of the audit trail, newest last.
     async fn recorded(&self) -> Vec<(u64, String)> {
         let (_, text) = self.send(Method::GET, "/bedplate/v1/audit", &Value::Null).await;
         let told: Value = serde_json::from_str(&text).unwrap();
@@ -109,7 +109,7 @@ impl Given {
     }
 }
 
-/// What comes until these words have.
+/// Reads output until it contains `words`.
 async fn reads(socket: &mut Socket, words: &str) -> String {
     let mut read = String::new();
     while !read.contains(words) {
@@ -132,7 +132,7 @@ async fn next(socket: &mut Socket) -> Message {
     waiting.await.unwrap().unwrap().unwrap()
 }
 
-/// Why it is closed, once it is.
+/// Returns code and reason of the WebSocket's close message.
 async fn closed(socket: &mut Socket) -> (CloseCode, String) {
     loop {
         if let Message::Close(frame) = next(socket).await {
@@ -174,7 +174,7 @@ async fn a_console_is_enabled_looked_at_and_disabled() {
     reads(&mut ann, "This is no machine").await;
     types(&mut ann, "root\r\n").await;
     reads(&mut ann, "root").await;
-    // Who comes later sees what was said before.
+    // A later viewer gets the earlier output too.
     let mut bob = given.look().await.unwrap();
     assert!(reads(&mut bob, "root").await.contains("This is no machine"));
     let log = format!("{path}/log");
@@ -192,7 +192,7 @@ async fn a_console_is_enabled_looked_at_and_disabled() {
 }
 
 #[tokio::test]
-async fn that_somebody_looked_is_recorded_and_what_was_typed_is_nowhere() {
+async fn viewing_is_recorded_and_input_is_stored_nowhere() {
     left::listen();
     let given = Given::start("").await;
     given.enable(true).await;
@@ -217,7 +217,7 @@ async fn that_somebody_looked_is_recorded_and_what_was_typed_is_nowhere() {
     assert!(!holds(state.path(), TYPED), "what was typed is in the state folder");
 }
 
-/// Whether a file below has these words.
+/// Returns whether any file below the folder contains these words.
 fn holds(folder: &Path, words: &str) -> bool {
     std::fs::read_dir(folder).unwrap().any(|entry| {
         let path = entry.unwrap().path();
@@ -230,7 +230,7 @@ fn holds(folder: &Path, words: &str) -> bool {
 }
 
 #[tokio::test]
-async fn whoever_stops_the_service_or_deletes_the_node_ends_its_console() {
+async fn a_console_ends_with_its_node_or_the_service() {
     let given = Given::start("").await;
     given.enable(true).await;
     let mut socket = given.look().await.unwrap();
@@ -251,7 +251,7 @@ async fn whoever_stops_the_service_or_deletes_the_node_ends_its_console() {
 }
 
 #[tokio::test]
-async fn nobody_takes_all_places_and_no_other_site_any() {
+async fn viewers_are_limited_and_other_sites_are_refused() {
     let given = Given::start("[consoles]\nviewers_per_node = 1\n").await;
     given.enable(true).await;
     let refused = given.look_from(Some("https://evil.example")).await.unwrap_err();
@@ -264,13 +264,13 @@ async fn nobody_takes_all_places_and_no_other_site_any() {
 }
 
 #[tokio::test]
-async fn a_console_rests_longer_than_a_connection_may() {
+async fn an_idle_console_outlives_the_idle_timeout_of_connections() {
     let limits = "[api.connections]\nheader_timeout = '200ms'\nidle_timeout = '200ms'\n";
     let given = Given::start(limits).await;
     given.enable(true).await;
     let mut socket = given.look().await.unwrap();
     reads(&mut socket, "This is no machine").await;
-    // As long as another connection rests until it is closed, twice.
+    // Twice as long as an idle connection is kept.
     for _ in 0..2 {
         let mut other =
             TcpStream::connect(given.url.strip_prefix("http://").unwrap()).await.unwrap();

@@ -1,5 +1,5 @@
-//! Who may what, by Keystone's word.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! Authentication and permissions with Keystone.
+#![expect(clippy::unwrap_used, reason = "a failed setup fails the test")]
 
 use baremetal::{Config, Service};
 use openstack_emulator::{Act, Cloud, Emulator, Rule, Settings};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-/// A baremetald that believes the Keystone of a cloud.
+/// A baremetald that authenticates callers with the Keystone of an emulated cloud.
 struct Given {
     cloud: Cloud,
     client: Client,
@@ -49,7 +49,7 @@ impl Given {
         }
     }
 
-    /// A token of this user's, whose password is `NAME-secret`, in this scope.
+    /// Returns a token of this user in this scope. The password is `NAME-secret`.
     async fn token(&self, user: &str, scope: Value) -> String {
         let user = json!({"name": user, "domain": {"id": "default"}, "password": format!("{user}-secret")});
         let identity = json!({"methods": ["password"], "password": {"user": user}});
@@ -65,7 +65,7 @@ impl Given {
         request.header("x-openstack-ironic-api-version", "1.80").send().await.unwrap()
     }
 
-    /// The status and the words of an answer to this body.
+    /// Sends a body, and returns status and text of the answer.
     async fn told(&self, token: &str, method: Method, path: &str, body: &Value) -> (u16, String) {
         let request = self.client.request(method, format!("{}{path}", self.url));
         let request = request.header("x-auth-token", token).json(body);
@@ -74,10 +74,10 @@ impl Given {
         (answer.status().as_u16(), answer.text().await.unwrap())
     }
 
-    /// The status of reading, and that of changing.
+    /// Returns the status of a read and of a change.
     async fn may(&self, token: &str) -> [u16; 2] {
         let read = self.send(token, Method::GET, "/v1/nodes").await;
-        // There is no such node: who may change things is told so.
+        // The node does not exist, so a caller who may change nodes gets 404 instead of 403.
         let change = self.send(token, Method::DELETE, "/v1/nodes/none").await;
         [read.status().as_u16(), change.status().as_u16()]
     }
@@ -95,7 +95,7 @@ impl Drop for Given {
 }
 
 #[tokio::test]
-async fn only_those_who_run_the_cloud_forget_machines() {
+async fn only_administrators_of_the_cloud_delete_nodes() {
     let given = Given::start().await;
     let watcher = given.cloud.add_user_with("watcher", "watcher-secret", "tenant-a", &["reader"]);
     given.cloud.grant_system(&watcher.user_id, &["reader"]);
@@ -133,7 +133,7 @@ async fn a_refusal_is_in_the_envelope_of_this_api() {
 }
 
 #[tokio::test]
-async fn a_node_is_of_no_project_that_keystone_does_not_have() {
+async fn a_project_unknown_to_keystone_is_refused_as_owner_or_lessee() {
     let given = Given::start().await;
     let admin = given.token("admin", project("admin")).await;
     let owner = given.cloud.add_user("ann", "ann-secret", "owners").project_id;
@@ -150,7 +150,7 @@ async fn a_node_is_of_no_project_that_keystone_does_not_have() {
     let (status, text) = given.told(&ann, Method::PATCH, "/v1/nodes/n", &lend("nobody")).await;
     assert_eq!(status, 400);
     assert!(text.contains("lessee: Keystone has no project"), "{text}");
-    // One's own is vouched for by the token.
+    // A caller's own project is confirmed by the token, so Keystone is not asked.
     let act = Act::Answer { status: 500, retry_after: None, message: None };
     given.cloud.misbehave(Rule::new("GET", "/identity/v3/projects/**", act));
     assert_eq!(given.told(&ann, Method::PATCH, "/v1/nodes/n", &lend(&owner)).await.0, 200);

@@ -1,5 +1,5 @@
-//! Keys are rotated while the daemon works, and it is killed amid it: nothing is lost.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! Keys are rotated while the daemon works and is killed in between: no secret is lost.
+#![expect(clippy::unwrap_used, reason = "a failed setup fails the test")]
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -17,18 +17,18 @@ use sealing::Keyring;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
-/// More than fit into one transaction of a rotation.
+/// More nodes than one transaction of a rotation re-encrypts.
 const NODES: usize = 300;
-/// Where it is killed: as soon as it has said so many times that it sealed some anew; none is right after the new key is in the file.
+/// When the daemon is killed: after this many log lines about re-encrypted nodes. 0 means right after the new key is in the file.
 const POINTS: [usize; 8] = [0, 1, 2, 3, 4, 5, 6, 2];
 
-/// An installation, its daemon apart.
+/// The state folder and configuration of a daemon, and the passwords stored there.
 struct Given {
     folder: tempfile::TempDir,
     known: Vec<(NodeUuid, String)>,
 }
 
-/// The program, killed when this is dropped.
+/// A running daemon, which is killed when this value is dropped.
 struct Daemon {
     child: Child,
     url: String,
@@ -65,7 +65,7 @@ impl Given {
         self.state().join("seal.keys")
     }
 
-    /// What the daemon left, as another program opens it.
+    /// Opens the daemon's store with the keys in the file, like another process.
     async fn store(&self) -> Store {
         let url = format!("sqlite://{}", self.state().join("baremetal.db").display());
         let keys = Keyring::open(&self.key_file(), &[]).unwrap();
@@ -105,7 +105,7 @@ impl Given {
     }
 }
 
-/// Waits for what comes in time, or fails.
+/// Waits until `look` returns a value, or fails after a timeout.
 async fn until<T>(look: impl AsyncFn() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
@@ -124,7 +124,7 @@ impl Daemon {
         (answer.status(), answer.json().await.unwrap_or_default())
     }
 
-    /// Which keys there are, and how many records each seals.
+    /// Returns the keys, each with the number of records that it seals.
     async fn keys(&self) -> Vec<(String, u64)> {
         let (status, answer) = self.ask(Method::GET, "").await;
         assert_eq!(status, 200, "{answer}");
@@ -147,7 +147,7 @@ fn inode(file: &Path) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_wherever_it_is_a_rotation_loses_nothing_and_comes_to_its_end() {
+async fn a_rotation_killed_at_any_point_loses_nothing_and_completes() {
     let given = Given::new().await;
     for point in POINTS {
         let mut daemon = given.start().await;
@@ -162,7 +162,7 @@ async fn killed_wherever_it_is_a_rotation_loses_nothing_and_comes_to_its_end() {
         let asked = tokio::spawn(asked);
         let key_file = given.key_file();
         until(async || (inode(&key_file) != before).then_some(())).await;
-        // What it logs goes on being taken, or a line too many would end what it does.
+        // The log is read until the kill, because a full pipe would block the daemon.
         let (heard, _lines) = heard.await.unwrap();
         assert_eq!(heard, point, "it ended before it was killed");
         drop(daemon);

@@ -1,5 +1,5 @@
-//! The end of a node's loan, told outside by a baremetald that is killed after each rung.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! The end of a node's lease, announced by a baremetald that is killed after each stage.
+#![expect(clippy::unwrap_used, reason = "a failed setup fails the test")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-/// How long anything may take.
+/// The timeout of every wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The rungs of a loan's end, in their order.
+/// The events of a lease's end, in their order.
 const RUNGS: [&str; 4] = ["lease.ends", "lease.ended", "lease.deletion_near", "lease.deleted"];
 
-/// What receivers were told: the name of each event with the notice's id, and when it came.
+/// The notices that a receiver got: the event's name, the notice's id and the time of arrival.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<(String, String, Timestamp)>>>);
 
@@ -31,7 +31,7 @@ impl Told {
         self.0.lock().unwrap().push((event.to_owned(), id.to_owned(), Timestamp::now()));
     }
 
-    /// Each notice once, with the time it first came: who gets one again knows it by its id.
+    /// Returns each notice once, with the time of its first arrival. A receiver recognizes a repeated notice by its id.
     fn first(&self) -> Vec<(String, String, Timestamp)> {
         let mut seen: Vec<(String, String, Timestamp)> = Vec::new();
         for told in self.0.lock().unwrap().iter() {
@@ -51,7 +51,7 @@ impl Told {
     }
 }
 
-/// A webhook that takes what it is sent; its URL.
+/// Starts a webhook that accepts everything; returns its URL.
 async fn webhook(told: Told) -> String {
     async fn take(State(told): State<Told>, body: String) -> StatusCode {
         let notice: Value = serde_json::from_str(&body).unwrap();
@@ -69,7 +69,7 @@ async fn webhook(told: Told) -> String {
     url
 }
 
-/// A mail server (RFC 5321) that takes every mail; its port.
+/// Starts a mail server (RFC 5321) that accepts everything; returns its port.
 async fn mail_server(told: Told) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -127,7 +127,7 @@ impl Daemon {
         daemon
     }
 
-    /// Where it answers, once it does.
+    /// Waits until the API answers; returns its URL.
     async fn api(&self) -> String {
         until(async || {
             let text = std::fs::read(&self.listeners).ok()?;
@@ -138,7 +138,7 @@ impl Daemon {
         .await
     }
 
-    /// `kill -9`, and another one.
+    /// Kills the process with SIGKILL and starts another one.
     async fn kill_and_start(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
@@ -166,7 +166,7 @@ fn client() -> Client {
     Client::builder().no_proxy().build().unwrap()
 }
 
-/// Waits for what comes in time, or fails.
+/// Waits until `look` returns a value, or fails after a timeout.
 async fn until<T>(look: impl AsyncFn() -> Option<T>) -> T {
     let waiting = async {
         loop {
@@ -185,7 +185,7 @@ async fn lease(daemon: &Daemon) -> Value {
 }
 
 #[tokio::test]
-async fn who_has_a_node_is_told_of_each_rung_before_it_is_gone() {
+async fn a_lessee_is_notified_of_each_stage_before_the_node_is_returned() {
     let folder = tempfile::tempdir().unwrap();
     let (told, mailed) = (Told::default(), Told::default());
     let (hook, mail) = (webhook(told.clone()).await, mail_server(mailed.clone()).await);
@@ -208,7 +208,7 @@ async fn who_has_a_node_is_told_of_each_rung_before_it_is_gone() {
         let sent = client().post(format!("{url}/{path}")).json(&body).send().await.unwrap();
         assert!(sent.status().is_success(), "{}", sent.text().await.unwrap());
     };
-    // The oldest versions of the API have no names.
+    // Names of nodes need a newer microversion than the default.
     let node = client().post(format!("{url}/v1/nodes"));
     let node = node.header("x-openstack-ironic-api-version", "1.50");
     let node = node.json(&json!({"driver": "fake-hardware", "name": "lent"})).send().await.unwrap();
@@ -231,7 +231,7 @@ async fn who_has_a_node_is_told_of_each_rung_before_it_is_gone() {
     }
     until(async || lease(&daemon).await["lessee"].is_null().then_some(())).await;
     assert_eq!(told.events(), RUNGS);
-    // By mail the same was told, to her.
+    // The same notices were sent by mail, to the right address.
     assert_eq!(mailed.ids(), told.ids());
     assert_eq!(mailed.events(), ["mail"; 4]);
     left::keep(&state, "leases");

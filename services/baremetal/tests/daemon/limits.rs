@@ -1,5 +1,5 @@
-//! Neither listener bears slow clients: what the configuration says is what its sockets do.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! Both listeners enforce the configured timeouts for slow clients.
+#![expect(clippy::unwrap_used, reason = "a failed setup fails the test")]
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
-/// What comes before the other side ends the connection, after these bytes.
+/// Sends these bytes, and returns everything that arrives until the server closes the connection.
 async fn said(at: SocketAddr, sent: &str) -> String {
     let mut stream = TcpStream::connect(at).await.unwrap();
     stream.write_all(sent.as_bytes()).await.unwrap();

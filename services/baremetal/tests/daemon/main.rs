@@ -1,4 +1,4 @@
-//! baremetald as a process: what it is started with, what it keeps, and what it refuses.
+//! Tests of baremetald as a process: what it starts with, stores and refuses.
 
 mod consoles;
 mod identity;

@@ -1,5 +1,5 @@
-//! What a start is refused for, so that no secret and no record is lost: by a line that names the file, and says what to do.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! Starts that are refused, so that no secret and no record is lost. The error names the file and says what to do.
+#![expect(clippy::unwrap_used, reason = "a failed setup fails the test")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -17,7 +17,7 @@ use serde_json::json;
 /// A key file as version 0.1 wrote it.
 const EARLIER_KEYS: &str = include_str!("../../../baremetal-store/tests/fixtures/seal.keys");
 
-/// An installation that is stopped.
+/// The state folder and configuration of a stopped service.
 struct Given(tempfile::TempDir);
 
 impl Given {
@@ -48,7 +48,7 @@ impl Given {
         format!("sqlite://{}", self.at("baremetal.db").display())
     }
 
-    /// One with a password in it.
+    /// Makes an installation with a node that has a password.
     async fn with_a_secret() -> (Given, NodeUuid) {
         let given = Given::new();
         let mut node = Node::new(NodeUuid::new_v4(), Driver::Redfish, Timestamp::UNIX_EPOCH);
@@ -57,7 +57,7 @@ impl Given {
         (given, node.id)
     }
 
-    /// What the daemon says as it ends; it must not start.
+    /// Starts the daemon, which must refuse to start, and returns its error.
     fn refusal(&self, options: &[&str]) -> String {
         let run = Command::new("timeout")
             .arg("60")
@@ -94,7 +94,7 @@ fn for_the_owner(file: &Path, text: &str) {
 }
 
 #[tokio::test]
-async fn a_missing_key_file_is_not_replaced_while_passwords_are_sealed_by_it() {
+async fn a_missing_key_file_is_not_replaced_while_secrets_need_it() {
     let (given, id) = Given::with_a_secret().await;
     let keys = given.at("seal.keys");
     let away = given.at("away");
@@ -103,7 +103,7 @@ async fn a_missing_key_file_is_not_replaced_while_passwords_are_sealed_by_it() {
     says(&said, &[&keys.display().to_string(), "is missing", "1 records", "from its backup"]);
     assert!(!keys.exists(), "another was made");
 
-    // Nor is another one taken for it.
+    // A key file with other keys is refused too.
     for_the_owner(&keys, EARLIER_KEYS);
     says(&given.refusal(&[]), &[&keys.display().to_string(), "does not hold the key k"]);
 
@@ -112,13 +112,13 @@ async fn a_missing_key_file_is_not_replaced_while_passwords_are_sealed_by_it() {
 }
 
 #[tokio::test]
-async fn another_key_under_the_number_of_the_old_one_is_refused() {
+async fn another_key_with_the_same_number_is_refused() {
     let given = Given::new();
     for_the_owner(&given.at("seal.keys"), EARLIER_KEYS);
     let mut node = Node::new(NodeUuid::new_v4(), Driver::Redfish, Timestamp::UNIX_EPOCH);
     node.driver_info.insert("redfish_password".to_owned(), json!("hunter2"));
     given.store().await.insert_node(&node).await.unwrap();
-    // As an earlier version made one in place of a lost one: another key, and the same number.
+    // An earlier version replaced a lost key file like this: with another key of the same number.
     let made = sealing::SealingKeys::generate().unwrap();
     let line = format!("1:{}", made.split_once(':').unwrap().1);
     for_the_owner(&given.at("seal.keys"), &line);

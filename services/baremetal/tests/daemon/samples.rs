@@ -1,11 +1,11 @@
-//! The sample configurations are what an administrator begins with: each is one that this service takes.
+//! The sample configurations, which administrators start from, are valid.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use baremetal::Config;
 
-/// Every configuration of this service below `deploy/`.
+/// Returns all sample configurations of this service below `deploy/`.
 fn samples() -> Vec<PathBuf> {
     let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
     let kinds = fs::read_dir(&deploy).expect("there are samples");
@@ -23,7 +23,7 @@ fn every_sample_configuration_is_valid() {
         assert!(samples.iter().any(|file| file.ends_with(kind)), "deploy/{kind} is gone");
     }
     for file in samples {
-        // An error names the file, the line and the key.
+        // The error names the file, the line and the key.
         let config: Config = daemon::load(&file).unwrap_or_else(|error| panic!("{error}"));
         assert!(config.provisioning.is_some(), "{} boots no machine", file.display());
     }

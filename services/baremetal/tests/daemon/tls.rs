@@ -1,4 +1,4 @@
-//! The operators' API over TLS, asked by a client that verifies.
+//! The API over TLS, used by a client that verifies the certificate.
 
 use baremetal::{Config, Service};
 use rcgen::{CertificateParams, KeyPair};
@@ -6,12 +6,12 @@ use reqwest::{Certificate, Client};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-/// "password", by argon2id.
+/// The password "password", hashed with argon2id.
 const HASH: &str =
     "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
 
 #[tokio::test]
-async fn operators_elsewhere_show_their_passwords_over_tls() {
+async fn passwords_from_other_hosts_need_tls() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let key = KeyPair::generate().unwrap();

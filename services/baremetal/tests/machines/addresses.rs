@@ -1,4 +1,4 @@
-//! Who gets which address of the provisioning network.
+//! Which machine gets which address of the provisioning network.
 
 use std::fs::File;
 use std::net::Ipv4Addr;
@@ -12,11 +12,11 @@ use tokio::time::timeout;
 use crate::machine::{DECLINE, Machine, Speaker, mac};
 use crate::site::{LOOPBACK, Pool, Site, enrolled};
 
-/// Three addresses; this host has the first itself, in a network namespace of its own.
+/// A pool of three addresses. The test's network namespace uses the first one itself.
 const SHARED: Pool = Pool { server: "10.79.0.1", prefix: 24, range: "10.79.0.10-10.79.0.12" };
 
 #[tokio::test]
-async fn a_pool_full_of_strangers_has_an_address_for_an_enrolled_machine() {
+async fn an_enrolled_machine_gets_an_address_from_a_pool_full_of_unknown_machines() {
     let enrolled = enrolled("r1u1", mac(100));
     let site = Site::start(LOOPBACK, "discover", &[enrolled]).await;
     let machine = async |n| Machine::new(site.dhcp, Ipv4Addr::LOCALHOST, mac(n)).await;
@@ -49,13 +49,13 @@ fn an_address_that_another_machine_uses_is_given_to_nobody() {
         let [used, first, second] = [10, 11, 12].map(|n| Ipv4Addr::new(10, 79, 0, n));
         assert_eq!(machine.is_offered(Speaker::Firmware).await, Some(first), "{used} answers");
 
-        // The machine itself finds another at the address it was given.
+        // The machine reports that its address is used by another machine.
         machine.tells(DECLINE, first).await;
         let another =
             async { while machine.is_offered(Speaker::Firmware).await != Some(second) {} };
         timeout(Duration::from_secs(30), another).await.unwrap();
 
-        // Who has not leased an address cannot have it taken from another.
+        // A DECLINE for an address without a lease must not take the address from another machine.
         let other = Machine::new(site.dhcp, Ipv4Addr::new(10, 79, 0, 0), mac(2)).await;
         other.tells(DECLINE, second).await;
         assert_eq!(other.is_offered(Speaker::Firmware).await, None, "it is refused");
@@ -63,7 +63,7 @@ fn an_address_that_another_machine_uses_is_given_to_nobody() {
     });
 }
 
-/// A network of its own, in which this host has the first address of the pool.
+/// A network namespace in which this host has the first address of the pool.
 struct Namespace(String);
 
 impl Namespace {
@@ -76,7 +76,7 @@ impl Namespace {
         namespace
     }
 
-    /// Runs `test` in it: a namespace belongs to a thread, so everything runs on one.
+    /// Runs `test` in the namespace. A namespace belongs to a thread, so everything runs on one thread.
     fn run(&self, test: impl Future<Output = ()> + Send) {
         let namespace = File::open(format!("/run/netns/{}", self.0)).unwrap();
         let thread = || {

@@ -1,6 +1,6 @@
-//! What is refused on the port that machines reach, and that nothing of it is kept: forged, stale or another machine's.
+//! Forged and stale requests, and requests with another machine's credentials, are refused on the machines' port and leave no record.
 //!
-//! Each table ends with the same requests as they should be, which are taken.
+//! Each test ends with the correct requests, which are accepted.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use crate::machine::{Machine, Speaker, mac};
 use crate::site::{LOOPBACK, Site, awaited, enrolled};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A node that does not exist.
+/// The id of a node that does not exist.
 const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
 
-/// A request, and what it is answered.
+/// A request, and the expected status of its answer.
 struct Row {
     what: String,
     method: Method,
@@ -31,7 +31,7 @@ struct Row {
     status: u16,
 }
 
-/// One row of a table: a request without a body, or with one.
+/// Makes a row with a request without a body.
 fn get(what: &str, url: impl Into<String>, status: u16) -> Row {
     Row { what: what.to_owned(), method: Method::GET, url: url.into(), body: None, status }
 }
@@ -40,7 +40,7 @@ fn post(what: &str, url: impl Into<String>, body: Value, status: u16) -> Row {
     Row { body: Some(body), method: Method::POST, ..get(what, url, status) }
 }
 
-/// All that the store holds of machines.
+/// Returns everything that the store contains about machines.
 async fn stored(store: &Store) -> String {
     let page = Page { limit: 100, marker: None, sort: NodeSort::Id, descending: false };
     let nodes = store.list_nodes(&NodeFilter::default(), &page).await.unwrap();
@@ -56,7 +56,7 @@ async fn stored(store: &Store) -> String {
 }
 
 impl Site {
-    /// Sends every request, and sees that each is answered as it says and leaves the store as it was.
+    /// Sends every request, and asserts that its status is as expected and that the store is unchanged.
     async fn refuses(&self, rows: Vec<Row>) {
         for row in rows {
             let before = stored(&self.store).await;
@@ -89,7 +89,7 @@ impl Site {
         format!("http://{}{path}", self.api)
     }
 
-    /// Boots a machine by iPXE: where its script is, and what that tells its agent.
+    /// Boots a machine by iPXE; returns the URL of its script and the kernel parameters in it.
     async fn boot(&self, mac: MacAddress) -> (String, KernelParameters) {
         let machine = Machine::new(self.dhcp, Ipv4Addr::LOCALHOST, mac).await;
         let url = machine.boots(Speaker::Ipxe).await.unwrap().boot_file;
@@ -97,13 +97,13 @@ impl Site {
         (url, told)
     }
 
-    /// Fetches a boot script.
+    /// Fetches a boot script and returns its kernel parameters.
     async fn script(&self, url: &str) -> KernelParameters {
         let script = self.http.get(url).send().await.unwrap().text().await.unwrap();
         KernelParameters::parse(script.lines().find(|line| line.starts_with("kernel ")).unwrap())
     }
 
-    /// Waits until the node is as `look` wants it.
+    /// Waits until `look` accepts the node.
     async fn until(&self, node: &Node, look: impl Fn(&Node) -> bool) {
         let seen = async {
             let ident = NodeIdent::Id(node.id);
@@ -119,13 +119,13 @@ fn certificate() -> String {
     rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap().cert.pem()
 }
 
-/// What an agent reports; nobody listens on port 9.
+/// Makes a heartbeat. No process listens on port 9 for the callback.
 fn beat(token: &str, certificate: &str) -> Value {
     json!({"callback_url": "https://127.0.0.1:9", "agent_token": token, "agent_version": "1",
         "agent_verify_ca": certificate})
 }
 
-/// The same but for one field; null leaves it out.
+/// Returns the heartbeat with one field changed, or left out if `value` is null.
 fn but(beat: &Value, field: &str, value: impl Into<Value>) -> Value {
     let (mut changed, value) = (beat.clone(), value.into());
     changed.as_object_mut().unwrap().remove(field);
@@ -144,7 +144,7 @@ fn inventory() -> Value {
     }})
 }
 
-/// Two machines that are cleaned, one that is inspected, and one at rest.
+/// Returns two nodes that are cleaned, one that is inspected, and one without work.
 fn nodes() -> [(Node, Port); 4] {
     [
         awaited("first", mac(1), Verb::Provide),
@@ -216,7 +216,7 @@ async fn a_forged_or_stale_heartbeat_is_refused() {
     ])
     .await;
 
-    // The work ends: what its agent knows is of no more use.
+    // The work has ended, so the credentials of its agent are not valid any more.
     let ident = NodeIdent::Id(first.id);
     let node = site.store.find_node(&ident).await.unwrap().unwrap();
     let over = Node { work: None, provision_state: State::CleanFailed, ..node };
@@ -282,7 +282,7 @@ async fn a_forged_or_replayed_capability_is_refused() {
 }
 
 #[tokio::test]
-async fn a_discovery_is_refused_without_its_capability_and_once_its_machine_is_enrolled() {
+async fn a_discovery_needs_its_capability_and_ends_with_the_enrolment() {
     let nodes = nodes();
     let site = Site::start(LOOPBACK, "discover", &nodes).await;
     let (script, told) = site.boot(mac(9)).await;
@@ -321,7 +321,7 @@ async fn a_discovery_is_refused_without_its_capability_and_once_its_machine_is_e
 }
 
 #[tokio::test]
-async fn a_lookup_tells_no_token_and_changes_nothing() {
+async fn a_lookup_returns_no_token_and_changes_nothing() {
     let nodes = nodes();
     let site = Site::start(LOOPBACK, "refuse", &nodes).await;
     let token = site.boot(mac(1)).await.1.agent_token.unwrap();
@@ -345,7 +345,7 @@ async fn a_lookup_tells_no_token_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn neither_port_answers_what_is_the_others() {
+async fn neither_port_serves_the_routes_of_the_other() {
     let nodes = nodes();
     let site = Site::start(LOOPBACK, "refuse", &nodes).await;
     let first = nodes[0].0.id;
@@ -353,7 +353,7 @@ async fn neither_port_answers_what_is_the_others() {
     let document: Value = document.json().await.unwrap();
     let mut rows = Vec::new();
     for (path, methods) in document["paths"].as_object().unwrap() {
-        // Both say which versions they speak.
+        // Both listeners answer `/` with a version document, so that path is left out.
         let names = path.split('/').map(|part| if part.starts_with('{') { NOBODY } else { part });
         let at = site.machines(&names.collect::<Vec<_>>().join("/"));
         for method in methods.as_object().unwrap().keys().filter(|_| path != "/") {
@@ -365,7 +365,7 @@ async fn neither_port_answers_what_is_the_others() {
     assert!(rows.len() > 50, "the operators' API has many routes, not {}", rows.len());
     site.refuses(rows).await;
 
-    // What a machine may do on its own port, by the same secrets.
+    // The requests of machines, with valid credentials, on the API's port.
     let (script, told) = site.boot(mac(1)).await;
     let callback = site.boot(mac(3)).await.1.inspection_callback_url.unwrap();
     let there = |url: &str| url.replace(&site.provisioning.to_string(), &site.api.to_string());

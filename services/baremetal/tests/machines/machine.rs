@@ -13,29 +13,28 @@ pub(crate) const REQUEST: u8 = 3;
 pub(crate) const DECLINE: u8 = 4;
 pub(crate) const ACK: u8 = 5;
 
-/// Longer than probing several addresses takes; an answer that is not to come is waited for no longer.
+/// Longer than probing several addresses takes. A missing answer is not awaited any longer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Which program of a boot speaks.
+/// The program that sends a DHCP request during a boot.
 #[derive(Clone, Copy)]
 pub(crate) enum Speaker {
     Firmware,
-    /// What the firmware loads, which runs scripts.
+    /// The loader that the firmware starts, which runs scripts.
     Ipxe,
     /// The ramdisk's `udhcpc`, or any other operating system.
     System,
 }
 
-/// A machine.
 pub(crate) struct Machine {
     socket: UdpSocket,
     server: SocketAddr,
-    /// An address of the subnet it is on.
+    /// An address of the machine's subnet.
     link: Ipv4Addr,
     mac: MacAddress,
 }
 
-/// What a server answered.
+/// The answer of a DHCP server.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) kind: u8,
@@ -53,7 +52,7 @@ impl Machine {
         Machine { socket, server, link, mac }
     }
 
-    /// Sends a message, and hears what the server answers, if it does.
+    /// Sends a message, and returns the server's answer if one arrives.
     pub(crate) async fn says(
         &self,
         kind: u8,
@@ -67,20 +66,20 @@ impl Machine {
         Some(Answer::read(&packet[..length]))
     }
 
-    /// Sends a message that is not answered.
+    /// Sends a message that has no answer.
     pub(crate) async fn tells(&self, kind: u8, address: Ipv4Addr) {
         let message = self.message(kind, Speaker::System, Some(address));
         self.socket.send_to(&message, self.server).await.unwrap();
     }
 
-    /// The address it is offered, if it is offered one.
+    /// Returns the address that the server offers, if any.
     pub(crate) async fn is_offered(&self, speaker: Speaker) -> Option<Ipv4Addr> {
         let answer = self.says(DISCOVER, speaker, None).await?;
         assert_eq!(answer.kind, OFFER, "{answer:?}");
         Some(answer.address).filter(|address| !address.is_unspecified())
     }
 
-    /// Discovers, requests, and has what it is to boot.
+    /// Gets a lease, and returns the answer with the boot file.
     pub(crate) async fn boots(&self, speaker: Speaker) -> Option<Answer> {
         let address = self.is_offered(speaker).await?;
         let answer = self.says(REQUEST, speaker, Some(address)).await?;

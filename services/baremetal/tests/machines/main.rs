@@ -1,5 +1,5 @@
-//! The side that machines see, octet by octet: DHCP, boot scripts, agents' reports.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! Tests of the side that machines see, byte by byte: DHCP, boot scripts, agents' reports.
+#![expect(clippy::unwrap_used, reason = "a failed setup fails the test")]
 
 mod addresses;
 mod forged;

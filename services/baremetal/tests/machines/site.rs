@@ -1,4 +1,4 @@
-//! A service with nodes in whatever state a test wants them, and no BMC anywhere.
+//! A service with nodes in any state that a test needs, and without a BMC.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,22 +14,22 @@ use serde_json::Map;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// A service that runs until this is dropped.
+/// A service that runs until this value is dropped.
 pub(crate) struct Site {
-    /// The operators' API.
+    /// The API's address.
     pub(crate) api: SocketAddr,
-    /// What machines reach.
+    /// The address of the provisioning listener.
     pub(crate) provisioning: SocketAddr,
     pub(crate) dhcp: SocketAddr,
     pub(crate) http: reqwest::Client,
-    /// The service's own store, opened once more.
+    /// The service's own store, opened a second time.
     pub(crate) store: Store,
     stop: CancellationToken,
     _running: JoinSet<()>,
     _folder: tempfile::TempDir,
 }
 
-/// The server's network and pool, as the configuration has them.
+/// The network of the DHCP server and its range of addresses, as in the configuration.
 #[derive(Clone, Copy)]
 pub(crate) struct Pool {
     pub(crate) server: &'static str,
@@ -37,14 +37,14 @@ pub(crate) struct Pool {
     pub(crate) range: &'static str,
 }
 
-/// On this host alone.
+/// A pool on the loopback interface.
 pub(crate) const LOOPBACK: Pool =
     Pool { server: "127.0.0.1", prefix: 8, range: "127.9.0.1-127.9.0.4" };
 
 impl Site {
-    /// Starts a service with these nodes, which does `unknown` with machines that nobody enrolled.
+    /// Starts a service with these nodes, and with `unknown_machines = unknown`.
     pub(crate) async fn start(pool: Pool, unknown: &str, nodes: &[(Node, Port)]) -> Site {
-        // Ours or another's of the same kind: whoever is first.
+        // Another test of the process may have installed a provider already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path().join("state");
@@ -100,7 +100,7 @@ async fn open(state: &Path) -> Store {
     Store::open(&format!("sqlite://{}", file.display())).await.unwrap()
 }
 
-/// A node with one port, whose machine is awaited for what `verb` asks for.
+/// Makes a node with one port, whose work for `verb` waits for the machine.
 pub(crate) fn awaited(name: &str, mac: MacAddress, verb: Verb) -> (Node, Port) {
     let now = Timestamp::now();
     let (node, port) = enrolled(name, mac);
@@ -116,7 +116,7 @@ pub(crate) fn awaited(name: &str, mac: MacAddress, verb: Verb) -> (Node, Port) {
     (node, port)
 }
 
-/// A node with one port.
+/// Makes a node with one port.
 pub(crate) fn enrolled(name: &str, mac: MacAddress) -> (Node, Port) {
     let now = Timestamp::now();
     let mut node = Node::new(NodeUuid::new_v4(), Driver::Redfish, now);

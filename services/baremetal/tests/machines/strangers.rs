@@ -1,4 +1,4 @@
-//! What a machine that nobody enrolled is answered.
+//! The answers to a machine that nobody has enrolled.
 
 use std::net::Ipv4Addr;
 
@@ -13,7 +13,7 @@ async fn machine(site: &Site, n: u8) -> Machine {
 }
 
 #[tokio::test]
-async fn a_stranger_is_given_all_that_its_agent_needs_to_be_discovered() {
+async fn an_unknown_machine_gets_everything_that_its_discovery_needs() {
     let site = Site::start(LOOPBACK, "discover", &[]).await;
     let stranger = machine(&site, 1).await;
     assert_eq!(stranger.is_offered(Speaker::System).await, None, "it did not boot from here");
@@ -29,7 +29,7 @@ async fn a_stranger_is_given_all_that_its_agent_needs_to_be_discovered() {
     assert_eq!(told.boot_interface.unwrap(), mac(1));
     assert_eq!(told.agent_token, None, "a stranger is given nothing to command it by");
 
-    // The ramdisk asks by DHCP as an operating system does.
+    // The ramdisk sends a DHCP request like any other operating system.
     let ramdisk = stranger.boots(Speaker::System).await.unwrap();
     assert_eq!((ramdisk.address, &*ramdisk.boot_file), (address, ""));
 
@@ -51,7 +51,7 @@ async fn a_stranger_is_given_all_that_its_agent_needs_to_be_discovered() {
 }
 
 #[tokio::test]
-async fn a_stranger_is_refused_everything_and_noted() {
+async fn an_unknown_machine_is_refused_and_recorded() {
     let site = Site::start(LOOPBACK, "refuse", &[]).await;
     let stranger = machine(&site, 1).await;
     for speaker in [Speaker::System, Speaker::Firmware, Speaker::Ipxe] {
