@@ -1,4 +1,4 @@
-//! The boot device by system boot options.
+//! Sets the boot device by system boot options.
 
 use async_trait::async_trait;
 use bmc::{BmcError, Boot};
@@ -18,14 +18,14 @@ impl Boot for Client {
         }
     }
 
-    /// IPMI has one bit for UEFI and none for "as it is": without a mode the bit is clear, as
-    /// ipmitool leaves it, and firmware that knows only UEFI does not look.
+    /// IPMI has one bit for UEFI and none for "leave the mode as it is". Without a mode the bit is clear, as in ipmitool; firmware that
+    /// knows only UEFI ignores the bit.
     async fn set(&self, wanted: BootOverride) -> Result<(), BmcError> {
         let unsupported =
             || BmcError::Unsupported { what: format!("boot from {} over IPMI", wanted.device) };
         let flags = SetBootOptions::flags(wanted).ok_or_else(unsupported)?;
 
-        // Only the flags themselves must be taken; BMCs do without the rest as they please.
+        // Only the flags must be accepted. Many BMCs refuse the other options, and setting the flags works without them.
         self.offer(SetBootOptions::InProgress).await?;
         self.offer(SetBootOptions::KeepFlags).await?;
         self.offer(SetBootOptions::Acknowledge).await?;

@@ -1,7 +1,7 @@
-//! What ipmitool 1.8 and two BMCs said to each other, as bytes off the wire: user `admin`, password
-//! `secret`, level Operator, then Set Session Privilege Level.
+//! Captured conversations between ipmitool 1.8 and two BMCs: user `admin`, password `secret`, level Operator, then Set Session Privilege
+//! Level.
 
-/// One conversation, each datagram in hexadecimal.
+/// A conversation, each datagram in hexadecimal.
 pub(crate) struct Conversation {
     pub(crate) open: &'static str,
     pub(crate) opened: &'static str,
@@ -13,7 +13,7 @@ pub(crate) struct Conversation {
     pub(crate) answer: &'static str,
 }
 
-/// With OpenIPMI's `ipmi_sim` and cipher suite 3.
+/// Captured with OpenIPMI's `ipmi_sim` and cipher suite 3.
 pub(crate) const SUITE_THREE: Conversation = Conversation {
     open: "0600ff0706100000000000000000200000030000a4a3a2a0000000080100000001000008010000000200000801000000",
     opened: "0600ff0706110000000000000000240000000300a4a3a2a002000000000000080100000001000008010000000200000801000000",
@@ -25,7 +25,7 @@ pub(crate) const SUITE_THREE: Conversation = Conversation {
     answer: "0600ff0706c0a4a3a2a0010000002000ddb0c9cb684a0f94f2f36397ac828ecf8aaa36f56556eb9ef3c82d00f21e6fd1ffff0207f8739bc25500c1da2350c188",
 };
 
-/// With a server of Python's `hmac` and `cryptography`, and cipher suite 17.
+/// Captured with a server built on Python's `hmac` and `cryptography`, and cipher suite 17.
 pub(crate) const SUITE_SEVENTEEN: Conversation = Conversation {
     open: "0600ff0706100000000000000000200000030000a4a3a2a0000000080300000001000008040000000200000801000000",
     opened: "0600ff0706110000000000000000240000000300a4a3a2a044332211000000080300000001000008040000000200000801000000",

@@ -1,4 +1,4 @@
-//! The client of one BMC: commands in, answers out.
+//! The client of one BMC: sends commands and returns their answers.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::wire::message::Request;
 
 /// A client of one BMC. Cheap to clone; clones share the session.
 ///
-/// The session is opened by the first command and again whenever the BMC has lost it.
+/// The first command opens the session, and a later command opens it again if the BMC has lost it.
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
@@ -26,7 +26,7 @@ impl Client {
         Client { shared, line }
     }
 
-    /// What the BMC can do, as the capabilities that all BMC drivers have.
+    /// Returns the capabilities of the BMC, in the form that all BMC drivers share.
     pub fn into_bmc(self) -> Bmc {
         let client = Arc::new(self);
         Bmc {
@@ -39,10 +39,10 @@ impl Client {
         }
     }
 
-    /// Sends any command and gives its answer without the completion code.
+    /// Sends any command and returns its answer without the completion code.
     pub async fn raw(&self, netfn: u8, command: u8, data: &[u8]) -> Result<Vec<u8>, BmcError> {
         let name = || format!("raw {netfn:#04x} {command:#04x}");
-        // The lowest bit of a network function says "answer"; the length is one byte of the packet.
+        // The lowest bit of a network function marks an answer, and the length field of a packet has one byte.
         if netfn > 0x3e || netfn & 1 == 1 || data.len() > 200 {
             let what =
                 format!("be sent {} with {} bytes: no such request exists", name(), data.len());
@@ -55,22 +55,22 @@ impl Client {
         }
     }
 
-    /// Who the BMC is.
+    /// Reads the BMC's identification.
     pub async fn device_id(&self) -> Result<DeviceId, BmcError> {
         self.run(&GetDeviceId).await
     }
 
-    /// Ends the session. The next command opens another.
+    /// Ends the session. The next command opens a new one.
     pub async fn close(&self) {
         self.line.close(self.shared.port()).await;
     }
 
-    /// The answer to `command`, or the error its completion code is.
+    /// Runs `command`; a completion code other than success is an error.
     pub(crate) async fn run<C: Command>(&self, command: &C) -> Result<C::Answer, BmcError> {
         self.call(command).await?.map_err(|code| self.refusal(code, C::NAME))
     }
 
-    /// The answer to `command`, or its completion code, for those who know what to do about it.
+    /// Runs `command`; returns a completion code other than success to callers that can handle it.
     pub(crate) async fn call<C: Command>(
         &self,
         command: &C,
@@ -103,7 +103,7 @@ impl Client {
     }
 }
 
-/// What `command` reads in its answer, or the completion code.
+/// Decodes the answer to `command`, or returns its completion code.
 pub(crate) fn read<C: Command>(
     command: &C,
     answer: &Answer,
@@ -117,7 +117,7 @@ pub(crate) fn read<C: Command>(
     }
 }
 
-/// An answer to `request` that does not read as it must.
+/// Makes the error for an answer to `request` that breaks the protocol.
 pub(crate) fn malformed(request: &str, reason: &str) -> BmcError {
     BmcError::Malformed { request: request.to_owned(), reason: reason.to_owned() }
 }

@@ -1,4 +1,4 @@
-//! IPMI commands: what is asked, and how the answer reads. Pure.
+//! IPMI commands: encoding of requests and decoding of answers. Pure.
 
 pub(crate) mod boot_options;
 pub(crate) mod chassis;
@@ -24,22 +24,22 @@ pub(crate) const SENSOR: u8 = 0x04;
 pub(crate) const APPLICATION: u8 = 0x06;
 pub(crate) const STORAGE: u8 = 0x0a;
 
-/// A command, and how its answer reads.
+/// A command, with its encoding and the decoding of its answer.
 pub(crate) trait Command {
-    /// The specification's name of it.
+    /// The specification's name of the command.
     const NAME: &'static str;
     /// Network function and command code (IPMI 2.0 appendix G).
     const CODE: (u8, u8);
     type Answer;
 
-    /// The logical unit it is for: the BMC itself but for some sensors.
+    /// The logical unit: the BMC itself, except for some sensors.
     fn lun(&self) -> u8 {
         0
     }
 
-    /// Its request data.
+    /// Encodes the request data.
     fn data(&self) -> Vec<u8>;
 
-    /// Its answer, without the completion code, which said that all is well.
+    /// Decodes the answer after the completion code, which was success.
     fn read(&self, answer: &mut Reader<'_>) -> Result<Self::Answer, Malformed>;
 }

@@ -1,4 +1,4 @@
-//! Owns what all BMCs share: the sockets, the lines, and the task that keeps house.
+//! The state that all BMCs share: the sockets, the lines to BMCs, and the task that maintains idle sessions.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,14 +18,13 @@ use crate::line::{Line, Upkeep};
 use crate::port::Port;
 use crate::target::Target;
 
-/// How many BMCs the housekeeper talks to at once.
+/// How many BMCs the maintenance task talks to at once.
 const UPKEEP_AT_ONCE: usize = 64;
 
-/// How long sessions live that nobody uses.
+/// The lifetime of idle sessions.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// How long a session may be silent before the BMC is told that we are still there; BMCs
-    /// forget after 60 s (IPMI 2.0 §6.12.15).
+    /// After this time without a command, the driver sends a keep-alive: a BMC forgets a session after 60 s (IPMI 2.0 §6.12.15).
     pub keep_alive_every: Duration,
     /// How long a session stays open after its last command.
     pub close_after: Duration,
@@ -37,25 +36,25 @@ impl Default for Pace {
     }
 }
 
-/// Owns the sockets all BMCs share. Cheap to clone.
+/// The owner of the sockets that all BMCs share. Cheap to clone.
 #[derive(Clone)]
 pub struct Connector {
     shared: Arc<Shared>,
 }
 
-/// Lives as long as a connector or a client does.
+/// The shared state; lives as long as a connector or a client does.
 pub(crate) struct Shared {
     house: Arc<House>,
     pub(crate) pace: Pace,
-    /// Serial ports that are ours.
+    /// Tasks of open serial ports.
     pub(crate) serials: TaskTracker,
-    /// Counts how often everything was closed.
+    /// Counts the calls of `Connector::close`, each of which ends all serial ports.
     pub(crate) closings: watch::Sender<u64>,
-    /// Aborted when this is dropped.
+    /// The tasks are aborted when this value is dropped.
     _tasks: JoinSet<()>,
 }
 
-/// What the background tasks work on.
+/// The state that the background tasks use.
 struct House {
     port: Port,
     lines: Mutex<HashMap<SocketAddr, Vec<Arc<Line>>>>,
@@ -67,7 +66,7 @@ impl Connector {
         Connector::bind_with(Pace::default()).await
     }
 
-    /// Opens the sockets, with another pace than BMCs expect.
+    /// Opens the sockets, with other lifetimes of sessions than BMCs expect.
     pub async fn bind_with(pace: Pace) -> io::Result<Self> {
         let house = Arc::new(House { port: Port::bind()?, lines: Mutex::default() });
         let mut tasks = JoinSet::new();
@@ -80,12 +79,12 @@ impl Connector {
         Ok(Connector { shared: Arc::new(shared) })
     }
 
-    /// What the BMC at `target` can do. Says nothing to it yet.
+    /// Makes a `Bmc` for `target` without sending a packet.
     pub fn bmc(&self, target: Target) -> Bmc {
         self.client(target).into_bmc()
     }
 
-    /// A client of the BMC at `target`. Says nothing to it yet.
+    /// Makes a client for the BMC at `target` without sending a packet.
     ///
     /// Clients of the same target share one session.
     pub fn client(&self, target: Target) -> Client {
@@ -100,7 +99,7 @@ impl Connector {
         Client::new(Arc::clone(&self.shared), line)
     }
 
-    /// Closes every open session, politely, and gives back every serial port.
+    /// Closes every open session and releases every serial port.
     pub async fn close(&self) {
         self.shared.closings.send_modify(|times| *times += 1);
         self.shared.serials.close();
@@ -120,7 +119,7 @@ impl Shared {
 }
 
 impl House {
-    /// Looks after idle sessions until the task that runs this is aborted.
+    /// Maintains idle sessions until its task is aborted.
     async fn keep(&self, pace: Pace) {
         let shortest = pace.keep_alive_every.min(pace.close_after);
         let mut tick = tokio::time::interval((shortest / 6).max(Duration::from_millis(1)));
@@ -141,11 +140,11 @@ impl House {
         }
     }
 
-    /// Drops a line that nobody holds any more.
+    /// Drops a line that no client uses.
     fn forget(&self, line: Arc<Line>) {
         let mut lines = self.lines();
         let Some(there) = lines.get_mut(&line.target.address) else { return };
-        // One is in the table, one is ours. None can be added while the table is locked.
+        // The table and this function hold one reference each. No client can add a reference while the table is locked.
         there.retain(|other| !Arc::ptr_eq(other, &line) || Arc::strong_count(other) > 2);
         if there.is_empty() {
             lines.remove(&line.target.address);

@@ -1,4 +1,4 @@
-//! Opening a session, as a state machine: Open Session, then RAKP 1 to 4 (IPMI 2.0 §13.15).
+//! The handshake that opens a session, as a state machine: Open Session, then RAKP 1 to 4 (IPMI 2.0 §13.15).
 
 use secrecy::ExposeSecret;
 
@@ -9,60 +9,60 @@ use crate::wire::handshake::{self, Answer, Rakp2, status};
 use crate::wire::packet::{self, payload};
 use crate::wire::{Malformed, Reader};
 
-/// Look the account up by its name alone, not by name and role (IPMI 2.0 §13.20).
+/// The BMC looks up the account by its name alone, not by name and role (IPMI 2.0 §13.20).
 const BY_NAME_ONLY: u8 = 0x10;
 
 /// A session that is being opened.
 ///
-/// `datagram` is what to send now, as often as it takes; `receive` takes what came back.
+/// Send `datagram` as often as needed, and pass each answer to `receive`.
 pub(crate) struct Handshake<'t> {
     target: &'t Target,
     suite: CipherSuite,
-    /// Our id of the session to be.
+    /// Our id of the new session.
     console: u32,
     console_random: [u8; 16],
     stage: Stage,
 }
 
-/// Which answer is awaited.
+/// The answer that is awaited.
 enum Stage {
     Opening,
     Exchanging { managed: u32 },
     Activating { managed: u32, code: Vec<u8>, check_value: Vec<u8>, session_integrity_key: Vec<u8> },
 }
 
-/// What a datagram meant for the handshake.
+/// The effect of a datagram on the handshake.
 pub(crate) enum Step {
-    /// Nothing: it is late, doubled or not for us.
+    /// The datagram is late, duplicated or for another session.
     Ignored,
-    /// There is something new to send.
+    /// The next message has to be sent.
     Next,
     /// The session is open.
     Established(Box<Session>),
 }
 
-/// Why no session came of it.
+/// The reasons why a handshake failed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(crate) enum HandshakeError {
-    /// The BMC will not talk with these algorithms.
+    /// The BMC does not support the algorithms.
     #[error("the BMC does not take the cipher suite")]
     SuiteRefused,
-    /// The BMC does not know our password: the code it made with its own is not ours.
+    /// The BMC does not know our password: its authentication code differs from ours.
     #[error("the password is wrong")]
     WrongPassword,
-    /// The BMC proved that it knows the password, but not the key of the session.
+    /// The BMC proved that it knows the password, but derived another session key.
     #[error("the BMC derived another session key: a BMC key (K_g) may be set, which must be empty")]
     OtherKey,
-    /// The BMC said no.
+    /// The BMC refused a message.
     #[error("{}", status::describe(*.status))]
     Refused { step: &'static str, status: u8 },
-    /// The answer makes no sense.
+    /// The answer breaks the protocol.
     #[error("{reason}")]
     Malformed { step: &'static str, reason: Malformed },
 }
 
 impl<'t> Handshake<'t> {
-    /// `random` makes our id of the session, which must be unique here, and our half of the keys.
+    /// Starts a handshake. `console` is our id of the session and must be unique in this process; `console_random` is our half of the keys.
     pub(crate) fn new(
         target: &'t Target,
         suite: CipherSuite,
@@ -72,7 +72,7 @@ impl<'t> Handshake<'t> {
         Handshake { target, suite, console, console_random, stage: Stage::Opening }
     }
 
-    /// What to send now.
+    /// Returns the message to send.
     pub(crate) fn datagram(&self) -> Vec<u8> {
         let tag = self.tag();
         match &self.stage {
@@ -94,7 +94,7 @@ impl<'t> Handshake<'t> {
         }
     }
 
-    /// Takes a datagram that came for our id of the session.
+    /// Handles a datagram that was received for our session id.
     pub(crate) fn receive(&mut self, datagram: &[u8]) -> Result<Step, HandshakeError> {
         let (step, kind) = match self.stage {
             Stage::Opening => ("RMCP+ Open Session", payload::OPEN_RESPONSE),
@@ -116,7 +116,7 @@ impl<'t> Handshake<'t> {
         })
     }
 
-    /// What tells the BMC to forget the half-open session, when it holds one for us.
+    /// Returns the message that makes the BMC drop the half-open session; `None` if the BMC has none.
     pub(crate) fn farewell(&self) -> Option<Vec<u8>> {
         let managed = match self.stage {
             Stage::Opening => return None,
@@ -126,12 +126,12 @@ impl<'t> Handshake<'t> {
         Some(packet::plain(payload::RAKP_3, &message))
     }
 
-    /// Whether the BMC has not yet taken the cipher suite.
+    /// Whether the BMC has not accepted the cipher suite yet.
     pub(crate) fn is_opening(&self) -> bool {
         matches!(self.stage, Stage::Opening)
     }
 
-    /// What it means that the BMC is silent now.
+    /// Explains what it means if the BMC stays silent in this stage.
     pub(crate) fn awaiting(&self) -> &'static str {
         match self.stage {
             Stage::Opening => {
@@ -173,9 +173,9 @@ impl<'t> Handshake<'t> {
         }
     }
 
-    /// Checks that the BMC knows our password and makes the keys (IPMI 2.0 §13.31).
+    /// Checks that the BMC knows our password, and derives the keys (IPMI 2.0 §13.31).
     ///
-    /// In its terms M is the remote console, we, and C the managed system, the BMC.
+    /// In the specification's terms, M is the remote console (this driver) and C is the managed system (the BMC).
     fn verify_exchange(&self, managed: u32, exchange: &Rakp2<'_>) -> Result<Stage, Stop> {
         let Rakp2 { random, guid, code } = exchange;
         if code.len() != self.suite.exchange_code_length() {
@@ -191,7 +191,7 @@ impl<'t> Handshake<'t> {
             return Err(HandshakeError::WrongPassword.into());
         }
 
-        // Without a BMC key (K_g) the user's key takes its place.
+        // Without a BMC key (K_g), the user's key takes its place.
         let session_integrity_key = hash(password, &[our_random, random, &identity]);
         let mut check_value = hash(&session_integrity_key, &[our_random, &theirs, guid]);
         check_value.truncate(self.suite.packet_code_length());
@@ -199,7 +199,7 @@ impl<'t> Handshake<'t> {
         Ok(Stage::Activating { managed, code, check_value, session_integrity_key })
     }
 
-    /// Role, length of the name, name: as they enter every hash.
+    /// Returns role, length of the name and name, as they enter every hash.
     fn identity(&self) -> Vec<u8> {
         let name = self.target.username.as_bytes();
         let mut bytes = vec![self.target.privilege.level() | BY_NAME_ONLY, name.len() as u8];
@@ -207,7 +207,7 @@ impl<'t> Handshake<'t> {
         bytes
     }
 
-    /// Tells the answers to our three messages apart; the same for every copy of one message.
+    /// Returns the tag of the current message, by which its answer is recognized; copies of one message have the same tag.
     fn tag(&self) -> u8 {
         let first = self.console_random[0] & 0xfc;
         match self.stage {
@@ -228,7 +228,7 @@ fn refusal(step: &'static str, status: u8) -> HandshakeError {
     }
 }
 
-/// Why a step fails; `receive` adds which step it was.
+/// The reason why a step failed; `receive` adds the name of the step.
 enum Stop {
     Malformed(Malformed),
     Because(HandshakeError),
@@ -246,8 +246,7 @@ impl From<HandshakeError> for Stop {
     }
 }
 
-/// Whether a BMC speaks IPMI 2.0, from its answer to Get Channel Authentication Capabilities
-/// (IPMI 2.0 §22.13).
+/// Whether a BMC supports IPMI 2.0, from its answer to Get Channel Authentication Capabilities (IPMI 2.0 §22.13).
 pub(crate) fn speaks_plus(data: &[u8]) -> Result<bool, Malformed> {
     let mut reader = Reader::new(data);
     let [_channel, kinds, _status, versions]: [u8; 4] = reader.array()?;

@@ -1,4 +1,4 @@
-//! One question over UDP: sent again until it is answered or patience ends.
+//! One request over UDP, sent again until an answer arrives or the time is up.
 
 use std::io;
 use std::time::Duration;
@@ -7,42 +7,42 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::port::Route;
 
-/// How long to wait after each sending; the last one repeats.
+/// How long to wait after each sending; the last value repeats.
 const SCHEDULE: [Duration; 3] =
     [Duration::from_millis(500), Duration::from_secs(1), Duration::from_secs(2)];
 
-/// When to stop asking.
+/// The limits of repeating a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Patience {
     pub(crate) deadline: Instant,
-    /// How often the question is sent at most.
+    /// The most sendings of the request.
     pub(crate) sendings: usize,
 }
 
 impl Patience {
-    /// Asks until `deadline`, however often that is.
+    /// Repeats until `deadline`, however often that is.
     pub(crate) const fn until(deadline: Instant) -> Self {
         Patience { deadline, sendings: usize::MAX }
     }
 
-    /// Asks as often as there are steps in the schedule: 3.5 s without an answer.
+    /// Repeats once for each step of the schedule: 3.5 s without an answer.
     pub(crate) const fn short(deadline: Instant) -> Self {
         Patience { deadline, sendings: SCHEDULE.len() }
     }
 }
 
-/// A question and how to know its answer.
+/// A request, and how to recognize its answer.
 pub(crate) trait Question {
     type Answer;
 
-    /// The datagram to send; asked for once per sending.
+    /// Returns the datagram to send; called once per sending.
     fn datagram(&mut self) -> Vec<u8>;
 
-    /// The answer, if this datagram is one; anything else is dropped.
+    /// Returns the answer if this datagram is one; any other datagram is dropped.
     fn accept(&mut self, datagram: &[u8]) -> Option<Self::Answer>;
 }
 
-/// Asks until there is an answer; `None` when there was none in time.
+/// Sends the request until an answer arrives; `None` if no answer came in time.
 pub(crate) async fn ask<Q: Question>(
     route: &mut Route<'_>,
     question: &mut Q,

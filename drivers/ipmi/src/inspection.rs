@@ -1,4 +1,4 @@
-//! Out-of-band inventory: who the machine is, from its FRU inventory and the BMC's device id.
+//! The out-of-band inventory: the machine's identity, from its FRU inventory and the BMC's device id.
 
 use async_trait::async_trait;
 use bmc::{BmcError, Inspection};
@@ -11,7 +11,7 @@ use crate::commands::fru_areas::{Board, Chassis, Fru, Header, Product, area_leng
 use crate::commands::{Command, CompletionCode};
 use crate::wire::Malformed;
 
-/// What every BMC reads at once; the smallest step is tried where it does not.
+/// The number of bytes to read at once, which every tested BMC supports; halved down to the smallest if a BMC refuses it.
 const CHUNK: u8 = 32;
 const SMALLEST_CHUNK: u8 = 4;
 /// Read FRU Data (IPMI 2.0 §34.2): the device is busy.
@@ -40,7 +40,7 @@ impl Inspection for Client {
     }
 }
 
-/// What the inventory says of the whole machine: the product first, then board and chassis.
+/// Returns the identity of the whole machine: from the product area, otherwise from board and chassis.
 fn identity(fru: Fru) -> Inventory {
     let product = fru.product.unwrap_or_default();
     let board = fru.board.unwrap_or_default();
@@ -54,7 +54,7 @@ fn identity(fru: Fru) -> Inventory {
 }
 
 impl Client {
-    /// What the machine's FRU inventory says; an area that does not read is left out.
+    /// Reads the machine's FRU inventory; an unreadable area is left out.
     pub async fn fru(&self) -> Result<Fru, BmcError> {
         let info = self.run(&GetFruAreaInfo).await?;
         let header = self.read_fru(info, 0, Header::LENGTH).await?;
@@ -95,7 +95,7 @@ impl Client {
         }
     }
 
-    /// Reads `length` bytes of the inventory from `offset` on, in steps the BMC can take.
+    /// Reads `length` bytes of the inventory from `offset` on, in pieces that the BMC accepts.
     async fn read_fru(
         &self,
         info: FruAreaInfo,
@@ -122,7 +122,7 @@ impl Client {
     }
 }
 
-/// Whether a BMC says so that it cannot read as many bytes at once.
+/// Whether a completion code means that the BMC cannot read so many bytes at once.
 pub(crate) fn is_too_much(code: CompletionCode) -> bool {
     [
         CompletionCode::LENGTH_INVALID,

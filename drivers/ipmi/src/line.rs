@@ -1,4 +1,4 @@
-//! The line to one BMC: at most one session, at most one command at a time.
+//! The line to one BMC: at most one session, and one command at a time.
 
 use std::io;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::session::{Answer, Session};
 use crate::target::{CipherSuite, Target};
 use crate::wire::message::Request;
 
-/// How long to leave a busy BMC alone, doubled each time up to a second.
+/// How long to wait after a "busy" answer, doubled each time up to a second.
 const BUSY_WAIT: Duration = Duration::from_millis(125);
 const LONGEST_BUSY_WAIT: Duration = Duration::from_secs(1);
 
@@ -29,31 +29,31 @@ pub(crate) const CLOSE_SESSION: u8 = 0x3c;
 /// The line to one BMC.
 pub(crate) struct Line {
     pub(crate) target: Target,
-    /// Held while a session of the serial port is being ended.
+    /// Held while a session of the serial port is being closed.
     pub(crate) serial_ends: Mutex<()>,
     state: Mutex<State>,
 }
 
-/// What is known of a BMC between commands.
+/// The state of a line between commands.
 struct State {
     session: Option<Session>,
-    /// The cipher suite that worked last time.
+    /// The cipher suite of the last session.
     suite: Option<CipherSuite>,
-    /// When somebody last had a command for the BMC.
+    /// When a caller last sent a command.
     used_at: Instant,
     /// When the BMC last answered.
     heard_at: Instant,
 }
 
-/// What the housekeeper does with a line.
+/// The maintenance that a line needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Upkeep {
     Nothing,
-    /// Tell the BMC that we are still there.
+    /// Send a keep-alive.
     KeepAlive,
-    /// Nobody needs the session.
+    /// Close the idle session.
     Close,
-    /// There is no session, and there was none for long.
+    /// Drop the line: it has had no session for a long time.
     Forget,
 }
 
@@ -64,7 +64,7 @@ impl Line {
         Line { target, serial_ends: Mutex::default(), state: Mutex::new(state) }
     }
 
-    /// The BMC's answer to `request`, whatever its completion code, save "busy".
+    /// Sends `request` and returns the BMC's answer with any completion code except "busy".
     pub(crate) async fn ask(&self, port: &Port, request: &Request<'_>) -> Result<Answer, BmcError> {
         self.check_account()?;
         let mut state = self.state.lock().await;
@@ -79,7 +79,7 @@ impl Line {
                 state.session = Some(session);
                 state.heard_at = Instant::now();
             }
-            // A BMC that restarted drops what comes in a session it forgot, without a word.
+            // A restarted BMC has forgotten the session and drops its packets silently, so a command in an old session is given up early.
             let patience =
                 if was_open { Patience::short(deadline) } else { Patience::until(deadline) };
             match self.converse(port, &mut state, request, patience).await? {
@@ -100,7 +100,7 @@ impl Line {
         }
     }
 
-    /// What to do with the line now; `Nothing` while a command is under way.
+    /// Returns the maintenance that the line needs now; `Nothing` while a command is in progress.
     pub(crate) fn upkeep(&self, keep_alive_every: Duration, close_after: Duration) -> Upkeep {
         let Ok(state) = self.state.try_lock() else { return Upkeep::Nothing };
         let idle = state.used_at.elapsed() >= close_after;
@@ -113,7 +113,7 @@ impl Line {
         }
     }
 
-    /// Keeps the BMC from forgetting the session (IPMI 2.0 §6.12.15: after 60 s of silence).
+    /// Sends a command that keeps the session alive: a BMC forgets it after 60 s of silence (IPMI 2.0 §6.12.15).
     pub(crate) async fn keep_alive(&self, port: &Port) {
         let request = Request { netfn: APPLICATION, lun: 0, command: GET_DEVICE_ID, data: &[] };
         let mut state = self.state.lock().await;
@@ -123,7 +123,7 @@ impl Line {
         }
     }
 
-    /// Ends the session, if there is one; the next command opens another.
+    /// Closes the session, if there is one; the next command opens a new one.
     pub(crate) async fn close(&self, port: &Port) {
         let mut state = self.state.lock().await;
         let Some(managed) = state.session.as_ref().map(|session| session.managed) else { return };
@@ -136,7 +136,7 @@ impl Line {
         state.session = None;
     }
 
-    /// One command in the open session; without an answer the session is given up.
+    /// Sends one command in the open session; drops the session if no answer comes.
     async fn converse(
         &self,
         port: &Port,
@@ -157,12 +157,12 @@ impl Line {
         answer.map_err(|source| BmcError::Unreachable { host: self.host(), source })
     }
 
-    /// The cipher suite that worked last time.
+    /// Returns the cipher suite of the last session.
     pub(crate) async fn known_suite(&self) -> Option<CipherSuite> {
         self.state.lock().await.suite
     }
 
-    /// Refuses names and passwords that no session can be opened with.
+    /// Refuses user names and passwords that are too long for IPMI.
     pub(crate) fn check_account(&self) -> Result<(), BmcError> {
         let long = |what: &str, limit: usize| {
             let what =
@@ -183,7 +183,7 @@ impl Line {
     }
 }
 
-/// Silence where there should have been an answer.
+/// Makes the error for a missing answer.
 pub(crate) fn unreachable(target: &Target, why: &'static str) -> BmcError {
     let source = io::Error::new(io::ErrorKind::TimedOut, why);
     BmcError::Unreachable { host: target.address.to_string(), source }

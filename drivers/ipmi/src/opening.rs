@@ -18,21 +18,21 @@ use crate::wire::packet;
 const APPLICATION: u8 = 0x06;
 const GET_CHANNEL_AUTHENTICATION_CAPABILITIES: u8 = 0x38;
 const SET_SESSION_PRIVILEGE_LEVEL: u8 = 0x3b;
-/// This channel, and tell what RMCP+ adds (IPMI 2.0 table 22-15).
+/// Refers to this channel, and requests the RMCP+ capabilities (IPMI 2.0 table 22-15).
 const THIS_CHANNEL_PLUS: u8 = 0x8e;
-/// How often a handshake starts over when the BMC lost track of it.
+/// How often a handshake is restarted after the BMC lost track of it.
 const ATTEMPTS: usize = 3;
 
-/// Opens a session. `known` is the cipher suite that worked last time, and is then that which works.
+/// Opens a session. `known` is the cipher suite of the last session, and is set to that of the new one.
 pub(crate) async fn open(
     port: &Port,
     target: &Target,
     known: &mut Option<CipherSuite>,
     deadline: Instant,
 ) -> Result<Session, BmcError> {
-    // Asked before every handshake, as the specification has it (§13.14). It costs a packet, tells
-    // silence of a host from silence at a later step, and makes virtualbmc, which knows sessions by
-    // our address and port alone, forget the last one.
+    // Asked before every handshake, as the specification requires (§13.14). The request costs a packet and has two benefits: it tells a
+    // silent host from a BMC that stops answering later, and it makes virtualbmc, which identifies a session by our address and port alone,
+    // forget the previous session.
     if !is_present(port, target, deadline).await? {
         return Err(BmcError::Unsupported { what: "speak IPMI 2.0 over the network".to_owned() });
     }
@@ -60,7 +60,7 @@ pub(crate) async fn open(
     session.ok_or_else(refused)
 }
 
-/// The suites to try, best first; what worked last time is tried first.
+/// Returns the suites to try, best first; the suite of the last session comes first.
 fn candidates(wanted: Option<CipherSuite>, known: Option<CipherSuite>) -> Vec<CipherSuite> {
     match (wanted, known) {
         (Some(suite), _) => vec![suite],
@@ -71,15 +71,15 @@ fn candidates(wanted: Option<CipherSuite>, known: Option<CipherSuite>) -> Vec<Ci
     }
 }
 
-/// What it means when a BMC says nothing to a request to open a session.
+/// The meaning of a missing answer to a request to open a session.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Silence {
-    /// It may not know the cipher suite.
+    /// The BMC may not know the cipher suite.
     MeansNo,
     MeansSilence,
 }
 
-/// A session with this suite; `None` when the BMC does not take it.
+/// Opens a session with this suite; `None` if the BMC does not support it.
 async fn attempt(
     port: &Port,
     target: &Target,
@@ -102,11 +102,11 @@ async fn attempt(
     Err(unreachable(target, "it does not finish opening a session"))
 }
 
-/// How a handshake ended.
+/// The outcome of a handshake.
 enum Outcome {
     Open(Box<Session>),
     SuiteRefused,
-    /// A packet was lost or doubled in a way that only a new handshake repairs.
+    /// A packet was lost or duplicated, and only a new handshake can repair that.
     LostTrack(&'static str),
 }
 
@@ -143,13 +143,13 @@ async fn exchange_keys(
     }
 }
 
-/// Leaves time to try another suite.
+/// Half of the remaining time, so that there is time to try another suite.
 fn halfway(deadline: Instant) -> Instant {
     let now = Instant::now();
     now + deadline.saturating_duration_since(now) / 2
 }
 
-/// Frees the BMC's slot now rather than when it times out; nobody answers.
+/// Frees the BMC's session slot now instead of at its timeout. The BMC sends no answer.
 async fn farewell(route: &Route<'_>, handshake: &Handshake<'_>) {
     if let Some(datagram) = handshake.farewell()
         && let Err(error) = route.send(&datagram).await
@@ -179,7 +179,7 @@ fn failed(target: &Target, error: HandshakeError) -> Result<Outcome, BmcError> {
             | status::UNAUTHORIZED_ROLE
             | status::UNAUTHORIZED_NAME
             | status::INVALID_NAME_LENGTH => Err(BmcError::Unauthorized { host }),
-            // A doubled RAKP message made it draw other numbers, or it dropped the session.
+            // The BMC drew new random numbers after a duplicated RAKP message, or it dropped the session.
             status::INVALID_SESSION | status::INACTIVE_SESSION | status::INVALID_CHECK_VALUE => {
                 Ok(Outcome::LostTrack(status::describe(status)))
             }
@@ -206,7 +206,7 @@ impl Question for Handshake<'_> {
     }
 }
 
-/// Whether something is there that speaks IPMI 2.0.
+/// Whether the host supports IPMI 2.0.
 async fn is_present(port: &Port, target: &Target, deadline: Instant) -> Result<bool, BmcError> {
     let mut route = port.route(target.address, 0);
     let mut question = Presence { level: target.privilege.level() };
@@ -242,12 +242,12 @@ impl Question for Presence {
         if !self.with_request(|request| request.is_answered_by(&response, 0)) {
             return None;
         }
-        // A BMC that refuses the question may still know how to open a session.
+        // A BMC that refuses this command may still be able to open a session.
         Some(response.completion != 0 || speaks_plus(response.data).unwrap_or(true))
     }
 }
 
-/// Raises the session from User, where every one starts (IPMI 2.0 §22.18).
+/// Raises the privilege of the session from User, the initial level of every session (IPMI 2.0 §22.18).
 async fn set_privilege(
     port: &Port,
     target: &Target,
@@ -266,7 +266,7 @@ async fn set_privilege(
     let answer = answer.ok_or_else(|| unreachable(target, "it did not raise our privilege"))?;
     match CompletionCode(answer.completion) {
         CompletionCode::OK => Ok(()),
-        // §22.18: 0x81 is above the account's or the channel's limit, 0x82 above what it may ask for.
+        // §22.18: 0x81 is above the account's or the channel's limit, 0x82 above the session's.
         CompletionCode(0x80..=0x82) => Err(BmcError::Unauthorized { host }),
         code => Err(code.refusal("Set Session Privilege Level")),
     }

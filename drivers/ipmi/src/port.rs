@@ -1,4 +1,4 @@
-//! The sockets that all BMCs share, and who waits for which datagram.
+//! The UDP sockets that all BMCs share, and the delivery of datagrams to the waiting tasks.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,22 +13,22 @@ use tracing::{debug, warn};
 
 use crate::wire::packet;
 
-/// No BMC answers with more: an IPMI message is at most 255 bytes, its packet a little longer.
+/// The longest datagram of a BMC: an IPMI message has at most 255 bytes, its packet a little more.
 const LONGEST_DATAGRAM: usize = 1024;
-/// How many datagrams wait for one reader; more are dropped as the network would.
+/// How many datagrams wait for one reader; further ones are dropped, as on a network.
 const INBOX: usize = 8;
-/// Room for the answers of some thousand BMCs that were asked at once.
+/// Enough for the simultaneous answers of some thousand BMCs.
 const RECEIVE_BUFFER: usize = 4 << 20;
 
-/// The sockets, and the routes from peer and session to the task that waits.
+/// The sockets, and the waiting task for each peer and session.
 pub(crate) struct Port {
     v4: UdpSocket,
-    /// `None` where the host has no IPv6.
+    /// `None` if the host has no IPv6.
     v6: Option<UdpSocket>,
     routes: Mutex<HashMap<Key, mpsc::Sender<Vec<u8>>>>,
 }
 
-/// A peer, and our id of the session; 0 outside of any.
+/// A peer, and our id of the session; 0 outside of any session.
 type Key = (SocketAddr, u32);
 
 impl Port {
@@ -40,7 +40,7 @@ impl Port {
         Ok(Port { v4, v6, routes: Mutex::default() })
     }
 
-    /// Hands out datagrams until the task that runs this is aborted.
+    /// Delivers datagrams until its task is aborted.
     pub(crate) async fn run(&self) {
         match &self.v6 {
             Some(v6) => {
@@ -50,7 +50,7 @@ impl Port {
         }
     }
 
-    /// A way to `peer`, and the only way back for datagrams of `session`.
+    /// Opens a route to `peer`, on which datagrams of `session` are received.
     pub(crate) fn route(&self, peer: SocketAddr, session: u32) -> Route<'_> {
         let (sender, inbox) = mpsc::channel(INBOX);
         let key = (peer, session);
@@ -64,7 +64,7 @@ impl Port {
             match socket.recv_from(&mut buffer).await {
                 Ok((length, peer)) => self.deliver(peer, &buffer[..length]),
                 Err(error) => {
-                    // Whatever it is, it must not turn into a busy loop.
+                    // An error that persists must not cause a busy loop.
                     warn!("cannot receive from BMCs for now: {error}");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
@@ -79,7 +79,7 @@ impl Port {
         };
         match self.routes().get(&(peer, session)) {
             Some(route) => {
-                // A full inbox drops, as the network does.
+                // A full inbox drops the datagram, as a network does.
                 let _ = route.try_send(datagram.to_vec());
             }
             None => debug!(%peer, session, "dropped a datagram nobody waits for"),
@@ -91,7 +91,7 @@ impl Port {
     }
 }
 
-/// A way to a peer and back, for as long as one conversation lasts.
+/// A route to a peer and back, for the duration of one conversation.
 pub(crate) struct Route<'p> {
     port: &'p Port,
     key: Key,

@@ -1,4 +1,4 @@
-//! Power by chassis commands.
+//! Power control by chassis commands.
 
 use async_trait::async_trait;
 use bmc::{BmcError, Power};
@@ -22,8 +22,7 @@ impl Power for Client {
             PowerChange::ForceOff => self.reach(ChassisControl::PowerDown, PowerState::Off).await,
             PowerChange::SoftOff => self.reach(ChassisControl::SoftShutdown, PowerState::Off).await,
             PowerChange::ForceRestart => self.restart().await,
-            // Chassis Control has no such request; whoever wants it asks for `SoftOff`, waits, and
-            // asks for `On`.
+            // Chassis Control has no soft restart. A caller can request `SoftOff`, wait, and request `On`.
             PowerChange::SoftRestart => Err(BmcError::Unsupported {
                 what: "restart the operating system softly".to_owned(),
             }),
@@ -32,7 +31,7 @@ impl Power for Client {
 }
 
 impl Client {
-    /// Sends `control`, which a BMC may refuse when the machine is in the state it leads to.
+    /// Sends `control`; ignores a refusal if the machine is already in the state `wanted`.
     async fn reach(&self, control: ChassisControl, wanted: PowerState) -> Result<(), BmcError> {
         let Err(code) = self.call(&control).await? else { return Ok(()) };
         if self.state().await? == wanted {

@@ -1,30 +1,30 @@
-//! What single BMCs need.
+//! Workarounds for single BMCs.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::wire::serial;
 
-/// How long to wait, and how often, for power to be off before it is switched on again.
+/// The waits for the power to go off before it is switched on again.
 ///
-/// virtualbmc refuses some restarts when libvirt does; its machines are off at once, real ones take
-/// some seconds.
+/// Some BMCs refuse a reset, for example virtualbmc when libvirt does; the driver then switches off and on. Machines of virtualbmc are
+/// off at once, real ones take some seconds.
 pub(crate) fn waits_for_power_off() -> impl Iterator<Item = Duration> {
     [100, 200, 400, 800, 1600, 1600, 1600, 1600].into_iter().map(Duration::from_millis)
 }
 
-/// The first packet of a session of a serial port: without characters.
+/// The first packet in a session of a serial port, which has no characters.
 ///
-/// BMCs of OpenIPMI's code remember the last number of the session before, and take a first packet
-/// with the same one for a repetition. This has a number that the next ones have not.
+/// BMCs with OpenIPMI's code remember the last packet number of the previous session, and treat a first packet with the same number as a
+/// repetition. This packet has a number that the next packets do not use.
 pub(crate) fn first_serial_packet() -> Vec<u8> {
     serial::typed(15, &[])
 }
 
-/// Where a BMC that was reached at `reached` takes characters when it says port `told`.
+/// Returns the address to which characters are sent, for a BMC that was reached at `reached` and reports port `told`.
 ///
-/// Some tell the bytes of the port the wrong way round. Behind another port than the standard one
-/// somebody forwards, and what the BMC knows of its own port leads nowhere.
+/// Some BMCs swap the bytes of the port. A BMC on another port than the standard one is behind a port forwarding, and the port that the BMC
+/// reports is not reachable.
 pub(crate) fn serial_address(reached: SocketAddr, told: u16) -> SocketAddr {
     const STANDARD: u16 = 623;
     if reached.port() != STANDARD || told == 0 || told == STANDARD.swap_bytes() {
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_go_to_the_port_that_the_bmc_tells() {
+    fn characters_go_to_the_port_that_the_bmc_reports() {
         check("192.0.2.7:623", 623, "192.0.2.7:623");
         check("192.0.2.7:623", 664, "192.0.2.7:664");
         check("192.0.2.7:623", 0x6f02, "192.0.2.7:623");

@@ -14,13 +14,13 @@ use crate::commands::sensors::{GetReading, GetRecord, RawReading, ReserveReposit
 use crate::commands::{Command, CompletionCode};
 use crate::inspection::is_too_much;
 
-/// No BMC has as many; a repository that never ends is not followed further.
+/// The most records that are read: no BMC has so many, and a broken repository may never end.
 const MOST_RECORDS: usize = 4096;
-/// How often a reservation that others cancel is taken anew.
+/// How often a reservation is renewed after another client cancelled it.
 const RESERVATIONS: usize = 8;
 const CHUNK: u8 = 32;
 const SMALLEST_CHUNK: u8 = 4;
-/// The longest the identify light can be lit for without the option to light it until told otherwise.
+/// The longest time, in seconds, for a BMC without the option to switch the light on indefinitely.
 const LONGEST_LIGHT: u8 = 255;
 
 #[async_trait]
@@ -65,19 +65,19 @@ impl Sensors for Client {
 }
 
 impl Client {
-    /// How full the system event log is.
+    /// Returns the fill level of the system event log.
     pub async fn sel_info(&self) -> Result<LogInfo, BmcError> {
         self.run(&GetLogInfo).await
     }
 
-    /// The newest `limit` entries of the system event log, oldest first.
+    /// Returns the newest `limit` entries of the system event log, oldest first.
     pub async fn sel(&self, limit: usize) -> Result<Vec<LogEntry>, BmcError> {
         let info = self.sel_info().await?;
         let (mut newest, mut record) = (VecDeque::new(), GetLogEntry::FIRST);
         for _ in 0..info.entries {
             let (next, entry) = match self.call(&GetLogEntry { record }).await? {
                 Ok(answer) => answer,
-                // Somebody cleared the log meanwhile.
+                // Another client cleared the log in the meantime.
                 Err(CompletionCode::NOT_PRESENT) => break,
                 Err(code) => return Err(self.refusal(code, GetLogEntry::NAME)),
             };
@@ -93,7 +93,7 @@ impl Client {
         Ok(newest.into())
     }
 
-    /// The records of all sensors with readings, in the repository's order.
+    /// Returns the records of all sensors with readings, in the order of the repository.
     async fn sensor_records(&self) -> Result<Vec<SensorRecord>, BmcError> {
         let mut walk = Walk { reservation: 0, reservations: 0, chunk: CHUNK };
         self.reserve(&mut walk).await?;
@@ -109,7 +109,7 @@ impl Client {
         Ok(sensors)
     }
 
-    /// One record, if it is of a sensor, and which one is next.
+    /// Reads one record; returns the id of the next record, and the sensor if the record describes one.
     async fn sensor_record(
         &self,
         walk: &mut Walk,
@@ -135,7 +135,7 @@ impl Client {
         }
     }
 
-    /// `length` bytes of a record from `offset` on, in steps the BMC can take.
+    /// Reads `length` bytes of a record from `offset` on, in pieces that the BMC accepts.
     async fn record_bytes(
         &self,
         walk: &mut Walk,
@@ -144,7 +144,7 @@ impl Client {
         length: u8,
     ) -> Result<(u16, Vec<u8>), BmcError> {
         let (mut next, mut bytes) = (LAST_RECORD, Vec::new());
-        // Offsets are a byte wide: what lies beyond cannot be asked for.
+        // An offset has one byte, so bytes beyond 255 cannot be read.
         let length = length.min(u8::MAX - offset);
         while bytes.len() < usize::from(length) {
             let read = bytes.len() as u8;
@@ -155,7 +155,7 @@ impl Client {
                     next = part.next;
                     bytes.extend(part.bytes);
                 }
-                // The repository is empty, or the record was taken out meanwhile.
+                // The repository is empty, or the record was removed in the meantime.
                 Err(CompletionCode::NOT_PRESENT) => return Ok((LAST_RECORD, Vec::new())),
                 Err(CompletionCode::RESERVATION_CANCELLED) if walk.reservations < RESERVATIONS => {
                     self.reserve(walk).await?;
@@ -175,18 +175,18 @@ impl Client {
 }
 
 const FIRST_RECORD: u16 = 0x0000;
-/// What comes next after the last record.
+/// The `next` of the last record.
 const LAST_RECORD: u16 = 0xffff;
 
-/// A walk through the repository.
+/// The state of reading the repository.
 struct Walk {
     reservation: u16,
     reservations: usize,
-    /// How many bytes the BMC reads at once, as far as we know.
+    /// The number of bytes that the BMC is known to read at once.
     chunk: u8,
 }
 
-/// What a sensor says, in its unit.
+/// Makes a reading of a sensor's record and its raw value.
 fn reading(sensor: SensorRecord, raw: RawReading) -> Reading {
     let value = raw.value.zip(sensor.conversion).map(|(raw, conversion)| conversion.value(raw));
     let health = match raw.value {
@@ -197,8 +197,8 @@ fn reading(sensor: SensorRecord, raw: RawReading) -> Reading {
     Reading { name: sensor.name, value, unit: sensor.unit, health }
 }
 
-/// From the comparison with thresholds (IPMI 2.0 table 35-15): lower bits 0 to 2 and upper bits 3
-/// to 5 are non-critical, critical and non-recoverable.
+/// Derives the health from the comparison with thresholds (IPMI 2.0 table 35-15): bits 0 to 2 (lower) and 3 to 5 (upper) are non-critical,
+/// critical and non-recoverable.
 fn health(status: u8) -> ReadingHealth {
     match status {
         status if status & 0b11_0110 != 0 => ReadingHealth::Critical,

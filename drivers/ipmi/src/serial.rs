@@ -1,4 +1,4 @@
-//! The serial port of a machine by serial over LAN (IPMI 2.0 §15): a session beside that of commands.
+//! The serial port of a machine by serial over LAN (IPMI 2.0 §15), in a session separate from that of commands.
 
 mod commands;
 mod opening;
@@ -17,9 +17,9 @@ use crate::line::{Line, unreachable};
 
 use session::Ended;
 
-/// How many packets of the machine's wait for the reader: 64 KiB at most.
+/// How many packets of output wait for the reader: 64 KiB at most.
 const OUTPUT: usize = 256;
-/// How much that was typed waits for the BMC.
+/// How many pieces of typed input wait for the BMC.
 const INPUT: usize = 16;
 
 #[async_trait]
@@ -28,13 +28,13 @@ impl SerialConsole for Client {
         self.line().check_account()?;
         let (opened, answer) = oneshot::channel();
         let (shared, line) = (Arc::clone(self.shared()), Arc::clone(self.line()));
-        // A task of its own, so that who gives up amid the opening leaves no session behind.
+        // The port is opened in a separate task, so that a caller that gives up during the opening leaves no session behind.
         self.shared().serials.spawn(lend(shared, line, opened));
         answer.await.unwrap_or_else(|_| Err(unreachable(&self.line().target, "it was closed")))
     }
 }
 
-/// Takes the port, passes on what is said until nobody wants it, and gives it back.
+/// Opens the port, transfers data until one side ends, and releases the port.
 async fn lend(
     shared: Arc<Shared>,
     line: Arc<Line>,
@@ -48,7 +48,7 @@ async fn lend(
     };
     let (output, heard) = mpsc::channel(OUTPUT);
     let (input, typed) = mpsc::channel(INPUT);
-    // A place of its own, so that a reader that is behind learns why there is no more, too.
+    // A reserved place, so that even a slow reader receives the error that ended the session.
     let last_word = output.clone().try_reserve_owned();
     let ended = match opened.send(Ok(SerialSession { output: heard, input })) {
         Ok(()) => session.serve(&output, typed, closings).await,

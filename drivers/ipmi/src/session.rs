@@ -1,4 +1,4 @@
-//! An open session: seals what we send, opens what we receive (IPMI 2.0 §13.6).
+//! An open session: seals outgoing packets and opens incoming ones (IPMI 2.0 §13.6).
 
 use crate::window::Window;
 use crate::wire::Malformed;
@@ -6,11 +6,11 @@ use crate::wire::crypto::{Keys, same_code};
 use crate::wire::message::{Request, Response, SEQUENCE_MASK};
 use crate::wire::packet::{self, Head, payload};
 
-/// What both sides know of an open session.
+/// The ids, keys and counters of an open session.
 pub(crate) struct Session {
-    /// Our id of it: what the BMC's packets carry.
+    /// Our id of the session, carried by the BMC's packets.
     pub(crate) console: u32,
-    /// The BMC's id of it: what our packets carry.
+    /// The BMC's id of the session, carried by our packets.
     pub(crate) managed: u32,
     keys: Keys,
     sent: u32,
@@ -18,17 +18,17 @@ pub(crate) struct Session {
     message: u8,
 }
 
-/// What the BMC answered to a command.
+/// The BMC's answer to a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) completion: u8,
     pub(crate) data: Vec<u8>,
 }
 
-/// A packet of ours, verified and decrypted.
+/// A packet from the BMC, verified and decrypted.
 pub(crate) struct Opened {
     pub(crate) payload_type: u8,
-    /// Its place among all that the BMC sent in the session.
+    /// The packet's number among all packets of the BMC in the session.
     pub(crate) sequence: u32,
     pub(crate) payload: Vec<u8>,
 }
@@ -38,25 +38,25 @@ impl Session {
         Session { console, managed, keys, sent: 0, received: Window::default(), message: 0 }
     }
 
-    /// The sequence number for the next command.
+    /// Returns the message number for the next command.
     pub(crate) fn next_message(&mut self) -> u8 {
         self.message = (self.message + 1) & SEQUENCE_MASK;
         self.message
     }
 
-    /// A datagram with `request`. The same request sent again is a new packet of the session.
+    /// Builds a datagram with `request`. A repeated request is a new packet of the session.
     pub(crate) fn seal(&mut self, request: &Request<'_>, message: u8, vector: [u8; 16]) -> Vec<u8> {
         self.seal_payload(payload::IPMI, &request.encode(message), vector)
     }
 
-    /// A datagram with any payload.
+    /// Builds a datagram with any payload.
     pub(crate) fn seal_payload(
         &mut self,
         payload_type: u8,
         payload: &[u8],
         vector: [u8; 16],
     ) -> Vec<u8> {
-        // 0 is for packets outside of a session.
+        // 0 is reserved for packets outside of a session.
         self.sent = self.sent.checked_add(1).unwrap_or(1);
         let head = Head { payload_type, session: self.managed, sequence: self.sent };
         let mut bytes = packet::protected(&head, &self.keys.encrypt(vector, payload));
@@ -65,12 +65,12 @@ impl Session {
         bytes
     }
 
-    /// How many packets were sent.
+    /// The number of packets that were sent.
     pub(crate) fn sent(&self) -> u32 {
         self.sent
     }
 
-    /// The answer to `request` in a datagram; `None` when it answers something else.
+    /// Returns the answer to `request` in a datagram; `None` if the datagram answers another request.
     pub(crate) fn open(
         &mut self,
         datagram: &[u8],
@@ -87,9 +87,9 @@ impl Session {
             .then(|| Answer { completion: response.completion, data: response.data.to_vec() }))
     }
 
-    /// What a datagram holds.
+    /// Verifies and decrypts a datagram.
     ///
-    /// Nothing of a packet is believed before its code is verified.
+    /// No field of the packet is used before its authentication code is verified.
     pub(crate) fn open_payload(&mut self, datagram: &[u8]) -> Result<Opened, Malformed> {
         let (before, code) = self.keys.split(datagram)?;
         let packet = packet::read_plus(before)?;
@@ -113,13 +113,13 @@ impl Session {
 
 #[cfg(test)]
 impl Session {
-    /// The sequence number of the message in one of our own packets.
+    /// Returns the message number in a packet of our own.
     pub(crate) fn message_number_of(&self, datagram: &[u8]) -> u8 {
         let packet = packet::read_plus(datagram).unwrap();
         self.keys.decrypt(packet.payload).unwrap()[4] >> 2
     }
 
-    /// A packet from the BMC's side with any plaintext, sealed with the right keys.
+    /// Builds a packet as the BMC would, with any plaintext and the right keys.
     pub(crate) fn forge(&self, plain: &[u8]) -> Vec<u8> {
         let head = Head { payload_type: payload::IPMI, session: self.console, sequence: 1 };
         let mut bytes = packet::protected(&head, &self.keys.encrypt([0; 16], plain));

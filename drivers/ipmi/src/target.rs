@@ -1,24 +1,24 @@
-//! Where a BMC is, and who we are to it.
+//! The address of a BMC, and the account to use.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
 
-/// A BMC, and the account to use there.
+/// The address of a BMC, and the account to use.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Its address; the port is 623 unless someone moved it.
+    /// The port is usually 623.
     pub address: SocketAddr,
     /// The account's name, of at most 16 bytes.
     pub username: String,
-    /// The account's password, of at most 20 bytes: IPMI knows no longer ones.
+    /// The account's password, of at most 20 bytes, the limit of IPMI.
     pub password: SecretString,
-    /// The only cipher suite to use; without one the best the BMC has: 17, else 3, never weaker.
+    /// The only cipher suite to use. `None` uses the best suite of the BMC: 17, otherwise 3, never a weaker one.
     pub cipher_suite: Option<CipherSuite>,
-    /// What the session may do.
+    /// The privilege level that the session requests.
     pub privilege: Privilege,
-    /// How long one command may take, with opening the session if that is needed.
+    /// The limit for one command, including the opening of a session if needed.
     pub timeout: Duration,
 }
 
@@ -34,12 +34,12 @@ pub enum CipherSuite {
 /// The privilege level of a session (IPMI 2.0 §6.8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Privilege {
-    /// May read.
+    /// Can only read.
     User,
-    /// May also switch power and choose the boot device.
+    /// Can also switch power and choose the boot device.
     #[default]
     Operator,
-    /// May also configure the BMC.
+    /// Can also configure the BMC.
     Administrator,
 }
 
@@ -60,7 +60,7 @@ impl Target {
     /// The longest password (IPMI 2.0 §22.30).
     pub const LONGEST_PASSWORD: usize = 20;
 
-    /// Whether `other` leads to the same session.
+    /// Whether `other` can use the same session.
     pub(crate) fn is_same_account(&self, other: &Target) -> bool {
         self.address == other.address
             && self.username == other.username

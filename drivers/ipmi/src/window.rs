@@ -1,21 +1,21 @@
 //! The sliding window over a peer's sequence numbers (IPMI 2.0 §6.12.13).
 
-/// Remembers which packets of a session were seen.
+/// Remembers which packets of a session were received.
 ///
-/// A number may jump ahead as far as it likes, since a verified code vouches for it; behind, it
-/// may lag by what the window holds, and only once.
+/// A number may jump ahead by any distance, because the packet's verified code vouches for it. A number may lag behind by the size of the
+/// window, and each number is accepted once.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     highest: u32,
-    /// Bit n: whether `highest - n` was seen.
+    /// Bit n: whether `highest - n` was received.
     seen: u32,
 }
 
 impl Window {
-    /// Whether the packet numbered `sequence` is new; it is seen from now on.
+    /// Whether the packet numbered `sequence` is new. Marks it as received.
     pub(crate) fn admit(&mut self, sequence: u32) -> bool {
         if sequence == 0 {
-            return false; // for packets outside of a session
+            return false; // reserved for packets outside of a session
         }
         if sequence > self.highest {
             let step = sequence - self.highest;
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lags_behind_the_window_is_refused() {
+    fn a_packet_behind_the_window_is_refused() {
         check(&[100, 69, 68], &[true, true, false]);
     }
 

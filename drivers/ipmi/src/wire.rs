@@ -1,6 +1,6 @@
-//! The bytes of RMCP, IPMI 1.5 and RMCP+: pure functions without socket, clock or randomness.
+//! Codec for RMCP, IPMI 1.5 and RMCP+: pure functions without socket, clock or randomness.
 //!
-//! Everything read here comes from a peer: it is bounded, and malformed input is an error.
+//! All input comes from a peer: its size is limited, and malformed input is an error.
 
 pub(crate) mod crypto;
 pub(crate) mod handshake;

@@ -1,4 +1,4 @@
-//! System boot options: what the next boot is from (IPMI 2.0 §28.12 to §28.14).
+//! System boot options: the device of the next boot (IPMI 2.0 §28.12 to §28.14).
 
 use hardware::{BootDevice, BootMode, BootOverride, Persistence};
 
@@ -14,20 +14,20 @@ const EFI: u8 = 0x20;
 /// Set System Boot Options (IPMI 2.0 §28.12, parameters of table 28-14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SetBootOptions {
-    /// Parameter 0: somebody is changing the options, so that nobody else does.
+    /// Parameter 0: announces a change of the options, so that no other client changes them.
     InProgress,
-    /// Parameter 0: the options hold together.
+    /// Parameter 0: the change of the options is complete.
     Complete,
-    /// Parameter 3: do not drop the flags when the machine is not restarted within a minute.
+    /// Parameter 3: keep the flags even if the machine is not restarted within a minute.
     KeepFlags,
-    /// Parameter 4: the firmware has not yet handled what follows.
+    /// Parameter 4: the firmware has not yet handled the options that follow.
     Acknowledge,
-    /// Parameter 5: what to boot from. Bits are those of table 28-14.
+    /// Parameter 5: the boot device. Bits are those of table 28-14.
     Flags { device: u8, persistence: Persistence, mode: Option<BootMode> },
 }
 
 impl SetBootOptions {
-    /// The flags for `wanted`, if IPMI has a number for its device.
+    /// Makes the flags for `wanted`; `None` if IPMI has no number for the device.
     pub(crate) fn flags(wanted: BootOverride) -> Option<Self> {
         let device = match wanted.device {
             BootDevice::Pxe => 0b0001,
@@ -70,7 +70,7 @@ impl Command for SetBootOptions {
     }
 }
 
-/// Get System Boot Options (IPMI 2.0 §28.13), parameter 5: the override that holds now.
+/// Get System Boot Options (IPMI 2.0 §28.13), parameter 5: the override in force.
 pub(crate) struct GetBootFlags;
 
 impl Command for GetBootFlags {

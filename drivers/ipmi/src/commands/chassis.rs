@@ -1,4 +1,4 @@
-//! The chassis: power and the identify light (IPMI 2.0 §28).
+//! Chassis commands: power and the identify light (IPMI 2.0 §28).
 
 use hardware::PowerState;
 
@@ -30,7 +30,7 @@ pub(crate) enum ChassisControl {
     PowerDown = 0,
     PowerUp = 1,
     HardReset = 3,
-    /// By an emulated fatal over-temperature, as ACPI sees it.
+    /// Emulates a fatal over-temperature, to which the operating system reacts by ACPI.
     SoftShutdown = 5,
 }
 
@@ -52,9 +52,9 @@ impl Command for ChassisControl {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChassisIdentify {
     Off,
-    /// For as long as the interval's one byte can say.
+    /// For up to 255 seconds: the interval has one byte.
     ForSeconds(u8),
-    /// Until it is switched off; not every BMC knows that.
+    /// Until the light is switched off; not every BMC supports this.
     Indefinitely,
 }
 

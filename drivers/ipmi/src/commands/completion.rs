@@ -1,4 +1,4 @@
-//! Completion codes: how a BMC says that a command went wrong (IPMI 2.0 table 5-2).
+//! Completion codes, by which a BMC reports that a command failed (IPMI 2.0 table 5-2).
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ impl CompletionCode {
     pub(crate) const INVALID_FIELD: CompletionCode = CompletionCode(0xcc);
     pub(crate) const INSUFFICIENT_PRIVILEGE: CompletionCode = CompletionCode(0xd4);
 
-    /// The code in the specification's words.
+    /// Returns the code in the specification's words.
     pub(crate) const fn describe(self) -> &'static str {
         match self.0 {
             0x00 => "all is well",
@@ -56,7 +56,7 @@ impl CompletionCode {
         }
     }
 
-    /// Whether the same command may succeed later by itself.
+    /// Whether the same command may succeed later.
     const fn is_transient(self) -> bool {
         matches!(self.0, 0xc0 | 0xc3 | 0xc4 | 0xc5 | 0xce | 0xcf | 0xd0..=0xd3)
     }
@@ -66,7 +66,7 @@ impl CompletionCode {
         matches!(self, CompletionCode::INVALID_COMMAND | CompletionCode::INVALID_FOR_LUN)
     }
 
-    /// The error that this answer to `request` is.
+    /// Makes the error for this answer to `request`.
     pub(crate) fn refusal(self, request: &str) -> BmcError {
         BmcError::Refused {
             request: request.to_owned(),

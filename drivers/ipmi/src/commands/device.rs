@@ -1,33 +1,32 @@
-//! Who the BMC is (IPMI 2.0 §20.1).
+//! The BMC's identification (IPMI 2.0 §20.1).
 
 use crate::wire::{Malformed, Reader};
 
 use super::{APPLICATION, Command};
 
-/// What a BMC tells of itself.
+/// The identification and the features that a BMC reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceId {
     /// The vendor's number of this kind of BMC.
     pub device_id: u8,
-    /// The revision of its hardware.
     pub device_revision: u8,
-    /// Major and minor version of its firmware.
+    /// Major and minor version.
     pub firmware: (u8, u8),
-    /// Major and minor version of IPMI it speaks.
+    /// Major and minor version of IPMI that the BMC supports.
     pub ipmi: (u8, u8),
-    /// Whether it keeps a repository of sensor records.
+    /// Whether the BMC has a repository of sensor records.
     pub has_sensor_records: bool,
-    /// Whether it keeps a system event log.
+    /// Whether the BMC has a system event log.
     pub has_event_log: bool,
-    /// Whether it keeps an inventory of field-replaceable units.
+    /// Whether the BMC has an inventory of field-replaceable units.
     pub has_fru_inventory: bool,
-    /// The maker's IANA enterprise number.
+    /// The vendor's IANA enterprise number.
     pub manufacturer: u32,
-    /// The maker's number of the product.
+    /// The vendor's number of the product.
     pub product: u16,
 }
 
-/// Get Device ID.
+/// The command Get Device ID.
 pub(crate) struct GetDeviceId;
 
 impl Command for GetDeviceId {
@@ -45,7 +44,7 @@ impl Command for GetDeviceId {
         Ok(DeviceId {
             device_id,
             device_revision: revision & 0x0f,
-            // The minor version is two decimal digits.
+            // The minor version consists of two decimal digits.
             firmware: (major & 0x7f, (minor >> 4).min(9) * 10 + (minor & 0x0f).min(9)),
             ipmi: (ipmi & 0x0f, ipmi >> 4),
             has_sensor_records: support & 0x02 != 0,

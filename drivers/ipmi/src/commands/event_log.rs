@@ -7,22 +7,21 @@ use crate::wire::{Malformed, Reader};
 use super::event_text;
 use super::{Command, STORAGE};
 
-/// Timestamps below this count seconds since the BMC started (IPMI 2.0 §37).
+/// Smaller timestamps count seconds since the BMC started (IPMI 2.0 §37).
 const SINCE_START: u32 = 0x2000_0000;
 const UNSPECIFIED: u32 = u32::MAX;
 
-/// How full the system event log is.
+/// The fill level of the system event log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogInfo {
-    /// How many entries there are.
     pub entries: u16,
-    /// How many bytes are free; 0xffff means so many or more.
+    /// 0xffff means 65535 or more.
     pub free_bytes: u16,
     /// Whether entries were lost because the log was full.
     pub has_overflowed: bool,
 }
 
-/// Get SEL Info (§31.2).
+/// The command Get SEL Info (§31.2).
 pub(crate) struct GetLogInfo;
 
 impl Command for GetLogInfo {
@@ -42,21 +41,21 @@ impl Command for GetLogInfo {
     }
 }
 
-/// Get SEL Entry (§31.5), a whole record, for which no reservation is needed.
+/// Get SEL Entry (§31.5) for a whole record, which needs no reservation.
 pub(crate) struct GetLogEntry {
     pub(crate) record: u16,
 }
 
 impl GetLogEntry {
     pub(crate) const FIRST: u16 = 0x0000;
-    /// What comes next after the last one.
+    /// The `next` of the last record.
     pub(crate) const LAST: u16 = 0xffff;
 }
 
 impl Command for GetLogEntry {
     const NAME: &'static str = "Get SEL Entry";
     const CODE: (u8, u8) = (STORAGE, 0x43);
-    /// Which record is next, and this one.
+    /// The id of the next record, and this record.
     type Answer = (u16, LogEntry);
 
     fn data(&self) -> Vec<u8> {
@@ -69,7 +68,7 @@ impl Command for GetLogEntry {
     }
 }
 
-/// A record as a sentence (§32).
+/// Decodes a record and describes it in a sentence (§32).
 fn read_entry(record: [u8; 16]) -> LogEntry {
     let [id_low, id_high, kind, a, b, c, d, event @ ..] = record;
     let stamp = u32::from_le_bytes([a, b, c, d]);
@@ -122,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_ends_says_so() {
+    fn the_end_of_a_state_is_described() {
         check(
             "0300 0200 02 05000000 2000 04 08 71 ef 03 ff ff",
             "2",
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_words_is_shown_as_bytes() {
+    fn an_unknown_record_is_shown_as_bytes() {
         check(
             "ffff 0300 02 ffffffff 2000 04 c5 01 73 05 06 07",
             "3",

@@ -1,11 +1,11 @@
-//! Events of the system event log in words (IPMI 2.0 §29.7, tables 42-1 to 42-3).
+//! Describes events of the system event log in words (IPMI 2.0 §29.7, tables 42-1 to 42-3).
 
 /// The event/reading type of crossed thresholds.
 const THRESHOLD: u8 = 0x01;
 /// The event/reading type of states that the sensor's type defines.
 const SENSOR_SPECIFIC: u8 = 0x6f;
 
-/// The event as a sentence.
+/// Describes the event in a sentence.
 pub(crate) fn describe(sensor_type: u8, sensor: u8, event_type: u8, data: [u8; 3]) -> String {
     let subject = match SENSOR_TYPES.get(usize::from(sensor_type)) {
         Some(name) if sensor_type != 0 => format!("{name} sensor {sensor:#04x}"),
@@ -31,13 +31,13 @@ pub(crate) fn describe(sensor_type: u8, sensor: u8, event_type: u8, data: [u8; 3
     }
 }
 
-/// Bytes as people read them.
+/// Formats bytes in hexadecimal, separated by spaces.
 pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     bytes.join(" ")
 }
 
-/// What the event's data tell of reading and threshold, if they do (table 29-6).
+/// Describes reading and threshold, if the event's data contain them (table 29-6).
 fn crossing(data: [u8; 3]) -> String {
     let reading = match data[0] >> 6 {
         1 => format!(", reading {:#04x}", data[1]),
@@ -66,7 +66,7 @@ const THRESHOLDS: [&str; 12] = [
     "upper non-recoverable going high",
 ];
 
-/// Table 42-3: the states of the sensors that tell why a server is down; the rest shows as bytes.
+/// The states of those sensors that explain why a server is down (table 42-3); other states are shown as bytes.
 fn sensor_state(sensor_type: u8, offset: u8) -> Option<&'static str> {
     let states: &[&str] = match sensor_type {
         0x05 => &["general chassis intrusion"],
@@ -140,7 +140,7 @@ fn sensor_state(sensor_type: u8, offset: u8) -> Option<&'static str> {
     states.get(usize::from(offset)).copied()
 }
 
-/// Table 42-3.
+/// Types of sensors (table 42-3).
 #[rustfmt::skip]
 const SENSOR_TYPES: [&str; 45] = [
     "reserved", "Temperature", "Voltage", "Current", "Fan", "Physical Security", "Platform Security",

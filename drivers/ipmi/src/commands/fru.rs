@@ -1,4 +1,4 @@
-//! Reads the inventory of a field-replaceable unit as bytes (IPMI 2.0 §34.1 and §34.2).
+//! Reads the inventory of a field-replaceable unit (FRU) as bytes (IPMI 2.0 §34.1 and §34.2).
 
 use crate::wire::{Malformed, Reader};
 
@@ -7,14 +7,14 @@ use super::{Command, STORAGE};
 /// The BMC's own unit, which describes the machine.
 const BUILT_IN: u8 = 0;
 
-/// Get FRU Inventory Area Info.
+/// The command Get FRU Inventory Area Info.
 pub(crate) struct GetFruAreaInfo;
 
-/// How large the inventory is, and how it is addressed.
+/// The size of the inventory, and the unit of its addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FruAreaInfo {
     pub(crate) bytes: u16,
-    /// Bytes per step of an offset or a count: 1, or 2 where the device counts words.
+    /// Bytes per step of an offset or a count: 1, or 2 if the device counts words.
     pub(crate) step: u16,
 }
 
@@ -32,13 +32,13 @@ impl Command for GetFruAreaInfo {
     }
 }
 
-/// Read FRU Data.
+/// The command Read FRU Data.
 pub(crate) struct ReadFruData {
-    /// Where to read, in bytes.
+    /// Position of the first byte.
     pub(crate) offset: u16,
-    /// How much to read, in bytes.
+    /// Number of bytes to read.
     pub(crate) count: u8,
-    /// Bytes per step.
+    /// Bytes per step of an offset or a count.
     pub(crate) step: u16,
 }
 

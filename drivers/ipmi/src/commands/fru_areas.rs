@@ -4,17 +4,15 @@ use crate::wire::{Malformed, Reader};
 
 use super::text::TypeLength;
 
-/// 1996-01-01T00:00Z, from which boards count their minutes (§11).
+/// 1996-01-01T00:00Z, the origin of a board's time of manufacture in minutes (§11).
 const EPOCH: i64 = 820_454_400;
-/// No area has more text fields with a meaning of their own.
+/// The most text fields of an area that have a defined meaning.
 const MOST_FIELDS: usize = 7;
 
-/// What a machine's inventory says of it.
+/// The FRU inventory of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fru {
-    /// The chassis it is in.
     pub chassis: Option<Chassis>,
-    /// Its main board.
     pub board: Option<Board>,
     /// The product as it was sold.
     pub product: Option<Product>,
@@ -25,45 +23,35 @@ pub struct Fru {
 pub struct Chassis {
     /// SMBIOS' number of the kind of chassis.
     pub kind: u8,
-    /// The maker's part number.
     pub part_number: Option<String>,
-    /// The serial number.
     pub serial_number: Option<String>,
 }
 
 /// The board area (§11).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Board {
-    /// When it was made, in seconds since 1970, to the minute.
+    /// The time of manufacture in seconds since 1970, to the minute.
     pub made_at: Option<i64>,
-    /// Who made it.
     pub manufacturer: Option<String>,
-    /// What its maker calls it.
     pub product: Option<String>,
-    /// The serial number.
     pub serial_number: Option<String>,
-    /// The maker's part number.
     pub part_number: Option<String>,
 }
 
 /// The product area (§12).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Product {
-    /// Who made it.
     pub manufacturer: Option<String>,
-    /// What its maker calls it.
     pub name: Option<String>,
-    /// The maker's part or model number.
+    /// The vendor's part or model number.
     pub part_number: Option<String>,
-    /// The version.
     pub version: Option<String>,
-    /// The serial number.
     pub serial_number: Option<String>,
-    /// What its owner calls it.
+    /// The owner's name for the machine.
     pub asset_tag: Option<String>,
 }
 
-/// The common header (§8): where the areas are, in bytes; `None` for those that are not.
+/// The common header (§8): the positions of the areas in bytes; `None` for an absent area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) chassis: Option<u16>,
@@ -85,7 +73,7 @@ impl Header {
     }
 }
 
-/// The whole length of an area, from its first two bytes.
+/// Returns the length of an area, from its first two bytes.
 pub(crate) fn area_length(start: &[u8]) -> Result<u16, Malformed> {
     let [_version, eighths] = Reader::new(start).array()?;
     Ok(u16::from(eighths) * 8)
@@ -133,7 +121,7 @@ impl Product {
     }
 }
 
-/// An area after its version and length, if its checksum is right.
+/// Checks the checksum of an area, and returns its content after version and length.
 fn open(area: &[u8]) -> Result<Reader<'_>, Malformed> {
     let mut reader = Reader::new(area);
     let [version, _eighths] = reader.array()?;
@@ -146,7 +134,7 @@ fn open(area: &[u8]) -> Result<Reader<'_>, Malformed> {
     Ok(reader)
 }
 
-/// The text fields of an area, in the order it has them; nothing more once they end.
+/// The text fields of an area, in order; `None` for every field after the last.
 struct Fields<'a>(Reader<'a>);
 
 impl Fields<'_> {
@@ -194,7 +182,7 @@ mod tests {
     fn a_board_is_read() {
         // Made 1996-01-02, by "Acme", called "X1", serial number "7", no part number.
         let bytes = area("0104 19 a00500 c441636d65 c25831 c137 c1");
-        // A one-byte text looks like the end of the fields, as the specification warns.
+        // A text of one byte looks like the end mark, as the specification warns.
         assert_eq!(Board::read(&bytes).unwrap().serial_number, None);
 
         let bytes = area("0104 19 a00500 c441636d65 c25831 c23737 00 c1");

@@ -1,24 +1,24 @@
-//! Payloads beside commands: switching serial over LAN on and off (IPMI 2.0 §24.1 to §24.4).
+//! Payloads other than commands: activating and deactivating serial over LAN (IPMI 2.0 §24.1 to §24.4).
 
 use crate::wire::packet::payload;
 use crate::wire::{Malformed, Reader};
 
 use super::{APPLICATION, Command};
 
-/// The only instance of a machine's serial port that this knows.
+/// The only instance of a serial port that this driver uses.
 const INSTANCE: u8 = 1;
-/// The aux data of §24.1: encrypted and authenticated, alerts over the same port deferred.
+/// The auxiliary data of §24.1: encrypted and authenticated, alerts over the same port deferred.
 const PROTECTED: u8 = 0x80 | 0x40 | 0x04;
 
-/// Activate Payload.
+/// The command Activate Payload.
 pub(crate) struct ActivateSerial;
 
-/// What a BMC takes once it passes on its serial port.
+/// The parameters of an activated serial port.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SerialActivated {
-    /// The longest payload that it takes, with the header of four bytes.
+    /// The longest payload that the BMC accepts, including the header of four bytes.
     pub(crate) longest_in: u16,
-    /// The UDP port that it takes it at.
+    /// The UDP port at which the BMC accepts payloads.
     pub(crate) port: u16,
 }
 
@@ -39,7 +39,7 @@ impl Command for ActivateSerial {
     }
 }
 
-/// Deactivate Payload.
+/// The command Deactivate Payload.
 pub(crate) struct DeactivateSerial;
 
 impl Command for DeactivateSerial {
@@ -56,7 +56,7 @@ impl Command for DeactivateSerial {
     }
 }
 
-/// Get Payload Activation Status.
+/// The command Get Payload Activation Status.
 pub(crate) struct IsSerialActive;
 
 impl Command for IsSerialActive {
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn the_answer_to_activation_tells_sizes_and_port() {
-        // ipmi_sim's, at port 9623.
+        // An answer of ipmi_sim at port 9623.
         let bytes = hex::decode("00000000200000409725ffff").unwrap();
         let answer = ActivateSerial.read(&mut Reader::new(&bytes));
         assert_eq!(answer, Ok(SerialActivated { longest_in: 32, port: 9623 }));

@@ -9,26 +9,26 @@ const FULL: u8 = 0x01;
 const COMPACT: u8 = 0x02;
 /// The event/reading type of sensors with thresholds (table 42-1).
 const THRESHOLD: u8 = 0x01;
-/// The slave address of the BMC; sensors of others are reached by other ways.
+/// The slave address of the BMC. Sensors of other controllers need bridging, which this driver lacks.
 const BMC: u8 = 0x20;
 
-/// What a record says of a sensor.
+/// The fields of a sensor record that the driver uses.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SensorRecord {
     pub(crate) number: u8,
     pub(crate) lun: u8,
     pub(crate) name: String,
     pub(crate) unit: String,
-    /// How a reading becomes a value; `None` when it has states only.
+    /// The conversion of raw readings; `None` for a sensor that only has states.
     pub(crate) conversion: Option<Conversion>,
     pub(crate) has_thresholds: bool,
 }
 
-/// The first bytes of every record.
+/// The header of every record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordHeader {
     kind: u8,
-    /// The length of what follows.
+    /// The number of bytes after the header.
     pub(crate) length: u8,
 }
 
@@ -40,15 +40,15 @@ impl RecordHeader {
         Ok(RecordHeader { kind, length })
     }
 
-    /// Whether it is of a sensor with a reading.
+    /// Whether the record describes a sensor with a reading.
     pub(crate) fn is_of_a_sensor(self) -> bool {
         matches!(self.kind, FULL | COMPACT)
     }
 }
 
 impl SensorRecord {
-    /// The sensor that a record describes, given what follows its header; `None` when it is not the
-    /// BMC's own. A compact record that several sensors share is read as its first one.
+    /// Decodes the sensor from the bytes after the record's header; `None` if the sensor is not the BMC's own. A compact record of several
+    /// sensors is read as its first sensor.
     pub(crate) fn read(header: RecordHeader, body: &[u8]) -> Result<Option<Self>, Malformed> {
         let mut reader = Reader::new(body);
         let [owner, lun, number] = reader.array()?;
@@ -69,7 +69,7 @@ impl SensorRecord {
             }
         };
         let kind = TypeLength(reader.u8()?);
-        // Some BMCs end the record before the text does.
+        // Some BMCs send records that end before the name does.
         let text = reader.rest();
         let text = &text[..text.len().min(kind.length())];
         let name = kind.decode(text).unwrap_or_else(|| format!("sensor {number:#04x}"));
@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    /// A temperature sensor as OpenIPMI's examples have it: M = 1, no offset, degrees C.
+    /// A temperature sensor from OpenIPMI's examples: M = 1, no offset, degrees C.
     const TEMPERATURE: &str = "200001 07017f68 0101 ffff ffff ffff 800100 00 0100 0000 00 00 \
         07 00 00 00 7f 80 00 00 00 00 00 00 00 00 00 00 00 c6 4d4254656d70";
 
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn sensors_of_others_are_left_out() {
+    fn sensors_of_other_controllers_are_left_out() {
         assert_eq!(read(FULL, &TEMPERATURE.replacen("20", "c0", 1)), Ok(None));
     }
 

@@ -1,6 +1,6 @@
-//! From a sensor's raw reading to a value with a unit (IPMI 2.0 §36.3, §43.17).
+//! Converts a sensor's raw reading to a value with a unit (IPMI 2.0 §36.3, §43.17).
 
-/// How a raw reading becomes a value: `L((M·x + B·10^K1)·10^K2)`.
+/// The conversion from a raw reading to a value: `L((M·x + B·10^K1)·10^K2)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Conversion {
     format: Format,
@@ -11,7 +11,7 @@ pub(crate) struct Conversion {
     result_exponent: i8,
 }
 
-/// How the raw byte is a number.
+/// The number format of the raw byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     Unsigned,
@@ -20,8 +20,8 @@ enum Format {
 }
 
 impl Conversion {
-    /// From the first unit byte and the seven bytes from linearization to exponents of a full
-    /// record (table 43-1, bytes 21 and 24 to 30); `None` when readings are no numbers.
+    /// Reads the conversion from the first unit byte and the seven bytes from linearization to exponents of a full record (table 43-1,
+    /// bytes 21 and 24 to 30); `None` if the readings are not numbers.
     pub(crate) fn read(units: u8, factors: [u8; 7]) -> Option<Self> {
         let format = match units >> 6 {
             0 => Format::Unsigned,
@@ -31,7 +31,7 @@ impl Conversion {
         };
         let [linearization, m, m_high, b, b_high, _accuracy, exponents] = factors;
         let linearization = linearization & 0x7f;
-        // From 0x70 on the factors differ from reading to reading.
+        // From 0x70 on, the factors differ from reading to reading.
         (linearization <= CUBE_ROOT).then_some(Conversion {
             format,
             linearization,
@@ -42,7 +42,7 @@ impl Conversion {
         })
     }
 
-    /// The value that `raw` stands for.
+    /// Converts a raw reading.
     pub(crate) fn value(&self, raw: u8) -> f64 {
         let raw = match self.format {
             Format::Unsigned => f64::from(raw),
@@ -69,27 +69,27 @@ impl Conversion {
     }
 }
 
-/// The last of the linearizations that have a formula (table 43-1, byte 24).
+/// The last linearization that has a formula (table 43-1, byte 24).
 const CUBE_ROOT: u8 = 11;
 
-/// `value · 10^exponent`; negative exponents divide, which keeps decimals as short as they are.
+/// Computes `value · 10^exponent`. A negative exponent divides, which gives shorter decimals than multiplying.
 fn scale(value: f64, exponent: i8) -> f64 {
     let factor = 10f64.powi(i32::from(exponent.unsigned_abs()));
     if exponent < 0 { value / factor } else { value * factor }
 }
 
-/// A signed number of ten bits, the upper two at the top of their byte.
+/// Decodes a signed number of ten bits; the upper two are the top bits of `high`.
 fn ten_bits(low: u8, high: u8) -> i16 {
     let bits = u16::from(high >> 6) << 8 | u16::from(low);
     (bits << 6) as i16 >> 6
 }
 
-/// A signed number of four bits.
+/// Decodes a signed number of four bits.
 fn four_bits(bits: u8) -> i8 {
     (bits << 4) as i8 >> 4
 }
 
-/// The unit that three unit bytes of a record name.
+/// Returns the name of the unit in a record's three unit bytes.
 pub(crate) fn unit_name(units: [u8; 3]) -> String {
     let [flags, base, modifier] = units;
     let name = |unit: u8| UNITS.get(usize::from(unit)).copied().unwrap_or("unknown");
@@ -148,13 +148,13 @@ mod tests {
 
     #[test]
     fn factors_are_signed_and_scaled() {
-        // A fan: 75 RPM a step.
+        // A fan with 75 RPM per step.
         check(0x00, [0, 75, 0, 0, 0, 0, 0], 80, 6000.0);
-        // 12 V: 63 mV a step.
+        // A 12 V rail with 63 mV per step.
         check(0x00, [0, 63, 0, 0, 0, 0, 0xd0], 190, 11.97);
         // M = -1, B = -2 with exponent 1, result exponent -1: (-5 - 20) / 10.
         check(0x00, [0, 0xff, 0xc0, 0xfe, 0xc0, 0, 0xf1], 5, -2.5);
-        // M = 256 needs its upper bits.
+        // M = 256 needs the upper two bits.
         check(0x00, [0, 0, 0x40, 0, 0, 0, 0], 2, 512.0);
     }
 

@@ -4,7 +4,7 @@ use crate::wire::{Malformed, Reader};
 
 use super::{Command, SENSOR, STORAGE};
 
-/// Reserve SDR Repository (§33.11): needed to read records in parts.
+/// Reserve SDR Repository (§33.11), which is needed to read records in parts.
 pub(crate) struct ReserveRepository;
 
 impl Command for ReserveRepository {
@@ -21,7 +21,7 @@ impl Command for ReserveRepository {
     }
 }
 
-/// Get SDR (§33.12): a part of a record.
+/// Get SDR (§33.12), for a part of a record.
 pub(crate) struct GetRecord {
     pub(crate) reservation: u16,
     pub(crate) record: u16,
@@ -29,7 +29,7 @@ pub(crate) struct GetRecord {
     pub(crate) count: u8,
 }
 
-/// A part of a record, and which record is next.
+/// A part of a record, and the id of the next record.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RecordPart {
     pub(crate) next: u16,
@@ -62,12 +62,12 @@ pub(crate) struct GetReading {
     pub(crate) lun: u8,
 }
 
-/// What a sensor says now.
+/// The current state of a sensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RawReading {
-    /// `None` when there is none now.
+    /// `None` if the sensor has no reading now.
     pub(crate) value: Option<u8>,
-    /// The thresholds it is beyond, or the states it is in.
+    /// The exceeded thresholds, or the current states.
     pub(crate) status: u8,
 }
 
@@ -87,7 +87,7 @@ impl Command for GetReading {
     fn read(&self, answer: &mut Reader<'_>) -> Result<RawReading, Malformed> {
         let [value, flags] = answer.array()?;
         let (is_unavailable, is_scanned) = (flags & 0x20 != 0, flags & 0x40 != 0);
-        // The last byte is left out by sensors without states.
+        // A sensor without states omits the last byte.
         let status = answer.u8().unwrap_or(0);
         Ok(RawReading { value: (is_scanned && !is_unavailable).then_some(value), status })
     }

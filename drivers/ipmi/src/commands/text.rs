@@ -1,9 +1,9 @@
-//! Text as FRU areas and sensor records code it (FRU information 1.0 §13, IPMI 2.0 §43.15).
+//! Decodes text of FRU areas and sensor records (FRU information 1.0 §13, IPMI 2.0 §43.15).
 
 const BCD_PLUS: [char; 16] =
     ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', ' ', '-', '.', ':', ',', '_'];
 
-/// A type/length byte: what follows, and how much of it.
+/// A type/length byte: coding and length of the bytes that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TypeLength(pub(crate) u8);
 
@@ -15,7 +15,7 @@ impl TypeLength {
         (self.0 & 0x3f) as usize
     }
 
-    /// The text in `bytes`, fit for a terminal and a log; `None` when nothing is left of it.
+    /// Decodes the text in `bytes` and removes control characters, so that a terminal or a log can show it; `None` if the text is empty.
     pub(crate) fn decode(self, bytes: &[u8]) -> Option<String> {
         let text: String = match self.0 >> 6 {
             0 => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
@@ -33,7 +33,7 @@ fn bcd_plus(nibble: u8) -> char {
     BCD_PLUS[usize::from(nibble & 0x0f)]
 }
 
-/// Four characters in three bytes, the first in the lowest bits.
+/// Decodes four characters from three bytes, the first in the lowest bits.
 fn six_bit_ascii(bytes: &[u8]) -> String {
     let characters = |group: &[u8]| {
         let packed = group.iter().rev().fold(0u32, |packed, byte| packed << 8 | u32::from(*byte));
@@ -59,20 +59,20 @@ mod tests {
     fn every_coding_is_read() {
         check(0x00, "00ff", Some("00ff"));
         check(0x40, "12ab34", Some("12 -34"));
-        // "IPMI", the example of IPMI 2.0 §43.15.
+        // The example "IPMI" of IPMI 2.0 §43.15.
         check(0x80, "29dca6", Some("IPMI"));
         check(0xc0, "4465 6c6c20".replace(' ', "").as_str(), Some("Dell"));
     }
 
     #[test]
-    fn nothing_printable_is_nothing() {
+    fn text_without_printable_characters_is_none() {
         check(0xc0, "", None);
         check(0xc0, "2020", None);
         check(0xc0, "1b07", None);
     }
 
     #[test]
-    fn what_would_move_a_cursor_is_left_out() {
+    fn control_characters_are_removed() {
         check(0xc0, "411b5b324a", Some("A[2J"));
     }
 

@@ -1,4 +1,4 @@
-//! Replays captured conversations: we must send what ipmitool sent, and believe what it believed.
+//! Replays captured conversations: the driver must send what ipmitool sent, and accept what ipmitool accepted.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::wire::message::Request;
 use super::*;
 
 const CONSOLE: u32 = 0xa0a2_a3a4;
-/// Where the tag of a step is: after the header. ipmitool always sends 0.
+/// Position of a message's tag, after the header. ipmitool always sends 0.
 const TAG: usize = 16;
 const CONVERSATIONS: [(CipherSuite, Conversation); 2] =
     [(CipherSuite::Three, SUITE_THREE), (CipherSuite::Seventeen, SUITE_SEVENTEEN)];
@@ -35,7 +35,7 @@ fn handshake<'t>(target: &'t Target, suite: CipherSuite, captured: &Conversation
     Handshake::new(target, suite, CONSOLE, console_random)
 }
 
-/// A captured answer, as the BMC would have sent it to us.
+/// Returns a captured answer with the tag that the BMC would have sent to us.
 fn tagged(handshake: &Handshake<'_>, captured: &str) -> Vec<u8> {
     let mut datagram = hex::decode(captured).unwrap();
     datagram[TAG] = handshake.tag();
@@ -77,11 +77,11 @@ fn a_session_opens_with_the_bytes_ipmitool_sends() {
 }
 
 #[test]
-fn a_command_is_sealed_and_its_answer_opened_as_by_ipmitool() {
+fn a_command_is_sealed_and_its_answer_opened_like_by_ipmitool() {
     let request = Request { netfn: 6, lun: 0, command: 0x3b, data: &[3] };
     for (suite, captured) in CONVERSATIONS {
         let mut session = established(suite, &captured);
-        // ipmitool's first packet in a session is number 3.
+        // ipmitool's first packet in a session has number 3.
         session.seal(&request, 0, [0; 16]);
         session.seal(&request, 0, [0; 16]);
 
@@ -98,13 +98,13 @@ fn a_command_is_sealed_and_its_answer_opened_as_by_ipmitool() {
 }
 
 #[test]
-fn a_changed_bit_anywhere_is_noticed() {
+fn every_changed_bit_is_detected() {
     let request = Request { netfn: 6, lun: 0, command: 0x3b, data: &[3] };
     for (suite, captured) in CONVERSATIONS {
         let answered = hex::decode(captured.answer).unwrap();
         let number = established(suite, &captured)
             .message_number_of(&hex::decode(captured.request).unwrap());
-        // The code covers all but the header of RMCP, which says nothing.
+        // The code covers everything except the RMCP header, which carries no information.
         for bit in 4 * 8..answered.len() * 8 {
             let mut session = established(suite, &captured);
             let mut changed = answered.clone();
@@ -118,7 +118,7 @@ fn a_changed_bit_anywhere_is_noticed() {
 }
 
 #[test]
-fn a_bmc_that_does_not_know_the_password_is_noticed_and_told() {
+fn a_bmc_without_the_password_is_detected() {
     for (suite, captured) in CONVERSATIONS {
         let target = target("guess");
         let mut handshake = handshake(&target, suite, &captured);
@@ -132,7 +132,7 @@ fn a_bmc_that_does_not_know_the_password_is_noticed_and_told() {
 }
 
 #[test]
-fn a_bmc_that_chooses_another_suite_does_not_get_its_way() {
+fn a_bmc_cannot_choose_another_suite() {
     let target = target("secret");
     let mut handshake = handshake(&target, CipherSuite::Seventeen, &SUITE_SEVENTEEN);
     let refused = advance(&mut handshake, SUITE_THREE.opened);
@@ -176,7 +176,7 @@ fn late_answers_and_those_to_others_are_ignored() {
 }
 
 #[test]
-fn refusals_are_told_apart() {
+fn each_refusal_has_its_error() {
     let target = target("secret");
     let refuse = |status: u8| {
         let mut handshake = handshake(&target, CipherSuite::Three, &SUITE_THREE);

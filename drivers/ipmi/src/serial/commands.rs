@@ -1,4 +1,4 @@
-//! Commands in a session that is not only for commands.
+//! Commands in a session that also carries the serial port.
 
 use std::io;
 
@@ -14,7 +14,7 @@ use crate::session::{Answer, Session};
 use crate::target::Target;
 use crate::wire::message::Request;
 
-/// The commands of a session, and the way they take.
+/// The session of a serial port, with its route, for sending commands.
 pub(crate) struct Commands<'p> {
     pub(super) target: Target,
     pub(super) session: Session,
@@ -27,12 +27,12 @@ impl<'p> Commands<'p> {
         Commands { target: target.clone(), session, route }
     }
 
-    /// How many packets were sent in the session.
+    /// The number of packets that were sent in the session.
     pub(crate) fn sent(&self) -> u32 {
         self.session.sent()
     }
 
-    /// The answer to `command`; `None` when there was none in time.
+    /// Sends `command` and returns its answer; `None` if no answer came in time.
     pub(crate) async fn ask<C: Command>(
         &mut self,
         command: &C,
@@ -43,7 +43,7 @@ impl<'p> Commands<'p> {
         self.converse(&request, patience).await.map_err(|source| self.unreachable(source))
     }
 
-    /// Ends the session.
+    /// Closes the session.
     pub(crate) async fn close(&mut self) {
         let data = self.session.managed.to_le_bytes();
         let request = Request { netfn: APPLICATION, lun: 0, command: CLOSE_SESSION, data: &data };

@@ -1,4 +1,4 @@
-//! Taking a serial port: a session of its own, and Activate Payload in it (IPMI 2.0 §24.1).
+//! Opens a serial port: a new session, and Activate Payload in it (IPMI 2.0 §24.1).
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use crate::port::Port;
 use super::commands::Commands;
 use super::session::PortSession;
 
-/// How often it is begun anew when it cannot be told whether the port is ours.
+/// How often the opening is retried if it is unknown whether this session has the port.
 const ATTEMPTS: usize = 3;
 
-/// Takes the port of the machine at the end of `line`.
+/// Opens the serial port of the machine behind `line`.
 pub(crate) async fn open<'p>(
     port: &'p Port,
     line: &Line,
@@ -31,7 +31,7 @@ pub(crate) async fn open<'p>(
     for _ in 0..ATTEMPTS {
         let session = opening::open(port, target, &mut suite, deadline).await?;
         let mut commands = Commands::new(port, target, session);
-        // The last session may be about to give the port back.
+        // An earlier session may be about to release the port.
         drop(line.serial_ends.lock().await);
 
         let asked = commands.sent();
@@ -44,7 +44,8 @@ pub(crate) async fn open<'p>(
             Ok(Ok(told)) => {
                 return Ok(PortSession::new(port, commands, &told, keep_alive_every));
             }
-            // It may be ours, and the answer that said so got lost. The end of the session frees it.
+            // This session may have the port already: the first answer may have been lost, and the repeated request is refused. Closing the
+            // session frees the port, and the next attempt opens it.
             Ok(Err(ALREADY_ACTIVE)) if commands.sent() - asked > 1 => commands.close().await,
             Ok(Err(code)) => {
                 commands.close().await;

@@ -1,4 +1,4 @@
-//! A serial port while it is ours: characters in and out, until one side has enough.
+//! An open serial port: transfers characters in both directions until one side ends the session.
 
 use std::time::Duration;
 
@@ -23,44 +23,44 @@ use crate::wire::serial::{self, SerialPacket};
 use super::commands::Commands;
 use super::transfer::{News, Overdue, Transfer};
 
-/// How often a BMC is asked that says nothing.
+/// The interval of the requests to a silent BMC.
 const ASK_EVERY: Duration = Duration::from_secs(1);
-/// How long it is asked in vain before the session is lost.
+/// How long a BMC may ignore these requests before the session counts as lost.
 const LOST_AFTER: Duration = Duration::from_secs(6);
 
-/// A serial port that is ours.
+/// An open serial port.
 pub(crate) struct PortSession<'p> {
     commands: Commands<'p>,
-    /// The way of the characters, where it is another than that of commands.
+    /// The route of characters, if it is not the route of commands.
     aside: Option<Route<'p>>,
     transfer: Transfer,
-    /// What was said and has no place yet. It is not acknowledged, so the BMC waits.
+    /// A packet for which the reader has no space yet. It is not acknowledged, so the BMC waits.
     held: Option<Held>,
-    /// The number of the question that is asked to see whether the BMC is there.
+    /// The message number of the last activation request, to recognize its answer.
     question: u8,
-    /// Whether the BMC has said that the port is passed on.
+    /// Whether the BMC has confirmed that the port is active.
     told_active: bool,
-    /// Whether it has said that it no longer is.
+    /// Whether the BMC has said that the port is no longer active.
     is_over: bool,
     keep_alive_every: Duration,
     heard_at: Instant,
     asked_at: Instant,
 }
 
-/// A packet of the BMC's.
+/// A packet from the BMC.
 struct Held {
     order: u32,
     number: u8,
     characters: Bytes,
 }
 
-/// Why a serial port is no longer passed on.
+/// The reasons why a session of a serial port ended.
 pub(crate) enum Ended {
-    /// We want no more.
+    /// The caller dropped the session.
     Dropped,
-    /// The BMC says so.
+    /// The BMC ended the session.
     ByBmc,
-    /// The BMC is gone.
+    /// The BMC does not answer any more.
     Lost(BmcError),
 }
 
@@ -89,7 +89,7 @@ impl<'p> PortSession<'p> {
         }
     }
 
-    /// Passes characters on until `output` has no reader, everything is closed, or the BMC ends it.
+    /// Transfers characters until `output` has no reader, the connector is closed, or the BMC ends the session.
     pub(crate) async fn serve(
         &mut self,
         output: &mpsc::Sender<Result<Bytes, BmcError>>,
@@ -147,7 +147,7 @@ impl<'p> PortSession<'p> {
         }
     }
 
-    /// Lets go of the port and ends the session.
+    /// Releases the port and closes the session.
     pub(crate) async fn give_back(&mut self) {
         let patience = Patience::short(Instant::now() + self.commands.target.timeout);
         if let Ok(None) | Err(_) = self.commands.ask(&DeactivateSerial, patience).await {
@@ -156,7 +156,7 @@ impl<'p> PortSession<'p> {
         self.commands.close().await;
     }
 
-    /// Sends what is due; when there is something next.
+    /// Sends everything that is due, and returns when the next sending is due.
     async fn attend(&mut self) -> Result<Instant, BmcError> {
         let now = Instant::now();
         match self.transfer.give_up(now, self.commands.target.timeout) {
@@ -180,12 +180,12 @@ impl<'p> PortSession<'p> {
             self.ask_whether_active().await?;
             ask_at = now + pause;
         }
-        // The pause may end sooner than it was begun: with silence.
+        // The pause may end earlier than planned, because the BMC has become silent.
         let silence = if now < silent_since { silent_since } else { ask_at };
         Ok(ask_at.min(silence).min(self.transfer.due(now).unwrap_or(ask_at)))
     }
 
-    /// Keeps the BMC from forgetting the session, and sees whether it has.
+    /// Asks the BMC whether the port is active. The request also keeps the session alive.
     async fn ask_whether_active(&mut self) -> Result<(), BmcError> {
         let (netfn, command) = IsSerialActive::CODE;
         let data = IsSerialActive.data();
@@ -197,7 +197,7 @@ impl<'p> PortSession<'p> {
         sent.map_err(|source| self.commands.unreachable(source))
     }
 
-    /// What the machine said in a datagram, if it is new.
+    /// Returns the machine's output in a datagram, if it is new.
     async fn hear(&mut self, datagram: &[u8]) -> Result<Option<Held>, BmcError> {
         let opened = match self.commands.session.open_payload(datagram) {
             Ok(opened) => opened,
@@ -252,13 +252,13 @@ impl<'p> PortSession<'p> {
         }
         match IsSerialActive.read(&mut Reader::new(response.data)) {
             Ok(true) => self.told_active = true,
-            // Not believed of a BMC that never says anything else.
+            // A BMC that never confirmed an active port is not believed when it denies one.
             Ok(false) => self.is_over |= self.told_active,
             Err(_) => {}
         }
     }
 
-    /// Gives what was said to the reader, and has the BMC know.
+    /// Passes output to the reader, and acknowledges it to the BMC.
     async fn pass_on(
         &mut self,
         place: mpsc::Permit<'_, Result<Bytes, BmcError>>,
@@ -272,7 +272,7 @@ impl<'p> PortSession<'p> {
         self.send(&serial::acknowledgement(held.number, count)).await
     }
 
-    /// Sends a packet of the port.
+    /// Sends a packet of the serial port.
     async fn send(&mut self, packet: &[u8]) -> Result<(), BmcError> {
         let session = &mut self.commands.session;
         let datagram = session.seal_payload(payload::SERIAL, packet, rand::random());
@@ -285,7 +285,7 @@ impl<'p> PortSession<'p> {
     }
 }
 
-/// What comes by a way, if there is one.
+/// Receives from a route; waits for ever if there is none.
 async fn receive(route: &mut Option<Route<'_>>) -> Option<Vec<u8>> {
     match route {
         Some(route) => route.receive().await,

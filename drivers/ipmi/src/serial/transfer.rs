@@ -1,4 +1,4 @@
-//! Characters both ways, one packet at a time each (IPMI 2.0 §15.11). Pure.
+//! Transfer of characters in both directions, one packet at a time each (IPMI 2.0 §15.11). Pure.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,26 +7,26 @@ use tokio::time::Instant;
 
 use crate::wire::serial::{self, LONGEST, SerialPacket, next_number};
 
-/// How long an acknowledgement is awaited before the packet is sent again.
+/// How long to wait for an acknowledgement before sending a packet again.
 const RESEND_AFTER: Duration = Duration::from_millis(400);
-/// How long a port that takes nothing is left alone.
+/// How long to wait after the port reported that it accepts no characters.
 const UNAVAILABLE_WAIT: Duration = Duration::from_millis(500);
 
-/// What is under way between us and a serial port.
+/// The state of the transfer between this driver and a serial port.
 pub(crate) struct Transfer {
-    /// The last packet of the BMC's whose characters we took.
+    /// The BMC's last packet whose characters were accepted.
     taken: Option<Taken>,
-    /// Typed, and not yet accepted.
+    /// Typed characters that the BMC has not accepted yet.
     typed: VecDeque<u8>,
-    /// The most characters a packet of ours may have.
+    /// The most characters in a packet to the BMC.
     longest: usize,
     /// The number of our last packet.
     number: u8,
-    /// Our packet that is not yet acknowledged.
+    /// Our packet that is not acknowledged yet.
     sent: Option<Sent>,
     /// When the first of `typed` was first sent.
     first_sent_at: Option<Instant>,
-    /// The port takes nothing until then, if nobody says otherwise.
+    /// Until when the port accepts nothing, unless the BMC reports otherwise.
     unavailable_until: Option<Instant>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Transfer {
 struct Taken {
     number: u8,
     count: u8,
-    /// Its place in the session.
+    /// The packet's sequence number in the session.
     order: u32,
 }
 
@@ -43,29 +43,29 @@ struct Sent {
     at: Instant,
 }
 
-/// What a packet with characters is to us.
+/// The classification of a packet with characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum News {
-    /// We have not taken its characters.
+    /// Its characters have not been accepted yet.
     New,
-    /// We took its characters: it is to be acknowledged again, with this count.
+    /// Its characters were accepted before; acknowledge it again with this count.
     Repeated(u8),
-    /// It is an acknowledgement only, or comes too late.
+    /// The packet only acknowledges, or it is too late.
     Nothing,
 }
 
-/// How long typed characters may wait.
+/// The state of typed characters that have waited too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overdue {
     No,
-    /// The BMC says that the port takes none: they are gone.
+    /// The BMC reports that the port accepts none: the characters were discarded.
     Discarded,
-    /// The BMC does not say anything to them.
+    /// The BMC does not react to the characters.
     Silence,
 }
 
 impl Transfer {
-    /// `longest_in` is what the BMC takes in a packet, with its header.
+    /// Starts a transfer. `longest_in` is the longest packet that the BMC accepts, including its header.
     pub(crate) fn new(longest_in: u16) -> Self {
         let longest = usize::from(longest_in).saturating_sub(serial::HEADER).clamp(1, LONGEST);
         Transfer {
@@ -79,7 +79,7 @@ impl Transfer {
         }
     }
 
-    /// Whether all that was typed is accepted.
+    /// Whether the BMC has accepted all typed characters.
     pub(crate) fn is_idle(&self) -> bool {
         self.typed.is_empty()
     }
@@ -88,11 +88,11 @@ impl Transfer {
         self.typed.extend(characters);
     }
 
-    /// What `packet` is to us, which was sealed as the `order`-th of the session.
+    /// Classifies `packet`, which has the sequence number `order` in the session.
     ///
-    /// A BMC has one packet under way, and sends it again until it is acknowledged: what was sealed
-    /// before the last one with another number is a straggler. What grew since we took it is still
-    /// taken as it was, since the BMC may have our acknowledgement by now and go on from there.
+    /// A BMC has one packet in flight and repeats it until it is acknowledged. So a packet with another number that was sealed before the
+    /// last accepted one is a late copy. A repetition may have more characters than the accepted packet. It still counts as the accepted
+    /// one, because the BMC may already have our acknowledgement and continue from there.
     pub(crate) fn classify(&self, order: u32, packet: &SerialPacket<'_>) -> News {
         if packet.number == 0 {
             return News::Nothing;
@@ -104,12 +104,12 @@ impl Transfer {
         }
     }
 
-    /// Notes that `count` characters of the BMC's packet `number` are taken.
+    /// Records that `count` characters of the BMC's packet `number` were accepted.
     pub(crate) fn take(&mut self, order: u32, number: u8, count: u8) {
         self.taken = Some(Taken { number, count, order });
     }
 
-    /// Takes what `packet` says of ours.
+    /// Handles the acknowledgement in `packet`.
     pub(crate) fn hear(&mut self, packet: &SerialPacket<'_>, now: Instant) {
         let unavailable = packet.refuses() || packet.is_unavailable();
         self.unavailable_until = unavailable.then(|| now + UNAVAILABLE_WAIT);
@@ -119,7 +119,7 @@ impl Transfer {
         }
         let Some(sent) = self.sent.take() else { return };
         let accepted = match packet.accepted {
-            // Boards of Intel's count nothing; what they do not take they refuse.
+            // Intel's boards always report a count of 0, and refuse the packet if they do not accept it.
             0 if !unavailable => sent.count,
             count => sent.count.min(count.into()),
         };
@@ -129,14 +129,14 @@ impl Transfer {
         }
     }
 
-    /// The packet to send at `now`, if one is due: what is new, or what was not acknowledged.
+    /// Returns the packet to send at `now`, if one is due: new characters, or an unacknowledged packet.
     pub(crate) fn send(&mut self, now: Instant) -> Option<Vec<u8>> {
         if self.due(now)? > now {
             return None;
         }
         let again = self.sent.as_ref().map(|sent| sent.count);
         if again.is_none() {
-            // What was refused goes under a new number, too, since the old one is known.
+            // Refused characters get a new number as well, because the BMC has seen the old number.
             self.number = next_number(self.number);
         }
         let count = again.unwrap_or_else(|| self.typed.len().min(self.longest));
@@ -146,13 +146,13 @@ impl Transfer {
         Some(serial::typed(self.number, &characters))
     }
 
-    /// When `send` has something, if nothing is heard until then.
+    /// Returns when `send` has a packet, if nothing is received until then.
     pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
         let resend_at = self.sent.as_ref().map(|sent| sent.at + RESEND_AFTER);
         (!self.typed.is_empty()).then(|| resend_at.max(self.unavailable_until).unwrap_or(now))
     }
 
-    /// Gives up characters that waited longer than `patience`.
+    /// Gives up characters that have waited longer than `patience`.
     pub(crate) fn give_up(&mut self, now: Instant, patience: Duration) -> Overdue {
         if self.first_sent_at.is_none_or(|since| now < since + patience) {
             return Overdue::No;

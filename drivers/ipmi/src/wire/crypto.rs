@@ -13,7 +13,7 @@ use super::Malformed;
 
 const BLOCK: usize = 16;
 
-/// The numbers a cipher suite proposes (IPMI 2.0 tables 13-17 to 13-19).
+/// The numbers that a cipher suite proposes (IPMI 2.0 tables 13-17 to 13-19).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Algorithms {
     pub(crate) authentication: u8,
@@ -33,7 +33,7 @@ impl CipherSuite {
         }
     }
 
-    /// How long the key exchange's authentication codes are.
+    /// The length of the key exchange's authentication codes.
     pub(crate) const fn exchange_code_length(self) -> usize {
         match self {
             CipherSuite::Three => 20,
@@ -41,7 +41,7 @@ impl CipherSuite {
         }
     }
 
-    /// How much of a code is sent with RAKP 4 and with each packet: SHA1-96 and SHA256-128.
+    /// The length of the truncated code in RAKP 4 and in each packet: SHA1-96 and SHA256-128.
     pub(crate) const fn packet_code_length(self) -> usize {
         match self {
             CipherSuite::Three => 12,
@@ -49,7 +49,7 @@ impl CipherSuite {
         }
     }
 
-    /// The keyed hash over `parts`, one after the other.
+    /// Computes the keyed hash over the concatenation of `parts`.
     pub(crate) fn keyed_hash(self, key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
         match self {
             CipherSuite::Three => hash::<Hmac<Sha1>>(key, parts),
@@ -69,7 +69,7 @@ pub(crate) fn same_code(ours: &[u8], theirs: &[u8]) -> bool {
     ours.ct_eq(theirs).into()
 }
 
-/// What protects the packets of one session.
+/// The keys that protect the packets of one session.
 pub(crate) struct Keys {
     suite: CipherSuite,
     integrity: Vec<u8>,
@@ -79,7 +79,7 @@ pub(crate) struct Keys {
 impl Keys {
     /// Derives K1 and K2 from the session integrity key (IPMI 2.0 §13.32).
     pub(crate) fn derive(suite: CipherSuite, session_integrity_key: &[u8]) -> Self {
-        // The constants are 20 bytes long for every algorithm.
+        // The constants have 20 bytes for every algorithm.
         let integrity = suite.keyed_hash(session_integrity_key, &[&[1; 20]]);
         let second = suite.keyed_hash(session_integrity_key, &[&[2; 20]]);
         let confidentiality =
@@ -87,14 +87,14 @@ impl Keys {
         Keys { suite, integrity, confidentiality }
     }
 
-    /// The authentication code of a packet.
+    /// Computes the authentication code of a packet.
     pub(crate) fn code(&self, covered: &[u8]) -> Vec<u8> {
         let mut code = self.suite.keyed_hash(&self.integrity, &[covered]);
         code.truncate(self.suite.packet_code_length());
         code
     }
 
-    /// Splits a packet into what comes before its code, and its code.
+    /// Splits a packet into its authentication code and the bytes before it.
     pub(crate) fn split<'a>(&self, datagram: &'a [u8]) -> Result<(&'a [u8], &'a [u8]), Malformed> {
         let before = datagram.len().checked_sub(self.suite.packet_code_length());
         before.map(|at| datagram.split_at(at)).ok_or(Malformed("it ends too soon"))
@@ -102,7 +102,7 @@ impl Keys {
 
     /// Encrypts a payload (IPMI 2.0 §13.29): the initialisation vector, then ciphertext.
     pub(crate) fn encrypt(&self, vector: [u8; BLOCK], payload: &[u8]) -> Vec<u8> {
-        // Padded with 1, 2, 3, … and the count of them, to whole blocks.
+        // Padded to whole blocks with 1, 2, 3, … and the number of these bytes.
         let padding = BLOCK - 1 - payload.len() % BLOCK;
         let mut bytes = Vec::with_capacity(BLOCK + payload.len() + padding + 1);
         bytes.extend_from_slice(&vector);
@@ -117,7 +117,7 @@ impl Keys {
         bytes
     }
 
-    /// The payload that `encrypt` was given.
+    /// Decrypts a payload that `encrypt` has encrypted.
     pub(crate) fn decrypt(&self, bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
         let (vector, ciphertext) =
             bytes.split_first_chunk::<BLOCK>().ok_or(Malformed("it ends too soon"))?;
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn only_whole_blocks_with_honest_padding_are_decrypted() {
+    fn only_whole_blocks_with_correct_padding_are_decrypted() {
         let keys = Keys::derive(CipherSuite::Three, &[0; 20]);
         assert!(keys.decrypt(&[0; 15]).is_err());
         assert!(keys.decrypt(&[0; 16]).is_err());
@@ -172,7 +172,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encrypted_is_decrypted(payload: Vec<u8>, vector: [u8; 16], key: [u8; 20]) {
+        fn an_encrypted_payload_is_decrypted_again(payload: Vec<u8>, vector: [u8; 16], key: [u8; 20]) {
             for suite in BOTH {
                 let keys = Keys::derive(suite, &key);
                 prop_assert_eq!(keys.decrypt(&keys.encrypt(vector, &payload)), Ok(payload.clone()));

@@ -20,7 +20,7 @@ pub(crate) mod status {
     pub(crate) const INVALID_CONFIDENTIALITY: u8 = 0x10;
     pub(crate) const NO_SUITE_MATCH: u8 = 0x11;
 
-    /// The status in the specification's words.
+    /// Returns the status in the specification's words.
     pub(crate) fn describe(status: u8) -> &'static str {
         match status {
             NO_ERRORS => "no errors",
@@ -47,7 +47,7 @@ pub(crate) mod status {
     }
 }
 
-/// RMCP+ Open Session Request.
+/// Encodes an RMCP+ Open Session Request.
 pub(crate) fn open_request(tag: u8, privilege: u8, console: u32, proposed: Algorithms) -> Vec<u8> {
     let mut bytes = vec![tag, privilege, 0, 0];
     bytes.extend_from_slice(&console.to_le_bytes());
@@ -59,12 +59,12 @@ pub(crate) fn open_request(tag: u8, privilege: u8, console: u32, proposed: Algor
     bytes
 }
 
-/// The first bytes of every answer: whose it is, and whether it went well.
+/// The first bytes of every answer: tag, status, and our id of the session.
 pub(crate) struct Answer<'a> {
     pub(crate) tag: u8,
     pub(crate) status: u8,
     pub(crate) console: u32,
-    /// What follows when it went well.
+    /// The bytes after the first ones, present if the status is success.
     body: Reader<'a>,
 }
 
@@ -75,7 +75,7 @@ impl<'a> Answer<'a> {
         Ok(Answer { tag, status, console: body.u32()?, body })
     }
 
-    /// The rest of an RMCP+ Open Session Response.
+    /// Decodes the rest of an RMCP+ Open Session Response.
     pub(crate) fn open_response(mut self) -> Result<OpenResponse, Malformed> {
         let managed = self.body.u32()?;
         let mut algorithm =
@@ -88,30 +88,30 @@ impl<'a> Answer<'a> {
         Ok(OpenResponse { managed, chosen })
     }
 
-    /// The rest of RAKP message 2.
+    /// Decodes the rest of RAKP message 2.
     pub(crate) fn rakp_2(mut self) -> Result<Rakp2<'a>, Malformed> {
         Ok(Rakp2 { random: self.body.array()?, guid: self.body.array()?, code: self.body.rest() })
     }
 
-    /// The rest of RAKP message 4: the integrity check value.
+    /// Returns the rest of RAKP message 4: the integrity check value.
     pub(crate) fn rakp_4(mut self) -> &'a [u8] {
         self.body.rest()
     }
 }
 
-/// What an RMCP+ Open Session Response tells.
+/// The content of an RMCP+ Open Session Response.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct OpenResponse {
     pub(crate) managed: u32,
     pub(crate) chosen: Algorithms,
 }
 
-/// RAKP message 1.
+/// Encodes RAKP message 1.
 pub(crate) fn rakp_1(tag: u8, managed: u32, random: &[u8; 16], identity: &[u8]) -> Vec<u8> {
     let mut bytes = vec![tag, 0, 0, 0];
     bytes.extend_from_slice(&managed.to_le_bytes());
     bytes.extend_from_slice(random);
-    // `identity` is role, length and name without the two reserved bytes in between.
+    // `identity` is role, length and name; the message has two reserved bytes after the role.
     let (role, name) = identity.split_at(identity.len().min(1));
     bytes.extend_from_slice(role);
     bytes.extend_from_slice(&[0, 0]);
@@ -119,7 +119,7 @@ pub(crate) fn rakp_1(tag: u8, managed: u32, random: &[u8; 16], identity: &[u8]) 
     bytes
 }
 
-/// What RAKP message 2 tells.
+/// The content of RAKP message 2.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Rakp2<'a> {
     pub(crate) random: [u8; 16],
@@ -127,7 +127,7 @@ pub(crate) struct Rakp2<'a> {
     pub(crate) code: &'a [u8],
 }
 
-/// RAKP message 3; `code` is empty when `status` tells the BMC that we give up.
+/// Encodes RAKP message 3; `code` is empty if `status` tells the BMC that we give up.
 pub(crate) fn rakp_3(tag: u8, status: u8, managed: u32, code: &[u8]) -> Vec<u8> {
     let mut bytes = vec![tag, status, 0, 0];
     bytes.extend_from_slice(&managed.to_le_bytes());

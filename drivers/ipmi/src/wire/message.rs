@@ -1,4 +1,4 @@
-//! IPMI messages: what travels inside a session (IPMI 2.0 §13.8, figure 13-4).
+//! IPMI messages, the payload of a session (IPMI 2.0 §13.8, figure 13-4).
 
 use super::{Malformed, Reader};
 
@@ -6,7 +6,7 @@ use super::{Malformed, Reader};
 const BMC: u8 = 0x20;
 /// The first software id of a remote console (IPMI 2.0 §5.5): 0x40 with the software bit.
 const CONSOLE: u8 = 0x81;
-/// Sequence numbers of messages are six bits wide.
+/// Sequence numbers of messages have six bits.
 pub(crate) const SEQUENCE_MASK: u8 = 0x3f;
 
 /// A command to the BMC.
@@ -19,7 +19,7 @@ pub(crate) struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// The message with this sequence number.
+    /// Encodes the message with this sequence number.
     pub(crate) fn encode(&self, sequence: u8) -> Vec<u8> {
         let head = [BMC, self.netfn << 2 | self.lun & 0b11];
         let mut bytes = Vec::with_capacity(self.data.len() + 7);
@@ -39,7 +39,7 @@ impl Request<'_> {
     }
 }
 
-/// What the BMC answered.
+/// The BMC's answer to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Response<'a> {
     pub(crate) netfn: u8,
@@ -69,7 +69,7 @@ fn sum(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0, |sum, byte| byte.wrapping_add(sum))
 }
 
-/// The byte that makes the sum of all zero.
+/// Returns the byte that makes the sum of all bytes zero.
 fn checksum(bytes: &[u8]) -> u8 {
     sum(bytes).wrapping_neg()
 }
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn get_channel_authentication_capabilities_is_encoded_as_ipmitool_does() {
+    fn a_request_is_encoded_like_by_ipmitool() {
         let request = Request { netfn: 0x06, lun: 0, command: 0x38, data: &[0x8e, 0x04] };
         assert_eq!(hex::encode(request.encode(0)), "2018c88100388e04b5");
     }

@@ -6,7 +6,7 @@ use super::{Malformed, Reader};
 const RMCP: [u8; 4] = [0x06, 0x00, 0xff, 0x07];
 /// The authentication type of an IPMI 1.5 packet outside of a session.
 const NONE: u8 = 0x00;
-/// The authentication type that says "RMCP+".
+/// The authentication type that marks RMCP+.
 const PLUS: u8 = 0x06;
 const ENCRYPTED: u8 = 0x80;
 const AUTHENTICATED: u8 = 0x40;
@@ -23,7 +23,7 @@ pub(crate) mod payload {
     pub(crate) const RAKP_4: u8 = 0x15;
 }
 
-/// An IPMI 1.5 packet outside of any session.
+/// Encodes an IPMI 1.5 packet outside of any session.
 pub(crate) fn sessionless(message: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(14 + message.len());
     bytes.extend_from_slice(&RMCP);
@@ -34,7 +34,7 @@ pub(crate) fn sessionless(message: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The message in an IPMI 1.5 packet outside of any session.
+/// Returns the message in an IPMI 1.5 packet outside of any session.
 pub(crate) fn read_sessionless(datagram: &[u8]) -> Result<&[u8], Malformed> {
     let mut reader = body(datagram)?;
     if reader.u8()? != NONE {
@@ -45,36 +45,36 @@ pub(crate) fn read_sessionless(datagram: &[u8]) -> Result<&[u8], Malformed> {
     reader.take(length.into())
 }
 
-/// Everything of an RMCP+ packet up to the payload, whose length is yet to come.
+/// The fields of an RMCP+ packet before its payload.
 pub(crate) struct Head {
     pub(crate) payload_type: u8,
     pub(crate) session: u32,
     pub(crate) sequence: u32,
 }
 
-/// An RMCP+ packet outside of a session: a step of opening one.
+/// Encodes an RMCP+ packet outside of a session: a step of opening one.
 pub(crate) fn plain(payload_type: u8, payload: &[u8]) -> Vec<u8> {
     start(payload_type, 0, 0, payload)
 }
 
-/// The part of an encrypted and authenticated RMCP+ packet that its authentication code covers is
-/// everything after the RMCP header; the code is still to be appended.
+/// Encodes an encrypted and authenticated RMCP+ packet without its authentication code. The caller appends the code, which covers
+/// everything after the RMCP header.
 pub(crate) fn protected(head: &Head, ciphertext: &[u8]) -> Vec<u8> {
     let kind = head.payload_type | ENCRYPTED | AUTHENTICATED;
     let mut bytes = start(kind, head.session, head.sequence, ciphertext);
-    // IPMI 2.0 table 13-8: 0xff until what the code covers, with these two bytes, is a multiple of four long.
+    // IPMI 2.0 table 13-8: 0xff until the length of the covered bytes, including these two, is a multiple of four.
     let padding = (4 - (bytes.len() - RMCP.len() + 2) % 4) % 4;
     bytes.extend(std::iter::repeat_n(0xff, padding));
     bytes.extend_from_slice(&[padding as u8, 0x07]);
     bytes
 }
 
-/// What the authentication code of an RMCP+ packet covers, given all before the code.
+/// Returns the part of an RMCP+ packet that its authentication code covers.
 pub(crate) fn covered(before_code: &[u8]) -> &[u8] {
     before_code.get(RMCP.len()..).unwrap_or_default()
 }
 
-/// An RMCP+ packet, not yet verified.
+/// An RMCP+ packet that is not verified yet.
 pub(crate) struct Plus<'a> {
     pub(crate) payload_type: u8,
     pub(crate) is_protected: bool,
@@ -83,7 +83,7 @@ pub(crate) struct Plus<'a> {
     pub(crate) payload: &'a [u8],
 }
 
-/// Reads an RMCP+ packet without its trailer.
+/// Decodes an RMCP+ packet without its trailer.
 pub(crate) fn read_plus(datagram: &[u8]) -> Result<Plus<'_>, Malformed> {
     let mut reader = body(datagram)?;
     if reader.u8()? != PLUS {
@@ -101,9 +101,9 @@ pub(crate) fn read_plus(datagram: &[u8]) -> Result<Plus<'_>, Malformed> {
     })
 }
 
-/// The id of our session that a datagram is meant for: 0 for an answer outside of any.
+/// Returns our id of the session that a datagram is for; 0 for an answer outside of any session.
 ///
-/// A step of opening a session has our id not in the header but at the same place of every answer.
+/// The answers of the handshake have our id not in the header, but at the same position of their payload.
 pub(crate) fn addressee(datagram: &[u8]) -> Option<u32> {
     let Ok(packet) = read_plus(datagram) else {
         return read_sessionless(datagram).ok().map(|_| 0);
@@ -130,7 +130,7 @@ fn start(kind: u8, session: u32, sequence: u32, payload: &[u8]) -> Vec<u8> {
 fn body(datagram: &[u8]) -> Result<Reader<'_>, Malformed> {
     let mut reader = Reader::new(datagram);
     let [version, _reserved, _sequence, class] = reader.array()?;
-    // Bit 7 of the class marks an RMCP acknowledgement, which IPMI never asks for.
+    // Bit 7 of the class marks an RMCP acknowledgement, which IPMI never uses.
     if version != RMCP[0] || class != RMCP[3] {
         return Err(Malformed("it is not an IPMI packet"));
     }
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_covered_is_padded_to_a_multiple_of_four() {
+    fn the_covered_part_is_padded_to_a_multiple_of_four() {
         for length in 0..40 {
             let head = Head { payload_type: payload::IPMI, session: 1, sequence: 2 };
             let bytes = protected(&head, &vec![7; length]);

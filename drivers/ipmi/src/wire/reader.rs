@@ -1,11 +1,11 @@
-//! A cursor over bytes of a peer that cannot run past their end.
+//! A bounds-checked cursor over bytes of a peer.
 
-/// The bytes are not what the protocol says they are.
+/// The bytes break the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Malformed(pub(crate) &'static str);
 
-/// Takes bytes from the front of a slice.
+/// Reads from the front of a slice.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a>(&'a [u8]);
 
@@ -14,7 +14,7 @@ impl<'a> Reader<'a> {
         Reader(bytes)
     }
 
-    /// The next `count` bytes.
+    /// Returns the next `count` bytes.
     pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
         let (taken, rest) = self.0.split_at_checked(count).ok_or(Malformed("it ends too soon"))?;
         self.0 = rest;
@@ -31,17 +31,17 @@ impl<'a> Reader<'a> {
         self.array().map(|[byte]| byte)
     }
 
-    /// Two bytes, least significant first, as IPMI sends all numbers.
+    /// Returns two bytes as a number, least significant first, the order of all numbers in IPMI.
     pub(crate) fn u16(&mut self) -> Result<u16, Malformed> {
         self.array().map(u16::from_le_bytes)
     }
 
-    /// Four bytes, least significant first.
+    /// Returns four bytes as a number, least significant first.
     pub(crate) fn u32(&mut self) -> Result<u32, Malformed> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// All that is left.
+    /// Returns all remaining bytes.
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.0)
     }

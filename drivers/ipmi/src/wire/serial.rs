@@ -2,27 +2,27 @@
 
 use super::{Malformed, Reader};
 
-/// The header before the characters.
+/// Length of the header before the characters.
 pub(crate) const HEADER: usize = 4;
-/// A count of accepted characters is one byte wide.
+/// A count of accepted characters has one byte.
 pub(crate) const LONGEST: usize = 255;
-/// Numbers of packets with characters are 1 to 15; 0 is for packets that only acknowledge.
+/// Packets with characters are numbered 1 to 15; 0 is for packets that only acknowledge.
 const LAST_NUMBER: u8 = 0x0f;
 
-/// Bits of the status byte of what a BMC sends.
+/// Bits of the status byte in the BMC's packets.
 const REFUSED: u8 = 0x40;
 const UNAVAILABLE: u8 = 0x20;
 const DEACTIVATED: u8 = 0x10;
 const OVERRUN: u8 = 0x08;
 
-/// A packet of the BMC's.
+/// A packet from the BMC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SerialPacket<'a> {
-    /// Its number; 0 when it only acknowledges.
+    /// The packet's number; 0 if it only acknowledges.
     pub(crate) number: u8,
     /// The number of our packet that it acknowledges; 0 for none.
     pub(crate) acknowledged: u8,
-    /// How many characters of that packet it accepts.
+    /// How many characters of our packet it accepts.
     pub(crate) accepted: u8,
     status: u8,
     pub(crate) characters: &'a [u8],
@@ -45,12 +45,12 @@ impl<'a> SerialPacket<'a> {
         })
     }
 
-    /// Whether the acknowledgement is a refusal of what it does not accept.
+    /// Whether the BMC refuses the characters that it does not accept.
     pub(crate) fn refuses(&self) -> bool {
         self.status & REFUSED != 0
     }
 
-    /// Whether the machine's port takes no characters now.
+    /// Whether the machine's port accepts no characters now.
     pub(crate) fn is_unavailable(&self) -> bool {
         self.status & UNAVAILABLE != 0
     }
@@ -60,23 +60,23 @@ impl<'a> SerialPacket<'a> {
         self.status & DEACTIVATED != 0
     }
 
-    /// Whether the BMC lost characters of the machine's.
+    /// Whether the BMC lost output of the machine.
     pub(crate) fn was_overrun(&self) -> bool {
         self.status & OVERRUN != 0
     }
 }
 
-/// The number after `number`.
+/// Returns the number after `number`.
 pub(crate) fn next_number(number: u8) -> u8 {
     if number >= LAST_NUMBER { 1 } else { number + 1 }
 }
 
-/// A packet of ours with characters.
+/// Encodes a packet to the BMC with characters.
 pub(crate) fn typed(number: u8, characters: &[u8]) -> Vec<u8> {
     [&[number, 0, 0, 0], characters].concat()
 }
 
-/// A packet of ours that accepts `count` characters of the BMC's packet `number`.
+/// Encodes a packet to the BMC that accepts `count` characters of its packet `number`.
 pub(crate) fn acknowledgement(number: u8, count: u8) -> [u8; HEADER] {
     [0, number, count, 0]
 }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_go_round_without_zero() {
+    fn packet_numbers_wrap_without_zero() {
         assert_eq!((next_number(0), next_number(14), next_number(15)), (1, 15, 1));
     }
 

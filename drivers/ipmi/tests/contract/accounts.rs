@@ -1,4 +1,4 @@
-//! Accounts that do not get in, or not far.
+//! Tests of accounts that cannot log in, or lack privileges.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ async fn an_unknown_user_is_unauthorized() {
 }
 
 #[tokio::test]
-async fn more_than_the_account_may_do_is_unauthorized() {
+async fn a_request_beyond_the_accounts_privilege_is_unauthorized() {
     let Some(sim) = IpmiSim::start() else { return };
     let target = sim.endpoint().target();
     let reader = Target { username: "reader".to_owned(), privilege: Privilege::User, ..target };
@@ -41,7 +41,7 @@ async fn more_than_the_account_may_do_is_unauthorized() {
 }
 
 #[tokio::test]
-async fn a_password_longer_than_ipmi_knows_is_refused_before_it_is_tried() {
+async fn a_password_too_long_for_ipmi_is_refused_before_sending() {
     let target = Target {
         address: ([127, 0, 0, 1], 9).into(),
         username: "admin".to_owned(),
@@ -56,13 +56,13 @@ async fn a_password_longer_than_ipmi_knows_is_refused_before_it_is_tried() {
 }
 
 #[tokio::test]
-async fn the_weaker_suite_is_taken_only_where_it_is_allowed() {
+async fn the_weaker_suite_is_used_only_if_allowed() {
     let Some(sim) = IpmiSim::start() else { return };
     let either = Target { cipher_suite: None, ..sim.endpoint().target() };
     let connector = Connector::bind().await.unwrap();
     assert!(connector.client(either.clone()).device_id().await.is_ok());
 
-    // ipmi_sim does not say that it lacks a suite; it says nothing.
+    // ipmi_sim does not report an unsupported suite; it stays silent.
     let timeout = Duration::from_secs(2);
     let suite = Some(CipherSuite::Seventeen);
     let error = refusal(Target { cipher_suite: suite, timeout, ..either }).await;
@@ -73,7 +73,7 @@ async fn the_weaker_suite_is_taken_only_where_it_is_allowed() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_unreachable_in_time() {
+async fn a_missing_bmc_is_unreachable_in_time() {
     let Some(sim) = IpmiSim::start() else { return };
     let target = Target { timeout: Duration::from_millis(700), ..sim.endpoint().target() };
     drop(sim);

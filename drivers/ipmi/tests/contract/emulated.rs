@@ -1,4 +1,4 @@
-//! What bmc-emulator can be told to do to us: suite 17, forgotten sessions, refusals, thousands.
+//! Tests against bmc-emulator and its faults: suite 17, forgotten sessions, refusals, thousands of BMCs.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ const FAMILIES: [&str; 7] =
     ["generic", "dell-idrac", "hpe-ilo", "supermicro", "lenovo-xcc", "ami-megarac", "poor"];
 
 #[tokio::test]
-async fn every_family_keeps_the_contract_with_both_suites() {
+async fn every_family_passes_the_contract_with_both_suites() {
     for family in FAMILIES {
         for suite in [Some(CipherSuite::Three), Some(CipherSuite::Seventeen), None] {
             let emulator = Emulator::start(family, 1).await;
@@ -27,7 +27,7 @@ async fn every_family_keeps_the_contract_with_both_suites() {
 }
 
 #[tokio::test]
-async fn every_family_tells_its_inventory_sensors_and_events() {
+async fn every_family_reports_its_inventory_sensors_and_events() {
     for family in FAMILIES {
         let emulator = Emulator::start(family, 1).await;
         let connector = Connector::bind().await.unwrap();
@@ -80,7 +80,7 @@ async fn doubled_and_reordered_replies_are_survived() {
 }
 
 #[tokio::test]
-async fn a_busy_node_is_asked_again_until_patience_ends() {
+async fn a_busy_bmc_is_retried_until_the_timeout() {
     let busy = |times| FaultSet {
         completion: vec![CompletionFault { code: 0xc0, net_fn: Some(0), command: Some(1), times }],
         ..FaultSet::default()
@@ -102,10 +102,10 @@ async fn a_bmc_without_a_free_session_is_busy() {
 }
 
 #[tokio::test]
-async fn refused_credentials_are_told_and_leave_no_session_behind() {
+async fn refused_credentials_leave_no_session_behind() {
     let (emulator, _connector, client) =
         faulty(FaultSet { refuse_credentials: true, ..FaultSet::default() }).await;
-    // More often than the BMC has slots.
+    // More tries than the BMC has session slots.
     for _ in 0..20 {
         let error = client.state().await.unwrap_err();
         assert!(matches!(error, BmcError::Unauthorized { .. }), "{error:?}");
@@ -147,7 +147,7 @@ async fn many_bmcs_are_asked_at_once_over_one_socket() {
     let clients: Vec<Client> =
         emulator.targets().map(|target| connector.client(Target { timeout, ..target })).collect();
 
-    // The first time sessions are opened, the second time they are there.
+    // The first round opens the sessions, the second uses them.
     for round in ["opening sessions", "in open sessions"] {
         let started = Instant::now();
         let asked: FuturesUnordered<_> = clients.iter().map(Power::state).collect();

@@ -1,4 +1,4 @@
-//! `bmc-emulator` in this process, with as many machines as a test wants.
+//! Runs `bmc-emulator` in the test's process, with as many machines as a test needs.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -8,26 +8,26 @@ use uuid::Uuid;
 
 use crate::endpoint::Endpoint;
 
-/// Machines whose BMCs answer until this is dropped.
+/// Machines whose BMCs answer until this value is dropped.
 pub(crate) struct Emulator {
     pub(crate) machines: Vec<Machine>,
     served: Served,
 }
 
 impl Emulator {
-    /// As many machines of the family that `profile` names.
+    /// Starts `count` machines of the family that `profile` names.
     pub(crate) async fn start(profile: &str, count: u128) -> Emulator {
         let machines: Vec<Machine> = (0..count).map(|n| Machine::new(spec(profile, n))).collect();
         let served = serve(machines.clone()).await.unwrap();
         Emulator { machines, served }
     }
 
-    /// The only machine.
+    /// Returns the only machine.
     pub(crate) fn machine(&self) -> &Machine {
         &self.machines[0]
     }
 
-    /// How to get into the only machine's BMC.
+    /// Returns address and account of the only machine's BMC.
     pub(crate) fn endpoint(&self, cipher_suite: Option<CipherSuite>) -> Endpoint {
         Endpoint {
             name: format!("bmc-emulator with {cipher_suite:?}"),
@@ -39,7 +39,7 @@ impl Emulator {
         }
     }
 
-    /// How to get into every machine's BMC.
+    /// Returns address and account of every machine's BMC.
     pub(crate) fn targets(&self) -> impl Iterator<Item = Target> {
         let target = self.endpoint(None).target();
         self.addresses().into_iter().map(move |address| Target { address, ..target.clone() })

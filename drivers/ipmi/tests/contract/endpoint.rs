@@ -1,4 +1,4 @@
-//! Where a BMC to try is.
+//! The address and account of a BMC under test.
 
 use std::env;
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ipmi::{CipherSuite, Privilege, Target};
 
-/// A BMC to try, and how to get in.
+/// The address and account of a BMC under test.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
     pub(crate) name: String,
@@ -18,7 +18,7 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Those that `BEDPLATE_TEST_IPMI` names: `user:password@address:port[/suite]`, separated by spaces.
+    /// Reads `BEDPLATE_TEST_IPMI`: `user:password@address:port[/suite]`, separated by spaces.
     pub(crate) fn from_environment() -> Vec<Endpoint> {
         let list = env::var("BEDPLATE_TEST_IPMI").unwrap_or_default();
         list.split_whitespace().map(Endpoint::parse).collect()

@@ -1,4 +1,4 @@
-//! The client survives a bad network.
+//! Tests of the client on a bad network.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use ipmi::{Connector, Target};
 use crate::ipmi_sim::IpmiSim;
 use crate::relay::{Fate, Relay, Way};
 
-/// Drives power through a network in which `fate` happens to datagrams.
+/// Switches power through a network in which `fate` happens to datagrams.
 async fn survives(fate: impl Fn(Way, usize) -> Fate + Send + Sync + 'static) {
     let Some(sim) = IpmiSim::start() else { return };
     let relay = Relay::start(sim.endpoint().address, fate).await;
@@ -23,14 +23,14 @@ async fn survives(fate: impl Fn(Way, usize) -> Fate + Send + Sync + 'static) {
     {
         power.request(change).await.unwrap();
         assert_eq!(power.state().await.unwrap(), state);
-        // A reply to another command would not read as a device id.
+        // An answer to another command would not decode as a device id.
         assert_eq!(client.device_id().await.unwrap().product, 0x0100);
     }
     assert!(relay.harmed() > 0, "the network was not bad at all");
 }
 
 #[tokio::test]
-async fn a_lost_question_is_asked_again() {
+async fn a_lost_request_is_sent_again() {
     survives(|way, number| match (way, number % 5) {
         (Way::ToBmc, 2) => Fate::Lose,
         _ => Fate::Pass,
@@ -39,7 +39,7 @@ async fn a_lost_question_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_lost_answer_is_asked_for_again() {
+async fn a_request_with_a_lost_answer_is_sent_again() {
     survives(|way, number| match (way, number % 6) {
         (Way::ToClient, 4) => Fate::Lose,
         _ => Fate::Pass,
@@ -62,7 +62,7 @@ async fn doubled_answers_do_not_shift_the_next_ones() {
 }
 
 #[tokio::test]
-async fn doubled_questions_are_answered_once_for_us() {
+async fn duplicated_requests_have_one_effect() {
     survives(|way, number| match (way, number) {
         (Way::ToBmc, 5..) => Fate::Double,
         _ => Fate::Pass,
@@ -71,7 +71,7 @@ async fn doubled_questions_are_answered_once_for_us() {
 }
 
 #[tokio::test]
-async fn late_answers_are_not_taken_for_others() {
+async fn late_answers_are_not_mistaken_for_others() {
     survives(|way, number| match (way, number % 7) {
         (Way::ToClient, 6) => Fate::Late,
         _ => Fate::Pass,
@@ -82,7 +82,7 @@ async fn late_answers_are_not_taken_for_others() {
 #[tokio::test]
 async fn changed_packets_are_dropped() {
     survives(|way, number| match (way, number) {
-        // From the answer to Set Session Privilege Level on, packets are authenticated.
+        // The packets are authenticated from the answer to Set Session Privilege Level on.
         (Way::ToClient, 4..) => Fate::Change,
         _ => Fate::Pass,
     })

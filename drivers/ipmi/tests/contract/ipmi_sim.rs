@@ -1,4 +1,4 @@
-//! OpenIPMI's simulator, started on a free port with a machine of our own making.
+//! Runs OpenIPMI's simulator on a free port, with a machine that this module defines.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ use ipmi::{CipherSuite, Privilege};
 
 use crate::endpoint::Endpoint;
 
-/// A running simulator; dropped, it is gone.
+/// A running simulator; ended when dropped.
 pub(crate) struct IpmiSim {
     folder: PathBuf,
     address: SocketAddr,
@@ -20,12 +20,12 @@ pub(crate) struct IpmiSim {
 }
 
 impl IpmiSim {
-    /// A simulator, or `None` with a word about it where the program is not installed.
+    /// Starts a simulator; `None`, after a message, if the program is not installed.
     pub(crate) fn start() -> Option<Self> {
         IpmiSim::start_with(None)
     }
 
-    /// The same, of a machine whose serial port is behind the TCP port `serial`, where one listens.
+    /// Like `start`, with a machine whose serial port is the TCP port `serial`.
     pub(crate) fn start_with(serial: Option<SocketAddr>) -> Option<Self> {
         if !peers::installed("ipmi_sim") {
             peers::skip("ipmi_sim", "it is not installed (Debian's package openipmi)");
@@ -44,7 +44,7 @@ impl IpmiSim {
         Some(IpmiSim { folder, address, child })
     }
 
-    /// Ends the program and starts it anew: the machine is the same, the sessions are gone.
+    /// Restarts the program: the machine stays the same, the sessions are lost.
     pub(crate) fn restart(&mut self) {
         self.stop();
         self.child = launch(&self.folder);
@@ -85,7 +85,7 @@ fn free_address() -> SocketAddr {
 }
 
 fn launch(folder: &Path) -> Child {
-    // Without -n it wants a console on its standard input.
+    // Without -n the program needs a console on standard input.
     Command::new("ipmi_sim")
         .arg("-n")
         .arg("-c")
@@ -101,7 +101,7 @@ fn launch(folder: &Path) -> Child {
         .unwrap()
 }
 
-/// Asks until there is an answer. A mistake in its files closes the port without a word.
+/// Sends requests until an answer comes. The program exits silently if its files have a mistake.
 fn wait_until_it_answers(address: SocketAddr) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();

@@ -1,4 +1,4 @@
-//! What every BMC must do for us, tried over UDP on BMCs that share none of our code.
+//! The contract that every BMC must fulfil, tested over UDP on BMCs that share none of our code.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -24,19 +24,19 @@ use endpoint::Endpoint;
 use ipmi_sim::IpmiSim;
 
 #[tokio::test]
-async fn ipmi_sim_keeps_the_contract() {
+async fn ipmi_sim_passes_the_contract() {
     let Some(sim) = IpmiSim::start() else { return };
     keeps_the_contract(&sim.endpoint()).await;
 }
 
 #[tokio::test]
-async fn every_bmc_of_the_environment_keeps_the_contract() {
+async fn every_bmc_of_the_environment_passes_the_contract() {
     for endpoint in Endpoint::from_environment() {
         keeps_the_contract(&endpoint).await;
     }
 }
 
-/// The least that a BMC must do to be of use.
+/// The minimum that a usable BMC must do.
 async fn keeps_the_contract(endpoint: &Endpoint) {
     eprintln!("trying {}", endpoint.name);
     let connector = Connector::bind().await.unwrap();
@@ -71,7 +71,7 @@ async fn power_goes_on_and_off(bmc: &Bmc) {
     assert!(matches!(soft, Err(BmcError::Unsupported { .. })));
 }
 
-/// Asks until the machine is in `wanted`.
+/// Reads the state until the machine is in `wanted`.
 async fn reaches(bmc: &Bmc, wanted: PowerState) {
     let asking = async { while bmc.power.state().await.unwrap() != wanted {} };
     timeout(Duration::from_secs(20), asking).await.unwrap();
@@ -81,7 +81,7 @@ async fn a_boot_device_is_taken(bmc: &Bmc) {
     for device in [BootDevice::Pxe, BootDevice::Disk, BootDevice::Cdrom] {
         let (persistence, mode) = (Persistence::Once, Some(BootMode::Uefi));
         bmc.boot.set(BootOverride { device, persistence, mode }).await.unwrap();
-        // Simulators that take the device may not say that they did.
+        // A simulator that accepts the device may not report it back.
         let told = bmc.boot.get().await.unwrap();
         assert!(told.is_none_or(|told| told.device == device), "{told:?}");
     }
@@ -105,7 +105,7 @@ async fn the_light_is_switched(bmc: &Bmc) {
 }
 
 async fn bad_requests_are_refused(client: &Client, bmc: &Bmc) {
-    // No such command in the application netfn.
+    // No such command exists in the application netfn.
     let unknown = client.raw(0x06, 0xee, &[]).await;
     assert!(matches!(unknown, Err(BmcError::Unsupported { .. })), "{unknown:?}");
     // The netfn of an answer.

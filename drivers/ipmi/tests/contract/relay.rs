@@ -1,4 +1,4 @@
-//! A bad network: a relay between client and BMC that loses, doubles, reorders and changes datagrams.
+//! A bad network: a relay between client and BMC that loses, duplicates, reorders and changes datagrams.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,26 +7,26 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 
-/// What happens to a datagram.
+/// The fate of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Pass,
     Lose,
     Double,
-    /// It comes after the next one of its direction.
+    /// The datagram arrives after the next one of its direction.
     Late,
-    /// A bit of its last byte is flipped, and it comes in the right form, too.
+    /// The datagram arrives twice: with a flipped bit in its last byte, and unchanged.
     Change,
 }
 
-/// Which way a datagram goes.
+/// The direction of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     ToBmc,
     ToClient,
 }
 
-/// A running relay; dropped, it is gone.
+/// A running relay; ended when dropped.
 pub(crate) struct Relay {
     pub(crate) address: SocketAddr,
     lost: Arc<AtomicUsize>,
@@ -34,7 +34,7 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    /// A relay to `bmc`; `fate` is asked for the n-th datagram of each way, counted from 0.
+    /// Starts a relay to `bmc`; `fate` decides about the n-th datagram of each direction, counted from 0.
     pub(crate) async fn start(
         bmc: SocketAddr,
         fate: impl Fn(Way, usize) -> Fate + Send + Sync + 'static,
@@ -50,7 +50,7 @@ impl Relay {
         Relay { address, lost, _task: task }
     }
 
-    /// How many datagrams did not arrive as they were sent, once and in order.
+    /// The number of datagrams that did not arrive exactly once, unchanged and in order.
     pub(crate) fn harmed(&self) -> usize {
         self.lost.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! A machine's serial port over the network, on BMCs that share none of our code.
+//! Tests of a machine's serial port over the network, on BMCs that share none of our code.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::ipmi_sim::IpmiSim;
 use crate::relay::{Fate, Relay, Way};
 use crate::sessions::{OPENING, counting, reach};
 
-/// More than any of this takes.
+/// Longer than every step of these tests takes.
 const PATIENCE: Duration = Duration::from_secs(100);
 
-/// The machine's side of its port.
+/// The machine's side of its serial port.
 enum Guest {
     Simulated(TcpStream),
     Emulated(Machine),
@@ -34,7 +34,7 @@ impl Guest {
         }
     }
 
-    /// Waits until `want` was typed, and nothing else.
+    /// Waits until exactly `want` was typed.
     async fn is_told(&mut self, want: &[u8]) {
         let mut typed = Vec::new();
         while typed.len() < want.len() {
@@ -47,7 +47,7 @@ impl Guest {
     }
 }
 
-/// A simulator and the machine behind it.
+/// Starts a simulator with a machine.
 async fn simulated() -> Option<(IpmiSim, Guest)> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -57,7 +57,7 @@ async fn simulated() -> Option<(IpmiSim, Guest)> {
     Some((sim, Guest::Simulated(port)))
 }
 
-/// An emulator and its machine, which runs.
+/// Starts an emulator with a running machine.
 async fn emulated(suite: Option<CipherSuite>) -> (Emulator, Endpoint, Guest) {
     let emulator = Emulator::start("generic", 1).await;
     let endpoint = emulator.endpoint(suite);
@@ -72,7 +72,7 @@ async fn open(client: &Client) -> Result<SerialSession, BmcError> {
     client.clone().into_bmc().serial.unwrap().open().await
 }
 
-/// Reads until as much was said.
+/// Reads `count` bytes of output.
 async fn hear(session: &mut SerialSession, count: usize) -> Vec<u8> {
     let mut heard = Vec::new();
     let reading = async {
@@ -84,19 +84,19 @@ async fn hear(session: &mut SerialSession, count: usize) -> Vec<u8> {
     heard
 }
 
-/// 100 KiB in which every place looks different.
+/// 100 KiB in which every position is distinguishable.
 fn burst() -> Vec<u8> {
     (0..100 << 10 >> 3).flat_map(|line| format!("{line:06}\r\n").into_bytes()).collect()
 }
 
-/// Says a burst, and compares what arrives.
+/// Sends a burst from the machine, and compares the bytes that arrive.
 async fn a_burst_arrives(session: &mut SerialSession, guest: &mut Guest) {
     let burst = burst();
     let (heard, ()) = tokio::join!(hear(session, burst.len()), guest.says(&burst));
     assert!(heard == burst, "{} of {} bytes", heard.len(), burst.len());
 }
 
-/// The least that a serial port must do to be of use.
+/// The minimum that a usable serial port must do.
 async fn passes_on(target: Target, guest: &mut Guest) {
     let (connector, other) = (Connector::bind().await.unwrap(), Connector::bind().await.unwrap());
     let (client, other_client) = (connector.client(target.clone()), other.client(target.clone()));
@@ -120,7 +120,7 @@ async fn passes_on(target: Target, guest: &mut Guest) {
     assert!(matches!(refused, BmcError::InUse { .. }), "{refused:?}");
     assert_eq!(refused.to_string(), want);
 
-    // What is dropped is free, at once for the one who had it.
+    // A dropped session frees the port, for the same client at once.
     drop(session);
     drop(open(&client).await.unwrap());
     connector.close().await;
@@ -157,8 +157,7 @@ async fn nothing_is_lost_or_doubled_by_a_bad_network() {
     });
     is_unharmed(endpoint.target(), &mut guest).await;
 
-    // ipmi_sim waits a second before it sends again, and gives up when it did so five times in one
-    // burst.
+    // ipmi_sim waits a second before it sends again, and gives up after five repetitions in one burst.
     let Some((sim, mut guest)) = simulated().await else { return };
     let fate = |way, number| match (way, number) {
         (Way::ToClient, 100) | (Way::ToBmc, 160) => Fate::Lose,
@@ -183,7 +182,7 @@ async fn is_unharmed(target: Target, guest: &mut Guest) {
 }
 
 #[tokio::test]
-async fn a_port_is_ours_though_the_word_of_it_was_lost() {
+async fn a_port_opens_although_the_answer_to_activation_was_lost() {
     // Presence, Open Session, RAKP 2, RAKP 4, Set Session Privilege Level: then Activate Payload.
     const ACTIVATION: usize = 5;
     let fate = |way, number| match (way, number) {
@@ -193,7 +192,7 @@ async fn a_port_is_ours_though_the_word_of_it_was_lost() {
     let (_emulator, endpoint, mut guest) = emulated(None).await;
     let relay = Relay::start(endpoint.address, fate).await;
     is_unharmed(Target { address: relay.address, ..endpoint.target() }, &mut guest).await;
-    // Which says that another has it, even to the one that has.
+    // ipmi_sim answers "already active" even to the session that has the port.
     let Some((sim, mut guest)) = simulated().await else { return };
     let relay = Relay::start(sim.endpoint().address, fate).await;
     is_unharmed(Target { address: relay.address, ..sim.endpoint().target() }, &mut guest).await;
@@ -201,7 +200,7 @@ async fn a_port_is_ours_though_the_word_of_it_was_lost() {
 }
 
 #[tokio::test]
-async fn a_reader_that_is_behind_misses_nothing() {
+async fn a_slow_reader_misses_nothing() {
     let (_emulator, endpoint, mut guest) = emulated(None).await;
     let connector = Connector::bind().await.unwrap();
     let client = connector.client(endpoint.target());
@@ -209,7 +208,7 @@ async fn a_reader_that_is_behind_misses_nothing() {
     let burst = burst();
     let want = burst.clone();
     let saying = tokio::spawn(async move { guest.says(&burst).await });
-    // All places but the one for a last word are taken, and the machine has more to say.
+    // All places except the reserved one are taken, and the machine has more output.
     let most = session.output.max_capacity() - 1;
     let full = async {
         while session.output.len() < most {
@@ -222,13 +221,13 @@ async fn a_reader_that_is_behind_misses_nothing() {
     saying.await.unwrap();
 }
 
-/// Asks often whether the BMC is there.
+/// Sends keep-alive requests often.
 fn impatient() -> Pace {
     Pace { keep_alive_every: Duration::from_millis(300), ..Pace::default() }
 }
 
 #[tokio::test]
-async fn a_session_that_the_bmc_forgot_is_lost() {
+async fn a_session_that_the_bmc_forgot_ends_with_an_error() {
     let (emulator, endpoint, _guest) = emulated(None).await;
     let connector = Connector::bind_with(impatient()).await.unwrap();
     let client = connector.client(endpoint.target());
@@ -239,12 +238,12 @@ async fn a_session_that_the_bmc_forgot_is_lost() {
     assert!(matches!(last, Err(BmcError::Unreachable { .. })), "{last:?}");
     assert!(session.output.recv().await.is_none());
     assert!(session.input.send(Bytes::from_static(b"a")).await.is_err());
-    // A new one is another's.
+    // A new session is independent of the lost one.
     assert!(open(&client).await.is_ok());
 }
 
 #[tokio::test]
-async fn a_port_that_another_frees_is_ended() {
+async fn a_port_that_another_client_frees_ends_the_session() {
     let (_emulator, endpoint, _guest) = emulated(None).await;
     ends_when_freed(endpoint.target()).await;
     let Some((sim, _guest)) = simulated().await else { return };
@@ -256,7 +255,7 @@ async fn ends_when_freed(target: Target) {
     let connector = Connector::bind_with(impatient()).await.unwrap();
     let client = connector.client(Target { address: relay.address, ..target.clone() });
     let mut session = open(&client).await.unwrap();
-    // ipmi_sim tells nobody: it must have been asked before, and twice for the answer to be here.
+    // ipmi_sim notifies no client. The client must have asked before, and a second time before the answer is certainly here.
     const ACTIVATION_AND_FIRST_PACKET: usize = 2;
     reach(&mut sent, OPENING + ACTIVATION_AND_FIRST_PACKET + 2).await;
     let other = Connector::bind().await.unwrap();
@@ -270,7 +269,7 @@ async fn a_bmc_without_serial_over_lan_says_so() {
     let emulator = Emulator::start("poor", 1).await;
     let connector = Connector::bind().await.unwrap();
     let client = connector.client(emulator.endpoint(None).target());
-    // Its two slots are not used up by that.
+    // Failed openings do not use up the BMC's two session slots.
     for _ in 0..4 {
         let error = open(&client).await.unwrap_err();
         assert_eq!(error.to_string(), "this BMC cannot pass on the serial port over IPMI");
@@ -278,7 +277,7 @@ async fn a_bmc_without_serial_over_lan_says_so() {
 }
 
 #[tokio::test]
-async fn who_gives_up_the_opening_leaves_the_port_free() {
+async fn an_aborted_opening_leaves_the_port_free() {
     let (emulator, endpoint, _guest) = emulated(None).await;
     let connector = Connector::bind().await.unwrap();
     let client = connector.client(endpoint.target());

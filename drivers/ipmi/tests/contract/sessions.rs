@@ -1,4 +1,4 @@
-//! Sessions: shared, kept alive, closed when idle, opened again when the BMC forgot them.
+//! Tests of sessions: shared, kept alive, closed when idle, opened again after the BMC forgot them.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::ipmi_sim::IpmiSim;
 use crate::relay::{Fate, Relay, Way};
 
-/// A relay, and the count of what went to the BMC.
+/// A relay, and the number of datagrams to the BMC.
 pub(crate) async fn counting(bmc: SocketAddr) -> (Relay, watch::Receiver<usize>) {
     let (counter, sent) = watch::channel(0);
     let count = move |way, number| {
@@ -22,7 +22,7 @@ pub(crate) async fn counting(bmc: SocketAddr) -> (Relay, watch::Receiver<usize>)
     (Relay::start(bmc, count).await, sent)
 }
 
-/// Waits until as many datagrams went to the BMC.
+/// Waits until `count` datagrams were sent to the BMC.
 pub(crate) async fn reach(sent: &mut watch::Receiver<usize>, count: usize) {
     let reached = sent.wait_for(|sent| *sent >= count);
     timeout(Duration::from_secs(20), reached).await.unwrap().unwrap();
@@ -66,7 +66,7 @@ async fn an_idle_session_is_kept_alive_then_closed_then_opened_on_demand() {
     let client = connector.client(target);
     assert!(client.device_id().await.is_ok());
 
-    // Kept alive twice, and closed.
+    // Two keep-alives, and the closing.
     reach(&mut sent, OPENING + 1 + 3).await;
     assert!(client.device_id().await.is_ok());
     reach(&mut sent, 2 * (OPENING + 1) + 3).await;
@@ -75,7 +75,7 @@ async fn an_idle_session_is_kept_alive_then_closed_then_opened_on_demand() {
 #[tokio::test]
 async fn a_closed_connector_leaves_no_session_behind() {
     let Some(sim) = IpmiSim::start() else { return };
-    // The account may have ten sessions; the eleventh would be refused.
+    // The account may have ten sessions; an eleventh would be refused.
     for _ in 0..12 {
         let connector = Connector::bind().await.unwrap();
         assert!(connector.client(sim.endpoint().target()).device_id().await.is_ok());

@@ -1,4 +1,4 @@
-//! What ipmi_sim can do besides: inventory, sensors, event log.
+//! Tests of further features with ipmi_sim: inventory, sensors, event log.
 
 use bmc::ReadingHealth;
 use hardware::{BootDevice, BootMode, BootOverride, Firmware, Persistence};
