@@ -1,8 +1,8 @@
-//! What a cluster is to use that is in the cloud already: only what its project has, or everybody.
+//! Checks the images, networks and zones that a cluster uses without owning them: its project must own them, or they must be offered to
+//! everybody.
 //!
-//! clusterd may see more of the cloud than who asks it for a cluster. So what a project names is looked at in that project, where its
-//! clusters are made there, and always as the project would see it; and it is kept by its id: of two images with one name the other may
-//! be a stranger's, and newer.
+//! clusterd may see more of the cloud than the caller, so ownership is always checked as the project would see it. The name is replaced by
+//! the id, because a stranger may create a newer image of the same name.
 
 use cluster_core::{Blueprint, Cluster, Labels, PodNetwork};
 use openstack::compute::keypairs;
@@ -16,49 +16,48 @@ use crate::Conductor;
 use crate::cloud::operators_zone;
 use crate::tenancy::{Premises, TenancyError};
 
-/// Who names what a cluster is to use.
+/// The caller on whose behalf names are checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Borrower<'a> {
-    /// The project that it is for.
+    /// The project that the cluster is for.
     pub project: &'a str,
-    /// Whether an administrator of the cloud names it, who may name what is of anybody.
+    /// Whether the caller is an administrator, who may use objects of any project.
     pub is_admin: bool,
 }
 
-/// Why something is not used.
+/// Why an object may not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum BorrowError {
-    /// It is not there, or not for this project; which, is not told.
+    /// The object does not exist, or the project may not use it. The message does not say which, to reveal nothing about other projects.
     #[error("{setting}: the cloud has no {given:?} that this project may use")]
     NotTheirs {
-        /// Where it was named.
+        /// The setting that names the object.
         setting: &'static str,
-        /// By what.
+        /// The name or id, cut to 64 characters.
         given: String,
     },
-    /// Pods' own addresses would be on somebody else's network.
+    /// Pods with routable addresses would share a network with other projects.
     #[error("labels.pod_network: with routes, fixed_network has to be a network of this project")]
     BarePods,
-    /// The cloud does not say whose it is.
+    /// The cloud did not answer.
     #[error("{setting}: the cloud cannot be asked now whose it is; try again in a while")]
     Away {
-        /// Where it was named.
+        /// The setting that names the object.
         setting: &'static str,
-        /// Why not.
         source: CloudError,
     },
-    /// Nothing can be looked at in the project.
+    /// clusterd cannot work in the project.
     #[error(transparent)]
     Closed(TenancyError),
 }
 
 impl Conductor {
-    /// `wanted`, with the ids of what it names otherwise than `before`. Without a cloud nothing can be made of it, and it stays as
-    /// it is.
+    /// Returns `wanted` with every name that differs from `before` checked and replaced by an id. Without a cloud `wanted` is returned
+    /// unchanged, because nothing can be created.
     ///
     /// # Errors
     ///
-    /// What the borrower may not use, or nobody can tell of.
+    /// An object that the caller may not use, or that cannot be checked now.
     pub async fn borrow(
         &self,
         who: Borrower<'_>,
@@ -96,7 +95,8 @@ impl Conductor {
             external = Some(external_network(session, given).await?);
         }
         if let Some(given) = changed(&wanted.keypair, of(|it| it.keypair.as_deref())) {
-            // Machines are made as clusterd's own user: its keypairs, which Nova keeps by user, are those that an operator offers to all.
+            // Servers are created by clusterd's own user. Nova keeps keypairs by user, so only keypairs that an operator added to this user
+            // can be used, by all projects.
             let found = by_id(keypairs::find(session, given).await);
             told("keypair", given, found.map(|found| found.map(drop)))?;
         }
@@ -109,7 +109,7 @@ impl Conductor {
         })
     }
 
-    /// The id of an image that the borrower may use for machines of this cluster.
+    /// Returns the id of an image that the caller may use for servers of this cluster.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ impl Conductor {
     }
 }
 
-/// The cloud as the borrower sees it.
+/// Returns a session that sees the cloud as the caller's project does.
 async fn eyes(premises: &Premises, who: Borrower<'_>) -> Result<Session, BorrowError> {
     premises.eyes(who.project).await.map_err(closed)
 }
@@ -140,7 +140,7 @@ fn closed(why: TenancyError) -> BorrowError {
     }
 }
 
-/// What is named, where that is not what it was before.
+/// Returns the new value when it differs from the old one.
 fn changed<'a>(now: &'a Option<String>, before: Option<&str>) -> Option<&'a str> {
     now.as_deref().filter(|now| before != Some(*now))
 }
@@ -155,7 +155,8 @@ fn told<T>(
     found.ok_or_else(missing)
 }
 
-/// What was found under an id. A name such as `debian/12` cannot be an id: nothing is found under it, and nothing was asked.
+/// Returns the object that a request by id found. A name such as `debian/12` cannot be part of a URL path, so the driver refuses the
+/// request: nothing was found by id.
 pub(crate) fn by_id<T>(found: Result<Option<T>, CloudError>) -> Result<Option<T>, CloudError> {
     match found {
         Err(CloudError::InvalidId { .. }) => Ok(None),
@@ -163,7 +164,7 @@ pub(crate) fn by_id<T>(found: Result<Option<T>, CloudError>) -> Result<Option<T>
     }
 }
 
-/// Their own first, then what is for everybody, then what others share with them.
+/// Returns an image that the project owns, else a public one, else one that is shared with the project.
 async fn own_image(
     session: &Session,
     who: Borrower<'_>,
@@ -179,7 +180,7 @@ async fn own_image(
         return Ok(Some(image.id.clone()));
     }
     for image in &named {
-        // What a community offers is used by its id: anybody may give it any name.
+        // Community images are accepted only by id, because anybody can publish one under any name.
         let offered = image.visibility == "community" && image.id == given;
         let shared = image.visibility == "shared"
             && images::members(session, &image.id).await?.iter().any(|it| it == who.project);
@@ -213,7 +214,8 @@ fn may_use(who: Borrower<'_>, network: &Network, given: &str) -> bool {
     own || network.is_shared || (who.is_admin && network.id == given)
 }
 
-/// Machines that let out packets of pods as they are could take any of their addresses: on a network that is shared, those of others.
+/// Ports of a cluster with routes may send from any address of the pods' range. On a shared network they could take over addresses of other
+/// projects.
 async fn own_for_pods(session: &Session, who: Borrower<'_>, id: &str) -> Result<(), BorrowError> {
     let found = by_id(networks::show(session, id).await);
     let away = |source| BorrowError::Away { setting: "fixed_network", source };
@@ -222,7 +224,7 @@ async fn own_for_pods(session: &Session, who: Borrower<'_>, id: &str) -> Result<
     if own || who.is_admin { Ok(()) } else { Err(BorrowError::BarePods) }
 }
 
-/// A subnet is theirs, or of a network that they may use.
+/// A subnet may be used when the project owns it, or may use its network.
 async fn own_subnet(
     session: &Session,
     who: Borrower<'_>,
@@ -249,7 +251,7 @@ async fn own_subnet(
     told("fixed_subnet", given, look.await)
 }
 
-/// External networks are there for all to get addresses from.
+/// Any project may take floating IPs from an external network.
 async fn external_network(session: &Session, given: &str) -> Result<String, BorrowError> {
     let found = networks::external(session).await.map(|all| {
         let named = all.into_iter().find(|it| it.id == given || it.name == given);
@@ -258,7 +260,7 @@ async fn external_network(session: &Session, given: &str) -> Result<String, Borr
     told("external_network_id", given, found)
 }
 
-/// A zone is theirs, or clusterd's own, in which an operator offers names to all.
+/// A zone may be used when the project owns it, or when it belongs to clusterd's own project, where an operator offers it to all.
 async fn own_zone(
     (session, own): (&Session, &Session),
     who: Borrower<'_>,

@@ -1,4 +1,4 @@
-//! What is done in a cloud for a cluster, or for a person's machine, in one turn.
+//! The part of a turn that calls the cloud, for clusters and VMs.
 
 mod act;
 mod create;

@@ -1,7 +1,7 @@
-//! Hosts that are taken out: asked for by the API, carried out turn by turn.
+//! Drains of hosts: requested through the API, and carried out turn by turn.
 //!
-//! What a turn does is written down before it is done, and each of it may be done twice: a service that is disabled is disabled, Nova moves
-//! no server that moves already, a node that takes no pods takes none.
+//! Steps are recorded before they are performed, and every step may be performed twice without harm: Nova ignores a second disable, and a
+//! second request for a migration in progress; Kubernetes ignores a second cordon.
 
 use std::collections::BTreeSet;
 
@@ -24,42 +24,41 @@ use crate::handle::{KeysError, Subject, World};
 use crate::hosts::{Host, HostError, OUR_REASON, of};
 use crate::nodes;
 
-/// Who asks for a drain.
+/// A request for a drain.
 #[derive(Clone, Debug)]
 pub struct DrainAsk {
-    /// Its id, should it be a new one.
+    /// The id of the drain, if it is a new one.
     pub id: DrainUuid,
-    /// Who.
+    /// The user who requests it.
     pub by: String,
     /// The id of the request.
     pub request: Option<String>,
-    /// The clusters that may lose their quorum.
+    /// The clusters that may lose their etcd quorum.
     pub forced: BTreeSet<ClusterUuid>,
 }
 
 /// Why a host is not drained.
 #[derive(Debug, thiserror::Error)]
 pub enum DrainError {
-    /// A cluster would lose its quorum.
+    /// A cluster would lose its etcd quorum.
     #[error(transparent)]
     Refused(#[from] DrainRefused),
-    /// Nobody knows what is on it.
+    /// The servers on the host are unknown.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// How often a drain is weighed anew because one of its clusters changed meanwhile.
+/// How often a request is checked again because one of its clusters changed meanwhile.
 const ATTEMPTS: usize = 8;
 
 impl Conductor {
-    /// Has a host be drained, if it may be: what is on it is looked at, and in one transaction decided and written down.
+    /// Starts the drain of a host. Observes the servers on the host, then checks the quorums and records the drain in one transaction.
     ///
     /// # Errors
     ///
-    /// When a cluster would lose its quorum that was not named, or nobody tells what is on the host.
+    /// When a cluster that was not forced would lose its quorum, or the servers on the host are unknown.
     pub async fn drain(&self, name: &HostName, ask: &DrainAsk) -> Result<Drain, DrainError> {
         let now = (self.world.settings.clock)();
         for _ in 0..ATTEMPTS {
@@ -80,11 +79,11 @@ impl Conductor {
         Err(StoreError::Stale.into())
     }
 
-    /// Whether a host could be drained now, by what is on it: its drain, where it is drained already. Nothing changes.
+    /// Checks whether a host could be drained now. Returns the existing drain, if there is one. Changes nothing.
     ///
     /// # Errors
     ///
-    /// As of [`Conductor::drain`].
+    /// As [`Conductor::drain`].
     pub async fn check_drain(
         &self,
         name: &HostName,
@@ -98,7 +97,7 @@ impl Conductor {
         Ok(self.world.store.check_drain(&asked).await??)
     }
 
-    /// Has a drain end: the host takes servers again. `None` where it is not drained.
+    /// Ends a drain, so that the host takes servers again. `None` when the host is not drained.
     pub async fn end_drain(&self, host: &HostName) -> Result<Option<Drain>, StoreError> {
         let ending = self.world.store.end_drain(host).await?;
         if let Some(drain) = &ending {
@@ -108,7 +107,7 @@ impl Conductor {
     }
 }
 
-/// One turn of a drain, on behalf of the request that asked for it.
+/// Runs one turn of a drain, on behalf of the request that started it.
 #[instrument(skip_all, fields(drain.id = %id, drain.host = Empty, request.id = Empty))]
 pub(crate) async fn turn(world: &World, id: DrainUuid) -> Result<Requeue, KeysError> {
     let Some(drain) = world.store.drain_of(id).await? else { return Ok(Requeue::OnChange) };
@@ -116,7 +115,7 @@ pub(crate) async fn turn(world: &World, id: DrainUuid) -> Result<Requeue, KeysEr
     let request = drain.request.clone().unwrap_or_else(|| format!("req-{}", Uuid::new_v4()));
     Span::current().record("request.id", &request);
     match openstack::on_behalf_of(request, Box::pin(work(world, drain))).await {
-        // Somebody asked for something else meanwhile.
+        // The drain was changed by another request.
         Err(KeysError::Store(StoreError::Stale)) => Ok(Requeue::Now),
         worked => worked,
     }
@@ -125,7 +124,8 @@ pub(crate) async fn turn(world: &World, id: DrainUuid) -> Result<Requeue, KeysEr
 async fn work(world: &World, drain: Drain) -> Result<Requeue, KeysError> {
     let host = match world.host(&drain.host).await {
         Ok(host) => host,
-        // What was empty and is no host any more needs nobody to end its drain; one that gets its name later is another.
+        // The record of a drained host that was removed from the cloud is deleted, and nobody has to end the drain. A host that gets the
+        // name later is a new one.
         Err(HostError::NoHost(_))
             if [DrainPhase::Ending, DrainPhase::Drained].contains(&drain.phase) =>
         {
@@ -162,16 +162,16 @@ async fn work(world: &World, drain: Drain) -> Result<Requeue, KeysError> {
     Ok(Requeue::After(due.map_or(pause, |due| due.min(pause))))
 }
 
-/// How long it takes what is asked.
+/// Returns the times that rule a drain.
 fn rules(world: &World) -> DrainRules {
     let repair = &world.settings.repair;
     let shows_within = DrainRules::DEFAULT.shows_within.min(repair.lands_within);
     DrainRules { shows_within, backoff: repair.backoff }
 }
 
-/// Writes a drain down where anything of it is otherwise.
+/// Records a drain, if anything changed.
 async fn note(world: &World, before: &Drain, after: Drain) -> Result<Drain, StoreError> {
-    // While machines of clusters stay on a host that may be switched off, that is weighed again and again.
+    // As long as members are on a host that may be switched off, the quorum check is repeated in every turn.
     let is_weighed = before.phase == DrainPhase::Drained && !before.takes.is_empty();
     if *before == after && !is_weighed {
         return Ok(after);
@@ -184,7 +184,7 @@ async fn note(world: &World, before: &Drain, after: Drain) -> Result<Drain, Stor
     Ok(noted)
 }
 
-/// Takes the steps; what came of them, and whether all of them were taken.
+/// Performs the steps. Returns their results, and whether all were performed.
 async fn perform(world: &World, host: &Host, steps: &[DrainStep]) -> (Vec<DrainOutcome>, bool) {
     let (mut outcomes, mut is_done) = (Vec::new(), true);
     for step in steps {
@@ -194,7 +194,7 @@ async fn perform(world: &World, host: &Host, steps: &[DrainStep]) -> (Vec<DrainO
             Err(error) => {
                 warn!("cannot perform {step:?} on host {}: {error}", host.name);
                 is_done = false;
-                // Nothing moves from a host that others may be put on.
+                // Servers must not leave a host on which the scheduler could place new ones.
                 if *step == DrainStep::Disable {
                     break;
                 }
@@ -204,7 +204,7 @@ async fn perform(world: &World, host: &Host, steps: &[DrainStep]) -> (Vec<DrainO
     (outcomes, is_done)
 }
 
-/// Why a step was not taken.
+/// Why a step failed.
 #[derive(Debug, thiserror::Error)]
 enum StepError {
     #[error(transparent)]
@@ -235,7 +235,7 @@ async fn take(
     Ok(None)
 }
 
-/// Asks Nova to move a server. What it did not say may have been taken up: the next turn sees whether it moves.
+/// Requests a migration. When the answer is unclear, the next turn observes whether the server migrates.
 async fn migrate(session: &openstack::Session, server: &str) -> Option<DrainOutcome> {
     match actions::act(session, server, &ServerAction::MigrateLive).await {
         Ok(()) => None,
@@ -265,7 +265,7 @@ async fn empty(
 async fn refill(world: &World, member: &Member) -> Result<Option<DrainOutcome>, StepError> {
     let refilled = Some(DrainOutcome::Refilled(member.clone()));
     let cluster = world.cluster(member.cluster).await?;
-    // Of a cluster that is gone, or goes, no node takes pods again.
+    // Members of a deleted cluster need no uncordon.
     let Some(cluster) = cluster.filter(|it| it.desire == cluster_core::Desire::Exist) else {
         return Ok(refilled);
     };

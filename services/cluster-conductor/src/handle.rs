@@ -1,4 +1,4 @@
-//! The conductor as the rest of the program sees it.
+//! The conductor's interface for the API and the daemon: start, wake, and a cluster's certificates.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,92 +28,82 @@ use crate::tenancy::{Premises, Tenancy};
 use crate::vm::VmSettings;
 use crate::{drain, keys, seals, turn, vm};
 
-/// How the conductor behaves.
+/// The settings of the conductor.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The name it is listed under.
+    /// The name of this process in the list of services.
     pub hostname: String,
-    /// How many clusters have a turn at once.
+    /// How many turns run at once.
     pub workers: usize,
-    /// How often a cluster is looked at where nothing changes.
+    /// How often a cluster is observed when nothing changes.
     pub look_every: Duration,
-    /// What makes servers nodes, and where they ask for it.
+    /// The bootstrap of servers to Kubernetes nodes, and the listener where they fetch their configs.
     pub machines: MachineSettings,
-    /// When machines are replaced.
+    /// When members are replaced.
     pub repair: RepairLimits,
-    /// What happens at the end of leases.
+    /// The stages at the end of clusters' leases, and the receivers of notices.
     pub lending: LendingSettings,
-    /// What people may ask for besides clusters.
+    /// The settings of VMs.
     pub vms: VmSettings,
-    /// What time it is.
     pub clock: fn() -> Timestamp,
 }
 
-/// What has turns.
+/// A resource that has turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Subject {
-    /// A cluster.
     Cluster(ClusterUuid),
-    /// A person's machine.
     Vm(VmUuid),
-    /// A snapshot of one.
     Snapshot(SnapshotUuid),
-    /// A host that is taken out.
     Drain(DrainUuid),
 }
 
-/// Looks after clusters and people's machines. Clones are the same conductor.
+/// Operates clusters, VMs, snapshots and drains. Clones share the same conductor.
 #[derive(Clone)]
 pub struct Conductor {
     pub(crate) world: Arc<World>,
     pub(crate) queue: Queue<Subject>,
 }
 
-/// What a turn works with.
+/// Everything that a turn works with.
 pub(crate) struct World {
     pub(crate) settings: Settings,
     pub(crate) store: Store,
-    /// The cloud that clusters are made in, and as whom.
+    /// `None`: clusterd was given no cloud.
     pub(crate) cloud: Option<Premises>,
     pub(crate) keys: Arc<Keyring>,
-    /// Another key seals from now on.
+    /// Notified when another key begins to seal, so that stored secrets are re-encrypted at once.
     pub(crate) rotated: Notify,
     pub(crate) hush: Hush,
-    /// Clients of clusters' own APIs.
     pub(crate) clients: Clients,
-    /// What turns saw a moment ago.
+    /// The observations of the last seconds.
     pub(crate) lately: Lately,
-    /// What the API was told a moment ago of how large machines are.
+    /// The flavors of the last seconds, for requests to the API.
     pub(crate) flavors: Flavors,
 }
 
-/// Why a cluster's keys cannot be used.
+/// Why the keys of a cluster cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeysError {
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// They cannot be sealed or opened.
     #[error("the cluster's keys cannot be sealed or opened")]
     Seal(#[from] SealError),
-    /// They cannot be read.
     #[error("the cluster's keys cannot be read")]
     Malformed(#[from] serde_json::Error),
-    /// They cannot be made.
     #[error("the cluster's keys cannot be made")]
     Make(#[from] PkiError),
-    /// A request is not signed.
+    /// The certificate request is refused.
     #[error("csr: {0}")]
     Sign(SignError),
 }
 
-/// How long an authority lasts, and a certificate it signed for a user.
+/// The lifetime of a certificate authority, and below of a certificate that it signs for a user.
 const AUTHORITY_LASTS: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 const CERTIFICATE_LASTS: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl Conductor {
-    /// A conductor that is not at work yet, and makes all clusters in the session's project. Without a cloud it builds nothing, and says
-    /// so of each cluster.
+    /// Makes a conductor that creates all clusters in the session's project; `run` starts it. Without a cloud it creates nothing, and each
+    /// cluster's conditions say so.
     pub fn new(
         settings: Settings,
         store: Store,
@@ -124,7 +114,7 @@ impl Conductor {
         Conductor::of(settings, store, keys.into(), cloud)
     }
 
-    /// The same that makes each cluster in the project that asked for it, as the session's user, who has a role there.
+    /// Makes a conductor that creates each cluster in the project that requested it. The session's user needs a role in each project.
     pub fn of_tenants(
         settings: Settings,
         store: Store,
@@ -149,7 +139,7 @@ impl Conductor {
         Conductor { world: Arc::new(world), queue: Queue::default() }
     }
 
-    /// Looks after all clusters until `stop` is cancelled.
+    /// Runs turns of all resources until `stop` is cancelled.
     ///
     /// # Errors
     ///
@@ -184,28 +174,28 @@ impl Conductor {
         alive.await
     }
 
-    /// A turn for this cluster, soon.
+    /// Schedules a turn of this cluster now.
     pub fn wake(&self, cluster: ClusterUuid) {
         self.queue.wake(Subject::Cluster(cluster));
     }
 
-    /// A turn for this machine, soon.
+    /// Schedules a turn of this VM now.
     pub fn wake_vm(&self, vm: VmUuid) {
         self.queue.wake(Subject::Vm(vm));
     }
 
-    /// A turn for this snapshot, soon.
+    /// Schedules a turn of this snapshot now.
     pub fn wake_snapshot(&self, snapshot: SnapshotUuid) {
         self.queue.wake(Subject::Snapshot(snapshot));
     }
 
-    /// The certificate of the cluster's authority, in PEM; while authorities are exchanged those of both, the one that signs first. The
-    /// authority is made if there is none yet.
+    /// Returns the certificate of the cluster's certificate authority in PEM; the authority is made on first use. During a CA rotation both
+    /// authorities are returned, the signing one first.
     pub async fn authority(&self, cluster: &Cluster) -> Result<String, KeysError> {
         Ok(self.world.pki(cluster).await?.cluster.certificate)
     }
 
-    /// Has the cluster's authority sign a request in PEM, and notes for whom.
+    /// Signs a certificate request in PEM with the cluster's certificate authority, and records for whom.
     pub async fn sign(
         &self,
         cluster: &Cluster,
@@ -221,7 +211,7 @@ impl Conductor {
         Ok(certificate)
     }
 
-    /// An administrator's kubeconfig, noted as given to `user`; `None` as long as nobody knows where the cluster's API is.
+    /// Makes a kubeconfig for an administrator, and records that `user` got it. `None` while the address of the cluster's API is unknown.
     pub async fn kubeconfig(
         &self,
         cluster: &Cluster,
@@ -259,7 +249,7 @@ impl Conductor {
 }
 
 impl World {
-    /// All that has turns.
+    /// Returns everything that has turns.
     async fn subjects(&self) -> Result<Vec<Subject>, StoreError> {
         let clusters = self.store.cluster_ids().await?.into_iter().map(Subject::Cluster);
         let vms = self.store.vm_ids().await?.into_iter().map(Subject::Vm);
@@ -268,20 +258,20 @@ impl World {
         Ok(clusters.chain(vms).chain(snapshots).chain(drains).collect())
     }
 
-    /// The cluster of this id.
+    /// Returns the cluster with this id.
     pub(crate) async fn cluster(&self, id: ClusterUuid) -> Result<Option<Cluster>, KeysError> {
         let ident = Ident::Id(id.into_untyped_uuid());
         Ok(self.store.find_clusters(&ident, &Scope::All).await?.into_iter().next())
     }
 
-    /// The cluster's authorities as they are trusted now: with their own keys, and behind their own certificates those of others that
-    /// are trusted besides.
+    /// Returns the cluster's certificate authorities with their keys. During a CA rotation each certificate is followed by the one that is
+    /// trusted besides.
     pub(crate) async fn pki(&self, cluster: &Cluster) -> Result<Pki, KeysError> {
         let (signs, also) = self.authorities(cluster).await?;
         Ok(also.map_or_else(|| signs.clone(), |also| signs.trusting(&also)))
     }
 
-    /// The authorities that sign now, and those that are trusted besides.
+    /// Returns the certificate authorities that sign now, and those that are trusted besides.
     pub(crate) async fn authorities(
         &self,
         cluster: &Cluster,
@@ -294,7 +284,7 @@ impl World {
         }
     }
 
-    /// The authorities of this number, made on first use.
+    /// Returns the certificate authorities of a generation, which are made on first use.
     async fn generation(&self, cluster: &Cluster, generation: u32) -> Result<Pki, KeysError> {
         let name = keys::name(generation);
         let place = format!("{}/{name}", cluster.id);
@@ -304,19 +294,19 @@ impl World {
                 let validity = Validity { now: (self.settings.clock)(), lifetime: AUTHORITY_LASTS };
                 let pki = cluster_pki::seed(&label(cluster), generation, validity)?;
                 let sealed = self.keys.seal(&place, &Zeroizing::new(keys::write(&pki)?))?;
-                // Two that make them at once both get those that were written first.
+                // Concurrent callers all get the authorities that were written first.
                 self.store.keep_secret(cluster.id, &name, &sealed).await?
             }
         };
         let mut pki = keys::read(&self.keys.open_sealed(&place, &sealed)?)?;
         if generation > 0 {
-            // Tokens of service accounts go on being good: their key is not an authority's.
+            // The key of service accounts is the same in all generations, so that existing tokens stay valid.
             pki.service_account = Box::pin(self.generation(cluster, 0)).await?.service_account;
         }
         Ok(pki)
     }
 
-    /// The secret of the cluster's own credential in the cloud, made and kept on first use.
+    /// Returns the secret of the cluster's application credential, which is made on first use.
     pub(crate) async fn credential(
         &self,
         cluster: &Cluster,
@@ -335,12 +325,12 @@ impl World {
     }
 }
 
-/// The cluster's name as the bootstrap knows it.
+/// Returns the cluster's name as a DNS label.
 pub(crate) fn label(cluster: &Cluster) -> Name {
     Name::try_from(cluster.name.label(63)).expect("a name in the letters of a label is a label")
 }
 
-/// Host and port of `https://HOST:PORT`.
+/// Splits `https://HOST:PORT` into host and port.
 pub(crate) fn endpoint(address: &str) -> Option<Endpoint> {
     let (host, port) = address.strip_prefix("https://")?.rsplit_once(':')?;
     let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();

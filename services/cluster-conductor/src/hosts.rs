@@ -1,4 +1,4 @@
-//! The cloud's compute hosts, as its administrators see them: what is on one, and on which one something is.
+//! The cloud's compute hosts, as administrators see them: the servers on a host, and the hosts of a cluster or VM.
 
 use std::collections::BTreeSet;
 
@@ -16,29 +16,28 @@ use openstack::{CloudError, Session};
 use crate::Conductor;
 use crate::handle::World;
 
-/// How the reasons begin that we give for a host that takes no servers: whoever finds it knows whose word it is.
+/// The start of the reason with which clusterd disables a compute service. A service that was disabled with another reason belongs to an
+/// operator.
 pub(crate) const OUR_REASON: &str = "bedplate: drained";
-/// So many things may have one name, before the rest is left out.
+/// How many clusters and VMs with the same name are looked up.
 const MOST: usize = 100;
 
-/// Why nothing can be said of a host.
+/// Why nothing can be said about a host.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// There is no cloud.
+    /// clusterd has no cloud.
     #[error("this clusterd was given no cloud, and so knows no hosts")]
     NoCloud,
-    /// There is no such host.
+    /// The text is Nova's own.
     #[error("Host {0} could not be found.")]
     NoHost(HostName),
-    /// clusterd's user is no administrator of the cloud.
+    /// clusterd's user is not an administrator of the cloud.
     #[error(
         "clusterd's user may not see the cloud's hosts: it needs the role admin in its project, which an administrator of the cloud gives"
     )]
     NotAdmin(#[source] CloudError),
-    /// The cloud cannot be asked.
     #[error("the cloud cannot be asked about its hosts now")]
     Cloud(#[source] CloudError),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -50,60 +49,58 @@ impl From<CloudError> for HostError {
     }
 }
 
-/// A host, and what is on it.
+/// A compute host with its servers.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// Its name, by which servers are said to be on it.
+    /// The name that servers have as their host.
     pub name: HostName,
-    /// Its compute service.
     pub service: ComputeService,
-    /// The servers on it, of all projects.
+    /// The servers on the host, of all projects.
     pub servers: Vec<Server>,
-    /// What of ours they are.
+    /// The cluster members and VMs among the servers.
     pub ours: Belongings,
 }
 
-/// Some servers of ours, or of others, and where they are.
+/// Servers with their hosts.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
-    /// The servers.
     pub servers: Vec<Server>,
-    /// What of ours they are.
+    /// The cluster members and VMs among the servers.
     pub ours: Belongings,
 }
 
 impl Conductor {
-    /// What is on the host of this name, or on the hypervisor of this name: one question or two about the host, one for its servers, and one
-    /// look into the store.
+    /// Returns the host of this name, or the host of the hypervisor of this name, with its servers. Takes one or two calls for the host,
+    /// one for its servers, and one query of the store.
     ///
     /// # Errors
     ///
-    /// When there is no such host, or the cloud does not tell us.
+    /// When there is no such host, or the cloud does not answer.
     pub async fn host(&self, name: &HostName) -> Result<Host, HostError> {
         self.world.host(name).await
     }
 
-    /// The compute services of all hosts, by the names of the hosts: one question.
+    /// Returns the compute services of all hosts, sorted by host. Takes one call.
     ///
     /// # Errors
     ///
-    /// When the cloud does not tell us.
+    /// When the cloud does not answer.
     pub async fn hosts(&self) -> Result<Vec<ComputeService>, HostError> {
         Ok(services::list_compute(self.world.administrator()?).await?)
     }
 
-    /// Where something is: a cluster's machines or a person's machine, by id or name, or a server, by id or name.
+    /// Returns the servers of a cluster or a VM, by its id or name, or a server by its id or name.
     ///
     /// # Errors
     ///
-    /// When the cloud does not tell us.
+    /// When the cloud does not answer.
     pub async fn places(&self, thing: &str) -> Result<Places, HostError> {
         self.world.places(thing).await
     }
 }
 
 impl World {
-    /// Ourselves where hosts are seen.
+    /// Returns the session of the administrator, who may see hosts.
     pub(crate) fn administrator(&self) -> Result<&Session, HostError> {
         Ok(self.cloud.as_ref().ok_or(HostError::NoCloud)?.own())
     }
@@ -155,7 +152,7 @@ fn ids(servers: &[Server]) -> Vec<String> {
 }
 
 impl Host {
-    /// The machines of clusters that are on it.
+    /// Returns the members of clusters on the host.
     pub fn members(&self) -> BTreeSet<Member> {
         let member = |known: &Known| match known {
             Known::Member(member) => Some(member.clone()),
@@ -164,12 +161,12 @@ impl Host {
         self.ours.servers.values().filter_map(member).collect()
     }
 
-    /// How many of its servers are not clusterd's.
+    /// Returns how many servers on the host do not belong to clusterd.
     pub fn foreign(&self) -> usize {
         self.servers.iter().filter(|server| !self.ours.servers.contains_key(&server.id)).count()
     }
 
-    /// As a drain sees it.
+    /// Returns the observation of the host for a drain.
     pub(crate) fn seen(&self, at: Timestamp) -> HostSeen {
         let is_ours = |reason: &String| reason.starts_with(OUR_REASON);
         let service = match (&self.service.status, &self.service.disabled_reason) {
@@ -202,16 +199,15 @@ fn carried(server: &Server, ours: &Belongings) -> Carried {
     }
 }
 
-/// What a machine of a cluster does.
+/// The role of a cluster member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It is of the control plane, and a member of etcd once it is a node.
+    /// Control plane; also a member of etcd once it is a Kubernetes node.
     ControlPlane,
-    /// It does the work.
     Worker,
 }
 
-/// What a machine does, where it is still one of its cluster's.
+/// Returns the role of a member, if the member still belongs to its cluster.
 pub fn role(ours: &Belongings, member: &Member) -> Option<Role> {
     let (_, groups) = of(ours, member)?;
     let group = groups.iter().find(|group| group.name == member.machine.group)?;
@@ -221,13 +217,13 @@ pub fn role(ours: &Belongings, member: &Member) -> Option<Role> {
     })
 }
 
-/// The cluster of a machine, with its node groups.
+/// Returns the cluster of a member, with its node groups.
 pub fn of<'b>(ours: &'b Belongings, member: &Member) -> Option<(&'b Cluster, &'b [NodeGroup])> {
     let found = ours.clusters.iter().find(|(cluster, _)| cluster.id == member.cluster);
     found.map(|(cluster, groups)| (cluster, groups.as_slice()))
 }
 
-/// The machine of a person that a server is.
+/// Returns the VM that a server is.
 pub fn vm_of(ours: &Belongings, known: &Known) -> Option<Vm> {
     match known {
         Known::Vm(id) => ours.vms.iter().find(|vm| vm.id == *id).cloned(),
@@ -235,7 +231,7 @@ pub fn vm_of(ours: &Belongings, known: &Known) -> Option<Vm> {
     }
 }
 
-/// What a server is doing, as far as moving goes (Compute API guide, "Live migration": servers that are ACTIVE or PAUSED are moved).
+/// Returns the state of a server for a drain (Compute API guide, "Live migration": servers that are ACTIVE or PAUSED can migrate).
 fn condition(server: &Server) -> ServerCondition {
     match (&server.status, server.task_state.as_deref()) {
         (ServerStatus::Migrating, _) | (_, Some("migrating")) => ServerCondition::Moves,

@@ -1,10 +1,10 @@
-//! A cluster's authorities, from and to the sealed text in the store.
+//! Serializes a cluster's certificate authorities for the store, where they are sealed.
 
 use cluster_bootstrap::{Authority, KeyPair, Pki};
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 
-/// The name of the secret that holds the authorities of this number: those that the cluster began with have 0.
+/// Returns the name of the secret that holds the certificate authorities of a generation, which are counted from 0.
 pub(crate) fn name(generation: u32) -> String {
     match generation {
         0 => "pki".to_owned(),
@@ -46,7 +46,7 @@ impl KeptAuthority {
     }
 }
 
-/// What is to be sealed.
+/// Serializes the authorities, to be sealed.
 pub(crate) fn write(pki: &Pki) -> Result<Vec<u8>, serde_json::Error> {
     serde_json::to_vec(&Kept {
         cluster: KeptAuthority::of(&pki.cluster),
@@ -57,7 +57,7 @@ pub(crate) fn write(pki: &Pki) -> Result<Vec<u8>, serde_json::Error> {
     })
 }
 
-/// What was opened.
+/// Reads the authorities that were unsealed.
 pub(crate) fn read(opened: &[u8]) -> Result<Pki, serde_json::Error> {
     let kept: Kept = serde_json::from_slice(opened)?;
     Ok(Pki {

@@ -1,4 +1,4 @@
-//! A cluster's lease in its turn: rungs are written down together with who is told of them, and what has to be off is switched off.
+//! The lease of a cluster in its turn: records the stages with their notices, and switches the servers off and on.
 
 use std::time::Duration;
 
@@ -22,15 +22,14 @@ use crate::cloud::{Trouble, Worked};
 use crate::handle::{KeysError, World};
 use crate::tenancy::Premises;
 
-/// How often is looked while machines are switched on or off.
+/// How often to look while servers are being switched on or off.
 pub(crate) const AT_WORK: Duration = Duration::from_secs(2);
 
-/// What happens at the end of leases, and who is told outside.
+/// The stages at the end of leases, and the receivers of notices.
 #[derive(Clone, Debug)]
 pub struct LendingSettings {
-    /// What comes before the end, and after it.
     pub ladder: Ladder,
-    /// Who can be told.
+    /// The possible receivers of notices.
     pub addressees: Addressees,
 }
 
@@ -41,15 +40,15 @@ impl Default for LendingSettings {
     }
 }
 
-/// What a look at a lease came to.
+/// The result of a look at a lease.
 pub(crate) enum Climbed {
-    /// A rung was taken, or somebody else was faster: look again.
+    /// A stage was taken, or another process changed the cluster: the turn starts again.
     Took,
-    /// Nothing is due before that.
+    /// Nothing is due before this time.
     Rests(Option<Timestamp>),
 }
 
-/// Takes the rung of the cluster's lease that is due, if one is.
+/// Takes the stage of the cluster's lease that is due, if there is one.
 pub(crate) async fn climb(world: &World, cluster: &Cluster) -> Result<Climbed, KeysError> {
     let LendingSettings { ladder, addressees } = &world.settings.lending;
     let now = (world.settings.clock)();
@@ -108,7 +107,7 @@ fn notice(cluster: &Cluster, told: &LeaseTold, now: Timestamp) -> Notice {
     }
 }
 
-/// Switches off what is still on of a cluster whose lease ended; how it is meanwhile, and when to look again.
+/// Switches off the servers of a cluster whose lease ended. Returns the observation, and when to look again.
 pub(crate) async fn keep_off(world: &World, premises: &Premises, cluster: &Cluster) -> Worked {
     let look_every = world.settings.look_every;
     let mut next = look_every;
@@ -130,7 +129,7 @@ pub(crate) async fn keep_off(world: &World, premises: &Premises, cluster: &Clust
     Worked { seen, next: Requeue::After(next) }
 }
 
-/// Switches on what is off of a cluster whose lease was extended after its end.
+/// Switches on the servers of a cluster whose lease was extended after its end.
 pub(crate) async fn wake(premises: &Premises, cluster: &Cluster) {
     match switch(premises, cluster, &ServerAction::Start).await {
         Ok(0) => {}
@@ -141,7 +140,7 @@ pub(crate) async fn wake(premises: &Premises, cluster: &Cluster) {
     }
 }
 
-/// Has all servers of the cluster stopped, or started; how many are not so yet.
+/// Stops or starts all servers of the cluster. Returns how many are not in the wanted state yet.
 async fn switch(
     premises: &Premises,
     cluster: &Cluster,
@@ -157,7 +156,7 @@ async fn switch(
     for answer in asked {
         match answer {
             Ok(()) => {}
-            // It is at something else, or as wanted already: the next look tells.
+            // The server is busy, or in the wanted state already: the next look shows which.
             Err(error) if error.is_conflict() => {}
             Err(error) => return Err(error.into()),
         }

@@ -1,7 +1,7 @@
-//! What each machine of a cluster is told at its creation, and what it is handed out and heard of later.
+//! The user-data and Ignition configs of members, and the reports that members send.
 //!
-//! [`user_data`] makes what Nova is given: the whole config, or a claim to it. A claim's row holds the facts of which the
-//! config is made when it is redeemed; keys and tokens come from their sealed places then.
+//! [`user_data`] makes the user-data for Nova: the whole config, or a claim to it. The row of a claim holds the facts from which the config
+//! is made when the claim is redeemed; keys and tokens are added from their sealed places at that time.
 
 mod authorities;
 mod claims;
@@ -33,9 +33,9 @@ use crate::handle::{Conductor, World};
 use facts::{Facts, group_of};
 use redeem::Noted;
 
-/// What the machine's server is to be given as user data: asked again, it is the same while nobody has redeemed it.
+/// Returns the user-data for the server of a member. A repeated call returns the same claim until it is redeemed.
 ///
-/// The addresses of the ports it names are taken from `seen`.
+/// The addresses of the ports that the config names come from `seen`.
 pub(crate) async fn user_data(
     world: &World,
     spec: &ClusterSpec<'_>,
@@ -57,7 +57,7 @@ pub(crate) async fn user_data(
             inline(&config).map_err(MachinesError::TooLong)
         }
         (Delivery::Claim, None) => {
-            // What would make no config then is said now. Floating addresses may still come.
+            // An error in the config is reported now, not when the claim is redeemed. Floating IPs may still be missing.
             let outside = outside.unwrap_or_default();
             config::render(world, spec, machine, &facts, &outside, token).await?;
             claims::claim(world, spec.cluster, machine, &facts).await
@@ -65,19 +65,19 @@ pub(crate) async fn user_data(
     }
 }
 
-/// What a machine says of a step of its own.
+/// A member's report about a step of its bootstrap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineReported {
     /// The step: a few letters, digits and `-`.
     pub step: String,
-    /// systemd's word: `success`, `exit-code`, `timeout`.
+    /// systemd's result: `success`, `exit-code`, `timeout`.
     pub result: String,
-    /// The status that its last program ended with.
+    /// The exit status of the step's last program.
     pub status: Option<i32>,
 }
 
 impl Conductor {
-    /// What the server of a machine is to be given as user data, as a turn asks for it.
+    /// Returns the user-data for the server of a member, as a turn does.
     pub async fn user_data(
         &self,
         cluster: &Cluster,
@@ -88,7 +88,7 @@ impl Conductor {
         user_data(&self.world, &ClusterSpec { cluster, groups }, machine, seen).await
     }
 
-    /// The config of the machine that shows its claim from this address.
+    /// Returns the config for a claim that is redeemed from this address.
     pub async fn redeem(&self, claim: &str, token: &str, from: IpAddr) -> Answer {
         let Ok(id) = claim.parse() else { return Answer::Nothing };
         match redeem::redeem(&self.world, id, token, from.to_canonical()).await {
@@ -100,7 +100,7 @@ impl Conductor {
         }
     }
 
-    /// What a machine is to do that holds this revision of the authorities, and shows what its config gave it for its reports.
+    /// Tells a member that holds this CA revision what to do. The member authenticates with its report token.
     pub async fn authorities_for(&self, claim: &str, token: &str, holds: u32) -> Handout {
         let Ok(id) = claim.parse() else { return Handout::Nothing };
         match authorities::ask(&self.world, id, token, holds).await {
@@ -117,7 +117,7 @@ impl Conductor {
         }
     }
 
-    /// Notes what a machine says that shows what its config gave it for that; false, where it shows something else.
+    /// Records a report. Returns false when the token is wrong.
     pub async fn note_report(&self, claim: &str, token: &str, said: &MachineReported) -> bool {
         let Ok(id) = claim.parse() else { return false };
         match redeem::note(&self.world, id, token, said).await {

@@ -1,4 +1,4 @@
-//! A cluster's own Kubernetes: what it says of its nodes, and what is asked of it.
+//! The client of a cluster's own Kubernetes API: the state of its nodes, and changes of them.
 
 mod act;
 mod add_ons;
@@ -17,14 +17,14 @@ use kubernetes::{Access, Client, KubernetesError, Timeouts, health};
 
 use crate::handle::{KeysError, World, endpoint, label};
 
-/// How long our own certificate is good, and how long a client with one is kept.
+/// The lifetime of clusterd's own client certificate, and how long a client with it is kept.
 const CERTIFICATE_LASTS: Duration = Duration::from_secs(24 * 3600);
 const CLIENT_LASTS: SignedDuration = SignedDuration::from_hours(12);
-/// How long a turn waits for a cluster that says nothing; the rest of the turn waits with it.
+/// How long a turn waits for a cluster that does not answer; the rest of the turn waits too.
 const PATIENCE: Timeouts =
     Timeouts { connect: Duration::from_secs(2), call: Duration::from_secs(10) };
 
-/// The clients of clusters' APIs, kept because connections and certificates take time to make.
+/// Clients of clusters' APIs. Clients are kept, because connections and certificates take time to make.
 #[derive(Default)]
 pub(crate) struct Clients {
     kept: Mutex<HashMap<ClusterUuid, Kept>>,
@@ -32,31 +32,31 @@ pub(crate) struct Clients {
 
 struct Kept {
     address: String,
-    /// The revision of the authorities that it was made for.
+    /// The CA revision that the client was made for.
     revision: u32,
     until: Timestamp,
     client: Client,
 }
 
-/// A cluster's Kubernetes in one turn.
+/// A cluster's Kubernetes API within one turn.
 pub(crate) struct Nodes<'a> {
     world: &'a World,
     spec: &'a ClusterSpec<'a>,
     shape: &'a Shape,
-    /// Nothing where it does not answer.
+    /// `None` when the API does not answer.
     answers: Option<Answers>,
-    /// Why it does not, where it was asked.
+    /// Why the API does not answer, when it was called.
     silence: Option<String>,
 }
 
-/// What it said.
+/// The answers of the API.
 struct Answers {
     client: Client,
     nodes: Vec<Node>,
 }
 
 impl<'a> Nodes<'a> {
-    /// Asks a cluster's API for its nodes, where it is known where that is.
+    /// Lists the nodes of a cluster, if the address of its API is known.
     pub(crate) async fn reach(
         world: &'a World,
         spec: &'a ClusterSpec<'a>,
@@ -81,7 +81,7 @@ impl<'a> Nodes<'a> {
         Ok(nodes)
     }
 
-    /// Whether machines are on their way, or their authorities change, which is seen by looking again soon.
+    /// Whether servers are about to join, or a CA rotation is in progress: both need an observation soon.
     pub(crate) fn is_under_way(&self, seen: &Seen) -> bool {
         let waits = |machine: &MachineRef| {
             seen.objects.contains_key(&cluster_core::Key::Server(machine.clone()))
@@ -91,7 +91,7 @@ impl<'a> Nodes<'a> {
     }
 }
 
-/// Its nodes, once it is ready.
+/// Returns the nodes, or `None` when the API is not ready.
 async fn ask(client: &Client) -> Result<Option<Vec<Node>>, KubernetesError> {
     if !health::is_ready(client).await? {
         return Ok(None);
@@ -99,7 +99,7 @@ async fn ask(client: &Client) -> Result<Option<Vec<Node>>, KubernetesError> {
     Ok(Some(kubernetes::nodes::list(client).await?))
 }
 
-/// A client of the cluster's API, as its administrator, once it is known where that is.
+/// Returns an administrator's client of the cluster's API, once its address is known.
 pub(crate) async fn client_of(
     world: &World,
     cluster: &Cluster,
@@ -107,7 +107,7 @@ pub(crate) async fn client_of(
     client(world, cluster, cluster.api_address.as_deref()).await
 }
 
-/// A client of the cluster's API, as its administrator.
+/// Returns an administrator's client of the cluster's API at `address`.
 async fn client(
     world: &World,
     cluster: &Cluster,
@@ -159,7 +159,7 @@ impl Clients {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(cluster, new);
     }
 
-    /// Drops the client of a cluster that is no more, or has other keys.
+    /// Drops the client of a cluster that was deleted or has other keys.
     pub(crate) fn forget(&self, cluster: ClusterUuid) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(&cluster);
     }

@@ -1,4 +1,4 @@
-//! What a cluster would take, before anything of it is made.
+//! Previews a cluster: its objects and the quota it needs, before anything is created.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,26 +13,26 @@ use cluster_store::StoreError;
 use crate::Conductor;
 use crate::cloud::{self, Site};
 
-/// How long a cloud may take to say what there is.
+/// How long to wait for the cloud.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What would be made for a cluster.
+/// The preview of a cluster.
 #[derive(Clone, Debug)]
 pub struct Preview {
-    /// What may be done at once.
+    /// The actions that could be performed at once.
     pub first: Vec<Action>,
-    /// Every object that is to be there: what it is for, and its name.
+    /// Every desired object: its key and its name.
     pub objects: Vec<(String, String)>,
-    /// What that takes of quotas; processors and memory only where the cloud told the flavors' sizes.
+    /// The quota that all objects need. Processors and memory are 0 when the sizes of the flavors are unknown.
     pub need: Need,
-    /// Of what the project may have too little for what is not there yet; or why nobody knows.
+    /// The quotas that are too small for the objects that do not exist yet, or why they are unknown.
     pub shortages: Result<Vec<Shortage>, String>,
-    /// What is to be said against it, though it may be made.
+    /// Reasons against the cluster that do not prevent its creation.
     pub warnings: Vec<String>,
 }
 
 impl Conductor {
-    /// What would be made for a cluster that is like this, and whether the cloud would let it. Nothing is asked for.
+    /// Previews a cluster, and checks the project's quotas. Creates nothing.
     ///
     /// # Errors
     ///

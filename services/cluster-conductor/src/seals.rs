@@ -1,4 +1,4 @@
-//! The keys that seal secrets: which there are, a new one, an old one away; and sealing anew beside all other work.
+//! Manages the keys that seal secrets: lists, adds and removes them, and re-encrypts stored secrets in the background.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use tracing::{error, info, warn};
 use crate::Conductor;
 use crate::handle::World;
 
-/// How often it is looked whether something is sealed by another key than the first: another program may have rotated.
+/// How often to look for secrets that another key than the current one sealed: another process may have rotated the keys.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
-/// So many secrets are sealed anew in one transaction.
+/// How many secrets one transaction re-encrypts.
 const PAGE: u32 = 50;
 
 impl Conductor {
-    /// Machines that have their configs from before it was noted report by the key there was: while there is but one, that is known.
+    /// Records the report key of members that redeemed claims before the key was recorded. The key is known as long as there is only one.
     pub(crate) async fn note_reports(&self) {
         let keys = self.world.keys.keys();
         if keys.ids().count() == 1
@@ -28,13 +28,13 @@ impl Conductor {
         }
     }
 
-    /// The keys that there are, and what each is needed for.
+    /// Returns the keys, and what each is needed for.
     pub async fn keys(&self) -> Result<Vec<KeyUse>, StoreError> {
         let stored = self.world.store.seals_in_use().await?;
         Ok(KeyUse::of(&self.world.keys.keys(), &stored))
     }
 
-    /// Makes a key that seals from now on; what others sealed is sealed anew soon. The answer is its id.
+    /// Makes a new key that seals from now on, and returns its id. Secrets of other keys are re-encrypted soon.
     pub async fn rotate_keys(&self) -> Result<String, KeyFileError> {
         let world = self.world.clone();
         let id = off_the_runtime(move || world.keys.rotate()).await?;
@@ -42,10 +42,10 @@ impl Conductor {
         Ok(id)
     }
 
-    /// Takes away a key that nothing is sealed by any more, and by which no machine reports.
+    /// Removes a key that seals nothing any more, and from which no member's report token derives.
     pub async fn retire_key(&self, id: &str) -> Result<(), RetireError<StoreError>> {
         RetireError::check(&self.keys().await.map_err(RetireError::Store)?, id)?;
-        // From here on the database refuses what would be sealed by it.
+        // From here on the database refuses anything sealed with the key.
         match self.world.store.forget_seal(id).await {
             Ok(()) => {}
             Err(StoreError::InUse { by }) => {
@@ -58,14 +58,14 @@ impl Conductor {
     }
 }
 
-/// Files are written where that holds nobody up.
+/// Runs file access on a thread where blocking is allowed.
 async fn off_the_runtime<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, KeyFileError> + Send + 'static,
 ) -> Result<T, KeyFileError> {
     tokio::task::spawn_blocking(work).await.unwrap_or(Err(KeyFileError::NoFile))
 }
 
-/// Seals anew what another key than the first sealed, until `stop` is cancelled.
+/// Re-encrypts secrets that another key than the current one sealed, until `stop` is cancelled.
 pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) {
     let mut due = interval(LOOK_EVERY);
     loop {
@@ -83,7 +83,7 @@ pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) {
     }
 }
 
-/// Seals by the first key whatever another one sealed, a page at a time. Wherever it is broken off, what is left is found the next time.
+/// Re-encrypts all secrets of other keys with the current one, page by page. After an interruption the next run finds the rest.
 async fn reseal(world: &World) -> Result<(), StoreError> {
     let keys = world.keys.keys();
     for (id, sealed, _) in world.store.seals_in_use().await? {
@@ -96,7 +96,7 @@ async fn reseal(world: &World) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// What is kept of clusters. The answer is how many were sealed anew, as of [`user_data`].
+/// Re-encrypts secrets of clusters. Returns how many.
 async fn secrets(world: &World, keys: &SealingKeys, id: &str) -> Result<u64, StoreError> {
     let (mut after, mut done) = (None, 0);
     loop {
@@ -112,7 +112,7 @@ async fn secrets(world: &World, keys: &SealingKeys, id: &str) -> Result<u64, Sto
     }
 }
 
-/// What owners told machines that are not built yet.
+/// Re-encrypts user-data of VMs that are not built yet. Returns how many.
 async fn user_data(world: &World, keys: &SealingKeys, id: &str) -> Result<u64, StoreError> {
     let (mut after, mut done) = (None, 0);
     loop {
@@ -128,14 +128,14 @@ async fn user_data(world: &World, keys: &SealingKeys, id: &str) -> Result<u64, S
     }
 }
 
-/// The same secret, sealed by the first key; `None` if it does not open.
+/// Returns the secret sealed with the current key; `None` if it cannot be opened.
 fn secret_anew(keys: &SealingKeys, secret: &SealedSecret) -> Option<String> {
     let SealedSecret { cluster, name, sealed } = secret;
     let failed = |why| error!(cluster.id = %cluster, "the secret {name} cannot be opened: {why}");
     anew(keys, &secret.place(), sealed).map_err(failed).ok()
 }
 
-/// The same, sealed by the first key; `None` if it does not open.
+/// Returns the user-data sealed with the current key; `None` if it cannot be opened.
 fn user_data_anew(keys: &SealingKeys, told: &SealedUserData) -> Option<String> {
     let failed = |why| error!(vm.id = %told.vm, "what it is told cannot be opened: {why}");
     anew(keys, &told.place(), &told.sealed).map_err(failed).ok()

@@ -1,4 +1,4 @@
-//! How large machines would be, for what is asked of the API.
+//! The sizes of flavors, for requests to the API.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,26 +8,25 @@ use cluster_core::{Cluster, FlavorSize};
 use crate::Conductor;
 use crate::cloud::Trouble;
 
-/// How long a cloud may take to say how large machines are.
+/// How long to wait for the cloud.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Why nobody knows how large machines are.
+/// Why the sizes of flavors are unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct Unmeasured {
-    /// The cause.
     pub why: String,
-    /// Whether it is for whoever asks to ask otherwise: the cloud has no such flavor.
+    /// Whether the caller has to change the request, because the cloud has no such flavor: a retry of the same request fails again.
     pub is_asked_wrong: bool,
 }
 
 impl Conductor {
-    /// What these flavors give a machine of this cluster now, by id or name as they are given: of those alone that its project of the
-    /// cloud may use.
+    /// Returns the current sizes of these flavors, by the ids or names that were given. Only flavors that the cluster's project may use are
+    /// found.
     ///
     /// # Errors
     ///
-    /// When there is no cloud, or it does not answer in time or has no such flavor.
+    /// When there is no cloud, it does not answer in time, or it has no such flavor.
     pub async fn sizes(
         &self,
         cluster: &Cluster,

@@ -1,6 +1,6 @@
-//! In which of the cloud's projects clusters are, and as whom they are looked after there.
+//! The cloud's projects in which clusters are created, and the sessions with which clusterd works in them.
 //!
-//! Where a cluster is stands in its record before anything of it is made. What is configured decides of new ones alone.
+//! The project of a cluster is in its record before anything is created. A change of the configuration affects new clusters only.
 
 mod refusals;
 
@@ -13,59 +13,56 @@ use crate::Conductor;
 use crate::handle::World;
 use refusals::Refusals;
 
-/// In which of the cloud's projects clusters are made.
+/// The cloud's project in which clusters are created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tenancy {
-    /// Each in the project that asked for it.
+    /// The project that requested the cluster.
     Own,
-    /// All in clusterd's own.
+    /// clusterd's own project.
     Shared,
 }
 
-/// Roles of which one is needed in a project to make anything there.
+/// The roles of which one is needed to create objects in a project.
 const MAKES: [&str; 2] = ["member", "_member_"];
 
-/// Why nothing can be done in a project.
+/// Why clusterd cannot work in a project.
 #[derive(Debug, thiserror::Error)]
 pub enum TenancyError {
-    /// clusterd's user may not make anything there.
+    /// clusterd's user has no role there that may create objects.
     #[error(
         "clusterd's user {user} needs the role member in project {project} and does not have it: let an administrator of the cloud give \
          it, by `openstack role add --user {user_id} --project {project_id} member`"
     )]
     Roleless {
-        /// The user's name.
         user: String,
-        /// The user's id.
         user_id: String,
-        /// The project's name where it is known, else its id.
+        /// The name of the project if it is known, otherwise its id.
         project: String,
-        /// The project's id.
         project_id: String,
     },
-    /// What clusterd shows is good elsewhere alone.
+    /// clusterd's credential is bound to another project.
     #[error(
         "the cluster is in project {project}, and clusterd's application credential is good in another one alone"
     )]
     Bound {
-        /// The project's id.
+        /// The id of the project.
         project: String,
     },
-    /// clusterd's own account is of no project.
+    /// clusterd's session has no project.
     #[error("clusterd's account in the cloud is of no project")]
     Nowhere,
-    /// Keystone does not say.
+    /// Keystone does not answer.
     #[error("Keystone cannot be asked now for a token in the project: {0}")]
     Away(#[from] CloudError),
 }
 
-/// The cloud, and ourselves in its projects.
+/// The cloud, with clusterd's sessions in its projects.
 pub(crate) struct Premises {
     projects: Projects,
     tenancy: Tenancy,
-    /// Where we have no role.
+    /// Projects in which clusterd's user has no role.
     closed: Refusals,
-    /// Where we have one by which nothing can be made.
+    /// Projects in which clusterd's user has a role, but none that may create objects.
     barren: Refusals,
 }
 
@@ -75,12 +72,12 @@ impl Premises {
         Premises { projects: Projects::of(session), tenancy, closed, barren }
     }
 
-    /// Ourselves, in our own project.
+    /// Returns the session in clusterd's own project.
     pub(crate) fn own(&self) -> &Session {
         self.projects.own()
     }
 
-    /// The id of the project that a cluster is in, or is to be made in where nothing of it was begun yet.
+    /// Returns the id of the project of a cluster: the recorded one, or the one for new clusters when nothing was created yet.
     pub(crate) async fn place(
         &self,
         cluster: &Cluster,
@@ -89,14 +86,14 @@ impl Premises {
         match (&cluster.cloud_project, self.tenancy) {
             (Some(place), _) => Ok(place.clone()),
             (None, Tenancy::Own) if !is_begun => Ok(cluster.project.clone()),
-            // What was begun before places were noted is where all were.
+            // A cluster from before projects were recorded is in clusterd's own project, where all clusters were then.
             (None, Tenancy::Own | Tenancy::Shared) => {
                 self.own().identity().await?.project_id.ok_or(TenancyError::Nowhere)
             }
         }
     }
 
-    /// The id of the project that a new machine of a project's people is to be made in.
+    /// Returns the id of the project in which new VMs of a project are created.
     pub(crate) async fn place_of(&self, project: &str) -> Result<String, TenancyError> {
         match self.tenancy {
             Tenancy::Own => Ok(project.to_owned()),
@@ -104,7 +101,7 @@ impl Premises {
         }
     }
 
-    /// Ourselves in the project that a cluster is in, or is to be made in.
+    /// Returns the session in the project of a cluster.
     pub(crate) async fn of(
         &self,
         cluster: &Cluster,
@@ -113,7 +110,7 @@ impl Premises {
         self.enter(&self.place(cluster, is_begun).await?).await
     }
 
-    /// Ourselves in this project, with a token that is good there.
+    /// Returns the session in this project.
     pub(crate) async fn enter(&self, project: &str) -> Result<Session, TenancyError> {
         let own = self.own().identity().await?;
         if own.project_id.as_deref() == Some(project) {
@@ -126,7 +123,7 @@ impl Premises {
         let session = self.projects.session(project).ok_or_else(bound)?;
         match session.identity().await {
             Ok(_) => Ok(session),
-            // Keystone says the same of a password that is wrong: whether it is, our own project tells.
+            // Keystone gives the same answer for a wrong password. A token for clusterd's own project shows which of the two it is.
             Err(CloudError::Unauthorized(why)) => {
                 let home = own.project_id.as_deref().and_then(|home| self.own().in_project(home));
                 match home {
@@ -140,7 +137,8 @@ impl Premises {
         }
     }
 
-    /// Ourselves as a project sees the cloud: in it, where its clusters are made there and we are let in.
+    /// Returns a session that sees the cloud as the project does: in the project itself, when clusters are created there and clusterd has a
+    /// role; otherwise in clusterd's own.
     pub(crate) async fn eyes(&self, project: &str) -> Result<Session, TenancyError> {
         match self.tenancy {
             Tenancy::Shared => Ok(self.own().clone()),
@@ -151,7 +149,7 @@ impl Premises {
         }
     }
 
-    /// Whether clusters can be made for this project.
+    /// Checks whether clusters can be created for this project.
     async fn admit(&self, project: &str, name: &str) -> Result<(), TenancyError> {
         if self.tenancy == Tenancy::Shared {
             return Ok(());
@@ -170,7 +168,7 @@ impl Premises {
         if self.barren.knows(project, Instant::now()) {
             return Err(roleless(&who, name, project));
         }
-        // The role may have been given since this token was.
+        // The role may have been granted after the token was issued.
         session.close().await?;
         let who = session.identity().await?;
         if makes(&who) {
@@ -195,7 +193,7 @@ fn roleless(who: &Identity, name: &str, project: &str) -> TenancyError {
 }
 
 impl World {
-    /// Ourselves where a cluster is, and in our own project; `None` without a cloud.
+    /// Returns the session in a cluster's project, and the one in clusterd's own; `None` without a cloud.
     pub(crate) async fn sessions(
         &self,
         cluster: &Cluster,
@@ -207,11 +205,11 @@ impl World {
 }
 
 impl Conductor {
-    /// Whether clusters can be made for the project of this id, which its people know by that name.
+    /// Checks whether clusters can be created for the project with this id; `name` is used in the message.
     ///
     /// # Errors
     ///
-    /// When clusterd's user lacks the role for it there, or Keystone does not say.
+    /// When clusterd's user lacks the role in the project, or Keystone does not answer.
     pub async fn admit(&self, project: &str, name: &str) -> Result<(), TenancyError> {
         match &self.world.cloud {
             Some(premises) => premises.admit(project, name).await,
@@ -219,12 +217,12 @@ impl Conductor {
         }
     }
 
-    /// Whether nothing of the cluster can be reached in the cloud: clusterd is not let into the project that it is in, which may have been
-    /// deleted, or has no cloud.
+    /// Whether clusterd cannot reach the cloud objects of the cluster at all: it has no role in their project, which may be deleted, or no
+    /// cloud.
     ///
     /// # Errors
     ///
-    /// When Keystone does not say.
+    /// When Keystone does not answer.
     pub async fn is_shut_out(&self, cluster: &Cluster) -> Result<bool, TenancyError> {
         let Some(premises) = &self.world.cloud else { return Ok(true) };
         match premises.of(cluster, true).await {
@@ -234,7 +232,7 @@ impl Conductor {
         }
     }
 
-    /// In which of the cloud's projects clusters are made.
+    /// Returns in which of the cloud's projects clusters are created.
     pub fn tenancy(&self) -> Tenancy {
         self.world.cloud.as_ref().map_or(Tenancy::Shared, |premises| premises.tenancy)
     }

@@ -1,4 +1,4 @@
-//! One turn of a cluster: observe, plan, act, record.
+//! The turn of a cluster: observe, plan, act, record.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,22 +19,22 @@ use crate::cloud::{self, Worked};
 use crate::handle::{KeysError, World};
 use crate::lending::{self, AT_WORK, Climbed};
 
-/// How often the conductor says that it is alive.
+/// How often the conductor records that it is alive.
 const SAY_EVERY: Duration = Duration::from_secs(10);
-/// When a cluster has another turn that was changed in the middle of one.
+/// How soon a cluster has its next turn when it was changed during this one.
 const SOON: Duration = Duration::from_millis(100);
 
-/// One turn of a cluster, on behalf of the request that asked for something last: the cloud is told its id with every call.
+/// Runs one turn of a cluster. Calls to the cloud carry the id of the request that last asked for a change.
 #[instrument(skip_all, fields(cluster.id = %id, request.id = Empty))]
 pub(crate) async fn turn(world: &World, id: ClusterUuid) -> Result<Requeue, KeysError> {
     let Some(cluster) = world.cluster(id).await? else { return Ok(Requeue::OnChange) };
-    // What was asked for before requests were kept has a new one each turn.
+    // A request from before ids were recorded gets a new id in each turn.
     let request = cluster.asked_by.clone().unwrap_or_else(|| format!("req-{}", Uuid::new_v4()));
     Span::current().record("request.id", &request);
     openstack::on_behalf_of(request, Box::pin(work(world, cluster))).await
 }
 
-/// What a turn does. The only writer of a cluster's conditions.
+/// Does the work of a turn. Nothing else writes the conditions of a cluster.
 async fn work(world: &World, cluster: Cluster) -> Result<Requeue, KeysError> {
     let id = cluster.id;
     let ledger = world.store.ledger_of(id).await?;
@@ -58,7 +58,7 @@ async fn work(world: &World, cluster: Cluster) -> Result<Requeue, KeysError> {
     let Worked { seen, next } = match &world.cloud {
         Some(premises) if cluster.is_off() => lending::keep_off(world, premises, &cluster).await,
         Some(premises) => match cloud::work(world, premises, &spec, ledger).await {
-            // It is to be otherwise since it was read.
+            // The cluster was changed after it was read.
             Err(KeysError::Store(StoreError::Stale)) => {
                 return Ok(Requeue::After(SOON.min(world.settings.look_every)));
             }
@@ -91,8 +91,8 @@ async fn work(world: &World, cluster: Cluster) -> Result<Requeue, KeysError> {
     }
 }
 
-/// The cluster with the project of the cloud that it is in, written down before anything is made there. Where nobody knows it yet, the
-/// turn will say why.
+/// Records the cloud's project in which the cluster will be created, before anything is. When the project cannot be determined, the turn
+/// reports why.
 async fn placed(world: &World, cluster: Cluster, is_begun: bool) -> Result<Cluster, KeysError> {
     let Some(premises) = world.cloud.as_ref().filter(|_| cluster.cloud_project.is_none()) else {
         return Ok(cluster);
@@ -103,7 +103,7 @@ async fn placed(world: &World, cluster: Cluster, is_begun: bool) -> Result<Clust
     Ok(world.store.change_cluster(&Change::of(noted)).await?)
 }
 
-/// No later than something is due of the cluster's lease, nor than a machine that is switched on may be there.
+/// Returns when the next turn is due: at the next stage of the lease at the latest, and soon while servers are starting.
 fn no_later(next: Requeue, cluster: &Cluster, due: Option<Timestamp>, now: Timestamp) -> Requeue {
     let due = due.map(|due| due.duration_since(now).max(SignedDuration::ZERO).unsigned_abs());
     let waking = cluster.waking_since().map(|_| AT_WORK);
@@ -113,7 +113,7 @@ fn no_later(next: Requeue, cluster: &Cluster, due: Option<Timestamp>, now: Times
     }
 }
 
-/// The groups that have new machines in place of those.
+/// Returns the groups that change when these members are replaced by new ones.
 fn replace(groups: &[NodeGroup], replaced: &[MachineRef]) -> Vec<NodeGroup> {
     let mut changed = Vec::new();
     for group in groups {
@@ -129,7 +129,7 @@ fn replace(groups: &[NodeGroup], replaced: &[MachineRef]) -> Vec<NodeGroup> {
     changed
 }
 
-/// What there is to say of a turn.
+/// Returns the events of a turn: changed conditions and replaced members.
 fn events(before: &Cluster, after: &Cluster, replaced: &[MachineRef], at: Timestamp) -> Vec<Event> {
     let event = |severity, reason: &str, message: String| Event {
         id: None,
@@ -161,7 +161,7 @@ fn events(before: &Cluster, after: &Cluster, replaced: &[MachineRef], at: Timest
     told.chain(gone).collect()
 }
 
-/// Forgets a cluster of which nothing is left in the cloud: its ledger names nothing.
+/// Deletes the record of a cluster that owns nothing in the cloud any more.
 async fn let_go(world: &World, cluster: &Cluster) -> Result<Requeue, KeysError> {
     match world.store.delete_cluster(cluster).await {
         Ok(()) => {
@@ -175,7 +175,7 @@ async fn let_go(world: &World, cluster: &Cluster) -> Result<Requeue, KeysError> 
     }
 }
 
-/// What can be seen of a cluster without a cloud: that there is none.
+/// Returns the observation of a cluster when clusterd has no cloud.
 fn no_cloud() -> Seen {
     let problem = Problem {
         reason: "NoCloud".to_owned(),
@@ -186,7 +186,7 @@ fn no_cloud() -> Seen {
     Seen { problem: Some(problem), ..Seen::default() }
 }
 
-/// Says again and again that this conductor is alive.
+/// Records at regular intervals that this conductor is alive.
 pub(crate) async fn stay_alive(world: Arc<World>, stop: CancellationToken) {
     loop {
         let now = (world.settings.clock)();

@@ -1,8 +1,8 @@
-//! Machines that people ask for: their turns, their snapshots', and what the API asks about them.
+//! VMs: their turns, the turns of their snapshots, and the API's questions about them.
 //!
-//! Nova's list of what it took up for a server tells whether a request arrived. A snapshot counts as made when its image can be used; images
-//! are found by a name that derives from the snapshot's id, and a second one of that name goes. The copy of a machine whose lease ended is
-//! tried again, more and more seldom, and kept for a while once the machine is gone.
+//! Nova's list of a server's requests tells whether a request arrived. A snapshot counts as made when its image is active; images are found
+//! by a name that contains the snapshot's id, and a second image of the name is deleted. The snapshot of an ended lease is retried with
+//! growing waiting times, and kept for a while after its VM is deleted.
 
 mod data;
 mod idle;
@@ -26,24 +26,24 @@ use crate::Conductor;
 use crate::handle::World;
 use crate::tenancy::TenancyError;
 
-/// What people may ask for, and what becomes of it.
+/// The settings of VMs.
 #[derive(Clone, Debug)]
 pub struct VmSettings {
-    /// What comes before the end of a lease and after it.
+    /// When the stages of a lease are due.
     pub ladder: Ladder,
-    /// What machines may boot besides their owners' snapshots.
+    /// The images that VMs may boot besides snapshots.
     pub images: Vec<OfferedImage>,
-    /// The network that they are on if nobody says so: id or name.
+    /// The default network: id or name.
     pub network: Option<String>,
-    /// The network that floating addresses are of: id or name.
+    /// The network of floating IPs: id or name.
     pub external_network: Option<String>,
-    /// The DNS zone that they have names in.
+    /// The DNS zone of VM names.
     pub zone: Option<String>,
-    /// How long the copy of a machine whose lease ended is kept once the machine is deleted.
+    /// How long the snapshot of an ended lease is kept after its VM is deleted.
     pub keep_copies: SignedDuration,
-    /// How often it is looked whether they are used.
+    /// How often to check whether VMs are idle.
     pub idle_every: SignedDuration,
-    /// After what time a machine is shut off again that did not go off when its lease ended.
+    /// How long to wait before a VM that did not switch off at the end of its lease is switched off again.
     pub ends_again_after: SignedDuration,
 }
 
@@ -63,8 +63,8 @@ impl Default for VmSettings {
 }
 
 impl World {
-    /// Ourselves where machines of a project are, and in our own; nothing, where there is no cloud. `place` is the cloud's project that one
-    /// is in already.
+    /// Returns the session in the project of a VM, and the one in clusterd's own project; `None` without a cloud. `place` is the recorded
+    /// project of an existing VM.
     pub(crate) async fn session_for(
         &self,
         project: &str,
@@ -100,16 +100,16 @@ impl World {
 }
 
 impl Conductor {
-    /// What people may ask for.
+    /// Returns the settings of VMs.
     pub fn vm_settings(&self) -> &VmSettings {
         &self.world.settings.vms
     }
 
-    /// An address that shows the console of a machine to whoever has it, for some minutes. It is a secret.
+    /// Returns the URL of a VM's console, which is valid for some minutes. The URL is a secret: it grants access to anybody.
     ///
     /// # Errors
     ///
-    /// When there is none, or the cloud cannot be asked.
+    /// When the VM has no server, or the cloud does not answer.
     pub async fn console(&self, of: &Vm, kind: ConsoleKind) -> Result<Url, VmError> {
         let place = of.cloud_project.as_deref();
         let sessions = self.world.session_for(&of.project, place).await?;

@@ -1,4 +1,4 @@
-//! Turns of clusters on a real store, without a cloud.
+//! Turns of clusters with a real store and without a cloud.
 #![expect(clippy::unwrap_used, reason = "a failed precondition ends the test")]
 
 use std::time::Duration;
@@ -44,7 +44,7 @@ fn conductor(store: &Store, keys: SealingKeys) -> Conductor {
     Conductor::new(settings, store.clone(), keys, None)
 }
 
-/// A store with one cluster of one machine in it.
+/// Makes a store with a cluster of one member.
 async fn with_cluster() -> (Store, Cluster) {
     let store = Store::open("sqlite::memory:").await.unwrap();
     let blueprint = Blueprint::new("fcos".to_owned());
@@ -59,7 +59,7 @@ async fn find(store: &Store, id: ClusterUuid) -> Option<Cluster> {
     store.find_clusters(&ident, &Scope::All).await.unwrap().pop()
 }
 
-/// Looks until `look` finds something.
+/// Calls `look` until it finds something.
 async fn wait_for<T>(mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let looking = async {
         loop {
@@ -73,7 +73,7 @@ async fn wait_for<T>(mut look: impl AsyncFnMut() -> Option<T>) -> T {
 }
 
 #[tokio::test]
-async fn a_cluster_nobody_can_build_says_so() {
+async fn a_cluster_without_a_cloud_says_so() {
     let (store, cluster) = with_cluster().await;
     let stop = CancellationToken::new();
     let working = tokio::spawn(conductor(&store, keys()).run(stop.clone()));
@@ -93,7 +93,7 @@ async fn a_cluster_nobody_can_build_says_so() {
 }
 
 #[tokio::test]
-async fn a_cluster_goes_once_its_ledger_names_nothing() {
+async fn a_cluster_is_deleted_once_its_ledger_is_empty() {
     let (store, cluster) = with_cluster().await;
     let line = LedgerEntry {
         id: LedgerUuid::new_v4(),
@@ -112,7 +112,7 @@ async fn a_cluster_goes_once_its_ledger_names_nothing() {
     let conductor = conductor(&store, keys());
     let stop = CancellationToken::new();
     let working = tokio::spawn(conductor.clone().run(stop.clone()));
-    // It is looked at, and stays: something of it may be in the cloud.
+    // The cluster is observed and stays, because the cloud may still have one of its objects.
     let looked = wait_for(async || {
         find(&store, cluster.id).await.filter(|cluster| !cluster.conditions.is_empty())
     })
@@ -133,7 +133,7 @@ async fn an_authority_is_made_once_and_survives_a_restart() {
     let pem = first.authority(&cluster).await.unwrap();
     let second = conductor(&store, SealingKeys::parse(&file).unwrap());
     assert_eq!(second.authority(&cluster).await.unwrap(), pem);
-    // With other keys it is not opened, and not made anew behind anybody's back.
+    // A conductor with other keys cannot open the authority, and must not replace it silently.
     let stranger = conductor(&store, keys());
     let refused = stranger.authority(&cluster).await.unwrap_err();
     assert!(!format!("{refused:?}").contains("PRIVATE"));

@@ -1,7 +1,7 @@
-//! Doing all that is ready, and what that makes ready, until nothing is.
+//! Performs the actions that are ready, and those that become ready by them, until none is left.
 //!
-//! What is asked for of the cloud begins as soon as what it needs is there, whatever else is under way. All other actions
-//! find everything at rest: what they are to do depends on more than what they need.
+//! A create request starts as soon as its dependencies exist, whatever else is in progress. All other actions wait until nothing is in
+//! progress, because their outcome depends on more than their dependencies.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -22,44 +22,42 @@ use super::{quota, room};
 use crate::handle::{KeysError, World};
 use crate::nodes::Nodes;
 
-/// How many actions of a cluster are under way at once.
+/// How many actions of a cluster run at once.
 const WIDE: usize = 32;
 
-/// What a turn acts on.
+/// The context of a turn in the cloud.
 #[derive(Clone, Copy)]
 pub(crate) struct Ground<'a> {
-    /// The cloud.
     pub(crate) site: &'a Site<'a>,
-    /// What else a conductor has.
     pub(crate) world: &'a World,
-    /// Whose turn it is.
+    /// The cluster or VM whose turn it is.
     pub(crate) of: Of<'a>,
-    /// What is to be.
+    /// The desired objects.
     pub(crate) shape: &'a Shape,
-    /// The cluster's Kubernetes, as far as it can be spoken to; a machine has none.
+    /// The cluster's Kubernetes API; `None` for a VM.
     pub(crate) nodes: Option<&'a Nodes<'a>>,
     /// When the turn began.
     pub(crate) now: Timestamp,
 }
 
-/// What acting came to.
+/// The result of all actions of a turn.
 #[derive(Default)]
 pub(crate) struct Acted {
-    /// What is in the way, the worst of it.
+    /// The most severe problem.
     pub(crate) problem: Option<Problem>,
-    /// All that is.
+    /// All failures.
     pub(crate) troubles: Vec<Trouble>,
-    /// What was deleted because the cloud failed at it, for people.
+    /// Descriptions of objects that were deleted because the cloud failed at them.
     pub(crate) given_up: Vec<String>,
-    /// Whether something is gone that the cloud was asked to delete just now.
+    /// Whether an object was deleted that disappears at once, so that the next turn need not wait.
     pub(crate) is_gone_soon: bool,
-    /// Whether anything was done but asking for what is to be there.
+    /// Whether any action ran besides creates and changes of rules.
     pub(crate) has_changed: bool,
 }
 
-/// Acts until nothing is ready any more. `seen` is as the cloud is then.
+/// Performs actions until none is ready. Afterwards `seen` includes their results.
 ///
-/// Every action has its intent in the ledger before it is carried out, and is carried out once a turn at most.
+/// The intent of every action is in the ledger before the action is performed. No action is performed twice in a turn.
 pub(crate) async fn act(
     ground: Ground<'_>,
     ledger: &mut Ledger<'_>,
@@ -71,7 +69,7 @@ pub(crate) async fn act(
     let (mut waiting, mut under_way) = (VecDeque::new(), FuturesUnordered::new());
     loop {
         let mut ready = Vec::new();
-        // While others wait for their turn nothing more could begin.
+        // While actions wait for a free slot, a new plan could start nothing.
         if may_begin && waiting.is_empty() {
             ready = ground.ready(seen, &tried);
         }
@@ -98,11 +96,11 @@ pub(crate) async fn act(
         }
         let Some(first) = under_way.next().await else { break };
         ground.note(first, seen, &mut acted);
-        // Others that have come at the same time.
+        // Results that arrived at the same time.
         while let Some(Some(other)) = under_way.next().now_or_never() {
             ground.note(other, seen, &mut acted);
         }
-        // Who is told to come back later does not go on.
+        // A service that asked for a later retry must not get more requests in this turn.
         if acted.troubles.iter().any(|trouble| trouble.retry_after().is_some()) {
             may_begin = false;
             waiting.clear();
@@ -112,7 +110,7 @@ pub(crate) async fn act(
 }
 
 impl<'a> Ground<'a> {
-    /// What may be done now and was not tried yet.
+    /// Returns the actions that can be performed now and were not tried in this turn.
     fn ready(&self, seen: &Seen, tried: &BTreeSet<Action>) -> Vec<Action> {
         let mut all = match self.of {
             Of::Cluster(spec) => {
@@ -126,12 +124,12 @@ impl<'a> Ground<'a> {
         all
     }
 
-    /// Whether what is still to be made fits into the cloud's quotas, and then onto its hosts. What servers need besides is looked up
-    /// meanwhile.
+    /// Checks the cloud's quotas, and the free capacity of its hosts, for everything that is still to be created. Images and keys are
+    /// looked up at the same time.
     async fn fits(&self, seen: &Seen, acted: &mut Acted) -> bool {
         let (short, (), keys) = tokio::join!(
             async {
-                // Placement is asked beside the quotas: who waits for both waits for the longer one.
+                // Placement and the quotas are queried at the same time, which saves the shorter of both waits.
                 let (short, lack) = tokio::try_join!(
                     quota::shortage(self.site, self.shape, seen),
                     room::lack(self.site, self.shape, seen),
@@ -201,24 +199,24 @@ impl<'a> Ground<'a> {
     }
 }
 
-/// Whether such an action may begin while others are under way.
+/// Whether the action may start while others are in progress.
 fn needs_no_rest(action: &Action) -> bool {
     matches!(action, Action::Create(_) | Action::SetRules(_))
 }
 
-/// Whether it asks for something that was never asked for.
+/// Whether the action creates an object that was never requested before.
 fn is_new(action: &Action, ledger: &Ledger<'_>) -> bool {
     matches!(action, Action::Create(key) if ledger.line(key).is_none())
 }
 
-/// Whether it is the first to ask for a delete that is done at once.
+/// Whether the action is the first delete request for an object that disappears at once.
 fn is_asked_first(action: &Action, ledger: &Ledger<'_>) -> bool {
     let Action::Delete(key) = action else { return false };
     !ledger.is_leaving(key)
         && !matches!(key.kind(), Kind::LoadBalancer | Kind::Record | Kind::Server)
 }
 
-/// What is to be said of an object that is deleted because the cloud failed at it.
+/// Describes an object that is deleted because the cloud failed at it.
 fn given_up(action: &Action, seen: &Seen) -> Option<String> {
     let Action::Delete(key) = action else { return None };
     let FoundState::Failed(why) = &seen.objects.get(key)?.state else { return None };

@@ -1,4 +1,4 @@
-//! Asking the cloud for an object.
+//! Creates objects in the cloud.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -22,10 +22,10 @@ use super::server;
 use super::site::id_of;
 use super::trouble::Trouble;
 
-/// Seconds for which answers about a cluster's names may be kept: repair changes them.
+/// The TTL of a cluster's DNS records, in seconds. Repair changes the addresses, so resolvers must not cache them for long.
 const NAME_LASTS: u32 = 60;
 
-/// Asks for a thing under `name`; what it rests on has been seen. The answer is what is there now.
+/// Creates an object under `name`. Everything it depends on is in the observation. Returns the new object.
 pub(crate) async fn create(
     means: &Means<'_>,
     (key, name, thing): (&Key, &str, &Thing),
@@ -54,7 +54,7 @@ pub(crate) async fn create(
         Thing::RouterInterface => {
             let (router, subnet) = (id_of(&Key::Router, seen)?, id_of(&Key::Subnet, seen)?);
             routers::add_subnet(session, router, subnet).await?;
-            // Its port's id is the router's affair: the two ends are what it is known by.
+            // The interface has a port with an id of its own, but router and subnet identify the interface too.
             let id = format!("{router}:{subnet}");
             Ok(Found { id, state: FoundState::Ready, address: None, facts: Facts::None })
         }
@@ -78,7 +78,7 @@ pub(crate) async fn create(
                     None => None,
                 },
                 address: None,
-                // Who names no group leaves it to the cloud: Octavia gives its address a group of its own.
+                // Without groups Octavia attaches its own security group to the VIP port.
                 security_groups: Some(groups?).filter(|groups| !groups.is_empty()),
                 allowed_address_pairs: allowed.iter().map(pair).collect(),
             };
@@ -145,12 +145,12 @@ pub(crate) async fn create(
     }
 }
 
-/// The addresses that those have that are there.
+/// Returns the addresses of those of the objects that have one.
 fn addresses(of: &BTreeSet<Key>, seen: &Seen) -> BTreeSet<IpAddr> {
     of.iter().filter_map(|key| seen.objects.get(key)?.address).collect()
 }
 
-/// The pool behind a listener, whose members are its own port at each address.
+/// Returns the pool of a listener, whose members listen on the listener's port.
 fn pool(listener: &Listener, algorithm: &str, addresses: &BTreeSet<IpAddr>) -> NewPool {
     NewPool {
         name: listener.name.to_owned(),
@@ -170,7 +170,7 @@ fn pool(listener: &Listener, algorithm: &str, addresses: &BTreeSet<IpAddr>) -> N
     }
 }
 
-/// The members of a listener's pool.
+/// Returns the members of a listener's pool.
 pub(crate) fn members(listener: &Listener, addresses: &BTreeSet<IpAddr>) -> Vec<NewMember> {
     let member = |address: &IpAddr| NewMember {
         name: String::new(),

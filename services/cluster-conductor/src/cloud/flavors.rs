@@ -1,4 +1,4 @@
-//! How large flavors are, as the API asks it for all that is asked of it at the same time.
+//! A cache of flavors for the API, so that concurrent requests need a single call to Nova.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError};
@@ -14,16 +14,16 @@ use tokio::time::Instant;
 use super::site::{named, no_such_flavor};
 use super::trouble::Trouble;
 
-/// How long what the cloud told counts.
+/// How long a list of flavors is used.
 const LASTS: Duration = Duration::from_secs(10);
 
-/// What the cloud told last, each project of those that it may use.
+/// The flavors that each project may use, as Nova last listed them.
 #[derive(Default)]
 pub(crate) struct Flavors(std::sync::Mutex<HashMap<String, Arc<Told>>>);
 
 type Told = Mutex<Option<(Instant, Arc<[Flavor]>)>>;
 
-/// What a flavor gives a machine.
+/// Returns the size of a flavor.
 pub(crate) fn size(flavor: &Flavor) -> FlavorSize {
     FlavorSize {
         vcpus: flavor.vcpus,
@@ -34,7 +34,7 @@ pub(crate) fn size(flavor: &Flavor) -> FlavorSize {
 }
 
 impl Flavors {
-    /// What this project was told. What counts no more, and nobody is asking for, is forgotten.
+    /// Returns the cache entry of this project. Entries that are too old and that no request uses are removed.
     fn of(&self, project: String) -> Arc<Told> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, told| {
@@ -45,7 +45,7 @@ impl Flavors {
         all.entry(project).or_default().clone()
     }
 
-    /// How large machines of these flavors are. The cloud is asked once, however many want to know.
+    /// Returns the sizes of these flavors. Nova is called once, however many requests wait for the answer.
     pub(crate) async fn sizes(
         &self,
         session: &Session,

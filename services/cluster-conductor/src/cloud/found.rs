@@ -1,4 +1,4 @@
-//! Objects of each service as a cluster's own.
+//! Translates objects of OpenStack services into observed objects.
 
 use cluster_core::{Facts, Found, FoundState, ServerFacts, ServerIs};
 use openstack::block_storage::volumes::{self, Volume, VolumeStatus};
@@ -17,24 +17,23 @@ use openstack::network::security_groups::{self, SecurityGroup};
 use openstack::network::subnets::{self, Subnet};
 use openstack::{CloudError, Session};
 
-/// What a service's list shows of a cluster's.
+/// An object as the list of a service shows it.
 pub(crate) trait Listed: Sized {
-    /// Its id.
     fn id(&self) -> &str;
-    /// What its maker called it.
+    /// The text in which clusterd writes the object's name: the name, or the description where names do not exist.
     fn name(&self) -> &str;
-    /// As a cluster's own; what of it may change is not in it.
+    /// Translates the object. Properties that change, such as rules or members, are not included.
     fn found(&self) -> Found;
-    /// The one with this id, by the service's own word and not a list's.
+    /// Fetches the object with this id. Lists of a service may lag behind, this call does not.
     async fn show(session: &Session, id: &str) -> Result<Option<Self>, CloudError>;
 }
 
-/// A credential, which is as it should be or not there.
+/// Translates an application credential, which has no state but existence.
 pub(crate) fn credential(of: &ApplicationCredential) -> Found {
     ready(&of.id)
 }
 
-/// A volume, as far as it matters to who wants it gone.
+/// Translates a volume that Kubernetes created. clusterd only deletes such volumes, so a failed volume counts as ready.
 pub(crate) fn volume(of: &Volume) -> Found {
     let state = match &of.status {
         VolumeStatus::Deleting => FoundState::Leaving,
@@ -55,7 +54,7 @@ fn ready(id: &str) -> Found {
     Found { id: id.to_owned(), state: FoundState::Ready, address: None, facts: Facts::None }
 }
 
-/// What Neutron's status says. A port that nobody uses is `DOWN`, and as it should be.
+/// Translates a status of Neutron. An unused port is `DOWN`, which is normal.
 fn of_network(status: &str) -> FoundState {
     match status {
         "ERROR" => FoundState::Failed("Neutron says ERROR".to_owned()),
@@ -63,7 +62,7 @@ fn of_network(status: &str) -> FoundState {
     }
 }
 
-/// `Listed`, of what has its name in this field, is asked for by this module and is as this function says.
+/// Implements `Listed` for a type, with the field of the name, the function that fetches by id, and the function that translates.
 macro_rules! listed {
     ($($type:ty: $name:ident, $asked:path, $found:path;)*) => {$(
         impl Listed for $type {
@@ -125,7 +124,7 @@ fn port(of: &Port) -> Found {
 
 fn floating_ip(of: &FloatingIp) -> Found {
     let state = match of.port_id {
-        // It lost its port, and is of no use: it is given back, and another one taken.
+        // A floating IP without a port is of no use: it is deleted, and another one created.
         None => FoundState::Failed("it leads nowhere".to_owned()),
         Some(_) => of_network(&of.status),
     };
@@ -142,7 +141,7 @@ fn server(of: &Server) -> Found {
             FoundState::Failed(told.unwrap_or_else(|| "Nova says ERROR".to_owned()))
         }
         ServerStatus::Build => FoundState::Working,
-        // It is there. Whether it is of use, its node says.
+        // The server exists. The state of its Kubernetes node tells whether it works.
         ServerStatus::Active
         | ServerStatus::Shutoff
         | ServerStatus::Reboot
@@ -161,7 +160,7 @@ fn server(of: &Server) -> Found {
     Found { state, facts: Facts::Server(server_facts(of)), ..ready(&of.id) }
 }
 
-/// What matters of a server to whom it is lent.
+/// Translates the state of a server for VMs.
 fn server_facts(of: &Server) -> ServerFacts {
     let is_leaving = of.task_state.as_deref() == Some("deleting");
     let is = match &of.status {
@@ -191,7 +190,7 @@ fn server_facts(of: &Server) -> ServerFacts {
     ServerFacts { is, is_busy: of.task_state.is_some(), flavor }
 }
 
-/// A volume that a machine boots from.
+/// Translates the volume that a VM boots from.
 fn root_volume(of: &Volume) -> Found {
     let state = match &of.status {
         VolumeStatus::Deleting => FoundState::Leaving,
@@ -228,13 +227,13 @@ async fn balancer_that_is_there(
     Ok(found.filter(|it| it.provisioning_status != ProvisioningStatus::Deleted))
 }
 
-/// A set of records, with the addresses it leads to.
+/// Translates a set of DNS records, with its addresses.
 pub(crate) fn record(of: &Recordset, is_leaving: bool) -> Found {
     let state = match &of.status {
         DnsStatus::Active => FoundState::Ready,
         DnsStatus::Error => FoundState::Failed("Designate says ERROR".to_owned()),
         DnsStatus::Deleted => FoundState::Leaving,
-        // It says PENDING of what it deletes as well.
+        // Designate reports PENDING for records that it deletes, too.
         DnsStatus::Pending if is_leaving => FoundState::Leaving,
         DnsStatus::Pending | DnsStatus::Inactive | DnsStatus::Other(_) => FoundState::Working,
     };

@@ -1,7 +1,7 @@
-//! What a cluster made itself in the cloud: load balancers of its Services, volumes of its claims.
+//! Finds what Kubernetes created in the cloud: load balancers of Services, and volumes of claims.
 //!
-//! Nobody asked us for them, so they are found by what their makers write on them: cloud-provider-openstack names a load
-//! balancer `kube_service_CLUSTER_NAMESPACE_NAME`, and its Cinder driver notes the cluster in a volume's metadata.
+//! clusterd did not create these objects, so the marks of their makers identify them: cloud-provider-openstack names a load balancer
+//! `kube_service_CLUSTER_NAMESPACE_NAME`, and its Cinder driver writes the cluster into the volume's metadata.
 
 use std::collections::BTreeMap;
 
@@ -16,17 +16,17 @@ use super::ledger::Ledger;
 use super::site::Site;
 use super::trouble::Trouble;
 
-/// In a volume's metadata, the cluster it is of.
+/// The key of a volume's metadata that names the cluster.
 const VOLUME_CLUSTER: &str = "cinder.csi.openstack.org/cluster";
 
-/// All that the cluster made itself and that is there.
+/// Returns every object that Kubernetes created and that exists.
 pub(crate) async fn observe(
     site: &Site<'_>,
     spec: &ClusterSpec<'_>,
     ledger: &Ledger<'_>,
     objects: &BTreeMap<Key, Found>,
 ) -> Result<BTreeMap<Key, Found>, Trouble> {
-    // Nothing runs in it that could have made anything.
+    // A cluster that was never complete runs nothing that could have created an object.
     if spec.cluster.completed_at.is_none() && spec.cluster.desire == Desire::Exist {
         return Ok(BTreeMap::new());
     }
@@ -63,7 +63,7 @@ async fn balancers(
     Ok(ours.map(|it| (Key::ServiceBalancer(it.id.clone()), it.found())).collect())
 }
 
-/// The id of the subnet of machines, while there is one.
+/// Returns the id of the servers' subnet, while it exists.
 async fn subnet(
     site: &Site<'_>,
     blueprint: &Blueprint,
@@ -74,7 +74,7 @@ async fn subnet(
     };
     match site.subnet(&Reference::Given(given.clone()), &cluster_core::Seen::default()).await {
         Ok(id) => Ok(Some(id.to_owned())),
-        // It is gone, and took what was on it.
+        // A deleted subnet has no load balancers.
         Err(Trouble::NoSuch { .. }) => Ok(None),
         Err(other) => Err(other),
     }
@@ -93,7 +93,7 @@ async fn volumes_of(
     Ok(ours.map(|it| (Key::Volume(it.id.clone()), found::volume(&it))).collect())
 }
 
-/// A cloud without the service has nothing of it.
+/// A cloud without the service has no such objects.
 fn present<T>(listed: Result<Vec<T>, CloudError>) -> Result<Vec<T>, CloudError> {
     match listed {
         Err(CloudError::NoEndpoint { .. }) => Ok(Vec::new()),

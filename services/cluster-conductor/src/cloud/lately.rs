@@ -1,5 +1,7 @@
-//! What was seen of clusters that are on their way, for a moment: a turn does not ask again for what was at rest a moment
-//! ago, only for what is still to come. It is nothing that would be missed: who has forgotten looks.
+//! A short-lived cache of observations. While a cluster is being created, turns follow each other within seconds, and only objects in
+//! progress are observed again.
+//!
+//! The cache may lose its content at any time: a turn without it observes everything.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,30 +13,30 @@ use jiff::{SignedDuration, Timestamp};
 use super::ledger::Ledger;
 use super::site::LookedUp;
 
-/// How long a look counts.
+/// How long an observation is used.
 const LASTS: Duration = Duration::from_secs(10);
 
-/// The looks of all clusters.
+/// The observations of all clusters.
 #[derive(Default)]
 pub(crate) struct Lately {
     kept: Mutex<HashMap<ClusterUuid, Looks>>,
 }
 
-/// What turns of one cluster have seen.
+/// The observations of one cluster.
 #[derive(Default)]
 pub(crate) struct Looks {
-    /// Of what it was asked to be then.
+    /// The cluster's `asked_at` at that time. A later request invalidates the observations.
     asked_at: Option<Timestamp>,
-    /// What it uses and does not own, and since when that is known.
+    /// Objects that the cluster uses and does not own, and since when they are known.
     looked_up: Arc<LookedUp>,
     since: Option<Timestamp>,
-    /// What was at rest, and when.
+    /// Ready objects, and when each was observed.
     objects: BTreeMap<Key, (Timestamp, Found)>,
 }
 
 impl Lately {
-    /// What turns saw of a cluster so lately that it counts, and at most `look_every` ago; nothing, where it was asked to be
-    /// otherwise since, at `asked_at`. It is not kept any longer.
+    /// Removes and returns the observations of a cluster that are recent enough, at most `look_every` old. Returns none when the cluster
+    /// was changed after them.
     pub(crate) fn take(
         &self,
         (cluster, asked_at): (ClusterUuid, Timestamp),
@@ -56,24 +58,24 @@ impl Lately {
         }
     }
 
-    /// Keeps what was seen for the cluster's next turn.
+    /// Stores observations for the cluster's next turn.
     pub(crate) fn keep(&self, cluster: ClusterUuid, looks: Looks) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(cluster, looks);
     }
 
-    /// Forgets a cluster.
+    /// Removes the observations of a cluster.
     pub(crate) fn forget(&self, cluster: ClusterUuid) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(&cluster);
     }
 }
 
 impl Looks {
-    /// What the cluster uses and does not own.
+    /// Returns the objects that the cluster uses and does not own.
     pub(crate) fn looked_up(&self) -> Arc<LookedUp> {
         self.looked_up.clone()
     }
 
-    /// All objects of a kind, if each that the ledger names was at rest.
+    /// Returns all objects of a kind, if every one in the ledger was ready.
     pub(crate) fn all_of(&self, ledger: &Ledger<'_>, kind: Kind) -> Option<Vec<(Key, Found)>> {
         let known = |key: &Key, id: Option<&String>| {
             let (_, found) = self.objects.get(key)?;
@@ -83,7 +85,7 @@ impl Looks {
         lines.map(|(key, line)| known(key, line.cloud_id.as_ref())).collect()
     }
 
-    /// Notes what a turn saw and made that began then. What it did not look at is as old as it was.
+    /// Adds what a turn that began at `now` observed and created. Objects from the cache keep their age.
     pub(crate) fn note(&mut self, seen: &Seen, now: Timestamp) {
         let mut before = std::mem::take(&mut self.objects);
         for (key, found) in &seen.objects {
@@ -112,7 +114,7 @@ mod tests {
         Found { id: id.to_owned(), state, address: None, facts: Facts::None }
     }
 
-    /// What a turn at 0 leaves that saw a network at rest and a server under way, of a cluster asked for at -1.
+    /// The cache after a turn at second 0, of a cluster requested at second -1: the network was ready, the server in progress.
     struct Given {
         store: Store,
         cluster: ClusterUuid,
@@ -137,7 +139,7 @@ mod tests {
             self.lately.keep(self.cluster, looks);
         }
 
-        /// Which kinds a turn would not ask for, if the ledger has this id of the network.
+        /// Returns the kinds that a turn need not observe, when the ledger has this id for the network.
         fn known(&self, asked: i64, now: i64, every: Duration, id: Option<&str>) -> String {
             let line = |kind: &str, id: Option<&str>| LedgerEntry {
                 id: LedgerUuid::new_v4(),
@@ -160,15 +162,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_at_rest_a_moment_ago_is_not_asked_for() {
+    async fn an_object_that_was_ready_a_moment_ago_is_not_observed_again() {
         let given = Given::new().await;
         assert_eq!(given.known(-1, 9, EVERY, Some("n")), "Network");
-        // Who took it has to keep it.
+        // `take` removed the observations, and nothing stored them again.
         assert_eq!(given.known(-1, 9, EVERY, Some("n")), "");
     }
 
     #[tokio::test]
-    async fn a_look_that_is_old_is_forgotten_however_often_it_was_used() {
+    async fn an_old_observation_is_dropped_however_often_it_was_used() {
         let given = Given::new().await;
         given.looked(5);
         assert_eq!(given.known(-1, 10, EVERY, Some("n")), "");
@@ -177,13 +179,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cluster_that_is_to_be_otherwise_is_looked_at() {
+    async fn a_changed_cluster_is_observed_again() {
         let given = Given::new().await;
         assert_eq!(given.known(1, 2, EVERY, Some("n")), "");
     }
 
     #[tokio::test]
-    async fn an_object_with_another_id_is_looked_for() {
+    async fn an_object_with_another_id_is_observed_again() {
         for id in [None, Some("other")] {
             let given = Given::new().await;
             assert_eq!(given.known(-1, 1, EVERY, id), "");

@@ -1,4 +1,4 @@
-//! The ledger as a turn uses it: lines by what they are for.
+//! The ledger within a turn: entries by the key of their object.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use cluster_core::{Action, Holder, Key, Kind, LedgerEntry, LedgerState, LedgerUu
 use cluster_store::{Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
 
-/// How long lists may lag behind.
+/// How long a list of a service may lag behind.
 const LISTS_LAG: Duration = Duration::from_secs(10);
 
-/// The lines of a cluster or a machine that are about objects of its shape.
+/// The ledger of a cluster or a VM.
 #[derive(Clone)]
 pub(crate) struct Ledger<'a> {
     store: &'a Store,
@@ -19,19 +19,19 @@ pub(crate) struct Ledger<'a> {
     lines: BTreeMap<Key, LedgerEntry>,
 }
 
-/// What agreeing with the cloud came to.
+/// The result of comparing the ledger with an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Agreed {
-    /// All lines are about what is there or is to be there.
+    /// Every entry is an existing or a desired object.
     Wholly,
-    /// Lines were struck out.
+    /// Entries were removed.
     Struck,
-    /// Something that was asked for may still come to be.
+    /// An object that was requested may still appear.
     MayStillCome,
 }
 
 impl<'a> Ledger<'a> {
-    /// Lines about anything else are left alone.
+    /// Entries whose kind is not a key are ignored.
     pub(crate) fn new(
         store: &'a Store,
         of: impl Into<Holder>,
@@ -42,22 +42,22 @@ impl<'a> Ledger<'a> {
         Ledger { store, of: of.into(), now, lines: keyed.collect() }
     }
 
-    /// The lines about objects of that kind.
+    /// Returns the entries of this kind.
     pub(crate) fn of_kind(&self, kind: Kind) -> Vec<(&Key, &LedgerEntry)> {
         self.lines.iter().filter(|(key, _)| key.kind() == kind).collect()
     }
 
-    /// The line about an object.
+    /// Returns the entry of an object.
     pub(crate) fn line(&self, key: &Key) -> Option<&LedgerEntry> {
         self.lines.get(key)
     }
 
-    /// Whether a delete of it was asked for before.
+    /// Whether a delete was requested before.
     pub(crate) fn is_leaving(&self, key: &Key) -> bool {
         self.lines.get(key).is_some_and(|line| line.state == LedgerState::Leaving)
     }
 
-    /// Whether the cloud said so lately that it is there that its lists may not show it yet.
+    /// Whether the cloud confirmed the object so recently that its lists may not show it yet.
     pub(crate) fn is_fresh(&self, key: &Key) -> bool {
         let Some(line) = self.lines.get(key) else { return false };
         let said = line.updated_at.unwrap_or(line.created_at);
@@ -65,8 +65,9 @@ impl<'a> Ledger<'a> {
         line.state == LedgerState::Present && self.now.duration_since(said) <= late
     }
 
-    /// Notes what was seen, and strikes out what the cloud does not have and nobody wants, if it cannot come any more: a
-    /// request that nobody answered may be carried out within `lands_within`.
+    /// Records what was observed, and removes entries of objects that neither exist nor are desired.
+    ///
+    /// An entry whose create request got no answer stays for `lands_within`, because the cloud may still carry the request out.
     pub(crate) async fn agree(
         &mut self,
         seen: &Seen,
@@ -100,7 +101,7 @@ impl<'a> Ledger<'a> {
                 let asked = line.updated_at.unwrap_or(line.created_at);
                 let waited = self.now.duration_since(asked) > lands_within;
                 if line.cloud_id.is_some() && matches!(key, Key::Twin(_)) {
-                    // It went, and there may be yet another.
+                    // The duplicate is deleted, and there may be another one.
                     (line.cloud_id, line.state) = (None, LedgerState::Intended);
                     line.updated_at = Some(self.now);
                     news.push(line.clone());
@@ -123,7 +124,7 @@ impl<'a> Ledger<'a> {
         Ok(agreed)
     }
 
-    /// A line about what the cluster made itself.
+    /// Makes the entry of an object that Kubernetes created.
     fn found_inside(&self, key: &Key, id: String) -> LedgerEntry {
         LedgerEntry {
             id: LedgerUuid::new_v4(),
@@ -137,7 +138,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Writes down what is about to be asked for or deleted.
+    /// Records the intents of creates and deletes.
     pub(crate) async fn intend(
         &mut self,
         actions: &[Action],
@@ -154,7 +155,7 @@ impl<'a> Ledger<'a> {
                         id: known.map_or_else(LedgerUuid::new_v4, |line| line.id),
                         of: self.of,
                         kind: key.to_string(),
-                        // What was asked for under a name is found under that name.
+                        // An object that was requested under a name is found only under that name.
                         name: known.map_or(&object.name, |line| &line.name).clone(),
                         cloud_id: None,
                         state: LedgerState::Intended,
@@ -185,7 +186,8 @@ impl<'a> Ledger<'a> {
         Ok(())
     }
 
-    /// A line about what an earlier request for an object may have made or still make: nobody knows what became of it.
+    /// Makes the entry of a possible duplicate, when an earlier create request got no answer: the cloud may have created an object, or
+    /// still create it.
     fn twin(&self, key: &Key, asked: &LedgerEntry) -> Option<(Key, LedgerEntry)> {
         let twin = key.twin().filter(|_| asked.cloud_id.is_none())?;
         let known = self.lines.get(&twin);
@@ -204,7 +206,7 @@ impl<'a> Ledger<'a> {
         Some((twin, line))
     }
 
-    /// Writes down the id of what was made.
+    /// Records the id of a created object.
     pub(crate) async fn made(&self, key: &Key, id: &str) -> Result<(), StoreError> {
         let Some(line) = self.lines.get(key) else { return Ok(()) };
         let line = LedgerEntry {

@@ -1,8 +1,8 @@
-//! What the cloud has of a cluster's: a list or two of each kind, whatever the number of machines; a few things by their
-//! ids, where a list would hold everybody's.
+//! Observes the cloud objects of a cluster or VM: one or two lists per kind, whatever the number of members. Objects are fetched by id when
+//! a list would contain those of everybody.
 //!
-//! What is looked for is what the ledger names, by the name in the ledger. A list may lag behind: an object whose id is
-//! known and that a list does not show is asked for by its id before it counts as gone.
+//! Objects are found by the name in the ledger. A list may lag behind, so an object whose id is known and that is missing in a list is
+//! fetched by its id before it counts as deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -29,7 +29,7 @@ use super::site::Site;
 use super::trouble::Trouble;
 use super::{inside, security};
 
-/// What is asked of the cloud by kind, side by side.
+/// The kinds that are observed in parallel.
 const KINDS: [Kind; 12] = [
     Kind::Network,
     Kind::Subnet,
@@ -44,10 +44,10 @@ const KINDS: [Kind; 12] = [
     Kind::RootVolume,
     Kind::Credential,
 ];
-/// Of kinds that are listed with everybody else's, so many are asked for one by one.
+/// For kinds whose list contains everybody's objects: up to this number, each object is fetched by its id.
 const FEW: usize = 4;
 
-/// All that the cloud has of what the ledger names. What `looks` knows is not asked.
+/// Returns all objects in the ledger that the cloud has. Objects in `looks` are not observed again.
 pub(crate) async fn observe(
     site: &Site<'_>,
     of: Of<'_>,
@@ -72,7 +72,7 @@ pub(crate) async fn observe(
 
 type Owned = Vec<(Key, Found)>;
 
-/// All of one kind.
+/// Returns all objects of a kind.
 async fn of_kind(
     site: &Site<'_>,
     of: Of<'_>,
@@ -108,12 +108,12 @@ async fn of_kind(
             owned(session, ledger, kind, volumes::find(session, name).await?).await?
         }
         Kind::Credential => credentials(session, ledger).await?,
-        // They are found by what rests on them, or by what their makers wrote on them.
+        // These objects are found by the objects they depend on, or by the marks of their makers.
         Kind::RouterInterface | Kind::ServiceBalancer | Kind::Volume => Vec::new(),
     })
 }
 
-/// Of what a list shows, that which the ledger names.
+/// Returns the listed objects that are in the ledger.
 async fn ours<T: Listed>(
     session: &Session,
     ledger: &Ledger<'_>,
@@ -135,8 +135,8 @@ async fn ours<T: Listed>(
     Ok(ours)
 }
 
-/// Takes the one of that name. Of several, whoever looks takes the same: a twin's line comes after its own, and gets what is
-/// left.
+/// Removes and returns the object of this name. Of several, the one with the lowest id is taken, so that every turn takes the same; the
+/// entry of a duplicate comes later and gets the other.
 fn take<T: Listed>(listed: &mut Vec<T>, name: &str) -> Option<T> {
     let named = listed.iter().enumerate().filter(|(_, it)| it.name() == name);
     let (at, _) = named.min_by_key(|(_, it)| it.id().to_owned())?;
@@ -158,7 +158,7 @@ async fn owned<T: Listed>(
     Ok(ours.into_iter().map(|(key, it)| (key, it.found())).collect())
 }
 
-/// Each by its id, where all ids are known and they are few.
+/// Fetches each object by its id, when all ids are known and there are few. `None` otherwise.
 async fn one_by_one<T: Listed>(
     session: &Session,
     ledger: &Ledger<'_>,
@@ -189,7 +189,7 @@ async fn credentials(session: &Session, ledger: &Ledger<'_>) -> Result<Owned, Cl
     Ok(owned)
 }
 
-/// Security groups, with what they let in.
+/// Returns the security groups with their rules.
 async fn groups(
     session: &Session,
     ledger: &Ledger<'_>,
@@ -206,7 +206,7 @@ async fn groups(
     Ok(groups.iter().map(with_rules).collect())
 }
 
-/// Load balancers, with the addresses behind them.
+/// Returns the load balancers with the addresses of their members.
 async fn balancers(
     session: &Session,
     ledger: &Ledger<'_>,
@@ -225,9 +225,9 @@ async fn balancers(
     Ok(owned)
 }
 
-/// The addresses behind a load balancer; nothing is known of it while its pools differ.
+/// Returns the addresses of a load balancer's members; `Facts::None` when its pools differ.
 async fn behind(session: &Session, balancer: &LoadBalancer) -> Result<Facts, CloudError> {
-    // What is under way will be looked at again.
+    // A load balancer in progress is observed again by the next turn.
     if balancer.found().state != FoundState::Ready {
         return Ok(Facts::None);
     }
@@ -240,10 +240,10 @@ async fn behind(session: &Session, balancer: &LoadBalancer) -> Result<Facts, Clo
     Ok(agreed.map_or(Facts::None, Facts::Addresses))
 }
 
-/// DNS records, which have no name but a description of our own.
+/// Returns the DNS records. A record set is found by its description, which holds the object's name.
 async fn records(site: &Site<'_>, ledger: &Ledger<'_>) -> Result<Owned, Trouble> {
     let lines = ledger.of_kind(Kind::Record);
-    // A zone that is gone took its names with it.
+    // A deleted zone has no records.
     let Some(zone) = site.zone().await? else { return Ok(Vec::new()) };
     let found =
         |key: &Key, set: &Recordset| (key.clone(), found::record(set, ledger.is_leaving(key)));
@@ -270,7 +270,7 @@ async fn records(site: &Site<'_>, ledger: &Ledger<'_>) -> Result<Owned, Trouble>
     Ok(owned)
 }
 
-/// The router's leg in the subnet: a port that the router made.
+/// Returns the interface of the router in the subnet: a port that the router created.
 async fn leg(
     session: &Session,
     ledger: &Ledger<'_>,
@@ -282,7 +282,7 @@ async fn leg(
     let query = PortQuery { device_id: Some(&router.id), ..PortQuery::default() };
     let legs = ports::list(session, &query).await?;
     let leg = legs.iter().find(|port| port.fixed_ips.iter().any(|ip| ip.subnet_id == subnet.id));
-    // Its port's id is learnt from that list only: until then, Neutron's word that it was added counts.
+    // Only this list has the id of the port. Until the list shows it, Neutron's answer to the create request counts.
     let late = line.cloud_id.as_ref().filter(|_| ledger.is_fresh(&Key::RouterInterface));
     Ok(leg.map(Listed::found).or_else(|| {
         late.map(|id| Found {

@@ -1,18 +1,16 @@
-//! Whose objects a turn is about.
+//! The owner of the objects of a turn.
 
 use cluster_core::{ClusterSpec, Vm, tag, vm_tag};
 
-/// Whose objects a turn is about. Both are made of the same kinds of object, by the same machinery.
+/// The owner of the objects of a turn. Clusters and VMs have the same kinds of objects, which the same code creates.
 #[derive(Clone, Copy)]
 pub(crate) enum Of<'a> {
-    /// A cluster's.
     Cluster(&'a ClusterSpec<'a>),
-    /// A person's machine's.
     Vm(&'a Vm),
 }
 
 impl Of<'_> {
-    /// What its objects are tagged with.
+    /// Returns the tag of the owner's objects.
     pub(crate) fn tag(self) -> String {
         match self {
             Of::Cluster(spec) => tag(spec.cluster.id),

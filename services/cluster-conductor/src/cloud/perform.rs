@@ -1,4 +1,4 @@
-//! Carrying out one action.
+//! Performs a single action.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -24,32 +24,30 @@ use super::trouble::Trouble;
 use crate::handle::World;
 use crate::nodes::Nodes;
 
-/// What actions are carried out with.
+/// The context of an action.
 pub(crate) struct Means<'a> {
-    /// The cloud.
     pub(crate) site: &'a Site<'a>,
-    /// What else a conductor has.
     pub(crate) world: &'a World,
-    /// Whose actions they are.
+    /// The cluster or VM whose action it is.
     pub(crate) of: Of<'a>,
-    /// What is to be.
+    /// The desired objects.
     pub(crate) shape: &'a Shape,
-    /// What is written down: the intent of each action is.
+    /// The ledger, which has the intent of the action.
     pub(crate) ledger: Ledger<'a>,
-    /// The cluster's Kubernetes, as far as it can be spoken to; a machine has none.
+    /// The cluster's Kubernetes API; `None` for a VM.
     pub(crate) nodes: Option<&'a Nodes<'a>>,
-    /// What is there.
+    /// The latest observation.
     pub(crate) seen: Seen,
 }
 
-/// What an action came to.
+/// The result of an action.
 pub(crate) type Outcome = Result<Changed, Trouble>;
 
-/// What is otherwise than it was seen.
+/// The change that an action made, relative to the observation.
 pub(crate) enum Changed {
-    /// An object is like this now.
+    /// The new state of an object.
     Object(Key, Found),
-    /// A machine is like this now.
+    /// The new state of a member.
     Machine(MachineRef, MachineSeen),
 }
 
@@ -64,7 +62,7 @@ fn machine_of((machine, said): (MachineRef, MachineSeen)) -> Changed {
 type Object = Result<(Key, Found), Trouble>;
 
 impl Means<'_> {
-    /// Carries out `action`, and writes down the id of what it made.
+    /// Performs `action`, and records the id of a created object.
     pub(crate) async fn perform(&self, action: Action) -> (Action, Outcome) {
         let outcome = match &action {
             Action::Create(key) => self.create(key).await.map(object),
@@ -136,7 +134,7 @@ impl Means<'_> {
         Ok((key.clone(), Found { facts: Facts::Rules(rules.clone()), ..found.clone() }))
     }
 
-    /// Lets through the group of `key` what a rule says.
+    /// Adds a rule to the security group `key`.
     async fn allow(&self, key: &Key, rule: &Rule) -> Result<(), Trouble> {
         let id = |key: &Key| id_of(key, &self.seen).ok().map(str::to_owned);
         let pass = security::write(rule, id).ok_or_else(|| Trouble::Lacks(key.clone()))?;
@@ -157,7 +155,7 @@ impl Means<'_> {
                         }
                         let wanted = members(listener, addresses);
                         pools::set_members(session, &pool.id, &wanted).await?;
-                        // It takes one change at a time: the next pool's turn comes when this one is done.
+                        // Octavia locks the load balancer during a change, so the next pool waits for the next turn.
                         return Ok((
                             key.clone(),
                             Found { state: FoundState::Working, ..found.clone() },
@@ -185,7 +183,7 @@ impl Means<'_> {
         Ok((key.clone(), Found { state: FoundState::Working, ..found.clone() }))
     }
 
-    /// Asks for a delete. The ledger's line stays until the cloud does not have the object any more.
+    /// Requests a delete. The ledger entry stays until the cloud no longer has the object.
     async fn delete(&self, key: &Key) -> Object {
         let session = self.site.session;
         let found = self.found(key)?;
@@ -205,7 +203,7 @@ impl Means<'_> {
             Kind::LoadBalancer => load_balancers::delete(session, id).await?,
             Kind::FloatingIp => floating_ips::delete(session, id).await?,
             Kind::Record => {
-                // Without its zone it would not have been seen.
+                // A record set is observed only in an existing zone.
                 let zone = self.site.zone().await?.ok_or_else(|| Trouble::Lacks(key.clone()))?;
                 recordsets::delete(zone.session, zone.id, id).await?;
             }

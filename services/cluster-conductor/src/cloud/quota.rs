@@ -1,4 +1,4 @@
-//! Whether what is still to be made fits into what the project may have, before any of it is made.
+//! Checks the project's quotas in the cloud before anything is created.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::flavors::size;
 use super::site::Site;
 use super::trouble::Trouble;
 
-/// What there is too little of, as the reason not to begin; `None` where all fits.
+/// Returns the quotas that are too small, as a problem that stops the creation; `None` when everything fits.
 pub(crate) async fn shortage(
     site: &Site<'_>,
     shape: &Shape,
@@ -32,7 +32,7 @@ pub(crate) async fn shortage(
     }))
 }
 
-/// What all of `shape` takes, and of which resources there is less than is needed beyond what is `there`.
+/// Returns the need of all of `shape`, and the quotas that are too small for the objects that do not exist yet.
 pub(crate) async fn outlook(
     site: &Site<'_>,
     shape: &Shape,
@@ -43,14 +43,14 @@ pub(crate) async fn outlook(
     Ok((need(shape, &sizes, |_| false), shortages(&missing, &free)))
 }
 
-/// Of which resources there is less than `shape` needs beyond what was seen.
+/// Returns the quotas that are too small for the objects that were not observed.
 async fn short(site: &Site<'_>, shape: &Shape, seen: &Seen) -> Result<Vec<Shortage>, Trouble> {
     let (sizes, free) = tokio::try_join!(sizes(site, shape), allowed(site))?;
     let needed = need(shape, &sizes, |key| seen.objects.contains_key(key));
     Ok(shortages(&needed, &free))
 }
 
-/// What the flavors in `shape` give a machine.
+/// Returns the sizes of the flavors in `shape`.
 async fn sizes(site: &Site<'_>, shape: &Shape) -> Result<BTreeMap<String, FlavorSize>, Trouble> {
     let mut sizes = BTreeMap::new();
     for object in shape.values() {
@@ -63,7 +63,7 @@ async fn sizes(site: &Site<'_>, shape: &Shape) -> Result<BTreeMap<String, Flavor
     Ok(sizes)
 }
 
-/// What the project may have still, in the words of [`cluster_core::Need`]; without what has no limit.
+/// Returns what is left of each quota, by the names of [`cluster_core::Need`]. Unlimited quotas are missing.
 async fn allowed(site: &Site<'_>) -> Result<BTreeMap<String, u64>, Trouble> {
     let session = site.session;
     let services = async {
@@ -104,7 +104,7 @@ async fn allowed(site: &Site<'_>) -> Result<BTreeMap<String, u64>, Trouble> {
     Ok(free)
 }
 
-/// What the cluster's zone may hold; `None` where there is no such zone, of which whoever needs it is told when it is looked for.
+/// Returns the quota of record sets in the cluster's zone; `None` when the zone does not exist, which the creation of a record reports.
 async fn recordsets(site: &Site<'_>) -> Result<Option<Allowance>, Trouble> {
     match site.zone().await? {
         Some(zone) => Ok(present(dns::limits::recordsets(zone.session, zone.id)).await?),
@@ -112,7 +112,7 @@ async fn recordsets(site: &Site<'_>) -> Result<Option<Allowance>, Trouble> {
     }
 }
 
-/// A cloud without the service sets it no limit; who needs it is told when it is asked for.
+/// A cloud without the service has no such quota; the creation of an object reports the missing service.
 async fn present<T>(
     asked: impl Future<Output = Result<T, CloudError>>,
 ) -> Result<Option<T>, CloudError> {

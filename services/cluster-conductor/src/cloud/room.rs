@@ -1,4 +1,4 @@
-//! Whether the cloud's hosts have room for the machines that are still to be made, as far as Placement tells us.
+//! Checks whether the cloud's hosts have capacity for the servers that are still to be created, as far as Placement answers.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,13 @@ use openstack::placement::candidates::{self, Need};
 use super::site::Site;
 use super::trouble::Trouble;
 
-/// So many ways to divide one host Placement may offer without hiding another that we need.
+/// How many allocation candidates Placement may return per server. Placement may list a host several times, once for each way to divide it,
+/// which must not hide the other hosts.
 const WAYS: u32 = 16;
 
-/// What the hosts have no room for, as the reason not to begin; `None` where all may fit, or where nobody tells.
+/// Returns the missing capacity as a problem that stops the creation; `None` when everything may fit, or Placement does not answer.
 ///
-/// Each flavor is looked at alone: what is let through may still find no host, what is not would find none.
+/// Checks each flavor separately, so it can miss a combined shortage but never reports a false one.
 pub(crate) async fn lack(
     site: &Site<'_>,
     shape: &Shape,
@@ -25,7 +26,7 @@ pub(crate) async fn lack(
     let missing = shape.iter().filter(|(key, _)| !seen.objects.contains_key(*key));
     for (key, object) in missing.filter(|(key, _)| matches!(key, Key::Server(_))) {
         let Thing::Server { flavor: Some(flavor), disks, .. } = &object.thing else { continue };
-        // Who failed before is asked for by another turn.
+        // A server in back-off is created by a later turn.
         if !seen.held.contains_key(key) {
             let boots_from_volume = disks.iter().any(|disk| disk.purpose == "boot");
             *wanted.entry((flavor, boots_from_volume)).or_default() += 1;
@@ -39,7 +40,7 @@ pub(crate) async fn lack(
         let limit = count.saturating_mul(WAYS);
         let hosts = match candidates::list(site.own, &need, limit).await {
             Ok(hosts) => hosts,
-            // Placement tells administrators alone, as a rule; what else keeps it is for Nova to find out.
+            // Placement usually answers administrators only. Other errors do not matter either: Nova reports a real problem.
             Err(error) => {
                 log(&error);
                 return Ok(None);
@@ -71,8 +72,10 @@ fn no_room(flavor: &str, count: u32, room: u64) -> Problem {
     }
 }
 
-/// What Nova asks Placement for at least, for one machine of a flavor. Nova's documentation, "Extra Specs": `resources:CLASS` stands in
-/// place of what the flavor says itself, and of processors of one's own (`hw:cpu_policy`) it asks for another class.
+/// Computes the least that Nova requests from Placement for one server of a flavor.
+///
+/// Nova's documentation, "Extra Specs": `resources:CLASS` replaces the amount of the flavor, and dedicated processors (`hw:cpu_policy`) are
+/// another resource class.
 fn need(flavor: &Flavor, boots_from_volume: bool) -> Need {
     let disk = if boots_from_volume { 0 } else { flavor.disk };
     let mut need = Need::of(flavor.vcpus, flavor.ram, disk);

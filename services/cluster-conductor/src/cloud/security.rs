@@ -1,21 +1,20 @@
-//! Rules of security groups, from and to Neutron's words.
+//! Translates security group rules from and to Neutron's form.
 //!
-//! Only what lets traffic in is a cluster's: Neutron gives every new group two rules that let everything out, and whoever
-//! takes those away has a reason.
+//! Only ingress rules are managed. Neutron gives each new group two egress rules; an administrator who removes them has a reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use cluster_core::{Facts, Key, Peer, Protocol, Rule};
 use openstack::network::security_groups::{Direction, Pass, Remote, SecurityGroup};
 
-/// What a group lets in; nothing is known of it where it lets in what no rule of ours can say.
+/// Returns the ingress rules of a group; `Facts::None` when one of them has no counterpart here.
 pub(crate) fn facts(group: &SecurityGroup, ids: &BTreeMap<&str, Key>) -> Facts {
     let inward = group.rules.iter().filter(|rule| rule.what.direction == Direction::Ingress);
     let rules: Option<BTreeSet<Rule>> = inward.map(|rule| read(&rule.what, ids)).collect();
     rules.map_or(Facts::None, Facts::Rules)
 }
 
-/// What Neutron says, where a rule of ours can say it.
+/// Translates a rule of Neutron; `None` when it has no counterpart here.
 pub(crate) fn read(what: &Pass, ids: &BTreeMap<&str, Key>) -> Option<Rule> {
     let protocol = match what.protocol.as_deref() {
         None | Some("any" | "0") => Protocol::Any,
@@ -38,7 +37,7 @@ pub(crate) fn read(what: &Pass, ids: &BTreeMap<&str, Key>) -> Option<Rule> {
     Some(Rule { protocol, ports, from })
 }
 
-/// What to ask of Neutron; `None` where a group that the rule names is not there.
+/// Translates a rule for Neutron; `None` when a group that it names does not exist.
 pub(crate) fn write(rule: &Rule, id_of: impl Fn(&Key) -> Option<String>) -> Option<Pass> {
     let remote = match &rule.from {
         Peer::Range(range) => Remote::Prefix(range.to_string()),
@@ -81,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_rule_of_ours_can_say_is_not_read() {
+    fn a_rule_without_a_counterpart_is_not_translated() {
         let everyone = Pass::everything(Remote::Anyone);
         let ids = BTreeMap::new();
         assert!(read(&everyone, &ids).is_some());

@@ -1,4 +1,4 @@
-//! Asking the cloud for a machine, and for what machines may do in it.
+//! Creates servers, and the application credential of a cluster.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use super::site::id_of;
 use super::trouble::Trouble;
 use crate::machines;
 
-/// What a cluster's credential may be of what we are: enough to attach volumes and make load balancers, and never more.
+/// The roles that a cluster's credential gets, of those that clusterd's user has: enough to attach volumes and to create load balancers.
 const ROLES: [&str; 3] = ["member", "_member_", "load-balancer_member"];
 
-/// Asks for a server. What it rests on has been seen, and so have the addresses that its user-data names.
+/// Creates a server. Everything it depends on is in the observation, as are the addresses in its user-data.
 pub(crate) async fn create(
     means: &Means<'_>,
     (key, name, thing): (&Key, &str, &Thing),
@@ -75,7 +75,7 @@ pub(crate) async fn create(
     Ok(Found { id, state: FoundState::Working, address: None, facts: Facts::None })
 }
 
-/// Makes the cluster's own credential, with a secret that is kept before it is asked for.
+/// Creates the cluster's application credential. Its secret is stored before the request, so that a lost answer does not lose the secret.
 pub(crate) async fn credential(means: &Means<'_>, key: &Key, name: &str) -> Result<Found, Trouble> {
     let (Key::Credential(generation), Of::Cluster(spec)) = (key, means.of) else {
         return Err(Trouble::Lacks(key.clone()));
@@ -85,7 +85,7 @@ pub(crate) async fn credential(means: &Means<'_>, key: &Key, name: &str) -> Resu
     let identity = session.identity().await?;
     let roles: Vec<String> =
         identity.roles.into_iter().filter(|role| ROLES.contains(&role.as_str())).collect();
-    // Of none named, Keystone gives all.
+    // Keystone gives all roles of the user when the request names none.
     if roles.is_empty() {
         return Err(Trouble::Roleless { roles: ROLES.join(", ") });
     }
@@ -100,7 +100,7 @@ pub(crate) async fn credential(means: &Means<'_>, key: &Key, name: &str) -> Resu
     match application_credentials::create(session, &new).await {
         Ok(made) => Ok(found::credential(&made)),
         Err(error) if error.is_conflict() => {
-            // A lost answer's, with the secret that we know.
+            // An earlier request, whose answer was lost, created the credential with the stored secret.
             let found = application_credentials::find(session, name).await?;
             found.map(|it| found::credential(&it)).ok_or_else(|| error.into())
         }

@@ -1,4 +1,4 @@
-//! What a cluster or a machine uses and does not own: looked up when it is needed, and not again in the same turn.
+//! Looks up the objects that a cluster or VM uses and does not own, each at most once per turn.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use tokio::sync::{Mutex, OnceCell};
 
 use super::trouble::Trouble;
 
-/// The cloud as one turn uses it.
+/// The cloud, as one turn uses it.
 pub(crate) struct Site<'a> {
-    /// Ourselves in the cluster's project.
+    /// clusterd's user in the project of the cluster.
     pub(crate) session: &'a Session,
-    /// Ourselves in our own, for what is no tenant's to ask or to have.
+    /// clusterd's user in its own project, for calls and objects that tenants may not use.
     pub(crate) own: &'a Session,
-    /// The zone of its names, if it has one.
+    /// The DNS zone of the cluster's names.
     zone: Option<&'a str>,
     known: Arc<LookedUp>,
 }
 
-/// What was looked up for a cluster.
+/// Objects that were looked up.
 #[derive(Default)]
 pub(crate) struct LookedUp {
     external: OnceCell<String>,
@@ -35,13 +35,12 @@ pub(crate) struct LookedUp {
     images: Mutex<HashMap<String, String>>,
 }
 
-/// A zone that was looked up.
 struct FoundZone {
     id: String,
     is_operators: bool,
 }
 
-/// A zone, and as whom names are written there.
+/// A DNS zone, with the session that may write to it.
 #[derive(Clone, Copy)]
 pub(crate) struct Zone<'s> {
     pub(crate) session: &'s Session,
@@ -49,7 +48,7 @@ pub(crate) struct Zone<'s> {
 }
 
 impl<'a> Site<'a> {
-    /// What is `known` is not looked up again.
+    /// Makes a site. Objects in `known` are not looked up again.
     pub(crate) fn new(
         (session, own): (&'a Session, &'a Session),
         zone: Option<&'a str>,
@@ -58,7 +57,7 @@ impl<'a> Site<'a> {
         Site { session, own, zone, known }
     }
 
-    /// The id of the external network of this id or name.
+    /// Returns the id of the external network with this id or name.
     pub(crate) async fn external_network(&self, given: &str) -> Result<&str, Trouble> {
         let look = || async move {
             let all = networks::external(self.session).await?;
@@ -68,7 +67,7 @@ impl<'a> Site<'a> {
         self.known.external.get_or_try_init(look).await.map(String::as_str)
     }
 
-    /// The id of a network.
+    /// Returns the id of a network.
     pub(crate) async fn network<'s>(
         &'s self,
         of: &Reference,
@@ -88,7 +87,7 @@ impl<'a> Site<'a> {
         self.known.network.get_or_try_init(look).await.map(String::as_str)
     }
 
-    /// The id of a subnet.
+    /// Returns the id of a subnet.
     pub(crate) async fn subnet<'s>(
         &'s self,
         of: &Reference,
@@ -108,18 +107,18 @@ impl<'a> Site<'a> {
         self.known.subnet.get_or_try_init(look).await.map(String::as_str)
     }
 
-    /// All flavors.
+    /// Returns all flavors.
     pub(crate) async fn flavors(&self) -> Result<&[Flavor], Trouble> {
         let look = || async move { Ok::<_, Trouble>(flavors::list(self.session).await?) };
         Ok(self.known.flavors.get_or_try_init(look).await?)
     }
 
-    /// The flavor of this id or name.
+    /// Returns the flavor with this id or name.
     pub(crate) async fn flavor(&self, given: &str) -> Result<&Flavor, Trouble> {
         named(self.flavors().await?, given).ok_or_else(|| no_such_flavor(given))
     }
 
-    /// The id of the image of this id or name: of several with one name, the newest.
+    /// Returns the id of the image with this id or name; of several with the name, the newest.
     pub(crate) async fn image(&self, given: &str) -> Result<String, Trouble> {
         let mut known = self.known.images.lock().await;
         if let Some(id) = known.get(given) {
@@ -134,7 +133,7 @@ impl<'a> Site<'a> {
         Ok(id)
     }
 
-    /// Looks up the images of servers before their turn comes. Of one that is not found, the server's turn tells.
+    /// Looks up the images of servers early. A missing image is reported when its server is created.
     pub(crate) async fn look_ahead(&self, shape: &Shape) {
         for object in shape.values() {
             if let Thing::Server { image, .. } = &object.thing
@@ -146,7 +145,8 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// The zone of its names: its project's, or the one of ours in which an operator offers names; `None` where there is no such zone.
+    /// Returns the DNS zone: the project's own, or the one of clusterd's project that an operator offers to all. `None` when neither
+    /// exists.
     pub(crate) async fn zone(&self) -> Result<Option<Zone<'_>>, Trouble> {
         let Some(name) = self.zone else { return Ok(None) };
         let look = || async move {
@@ -163,13 +163,13 @@ impl<'a> Site<'a> {
         }))
     }
 
-    /// The cluster's zone, which has to be there.
+    /// Returns the DNS zone, or an error when it does not exist.
     pub(crate) async fn needed_zone(&self, name: &str) -> Result<Zone<'_>, Trouble> {
         self.zone().await?.ok_or_else(|| no_such("dns_zone", name))
     }
 }
 
-/// The zone of this name, if it is of clusterd's own project.
+/// Returns the zone of this name, if it belongs to clusterd's own project.
 pub(crate) async fn operators_zone(
     own: &Session,
     name: &str,
@@ -182,7 +182,7 @@ pub(crate) async fn operators_zone(
     }
 }
 
-/// The one of these flavors that has this id or name.
+/// Returns the flavor with this id, or else with this name.
 pub(crate) fn named<'f>(all: &'f [Flavor], given: &str) -> Option<&'f Flavor> {
     all.iter().find(|it| it.id == given).or_else(|| all.iter().find(|it| it.name == given))
 }
@@ -195,7 +195,7 @@ fn no_such(setting: &'static str, given: &str) -> Trouble {
     Trouble::NoSuch { setting, given: given.to_owned() }
 }
 
-/// The id of an object of the cluster's own.
+/// Returns the id of an observed object.
 pub(crate) fn id_of<'s>(key: &Key, seen: &'s Seen) -> Result<&'s str, Trouble> {
     let found = seen.objects.get(key).ok_or_else(|| Trouble::Lacks(key.clone()))?;
     Ok(&found.id)

@@ -1,4 +1,4 @@
-//! What may be in the way, and what that means for the cluster.
+//! The errors of observations and actions, and the problem that each means for a cluster.
 
 use std::time::Duration;
 
@@ -11,74 +11,66 @@ use crate::handle::KeysError;
 use crate::machines::MachinesError;
 use crate::tenancy::TenancyError;
 
-/// What is in the way of a look or an action.
+/// Why an observation or an action failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
-    /// The cloud does not do as asked.
     #[error(transparent)]
     Cloud(#[from] CloudError),
-    /// The cluster's project is closed to us.
+    /// The cluster's project is not accessible to clusterd.
     #[error(transparent)]
     Tenancy(#[from] TenancyError),
-    /// What was done cannot be written down.
     #[error("cannot write to the ledger: {0}")]
     Store(#[from] StoreError),
-    /// What the cluster was asked for names something that is not there.
+    /// A setting of the cluster names an object that does not exist.
     #[error("{setting}: the cloud has no {given:?} that clusterd may use")]
     NoSuch {
-        /// Where it was asked for.
+        /// The name of the setting.
         setting: &'static str,
-        /// What was given.
+        /// The id or name in the setting.
         given: String,
     },
-    /// A DNS name leads somewhere already.
+    /// A DNS name exists and belongs to somebody else.
     #[error("the name {host} is there already, and not as this cluster's")]
-    NameTaken {
-        /// The name.
-        host: String,
-    },
-    /// Something that is needed first has gone since it was seen.
+    NameTaken { host: String },
+    /// An object that the action depends on disappeared after it was observed.
     #[error("{0} is needed first and is not there")]
     Lacks(Key),
-    /// We are nothing in the cloud that a cluster may be.
+    /// clusterd's user has no role that a cluster's credential may have.
     #[error(
         "clusterd's user has none of the roles {roles} in the cluster's project, and a cluster gets no others"
     )]
     Roleless {
-        /// Those that would do.
+        /// The roles of which one is needed.
         roles: String,
     },
-    /// What makes a machine a node cannot be made.
+    /// The config of a server cannot be made.
     #[error(transparent)]
     Machines(#[from] MachinesError),
-    /// The cluster's keys cannot be had.
     #[error(transparent)]
     Keys(#[from] KeysError),
-    /// The cluster's Kubernetes does not do as asked.
     #[error(transparent)]
     Kubernetes(#[from] KubernetesError),
-    /// A pod may not go yet.
+    /// A PodDisruptionBudget forbids the eviction of a pod.
     #[error("pod {pod} holds machine {machine}: {why} ({more} more)")]
     Held {
-        /// The machine that is to go.
+        /// The member that is drained.
         machine: MachineRef,
-        /// The pod.
         pod: String,
-        /// Why, in Kubernetes' words.
+        /// Kubernetes' message.
         why: String,
-        /// How many more there are.
+        /// How many other pods are in the same situation.
         more: usize,
     },
-    /// An add-on cannot be had.
+    /// An add-on cannot be made.
     #[error("{0}")]
     AddOn(String),
-    /// The cluster's Kubernetes does not answer, or not yet.
+    /// The cluster's API does not answer.
     #[error("the cluster's API does not answer")]
     Silent,
 }
 
 impl Trouble {
-    /// When to try again, where that is known.
+    /// Returns when to retry, if the service said so.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         let (Trouble::Cloud(error) | Trouble::Tenancy(TenancyError::Away(error))) = self else {
             return None;
@@ -86,10 +78,10 @@ impl Trouble {
         error.retry_after()
     }
 
-    /// Whether it passes by itself, and soon.
+    /// Whether a retry soon is likely to succeed.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
-            // What else has to go first may be on its way.
+            // A dependency may be in the middle of its creation or deletion.
             Trouble::Cloud(error) => {
                 error.is_transient() || error.is_conflict() || error.is_not_found()
             }
@@ -105,20 +97,20 @@ impl Trouble {
         }
     }
 
-    /// What the cloud said where it failed at what it was asked to make, so that asking again at once is no use.
+    /// Returns the cloud's message when it failed to create an object, so that an immediate retry makes no sense.
     pub(crate) fn setback(&self) -> Option<String> {
         let Trouble::Cloud(error) = self else { return None };
         if let CloudError::Failed(_) = error {
             return Some(error.to_string());
         }
-        // Nova says it of a server in ERROR, or at once.
+        // Nova reports this for a server in ERROR, or in its answer.
         let (CloudError::Refused(answer) | CloudError::Conflict(answer)) = error else {
             return None;
         };
         answer.message.contains("No valid host").then(|| answer.message.clone())
     }
 
-    /// The same for people; `doing` completes the sentence "cannot …".
+    /// Returns the problem for people; `doing` completes the sentence "cannot …".
     pub(crate) fn problem(&self, doing: &str) -> Problem {
         let (reason, next_action) = match self {
             Trouble::Cloud(error) | Trouble::Tenancy(TenancyError::Away(error)) => of_cloud(error),
@@ -164,13 +156,13 @@ impl Trouble {
         }
     }
 
-    /// Whether it may pass by itself, though not soon.
+    /// Whether the failure can disappear by itself, though not soon.
     fn may_end(&self) -> bool {
         matches!(self, Trouble::Cloud(CloudError::Malformed { .. }))
     }
 }
 
-/// One word, and what to do.
+/// Returns the reason (one word) and the advice for an error of the cloud.
 fn of_cloud(error: &CloudError) -> (&'static str, &'static str) {
     match error {
         CloudError::Unreachable { .. } => {

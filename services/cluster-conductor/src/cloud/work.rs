@@ -1,4 +1,4 @@
-//! One turn's work: look, write down, act, and say when to look again.
+//! The cloud part of a cluster's turn: observe, record, act, and decide when the next turn is due.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,20 +20,20 @@ use crate::handle::{KeysError, World};
 use crate::nodes::Nodes;
 use crate::tenancy::Premises;
 
-/// How long to leave a cloud alone that is at work, or busy.
+/// How long to wait while the cloud works on something, or is busy.
 pub(crate) const PAUSE: Duration = Duration::from_secs(1);
 
-/// What a turn's work came to.
+/// The result of a turn's work.
 pub(crate) struct Worked {
-    /// How the cluster is now.
+    /// The latest observation.
     pub(crate) seen: Seen,
-    /// When its next turn is due.
+    /// When the next turn is due.
     pub(crate) next: Requeue,
 }
 
-/// Brings the cloud as near to what the cluster is to be as it goes now.
+/// Brings the cloud as close to the desired objects as is possible now.
 ///
-/// What fails is tried again by a later turn, which looks first.
+/// Nothing is retried within a turn: the next turn is the retry, and observes first.
 pub(crate) async fn work(
     world: &World,
     premises: &Premises,
@@ -142,14 +142,14 @@ pub(crate) async fn work(
     Ok(Worked { seen, next })
 }
 
-/// What a turn came to that saw nothing.
+/// Returns the result of a turn without an observation.
 fn unseen(world: &World, trouble: Trouble, doing: &str) -> Worked {
     let problem = Some(trouble.problem(doing));
     let next = Requeue::After(pause(world, &[trouble]));
     Worked { seen: Seen { problem, ..Seen::default() }, next }
 }
 
-/// Not later than what is held is due.
+/// Returns when the next turn is due: at the next attempt for an object in back-off at the latest.
 pub(super) fn no_later(next: Requeue, held: &BTreeMap<Key, Held>, now: Timestamp) -> Requeue {
     let due = held.values().map(|held| held.until.duration_since(now).unsigned_abs()).min();
     match (next, due) {
@@ -158,7 +158,7 @@ pub(super) fn no_later(next: Requeue, held: &BTreeMap<Key, Held>, now: Timestamp
     }
 }
 
-/// How long to wait after these.
+/// Returns how long to wait after these failures.
 pub(super) fn pause(world: &World, troubles: &[Trouble]) -> Duration {
     let asked = troubles.iter().filter_map(Trouble::retry_after).max();
     let all = if troubles.iter().any(Trouble::is_transient) { PAUSE } else { Duration::MAX };

@@ -1,4 +1,4 @@
-//! One turn's work for a machine: look, write down, act, and say when to look again.
+//! The cloud part of a VM's turn: observe, record, act, and decide when the next turn is due.
 
 use std::sync::Arc;
 
@@ -17,21 +17,20 @@ use super::trouble::Trouble;
 use super::work::{PAUSE, no_later, pause};
 use crate::handle::{KeysError, World};
 
-/// What a turn's work came to.
+/// The result of a turn's work.
 pub(crate) struct VmWorked {
-    /// What the cloud has of the machine now.
+    /// The latest observation.
     pub(crate) seen: Seen,
-    /// Whether what was sent had reached Nova before it was looked at.
+    /// Whether Nova had received the request of the current action before the observation.
     pub(crate) arrival: Arrival,
-    /// What there is to say of it.
     pub(crate) events: Vec<VmEvent>,
-    /// When its next turn is due.
+    /// When the next turn is due.
     pub(crate) next: Requeue,
 }
 
-/// Brings the cloud as near to what the machine is to be as it goes now.
+/// Brings the cloud as close to the desired objects as is possible now.
 ///
-/// What fails is tried again by a later turn, which looks first.
+/// Nothing is retried within a turn: the next turn is the retry, and observes first.
 pub(crate) async fn work_vm(
     world: &World,
     (session, own): (&Session, &Session),
@@ -44,7 +43,7 @@ pub(crate) async fn work_vm(
     let shape = vm_shape(vm);
     let mut ledger = Ledger::new(&world.store, vm.id, now, lines);
     let look = async {
-        // What has arrived shows in a look that begins later.
+        // A received request has its effect in an observation that begins later.
         let arrival = arrival(session, vm).await?;
         let objects = observe(&site, Of::Vm(vm), &ledger, &Looks::default()).await?;
         Ok::<_, Trouble>((arrival, objects))
@@ -63,7 +62,7 @@ pub(crate) async fn work_vm(
         }
     };
     seen.failures = failures(&shape, &seen);
-    // What it fails at by this look holds it as well.
+    // A failure that this observation shows starts the back-off at once.
     let counted = vm.with_setbacks(&shape, &seen, now);
     seen.held = counted.held(&world.backoff(), now);
     let agreed = ledger.agree(&seen, &shape, world.settings.repair.lands_within).await?;
@@ -89,14 +88,14 @@ pub(crate) async fn work_vm(
     Ok(VmWorked { seen, arrival, events, next })
 }
 
-/// Whether Nova has taken up what was sent last.
+/// Returns whether Nova received the last request of the current action.
 async fn arrival(session: &Session, vm: &Vm) -> Result<Arrival, Trouble> {
     let sent = vm.errand.as_ref().and_then(|errand| errand.sent.as_ref());
     let (Some(sent), Some(server)) = (sent, &vm.server) else { return Ok(Arrival::NotYet) };
     match actions::last_request(session, &server.id).await {
         Ok(last) if last == sent.after => Ok(Arrival::NotYet),
         Ok(_) => Ok(Arrival::Arrived),
-        // It is gone: the look tells.
+        // The server is deleted, which the observation shows.
         Err(error) if error.is_not_found() => Ok(Arrival::NotYet),
         Err(error) => Err(error.into()),
     }

@@ -1,4 +1,4 @@
-//! What a machine is told that asks which authorities it should hold.
+//! Answers members that ask which CA revision they should hold.
 
 use std::collections::BTreeMap;
 
@@ -11,23 +11,23 @@ use super::MachinesError;
 use super::redeem::of;
 use crate::handle::World;
 
-/// What a machine is told that asks which authorities it should hold.
+/// The answer to a member that asks which CA revision it should hold.
 #[derive(PartialEq, Eq)]
 pub enum Handout {
-    /// Nothing. Why not, it is not told.
+    /// Refused, without a reason.
     Nothing,
-    /// It holds what it should.
+    /// The member holds the right revision, and no rotation is in progress.
     Held,
-    /// Its turn comes soon.
+    /// The member has to ask again soon.
     Soon,
-    /// It takes this: a tar archive, with keys where it is of the control plane.
+    /// The member has to install this tar archive, which contains keys for the control plane.
     Take(Vec<u8>),
 }
 
-/// What it is told, and its cluster where what it holds is news.
+/// The answer, and the member's cluster when the reported revision is new.
 pub(super) type Told = (Handout, Option<ClusterUuid>);
 
-/// A machine says what it holds, and shows what its config gave it for its reports.
+/// Verifies the member's report token, records the revision it holds, and returns the answer.
 pub(super) async fn ask(
     world: &World,
     id: ClaimUuid,
@@ -41,7 +41,7 @@ pub(super) async fn ask(
     let Some(claim) = world.store.find_claim(id).await? else { return nothing };
     let Some((cluster, groups)) = of(world, &claim).await? else { return nothing };
     let reports = world.store.machines_of(cluster.id).await?;
-    // Of a claim that its machine was given before another, nobody speaks any more.
+    // A member that got a newer claim no longer uses this one.
     if !reports.iter().any(|report| report.claim == id) {
         return nothing;
     }

@@ -1,7 +1,7 @@
-//! Claims: what a machine shows to fetch its config.
+//! Claims: the credentials with which servers fetch their configs.
 //!
-//! What is shown derives from the service's key and the claim's id. The store holds its digest alone, and asked twice the
-//! same is given out while nobody has used it: a crash between the two costs nothing.
+//! The credential derives from the service's key and the claim's id, and the store holds only its digest. As long as a claim is not
+//! redeemed, a repeated call returns the same one, so a crash before the server is created wastes nothing.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::MachinesError;
 use super::facts::Facts;
 use crate::handle::World;
 
-/// User data with the claim of a machine: the one it was given before, while that can be redeemed.
+/// Returns user-data with a claim for the member: the existing claim, as long as it can be redeemed, or a new one.
 pub(crate) async fn claim(
     world: &World,
     cluster: &Cluster,
@@ -58,7 +58,7 @@ pub(crate) async fn claim(
     stub(&claim).map_err(MachinesError::TooLong)
 }
 
-/// The claim that the machine was given, and what is to be shown for it, while it can be redeemed.
+/// Returns the member's claim with its credential, if it can still be redeemed.
 async fn reusable(
     world: &World,
     cluster: &Cluster,
@@ -67,7 +67,7 @@ async fn reusable(
 ) -> Result<Option<(ClaimUuid, Zeroizing<String>)>, MachinesError> {
     let Some(given) = world.store.claim_of(cluster.id, machine).await? else { return Ok(None) };
     let token = world.keys.derive(Purpose::Claim, &given.id.to_string())?.token;
-    // Another key may come to be the first one.
+    // Another key may have become the current one since.
     let is_good =
         given.redeemed_at.is_none() && given.expires_at > now && given.digest == digest_of(&token);
     Ok(is_good.then_some((given.id, token)))
@@ -77,7 +77,7 @@ pub(super) fn kept(source: serde_json::Error) -> MachinesError {
     MachinesError::Kept { what: "what is known of a machine", source }
 }
 
-/// SHA-256, in hex.
+/// Returns the SHA-256 in hex.
 pub(super) fn digest_of(token: &str) -> String {
     hex::encode(digest(&SHA256, token.as_bytes()))
 }

@@ -1,4 +1,4 @@
-//! The config of one machine: what the cluster's labels, an administrator and the facts say, as the bootstrap wants it.
+//! Makes the Ignition config of a member from the cluster's labels, the administrator's settings and the facts of the member.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use super::founding::{JoinToken, TOKEN_HOURS};
 use super::{KubernetesSettings, MachinesError};
 use crate::handle::{World, label};
 
-/// The machine's whole config, with its keys.
+/// Returns the whole config of a member, including its keys.
 pub(crate) async fn render(
     world: &World,
     spec: &ClusterSpec<'_>,
@@ -38,7 +38,7 @@ pub(crate) async fn render(
     )
 }
 
-/// The same, of what is public and what is secret.
+/// As [`render`], for given keys and token.
 pub(super) fn compose(
     kubernetes: &KubernetesSettings,
     spec: &ClusterSpec<'_>,
@@ -99,7 +99,7 @@ fn range(of: cluster_core::Cidr) -> bootstrap::Cidr {
     bootstrap::Cidr::try_from(text.as_str()).expect("a range is a range to both")
 }
 
-/// Where this version comes from; images from the cluster's own registry, where it names one.
+/// Returns the source of programs and images for the cluster's version. The cluster's own registry replaces the one of the images.
 fn source(
     kubernetes: &KubernetesSettings,
     spec: &ClusterSpec<'_>,
@@ -118,7 +118,7 @@ fn source(
     Ok(source)
 }
 
-/// What an administrator wants of all clusters, and on top of it what labels want of this one.
+/// Returns the administrator's settings for all clusters, with those of the cluster's labels added.
 fn overrides(base: &Overrides, asked: &Settings, of_group: &Settings) -> Overrides {
     let label = |settings: &Settings, component: &str| {
         let arguments = settings.arguments.get(component).cloned().unwrap_or_default();
@@ -131,7 +131,7 @@ fn overrides(base: &Overrides, asked: &Settings, of_group: &Settings) -> Overrid
     all.scheduler.extend(label(asked, "kube-scheduler"));
     all.kubelet_arguments.extend(label(of_group, "kubelet"));
     if !asked.admission_plugins.is_empty() {
-        // kubeadm switches this one on, and what is said here stands in its place.
+        // kubeadm enables this plugin by default, and an explicit list replaces the default.
         let own = ["NodeRestriction".to_owned()];
         let others = asked.admission_plugins.iter().filter(|it| *it != "NodeRestriction");
         let plugins: Vec<&str> = own.iter().chain(others).map(String::as_str).collect();
@@ -140,7 +140,7 @@ fn overrides(base: &Overrides, asked: &Settings, of_group: &Settings) -> Overrid
     all
 }
 
-/// Sets a field of kube-proxy's configuration. Its neighbours in the same object stay.
+/// Sets a field of kube-proxy's configuration. Other fields of the same object stay.
 fn set(configuration: &mut Map<String, Value>, field: &ProxyField) {
     let value = match &field.value {
         ProxyValue::Text(text) => json!(text),
@@ -157,7 +157,7 @@ fn set(configuration: &mut Map<String, Value>, field: &ProxyField) {
     *rest.iter().fold(top, |at, name| &mut at[*name]) = value;
 }
 
-/// The proxies of the cluster's machines. What is within the cluster is reached without them.
+/// Returns the proxy settings of the members. Addresses and names within the cluster bypass the proxies.
 fn proxies(spec: &ClusterSpec<'_>, facts: &Facts) -> Result<Option<Config>, MachinesError> {
     let blueprint = &spec.cluster.blueprint;
     let asked = blueprint.labels.settings();
@@ -181,7 +181,7 @@ fn proxies(spec: &ClusterSpec<'_>, facts: &Facts) -> Result<Option<Config>, Mach
 }
 
 fn worker(machine: Machine, group: &NodeGroup) -> Worker {
-    // Magnum's own words, by which its users choose nodes.
+    // Node labels of Magnum, by which its users select nodes.
     let own = [
         ("magnum.openstack.org/nodegroup", group.name.label(63)),
         ("magnum.openstack.org/role", group.role.as_str().to_owned()),

@@ -1,4 +1,4 @@
-//! Why a machine cannot be told what it is to become.
+//! Why the config of a member cannot be made.
 
 use cluster_bootstrap::{BootstrapError, InvalidName, InvalidVersion};
 use cluster_core::{Key, KubernetesVersion, LabelsError, MachineRef};
@@ -8,80 +8,70 @@ use sealing::SealError;
 
 use crate::handle::KeysError;
 
-/// Why a machine cannot be told what it is to become.
+/// Why the config of a member cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum MachinesError {
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The cluster's keys cannot be had.
     #[error(transparent)]
     Keys(#[from] KeysError),
-    /// What is kept sealed cannot be sealed or opened.
     #[error("what the cluster's machines join by cannot be sealed or opened: {0}")]
     Seal(#[from] SealError),
-    /// What is kept cannot be read.
+    /// A stored document cannot be read.
     #[error("{what} cannot be read: {source}")]
     Kept {
-        /// What.
+        /// The name of the document, as it reads in the message.
         what: &'static str,
-        /// Why not.
         source: serde_json::Error,
     },
-    /// Somebody's own config that was taken once, and is not any more.
+    /// The node group's own config was accepted once and is invalid by today's rules.
     #[error("the node group's own config: {0}")]
     OwnConfig(DocumentError),
-    /// An address has to be known first.
+    /// An address must be known first.
     #[error("the address of {0} is not known yet")]
     Waits(Key),
-    /// The cluster has no such machine any more.
+    /// The cluster no longer has this member.
     #[error("the cluster has no machine {0}")]
     NoMachine(MachineRef),
-    /// Nobody has said where this version comes from.
+    /// The administrator configured no source for this version.
     #[error("this clusterd has no programs of Kubernetes {version}: it has {known}")]
     NoVersion {
-        /// What was asked for.
         version: KubernetesVersion,
-        /// What there is.
+        /// The configured versions.
         known: String,
     },
-    /// A setting of the cluster's cannot be followed.
+    /// A setting of the cluster cannot be used.
     #[error("{field}: {why}")]
-    Field {
-        /// Which.
-        field: &'static str,
-        /// Why not.
-        why: String,
-    },
-    /// A label of the cluster's record means nothing today.
+    Field { field: &'static str, why: String },
+    /// A label in the cluster's record is no longer understood.
     #[error(transparent)]
     Labels(#[from] LabelsError),
-    /// There is nowhere to redeem a claim.
+    /// Claims are needed, but clusterd has no listener for them.
     #[error(
         "machines of this cluster are to fetch their configs, and this clusterd does not listen for them"
     )]
     NoListener,
-    /// The config does not fit into user data.
+    /// The config is larger than user-data may be.
     #[error(transparent)]
     TooLong(TooLong),
-    /// Names or versions that the bootstrap does not take.
+    /// A name that the bootstrap refuses.
     #[error(transparent)]
     Name(#[from] InvalidName),
-    /// As above.
+    /// A version that the bootstrap refuses.
     #[error(transparent)]
     Version(#[from] InvalidVersion),
-    /// The settings make no machine.
+    /// Settings from which no config can be made.
     #[error("{}", chain(.0))]
     Bootstrap(#[from] BootstrapError),
 }
 
 impl MachinesError {
-    /// Whether it passes by itself, and soon.
+    /// Whether a retry soon is likely to succeed.
     pub(crate) fn is_transient(&self) -> bool {
         matches!(self, MachinesError::Store(_) | MachinesError::Waits(_))
     }
 
-    /// One word, and what to do.
+    /// Returns the reason (one word) and the advice.
     pub(crate) fn reason(&self) -> (&'static str, &'static str) {
         match self {
             MachinesError::Store(_) => ("StoreFailed", "look at clusterd's database"),
@@ -120,7 +110,7 @@ impl MachinesError {
     }
 }
 
-/// An error with its causes.
+/// Formats an error with its causes.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut chain = error.to_string();
     let mut source = error.source();

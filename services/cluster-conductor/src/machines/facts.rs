@@ -1,5 +1,4 @@
-//! What is known of a machine before it exists, and makes its config different from its neighbours'. Nothing of it is
-//! secret.
+//! The facts that distinguish a member's config from those of other members, known before its server exists. No fact is secret.
 
 use std::net::IpAddr;
 
@@ -12,47 +11,45 @@ use serde::{Deserialize, Serialize};
 use super::MachinesError;
 use super::founding::Founder;
 
-/// What is known of a machine before it exists.
+/// The facts of a member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Facts {
-    /// Who it is.
     pub(crate) own: Placed,
-    /// What it does.
     pub(crate) part: Part,
-    /// At which address, or by which name, machines find the API.
+    /// The address or DNS name at which members reach the API.
     pub(crate) endpoint: String,
-    /// The control plane: its founders, for one of them; else those that are to be there.
+    /// The control plane: for a founding member the founding members, otherwise the members that should exist.
     pub(crate) control_plane: Vec<Placed>,
-    /// What the world sees of those behind the cluster's router.
+    /// The external address of the cluster's router, from which requests of the members come.
     pub(crate) router: Option<IpAddr>,
-    /// What the volumes of its own are for that its server is asked for with.
+    /// The purposes of the volumes that the server is created with.
     #[serde(default)]
     pub(crate) volumes: Vec<String>,
 }
 
-/// A machine's name and its port's address.
+/// The name and the address of a member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Placed {
-    /// Its server's name, which becomes its host's and its node's.
+    /// The name of the server, which becomes the host name and the node name.
     pub(crate) name: String,
-    /// Its port's address.
+    /// The address of the port.
     pub(crate) address: IpAddr,
 }
 
-/// What a machine does.
+/// The role of a member in the bootstrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Part {
-    /// It is one of those that make the control plane.
+    /// A member of the first control plane.
     Founds,
-    /// It becomes one more of the control plane.
+    /// An additional control-plane member.
     JoinsControlPlane,
-    /// It runs pods.
+    /// A worker.
     Works,
 }
 
 impl Facts {
-    /// Takes names from the cluster's shape and addresses from what was seen.
+    /// Collects the facts: names from the desired objects, addresses from the observation.
     pub(crate) fn gather(
         spec: &ClusterSpec<'_>,
         machine: &MachineRef,
@@ -66,7 +63,7 @@ impl Facts {
             GroupRole::Master => Part::JoinsControlPlane,
         };
         let control_plane: Vec<Placed> = match part {
-            // One that is gone by now is named to the others as it was to its fellows.
+            // A founding member that was deleted since is listed with the name and address that the other founders know.
             Part::Founds => {
                 let now = |it: &Founder| placed(&it.machine, &shape, seen);
                 founders.iter().map(|it| now(it).unwrap_or_else(|_| it.placed.clone())).collect()
@@ -91,7 +88,7 @@ impl Facts {
     }
 }
 
-/// The names and addresses by which the API is reached besides: as far as they are to be there, they have to be known.
+/// Returns the additional names and addresses of the API for its certificates. Floating IPs that the cluster should have must be known.
 pub(crate) fn outside(
     spec: &ClusterSpec<'_>,
     seen: Option<&Seen>,
@@ -115,7 +112,7 @@ pub(crate) fn outside(
     Ok(names)
 }
 
-/// The group that a machine is of.
+/// Returns the node group of a member.
 pub(crate) fn group_of<'a>(
     spec: &ClusterSpec<'a>,
     machine: &MachineRef,
@@ -126,13 +123,13 @@ pub(crate) fn group_of<'a>(
     spec.groups.iter().find(of).ok_or_else(|| MachinesError::NoMachine(machine.clone()))
 }
 
-/// The machines of the control plane.
+/// Returns the control-plane members.
 pub(crate) fn masters<'a>(spec: &ClusterSpec<'a>) -> impl Iterator<Item = MachineRef> + 'a {
     let of_role = spec.groups.iter().filter(|group| group.role == GroupRole::Master);
     of_role.flat_map(NodeGroup::refs)
 }
 
-/// A machine's name, and where it is.
+/// Returns the name and the address of a member.
 pub(crate) fn placed(
     machine: &MachineRef,
     shape: &Shape,
@@ -143,7 +140,7 @@ pub(crate) fn placed(
     Ok(Placed { name, address: address(&Key::Port(machine.clone()), seen)? })
 }
 
-/// What the machine's volumes are for.
+/// Returns the purposes of the member's volumes.
 fn volumes(machine: &MachineRef, shape: &Shape) -> Vec<String> {
     let server = shape.get(&Key::Server(machine.clone())).map(|object| &object.thing);
     let Some(Thing::Server { disks, .. }) = server else { return Vec::new() };
@@ -155,7 +152,7 @@ fn address(key: &Key, seen: &Seen) -> Result<IpAddr, MachinesError> {
     found.ok_or_else(|| MachinesError::Waits(key.clone()))
 }
 
-/// The address in `https://ADDRESS:PORT`.
+/// Returns the address in `https://ADDRESS:PORT`.
 fn host(url: &str) -> Option<IpAddr> {
     let (host, _) = url.strip_prefix("https://")?.rsplit_once(':')?;
     host.trim_start_matches('[').trim_end_matches(']').parse().ok()

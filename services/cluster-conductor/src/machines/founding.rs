@@ -1,7 +1,7 @@
-//! What a cluster's machines begin with: who founds the control plane, and by which token others join.
+//! The bootstrap data of a cluster: the members that found the control plane, and the token with which others join.
 //!
-//! Both are kept sealed beside the cluster's keys from the first machine on. Numbers of machines are never given again, so
-//! a machine that founds is one of those that the control plane had then; any other of its machines joins.
+//! Both are sealed in the store from the first server on. Member numbers are never reused, so a founding member is one of the first control
+//! plane; every other control-plane member joins.
 
 use cluster_bootstrap::BootstrapToken;
 use cluster_core::{Cluster, ClusterSpec, MachineRef, Seen, shape};
@@ -14,45 +14,41 @@ use super::MachinesError;
 use super::facts::{Placed, masters, placed};
 use crate::handle::World;
 
-/// The name of the secret that holds it.
+/// The name of the secret.
 const BOOTSTRAP: &str = "bootstrap";
-/// How long a token is good.
+/// How long a token is valid.
 pub(super) const TOKEN_HOURS: u32 = 24;
-/// A token is used no more when it is good for less than that: a claim lasts shorter, and joining too.
+/// A token with less time left is replaced. The time is enough for a claim to be redeemed and for the node to join.
 const LEFT: SignedDuration = SignedDuration::from_hours(4);
 
-/// What is kept. It prints no token.
+/// The bootstrap data. The type has no `Debug`, so the token is never printed.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Founding {
-    /// The machines that make up the control plane at first.
+    /// The members of the first control plane.
     pub(crate) founders: Vec<Founder>,
     token: String,
     token_made_at: Timestamp,
     token_expires_at: Timestamp,
 }
 
-/// A machine that founds.
+/// A founding member.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Founder {
-    /// Which machine.
     pub(crate) machine: MachineRef,
-    /// Where it was when the others were told.
+    /// The name and the address that the other founding members were told.
     pub(crate) placed: Placed,
 }
 
-/// What machines show to join, now. The cluster's API has to know it: as long as the cluster's first token lasts, the
-/// first machine has told it.
+/// The token with which nodes join now. The cluster's API must know it: the first founding member registers the first token, the conductor
+/// every later one.
 #[derive(Clone, Debug)]
 pub(crate) struct JoinToken {
-    /// The token.
     pub(crate) token: BootstrapToken,
-    /// When it was made.
     pub(crate) made_at: Timestamp,
-    /// Until when it is good.
     pub(crate) expires_at: Timestamp,
 }
 
-/// What the cluster's machines begin with, made on first use; with a new token where the old one is about to expire.
+/// Returns the bootstrap data, which is made on first use. A token that expires soon is replaced.
 pub(crate) async fn founding(
     world: &World,
     spec: &ClusterSpec<'_>,
@@ -64,7 +60,7 @@ pub(crate) async fn founding(
         None => {
             let founders = founders(spec, seen)?;
             let sealed = seal(world, cluster, &with_token(founders, now))?;
-            // Two that make it at once both get what was written first.
+            // Concurrent callers all get the data that was written first.
             let sealed = world.store.keep_secret(cluster.id, BOOTSTRAP, &sealed).await?;
             open(world, cluster, &sealed)?
         }
@@ -72,7 +68,7 @@ pub(crate) async fn founding(
     renew(world, cluster, kept).await
 }
 
-/// The same, of a cluster whose machines have begun.
+/// As [`founding`], for a cluster that has bootstrap data.
 pub(super) async fn renewed(world: &World, cluster: &Cluster) -> Result<Founding, MachinesError> {
     let sealed = world.store.find_secret(cluster.id, BOOTSTRAP).await?.ok_or(SealError::Broken)?;
     renew(world, cluster, open(world, cluster, &sealed)?).await
@@ -92,7 +88,7 @@ async fn renew(
     Ok(renewed)
 }
 
-/// What machines show to join, now. Whoever reaches the cluster's API makes it the Secret `bootstrap-token-ID` there.
+/// Returns the token with which nodes join now. The caller has to register it as Secret `bootstrap-token-ID` in the cluster.
 pub(crate) async fn join_token(
     world: &World,
     spec: &ClusterSpec<'_>,
@@ -111,7 +107,7 @@ fn founders(spec: &ClusterSpec<'_>, seen: &Seen) -> Result<Vec<Founder>, Machine
 }
 
 impl Founding {
-    /// The token, as it is to be shown.
+    /// Returns the token with its times.
     pub(super) fn token(&self) -> Result<JoinToken, MachinesError> {
         let token = BootstrapToken::try_from(self.token.as_str());
         let token = token.map_err(|_| SealError::Broken)?;

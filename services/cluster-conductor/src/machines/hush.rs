@@ -1,4 +1,4 @@
-//! Saying the same thing once in a while.
+//! Limits how often the same event of a claim is recorded.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -6,17 +6,17 @@ use std::sync::{Mutex, PoisonError};
 use cluster_core::ClaimUuid;
 use jiff::{SignedDuration, Timestamp};
 
-/// How long the same thing is not said again.
+/// How long the same event is suppressed.
 const QUIET: SignedDuration = SignedDuration::from_mins(1);
-/// So many things are remembered at most.
+/// How many events are remembered at most.
 const MOST: usize = 10_000;
 
-/// What was said lately of which claim.
+/// The recent events of each claim.
 #[derive(Default)]
 pub(crate) struct Hush(Mutex<HashMap<(ClaimUuid, &'static str), Timestamp>>);
 
 impl Hush {
-    /// Whether it is to be said now.
+    /// Whether the event may be recorded now.
     pub(crate) fn lets(&self, of: ClaimUuid, what: &'static str, now: Timestamp) -> bool {
         let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if said.len() >= MOST {
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_thing_is_said_once_a_minute() {
+    fn the_same_event_is_recorded_once_a_minute() {
         let (hush, claim) = (Hush::default(), ClaimUuid::new_v4());
         let at = |seconds| Timestamp::from_second(seconds).unwrap();
         assert!(hush.lets(claim, "a", at(0)));

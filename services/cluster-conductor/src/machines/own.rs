@@ -1,4 +1,4 @@
-//! Somebody's own config for the machines of a node group, in place of what would make them nodes.
+//! A user's own Ignition config for the servers of a node group, which replaces the bootstrap config.
 
 use cluster_core::{Cluster, NodeGroup};
 use ignition::{Document, DocumentError, Limits};
@@ -6,20 +6,20 @@ use ignition::{Document, DocumentError, Limits};
 use super::MachinesError;
 use crate::handle::{Conductor, KeysError, World};
 
-/// Why a config is not kept for a group.
+/// Why a config is not stored.
 #[derive(Debug, thiserror::Error)]
 pub enum OwnConfigError {
-    /// It is none that a machine would take.
+    /// Not a valid Ignition config.
     #[error(transparent)]
     Document(#[from] DocumentError),
-    /// It cannot be kept.
+    /// The config cannot be sealed or stored.
     #[error(transparent)]
     Keys(#[from] KeysError),
 }
 
 impl Conductor {
-    /// Keeps a config for machines of this group that are asked for from now on; sealed, for it may hold secrets. The
-    /// answer is its version.
+    /// Stores a config for servers of this group that are created from now on. The config is sealed, because it may contain secrets.
+    /// Returns its version.
     pub async fn set_own_config(
         &self,
         cluster: &Cluster,
@@ -34,7 +34,7 @@ impl Conductor {
         Ok(document.version().to_owned())
     }
 
-    /// Forgets the config of a group, if it has one.
+    /// Deletes the config of a group, if it has one.
     pub async fn remove_own_config(
         &self,
         cluster: &Cluster,
@@ -45,7 +45,7 @@ impl Conductor {
     }
 }
 
-/// The config that machines of this group get in place of ours.
+/// Returns the config that replaces the bootstrap config of this group.
 pub(super) async fn own_config(
     world: &World,
     cluster: &Cluster,
@@ -58,7 +58,7 @@ pub(super) async fn own_config(
     Ok(Some(read.map_err(MachinesError::OwnConfig)?))
 }
 
-/// By the group's id: another group of that name is another.
+/// The name contains the group's id, so that a later group of the same name does not inherit the config.
 fn name(group: &NodeGroup) -> String {
     format!("ignition/{}", group.id)
 }

@@ -1,10 +1,10 @@
-//! Handing out a config for a claim, and hearing of the machine that got it.
+//! Hands out configs for claims, and records the reports of members.
 //!
-//! **Once.** The first who shows a claim in time and from the machine's address redeems it, in one statement of the store.
-//! Ignition asks again when an answer breaks off, and a machine whose answer was lost on the way would be lost with it. So
-//! the same address may have the answer again, a few times within [`AGAIN`], until the machine has spoken. It speaks when its first unit
-//! has done or failed, which is before anything runs there that is not the cluster's own: from then on a claim found in a
-//! machine's user data is worth nothing, even to who shares its address.
+//! **Single use.** The first caller that shows a claim in time and from the member's address redeems it, in one statement of the store.
+//! Ignition repeats a request whose answer broke off, and a server whose answer was lost would be useless. So the same address may get the
+//! answer again, a few times within [`AGAIN`], until the member reports. The member reports when its first unit has succeeded or failed,
+//! which is before any workload runs there. From then on a claim that is found in user-data is worthless, even to a process that shares the
+//! member's address.
 
 use std::net::IpAddr;
 
@@ -25,23 +25,23 @@ use super::own::own_config;
 use super::{MachineReported, MachinesError, NodesListener, SourceAddress, config, founding};
 use crate::handle::World;
 
-/// How long a lost answer may be had again.
+/// How long a lost answer may be requested again.
 const AGAIN: SignedDuration = SignedDuration::from_secs(120);
-/// A report that says nothing new is not written again for so long.
+/// A report with the same content is not written again for this time.
 const SAME: SignedDuration = SignedDuration::from_secs(30);
 
-/// What a machine gets for what it shows.
+/// The answer to a caller that shows a claim.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Its config, as JSON. It holds secrets.
+    /// The config as JSON, with secrets.
     Config(String),
-    /// Nothing. Why not, it is not told.
+    /// Refused, without a reason.
     Nothing,
-    /// Nothing yet: it may ask again in a moment.
+    /// Not possible yet: the caller may ask again in a moment.
     Later,
 }
 
-/// A machine's claim is shown by `from`.
+/// Redeems a claim that the caller at `from` shows.
 pub(super) async fn redeem(
     world: &World,
     id: ClaimUuid,
@@ -73,11 +73,11 @@ pub(super) async fn redeem(
         tell(world, &claim, Severity::Warning, "ClaimExpired", from, said).await?;
         return Ok(Answer::Nothing);
     }
-    // What it began with would be on its way out.
+    // The server would start with authorities that are about to be removed.
     if !cluster.authorities.is_settled() {
         return Ok(Answer::Later);
     }
-    // A config that cannot be made costs no claim.
+    // The config is made first, so that an error does not use up the claim.
     let reports = world.keys.derive(Purpose::Report, &id.to_string())?;
     let Some(config) = config(world, nodes, &spec, &claim, &facts, &reports).await? else {
         return Ok(Answer::Later);
@@ -106,18 +106,18 @@ pub(super) async fn redeem(
     Ok(Answer::Config(config))
 }
 
-/// What became of a report.
+/// The result of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Noted {
-    /// Somebody else's.
+    /// The token is wrong.
     Refused,
-    /// It says nothing new, or of a machine that nobody waits for.
+    /// The report says nothing new, or its member was deleted.
     Old,
-    /// A machine of this cluster has come further, or fails.
+    /// The report is new for this cluster.
     News(ClusterUuid),
 }
 
-/// A machine says how far it has come. What it shows for that is in its config alone.
+/// Records a report of a member, which authenticates with the report token in its config.
 pub(super) async fn note(
     world: &World,
     id: ClaimUuid,
@@ -144,7 +144,7 @@ pub(super) async fn note(
     Ok(noted.map_or(Noted::Old, Noted::News))
 }
 
-/// The cluster that a claim's machine is of, if that is still to be.
+/// Returns the cluster of a claim's member, if both still exist.
 pub(super) async fn of(
     world: &World,
     claim: &Claim,
@@ -161,13 +161,13 @@ pub(super) async fn of(
     Ok(groups.iter().any(of_group).then_some((cluster, groups)))
 }
 
-/// The addresses that the machine may come from.
+/// Returns the addresses from which the member may call.
 fn sources(cluster: &Cluster, claim: &Claim, facts: &Facts) -> Vec<IpAddr> {
     let floating = cluster.machine_addresses.get(&claim.machine).copied();
     [Some(facts.own.address), floating, facts.router].into_iter().flatten().collect()
 }
 
-/// The config as it is handed out; `None` while an address is not known that has to be in it.
+/// Returns the config; `None` while an address that it needs is unknown.
 async fn config(
     world: &World,
     nodes: &NodesListener,
@@ -197,8 +197,8 @@ async fn config(
     Ok(Some(ignition::json(&reporting(&node, &reports).config)))
 }
 
-/// Makes an event of what was done with a claim. Of the same thing not again for a while, for who holds a claim could
-/// drown all else in it.
+/// Records an event about a claim. The same event is suppressed for a while, because the holder of a claim could otherwise flood the
+/// cluster's events.
 async fn tell(
     world: &World,
     claim: &Claim,

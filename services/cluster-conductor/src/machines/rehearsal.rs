@@ -1,5 +1,5 @@
-//! Whether a cluster's machines can be told what to become, tried before the cluster is there: with addresses, keys and a token that
-//! are made up. What the API accepts has a config.
+//! Tries to make the configs of a new cluster with made-up addresses, keys and tokens. The API thus accepts only clusters whose configs
+//! can be made.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -14,13 +14,13 @@ use super::founding::Founder;
 use super::{MachinesError, config};
 use crate::Conductor;
 
-/// As long as PEM of an elliptic curve's key or certificate is.
+/// The length of an elliptic curve key or certificate in PEM.
 const PEM_LENGTH: usize = 900;
 
 impl Conductor {
-    /// Why no machine of a group of this cluster could be told what to become; of each group, one machine is tried.
+    /// Tries to make the config of one member per group, and returns the first error.
     ///
-    /// A clusterd that has no Kubernetes at all makes no machines: its clusters wait until an administrator gives it some.
+    /// A clusterd without any Kubernetes version accepts every cluster: the clusters wait until an administrator configures a version.
     pub fn rehearse(&self, cluster: &Cluster, groups: &[NodeGroup]) -> Result<(), MachinesError> {
         let machines = &self.world.settings.machines;
         if machines.kubernetes.versions.is_empty() {
@@ -38,7 +38,7 @@ impl Conductor {
             if delivery == Delivery::Claim && machines.nodes.is_none() {
                 return Err(MachinesError::NoListener);
             }
-            // A machine of the control plane founds it, or takes the place of another and joins.
+            // A control-plane member founds the control plane, or joins it as a replacement.
             let parts: &[&[Founder]] = match group.role {
                 GroupRole::Master => &[&founders, &[]],
                 GroupRole::Worker(_) => &[&founders],
@@ -59,7 +59,7 @@ impl Conductor {
     }
 }
 
-/// The group with one machine, where it has none yet.
+/// Returns the group with at least one member.
 fn populated(group: &NodeGroup) -> NodeGroup {
     let mut group = group.clone();
     if group.machines.is_empty() {
@@ -68,7 +68,7 @@ fn populated(group: &NodeGroup) -> NodeGroup {
     group
 }
 
-/// An address for each object that has one.
+/// Makes an observation in which every object with an address has one.
 fn made_up(spec: &ClusterSpec<'_>) -> Seen {
     let settings = spec.cluster.blueprint.labels.settings();
     let mut seen = Seen::default();
@@ -80,7 +80,7 @@ fn made_up(spec: &ClusterSpec<'_>) -> Seen {
     for (number, key) in (1..).zip(inside) {
         seen.objects.insert(key, found(after(first, number)));
     }
-    // TEST-NET-3: no range of a cluster's is likely to hold it, and nothing is compared with it.
+    // TEST-NET-3: unlikely to overlap a range of the cluster, and compared with nothing.
     let outside = [Key::BalancerAddress(Balancer::Api)].into_iter();
     let outside = outside.chain(machines.into_iter().map(Key::MachineAddress));
     for (number, key) in (1..).zip(outside) {

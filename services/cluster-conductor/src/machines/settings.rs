@@ -1,4 +1,4 @@
-//! What the machines of all clusters have in common, as an administrator chose it.
+//! The administrator's settings for the members of all clusters.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,29 +8,28 @@ use cluster_bootstrap::{Approval, CgroupDriver, ClusterDns, Overrides, Source};
 use cluster_core::KubernetesVersion;
 use url::Url;
 
-/// What the machines of all clusters have in common.
+/// The settings for the members of all clusters.
 #[derive(Clone, Debug, Default)]
 pub struct MachineSettings {
-    /// What makes them Kubernetes nodes.
     pub kubernetes: KubernetesSettings,
-    /// Where they fetch their configs; without it, clusters have theirs in their user data or not at all.
+    /// The listener for claims; `None`: clusters need the label `user_data_delivery=inline`.
     pub nodes: Option<NodesListener>,
 }
 
-/// What makes machines Kubernetes nodes.
+/// The settings of the bootstrap to Kubernetes nodes.
 #[derive(Clone, Debug)]
 pub struct KubernetesSettings {
-    /// Where programs and images of each version come from.
+    /// The sources of programs and images, by version.
     pub versions: BTreeMap<KubernetesVersion, Source>,
-    /// Who answers names within clusters.
+    /// The DNS server within clusters.
     pub dns: ClusterDns,
-    /// Who makes control groups.
+    /// The driver of control groups.
     pub cgroups: CgroupDriver,
-    /// Who lets machines in that show the token.
+    /// The component that approves the certificates of joining nodes.
     pub approval: Approval,
-    /// What is to differ from kubeadm's configurations.
+    /// Changes of kubeadm's configurations.
     pub overrides: Overrides,
-    /// Where the images of add-ons come from.
+    /// The registry of add-on images.
     pub images: ImageSource,
 }
 
@@ -47,24 +46,24 @@ impl Default for KubernetesSettings {
     }
 }
 
-/// Where machines fetch their configs and report.
+/// The listener where servers fetch their configs and send reports.
 #[derive(Clone, Debug)]
 pub struct NodesListener {
-    /// As machines reach it: HTTPS, ending with a slash.
+    /// The URL at which servers reach the listener: HTTPS, with a final slash.
     pub url: Url,
-    /// The authority that its certificate is of, as PEM.
+    /// The CA certificate of the listener's certificate, in PEM.
     pub authority: String,
-    /// From where claims may be redeemed.
+    /// The addresses from which claims may be redeemed.
     pub source: SourceAddress,
-    /// How long a claim is good.
+    /// How long a claim is valid.
     pub claim_lasts: Duration,
 }
 
-/// From where a machine's claim may be redeemed.
+/// The addresses from which a claim may be redeemed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceAddress {
-    /// From the machine's own addresses, or its router's.
+    /// The addresses of the server itself, or of its router.
     Machine,
-    /// From anywhere: where addresses are translated on the way.
+    /// Any address, for networks that translate addresses on the way.
     Any,
 }

@@ -1,4 +1,4 @@
-//! What is asked of a cluster's Kubernetes for machines that go.
+//! Removes members from a cluster: eviction, etcd, and the Kubernetes node.
 
 use cluster_core::{MachineRef, MachineSeen, NodeGroup, NodeHealth, Seen, machine_name};
 use kubernetes::KubernetesError;
@@ -8,7 +8,7 @@ use kubernetes::etcd::{self, Progress};
 use super::{Answers, Nodes};
 use crate::cloud::Trouble;
 
-/// A machine, and how it is now.
+/// A member, and its new state.
 type Said = Result<(MachineRef, MachineSeen), Trouble>;
 
 impl Nodes<'_> {
@@ -16,9 +16,9 @@ impl Nodes<'_> {
         self.answers.as_ref().ok_or(Trouble::Silent)
     }
 
-    /// Moves a machine's pods away: one pass, which may leave some for the next turn.
+    /// Evicts the pods of a member in a single pass, which may leave some for the next turn.
     ///
-    /// Of a node that is not ready no pod says that it has gone; they are told to go, and that is all.
+    /// Pods of a node that is not ready never report their end, so one eviction request for each is enough.
     pub(crate) async fn drain(&self, machine: &MachineRef, seen: &Seen) -> Said {
         let name = machine_name(self.spec.cluster, machine);
         let left = drain(&self.answers()?.client, &name).await?;
@@ -35,7 +35,7 @@ impl Nodes<'_> {
         Ok((machine.clone(), MachineSeen { is_drained, ..said }))
     }
 
-    /// Has a machine leave etcd, by the word of another one: of the next where one cannot. It takes some turns.
+    /// Removes a member from etcd through another member; when that fails, through the next one. Takes several turns.
     pub(crate) async fn leave_etcd(&self, machine: &MachineRef, seen: &Seen) -> Said {
         let name = machine_name(self.spec.cluster, machine);
         let said = seen.machines.get(machine).cloned().unwrap_or_default();
@@ -56,7 +56,7 @@ impl Nodes<'_> {
         Err(failed)
     }
 
-    /// Has the member of that name leave, asked for on the node `other`.
+    /// Removes the etcd member of this name, through the node `other`.
     async fn leave_by(&self, name: &str, other: &str) -> Result<Progress<()>, Trouble> {
         let client = &self.answers()?.client;
         let Progress::Done(members) = etcd::members(client, other).await? else {
@@ -68,7 +68,7 @@ impl Nodes<'_> {
         }
     }
 
-    /// The nodes of the control plane's machines that are ready, stay, and are not this one.
+    /// Returns the nodes of the other control-plane members that are ready and stay.
     fn other_masters(&self, machine: &MachineRef, seen: &Seen) -> Vec<String> {
         let masters = self.spec.groups.iter().filter(|group| self.is_control_plane(group));
         let is_ready = |other: &MachineRef| {
@@ -79,7 +79,7 @@ impl Nodes<'_> {
         others.map(|other| machine_name(self.spec.cluster, &other)).collect()
     }
 
-    /// Has Kubernetes forget a machine's node.
+    /// Deletes the Kubernetes node of a member.
     pub(crate) async fn forget(&self, machine: &MachineRef, seen: &Seen) -> Said {
         let name = machine_name(self.spec.cluster, machine);
         kubernetes::nodes::delete(&self.answers()?.client, &name).await?;

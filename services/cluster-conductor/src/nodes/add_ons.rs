@@ -1,4 +1,4 @@
-//! What runs in a cluster besides Kubernetes: applied as it should be, and gone as it should not.
+//! Installs the add-ons of a cluster, and removes those that it should not have.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use super::{Answers, Nodes};
 use crate::cloud::{Site, Trouble};
 
 impl Nodes<'_> {
-    /// Applies what is wanted and not there, and says how far that is. Nothing is known of a cluster that does not answer.
+    /// Installs missing add-ons and returns the state of all. `None` when the cluster's API does not answer.
     pub(crate) async fn apply_add_ons(
         &self,
         site: &Site<'_>,
@@ -53,7 +53,8 @@ impl Nodes<'_> {
         Ok(Some(AddOnsSeen { missing, credential: in_use.then_some(generation) }))
     }
 
-    /// Labels new nodes that have GPUs, and keeps pods from them that want none. A label that is there says that it was done.
+    /// Labels new nodes with GPUs, and taints them so that pods without need of a GPU stay away. The label is set last and shows that both
+    /// were done.
     pub(crate) async fn mark_gpu_nodes(&self, site: &Site<'_>) -> Result<(), Trouble> {
         let Some(answers) = &self.answers else { return Ok(()) };
         for group in self.spec.groups {
@@ -102,13 +103,13 @@ impl Nodes<'_> {
     }
 }
 
-/// What nodes of a group get for the GPUs of its flavor.
+/// Returns the labels and taints of a group's nodes for the GPUs of its flavor.
 async fn gpus_of(site: &Site<'_>, group: &NodeGroup) -> Result<GpuNode, Trouble> {
     let Some(flavor) = &group.flavor else { return Ok(GpuNode::default()) };
     Ok(gpu_node(&site.flavor(flavor).await?.extra_specs, &BTreeMap::new()))
 }
 
-/// What the cluster's own parts have to know of the cloud.
+/// Returns the cloud settings that the add-ons need.
 async fn cloud(session: &Session, credential: Credential) -> Result<Cloud, Trouble> {
     let config = session.config();
     let authorities = match &config.tls {
@@ -126,7 +127,7 @@ async fn cloud(session: &Session, credential: Credential) -> Result<Cloud, Troub
     })
 }
 
-/// What the cluster says was applied; what it says wrongly counts as nothing.
+/// Returns the add-ons that the receipts in the cluster record. A receipt that cannot be read is ignored, so its add-on is installed again.
 async fn applied(answers: &Answers) -> Result<Vec<Applied>, Trouble> {
     let listed = config_maps::labelled(&answers.client, RECEIPT_NAMESPACE, RECEIPT_LABEL).await?;
     let read = |receipt| {
@@ -136,7 +137,7 @@ async fn applied(answers: &Answers) -> Result<Vec<Applied>, Trouble> {
     Ok(listed.iter().filter_map(read).collect())
 }
 
-/// Applies all of an add-on but its last word.
+/// Installs everything of an add-on except its final receipt.
 async fn begin(answers: &Answers, add_on: &AddOn, before: Option<&Applied>) -> Result<(), Trouble> {
     apply::apply(&answers.client, &documents([add_on.opening(before)])?).await?;
     apply::apply(&answers.client, &documents(add_on.documents.iter().cloned())?).await?;

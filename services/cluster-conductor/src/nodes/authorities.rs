@@ -1,18 +1,18 @@
-//! What a rotation of the authorities asks of a cluster's Kubernetes.
+//! The part of a CA rotation that happens within the cluster's Kubernetes.
 
 use cluster_core::{RotationStep, Seen, waiting};
 use kubernetes::{KubernetesError, cluster_info, workloads};
 
 use super::{Answers, Nodes};
 
-/// Where what every cluster needs runs.
+/// The namespace of the pods that every cluster needs.
 const NAMESPACE: &str = "kube-system";
-/// What pods of a template are of another revision by.
+/// The annotation of pod templates that triggers a restart when it changes.
 const ANNOTATION: &str = "bedplate/authorities";
 
 impl Nodes<'_> {
-    /// Once all machines hold a revision that changes whom pods trust, has those of kube-system started again, for they read that once;
-    /// and tells machines to come whom to believe.
+    /// Once all members hold a revision that changes the trusted authorities, restarts the pods in kube-system, because they read the
+    /// authorities at their start. Also updates the authorities that joining nodes trust.
     pub(super) async fn renew_trust(&self, seen: &mut Seen) {
         let now = self.spec.cluster.authorities;
         let is_due = !now.is_settled() && now.has_to_renew() && waiting(self.spec, seen).is_empty();
@@ -35,7 +35,7 @@ impl Nodes<'_> {
         }
     }
 
-    /// What is not yet as it should be.
+    /// Returns what is not updated yet.
     async fn renew(&self, answers: &Answers) -> Result<Vec<String>, KubernetesError> {
         let (cluster, client) = (self.spec.cluster, &answers.client);
         let trusted = match self.world.pki(cluster).await {

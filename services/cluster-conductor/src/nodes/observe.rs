@@ -1,4 +1,4 @@
-//! What machines and Kubernetes said.
+//! Observes the reports of members, and the state of their Kubernetes nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -17,9 +17,9 @@ use crate::cloud::Trouble;
 use crate::machines;
 
 impl Nodes<'_> {
-    /// Adds to `seen` what machines and Kubernetes said.
+    /// Adds the members to the observation.
     ///
-    /// `asked_at` tells when a machine's server was asked for.
+    /// `asked_at` returns when the server of a member was requested.
     pub(crate) async fn observe(
         &self,
         seen: &mut Seen,
@@ -40,7 +40,7 @@ impl Nodes<'_> {
         Ok(())
     }
 
-    /// Every machine that there is to be, that there is, or that is still remembered.
+    /// Returns every member that should exist, exists, or is still known to Kubernetes.
     fn all(&self, seen: &Seen) -> BTreeSet<MachineRef> {
         let wanted = self.spec.groups.iter().flat_map(NodeGroup::refs);
         let there = seen.objects.keys().filter_map(Key::machine).cloned();
@@ -68,9 +68,9 @@ impl Nodes<'_> {
             None if is_configured => Bootstrap::At("configured".to_owned()),
             None => Bootstrap::Silent,
         };
-        // What became a node of the control plane became a member; that it left is asked for again, which is harmless.
+        // Every control-plane node was an etcd member once. Whether it has left is not recorded; a second removal is harmless.
         let is_etcd_member = bootstrap == Bootstrap::Done && self.is_master(machine);
-        // A machine that never was a node is not waited for.
+        // A member that was never a node has nothing to lose, so it need not wait for the API to answer.
         let node = match node {
             NodeHealth::Unknown if bootstrap != Bootstrap::Done && self.is_new() => {
                 NodeHealth::Absent
@@ -83,7 +83,7 @@ impl Nodes<'_> {
         MachineSeen { bootstrap, node, is_etcd_member, is_drained: false, asked_at: None }
     }
 
-    /// Whether no machine of it ever was a node.
+    /// Whether no member has become a node yet.
     fn is_new(&self) -> bool {
         self.spec.cluster.nodes.is_empty()
     }
@@ -97,7 +97,7 @@ impl Nodes<'_> {
         group.role == GroupRole::Master
     }
 
-    /// Lets kubelets in that are our machines', and nobody else. The trouble is what kept one of both steps from being done.
+    /// Approves the certificate requests of kubelets that belong to members, and no others. Returns the first failure of its two steps.
     pub(crate) async fn admit(&self, seen: &Seen) -> Result<(), Trouble> {
         let Some(answers) = &self.answers else { return Ok(()) };
         let told = self.keep_token(answers, seen).await;
@@ -126,7 +126,7 @@ impl Nodes<'_> {
         }
     }
 
-    /// Sees to it that the cluster knows the token which its newest machines show. The first one its first machine told it.
+    /// Registers the bootstrap token of the newest servers in the cluster. The first founding member registers the first token.
     async fn keep_token(&self, answers: &Answers, seen: &Seen) -> Result<(), Trouble> {
         let cluster = self.spec.cluster;
         let Some(done) = cluster.completed_at else { return Ok(()) };

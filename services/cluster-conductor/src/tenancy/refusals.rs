@@ -1,26 +1,26 @@
-//! Projects that clusterd was not let into a moment ago. Each try to get in has Keystone hash a password: whoever asks for clusters
-//! again and again where clusterd has no role does not have it do that each time.
+//! Remembers projects that recently refused clusterd. Each attempt makes Keystone hash a password, and a user who keeps creating clusters
+//! in a project without the role must not cause that load.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// For how long nobody tries again: a role that was given counts no later.
+/// How long a refusal is remembered. A role that is granted takes effect after this time at the latest.
 const REMEMBERED: Duration = Duration::from_secs(5);
-/// So many are remembered at most.
+/// How many refusals are remembered at most.
 const MOST: usize = 1024;
 
-/// Projects that clusterd was not let into a moment ago.
+/// Projects that recently refused clusterd.
 #[derive(Default)]
 pub(super) struct Refusals(Mutex<BTreeMap<String, Instant>>);
 
 impl Refusals {
-    /// Whether it was not let into this one a moment before `now`.
+    /// Whether the project refused clusterd shortly before `now`.
     pub(super) fn knows(&self, project: &str, now: Instant) -> bool {
         self.map().get(project).is_some_and(|at| is_fresh(*at, now))
     }
 
-    /// It was not let in at `now`.
+    /// Records that the project refused clusterd at `now`.
     pub(super) fn note(&self, project: &str, now: Instant) {
         let mut map = self.map();
         if map.len() >= MOST {
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_are_remembered_than_there_is_place_for() {
+    fn the_number_of_remembered_refusals_is_limited() {
         let (refusals, now) = (Refusals::default(), Instant::now());
         for number in 0..=MOST {
             refusals.note(&number.to_string(), now);

@@ -1,4 +1,4 @@
-//! What a machine is told as it boots: who may log in, and what its owner says besides.
+//! The user-data of a VM: the SSH keys, and the owner's own user-data.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,19 +11,19 @@ use zeroize::Zeroizing;
 use crate::Conductor;
 use crate::handle::{KeysError, World};
 
-/// The version of Ignition's specification that configs are written in.
+/// The version of the Ignition specification of the configs.
 const IGNITION: &str = "3.3.0";
 
-/// Who logs in where a system is told by Ignition.
+/// The user who logs in to an image with Ignition.
 const IGNITION_USER: &str = "core";
 
-/// For what a machine's user-data is sealed.
+/// Returns the place to which a VM's sealed user-data is bound.
 pub(crate) fn place(vm: VmUuid) -> String {
     SealedUserData::place_of(vm)
 }
 
 impl Conductor {
-    /// What an owner tells a machine of that id, sealed, to be stored with it; and what stays of it in its record.
+    /// Seals the owner's user-data for a VM. Returns the part for the record, and the sealed text.
     pub fn seal_user_data(
         &self,
         vm: VmUuid,
@@ -38,7 +38,7 @@ impl Conductor {
 }
 
 impl World {
-    /// What a machine is told as it boots, if there is anything.
+    /// Returns the user-data of a VM's server; `None` when there is none.
     pub(crate) async fn user_data(&self, vm: &Vm) -> Result<Option<Vec<u8>>, KeysError> {
         let sealed = self.store.sealed_user_data(vm.id).await?;
         let own = sealed.map(|sealed| self.keys.open_sealed(&place(vm.id), &sealed)).transpose()?;
@@ -46,7 +46,7 @@ impl World {
     }
 }
 
-/// Who may log in, and what an owner says besides, as one text that such a system reads.
+/// Combines the SSH keys and the owner's user-data in the format that the image reads.
 fn compose(told: Told, ssh_keys: &[String], own: Option<&[u8]>) -> Option<Vec<u8>> {
     match (ssh_keys.is_empty(), own, told) {
         (true, own, _) => own.map(<[u8]>::to_vec),
@@ -56,14 +56,14 @@ fn compose(told: Told, ssh_keys: &[String], own: Option<&[u8]>) -> Option<Vec<u8
     }
 }
 
-/// JSON is YAML: no key can be read as anything but text.
+/// The keys are written as JSON, which is YAML: a key can never be read as anything but a string.
 fn cloud_config(ssh_keys: &[String]) -> String {
     format!("#cloud-config\n{}\n", json!({ "ssh_authorized_keys": ssh_keys }))
 }
 
-/// Several texts for cloud-init, which finds out itself what each is (its "MIME multi-part archive").
+/// Writes a MIME multi-part archive; cloud-init detects the format of each part.
 fn parts(keys: &str, own: &[u8]) -> Vec<u8> {
-    // Of what is base64 no line begins with it.
+    // No line of base64 starts with this text.
     const BOUNDARY: &str = "==bedplate==";
     let mut whole =
         format!("Content-Type: multipart/mixed; boundary=\"{BOUNDARY}\"\nMIME-Version: 1.0\n\n");
@@ -77,7 +77,7 @@ fn parts(keys: &str, own: &[u8]) -> Vec<u8> {
     whole.into_bytes()
 }
 
-/// What the owner says is merged beneath.
+/// Writes an Ignition config that merges the owner's config.
 fn ignition(ssh_keys: &[String], own: Option<&[u8]>) -> Vec<u8> {
     let user = json!({ "name": IGNITION_USER, "sshAuthorizedKeys": ssh_keys });
     let mut config = json!({ "ignition": { "version": IGNITION }, "passwd": { "users": [user] } });
@@ -99,13 +99,13 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_says_is_not_told_and_what_only_its_owner_says_is_told_as_it_is() {
+    fn without_keys_the_user_data_of_the_owner_is_passed_unchanged() {
         assert_eq!(text(Told::CloudInit, &[], None), None);
         assert_eq!(text(Told::Ignition, &[], Some("own")).as_deref(), Some("own"));
     }
 
     #[test]
-    fn keys_cannot_be_read_as_anything_else() {
+    fn ssh_keys_cannot_inject_other_settings() {
         let told = text(Told::CloudInit, &["ssh-ed25519 AAAA me\nruncmd: [reboot]"], None);
         let told = told.unwrap_or_default();
         assert_eq!(told.lines().count(), 2, "{told}");
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn both_are_told_to_either_system() {
+    fn keys_and_user_data_are_combined_in_both_formats() {
         let told = text(Told::CloudInit, &["k"], Some("#!/bin/sh\n")).unwrap_or_default();
         assert_eq!(told.matches("\n--==bedplate==\n").count(), 2, "{told}");
         assert!(

@@ -1,4 +1,4 @@
-//! Whether a machine is used: one question to the cloud in a while.
+//! Checks whether a VM is idle, with one call to the cloud from time to time.
 
 use cluster_core::{Idle, ServerIs, Vm};
 use jiff::Timestamp;
@@ -7,8 +7,7 @@ use openstack::compute::diagnostics;
 
 use crate::handle::World;
 
-/// What is known of that now, if it was to be looked at. Of a machine that runs nobody says anything whose hypervisor tells us
-/// nothing.
+/// Returns the result of a check, if one is due. A running VM is never reported idle when Nova gives no diagnostics.
 pub(super) async fn look(
     world: &World,
     session: &Session,
@@ -29,7 +28,7 @@ pub(super) async fn look(
             None => Idle::by_power(server, now),
         }),
         Err(error) if error.is_transient() => None,
-        // Nova tells administrators alone, as a rule.
+        // Nova usually gives diagnostics to administrators only.
         Err(error) => {
             tracing::debug!("nobody tells whether it is used: {error}");
             Some(Idle::by_power(server, now))

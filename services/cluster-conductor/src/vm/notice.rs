@@ -1,4 +1,4 @@
-//! What is told outside of the ends of machines' leases.
+//! The notices about the lease of a VM.
 
 use cluster_core::{LeaseTold, Turned, Vm};
 use jiff::Timestamp;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::handle::World;
 
-/// The letters of what was concluded: to the administrator's webhook, and to whom the machine names.
+/// Returns the notices of a turn: to the administrator's webhook, and to the VM's contact address.
 pub(super) fn letters(world: &World, turned: &Turned, now: Timestamp) -> Vec<Letter> {
     let addressees = world.settings.lending.addressees;
     let contact = turned.vm.notify.as_ref();

@@ -1,4 +1,4 @@
-//! What somebody asks for, as the cloud has it: images that are offered, flavors, networks.
+//! Resolves the image, flavor and network of a VM request to objects of the cloud.
 
 use cluster_core::{Ident, Snapshot};
 use cluster_core::{NotSmaller, Told, VmFlavor, VmImage};
@@ -13,101 +13,94 @@ use crate::cloud::flavor_size;
 use crate::tenancy::TenancyError;
 use crate::{BorrowError, Borrower, Conductor};
 
-/// An image that machines may boot.
+/// An image that VMs may boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedImage {
-    /// Its name in the cloud: a public image, or one of clusterd's own project.
+    /// The name in the cloud, of a public image or one of clusterd's own project.
     pub name: String,
-    /// How the system on it is told who may log in.
+    /// The format of user-data that the image reads.
     pub told: Told,
-    /// The least disk it runs with, in GiB, whatever the image says.
+    /// In GiB; raises the minimum of the image itself.
     pub min_disk_gib: u64,
-    /// The least memory it runs with, in MiB, whatever the image says.
+    /// In MiB; raises the minimum of the image itself.
     pub min_ram_mib: u64,
 }
 
-/// What somebody asks for.
+/// The cloud objects that a VM request names.
 #[derive(Clone, Copy, Debug)]
 pub struct VmOrder<'a> {
-    /// For whom.
     pub who: Borrower<'a>,
-    /// The snapshots that they may see; of those, the project's can be booted.
+    /// The snapshots that the caller may see. Of these, the snapshots of the caller's project can be booted.
     pub snapshots: &'a VmScope,
-    /// An image that is offered, by its name or id, or a snapshot.
+    /// The name or id of an offered image, or of a snapshot.
     pub image: &'a str,
-    /// A flavor, by its name or id.
+    /// The name or id of a flavor.
     pub flavor: &'a str,
-    /// A network, by its name or id; the one of all, where there is none.
+    /// The name or id of a network; `None`: the default network.
     pub network: Option<&'a str>,
-    /// Whether it gets a floating address.
+    /// Whether the VM gets a floating IP.
     pub is_public: bool,
     /// The size of a volume to boot from, in GiB.
     pub root_volume: Option<u32>,
 }
 
-/// What was asked for, as the cloud has it.
+/// The cloud objects of a VM request, resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VmFound {
-    /// What it boots.
     pub image: VmImage,
-    /// How large it is.
     pub flavor: VmFlavor,
-    /// The id of its network.
+    /// The id of the network.
     pub network: String,
-    /// The id of the network that its floating address is of.
+    /// The id of the external network of the floating IP.
     pub public: Option<String>,
-    /// The zone of its name.
+    /// The DNS zone of the VM's name.
     pub zone: Option<String>,
 }
 
-/// Why somebody does not get what they ask for.
+/// Why a request for a VM fails.
 #[derive(Debug, thiserror::Error)]
 pub enum VmError {
-    /// No such image is offered.
+    /// Neither an offered image nor a bootable snapshot has this name or id.
     #[error(
         "image: no {given:?} is offered, and there is no snapshot of that name that can be used"
     )]
     NotOffered {
-        /// What was given.
+        /// Cut to 64 characters.
         given: String,
     },
-    /// There is no such flavor.
     #[error("flavor: the cloud has no {given:?}")]
     NoFlavor {
-        /// What was given.
+        /// Cut to 64 characters.
         given: String,
     },
-    /// The image wants more.
+    /// The flavor is smaller than the image allows.
     #[error("flavor: {0}")]
     TooSmall(#[from] NotSmaller),
-    /// The network is not theirs.
+    /// The project may not use the network.
     #[error(transparent)]
     Network(#[from] BorrowError),
-    /// Nobody said which network.
+    /// The request names no network, and there is no default.
     #[error("network: one has to be named, for this clusterd has none for all")]
     NoNetwork,
-    /// There are no floating addresses.
+    /// No external network is configured for floating IPs.
     #[error("public_address: this clusterd has no network to take floating addresses of")]
     NoWayOut,
-    /// There is no way into their project of the cloud.
+    /// clusterd cannot work in the project.
     #[error(transparent)]
     Closed(#[from] TenancyError),
-    /// It has no server.
     #[error("it has no server")]
     NoServer,
-    /// There is no cloud.
+    /// clusterd has no cloud.
     #[error("this clusterd was given no cloud")]
     NoCloud,
-    /// The cloud does not do as asked.
     #[error(transparent)]
     Cloud(#[from] CloudError),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl VmError {
-    /// Whether who asked has to ask otherwise.
+    /// Whether the caller has to change the request: a retry of the same request fails again.
     pub fn is_asked_wrong(&self) -> bool {
         match self {
             VmError::NotOffered { .. }
@@ -126,11 +119,11 @@ impl VmError {
 }
 
 impl Conductor {
-    /// What somebody asked for, as the cloud has it, if they may have it and it goes together.
+    /// Resolves a VM request, and checks that its parts fit together.
     ///
     /// # Errors
     ///
-    /// What does not suit, or that nobody can tell now.
+    /// When a part does not exist, may not be used or is too small, or the cloud does not answer.
     pub async fn order_vm(&self, order: VmOrder<'_>) -> Result<VmFound, VmError> {
         let settings = &self.world.settings.vms;
         let project = order.who.project;
@@ -157,11 +150,11 @@ impl Conductor {
         Ok(VmFound { image, flavor, network, public, zone: settings.zone.clone() })
     }
 
-    /// The flavor of this name or id.
+    /// Returns the flavor with this name or id.
     ///
     /// # Errors
     ///
-    /// When there is none, or the cloud cannot be asked.
+    /// When it does not exist, or the cloud does not answer.
     pub async fn vm_flavor(&self, project: &str, given: &str) -> Result<VmFlavor, VmError> {
         let sessions = self.world.session_for(project, None).await?;
         let (session, _) = sessions.ok_or(VmError::NoCloud)?;
@@ -171,14 +164,14 @@ impl Conductor {
         Ok(VmFlavor { size: flavor_size(&flavor), id: flavor.id, name: flavor.name })
     }
 
-    /// The images that are offered to a project, as the cloud has them. What it does not have is not among them.
+    /// Returns the offered images that exist in the cloud.
     ///
     /// # Errors
     ///
-    /// When the cloud cannot be asked.
+    /// When the cloud does not answer.
     pub async fn offered_images(&self, project: &str) -> Result<Vec<VmImage>, VmError> {
         let sessions = self.world.session_for(project, None).await?;
-        // Without a cloud there is nothing to boot, and nobody to ask.
+        // Without a cloud no image can be booted.
         let Some((session, own)) = sessions else { return Ok(Vec::new()) };
         let ours = own.identity().await?.project_id;
         let mut all = Vec::new();
@@ -188,7 +181,8 @@ impl Conductor {
         Ok(all)
     }
 
-    /// What is offered by that name or id, or a snapshot of the project's that who asks may see: whoever boots it reads it.
+    /// Returns the offered image with this name or id, or a snapshot of the project that the caller may see: a VM that boots it can read
+    /// its content.
     async fn vm_image(
         &self,
         place: (&Session, Option<&str>),
@@ -197,7 +191,7 @@ impl Conductor {
         let given = order.image;
         for offered in &self.world.settings.vms.images {
             let is_named = offered.name == given;
-            // By its id it may be any of them.
+            // Any offered image may have this id.
             if (is_named || uuid::Uuid::parse_str(given).is_ok())
                 && let Some(image) = as_offered(place, offered).await?
                 && (is_named || image.id == given)
@@ -216,7 +210,8 @@ impl Conductor {
     }
 }
 
-/// The newest image of that name that is everybody's or ours: what others call by the same name is not what is offered.
+/// Returns the newest image of the name that is public or belongs to clusterd's project. Images that other projects gave the same name are
+/// never offered.
 async fn as_offered(
     (session, ours): (&Session, Option<&str>),
     offered: &OfferedImage,
@@ -235,7 +230,7 @@ async fn as_offered(
     }))
 }
 
-/// The network of this id or name that an administrator configured.
+/// Returns the network with this id or name, from the configuration.
 async fn our_network(session: &Session, given: &str) -> Result<Option<String>, CloudError> {
     if let Some(found) = by_id(networks::show(session, given).await)? {
         return Ok(Some(found.id));

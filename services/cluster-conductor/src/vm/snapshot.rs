@@ -1,4 +1,4 @@
-//! One turn of a snapshot: observe, conclude, write, ask.
+//! The turn of a snapshot: observe, decide, record, request.
 
 use cluster_core::{
     Ident, Snapshot, SnapshotNext, SnapshotSeen, SnapshotState, SnapshotUuid, Vm, VmEvent,
@@ -16,7 +16,7 @@ use tracing::{info, instrument};
 use crate::cloud::PAUSE;
 use crate::handle::{KeysError, Subject, World};
 
-/// One turn of a snapshot. The only writer of how far it is.
+/// Runs one turn of a snapshot. Nothing else writes its state.
 #[instrument(skip_all, fields(snapshot.id = %id))]
 pub(crate) async fn turn(
     world: &World,
@@ -88,13 +88,13 @@ pub(crate) async fn turn(
     }
 }
 
-/// All images of its name, and its own.
+/// Returns all images with the snapshot's name, and the one with its recorded id.
 async fn look(session: &Session, of: &Snapshot) -> Result<Vec<SnapshotSeen>, CloudError> {
     let mut listed = images::find(session, &of.image_name()).await?;
     if let Some(id) = &of.image
         && !listed.iter().any(|image| image.id == *id)
     {
-        // A list may lag behind.
+        // The list may lag behind.
         listed.extend(images::show(session, id).await?);
     }
     Ok(listed.iter().filter_map(seen).collect())
@@ -116,7 +116,7 @@ fn seen(image: &Image) -> Option<SnapshotSeen> {
     Some(SnapshotSeen { id: image.id.clone(), usable })
 }
 
-/// Writes what was concluded, if that is news; nothing, where somebody else was quicker.
+/// Writes the decision, if anything changed. `None` when another process changed the snapshot first.
 async fn write(
     world: &World,
     queue: &Queue<Subject>,
@@ -131,7 +131,7 @@ async fn write(
             if before.state != written.state {
                 let (from, to) = (before.state.as_str(), written.state.as_str());
                 info!(state.from = from, state.to = to, "snapshot {} is now {to}", written.id);
-                // Whose lease ended waits for it.
+                // The end of a lease may wait for this snapshot.
                 queue.wake(Subject::Vm(written.vm));
             }
             Ok(Some(written))
@@ -141,7 +141,7 @@ async fn write(
     }
 }
 
-/// Asks for what is written down, and writes down its id.
+/// Requests the image from Nova, and records its id.
 async fn ask(
     world: &World,
     queue: &Queue<Subject>,
@@ -155,7 +155,7 @@ async fn ask(
             let made = Snapshot { image: Some(image), state: SnapshotState::Making, ..of.clone() };
             write(world, queue, (of, made), Vec::new()).await?;
         }
-        // It is found by its name, if it was made.
+        // An image that was created anyway is found by its name.
         Err(error) if error.is_transient() || error.is_outcome_unknown() => {
             tracing::warn!("nobody knows whether a snapshot is being made: {error}");
             write(world, queue, (of, of.unanswered()), Vec::new()).await?;

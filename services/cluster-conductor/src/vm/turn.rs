@@ -1,4 +1,4 @@
-//! One turn of a machine: observe, conclude, write, ask.
+//! The turn of a VM: observe, decide, record, request.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::cloud::{PAUSE, VmWorked, work_vm};
 use crate::handle::{KeysError, Subject, World};
 use crate::tenancy::TenancyError;
 
-/// One turn of a machine. The only writer of what was concluded of it.
+/// Runs one turn of a VM. Nothing else writes the conclusions in its record.
 #[instrument(skip_all, fields(vm.id = %id))]
 pub(crate) async fn turn(
     world: &World,
@@ -87,7 +87,7 @@ pub(crate) async fn turn(
     if before != after {
         info!(state.from = %before, state.to = %after, "machine {id} is now {after}");
     }
-    // What waits for this machine looks again: a copy that was undone, one that is to be made.
+    // Snapshots that depend on the VM have a turn: a new one, or one whose lease was extended.
     for copy in turned.copy.map(|it| it.id).into_iter().chain(vm.copy) {
         queue.wake(Subject::Snapshot(copy));
     }
@@ -97,7 +97,7 @@ pub(crate) async fn turn(
     }
 }
 
-/// Notes the request that the server was asked last, before it is asked for anything else. What is asked again keeps the note.
+/// Reads the server's last request from Nova before a new action is requested. A repeated request keeps the value.
 async fn mark(session: &Session, vm: &mut Vm) -> Result<(), CloudError> {
     let Some(server) = &vm.server else { return Ok(()) };
     if let Some(Errand { sent: Some(sent), .. }) = &mut vm.errand
@@ -108,7 +108,7 @@ async fn mark(session: &Session, vm: &mut Vm) -> Result<(), CloudError> {
     Ok(())
 }
 
-/// Asks the cloud for what is written down.
+/// Sends the recorded request to Nova.
 async fn carry_out(
     world: &World,
     session: &Session,
@@ -129,7 +129,7 @@ async fn carry_out(
     };
     let Err(error) = actions::act(session, &server.id, &action).await else { return Ok(soon) };
     tracing::warn!("the cloud does not {action:?}: {error}");
-    // Whatever may have arrived is concluded from what is seen.
+    // A request that may have arrived is judged by the next observation.
     if is_confirm || error.is_transient() || error.is_outcome_unknown() {
         return Ok(soon);
     }
@@ -140,7 +140,7 @@ async fn carry_out(
     }
 }
 
-/// When the next turn is due: not later than the next rung of its ladder.
+/// Returns when the next turn is due: at the next stage of the lease at the latest.
 fn next(world: &World, turned: &Turned, seen: &Seen, next: Requeue, now: Timestamp) -> Requeue {
     let soon = PAUSE.min(world.settings.look_every);
     let mut within = match next {
@@ -168,13 +168,13 @@ async fn copy_of(world: &World, vm: &Vm) -> Result<Option<Snapshot>, StoreError>
     Ok(world.store.find_snapshots(&ident, &VmScope::All).await?.into_iter().next())
 }
 
-/// Forgets a machine of which nothing is left in the cloud: its ledger names nothing.
+/// Deletes the record of a VM that owns nothing in the cloud any more.
 async fn let_go(world: &World, queue: &Queue<Subject>, vm: &Vm) -> Result<Requeue, KeysError> {
     let snapshots = world.store.snapshots_of(vm.id).await?;
     match world.store.delete_vm(vm).await {
         Ok(()) => {
             info!("machine {} is gone, and nothing of it is left", vm.id);
-            // From now on the time runs that a copy is kept.
+            // The time for which a snapshot is kept begins now.
             snapshots.into_iter().for_each(|id| queue.wake(Subject::Snapshot(id)));
             Ok(Requeue::OnChange)
         }
@@ -183,7 +183,7 @@ async fn let_go(world: &World, queue: &Queue<Subject>, vm: &Vm) -> Result<Requeu
     }
 }
 
-/// Writes down in which of the cloud's projects the machine is to be, before anything of it is made.
+/// Records the cloud's project in which the VM will be created, before anything is.
 async fn settle(world: &World, vm: &Vm) -> Result<Option<Requeue>, KeysError> {
     let Some(premises) = world.cloud.as_ref().filter(|_| vm.cloud_project.is_none()) else {
         return Ok(None);

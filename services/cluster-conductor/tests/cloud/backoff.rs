@@ -1,4 +1,4 @@
-//! Clouds that fail again and again at the same: they are asked more and more seldom, and at once when something changes.
+//! A cloud that fails repeatedly at the same object: the waiting time between attempts grows, and a change of the cluster is tried at once.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn is_asked(call: &Call) -> bool {
 }
 
 impl Given {
-    /// When servers were asked for, in milliseconds, once they were so often.
+    /// Returns when servers were requested, in milliseconds, once there were this many requests.
     async fn asked(&self, times: usize) -> Vec<u64> {
         let enough = |cloud: &Cloud| (cloud.count(is_asked) >= times).then_some(());
         let enough = self.cloud.wait_until(enough);
@@ -25,8 +25,8 @@ impl Given {
         calls.iter().filter(|call| is_asked(call)).map(|call| call.at_millis).collect()
     }
 
-    /// Asserts that what failed six times or oftener is still to be waited for 800 milliseconds, as the conductor tells it, in whole
-    /// seconds; doubled on and on, it would be 3,200 or more.
+    /// Asserts that the waiting time after six or more failures is 800 milliseconds, read from the condition, which has whole seconds.
+    /// Without the limit the time would double to 3,200 or more.
     async fn assert_waits_no_longer(&self) {
         let waiting = async {
             let mut longest: Option<(u32, SignedDuration)> = None;
@@ -37,7 +37,7 @@ impl Given {
                 if let (Some(failed), Some(told)) = (failed, told) {
                     let (_, until) = told.message.split_once("asked for again at ").unwrap();
                     let wait = until.parse::<Timestamp>().unwrap().duration_since(failed.at);
-                    // What is told may be of the time before for a moment, and so it is looked until it fails once more.
+                    // The condition may still show the time of an earlier failure, so the longest time until the next failure counts.
                     longest = match longest {
                         Some((times, longest)) if times != failed.times => return longest,
                         Some((times, longest)) => Some((times, longest.max(wait))),
@@ -51,7 +51,7 @@ impl Given {
         assert!(waits <= SignedDuration::from_millis(800 + 500), "{waits:?}");
     }
 
-    /// Waits until the cloud has failed in a row only so often.
+    /// Waits until the failures in a row are at most this many.
     async fn until_failed_at_most(&self, times: u32) {
         let waiting = async {
             loop {
@@ -66,7 +66,7 @@ impl Given {
     }
 }
 
-/// Asserts that it was waited at least 100, 200, 400 and 800 milliseconds, and then that again. A busy machine may take any time more.
+/// Asserts waiting times of at least 100, 200, 400 and 800 milliseconds, and 800 again. On a busy machine each may be longer.
 #[track_caller]
 fn assert_backs_off(asked: &[u64]) {
     let waited: Vec<u64> = asked.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -77,7 +77,7 @@ fn assert_backs_off(asked: &[u64]) {
 }
 
 #[tokio::test]
-async fn a_server_that_fails_again_and_again_is_asked_for_more_and_more_seldom() {
+async fn a_server_that_fails_repeatedly_is_requested_after_growing_waits() {
     let given = Given::cluster(1, 1).await;
     let working = given.conductor();
     given.until_complete().await;
@@ -98,7 +98,7 @@ async fn a_server_that_fails_again_and_again_is_asked_for_more_and_more_seldom()
     assert!(told.message.contains("it is asked for again at 20"), "{told:?}");
     assert!(told.next_action.contains("asked for at once"), "{told:?}");
 
-    // Who asks for something else has it tried from the beginning.
+    // A change of the cluster resets the count.
     given.ask(|_, group| group.min_node_count = 0, workers()).await;
     given.until_failed_at_most(3).await;
 
@@ -112,7 +112,7 @@ async fn a_server_that_fails_again_and_again_is_asked_for_more_and_more_seldom()
 }
 
 #[tokio::test]
-async fn a_nova_that_answers_no_valid_host_is_asked_more_and_more_seldom() {
+async fn a_request_that_nova_answers_with_no_valid_host_is_repeated_after_growing_waits() {
     let given = Given::cluster(1, 1).await;
     let act = Act::Answer { status: 500, retry_after: None, message: Some(NO_HOST.to_owned()) };
     let name = "-default-worker-0\"";
@@ -120,7 +120,7 @@ async fn a_nova_that_answers_no_valid_host_is_asked_more_and_more_seldom() {
         Rule { body_contains: Some(name.to_owned()), ..Rule::new("POST", "/compute/**", act) };
     let rule = given.cloud.misbehave(rule);
     let working = given.conductor();
-    // The machine of the control plane is asked for once, beside the first.
+    // The control-plane server is requested once, in parallel with the first attempt.
     let asked = given.asked(8).await;
     assert_backs_off(&asked[1..]);
     given.assert_waits_no_longer().await;

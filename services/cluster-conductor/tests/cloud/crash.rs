@@ -1,8 +1,8 @@
-//! Conductors that are killed at every effect: before and after each call, to the cloud and to the cluster's own API, reads
-//! as well; after writes to their store, and before those that follow.
+//! Conductors that are killed at every effect: before and after each call to the cloud and to the cluster's own API, reads included, and
+//! between writes to their store.
 //!
-//! Each kill is followed by a conductor that knows only the store, and is killed at the next effect that comes. So a cluster
-//! is made, grown, shrunk and deleted by hundreds of them, and has to become the one that a conductor makes whom nobody kills.
+//! The next conductor knows only the store, and is killed at the next new effect. Hundreds of them create, grow, shrink and delete a
+//! cluster, which must become the same as one whose conductor is never killed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,26 +13,25 @@ use crate::gate::Gate;
 use crate::given::Given;
 use crate::parts::Part;
 
-/// How conductors die.
+/// When conductors are killed.
 #[derive(Clone, Copy, Debug)]
 enum Death {
-    /// They do not.
     Never,
     /// At each call.
     AtCalls(Stop),
-    /// As soon as something new was written, with all that is under way.
+    /// As soon as something new was written, with everything in progress.
     AfterWrites,
-    /// When they come to write what follows: all that was under way has been done.
+    /// Before the write after that, when everything in progress has ended.
     BeforeNextWrites,
 }
 
-/// How often a looked-at cluster is looked at: a conductor that lives for a moment looks once.
+/// How often a cluster is observed; long enough that a conductor that is killed soon observes once.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// At which points of each part conductors died.
+/// The points at which conductors were killed, by part.
 type Points = BTreeMap<Part, BTreeSet<String>>;
 
-/// A cluster's life: the points at which conductors died, and what the cluster was after each part.
+/// Runs the life of a cluster. Returns the points at which conductors were killed, and the state of the cluster after each part.
 async fn life(death: Death) -> (Points, Vec<Vec<String>>) {
     let mut given = Given::cluster_in_file(Part::MASTERS, 1).await;
     given.settings.look_every = LOOK_EVERY;
@@ -61,10 +60,10 @@ async fn life(death: Death) -> (Points, Vec<Vec<String>>) {
     (points, portraits)
 }
 
-/// How long what is under way takes to end, but for what it has to write.
+/// How long work in progress takes to end, except for its writes.
 const SETTLES: Duration = Duration::from_millis(15);
 
-/// Kills conductors at each call of a part of their cluster's life, once each, until it has come to its end.
+/// Kills a conductor at each call of a part, once per call, until the part ends.
 async fn at_calls(given: &Given, part: Part, stop: Stop) -> BTreeSet<String> {
     let mut points = BTreeSet::new();
     given.cloud.set_trap(stop);
@@ -85,8 +84,8 @@ async fn at_calls(given: &Given, part: Part, stop: Stop) -> BTreeSet<String> {
     points
 }
 
-/// Kills conductors at each write of a part of their cluster's life, once for each that differs from those before; `late`
-/// is how long they live on without being able to write.
+/// Kills a conductor at each write of a part, once per distinct write, until the part ends. `late` is how long a conductor lives on without
+/// being able to write.
 async fn at_writes(given: &Given, part: Part, gate: &mut Gate, late: Duration) -> BTreeSet<String> {
     let mut points = BTreeSet::new();
     gate.forget().await;
@@ -108,7 +107,7 @@ async fn at_writes(given: &Given, part: Part, gate: &mut Gate, late: Duration) -
     points
 }
 
-/// Has conductors die at so many points at least in each part, and asserts that it becomes the same cluster.
+/// Asserts that conductors were killed at this many points of each part, and that the cluster is the same as an undisturbed one.
 async fn check(death: Death, at_least: [usize; 4]) {
     let ((points, portraits), (_, undisturbed)) = tokio::join!(life(death), life(Death::Never));
     for (portrait, undisturbed) in portraits.iter().zip(&undisturbed) {
@@ -125,10 +124,10 @@ async fn check(death: Death, at_least: [usize; 4]) {
     assert!(are_enough, "{death:?}: {counts:?} of {at_least:?}: {points:?}");
 }
 
-/// How many calls each part has at least, which nobody comes too late for.
+/// The least number of calls of each part; every run catches them all.
 const CALLS: [usize; 4] = [70, 30, 55, 50];
 
-/// How many writes of each part are caught at least: on a busy machine several are written before anybody sees the first.
+/// The least number of writes of each part that are caught: on a busy machine several are written before the first is noticed.
 const WRITES: [usize; 4] = [5, 1, 5, 3];
 
 #[tokio::test]

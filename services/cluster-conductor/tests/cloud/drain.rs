@@ -1,4 +1,4 @@
-//! Hosts that are taken out, in a cloud of four: what is on them moves, and no cluster loses its quorum by it.
+//! Drains of hosts in a cloud of four: servers migrate, and no cluster loses its quorum.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::given::{Given, PATIENCE, session_as};
 
-/// A conductor that is an administrator of the cloud, and who asks it.
+/// A running conductor whose user is an administrator of the cloud.
 struct Working {
     conductor: Conductor,
     task: JoinHandle<()>,
@@ -37,7 +37,7 @@ fn asked() -> DrainAsk {
     DrainAsk { id, by, request: None, forced: BTreeSet::new() }
 }
 
-/// The servers of the cluster, as an administrator sees them.
+/// Returns the servers of the cluster, as an administrator sees them.
 async fn servers(given: &Given) -> Vec<Server> {
     let tag = cluster_core::tag(given.id);
     hosts::tagged(&session_as(&given.cloud, "admin"), &tag).await.unwrap()
@@ -49,7 +49,7 @@ async fn host_of(given: &Given, machine: &str) -> HostName {
     server.host.as_ref().unwrap().parse().unwrap()
 }
 
-/// Waits until the drain is as wanted; `None` once there is none.
+/// Waits until the drain is as wanted. `wanted` gets `None` when there is no drain.
 async fn until(
     given: &Given,
     host: &HostName,
@@ -79,7 +79,7 @@ async fn service(given: &Given, host: &HostName) -> services::ComputeService {
     services::find_compute(&session, host.as_str()).await.unwrap().unwrap()
 }
 
-/// Has no other host take servers, or all of them again.
+/// Disables or enables the compute services of all other hosts.
 async fn close_others(given: &Given, but: &HostName, is_closed: bool) {
     let session = session_as(&given.cloud, "admin");
     let hosts = given.cloud.objects(Kind::ComputeHost);
@@ -94,7 +94,7 @@ async fn close_others(given: &Given, but: &HostName, is_closed: bool) {
 }
 
 #[tokio::test]
-async fn what_is_on_a_host_moves_and_the_host_takes_nothing_until_that_is_over() {
+async fn servers_leave_a_drained_host_which_takes_none_until_the_drain_ends() {
     let given = Given::cluster_of_operators(3, 2).await;
     let working = working(&given);
     given.until_complete().await;
@@ -116,7 +116,7 @@ async fn what_is_on_a_host_moves_and_the_host_takes_nothing_until_that_is_over()
 }
 
 #[tokio::test]
-async fn of_two_hosts_with_two_of_three_members_that_stay_one_is_drained() {
+async fn one_of_two_hosts_with_two_of_three_members_is_drained() {
     let given = Given::cluster_of_operators(3, 1).await;
     let working = working(&given);
     given.until_complete().await;
@@ -124,7 +124,7 @@ async fn of_two_hosts_with_two_of_three_members_that_stay_one_is_drained() {
     for (first, second) in [(one, other), (other, one)] {
         let (first, second) = (host_of(&given, first).await, host_of(&given, second).await);
         assert_ne!(first, second, "machines of the control plane stand apart");
-        // Nobody takes what is on the first.
+        // No other host takes the servers of the first.
         close_others(&given, &first, true).await;
         working.conductor.drain(&first, &asked()).await.unwrap();
         let refused = working.conductor.drain(&second, &asked()).await.unwrap_err();
@@ -139,7 +139,7 @@ async fn of_two_hosts_with_two_of_three_members_that_stay_one_is_drained() {
         let stuck = until_phase(&given, &first, DrainPhase::Stuck).await;
         let stays = |fate: Fate| stuck.left.iter().filter(|it| it.fate == fate).count();
         assert!(stays(Fate::Stays) > 0, "{stuck:?}");
-        // Who names the cluster may break it.
+        // A request that forces the cluster may break its quorum.
         let forced = DrainAsk { forced: [given.id].into(), ..asked() };
         working.conductor.drain(&second, &forced).await.unwrap();
         for host in [&first, &second] {
@@ -151,7 +151,7 @@ async fn of_two_hosts_with_two_of_three_members_that_stay_one_is_drained() {
 }
 
 #[tokio::test]
-async fn a_worker_that_does_not_move_gives_its_pods_away_and_takes_some_again() {
+async fn a_worker_that_cannot_migrate_is_cordoned_and_uncordoned_at_the_end() {
     let given = Given::cluster_of_operators(1, 2).await;
     let working = working(&given);
     given.until_complete().await;
@@ -171,7 +171,7 @@ async fn a_worker_that_does_not_move_gives_its_pods_away_and_takes_some_again() 
 }
 
 #[tokio::test]
-async fn a_drain_is_over_once_the_cloud_knows_its_empty_host_no_more() {
+async fn a_drain_ends_when_its_empty_host_is_removed_from_the_cloud() {
     let mut given = Given::cluster_of_operators(3, 1).await;
     given.settings.look_every = Duration::from_millis(50);
     let working = working(&given);
@@ -189,7 +189,7 @@ async fn is_cordoned(given: &Given, machine: &str) -> bool {
     nodes.iter().find(|node| node.name.ends_with(machine)).unwrap().unschedulable
 }
 
-/// Kills conductors at each call of a drain and of its end, once each; what comes of it is what comes of a conductor that nobody kills.
+/// Kills a conductor at each call of a drain and of its end, once per call. The result must be that of a conductor that is never killed.
 async fn killed(stop: Stop, at_least: usize) {
     let mut given = Given::cluster_of_operators(3, 1).await;
     given.settings.look_every = Duration::from_millis(50);
@@ -237,8 +237,8 @@ async fn killed_after_each_call_of_a_drain() {
     killed(Stop::After, 4).await;
 }
 
-/// The same of a worker that does not move: its node is emptied, and takes pods again at the end.
-async fn killed_emptying(stop: Stop, at_least: usize) {
+/// As [`killed`], for a worker that cannot migrate: its node is cordoned, its pods are evicted, and the node is uncordoned at the end.
+async fn killed_evicting(stop: Stop, at_least: usize) {
     let mut given = Given::cluster_of_operators(1, 2).await;
     given.settings.look_every = Duration::from_millis(50);
     let first = working(&given);
@@ -280,11 +280,11 @@ async fn killed_emptying(stop: Stop, at_least: usize) {
 }
 
 #[tokio::test]
-async fn killed_before_each_call_of_a_drain_that_empties_a_worker() {
-    killed_emptying(Stop::Before, 2).await;
+async fn killed_before_each_call_of_a_drain_that_evicts_pods() {
+    killed_evicting(Stop::Before, 2).await;
 }
 
 #[tokio::test]
-async fn killed_after_each_call_of_a_drain_that_empties_a_worker() {
-    killed_emptying(Stop::After, 2).await;
+async fn killed_after_each_call_of_a_drain_that_evicts_pods() {
+    killed_evicting(Stop::After, 2).await;
 }

@@ -1,4 +1,4 @@
-//! Clouds that fail for a while: the reason is told, nothing is made twice, and it goes on when the fault has passed.
+//! A cloud that fails for a while: the reason is reported, no object is created twice, and work continues when the fault is over.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,7 +29,7 @@ impl Given {
         }
     }
 
-    /// Ids of all there is, by kind and name.
+    /// Returns the kind and id of every object of the cluster.
     pub(crate) fn ids(&self) -> Vec<(Kind, String)> {
         let kinds = [
             Kind::Network,
@@ -60,7 +60,7 @@ fn fate(kind: Kind, name: &str, times: u32, end: End) -> Fate {
 }
 
 #[tokio::test]
-async fn each_service_may_be_down_while_a_cluster_is_made() {
+async fn each_service_may_be_down_during_the_creation_of_a_cluster() {
     let services = ["identity", "network", "compute", "load-balancer", "dns", "image", "volume"];
     join_all(services.map(|service| async move {
         let given = Given::cluster(1, 1).await;
@@ -78,7 +78,7 @@ async fn each_service_may_be_down_while_a_cluster_is_made() {
 }
 
 #[tokio::test]
-async fn each_service_may_be_down_while_a_cluster_is_at_rest_and_while_it_goes() {
+async fn each_service_may_be_down_while_a_cluster_runs_and_while_it_is_deleted() {
     let services = ["identity", "network", "compute", "load-balancer", "dns"];
     join_all(services.map(|service| async move {
         let given = Given::cluster(1, 1).await;
@@ -103,7 +103,7 @@ async fn each_service_may_be_down_while_a_cluster_is_at_rest_and_while_it_goes()
     .await;
 }
 
-/// The calls that were answered 429, by what they asked: those that only read, for others are asked side by side.
+/// Returns the GET requests that were answered with 429, by path and query. Other requests run in parallel, so their order means nothing.
 fn turned_away(cloud: &Cloud) -> BTreeMap<(String, String), Vec<Call>> {
     let mut asked: BTreeMap<(String, String), Vec<Call>> = BTreeMap::new();
     for call in cloud.calls() {
@@ -115,14 +115,14 @@ fn turned_away(cloud: &Cloud) -> BTreeMap<(String, String), Vec<Call>> {
 }
 
 #[tokio::test]
-async fn who_is_told_to_come_back_later_does() {
+async fn a_request_answered_with_retry_after_is_repeated_later() {
     let given = Given::cluster(1, 1).await;
     let working = given.conductor();
     given.cloud.wait_until(|_| given.of_kind(Kind::Router).pop()).await;
     let storm = given.cloud.misbehave(Rule::new("", "/**", fails(429, Some(1))));
     let told = given.until_told("CloudBusy").await;
     assert_eq!((told.status, told.is_final), (Truth::False, false));
-    // Until somebody has come back, and not only been turned away.
+    // Waits until a request that was answered with 429 was repeated.
     let came_back = |cloud: &Cloud| {
         let asked = turned_away(cloud);
         asked.values().any(|calls| calls.len() > 1).then_some(asked)
@@ -142,7 +142,7 @@ async fn who_is_told_to_come_back_later_does() {
 }
 
 #[tokio::test]
-async fn a_service_that_fails_is_named_and_asked_again() {
+async fn a_service_that_fails_is_named_and_called_again() {
     for path in ["/network/**/ports", "/compute/**/servers", "/load-balancer/**/loadbalancers"] {
         let given = Given::cluster(1, 1).await;
         let rule = given.cloud.misbehave(Rule::new("POST", path, fails(500, None)));
@@ -197,7 +197,7 @@ async fn lists_that_lag_behind_make_no_duplicates() {
 }
 
 #[tokio::test]
-async fn a_machine_that_never_boots_is_made_again_as_the_same_machine() {
+async fn a_server_that_never_boots_is_created_again_as_the_same_member() {
     for machine in ["-default-worker-0", "-default-master-0"] {
         let mut given = Given::cluster(1, 1).await;
         given.settings.repair.become_node_within = SignedDuration::from_secs(5);
@@ -222,7 +222,7 @@ async fn a_machine_that_never_boots_is_made_again_as_the_same_machine() {
 }
 
 #[tokio::test]
-async fn a_server_that_fails_is_told_of_with_novas_words_and_made_again() {
+async fn a_failed_server_is_reported_with_novas_message_and_created_again() {
     let given = Given::cluster(1, 1).await;
     let end = End::Error("No valid host was found.".to_owned());
     given.cloud.decide(fate(Kind::Server, "*-default-worker-0", 3, end));
@@ -241,7 +241,7 @@ async fn a_server_that_fails_is_told_of_with_novas_words_and_made_again() {
 }
 
 #[tokio::test]
-async fn a_load_balancer_that_is_long_pending_is_named_and_goes_when_octavia_lets_it() {
+async fn a_load_balancer_that_is_long_pending_is_named_and_deleted_when_octavia_allows_it() {
     let given = Given::cluster(1, 1).await;
     given.cloud.decide(fate(Kind::LoadBalancer, "**", 1, End::Takes(3000)));
     let working = given.conductor();
@@ -260,9 +260,9 @@ async fn a_load_balancer_that_is_long_pending_is_named_and_goes_when_octavia_let
 }
 
 #[tokio::test]
-async fn a_quota_that_is_gone_midway_is_named_and_a_raised_one_is_enough() {
+async fn a_quota_used_up_midway_is_named_and_a_raised_one_is_enough() {
     let given = Given::cluster(1, 1).await;
-    // The way to the ports is slow enough to take their quota away.
+    // The delay leaves enough time to take the quota of floating IPs away.
     given.cloud.misbehave(Rule::new("POST", "/network/**/subnets", Act::Delay { millis: 300 }));
     let working = given.conductor();
     given.cloud.wait_until(|_| given.of_kind(Kind::Network).pop()).await;
@@ -295,7 +295,7 @@ async fn a_quota_that_is_gone_midway_is_named_and_a_raised_one_is_enough() {
 }
 
 #[tokio::test]
-async fn tokens_that_are_void_are_fetched_anew() {
+async fn invalid_tokens_are_replaced() {
     let given = Given::cluster(1, 1).await;
     let working = given.conductor();
     for kind in [Kind::Network, Kind::Port, Kind::LoadBalancer, Kind::Server] {

@@ -1,5 +1,5 @@
-//! Stops a conductor between two writes to its store: what is written is told by triggers in the database, and whoever
-//! holds the lock of the file keeps all others from writing.
+//! Stops a conductor between two writes to its store. Triggers in the database record each write, and a process that holds the lock of the
+//! file keeps all others from writing.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use database::{AssertSqlSafe, Database, Extent, StoreError, values};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, yield_now};
 
-/// Schemas of so many versions that make nothing.
+/// Empty schema scripts, for a database whose tables another process manages.
 const EMPTY: [&str; 32] = [""; 32];
 
-/// What is written, in words: not what of it differs from run to run.
+/// Triggers that record each write in words, without anything that differs between runs.
 const TRIGGERS: &str = "
 CREATE TABLE written (seq INTEGER PRIMARY KEY AUTOINCREMENT, what TEXT NOT NULL);
 CREATE TRIGGER ledger_new AFTER INSERT ON ledger BEGIN INSERT INTO written (what)
@@ -28,23 +28,23 @@ CREATE TRIGGER clusters_news AFTER UPDATE ON clusters BEGIN INSERT INTO written 
 CREATE TRIGGER clusters_gone AFTER DELETE ON clusters BEGIN INSERT INTO written (what) VALUES ('cluster gone'); END;
 ";
 
-/// A lock on the file of a store, and what was written so far.
+/// The lock of a store's file, and the writes recorded so far.
 pub(crate) struct Gate {
     database: Database,
     known: BTreeSet<String>,
     seen: i64,
 }
 
-/// Nobody writes until this is dropped.
+/// The held lock: no other process writes until this is dropped.
 pub(crate) struct Shut {
     _opens: oneshot::Sender<()>,
     _writing: JoinHandle<Result<(), StoreError>>,
-    /// What was written last.
+    /// The last write.
     pub(crate) last: String,
 }
 
 impl Gate {
-    /// Watches the store in that file.
+    /// Watches the store in the database at this URL.
     pub(crate) async fn of(url: &str) -> Gate {
         let version = match Database::open(url, &[]).await {
             Err(StoreError::NewerSchema { found, .. }) => usize::try_from(found).unwrap(),
@@ -59,13 +59,13 @@ impl Gate {
         Gate { database, known: BTreeSet::new(), seen: 0 }
     }
 
-    /// What was written before counts no more: the same again is news.
+    /// Forgets all writes so far, so that a repeated one counts as new.
     pub(crate) async fn forget(&mut self) {
         self.news().await;
         self.known.clear();
     }
 
-    /// Shuts as soon as something is written that was not written before.
+    /// Takes the lock as soon as something new is written.
     pub(crate) async fn shut(&mut self) -> Shut {
         let mut written = Vec::new();
         while written.iter().all(|what| self.known.contains(what)) {
@@ -84,7 +84,7 @@ impl Gate {
             database.write(Extent::FirstDecides, |_| Box::pin(hold())).await
         });
         shut.await.unwrap();
-        // Others were quicker.
+        // Writes that happened before the lock was taken.
         written.extend(self.news().await);
         let last = written.last().cloned().unwrap_or_default();
         self.known.extend(written);

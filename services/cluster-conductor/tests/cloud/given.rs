@@ -1,4 +1,4 @@
-//! A cloud, a store with a cluster in it, and conductors that come and go.
+//! A cloud, a store with a cluster, and conductors that are started and killed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,31 +21,28 @@ use sealing::SealingKeys;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// A cluster on its way, in a cloud of its own.
+/// A cluster in an emulated cloud of its own.
 pub(crate) struct Given {
     emulator: Arc<Emulator>,
-    /// The cloud.
     pub(crate) cloud: Cloud,
-    /// Where the conductor keeps what it knows.
     pub(crate) store: Store,
-    /// The cluster.
     pub(crate) id: ClusterUuid,
-    /// How conductors behave.
+    /// The settings of conductors.
     pub(crate) settings: Settings,
-    /// Seals its keys.
+    /// The keys that seal secrets.
     pub(crate) keys: String,
-    /// The file of the store, where it has one.
+    /// The file of the store, when it is not in memory.
     pub(crate) scratch: Option<Scratch>,
     pub(crate) project: String,
     before: Vec<(Kind, String, String)>,
 }
 
-/// As whom clusters are made.
+/// The session of the user in whose project clusters are created.
 pub(crate) fn session(cloud: &Cloud) -> Session {
     session_as(cloud, "alice")
 }
 
-/// The same as another user, whose password is `NAME-secret`.
+/// As [`session`], for another user, whose password is `NAME-secret`.
 pub(crate) fn session_as(cloud: &Cloud, user: &str) -> Session {
     let known = ["admin", "alice", "bob", "clusterd"].contains(&user);
     let clouds = cloud.clouds_yaml();
@@ -53,21 +50,21 @@ pub(crate) fn session_as(cloud: &Cloud, user: &str) -> Session {
     Session::new(CloudConfig::from_clouds_yaml(&clouds, Some(user)).unwrap()).unwrap()
 }
 
-/// As whom clusters are made, and in which project.
+/// The user and the project in which clusters are created.
 const TENANT: (&str, &str) = ("alice", "tenant-a");
 
 impl Given {
-    /// A cluster of so many machines that nobody works on yet, in a store in memory.
+    /// Makes a cluster with these numbers of members, in a store in memory. No conductor runs yet.
     pub(crate) async fn cluster(masters: u32, workers: u32) -> Given {
         Given::kept((masters, workers), None, TENANT).await
     }
 
-    /// The same in a file, which conductors may open that share nothing else.
+    /// As [`Given::cluster`], with the store in a file that several conductors can open.
     pub(crate) async fn cluster_in_file(masters: u32, workers: u32) -> Given {
         Given::kept((masters, workers), Some(Scratch::sqlite()), TENANT).await
     }
 
-    /// The same in the project of clusterd's own user, who is an administrator of the cloud.
+    /// As [`Given::cluster`], in the project of clusterd's own user, who is an administrator of the cloud.
     pub(crate) async fn cluster_of_operators(masters: u32, workers: u32) -> Given {
         Given::kept((masters, workers), None, ("clusterd", "service")).await
     }
@@ -93,7 +90,7 @@ impl Given {
         Given { emulator, cloud, store, id, settings, keys, scratch, project, before }
     }
 
-    /// A further cluster like the first one, that this project asked for, with names in this zone.
+    /// Makes another cluster of this project, with DNS names in this zone.
     pub(crate) async fn another(&self, of: &str, zone: &str) -> Given {
         let project = project(&self.cloud, of);
         let label = BTreeMap::from([("dns_zone".to_owned(), zone.to_owned())]);
@@ -116,7 +113,7 @@ impl Given {
         }
     }
 
-    /// A conductor that makes each cluster in the project that asked for it, as this user.
+    /// Starts a conductor that creates each cluster in the project that requested it, as this user.
     pub(crate) fn conductor_of_tenants(&self, user: &str) -> JoinHandle<()> {
         let keys = SealingKeys::parse(&self.keys).unwrap();
         let session = session_as(&self.cloud, user);
@@ -125,36 +122,36 @@ impl Given {
         tokio::spawn(async move { conductor.run(CancellationToken::new()).await.unwrap() })
     }
 
-    /// A conductor that works until it is aborted.
+    /// Starts a conductor that runs until it is aborted.
     pub(crate) fn conductor(&self) -> JoinHandle<()> {
         self.conductor_as("alice")
     }
 
-    /// The same, where it is another user of the cloud.
+    /// As [`Given::conductor`], as another user of the cloud.
     pub(crate) fn conductor_as(&self, user: &str) -> JoinHandle<()> {
         let conductor = self.conductor_by(session_as(&self.cloud, user));
         tokio::spawn(async move { conductor.run(CancellationToken::new()).await.unwrap() })
     }
 
-    /// A conductor that is only asked things.
+    /// Makes a conductor that runs no turns.
     pub(crate) fn idle_conductor(&self) -> Conductor {
         self.conductor_by(session(&self.cloud))
     }
 
-    /// A conductor that works as this user.
+    /// Makes a conductor with this session.
     pub(crate) fn conductor_by(&self, session: Session) -> Conductor {
         let keys = SealingKeys::parse(&self.keys).unwrap();
         Conductor::new(self.settings.clone(), self.store.clone(), keys, Some(session))
     }
 
-    /// The cluster's Kubernetes, as who asked clusterd for a kubeconfig.
+    /// Makes a client of the cluster's API from a kubeconfig of clusterd.
     pub(crate) async fn kubernetes(&self) -> Client {
         let cluster = self.find().await.unwrap();
         let config = self.idle_conductor().kubeconfig(&cluster, "somebody").await.unwrap().unwrap();
         Client::new(&Access::from_kubeconfig(&config, None).unwrap()).unwrap()
     }
 
-    /// The cluster, while there is one.
+    /// Returns the cluster, while it exists.
     pub(crate) async fn find(&self) -> Option<Cluster> {
         let ident = Ident::Id(self.id.into_untyped_uuid());
         self.store.find_clusters(&ident, &Scope::All).await.unwrap().pop()
@@ -182,7 +179,7 @@ impl Given {
         }
     }
 
-    /// Waits until all of it is there and its nodes are ready.
+    /// Waits until all conditions are true since the last request.
     pub(crate) async fn until_complete(&self) {
         let is_complete = |it: &Cluster| {
             it.completed_at.is_some_and(|done| done >= it.asked_at)
@@ -198,7 +195,7 @@ impl Given {
         }
     }
 
-    /// Waits until all is as it was asked, the cluster having been complete before.
+    /// Waits until a cluster that was complete before is complete again.
     pub(crate) async fn until_complete_again(&self) {
         let looking = async {
             loop {
@@ -219,7 +216,7 @@ impl Given {
         }
     }
 
-    /// Waits until each group is as wanted.
+    /// Waits until every node group is as wanted.
     pub(crate) async fn until_groups(&self, wanted: impl Fn(&NodeGroup) -> bool) {
         let looking = async {
             while !self.store.groups_of(self.id).await.unwrap().iter().all(&wanted) {
@@ -231,26 +228,26 @@ impl Given {
         }
     }
 
-    /// Deletes a server behind the conductor's back.
+    /// Deletes a server without the conductor's knowledge.
     pub(crate) async fn delete_server(&self, id: &str) {
         servers::delete(&session(&self.cloud), id).await.unwrap();
     }
 
-    /// Asks for the cluster to be deleted.
+    /// Requests the deletion of the cluster.
     pub(crate) async fn delete(&self) {
         loop {
             let cluster = self.find().await.unwrap();
             let going = Cluster { desire: Desire::Gone, ..cluster };
             match self.store.change_cluster(&Change::of(going)).await {
                 Ok(_) => return,
-                // The conductor was quicker.
+                // The conductor wrote in between.
                 Err(cluster_store::StoreError::Stale) => {}
                 Err(error) => panic!("{error}"),
             }
         }
     }
 
-    /// Waits until the cluster is forgotten; then nothing of it is left anywhere.
+    /// Waits until the record of the cluster is deleted, and asserts that nothing of it is left.
     pub(crate) async fn until_gone(&self) {
         let looking = async {
             while self.find().await.is_some() {
@@ -272,7 +269,7 @@ impl Given {
         assert_eq!(self.store.ledger_of(self.id).await.unwrap(), []);
     }
 
-    /// What there is of a kind in the cluster's project, without what was there before.
+    /// Returns the objects of a kind in the cluster's project that did not exist before the cluster.
     pub(crate) fn of_kind(&self, kind: Kind) -> Vec<Object> {
         let mut objects = self.cloud.objects(kind);
         objects.retain(|it| {
@@ -283,7 +280,7 @@ impl Given {
         objects
     }
 
-    /// Asserts that nothing is there twice, and how many there are of each kind.
+    /// Asserts the number of objects of each kind, so that none exists twice.
     pub(crate) fn assert_once(&self, masters: usize, workers: usize) {
         let names = |kind| {
             let mut names: Vec<String> =
@@ -305,7 +302,7 @@ impl Given {
             (Kind::FloatingIp, 1),
             (Kind::Server, masters + workers),
             (Kind::ApplicationCredential, 1),
-            // The load balancer's address; the router's leg, and its gateway.
+            // The load balancer's VIP, the router's interface, and its gateway.
             (Kind::Port, masters + workers + 3),
         ] {
             assert_eq!(names(kind).len(), number, "{kind:?}: {:?}", names(kind));
@@ -324,10 +321,10 @@ impl Drop for Given {
     }
 }
 
-/// How long is waited for what has to come.
+/// How long to wait for an expected state.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// No machine is late here, however busy the one is that tests run on.
+/// Limits that no member exceeds, however busy the machine is on which the tests run.
 const REPAIR: RepairLimits = RepairLimits {
     not_ready_for: SignedDuration::from_mins(10),
     workers_at_once: 1,
@@ -339,7 +336,7 @@ const REPAIR: RepairLimits = RepairLimits {
     lands_within: SignedDuration::from_millis(100),
 };
 
-/// How conductors behave here, where nothing else is said.
+/// The settings of conductors, when a test needs no others.
 fn settings() -> Settings {
     Settings {
         hostname: "h".to_owned(),
@@ -353,20 +350,20 @@ fn settings() -> Settings {
     }
 }
 
-/// Where programs would come from: nobody fetches them here.
+/// The source of Kubernetes programs, which no emulated server fetches.
 fn machines() -> MachineSettings {
     let versions = BTreeMap::from([(KubernetesVersion::DEFAULT, Source::sample())]);
     let kubernetes = KubernetesSettings { versions, ..KubernetesSettings::default() };
     MachineSettings { kubernetes, nodes: None }
 }
 
-/// The id of the project of this name.
+/// Returns the id of the project with this name.
 pub(crate) fn project(cloud: &Cloud, name: &str) -> String {
     let projects = cloud.objects(Kind::Project);
     projects.iter().find(|it| it.text("name") == name).unwrap().id.clone()
 }
 
-/// A cluster with a load balancer before its control plane, a floating address and names, otherwise as `differs` has it.
+/// Stores a cluster with a load balancer, a floating IP and DNS names, changed by `differs`.
 async fn insert(
     store: &Store,
     (masters, workers): (u32, u32),

@@ -1,4 +1,4 @@
-//! Machines whose flavor has GPUs.
+//! Members whose flavor has GPUs.
 
 use cluster_core::GroupRole;
 use cluster_store::Change;
@@ -6,7 +6,7 @@ use cluster_store::Change;
 use crate::given::Given;
 
 #[tokio::test]
-async fn nodes_with_gpus_are_labelled_and_kept_for_who_asks_for_them() {
+async fn nodes_with_gpus_are_labelled_and_tainted() {
     let given = Given::cluster(1, 1).await;
     let mut groups = given.store.groups_of(given.id).await.unwrap();
     groups.retain(|group| group.role != GroupRole::Master);

@@ -1,11 +1,11 @@
-//! Conductors that are killed, and answers that are lost: nothing is there twice, and nothing is left.
+//! Conductors that are killed, and answers that are lost: no object is created twice, and none is left.
 
 use openstack_emulator::{Act, Rule};
 
 use crate::given::Given;
 
 #[tokio::test]
-async fn a_conductor_that_is_killed_is_succeeded_without_a_duplicate_or_an_orphan() {
+async fn the_successor_of_a_killed_conductor_leaves_no_duplicate_and_no_orphan() {
     for after in [1, 4, 7, 10, 13, 20] {
         let given = Given::cluster(1, 1).await;
         let first = given.conductor();

@@ -1,4 +1,4 @@
-//! Requests that land long after they were given up, when what they ask for was asked for again.
+//! Create requests that the cloud carries out long after they were given up and repeated.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use openstack_emulator::{Act, Call, Kind, Rule};
 use crate::given::Given;
 use crate::life::workers;
 
-/// How late they land, in milliseconds, and how late they are waited for.
+/// How late the requests are carried out, in milliseconds, and below how long the conductor waits for them.
 const LATE: u32 = 3000;
 const LANDS_WITHIN: SignedDuration = SignedDuration::from_secs(5);
 
-/// Where objects are made of which there may be two of one name.
+/// The paths that create objects of which the cloud allows two with the same name.
 const MADE: [(&str, Kind); 6] = [
     ("/network/v2.0/networks", Kind::Network),
     ("/network/v2.0/routers", Kind::Router),
@@ -30,12 +30,12 @@ impl Given {
         given
     }
 
-    /// The first request that matches is given up at once, and lands late.
+    /// The next matching request gets no answer and is carried out late.
     fn land_late(&self, path: &str) {
         self.cloud.misbehave(Rule::new("POST", path, Act::Land { millis: LATE }).times(1));
     }
 
-    /// How many requests were carried out of which nobody had an answer.
+    /// Returns how many requests without an answer were carried out.
     fn landed(&self, path: &str) -> usize {
         let is_late = |call: &Call| {
             call.method == "POST" && call.path == path && call.status.is_none() && call.worked
@@ -48,7 +48,7 @@ impl Given {
         tokio::time::timeout(Duration::from_secs(20), landed).await.unwrap();
     }
 
-    /// Waits until nothing is there twice and nothing is written down that may still come.
+    /// Waits until the ledger has neither a duplicate nor an object that may still appear.
     async fn until_single(&self) {
         let is_open = |it: &LedgerEntry| it.cloud_id.is_none() || it.kind.starts_with("twin/");
         let single = async {
@@ -61,7 +61,7 @@ impl Given {
 }
 
 #[tokio::test]
-async fn what_a_request_makes_that_lands_late_goes_and_what_is_used_stays() {
+async fn the_duplicate_of_a_late_request_is_deleted_and_the_object_in_use_stays() {
     let given = Given::waiting_for_what_lands().await;
     for (path, _) in MADE {
         given.land_late(path);
@@ -76,7 +76,7 @@ async fn what_a_request_makes_that_lands_late_goes_and_what_is_used_stays() {
     given.until_single().await;
     given.assert_once(1, 1);
     given.assert_ledger_agrees().await;
-    // Those of the ledger stayed.
+    // The objects in the ledger stayed.
     let now = given.store.ledger_of(given.id).await.unwrap();
     for line in used.iter().filter(|line| !line.kind.starts_with("twin/")) {
         assert!(
@@ -88,7 +88,7 @@ async fn what_a_request_makes_that_lands_late_goes_and_what_is_used_stays() {
         let of = |call: &Call| call.method == "DELETE" && call.path.starts_with(path);
         given.cloud.count(of)
     };
-    // A server that finds its port taken is not made.
+    // Nova does not create a server whose port is already in use.
     for (path, kind) in MADE.iter().filter(|(_, kind)| *kind != Kind::Server) {
         assert_eq!(deleted(path), 1, "{kind:?}");
     }
@@ -98,7 +98,7 @@ async fn what_a_request_makes_that_lands_late_goes_and_what_is_used_stays() {
 }
 
 #[tokio::test]
-async fn what_lands_when_its_machine_has_gone_goes_too() {
+async fn a_late_object_of_a_removed_member_is_deleted_too() {
     let given = Given::waiting_for_what_lands().await;
     let working = given.conductor();
     given.until_complete().await;
@@ -135,7 +135,7 @@ async fn what_lands_when_its_machine_has_gone_goes_too() {
 }
 
 #[tokio::test]
-async fn a_cluster_that_goes_waits_for_what_may_still_land() {
+async fn a_cluster_being_deleted_waits_for_requests_that_may_still_be_carried_out() {
     let given = Given::waiting_for_what_lands().await;
     let groups = "/compute/v2.1/os-server-groups";
     given.land_late(groups);

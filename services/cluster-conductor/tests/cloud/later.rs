@@ -1,5 +1,5 @@
-//! Conductors that are killed at every call of what becomes of a cluster after its creation: a repair, an exchange of its credential, its
-//! machines switched off at the end of its lease and on again, and its deletion with what it made itself in the cloud.
+//! Conductors that are killed at every call of a cluster's later life: a repair, a new credential, the end of its lease and the undoing,
+//! and the deletion of what Kubernetes created in the cloud.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,18 +15,18 @@ use crate::given::{Given, PATIENCE, session};
 use crate::lease::ladder;
 use crate::life::workers;
 
-/// What becomes of a cluster of one and one.
+/// A part of the life of a cluster with one control-plane member and one worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
-    /// Its worker's server is gone: another takes its place.
+    /// The worker's server is deleted, and a new member replaces the worker.
     Repair,
-    /// It gets another credential.
+    /// The cluster gets a new credential.
     Credential,
-    /// Its lease ends: its machines are switched off.
+    /// The lease ends, and the servers are switched off.
     Off,
-    /// That is undone: they are switched on.
+    /// The end is undone, and the servers are switched on.
     On,
-    /// It goes, and so do the load balancer of a Service of its own and the volume of a claim.
+    /// The cluster is deleted, with the load balancer of a Service and the volume of a claim.
     Delete,
 }
 
@@ -57,7 +57,7 @@ impl Part {
         }
     }
 
-    /// Waits until it has come to its end.
+    /// Waits until the part ends.
     async fn ends(self, given: &Given) {
         match self {
             Part::Repair => {
@@ -87,7 +87,7 @@ impl Part {
 }
 
 impl Given {
-    /// Waits until the cluster rests, for its lease has ended, or does so no more.
+    /// Waits until the cluster is off or starting because of its lease, or no longer so.
     async fn until_rest(&self, wanted: bool) {
         let looking = async {
             while self.find().await.unwrap().rest.is_some() != wanted {
@@ -99,7 +99,7 @@ impl Given {
         }
     }
 
-    /// Makes what the cloud's provider would make for the cluster: a load balancer and a volume.
+    /// Creates a load balancer and a volume as Kubernetes would.
     async fn make_inside(&self) {
         let session = session(&self.cloud);
         let subnet = self.of_kind(Kind::Subnet).swap_remove(0).id;
@@ -127,7 +127,7 @@ impl Given {
     }
 }
 
-/// Kills conductors at each call of each part, once each, and asserts what has become of the cluster after it.
+/// Kills a conductor at each call of each part, once per call, and asserts the state of the cluster after each part.
 async fn life(stop: Stop, at_least: [usize; 5]) {
     let mut given = Given::cluster_in_file(1, 1).await;
     given.settings.look_every = Duration::from_millis(50);
@@ -171,7 +171,7 @@ async fn at_calls(given: &Given, part: Part, stop: Stop) -> BTreeSet<String> {
         };
         process.kill().await;
         let Some(call) = caught else { break };
-        // What the cluster made itself is in the ledger once it was seen.
+        // Objects that Kubernetes created are in the ledger only after an observation.
         if part != Part::Delete {
             given.assert_all_is_named().await;
         }
@@ -182,7 +182,7 @@ async fn at_calls(given: &Given, part: Part, stop: Stop) -> BTreeSet<String> {
     points
 }
 
-/// How many calls each part has at least.
+/// The least number of calls of each part.
 const CALLS: [usize; 5] = [25, 15, 3, 3, 20];
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Clusters whose leases end: warned, switched off, back again, deleted; and conductors that are killed on the way.
+//! Clusters whose leases end: warning, switch-off, undoing, deletion; and conductors that are killed in between.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use openstack_emulator::Kind;
 
 use crate::given::{Given, PATIENCE};
 
-/// All of it within some seconds.
+/// Stages that follow each other within seconds.
 pub(crate) fn ladder(undo_window: &str) -> Ladder {
     let raw = format!(
         r#"{{"warn_before": ["3s", "1s"], "notice": "1s", "undo_window": "{undo_window}"}}"#
@@ -18,7 +18,7 @@ pub(crate) fn ladder(undo_window: &str) -> Ladder {
     serde_json::from_str::<Ladder>(&raw).unwrap().without_copy()
 }
 
-/// What is said of the rungs, from the first.
+/// The reasons of the stages' events, in their order.
 const RUNGS: [&str; 4] = ["LeaseEnds", "LeaseEnded", "DeletionNear", "LeaseDeleted"];
 
 impl Given {
@@ -43,11 +43,11 @@ impl Given {
         .await;
     }
 
-    /// What was said of its lease so far.
+    /// Returns the reasons of the events about the lease so far.
     async fn told(&self) -> Vec<String> {
         let page = self.store.events_of(self.id, 1000, None).await.unwrap();
         let mut said: Vec<String> = page.into_iter().map(|event| event.reason).collect();
-        // Conditions that are not met tell of the end, too.
+        // Events about conditions mention the end of the lease, too.
         said.retain(|reason| RUNGS.contains(&reason.as_str()));
         said
     }
@@ -72,7 +72,7 @@ impl Given {
 }
 
 #[tokio::test]
-async fn a_cluster_is_switched_off_at_its_end_and_on_again_when_that_is_undone() {
+async fn a_cluster_is_switched_off_at_the_end_of_its_lease_and_on_when_that_is_undone() {
     let mut given = Given::cluster(1, 1).await;
     given.settings.lending.ladder = ladder("1h");
     let working = given.conductor();
@@ -106,7 +106,7 @@ async fn a_cluster_is_switched_off_at_its_end_and_on_again_when_that_is_undone()
 }
 
 #[tokio::test]
-async fn a_ladder_is_climbed_rung_by_rung_whoever_is_killed_when() {
+async fn every_lease_stage_is_taken_in_order_whenever_conductors_are_killed() {
     let mut given = Given::cluster_in_file(1, 1).await;
     given.settings.lending.ladder = ladder("3s");
     let first = given.process();
@@ -117,7 +117,7 @@ async fn a_ladder_is_climbed_rung_by_rung_whoever_is_killed_when() {
     let mut rungs = Vec::new();
     let climbing = async {
         while given.find().await.is_some() {
-            // Each lives until something was written, and is killed in the midst of what follows from it.
+            // Each conductor lives until it has written something, and is killed while it acts on that.
             let process = given.process();
             let before = given.find().await.map(|it| it.version);
             while given.find().await.map(|it| it.version) == before {

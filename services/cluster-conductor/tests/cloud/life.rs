@@ -1,4 +1,4 @@
-//! What becomes of a cluster after it is complete: it grows, shrinks, loses machines, exchanges its credential.
+//! The later life of a cluster: it grows, shrinks, loses members, and gets a new credential.
 
 use cluster_core::{Cluster, GroupRole, MachineRef, NodeGroup};
 use cluster_store::{Change, StoreError};
@@ -14,7 +14,7 @@ impl Given {
         groups.into_iter().find(|group| group.role == *role).unwrap()
     }
 
-    /// Asks for something else, as the API does.
+    /// Changes the cluster and a node group, as the API does for a request.
     pub(crate) async fn ask(&self, change: impl Fn(&mut Cluster, &mut NodeGroup), role: GroupRole) {
         loop {
             let mut cluster = self.find().await.unwrap();
@@ -77,7 +77,7 @@ async fn a_cluster_grows_and_shrinks() {
 }
 
 #[tokio::test]
-async fn a_worker_whose_server_somebody_deleted_is_replaced_by_another() {
+async fn a_worker_whose_server_was_deleted_is_replaced() {
     let given = Given::cluster(1, 2).await;
     let working = given.conductor();
     given.until_complete().await;
@@ -98,7 +98,7 @@ async fn a_worker_whose_server_somebody_deleted_is_replaced_by_another() {
 }
 
 #[tokio::test]
-async fn a_control_plane_that_loses_a_machine_gets_another_and_etcd_forgets_the_lost_one() {
+async fn a_lost_control_plane_member_is_replaced_and_removed_from_etcd() {
     let given = Given::cluster(3, 1).await;
     let working = given.conductor();
     given.until_complete().await;
@@ -113,14 +113,14 @@ async fn a_control_plane_that_loses_a_machine_gets_another_and_etcd_forgets_the_
 }
 
 #[tokio::test]
-async fn a_machine_that_cannot_speak_for_etcd_is_not_the_only_one_asked() {
+async fn another_member_is_asked_when_the_first_cannot_run_etcdctl() {
     let given = Given::cluster(3, 1).await;
     let working = given.conductor();
     given.until_complete().await;
     let client = given.kubernetes().await;
     let nodes = kubernetes::nodes::list(&client).await.unwrap();
     let first = nodes.iter().find(|node| node.name.ends_with("-default-master-0")).unwrap();
-    // It is the first to be asked, and which program it is to run nobody knows now.
+    // Without its pod the first member cannot say which etcdctl to run, and its neighbour must be asked.
     let pod = format!(
         "apiVersion: v1\nkind: Pod\nmetadata: {{name: etcd-{}, namespace: kube-system}}",
         first.name
@@ -133,7 +133,7 @@ async fn a_machine_that_cannot_speak_for_etcd_is_not_the_only_one_asked() {
 }
 
 #[tokio::test]
-async fn a_credential_is_exchanged_and_the_old_one_goes() {
+async fn a_credential_is_replaced_and_the_old_one_deleted() {
     let given = Given::cluster(1, 1).await;
     let working = given.conductor();
     given.until_complete().await;
@@ -183,7 +183,7 @@ async fn a_control_plane_of_five_outlives_the_loss_of_one_and_of_two() {
 }
 
 impl Given {
-    /// Somebody deletes a machine of the control plane; returns once another is to take its place.
+    /// Deletes a control-plane server, and waits until a new member replaces it.
     async fn lose_the_second_master(&self) {
         let servers = self.of_kind(Kind::Server);
         let is_second = |it: &&Object| it.text("name").ends_with("-default-master-1");

@@ -1,4 +1,4 @@
-//! Clusters in a cloud that is somebody else's reading of OpenStack: what is made, what is not made twice, what is left.
+//! Clusters in the emulated cloud of `openstack-emulator`: the objects that are created, none of them twice, and none left behind.
 #![expect(clippy::unwrap_used, reason = "a failed precondition ends the test")]
 
 mod backoff;

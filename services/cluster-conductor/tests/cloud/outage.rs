@@ -1,5 +1,4 @@
-//! Services that are down for a whole minute, while clusters are made, at rest and going: all stories side by side, for a
-//! minute is long.
+//! Services that are down for a whole minute, while clusters are created, running and deleted. All stories run in parallel to save time.
 
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use crate::given::Given;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What a cluster goes through when a service goes down.
+/// The part of a cluster's life in which a service goes down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum During {
     Creation,
@@ -20,9 +19,9 @@ enum During {
     Deletion,
 }
 
-/// One cluster, and a service that is down for a minute.
+/// Runs the story of one cluster, with a service that is down for a minute.
 async fn story(service: &'static str, during: During) {
-    // Clusters at rest are looked at as seldom as that a minute of it is no burden.
+    // A longer interval keeps the load of so many running clusters low.
     let mut given = Given::cluster(1, 1).await;
     given.settings.look_every = Duration::from_secs(1);
     let path = format!("/{service}/**");
@@ -78,9 +77,9 @@ async fn story(service: &'static str, during: During) {
 }
 
 #[tokio::test]
-async fn each_service_may_be_down_for_a_minute_whatever_a_cluster_goes_through() {
+async fn each_service_may_be_down_for_a_minute_in_any_part_of_a_clusters_life() {
     let made = ["identity", "network", "compute", "load-balancer", "dns", "image", "volume"];
-    // Images and volumes are of no use to a cluster that is there.
+    // A complete cluster needs neither images nor volumes.
     let used = &made[..5];
     let stories = made.iter().map(|service| story(service, During::Creation));
     let stories = join_all(stories);

@@ -1,5 +1,5 @@
-//! A cluster's own Kubernetes API that fails: it has too much to do, breaks, says nothing, hangs up. Whatever the conductor asks of it
-//! then, a condition says so; and once the fault has passed the cluster becomes what was asked for, with nothing there twice.
+//! A cluster's own Kubernetes API that fails: it is overloaded, broken, silent, or closes connections. A condition reports each fault, and
+//! afterwards the cluster becomes as requested, with no object created twice.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,22 +11,22 @@ use openstack_emulator::{Act, Cloud, Rule};
 use crate::given::{Given, PATIENCE};
 use crate::life::workers;
 
-/// What has the conductor make a call.
+/// The task that makes the conductor call the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
-    /// Nothing but its looking.
+    /// An observation.
     Look,
-    /// Another worker.
+    /// The creation of another worker.
     Grow,
-    /// Another credential, which the add-ons are to use.
+    /// A new credential, which the add-ons must use.
     Apply,
-    /// A worker less: its pods leave it.
+    /// The removal of a worker, whose pods are evicted.
     Shrink,
-    /// A machine of the control plane in place of another, which leaves etcd.
+    /// The replacement of a control-plane member, which leaves etcd.
     Replace,
 }
 
-/// A kind of call: what it is for, its method and path, and what has it made.
+/// A kind of call: its purpose, its method and path, and the task that needs it.
 type Call = (&'static str, &'static str, &'static str, Task);
 
 #[rustfmt::skip]
@@ -45,10 +45,10 @@ const CALLS: &[Call] = &[
     ("what etcdctl printed", "GET",    "kubernetes:/api/v1/namespaces/kube-system/pods/*/log", Task::Replace),
 ];
 
-/// What conditions may say of such a fault.
+/// The reasons with which conditions may report such a fault.
 const REASONS: [&str; 4] = ["ApiSilent", "KubernetesRefused", "NotApplied", "DrainHeld"];
 
-/// Pods that go from one node to another.
+/// Pods that can move from one node to another.
 const PODS: &str = "
 apiVersion: apps/v1
 kind: Deployment
@@ -62,7 +62,7 @@ spec:
 ";
 
 impl Given {
-    /// Asks for what has the conductor make such calls; how many workers there are then.
+    /// Requests the change that needs such calls.
     async fn ask_for(&self, task: Task) {
         match task {
             Task::Look => {}
@@ -86,7 +86,7 @@ impl Given {
         }
     }
 
-    /// Waits until a condition says that the cluster's own API is why it does not go on.
+    /// Waits until a condition names the cluster's own API as the cause.
     async fn until_own_api_is_told(&self, what: &str) -> Condition {
         let looking = async {
             loop {
@@ -108,7 +108,7 @@ impl Given {
         }
     }
 
-    /// Asserts that the cluster has a node of each of its machines, and no other.
+    /// Asserts that every member has a Kubernetes node, and that there are no other nodes.
     async fn assert_nodes_are_machines(&self, what: &str) {
         let nodes = kubernetes::nodes::list(&self.kubernetes().await).await.unwrap();
         let nodes: BTreeSet<String> = nodes.into_iter().map(|node| node.name).collect();
@@ -119,14 +119,14 @@ impl Given {
     }
 }
 
-/// One cluster, whose API fails in this way at one kind of call after another.
+/// Runs one cluster, whose API fails in this way at one kind of call after another.
 async fn faults(act: Act, calls: impl Iterator<Item = &'static Call>) {
     let given = Given::cluster(3, 2).await;
     let working = given.conductor();
     given.until_complete().await;
     let client = given.kubernetes().await;
     kubernetes::apply::apply(&client, &documents(PODS).unwrap()).await.unwrap();
-    // As a first machine has it done: kubelets are let in by the conductor, and not by the cluster itself.
+    // As on a real first member: the conductor approves kubelets, not the cluster itself.
     kubernetes::bootstrap::forbid_automatic_approval(&client).await.unwrap();
     let mut count = 2;
     for (what, method, path, task) in calls {
@@ -164,7 +164,7 @@ async fn faults(act: Act, calls: impl Iterator<Item = &'static Call>) {
 }
 
 impl Given {
-    /// Waits until what an exchange leaves behind has gone: the credential before this one, a twin that cannot come any more.
+    /// Waits until the ledger has one credential and no duplicate.
     pub(crate) async fn until_once_again(&self) {
         let looking = async {
             loop {
@@ -186,7 +186,7 @@ fn answers(status: u16) -> Act {
 }
 
 #[tokio::test]
-async fn its_own_api_has_too_much_to_do() {
+async fn its_own_api_is_overloaded() {
     faults(answers(429), CALLS.iter()).await;
 }
 
@@ -196,7 +196,7 @@ async fn its_own_api_breaks() {
 }
 
 #[tokio::test]
-async fn its_own_api_serves_nobody() {
+async fn its_own_api_is_unavailable() {
     faults(answers(503), CALLS.iter()).await;
 }
 
@@ -210,7 +210,7 @@ async fn the_answers_of_its_own_api_are_lost() {
     faults(Act::LoseAnswer, CALLS.iter()).await;
 }
 
-/// A turn waits ten seconds for an answer: the calls that change something are enough.
+/// A turn waits ten seconds for an answer, so only calls that change something are tried.
 #[tokio::test]
 async fn its_own_api_says_nothing() {
     let changes = ["nodes", "approval", "eviction", "etcdctl"];

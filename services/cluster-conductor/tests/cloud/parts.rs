@@ -1,4 +1,4 @@
-//! The parts of a cluster's life, and when each of them has come to its end.
+//! The parts of a cluster's life, and when each of them ends.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,20 +9,18 @@ use openstack_emulator::{Kind, Object};
 use crate::given::Given;
 use crate::life::workers;
 
-/// A part of a cluster's life, of three machines of the control plane and a worker or two.
+/// A part of the life of a cluster with three control-plane members and one or two workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
-    /// It is made.
     Create,
-    /// It gets another worker.
+    /// The cluster gets another worker.
     Grow,
-    /// It loses a worker, and a machine of its control plane is replaced.
+    /// A worker is removed, and a control-plane member is replaced.
     Shrink,
-    /// It goes.
     Delete,
 }
 
-/// What is to be in the ledger as soon as the cloud has it.
+/// The kinds of objects that must be in the ledger as soon as the cloud has them.
 const OURS: [Kind; 11] = [
     Kind::ApplicationCredential,
     Kind::FloatingIp,
@@ -38,12 +36,12 @@ const OURS: [Kind; 11] = [
 ];
 
 impl Part {
-    /// All, in their order.
+    /// All parts in their order.
     pub(crate) const ALL: [Part; 4] = [Part::Create, Part::Grow, Part::Shrink, Part::Delete];
-    /// How many machines of the control plane there are.
+    /// The number of control-plane members.
     pub(crate) const MASTERS: u32 = 3;
 
-    /// Asks for it.
+    /// Requests the part.
     pub(crate) async fn ask(self, given: &Given) {
         match self {
             Part::Create => {}
@@ -68,7 +66,7 @@ impl Part {
         }
     }
 
-    /// Waits until it has come to its end.
+    /// Waits until the part ends.
     pub(crate) async fn ends(self, given: &Given) {
         match self {
             Part::Create | Part::Grow | Part::Shrink => {
@@ -79,8 +77,8 @@ impl Part {
         }
     }
 
-    /// Asserts that all is there once, and is written down, and nothing else is written down; once what was asked for
-    /// twice cannot come any more.
+    /// Asserts that every object exists once and is in the ledger, and that the ledger has nothing else. Waits first until no duplicate can
+    /// appear any more.
     pub(crate) async fn assert_whole(self, given: &Given) {
         let workers = match self {
             Part::Create | Part::Shrink => 1,
@@ -101,8 +99,7 @@ impl Part {
 }
 
 impl Given {
-    /// What the cloud has that the ledger has to name. Ports of Neutron's own come and go with router and network, and a
-    /// zone's own records with the zone.
+    /// Returns the objects that must be in the ledger. Ports that Neutron creates itself, and a zone's own records, need not be.
     fn ours(&self) -> Vec<Object> {
         let all = OURS.into_iter().flat_map(|kind| self.of_kind(kind));
         let ours = all.filter(|it| {
@@ -112,9 +109,9 @@ impl Given {
         ours.collect()
     }
 
-    /// Asserts that of all that is there a name was written down before it was asked for.
+    /// Asserts that the name of every object was recorded before the object was created.
     pub(crate) async fn assert_all_is_named(&self) {
-        // Who is looked for first cannot have come meanwhile.
+        // The objects are read before the ledger, so that an object cannot appear in between.
         let ours = self.ours();
         let lines = self.store.ledger_of(self.id).await.unwrap();
         let is_named = |it: &Object| {
@@ -126,7 +123,7 @@ impl Given {
         assert!(unnamed.is_empty(), "{unnamed:?} {lines:?}");
     }
 
-    /// Asserts that each object has its line in the ledger, and each line its object.
+    /// Asserts that every object has an entry in the ledger, and every entry an object.
     pub(crate) async fn assert_ledger_agrees(&self) {
         let mut written = BTreeSet::new();
         for line in self.store.ledger_of(self.id).await.unwrap() {

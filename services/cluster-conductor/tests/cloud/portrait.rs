@@ -1,4 +1,4 @@
-//! What a cluster is, in words that are the same for each cluster that is the same: names in place of ids and addresses.
+//! Describes a cluster in words that are equal for equal clusters: names replace ids and addresses.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::given::Given;
 
-/// What is looked at of each kind.
+/// The fields of each kind that are described.
 const KINDS: [(Kind, &[&str]); 16] = [
     (Kind::ApplicationCredential, &["name", "description"]),
     (Kind::Network, &["name", "description"]),
@@ -58,13 +58,13 @@ fn called(object: &Object) -> &str {
     }
 }
 
-/// Whether it holds the id of something.
+/// Whether the text contains an id.
 fn is_id(text: &str) -> bool {
     text.len() >= 36 && text.matches('-').count() >= 4
 }
 
 impl Given {
-    /// All that the cluster is, in the cloud and by the word of its own Kubernetes.
+    /// Describes the cluster: its objects in the cloud, and its Kubernetes nodes.
     pub(crate) async fn portrait(&self) -> Vec<String> {
         let cluster = self.find().await.unwrap();
         let groups = self.store.groups_of(self.id).await.unwrap();
@@ -90,7 +90,7 @@ impl Given {
         words.remove("");
         let word = |part: &str| match words.get(part) {
             Some(name) => name.clone(),
-            // Which zone a server is in, the cloud decides, and who else has a port it calls as it likes.
+            // The cloud chooses a server's zone, and other owners name their ports freely.
             None if part.starts_with("compute:") => "compute".to_owned(),
             None if is_id(part) && !part.contains(stem) && !part.contains(&self.id.to_string()) => {
                 "SOMETHING".to_owned()
@@ -98,7 +98,7 @@ impl Given {
             None => part.to_owned(),
         };
         let plain = |text: String| {
-            // Whole words only: an address may begin like another one.
+            // Only whole words are replaced, because an address may be the start of another one.
             let text = text.split('"').map(word).collect::<Vec<_>>().join("\"");
             text.replace(&self.id.to_string(), "CLUSTER").replace(stem, "STEM")
         };
@@ -106,7 +106,7 @@ impl Given {
         let mut all = Vec::new();
         for (kind, fields) in KINDS {
             for object in self.of_kind(kind) {
-                // A zone's own records change whenever a name does.
+                // The zone's own records change with every other record.
                 if ["SOA", "NS"].contains(&object.text("type")) {
                     continue;
                 }

@@ -1,5 +1,5 @@
-//! A conductor as in a process of its own, as far as that goes within one: its own thread, runtime, connections and memory.
-//! It has nothing in common with others but the cloud, the file of the store and the key that seals secrets.
+//! A conductor as if in a process of its own: with its own thread, runtime, connections and memory. The conductor shares only the cloud, the file of
+//! the store and the sealing key with others.
 
 use std::thread::JoinHandle;
 
@@ -12,14 +12,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::given::{Given, session};
 
-/// A conductor at work. Dropped, it dies too, a moment later.
+/// A running conductor, which also ends a moment after this is dropped.
 pub(crate) struct Process {
     kill: oneshot::Sender<()>,
     thread: JoinHandle<()>,
 }
 
 impl Given {
-    /// A conductor that works until it is killed.
+    /// Starts a conductor that runs until it is killed.
     pub(crate) fn process(&self) -> Process {
         let url = self.scratch.as_ref().unwrap().url.clone();
         let (keys, cloud) = (SealingKeys::parse(&self.keys).unwrap(), self.cloud.clone());
@@ -35,7 +35,7 @@ impl Given {
                     _ = killed => {}
                 }
             });
-            // Whatever it has under way ends where it is.
+            // Work in progress ends immediately.
             runtime.shutdown_background();
         });
         Process { kill, thread }
@@ -43,7 +43,7 @@ impl Given {
 }
 
 impl Process {
-    /// Kills it, and waits until nothing of it runs any more.
+    /// Kills the conductor, and waits until nothing of it runs any more.
     pub(crate) async fn kill(self) {
         let _ = self.kill.send(());
         tokio::task::spawn_blocking(|| self.thread.join()).await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! Clouds that do not do as asked.
+//! Clouds that refuse requests.
 
 use cluster_core::{ConditionKind, GroupRole, NodeGroup, Truth, resize};
 use cluster_store::Change;
@@ -22,9 +22,9 @@ async fn a_quota_that_is_used_up_is_named_and_a_raised_one_is_enough() {
 }
 
 #[tokio::test]
-async fn a_zone_that_is_full_is_told_before_anything_is_made() {
+async fn a_full_zone_is_reported_before_anything_is_created() {
     let given = Given::cluster(1, 1).await;
-    // Its SOA, its NS, and one more.
+    // The zone's SOA and NS, and one more.
     given.cloud.set_quota("tenant-a", "zone_recordsets", 3);
     let working = given.conductor();
     let told = given.until(ConditionKind::NetworkReady, |it| it.reason == "QuotaExceeded").await;
@@ -37,12 +37,12 @@ async fn a_zone_that_is_full_is_told_before_anything_is_made() {
 }
 
 #[tokio::test]
-async fn where_the_hosts_have_no_room_nothing_is_made_until_less_is_asked_for() {
+async fn nothing_is_created_while_the_hosts_lack_capacity() {
     let given = Given::cluster(1, 5).await;
     for quota in ["cores", "ram"] {
         given.cloud.set_quota("tenant-a", quota, -1);
     }
-    // The cloud has four of the GPUs that such machines have. It tells that to administrators.
+    // The cloud has four GPUs of this kind, which it reports to administrators only.
     let workers =
         |groups: Vec<NodeGroup>| groups.into_iter().find(|it| it.role != GroupRole::Master);
     let change = async |with: &dyn Fn(NodeGroup) -> NodeGroup| {
@@ -57,7 +57,7 @@ async fn where_the_hosts_have_no_room_nothing_is_made_until_less_is_asked_for() 
     let asked_placement =
         || given.cloud.count(|call| call.path.ends_with("/allocation_candidates"));
 
-    // What its quotas lack is told first.
+    // A quota that is too small is reported first.
     given.cloud.set_quota("tenant-a", "instances", 5);
     let working = given.conductor();
     given.until(ConditionKind::NetworkReady, |it| it.reason == "QuotaExceeded").await;
@@ -74,7 +74,7 @@ async fn where_the_hosts_have_no_room_nothing_is_made_until_less_is_asked_for() 
 }
 
 #[tokio::test]
-async fn a_cluster_never_has_roles_that_were_not_meant_for_it() {
+async fn a_cluster_never_gets_other_roles_than_the_allowed_ones() {
     let given = Given::cluster(1, 1).await;
     given.cloud.add_user_with("boss", "boss-secret", "tenant-a", &["admin"]);
     let working = given.conductor_as("boss");
@@ -90,7 +90,7 @@ async fn a_cluster_never_has_roles_that_were_not_meant_for_it() {
 }
 
 #[tokio::test]
-async fn a_load_balancer_that_fails_is_made_anew_and_goes_with_all_its_parts() {
+async fn a_failed_load_balancer_is_created_again_and_deleted_with_all_its_parts() {
     let given = Given::cluster(1, 1).await;
     let end = End::Error("no amphora".to_owned());
     let kind = Kind::LoadBalancer;

@@ -1,4 +1,4 @@
-//! Clusters of several projects, each where it belongs.
+//! Clusters of several projects, each in its own project of the cloud.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use serde_json::Value;
 
 use crate::given::{Given, PATIENCE, project, session_as};
 
-/// The roles that clusterd's user has in the projects of its tenants.
+/// The roles of clusterd's user in its tenants' projects.
 const ROLES: [&str; 2] = ["member", "load-balancer_member"];
 
 fn let_in(cloud: &Cloud, tenant: &str) {
     cloud.add_user_with("clusterd", "clusterd-secret", tenant, &ROLES);
 }
 
-/// Takes from clusterd's user all that it may in a tenant's project.
+/// Removes all roles of clusterd's user in a tenant's project.
 async fn shut_out(cloud: &Cloud, tenant: &str) {
     let admin = session_as(cloud, "admin");
     let user = session_as(cloud, "clusterd").identity().await.unwrap().user_id;
@@ -31,7 +31,7 @@ async fn shut_out(cloud: &Cloud, tenant: &str) {
     }
 }
 
-/// The names of the servers that Nova lists to somebody.
+/// Returns the names of the servers that Nova lists to a user.
 async fn servers_seen_by(session: &Session) -> BTreeSet<String> {
     let nova = session.endpoint(Service::Compute).await.unwrap();
     let token = session.bearer().await.unwrap();
@@ -47,13 +47,13 @@ fn servers_in(given: &Given) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn each_cluster_is_in_the_project_that_asked_for_it_and_neither_sees_the_other() {
+async fn each_cluster_is_in_its_own_project_and_neither_sees_the_other() {
     let first = Given::cluster(1, 1).await;
     let cloud = &first.cloud;
     zones::create(&session_as(cloud, "clusterd"), "all.example.", "a@all.example", "")
         .await
         .unwrap();
-    // The first is nobody's who is known in the cloud.
+    // The first cluster belongs to a project that the cloud does not know.
     first.delete().await;
     let (a, b) = (
         first.another("tenant-a", "example.org").await,
@@ -87,7 +87,7 @@ async fn each_cluster_is_in_the_project_that_asked_for_it_and_neither_sees_the_o
         let config = CloudConfig::from_clouds_yaml(&clouds, None).unwrap();
         assert_eq!(&servers_seen_by(&Session::new(config).unwrap()).await, own);
     }
-    // Of all that was made, clusterd's own project has nothing but names in the zone that is offered to all.
+    // clusterd's own project got nothing but records in the zone that is offered to all.
     assert_eq!(cloud.belongings(&service), before);
     let names = cloud.objects(Kind::Recordset);
     let names = names.iter().filter(|it| it.project == service && it.text("type") == "A");
@@ -102,7 +102,7 @@ async fn each_cluster_is_in_the_project_that_asked_for_it_and_neither_sees_the_o
 }
 
 #[tokio::test]
-async fn a_project_where_clusterd_has_no_role_gets_nothing_and_is_told_which_it_takes() {
+async fn a_project_in_which_clusterd_has_no_role_is_told_the_needed_role() {
     let first = Given::cluster(1, 1).await;
     let b = first.another("tenant-b", "example.org").await;
     first.delete().await;
@@ -119,7 +119,7 @@ async fn a_project_where_clusterd_has_no_role_gets_nothing_and_is_told_which_it_
 }
 
 #[tokio::test]
-async fn what_was_made_in_clusterds_project_stays_there_whatever_is_configured_later() {
+async fn a_cluster_in_clusterds_project_stays_there_when_the_configuration_changes() {
     let given = Given::cluster(1, 1).await;
     let working = given.conductor();
     given.until_complete().await;
@@ -127,7 +127,7 @@ async fn what_was_made_in_clusterds_project_stays_there_whatever_is_configured_l
     let _ = working.await;
     let (made, other) = (servers_in(&given), project(&given.cloud, "tenant-b"));
 
-    // As it was written before places were noted, and as if a project of the cloud had asked for it.
+    // The record as an earlier version wrote it, without the cloud's project, of a cluster that another project requested.
     let old = given.find().await.unwrap();
     let old = Cluster { project: other.clone(), cloud_project: None, ..old };
     given.store.change_cluster(&Change::of(old)).await.unwrap();
@@ -149,7 +149,7 @@ async fn what_was_made_in_clusterds_project_stays_there_whatever_is_configured_l
 }
 
 #[tokio::test]
-async fn a_deletion_waits_while_clusterd_is_shut_out_and_goes_on_when_it_is_let_in() {
+async fn a_deletion_waits_while_clusterd_has_no_role_and_continues_afterwards() {
     let first = Given::cluster(1, 1).await;
     let a = first.another("tenant-a", "example.org").await;
     first.delete().await;

@@ -1,4 +1,4 @@
-//! A cluster that nothing disturbs.
+//! A cluster without any disturbance.
 
 use openstack_emulator::Kind;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::given::Given;
 
 #[tokio::test]
-async fn everything_is_made_as_it_should_be_and_goes_again() {
+async fn every_object_is_created_correctly_and_deleted_again() {
     let given = Given::cluster(1, 1).await;
     let working = given.conductor();
     given.until_complete().await;
@@ -56,7 +56,7 @@ async fn everything_is_made_as_it_should_be_and_goes_again() {
 }
 
 #[tokio::test]
-async fn a_cluster_at_rest_is_only_looked_at_by_as_many_calls_whatever_its_size() {
+async fn the_number_of_calls_per_observation_does_not_depend_on_the_size() {
     let mut looks = Vec::new();
     for (masters, workers) in [(1, 1), (3, 2)] {
         let given = Given::cluster(masters, workers).await;
@@ -64,7 +64,7 @@ async fn a_cluster_at_rest_is_only_looked_at_by_as_many_calls_whatever_its_size(
         given.until_complete().await;
         given.assert_once(masters as usize, workers as usize);
         given.cloud.forget_calls();
-        // Each look begins with the network.
+        // Each observation begins with the list of networks.
         let begins = |call: &openstack_emulator::Call| call.path.ends_with("/networks");
         given.cloud.wait_until(|cloud| (cloud.count(begins) > 20).then_some(())).await;
         working.abort();

@@ -1,4 +1,4 @@
-//! What machines are told that ask which authorities they should hold.
+//! The answers to members that ask which CA revision they should hold.
 
 use cluster_conductor::{Answer, Handout};
 use cluster_core::{Authorities, Cluster, MachineRef, NodeGroup};
@@ -14,7 +14,7 @@ const MACHINES: [(&str, &str); 5] = [
     ("default-worker-1", "10.0.0.21"),
 ];
 
-/// How a machine asks: its claim, and what its config gave it to show.
+/// A member's credentials: its claim, and the report token from its config.
 struct Asks {
     claim: String,
     token: String,
@@ -26,7 +26,7 @@ impl Asks {
     }
 }
 
-/// A cluster whose machines have all begun, and how they ask.
+/// Makes a cluster whose members have all started, and returns their credentials.
 async fn begun() -> (Given, Vec<Asks>) {
     let mut given = Given::labelled(&[]).await;
     let mut all = Vec::new();
@@ -46,7 +46,7 @@ async fn begun() -> (Given, Vec<Asks>) {
     (given, all)
 }
 
-/// The cluster's machines are to hold this.
+/// Sets the CA revision of the cluster.
 async fn revision(given: &mut Given, revision: u32, settled: u32) {
     let authorities = Authorities { revision, settled };
     let cluster = Cluster { authorities, ..given.cluster.clone() };
@@ -63,7 +63,7 @@ fn keys(archive: &str) -> usize {
 }
 
 #[tokio::test]
-async fn machines_take_a_step_in_their_order_and_workers_no_key() {
+async fn members_take_a_revision_in_their_order_and_workers_get_no_key() {
     let (mut given, all) = begun().await;
     for asks in &all {
         assert!(asks.ask(&given, 0).await == Handout::Held);
@@ -75,7 +75,7 @@ async fn machines_take_a_step_in_their_order_and_workers_no_key() {
     let worker = taken(all[3].ask(&given, 0).await);
     assert_eq!((keys(&worker), worker.matches("BEGIN CERTIFICATE").count()), (0, 2));
 
-    // A conductor that was killed in between goes on where it was, with the same authorities.
+    // After a restart the conductor continues the rotation with the same authorities.
     given.restart();
     assert_eq!(taken(all[0].ask(&given, 0).await), first);
     assert!(all[0].ask(&given, 1).await == Handout::Soon, "others are not done");
@@ -91,7 +91,7 @@ async fn machines_take_a_step_in_their_order_and_workers_no_key() {
 }
 
 #[tokio::test]
-async fn nobody_begins_while_authorities_change_and_later_with_the_new() {
+async fn no_member_starts_during_a_rotation_and_later_ones_get_the_new_authority() {
     let mut given = Given::labelled(&[]).await;
     let claim = given.claim("default-master-0").await;
     revision(&mut given, 2, 0).await;
@@ -105,7 +105,7 @@ async fn nobody_begins_while_authorities_change_and_later_with_the_new() {
 }
 
 #[tokio::test]
-async fn users_are_shown_all_that_are_trusted_and_the_one_that_signs_first() {
+async fn users_get_all_trusted_authorities_and_the_signing_one_first() {
     let mut given = Given::labelled(&[]).await;
     let mut shown = Vec::new();
     for now in 0..=4 {
@@ -119,7 +119,7 @@ async fn users_are_shown_all_that_are_trusted_and_the_one_that_signs_first() {
 }
 
 #[tokio::test]
-async fn who_shows_something_else_is_told_nothing() {
+async fn a_wrong_report_token_gets_no_answer() {
     let (mut given, all) = begun().await;
     revision(&mut given, 1, 0).await;
     let mixed = Asks { claim: all[0].claim.clone(), token: all[3].token.clone() };

@@ -1,4 +1,4 @@
-//! Claims: each is good once, in time, and for who it was made for.
+//! Claims: each can be redeemed once, in time, and by its member only.
 
 use cluster_conductor::{Answer, MachineReported, SourceAddress};
 use cluster_core::Desire;
@@ -11,7 +11,7 @@ fn is_config(answer: &Answer) -> bool {
     matches!(answer, Answer::Config(_))
 }
 
-/// What a config tells its machine to show with a report: the claim's id and the token.
+/// Returns the claim's id and the report token from a config.
 fn reporter(config: &Value) -> (String, String) {
     let curl = file(config, "/etc/bedplate/report.curl").unwrap();
     let value = |begin: &str| {
@@ -27,7 +27,7 @@ fn reported(step: &str, result: &str) -> MachineReported {
 }
 
 #[tokio::test]
-async fn asked_twice_the_user_data_is_the_same_until_it_is_redeemed() {
+async fn the_user_data_is_the_same_until_its_claim_is_redeemed() {
     let mut given = Given::labelled(&[]).await;
     let first = given.user_data("default-worker-0").await.unwrap();
     given.restart();
@@ -36,7 +36,7 @@ async fn asked_twice_the_user_data_is_the_same_until_it_is_redeemed() {
     let claim = given.claim("default-worker-0").await;
     assert!(is_config(&given.redeem(&claim, "10.0.0.20").await));
     assert_ne!(given.user_data("default-worker-0").await.unwrap().text(), first.text());
-    // The new server's claim is another, and the old one is as used as it was.
+    // The new server has another claim, which can be redeemed.
     assert!(is_config(&given.redeem(&given.claim("default-worker-0").await, "10.0.0.20").await));
 }
 
@@ -46,7 +46,7 @@ async fn a_second_use_of_a_claim_is_refused_and_raises_an_event() {
     let claim = given.claim("default-worker-0").await;
     let Answer::Config(config) = given.redeem(&claim, "10.0.0.20").await else { panic!("none") };
     let (id, token) = reporter(&serde_json::from_str(&config).unwrap());
-    // An answer that was lost is given again.
+    // A lost answer is given again.
     pass(60);
     assert_eq!(given.redeem(&claim, "10.0.0.20").await, Answer::Config(config));
     assert!(given.conductor.note_report(&id, &token, &reported("join", "exit-code")).await);
@@ -63,7 +63,7 @@ async fn a_second_use_of_a_claim_is_refused_and_raises_an_event() {
 }
 
 #[tokio::test]
-async fn a_claim_is_not_redeemed_over_and_over_before_its_machine_has_spoken() {
+async fn a_claim_is_redeemed_five_times_at_most_before_its_member_reports() {
     let given = Given::labelled(&[]).await;
     let claim = given.claim("default-worker-0").await;
     let mut answers = Vec::new();
@@ -89,13 +89,13 @@ async fn a_claim_is_not_redeemed_over_and_over_before_its_machine_has_spoken() {
 }
 
 #[tokio::test]
-async fn a_claim_is_of_no_use_from_elsewhere_unless_that_is_allowed() {
+async fn a_claim_is_refused_from_other_addresses_unless_they_are_allowed() {
     let given = Given::labelled(&[]).await;
     let claim = given.claim("default-worker-0").await;
     assert_eq!(given.redeem(&claim, "10.0.0.21").await, Answer::Nothing);
     let events = given.events().await;
     assert!(events[0].starts_with("warning ClaimFromElsewhere: 10.0.0.21 asked"), "{events:?}");
-    // As the world sees machines behind the cluster's router; and as a listener of both families sees them.
+    // The address of the cluster's router, as an IPv4-mapped address of a dual-stack listener.
     assert!(is_config(&given.redeem(&claim, "::ffff:203.0.113.1").await));
 
     let given = Given::new(&[], SourceAddress::Any).await;
@@ -105,7 +105,7 @@ async fn a_claim_is_of_no_use_from_elsewhere_unless_that_is_allowed() {
 }
 
 #[tokio::test]
-async fn of_many_at_once_one_gets_the_config() {
+async fn one_of_many_concurrent_callers_gets_the_config() {
     let given = Given::new(&[], SourceAddress::Any).await;
     let claim = given.claim("default-worker-0").await;
     let from: Vec<String> = (0..16).map(|n| format!("192.0.2.{n}")).collect();
@@ -116,7 +116,7 @@ async fn of_many_at_once_one_gets_the_config() {
 }
 
 #[tokio::test]
-async fn a_claim_ends_and_what_is_not_one_opens_nothing() {
+async fn an_expired_or_invalid_claim_is_refused() {
     let given = Given::labelled(&[]).await;
     let claim = given.claim("default-worker-0").await;
     let other = given.claim("default-worker-1").await;
@@ -138,7 +138,7 @@ async fn a_claim_ends_and_what_is_not_one_opens_nothing() {
 }
 
 #[tokio::test]
-async fn a_cluster_that_goes_hands_out_nothing() {
+async fn a_cluster_being_deleted_hands_out_no_config() {
     let mut given = Given::labelled(&[]).await;
     let claim = given.claim("default-worker-0").await;
     given.cluster.desire = Desire::Gone;
@@ -147,7 +147,7 @@ async fn a_cluster_that_goes_hands_out_nothing() {
 }
 
 #[tokio::test]
-async fn a_machine_is_heard_by_what_its_config_alone_holds() {
+async fn a_report_needs_the_token_that_only_the_config_contains() {
     let given = Given::labelled(&[]).await;
     let claim = given.claim("default-master-0").await;
     let config = given.config("default-master-0", "10.0.0.10").await;

@@ -1,4 +1,4 @@
-//! Configs of machines.
+//! Configs of members.
 
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ async fn inline(given: &Given, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn founders_know_each_other_and_all_know_the_load_balancer() {
+async fn founders_know_each_other_and_all_members_know_the_load_balancer() {
     let given = Given::labelled(&[("dns_zone", "k8s.example")]).await;
     let founder = given.config("default-master-1", "10.0.0.11").await;
     let etcd = document(&founder, "/etc/bedplate/init-etcd.yaml", "ClusterConfiguration");
@@ -58,7 +58,7 @@ async fn founders_know_each_other_and_all_know_the_load_balancer() {
 }
 
 #[tokio::test]
-async fn a_machine_that_takes_anothers_place_joins_and_a_founder_that_is_made_again_founds() {
+async fn a_replacement_joins_and_a_recreated_founder_founds() {
     let mut given = Given::labelled(&[]).await;
     given.user_data("default-worker-0").await.unwrap();
     assert!(given.groups[0].replace_machine(1));
@@ -76,7 +76,7 @@ async fn a_machine_that_takes_anothers_place_joins_and_a_founder_that_is_made_ag
 }
 
 #[tokio::test]
-async fn without_a_load_balancer_the_api_is_found_by_name_and_each_machine_by_its_own_address() {
+async fn without_a_load_balancer_the_api_has_a_dns_name_and_all_addresses() {
     let mut given = Given::labelled(&[("dns_zone", "k8s.example")]).await;
     let blueprint = &mut given.cluster.blueprint;
     (blueprint.master_lb_enabled, blueprint.floating_ip_enabled) = (false, true);
@@ -99,7 +99,7 @@ async fn without_a_load_balancer_the_api_is_found_by_name_and_each_machine_by_it
     let endpoint = &join["discovery"]["bootstrapToken"]["apiServerEndpoint"];
     assert_eq!(*endpoint, "api.blue.k8s.example:6443");
 
-    // One that takes the place of another has an address that nobody knew then.
+    // A replacement has a floating IP that the other members did not know.
     assert!(given.groups[0].replace_machine(1));
     given.cluster.machine_addresses.remove(&master(1));
     given.cluster.machine_addresses.insert(master(3), floating(3));
@@ -113,7 +113,7 @@ async fn without_a_load_balancer_the_api_is_found_by_name_and_each_machine_by_it
 }
 
 #[tokio::test]
-async fn a_machine_mounts_the_volumes_that_its_server_is_asked_for_with() {
+async fn a_member_mounts_the_volumes_of_its_server() {
     let mut given = Given::labelled(&[("etcd_volume_size", "5")]).await;
     given.groups[1].docker_volume_size = Some(20);
     given.save().await;
@@ -129,7 +129,7 @@ async fn a_machine_mounts_the_volumes_that_its_server_is_asked_for_with() {
 }
 
 #[tokio::test]
-async fn a_floating_address_is_waited_for() {
+async fn a_config_waits_for_a_floating_ip_that_it_needs() {
     let labels = [("master_lb_floating_ip_enabled", "true")];
     let mut given = Given::labelled(&labels).await;
     let claim = given.claim("default-master-0").await;
@@ -148,7 +148,7 @@ async fn a_floating_address_is_waited_for() {
 }
 
 #[tokio::test]
-async fn what_is_inline_holds_all_and_reports_nothing() {
+async fn an_inline_config_is_complete_and_sends_no_reports() {
     let given = Given::labelled(&[INLINE]).await;
     let config = inline(&given, "default-master-0").await;
     assert!(file(&config, "/etc/kubernetes/pki/ca.key").is_some());
@@ -189,7 +189,7 @@ async fn labels_reach_the_components_they_name() {
 }
 
 #[tokio::test]
-async fn what_no_machine_can_be_made_of_is_said_before_one_is_asked_for() {
+async fn a_config_that_cannot_be_made_is_reported_before_the_server_is_created() {
     let mut given = Given::labelled(&[]).await;
     given.cluster.kubernetes = "v1.30.0".parse().unwrap();
     assert_eq!(
@@ -214,7 +214,7 @@ async fn what_no_machine_can_be_made_of_is_said_before_one_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_token_is_exchanged_before_it_ends() {
+async fn a_bootstrap_token_is_replaced_before_it_expires() {
     let given = Given::labelled(&[INLINE]).await;
     let token = async || {
         let worker = inline(&given, "default-worker-0").await;
@@ -248,7 +248,7 @@ async fn a_group_may_bring_its_own_config() {
     assert!(!kept.contains("/etc/own"));
     let handed_out = given.config("default-worker-0", "10.0.0.20").await;
     assert_eq!(handed_out, serde_json::from_str::<Value>(own).unwrap());
-    // The others are as they were, and so are the group's once it is gone.
+    // The control plane is unaffected, and so is the group once its config is removed.
     let master = given.config("default-master-0", "10.0.0.10").await;
     assert!(file(&master, "/etc/bedplate/init.yaml").is_some());
     given.conductor.remove_own_config(&given.cluster, workers).await.unwrap();

@@ -1,4 +1,4 @@
-//! A cluster whose ports are there, and who tells its machines what to become.
+//! A cluster whose ports exist, and a conductor that makes the configs of its members.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -23,17 +23,17 @@ thread_local! {
     static NOW: Cell<i64> = const { Cell::new(1_700_000_000) };
 }
 
-/// The time, as the conductor of this test has it.
+/// Returns the time of this test's conductor.
 fn now() -> Timestamp {
     Timestamp::from_second(NOW.get()).unwrap()
 }
 
-/// Lets so many seconds pass.
+/// Advances the time.
 pub(crate) fn pass(seconds: i64) {
     NOW.set(NOW.get() + seconds);
 }
 
-/// A cluster of three and two whose ports are there.
+/// A cluster of three control-plane members and two workers whose ports exist.
 pub(crate) struct Given {
     pub(crate) store: Store,
     pub(crate) conductor: Conductor,
@@ -52,7 +52,7 @@ pub(crate) fn address(text: &str) -> IpAddr {
 }
 
 impl Given {
-    /// With these labels.
+    /// Makes a cluster with these labels.
     pub(crate) async fn labelled(labels: &[(&str, &str)]) -> Given {
         Given::new(labels, SourceAddress::Machine).await
     }
@@ -83,17 +83,17 @@ impl Given {
         Given { store, conductor, cluster, groups, seen, keys }
     }
 
-    /// Another conductor with the same keys, as after a restart.
+    /// Replaces the conductor by one with the same keys, as after a restart.
     pub(crate) fn restart(&mut self) {
         self.conductor = conductor(&self.store, &self.keys, Some(listener(SourceAddress::Machine)));
     }
 
-    /// A conductor that machines cannot ask.
+    /// Replaces the conductor by one without a listener for claims.
     pub(crate) fn stop_listening(&mut self) {
         self.conductor = conductor(&self.store, &self.keys, None);
     }
 
-    /// The load balancer has its floating address.
+    /// Gives the load balancer its floating IP.
     pub(crate) async fn with_floating_address(&mut self) {
         let key = Key::BalancerAddress(Balancer::Api);
         let port = self.seen.objects[&Key::VipPort(Balancer::Api)].clone();
@@ -103,7 +103,7 @@ impl Given {
         self.save().await;
     }
 
-    /// Keeps what was changed in the cluster and its groups.
+    /// Stores the changes of the cluster and its groups.
     pub(crate) async fn save(&mut self) {
         let change = Change { changed: self.groups.clone(), ..Change::of(self.cluster.clone()) };
         self.cluster = self.store.change_cluster(&change).await.unwrap();
@@ -116,7 +116,7 @@ impl Given {
         made.map_err(|error| error.to_string())
     }
 
-    /// The claim that a machine finds in its user data: its id, and what is to be shown.
+    /// Returns the claim in the member's user-data: its id and the credential.
     pub(crate) async fn claim(&self, name: &str) -> (String, String) {
         let stub: Value = serde_json::from_str(self.user_data(name).await.unwrap().text()).unwrap();
         let replace = &stub["ignition"]["config"]["replace"];
@@ -130,14 +130,14 @@ impl Given {
         self.conductor.redeem(&claim.0, &claim.1, address(from)).await
     }
 
-    /// The config that a machine is handed out.
+    /// Redeems the claim of a member and returns the config.
     pub(crate) async fn config(&self, name: &str, from: &str) -> Value {
         let answer = self.redeem(&self.claim(name).await, from).await;
         let Answer::Config(config) = answer else { panic!("{answer:?}") };
         serde_json::from_str(&config).unwrap()
     }
 
-    /// What happened, one a line.
+    /// Returns the events, one per line.
     pub(crate) async fn events(&self) -> Vec<String> {
         let events = self.store.events_of(self.cluster.id, 100, None).await.unwrap();
         let line = |it: &cluster_core::Event| {
@@ -147,7 +147,7 @@ impl Given {
     }
 }
 
-/// A file of a config, as text.
+/// Returns a file of a config as text.
 pub(crate) fn file(config: &Value, path: &str) -> Option<String> {
     let files = config["storage"]["files"].as_array()?;
     let contents = &files.iter().find(|it| it["path"] == path)?["contents"];

@@ -1,5 +1,5 @@
-//! Every label, with values that make sense for some label and values that make sense for none: what is accepted has a shape, a config
-//! of each machine, and add-ons.
+//! Every label with values that make sense for some label, and values that make sense for none. An accepted value must lead to desired
+//! objects, a config of every member, and add-ons.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ const VALUES: &[&str] = &[
     "inline", "anti-affinity", "soft-anti-affinity",
 ];
 
-/// What labels that need another one stand beside.
+/// Labels beside which the tried label stands, because some labels need others.
 const BESIDE: &[&[(&str, &str)]] = &[
     &[],
     &[
@@ -62,7 +62,7 @@ fn around() -> Surroundings {
 }
 
 #[tokio::test]
-async fn every_label_that_is_accepted_makes_machines_and_add_ons() {
+async fn every_accepted_label_leads_to_configs_and_add_ons() {
     let long = ["a".repeat(60), "b".repeat(60), "c".repeat(50)].join(".");
     let (longer, options) = ("x".repeat(300), format!("--x={}", "y".repeat(2000)));
     let more = [long.as_str(), longer.as_str(), options.as_str()];
@@ -93,7 +93,8 @@ async fn every_label_that_is_accepted_makes_machines_and_add_ons() {
             let count = accepted.entry(name).or_default();
             *count += 1;
             let is_early = *count <= 2;
-            // Shape, configs and add-ons are made of settings alone; two values of each label are tried beside others too.
+            // Objects, configs and add-ons depend on the settings alone, so equal settings are tried once. Two values of each label are
+            // also tried beside other labels.
             let is_new = tried.insert(format!("{:?}", cluster.blueprint.labels.settings()));
             if !is_new || !(is_early || beside.is_empty()) {
                 continue;
@@ -118,7 +119,8 @@ async fn every_label_that_is_accepted_makes_machines_and_add_ons() {
     assert_eq!(never, [""; 0], "no value of these labels was tried that is accepted");
 }
 
-/// Rows of an older clusterd hold labels that are refused today. They are read, and no machine is made of what is not understood.
+/// Records of an older clusterd may have labels that are refused today. Such a record can be read, but no server is created from a label
+/// that is not understood.
 #[tokio::test]
 async fn a_record_with_a_label_that_is_refused_today_is_read_and_says_so() {
     let mut given = Given::labelled(&[]).await;
@@ -134,7 +136,7 @@ async fn a_record_with_a_label_that_is_refused_today_is_read_and_says_so() {
 }
 
 #[tokio::test]
-async fn what_no_machine_can_be_made_of_is_told_before_a_cluster_is_there() {
+async fn settings_without_a_possible_config_are_refused_before_the_cluster_exists() {
     let mut given = Given::labelled(&[("user_data_delivery", "inline")]).await;
     let refused = |given: &Given| {
         given.conductor.rehearse(&given.cluster, &given.groups).unwrap_err().to_string()

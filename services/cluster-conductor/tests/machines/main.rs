@@ -1,4 +1,4 @@
-//! What machines are given, what they are handed out, and what is heard of them.
+//! The user-data and configs of members, and the reports that members send.
 #![expect(clippy::unwrap_used, reason = "a failed precondition ends the test")]
 
 mod authorities;

@@ -1,5 +1,5 @@
-//! Conductors that are killed at every call to the cloud, before it and after it, reads as well. Each is followed by one that knows
-//! only the store, and is killed at the next call that comes; and what comes of it is what comes of a conductor that nobody kills.
+//! Conductors that are killed before and after every call to the cloud, reads included. The next conductor knows only the store, and is
+//! killed at the next new call. The result must be that of a conductor that is never killed.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use openstack_emulator::{Cloud, Stop};
 use crate::errands::larger;
 use crate::given::Given;
 
-/// The parts of a machine's life.
+/// The parts of a VM's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Create,
@@ -35,7 +35,7 @@ impl Part {
         Part::Delete,
     ];
 
-    /// Asks for it.
+    /// Requests the part.
     async fn ask(self, given: &Given, snapshot: &mut Option<SnapshotUuid>) {
         match self {
             Part::Create => {}
@@ -49,7 +49,7 @@ impl Part {
         }
     }
 
-    /// Waits until it has come to its end.
+    /// Waits until the part ends.
     async fn ends(self, given: &Given, snapshot: Option<SnapshotUuid>) {
         match self {
             Part::Create => {
@@ -76,7 +76,7 @@ impl Part {
     }
 }
 
-/// Kills conductors at each call of a machine's life, and asserts that there were so many in each part at least.
+/// Kills a conductor at each call of a VM's life, and asserts the least number of calls of each part.
 async fn life(stop: Stop, at_least: [usize; 8]) {
     let mut given = Given::vm(|vm| vm).await;
     given.settings.look_every = Duration::from_millis(50);

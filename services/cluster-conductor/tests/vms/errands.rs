@@ -1,4 +1,4 @@
-//! What is done to a machine once.
+//! Single actions on a VM.
 
 use cluster_core::{ErrandKind, FlavorSize, VmFlavor, VmPhase};
 use openstack_emulator::{Act, Rule};
@@ -11,7 +11,7 @@ pub(crate) fn larger() -> VmFlavor {
 }
 
 #[tokio::test]
-async fn a_machine_is_stopped_started_rebooted_and_resized() {
+async fn a_vm_is_stopped_started_rebooted_and_resized() {
     let given = Given::vm(|vm| vm).await;
     let working = given.process();
     given.until_whole().await;
@@ -36,7 +36,7 @@ async fn a_machine_is_stopped_started_rebooted_and_resized() {
 }
 
 #[tokio::test]
-async fn what_the_cloud_refuses_is_told_and_asked_no_more() {
+async fn an_action_that_nova_refuses_is_reported_and_not_repeated() {
     let given = Given::vm(|vm| vm).await;
     let working = given.process();
     given.until_whole().await;
@@ -54,7 +54,7 @@ async fn what_the_cloud_refuses_is_told_and_asked_no_more() {
 }
 
 #[tokio::test]
-async fn what_never_arrived_is_asked_again() {
+async fn an_action_that_never_arrived_is_sent_again() {
     let given = Given::vm(|vm| vm).await;
     let working = given.process();
     given.until_whole().await;

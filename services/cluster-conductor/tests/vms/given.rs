@@ -1,4 +1,4 @@
-//! A cloud with a network for all, a store with a machine in it, and conductors that come and go.
+//! A cloud with a default network, a store with a VM, and conductors that are started and killed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -30,16 +30,16 @@ use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-/// How long is waited for what has to come.
+/// How long to wait for an expected state.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How large it is, beside the least that its image wants.
+/// A flavor that is large enough for the image.
 pub(crate) const FLAVOR: &str = "m1.small";
 
-/// What its owner tells it.
+/// A text in the owner's user-data, which must not be found anywhere else.
 const USER_DATA: &str = left::canary::USER_DATA;
 
-/// A machine on its way, in a cloud of its own.
+/// A VM in an emulated cloud of its own.
 pub(crate) struct Given {
     _emulator: Emulator,
     pub(crate) cloud: Cloud,
@@ -51,30 +51,30 @@ pub(crate) struct Given {
     scratch: Scratch,
     before: Vec<(Kind, String, String)>,
     images: Vec<String>,
-    /// Who works last, and hears of what is asked for as it does by the API.
+    /// The running conductor, which tests wake as the API would.
     working: Arc<Mutex<Option<Conductor>>>,
 }
 
-/// As whom machines are made.
+/// The session of the user in whose project VMs are created.
 pub(crate) fn session(cloud: &Cloud) -> Session {
     let config = CloudConfig::from_clouds_yaml(&cloud.clouds_yaml(), Some("alice")).unwrap();
     Session::new(config).unwrap()
 }
 
-/// The project that is called so in the cloud.
+/// Returns the id of the project with this name.
 pub(crate) fn project(cloud: &Cloud, name: &str) -> String {
     let projects = cloud.objects(Kind::Project);
     projects.iter().find(|it| it.text("name") == name).unwrap().id.clone()
 }
 
-/// A ladder of seconds.
+/// Lease stages that follow each other within seconds.
 pub(crate) fn ladder(undo_window: &str) -> Ladder {
     let raw = json!({"warn_before": ["2s"], "notice": "1s", "undo_window": undo_window, "undo_gives": "1h"});
     serde_json::from_value(raw).unwrap()
 }
 
 impl Given {
-    /// A cloud and a store without a machine.
+    /// Makes a cloud and a store without a VM.
     pub(crate) async fn cloud() -> Given {
         left::listen();
         let emulator = Emulator::start(openstack_emulator::Settings::default()).await.unwrap();
@@ -114,7 +114,7 @@ impl Given {
         }
     }
 
-    /// A machine that somebody asked for and nobody works on yet, as `change` wants it.
+    /// Makes a VM that was requested, changed by `change`. No conductor runs yet.
     pub(crate) async fn vm(change: impl FnOnce(Vm) -> Vm) -> Given {
         let given = Given::cloud().await;
         let conductor = given.idle_conductor();
@@ -141,13 +141,13 @@ impl Given {
         given
     }
 
-    /// A conductor that is only asked things.
+    /// Makes a conductor that runs no turns.
     pub(crate) fn idle_conductor(&self) -> Conductor {
         let keys = SealingKeys::parse(&self.keys).unwrap();
         Conductor::new(self.settings.clone(), self.store.clone(), keys, Some(session(&self.cloud)))
     }
 
-    /// A conductor that works until it is killed, and shares nothing with others but the cloud and the file of the store.
+    /// Starts a conductor that runs until it is killed. The conductor shares only the cloud and the file of the store with others.
     pub(crate) fn process(&self) -> Process {
         let url = self.scratch.url.clone();
         let (keys, cloud) = (SealingKeys::parse(&self.keys).unwrap(), self.cloud.clone());
@@ -165,13 +165,13 @@ impl Given {
                     _ = killed => {}
                 }
             });
-            // Whatever it has under way ends where it is.
+            // Work in progress ends immediately.
             runtime.shutdown_background();
         });
         Process { kill, thread }
     }
 
-    /// The machine, while there is one.
+    /// Returns the VM, while it exists.
     pub(crate) async fn find(&self) -> Option<Vm> {
         let ident = Ident::Id(self.id.into_untyped_uuid());
         self.store.find_vms(&ident, &VmScope::All).await.unwrap().pop()
@@ -182,7 +182,7 @@ impl Given {
         self.store.find_snapshots(&ident, &VmScope::All).await.unwrap().pop()
     }
 
-    /// Waits until the machine is as wanted.
+    /// Waits until the VM is as wanted.
     pub(crate) async fn until(&self, wanted: impl Fn(&Vm) -> bool) -> Vm {
         let looking = async {
             loop {
@@ -203,7 +203,7 @@ impl Given {
         self.until(|vm| vm.phase() == phase).await
     }
 
-    /// Waits until all of it is there, and written down.
+    /// Waits until every object of the VM exists and is in the ledger.
     pub(crate) async fn until_whole(&self) -> Vm {
         let vm =
             self.until(|vm| vm.phase() == VmPhase::Active && vm.public_address.is_some()).await;
@@ -213,7 +213,7 @@ impl Given {
                 let names = self.of_kind(Kind::Recordset);
                 let is_named =
                     names.iter().any(|it| it.text("type") == "A" && it.text("status") == "ACTIVE");
-                // Group, port, address, server, name.
+                // Security group, port, floating IP, server, DNS record.
                 if lines.len() == 5
                     && lines.iter().all(|it| it.state == LedgerState::Present)
                     && is_named
@@ -253,13 +253,13 @@ impl Given {
         }
     }
 
-    /// Writes the machine as `change` wants it.
+    /// Writes the VM, changed by `change`.
     pub(crate) async fn change(&self, change: impl Fn(Vm) -> Vm) -> Vm {
         loop {
             let changed = change(self.find().await.unwrap());
             match self.store.change_vm(&VmChange::of(changed)).await {
                 Ok(written) => return written,
-                // The conductor was quicker.
+                // The conductor wrote in between.
                 Err(StoreError::Stale) => {}
                 Err(error) => panic!("{error}"),
             }
@@ -306,7 +306,7 @@ impl Given {
         }
     }
 
-    /// Waits until the machine is forgotten; then nothing of it is left anywhere.
+    /// Waits until the record of the VM is deleted, and asserts that nothing of it is left.
     pub(crate) async fn until_gone(&self) {
         let looking = async {
             while self.find().await.is_some() {
@@ -327,14 +327,14 @@ impl Given {
         assert_eq!(self.store.ledger_of(self.id).await.unwrap(), []);
     }
 
-    /// Images that were not there before.
+    /// Returns the images that did not exist before the VM.
     pub(crate) fn new_images(&self) -> Vec<Object> {
         let mut all = self.cloud.objects(Kind::Image);
         all.retain(|it| !self.images.contains(&it.id));
         all
     }
 
-    /// What there is of a kind in the project, without what was there before.
+    /// Returns the objects of a kind in the project that did not exist before the VM.
     pub(crate) fn of_kind(&self, kind: Kind) -> Vec<Object> {
         let mut objects = self.cloud.objects(kind);
         objects.retain(|it| {
@@ -345,7 +345,7 @@ impl Given {
         objects
     }
 
-    /// Asserts that nothing of it is there twice.
+    /// Asserts that no object of the VM exists twice.
     pub(crate) fn assert_once(&self) {
         for kind in [Kind::SecurityGroup, Kind::Port, Kind::FloatingIp, Kind::Server] {
             let all = self.of_kind(kind);
@@ -355,7 +355,7 @@ impl Given {
         assert_eq!(records.iter().filter(|it| it.text("type") == "A").count(), 1);
     }
 
-    /// Asserts that of all that is there a name was written down before it was asked for.
+    /// Asserts that the name of every object was recorded before the object was created.
     pub(crate) async fn assert_all_is_named(&self) {
         let kinds = [Kind::SecurityGroup, Kind::Port, Kind::FloatingIp, Kind::Server, Kind::Volume];
         let ours: Vec<Object> = kinds.into_iter().flat_map(|kind| self.of_kind(kind)).collect();
@@ -389,27 +389,27 @@ fn images(cloud: &Cloud) -> Vec<String> {
     cloud.objects(Kind::Image).into_iter().map(|it| it.id).collect()
 }
 
-/// It is lent for so many seconds from now.
+/// Gives the VM a lease of this many seconds from now.
 pub(crate) fn lent(vm: Vm, seconds: u64) -> Vm {
     let length = Length::from_secs(seconds).unwrap();
     Vm { lease: Some(Lease::new(Timestamp::now(), length)), ..vm }
 }
 
-/// A conductor at work. Dropped, it dies too, a moment later.
+/// A running conductor, which also ends a moment after this is dropped.
 pub(crate) struct Process {
     kill: oneshot::Sender<()>,
     thread: JoinHandle<()>,
 }
 
 impl Process {
-    /// Kills it, and waits until nothing of it runs any more.
+    /// Kills the conductor, and waits until nothing of it runs any more.
     pub(crate) async fn kill(self) {
         let _ = self.kill.send(());
         tokio::task::spawn_blocking(|| self.thread.join()).await.unwrap().unwrap();
     }
 }
 
-/// How conductors behave here, where nothing else is said.
+/// The settings of conductors, when a test needs no others.
 fn settings() -> Settings {
     let repair = RepairLimits {
         not_ready_for: SignedDuration::from_mins(10),

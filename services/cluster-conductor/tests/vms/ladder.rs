@@ -1,4 +1,4 @@
-//! The end of a lease: warned, shut off, copied, deleted; or undone.
+//! The end of a VM's lease: warning, switch-off, snapshot and deletion, or undoing.
 
 use cluster_core::{SnapshotState, VmPhase};
 use jiff::{SignedDuration, Timestamp};
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::given::{Given, ladder, lent};
 
 #[tokio::test]
-async fn what_nobody_extends_is_warned_of_shut_off_copied_and_deleted() {
+async fn a_lease_that_is_not_extended_goes_through_all_stages() {
     let mut given = Given::vm(|vm| lent(vm, 4)).await;
     given.settings.vms.ladder = ladder("4s");
     given.settings.vms.keep_copies = SignedDuration::from_secs(2);
@@ -26,13 +26,13 @@ async fn what_nobody_extends_is_warned_of_shut_off_copied_and_deleted() {
     assert_eq!(ladder, ["LeaseEndsSoon", "LeaseEnded"]);
     assert!(!reasons.contains(&"CopySkipped".to_owned()), "{reasons:?}");
     given.until_gone().await;
-    // The copy is kept for its time, and goes then.
+    // The snapshot is deleted after its time.
     given.until_snapshot(copy.id, None).await;
     assert_eq!(given.new_images().len(), 0);
     working.kill().await;
 }
 
-/// What waits to be sent: to whom, and of what.
+/// Returns the receiver and the event of each notice in the outbox.
 async fn letters(given: &Given) -> Vec<(String, String)> {
     let outbox = given.store.outbox();
     let due = outbox.due(Timestamp::MAX, SignedDuration::ZERO, 100).await.unwrap();
@@ -41,7 +41,7 @@ async fn letters(given: &Given) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn who_gave_an_address_and_the_webhook_are_told_of_each_rung() {
+async fn the_contact_and_the_webhook_are_notified_of_each_stage() {
     let mut given = Given::vm(|vm| {
         let notify = Some("ann@example.org".parse().unwrap());
         cluster_core::Vm { notify, ..lent(vm, 3) }
@@ -58,7 +58,7 @@ async fn who_gave_an_address_and_the_webhook_are_told_of_each_rung() {
     given.settings.lending.addressees = Pump::new(&config, Timestamp::now).unwrap().addressees();
     given.settings.vms.ladder = ladder("2s");
     let working = given.process();
-    // They are written with the rung itself.
+    // The notices are written with the stage itself.
     given.until(|vm| vm.lease.as_ref().unwrap().taken.warned.is_some()).await;
     let to_both = |event: &str| {
         ["webhook", "mail:ann@example.org"].map(|to| (to.to_owned(), event.to_owned()))
@@ -71,7 +71,7 @@ async fn who_gave_an_address_and_the_webhook_are_told_of_each_rung() {
 }
 
 #[tokio::test]
-async fn an_end_that_is_undone_brings_the_machine_back_and_drops_the_copy() {
+async fn undoing_the_end_starts_the_vm_and_deletes_the_snapshot() {
     let given = Given::vm(|vm| lent(vm, 3)).await;
     let working = given.process();
     let vm = given.until(|vm| vm.lease.as_ref().unwrap().taken.copied_at.is_some()).await;
@@ -95,7 +95,7 @@ async fn an_end_that_is_undone_brings_the_machine_back_and_drops_the_copy() {
 }
 
 #[tokio::test]
-async fn a_copy_that_fails_is_told_once_and_made_again() {
+async fn a_snapshot_that_fails_is_reported_once_and_tried_again() {
     let given = Given::vm(|vm| lent(vm, 3)).await;
     let working = given.process();
     given.until_whole().await;

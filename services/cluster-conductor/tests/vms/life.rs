@@ -1,4 +1,4 @@
-//! A machine's life: asked for, there, used, gone; and what may go wrong with it.
+//! The life of a VM: creation, use, deletion, and possible failures.
 
 use cluster_conductor::{VmError, VmOrder};
 use cluster_core::{SnapshotState, Vm, VmPhase};
@@ -9,7 +9,7 @@ use openstack_emulator::{Act, End, Fate, Kind, Rule};
 use crate::given::{Given, session};
 
 #[tokio::test]
-async fn a_machine_comes_with_its_name_and_goes_without_a_trace() {
+async fn a_vm_gets_its_name_and_leaves_nothing_behind() {
     let given = Given::vm(|vm| vm).await;
     assert!(given.store.sealed_user_data(given.id).await.unwrap().is_some());
     let working = given.process();
@@ -21,7 +21,7 @@ async fn a_machine_comes_with_its_name_and_goes_without_a_trace() {
     let leads_to: Vec<&str> = record.list("records").iter().filter_map(|it| it.as_str()).collect();
     assert_eq!(leads_to, [vm.public_address.unwrap().to_string()]);
 
-    // What its owner told it is not kept, but known again.
+    // Only the digest of the user-data is kept, to recognise the same user-data again.
     assert_eq!(given.store.sealed_user_data(given.id).await.unwrap(), None);
     let noted = vm.user_data.clone().unwrap();
     assert!(!noted.is_kept && !noted.digest.contains(left::canary::USER_DATA));
@@ -35,7 +35,7 @@ async fn a_machine_comes_with_its_name_and_goes_without_a_trace() {
 }
 
 #[tokio::test]
-async fn a_machine_may_boot_from_a_volume_which_goes_with_it() {
+async fn a_vm_may_boot_from_a_volume_that_is_deleted_with_it() {
     let given = Given::vm(|vm| Vm { root_volume: Some(7), public: None, zone: None, ..vm }).await;
     let working = given.process();
     let vm = given.until_phase(VmPhase::Active).await;
@@ -48,7 +48,7 @@ async fn a_machine_may_boot_from_a_volume_which_goes_with_it() {
 }
 
 #[tokio::test]
-async fn a_volume_that_cannot_be_made_ends_in_a_failure_that_is_told() {
+async fn a_volume_that_cannot_be_created_ends_in_a_reported_failure() {
     let given = Given::vm(|vm| Vm { root_volume: Some(7), ..vm }).await;
     given.cloud.decide(Fate {
         kind: Kind::Volume,
@@ -69,7 +69,7 @@ async fn a_volume_that_cannot_be_made_ends_in_a_failure_that_is_told() {
 }
 
 #[tokio::test]
-async fn a_server_that_somebody_deletes_is_told_and_not_made_anew() {
+async fn a_server_that_was_deleted_is_reported_and_not_created_again() {
     let given = Given::vm(|vm| vm).await;
     let working = given.process();
     let vm = given.until_whole().await;
@@ -112,7 +112,7 @@ async fn lost_answers_make_no_duplicates() {
 }
 
 #[tokio::test]
-async fn a_snapshot_outlives_its_machine_and_another_is_made_of_it() {
+async fn a_snapshot_outlives_its_vm_and_boots_another_one() {
     let given = Given::vm(|vm| vm).await;
     let working = given.process();
     given.until_whole().await;
@@ -133,7 +133,7 @@ async fn a_snapshot_outlives_its_machine_and_another_is_made_of_it() {
     };
     let found = given.idle_conductor().order_vm(order).await.unwrap();
     assert_eq!(Some(found.image.id), made.image);
-    // Whoever boots it reads it: another person of the project does not.
+    // A VM that boots the snapshot can read its content, so another person of the project may not boot it.
     let anothers = VmScope::Person { project: given.project.clone(), user: "v".to_owned() };
     let id_of = made.id.to_string();
     for image in ["golden", &id_of] {

@@ -1,5 +1,5 @@
-//! Machines that people ask for, in a cloud that is somebody else's reading of OpenStack: what is made, what is not made twice,
-//! what becomes of it when its lease ends, what is left.
+//! VMs in the emulated cloud of `openstack-emulator`: the objects that are created, none of them twice, the end of a lease, and nothing
+//! left behind.
 #![expect(clippy::unwrap_used, reason = "a failed precondition ends the test")]
 
 mod crash;

@@ -1,4 +1,4 @@
-//! What may be asked for.
+//! The images, flavors and networks that a VM request may name.
 
 use cluster_conductor::{Borrower, VmError, VmOrder};
 use cluster_core::SnapshotState;
@@ -15,7 +15,7 @@ fn order<'a>(project: &'a str, image: &'a str, flavor: &'a str) -> VmOrder<'a> {
 }
 
 #[tokio::test]
-async fn only_what_is_offered_is_had_and_only_as_large_as_it_needs() {
+async fn only_offered_images_are_booted_and_only_on_large_enough_flavors() {
     let given = Given::cloud().await;
     let conductor = given.idle_conductor();
     let found = conductor.order_vm(order(&given.project, "cirros", FLAVOR)).await.unwrap();
@@ -36,11 +36,11 @@ async fn only_what_is_offered_is_had_and_only_as_large_as_it_needs() {
 }
 
 #[tokio::test]
-async fn a_strangers_image_of_the_same_name_is_not_what_is_offered() {
+async fn a_strangers_image_of_the_same_name_is_not_offered() {
     let given = Given::cloud().await;
     let conductor = given.idle_conductor();
     let offered = conductor.offered_images(&given.project).await.unwrap().remove(0);
-    // Bob's, newer, and for all who name it.
+    // Bob's image is newer, and usable by everybody who names its id.
     let clouds = given.cloud.clouds_yaml();
     let config = openstack::CloudConfig::from_clouds_yaml(&clouds, Some("bob")).unwrap();
     let bob = openstack::Session::new(config).unwrap();
@@ -63,7 +63,7 @@ async fn a_strangers_image_of_the_same_name_is_not_what_is_offered() {
 }
 
 #[tokio::test]
-async fn a_snapshot_is_booted_by_who_may_see_it_and_by_nobody_else() {
+async fn a_snapshot_is_booted_only_by_callers_who_may_see_it() {
     let given = Given::vm(|vm| vm).await;
     let working = given.process();
     given.until_whole().await;
@@ -85,10 +85,10 @@ async fn a_snapshot_is_booted_by_who_may_see_it_and_by_nobody_else() {
         let refused = conductor.order_vm(order).await;
         assert!(matches!(refused, Err(VmError::NotOffered { .. })), "{refused:?}");
     }
-    // Nor by the id that it has in the cloud.
+    // The id of the image in the cloud does not help either.
     let by_image = VmOrder { snapshots: &other, ..order(&given.project, &image, FLAVOR) };
     assert!(matches!(conductor.order_vm(by_image).await, Err(VmError::NotOffered { .. })));
-    // Nor in another project, whoever asks.
+    // Another project cannot boot the snapshot, whoever the caller is.
     let elsewhere = crate::given::project(&given.cloud, "tenant-b");
     let elsewhere = conductor.order_vm(order(&elsewhere, &id, FLAVOR)).await;
     assert!(elsewhere.is_err(), "{elsewhere:?}");
