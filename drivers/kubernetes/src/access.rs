@@ -1,4 +1,4 @@
-//! Where a cluster's API is, and who we are to it.
+//! The address of a cluster's API, and the identity to use there.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -6,20 +6,19 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-/// What it takes to speak to a cluster.
+/// The address, certificates and timeouts for a cluster's API.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// What the API is called: its certificate has to be for this host.
+    /// The host name and port of the API; its certificate must be valid for this host.
     pub endpoint: Endpoint,
-    /// Where it is reached, if not by what it is called.
+    /// The address to connect to, if not the endpoint's own.
     pub connect_to: Option<SocketAddr>,
-    /// The cluster's authority as PEM; nobody else vouches for the API.
+    /// PEM of the cluster's certificate authority, the only one that is trusted.
     pub authority: String,
-    /// Our certificate as PEM, what vouches for it after it.
+    /// PEM of the client certificate, followed by its intermediate certificates.
     pub certificate: String,
-    /// Its key as PEM.
+    /// PEM of the private key.
     pub key: SecretString,
-    /// How long to wait.
     pub timeouts: Timeouts,
 }
 
@@ -28,21 +27,21 @@ pub struct Access {
 pub struct Endpoint {
     /// A name or an address; IPv6 without brackets.
     pub host: String,
-    /// The port, mostly 6443.
+    /// Usually 6443.
     pub port: u16,
 }
 
-/// How long an answer is waited for.
+/// The timeouts of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Until a connection is made and secured.
+    /// Includes the TLS handshake.
     pub connect: Duration,
-    /// Until the answer is there, the connection included.
+    /// From connecting to the end of the answer.
     pub call: Duration,
 }
 
 impl Default for Timeouts {
-    /// Five seconds and ten: an API server that needs more is as good as absent, and the next turn asks again.
+    /// Five seconds for connecting and ten for a call. An API server that needs longer counts as down, and the caller's next turn retries.
     fn default() -> Self {
         Timeouts { connect: Duration::from_secs(5), call: Duration::from_secs(10) }
     }
@@ -58,24 +57,24 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// Why nobody can be spoken to with an [`Access`].
+/// The reasons why an [`Access`] cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
-    /// Neither a name nor an address.
+    /// The host is neither a name nor an address.
     #[error("{host:?} is neither a host's name nor its address")]
     Host {
         /// The text, cut to a length fit for a message.
         host: String,
     },
-    /// PEM that cannot be used.
+    /// The PEM text cannot be parsed.
     #[error("{what} cannot be used: {reason}")]
     Pem {
-        /// Which one.
+        /// The faulty part: authority, certificate or key.
         what: &'static str,
-        /// Why, without a word of it.
+        /// The reason, without a quote from the text.
         reason: String,
     },
-    /// The HTTP client cannot be made.
+    /// The HTTP client cannot be built.
     #[error("no HTTP client can be made")]
     Client(#[from] reqwest::Error),
 }

@@ -1,5 +1,5 @@
-//! What the cluster itself made in its cloud: load balancers for Services, volumes for claims. Nobody but the cluster knows how to take
-//! them down in order, so they go while it still runs.
+//! Cloud objects that the cluster itself made: load balancers for Services, and volumes for claims. Only the cluster can remove them in the
+//! right order, so they have to go while the cluster still runs.
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -10,73 +10,66 @@ use crate::lenient;
 use crate::object::{self, Grace, Metadata};
 use crate::pods::Pod;
 
-/// Where the cloud controller manager notes which load balancer it made.
+/// The annotation in which the cloud controller manager records the load balancer that it made.
 const LOAD_BALANCER_ID: &str = "loadbalancer.openstack.org/load-balancer-id";
-/// How the drivers of OpenStack's storage are called: `cinder.csi.openstack.org`, `nfs.manila.csi.openstack.org`.
+/// Suffix of the names of OpenStack's storage drivers: `cinder.csi.openstack.org`, `nfs.manila.csi.openstack.org`.
 const CSI: &str = "csi.openstack.org";
-/// What a volume of the driver that was built in up to 1.25 is said to be of.
+/// Name of the storage driver that was built in up to 1.25.
 const IN_TREE: &str = "kubernetes.io/cinder";
 
-/// A Service that has a load balancer in the cloud, or gets one.
+/// A Service that has, or will have, a load balancer in the cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BalancedService {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// Its uid, of which the load balancer's name is made.
+    /// The load balancer's name is derived from the uid.
     pub uid: String,
-    /// The load balancer's id, if the cloud controller manager noted it.
+    /// The load balancer's id, if the cloud controller manager has recorded it.
     pub load_balancer: Option<String>,
-    /// When somebody asked for its deletion: it goes when its load balancer is gone.
+    /// The time of the deletion request. The Service disappears after its load balancer.
     pub deleted: Option<Timestamp>,
 }
 
-/// A volume that a driver of OpenStack's made.
+/// A volume that an OpenStack driver made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Volume {
     /// The name of the `PersistentVolume`.
     pub name: String,
-    /// Its uid.
     pub uid: String,
-    /// The driver.
     pub driver: String,
-    /// Its id in the cloud.
+    /// The volume's id in the cloud.
     pub handle: String,
-    /// Whose it is.
+    /// The claim that uses the volume.
     pub claim: Option<Claim>,
-    /// Whether the volume in the cloud goes with its claim. Where not, its owner wants to keep it.
+    /// Whether the volume in the cloud is deleted with its claim. If not, its owner wants to keep it.
     pub goes_with_its_claim: bool,
-    /// When somebody asked for its deletion.
+    /// The time of the deletion request.
     pub deleted: Option<Timestamp>,
 }
 
-/// A `PersistentVolumeClaim`.
+/// A `PersistentVolumeClaim` that uses a volume.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Claim {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// Its uid.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub uid: String,
 }
 
-/// All Services with load balancers.
+/// Lists all Services with load balancers.
 pub async fn services(client: &Client) -> Result<Vec<BalancedService>, KubernetesError> {
     let all: Vec<Service> = object::list(client, &["api", "v1", "services"], &[]).await?;
     Ok(all.into_iter().filter_map(Service::balanced).collect())
 }
 
-/// All volumes that drivers of OpenStack's made.
+/// Lists all volumes that OpenStack drivers made.
 pub async fn volumes(client: &Client) -> Result<Vec<Volume>, KubernetesError> {
     let all: Vec<PersistentVolume> =
         object::list(client, &["api", "v1", "persistentvolumes"], &[]).await?;
     Ok(all.into_iter().filter_map(PersistentVolume::of_openstack).collect())
 }
 
-/// Asks for the deletion of a Service: the cluster takes down its load balancer, then forgets it.
+/// Requests the deletion of a Service. The cluster deletes its load balancer first.
 pub async fn delete_service(
     client: &Client,
     service: &BalancedService,
@@ -85,10 +78,10 @@ pub async fn delete_service(
     object::remove(client, &path, &service.uid, Grace::Own).await
 }
 
-/// Asks for the deletion of a volume: of its claim, of the pods that hold the claim, then of itself.
+/// Requests the deletion of a volume: of its claim, of the pods that use the claim, and of the volume itself.
 ///
-/// Whether the volume in the cloud goes as well is its own policy (`goes_with_its_claim`). What makes claims anew, a StatefulSet, is
-/// not stopped: it gets no volume where no node takes pods any more.
+/// Its own policy (`goes_with_its_claim`) decides whether the volume in the cloud is deleted as well. A StatefulSet that creates the claim
+/// again is not stopped; it gets no volume once no node accepts pods.
 pub async fn delete_volume(client: &Client, volume: &Volume) -> Result<(), KubernetesError> {
     if let Some(Claim { namespace, name, uid }) = &volume.claim {
         let all = ["api", "v1", "namespaces", namespace, "pods"];
@@ -200,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn volumes_of_openstack_are_told_from_others() {
+    fn volumes_of_openstack_are_distinguished_from_others() {
         let claim = json!({"namespace": "default", "name": "data-db-0", "uid": "c"});
         let mine = volume(json!({
             "csi": {"driver": "cinder.csi.openstack.org", "volumeHandle": "v", "fsType": "ext4"},

@@ -1,4 +1,4 @@
-//! How machines are let in: tokens, as kubeadm lays them out, and who approves what they ask for with them.
+//! Bootstrap tokens in kubeadm's form, and the approval of certificate requests that use them.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,26 +11,26 @@ use crate::client::Client;
 use crate::error::KubernetesError;
 
 const NAMESPACE: &str = "kube-system";
-/// Who may read what `kubeadm join` reads; a binding of kubeadm's names it.
+/// A group with the rights that `kubeadm join` needs; one of kubeadm's bindings names it.
 const GROUP: &str = "system:bootstrappers:kubeadm:default-node-token";
-/// kubeadm's bindings by which kube-controller-manager approves what is asked for, whoever's name stands in it.
+/// kubeadm's bindings that make kube-controller-manager approve kubelets' requests without checking the requested name.
 const AUTOMATIC: [&str; 2] =
     ["kubeadm:node-autoapprove-bootstrap", "kubeadm:node-autoapprove-certificate-rotation"];
 
-/// A bootstrap token.
+/// A bootstrap token, with which a server joins the cluster.
 #[derive(Clone, Debug)]
 pub struct Token {
-    /// The six characters that are no secret.
+    /// The six public characters.
     pub id: String,
-    /// The sixteen that are.
+    /// The sixteen secret characters.
     pub secret: SecretString,
-    /// When it ends. The cluster then deletes it by itself.
+    /// The end of the token's validity. The cluster then deletes the token.
     pub expires: Timestamp,
-    /// What it is for, for people.
+    /// The purpose, shown to people.
     pub description: String,
 }
 
-/// Lets machines join with this token, until it ends. One of the same id is replaced.
+/// Creates a token, with which servers can join until it expires. Replaces a token with the same id.
 pub async fn put_token(client: &Client, token: &Token) -> Result<(), KubernetesError> {
     let name = secret_name(&token.id)?;
     if !is_part(token.secret.expose_secret(), 16) {
@@ -57,14 +57,15 @@ pub async fn put_token(client: &Client, token: &Token) -> Result<(), KubernetesE
     apply::one(client, &document).await
 }
 
-/// No machine joins with this token any more.
+/// Deletes a token, so that no server can join with it.
 pub async fn delete_token(client: &Client, id: &str) -> Result<(), KubernetesError> {
     let name = secret_name(id)?;
     let path = ["api", "v1", "namespaces", NAMESPACE, "secrets", &name];
     client.delete(&path).done_or_gone().await
 }
 
-/// From now on kubelets' certificates are approved by who calls `certificates::settle`, and by nobody else: first ones and renewals.
+/// Removes the automatic approval of kubelets' certificates. From then on, only callers of `certificates::settle` approve first requests
+/// and renewals.
 pub async fn forbid_automatic_approval(client: &Client) -> Result<(), KubernetesError> {
     for name in AUTOMATIC {
         let path = ["apis", "rbac.authorization.k8s.io", "v1", "clusterrolebindings", name];
@@ -77,7 +78,7 @@ fn secret_name(id: &str) -> Result<String, KubernetesError> {
     if is_part(id, 6) {
         return Ok(format!("bootstrap-token-{id}"));
     }
-    // Who mistakes a whole token for its id shall not find it in a log.
+    // A caller that passes a whole token instead of its id must not find the secret part in a log.
     let text = id.chars().take(6).collect();
     Err(KubernetesError::InvalidName { text, rule: "be the id of a bootstrap token" })
 }

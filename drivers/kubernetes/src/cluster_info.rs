@@ -1,5 +1,5 @@
-//! Whom to believe, as a cluster tells it: who is not let in yet by the ConfigMap `cluster-info` in `kube-public`, as kubeadm makes it,
-//! and pods by `kube-root-ca.crt` in each namespace.
+//! The certificate authority that a cluster publishes: to joining servers in kubeadm's ConfigMap `cluster-info` in `kube-public`, and to
+//! pods in `kube-root-ca.crt` of each namespace.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,12 +9,12 @@ use crate::client::{Body, Client};
 use crate::error::KubernetesError;
 
 const PATH: [&str; 6] = ["api", "v1", "namespaces", "kube-public", "configmaps", "cluster-info"];
-/// Before the text in the kubeconfig that it holds.
+/// The text before the authority in the embedded kubeconfig.
 const FIELD: &str = "certificate-authority-data: ";
 
-/// Has machines that join from now on believe this authority, PEM. A cluster without a `cluster-info` has none to change.
+/// Publishes this authority (PEM) to servers that join from now on. Does nothing if the cluster has no `cluster-info`.
 ///
-/// The bootstrap signer of kube-controller-manager signs it anew by itself.
+/// The bootstrap signer of kube-controller-manager updates the signature by itself.
 pub async fn set_authority(client: &Client, authority: &str) -> Result<(), KubernetesError> {
     let Some(found) = client.get(&PATH).find::<Value>().await? else { return Ok(()) };
     let Some(text) = found["data"]["kubeconfig"].as_str() else { return Ok(()) };
@@ -29,9 +29,9 @@ pub async fn set_authority(client: &Client, authority: &str) -> Result<(), Kuber
     client.patch(&PATH).body(Body::Merge(patch)).done().await
 }
 
-/// Whether pods that start in this namespace from now on believe this authority, PEM; so does a cluster that tells its pods otherwise.
+/// Whether pods that start in this namespace from now on trust this authority (PEM). True for a cluster without the ConfigMap.
 ///
-/// kube-controller-manager writes it, a moment after it was started with other authorities.
+/// kube-controller-manager writes the ConfigMap shortly after it was started with other authorities.
 pub async fn pods_believe(
     client: &Client,
     namespace: &str,
@@ -43,7 +43,7 @@ pub async fn pods_believe(
     Ok(told.is_none_or(|told| told.trim() == authority.trim()))
 }
 
-/// The kubeconfig, which kubeadm writes a field a line, with another authority.
+/// Replaces the authority in a kubeconfig. kubeadm writes one field a line.
 fn with_authority(kubeconfig: &str, authority: &str) -> String {
     let line = |line: &str| match line.find(FIELD) {
         Some(at) => format!("{}{FIELD}{}\n", &line[..at], STANDARD.encode(authority)),

@@ -1,4 +1,4 @@
-//! ConfigMaps, in which those who look after a cluster leave each other notes.
+//! ConfigMaps, which components of a cluster use to store their records.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::client::Client;
 use crate::error::KubernetesError;
 use crate::object;
 
-/// Those of a namespace that have this label, whatever its value.
+/// Lists the ConfigMaps of a namespace that have this label, whatever its value.
 pub async fn labelled(
     client: &Client,
     namespace: &str,

@@ -1,4 +1,4 @@
-//! Emptying a node, pass by pass.
+//! Drains a node, pass by pass.
 
 use reqwest::StatusCode;
 use serde_json::json;
@@ -9,28 +9,27 @@ use crate::error::KubernetesError;
 use crate::pods::{Pod, PodName};
 use crate::{nodes, object};
 
-/// How a kubelet marks its account of a pod that it has from a file.
+/// The annotation of a mirror pod, which a kubelet creates for a pod from a file.
 const MIRROR: &str = "kubernetes.io/config.mirror";
-/// What a refusal says that a `PodDisruptionBudget` caused.
+/// The cause in a refusal that comes from a `PodDisruptionBudget`.
 const BUDGET: &str = "DisruptionBudget";
 
-/// What is left on a node after a pass.
+/// The pods that are left on a node after a pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Left {
-    /// Told to go in this pass.
+    /// Pods that were evicted in this pass.
     pub evicted: Vec<PodName>,
-    /// Told to go earlier, and not yet gone. Where the kubelet is dead they stay until the node is deleted.
+    /// Pods that were evicted earlier and still exist. If the kubelet is dead, they exist until the node is deleted.
     pub leaving: Vec<PodName>,
-    /// Not told to go: a `PodDisruptionBudget` keeps them for now, or the server failed.
+    /// Pods that were not evicted: a `PodDisruptionBudget` blocks the eviction for now, or the server failed.
     pub held: Vec<Held>,
 }
 
-/// A pod that was not told to go.
+/// A pod that was not evicted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// Which.
     pub pod: PodName,
-    /// Why, in the server's words.
+    /// The reason, in the server's words.
     pub reason: String,
 }
 
@@ -42,10 +41,10 @@ impl Left {
     }
 }
 
-/// One pass: no new pods on the node, and its pods are told to go, as far as their budgets allow.
+/// Runs one pass: cordons the node and evicts its pods, as far as their budgets allow.
 ///
-/// All go, also those that nobody starts anew elsewhere and those with data in `emptyDir`, for the machine goes too; but for those of
-/// DaemonSets, those the kubelet has from files, and those that have ended.
+/// All pods are evicted, also those without a controller and those with data in `emptyDir`, because the member is about to be deleted.
+/// Exceptions are pods of DaemonSets, mirror pods, and pods that have ended.
 pub async fn drain(client: &Client, node: &str) -> Result<Left, KubernetesError> {
     nodes::cordon(client, node).await?;
     let here = [("fieldSelector", format!("spec.nodeName={node}"))];
@@ -76,15 +75,15 @@ fn must_go(pod: &Pod) -> bool {
     !of_daemon_set && !mirror && !pod.has_ended()
 }
 
-/// Whether a refusal concerns this pod alone, so that the others may still be told to go.
+/// Whether a refusal concerns only this pod, so that others can still be evicted.
 fn is_for_this_pod(error: &KubernetesError) -> bool {
     match error {
-        // The server itself says 429 as well, when it has too much to do.
+        // An overloaded server answers 429 too.
         KubernetesError::Busy { answer, .. } => {
             answer.status == StatusCode::TOO_MANY_REQUESTS
                 && answer.causes.iter().any(|it| it == BUDGET)
         }
-        // Two budgets for a pod are a 500, a pod that has just changed a 409.
+        // A pod with two budgets gives a 500, a pod that has just changed a 409.
         KubernetesError::Failed(_) | KubernetesError::Changed(_) => true,
         KubernetesError::Unreachable { .. }
         | KubernetesError::Untrusted { .. }
@@ -101,12 +100,12 @@ fn is_for_this_pod(error: &KubernetesError) -> bool {
 }
 
 async fn evict(client: &Client, pod: &Pod) -> Result<(), KubernetesError> {
-    // `policy/v1` evicts from 1.22 on, `policy/v1beta1` up to 1.24: the server says what it has.
+    // `policy/v1` evicts from 1.22 on, `policy/v1beta1` up to 1.24. The server reports which one it has.
     let offered = resource(client, "v1", |it| it.name == "pods/eviction").await?;
     let version = offered.map(|it| it.version).filter(|it| !it.is_empty());
     let version = version.as_deref().unwrap_or("v1");
     let PodName { namespace, name } = pod.called();
-    // A pod of the same name may have come up on another node since the list was made.
+    // A pod of the same name may have started on another node since the list was read.
     let options = json!({"preconditions": {"uid": pod.metadata.uid}});
     let body = json!({
         "apiVersion": format!("policy/{version}"),

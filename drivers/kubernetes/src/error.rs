@@ -1,117 +1,100 @@
-//! Why a cluster did not do as asked.
+//! The errors of calls to a cluster.
 
 use std::fmt;
 use std::time::Duration;
 
 use reqwest::{Method, StatusCode};
 
-/// Why a cluster did not do as asked.
+/// The reasons why a call to a cluster failed.
 ///
-/// No variant holds a secret: requests are known by method and path, answers by status and the server's sentence.
+/// No variant holds a secret: a request appears by method and path, an answer by status and the server's message.
 #[derive(Debug, thiserror::Error)]
 pub enum KubernetesError {
-    /// No answer. What was asked may have been done all the same.
+    /// No answer came. The server may have executed the request nevertheless.
     #[error("no answer from {endpoint} to {request}: {reason}")]
     Unreachable {
-        /// What the API is called.
         endpoint: String,
-        /// What was asked.
         request: Request,
-        /// What the network said.
+        /// The network's error.
         reason: String,
     },
-    /// TLS failed: the cluster's authority did not sign the certificate, or it is another host's.
+    /// TLS failed: the cluster's authority did not sign the certificate, or the certificate is for another host.
     #[error("the certificate of {endpoint} is not one of this cluster's: {reason}")]
-    Untrusted {
-        /// What the API is called.
-        endpoint: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// It is busy or partly down: 429, 502, 503, 504.
+    Untrusted { endpoint: String, reason: String },
+    /// The API server is busy or partly down: 429, 502, 503, 504.
     #[error("{answer}")]
     Busy {
-        /// What it said.
         answer: Box<Refusal>,
-        /// When it wants to be asked again.
+        /// How long the server wants the client to wait.
         retry_after: Option<Duration>,
     },
-    /// It failed: 500 and its like, etcd without a leader mostly. What was asked may have been done.
+    /// The server failed: 500 and similar, usually because etcd has no leader. The request may have been executed.
     #[error("{0}")]
     Failed(Box<Refusal>),
-    /// It does not take our certificate.
+    /// The server rejects our certificate.
     #[error("{0}")]
     Unauthorized(Box<Refusal>),
-    /// We are known and may not do this.
+    /// Our identity lacks the permission.
     #[error("{0}")]
     Forbidden(Box<Refusal>),
-    /// There is no such thing.
+    /// The object does not exist.
     #[error("{0}")]
     NotFound(Box<Refusal>),
-    /// It exists already.
+    /// The object exists already.
     #[error("{0}")]
     Exists(Box<Refusal>),
-    /// It is not any more what we saw: look again.
+    /// The object has changed since it was read: read it again.
     #[error("{0}")]
     Changed(Box<Refusal>),
-    /// Anything else that it will not do: the request is wrong for this cluster.
+    /// Any other refusal: the request is wrong for this cluster.
     #[error("{0}")]
     Refused(Box<Refusal>),
-    /// The answer is not what the API says it is.
+    /// The answer breaks the API.
     #[error("cannot read the answer to {request}: {reason}")]
-    Malformed {
-        /// What was asked.
-        request: Request,
-        /// What is wrong with the answer.
-        reason: String,
-    },
-    /// The cluster has no such kind of objects: what brings it is missing, or not yet ready.
+    Malformed { request: Request, reason: String },
+    /// The cluster does not have this kind: its definition is missing or not ready yet.
     #[error("the cluster has no {kind} of {api_version}")]
     NoSuchKind {
-        /// The API group and version, as in documents.
+        /// API group and version, in the form of documents.
         api_version: String,
-        /// The kind.
         kind: String,
     },
-    /// What was asked of etcd did not succeed.
+    /// A request to etcd failed.
     #[error("etcdctl on {node}: {reason}")]
     Etcd {
-        /// The node on which it ran.
+        /// The node of the pod that ran `etcdctl`.
         node: String,
-        /// What it said last, or why it did not run.
+        /// The last line of output, or the reason why the pod did not run.
         reason: String,
     },
-    /// A name or key that cannot be: nothing was asked.
+    /// An invalid name or key; no request was sent.
     #[error("{text:?} cannot {rule}")]
     InvalidName {
         /// The text, cut to a length fit for a message.
         text: String,
-        /// What it cannot.
+        /// The violated rule, as a verb phrase.
         rule: &'static str,
     },
 }
 
-/// What was asked.
+/// Method and path of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The method.
     pub method: Method,
-    /// The path, without host and query.
+    /// Without host and query.
     pub path: String,
 }
 
-/// An answer that is not a success.
+/// An answer whose status is not a success.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// To what.
     pub request: Request,
-    /// The HTTP status.
     pub status: StatusCode,
-    /// The server's word for why, as `AlreadyExists`; empty if it said none.
+    /// The server's reason code, such as `AlreadyExists`; empty if there is none.
     pub reason: String,
-    /// The server's own sentence; empty if it said nothing that can be read or may be shown.
+    /// The server's message; empty if it cannot be read or must not be shown.
     pub message: String,
-    /// Its words for the causes, as `DisruptionBudget`.
+    /// The server's codes of the causes, such as `DisruptionBudget`.
     pub causes: Vec<String>,
 }
 
@@ -136,7 +119,7 @@ impl fmt::Display for Refusal {
 }
 
 impl KubernetesError {
-    /// Whether the same call may succeed later without anyone changing anything.
+    /// Whether the same call may succeed later although nobody changes anything.
     pub fn is_transient(&self) -> bool {
         match self {
             KubernetesError::Unreachable { .. }
@@ -156,32 +139,32 @@ impl KubernetesError {
         }
     }
 
-    /// Whether nobody answered: the API is down, or not there yet.
+    /// Whether no answer came: the API is down, or not up yet.
     pub fn is_unreachable(&self) -> bool {
         matches!(self, KubernetesError::Unreachable { .. })
     }
 
-    /// Whether there is no such thing.
+    /// Whether the object does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, KubernetesError::NotFound(_))
     }
 
-    /// Whether it exists already.
+    /// Whether the object exists already.
     pub fn is_already_there(&self) -> bool {
         matches!(self, KubernetesError::Exists(_))
     }
 
-    /// Whether it is not any more what we saw.
+    /// Whether the object has changed since it was read.
     pub fn is_changed(&self) -> bool {
         matches!(self, KubernetesError::Changed(_))
     }
 
-    /// When the server wants to be asked again.
+    /// Returns how long the server wants the client to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         if let KubernetesError::Busy { retry_after, .. } = self { *retry_after } else { None }
     }
 
-    /// The answer, if there was one.
+    /// Returns the answer, if there was one.
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
             KubernetesError::Busy { answer, .. }
@@ -202,7 +185,7 @@ impl KubernetesError {
     }
 }
 
-/// What a delete says where the thing is gone already: that is what was wanted.
+/// Turns "not found" into success, for a delete.
 pub(crate) fn gone_is_fine(result: Result<(), KubernetesError>) -> Result<(), KubernetesError> {
     match result {
         Err(error) if error.is_not_found() => Ok(()),
@@ -210,7 +193,7 @@ pub(crate) fn gone_is_fine(result: Result<(), KubernetesError>) -> Result<(), Ku
     }
 }
 
-/// `None` where there is no such thing.
+/// Turns "not found" into `None`.
 pub(crate) fn if_found<T>(
     result: Result<T, KubernetesError>,
 ) -> Result<Option<T>, KubernetesError> {

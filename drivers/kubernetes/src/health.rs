@@ -1,21 +1,21 @@
-//! Whether the API serves, and as which version.
+//! Readiness and version of the API.
 
 use serde::Deserialize;
 
 use crate::client::Client;
 use crate::error::KubernetesError;
 
-/// What an API server says of its version (`GET /version`).
+/// The version that an API server reports (`GET /version`).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Version {
-    /// As `v1.20.2`.
+    /// For example `v1.20.2`.
     #[serde(rename = "gitVersion")]
     pub git_version: String,
 }
 
-/// `GET /readyz`: whether the API server that answers has begun all it has to begin with.
+/// `GET /readyz`: whether the answering API server has finished its start.
 ///
-/// A server that says no is no error, and neither is a balancer that has none behind it. Nobody at all is.
+/// A server that is not ready, and a load balancer without a backend, give `false`. No answer at all is an error.
 pub async fn is_ready(client: &Client) -> Result<bool, KubernetesError> {
     match client.get(&["readyz"]).done().await {
         Ok(()) => Ok(true),
@@ -24,7 +24,7 @@ pub async fn is_ready(client: &Client) -> Result<bool, KubernetesError> {
     }
 }
 
-/// The version of the API server that answers.
+/// Returns the version of the API server that answers.
 pub async fn version(client: &Client) -> Result<Version, KubernetesError> {
     client.get(&["version"]).json().await
 }

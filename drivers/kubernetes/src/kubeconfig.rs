@@ -1,4 +1,4 @@
-//! Kubeconfigs, as text: no file that one names is read, no program that one names is run.
+//! Parses kubeconfigs. Files and programs that a kubeconfig names are neither read nor run.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,10 +9,10 @@ use url::{Host, Url};
 use crate::access::{Access, Endpoint, Timeouts};
 use crate::lenient;
 
-/// Why a kubeconfig is no use.
+/// The reasons why a kubeconfig cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
-    /// Not YAML, or not a kubeconfig's. What stands there is not said: it may be a key.
+    /// The text is not YAML, or not a kubeconfig. The message quotes nothing, because the text may be a key.
     #[error("the kubeconfig cannot be read at line {line}, column {column}")]
     Malformed {
         /// Counted from 1; 0 if unknown.
@@ -20,42 +20,32 @@ pub enum KubeconfigError {
         /// Counted from 1; 0 if unknown.
         column: u64,
     },
-    /// A context, cluster or user that is named and not there.
+    /// A context, cluster or user is named but not defined.
     #[error("the kubeconfig has no {what} {name:?}")]
     Absent {
         /// `context`, `cluster` or `user`.
         what: &'static str,
-        /// Its name.
         name: String,
     },
-    /// Something needed is not there.
+    /// A required field is missing.
     #[error("the kubeconfig's {field} is missing")]
-    Missing {
-        /// Which.
-        field: &'static str,
-    },
-    /// Something that we do not do.
+    Missing { field: &'static str },
+    /// The field is not supported.
     #[error("the kubeconfig's {field} is not supported: {advice}")]
     Unsupported {
-        /// Which.
         field: &'static str,
         /// What to write instead.
         advice: &'static str,
     },
-    /// Something that cannot be.
+    /// The field has an invalid value.
     #[error("the kubeconfig's {field} {problem}")]
-    Invalid {
-        /// Which.
-        field: &'static str,
-        /// What is wrong with it.
-        problem: &'static str,
-    },
+    Invalid { field: &'static str, problem: &'static str },
 }
 
 impl Access {
-    /// The access of the context called `context`, or of the current one, in the text of a kubeconfig.
+    /// Returns the access of the context called `context`, or of the current one, in the text of a kubeconfig.
     ///
-    /// Clients are known by certificates; what else a kubeconfig may say is refused by name.
+    /// Only client certificates are supported; other ways to log in are refused by name.
     pub fn from_kubeconfig(text: &str, context: Option<&str>) -> Result<Access, KubeconfigError> {
         let config: Config = serde_saphyr::from_str(text).map_err(|error| {
             let place = error.location();
@@ -252,7 +242,7 @@ mod tests {
 
     use super::*;
 
-    // "authority", "certificate" and "hunter2".
+    // Base64 of "authority", "certificate" and "hunter2".
     const GOOD: &str = "
 apiVersion: v1
 kind: Config
@@ -298,7 +288,7 @@ users:
     }
 
     #[test]
-    fn what_is_not_done_is_refused_by_name() {
+    fn unsupported_fields_are_refused_by_name() {
         check(
             "aHVudGVyMg==",
             "hunter2!",
@@ -355,7 +345,7 @@ users:
     }
 
     #[test]
-    fn a_mistake_is_told_by_its_place_alone() {
+    fn errors_name_only_the_place() {
         let text = "users:\n- name: u\n  user: {client-key-data: hunter2";
         let error = Access::from_kubeconfig(text, None).unwrap_err();
         assert!(error.to_string().starts_with("the kubeconfig cannot be read at line "), "{error}");

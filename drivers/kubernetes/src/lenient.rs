@@ -1,26 +1,26 @@
-//! Reading what API servers leave out, and what is not theirs to say.
+//! Tolerant parsing of values that API servers omit or send as null.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
 
-/// The longest that a server may make us wait at its word.
+/// The longest wait that a server can impose.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
-/// Something that may be null where it is empty.
+/// Parses null as the default value.
 pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     from: D,
 ) -> Result<T, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
-/// A time. What cannot be read is `None`.
+/// Parses a time; `None` if it cannot be parsed.
 pub(crate) fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Timestamp>, D::Error> {
     Ok(Option::<String>::deserialize(from)?.and_then(|text| text.parse().ok()))
 }
 
-/// `Retry-After`, in seconds or as a date (RFC 9110 §10.2.3).
+/// Parses `Retry-After`, in seconds or as a date (RFC 9110 §10.2.3).
 pub(crate) fn retry_after(raw: &str, now: Timestamp) -> Option<Duration> {
     let raw = raw.trim();
     let wait = match raw.parse::<u64>() {
@@ -33,7 +33,7 @@ pub(crate) fn retry_after(raw: &str, now: Timestamp) -> Option<Duration> {
     Some(wait.min(LONGEST_WAIT))
 }
 
-/// One line without control characters, of bounded length.
+/// Returns the text on one line, without control characters, cut to `longest` characters.
 pub(crate) fn plain(text: &str, longest: usize) -> String {
     let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let line = clean.split_whitespace().collect::<Vec<_>>().join(" ");

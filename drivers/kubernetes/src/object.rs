@@ -1,4 +1,4 @@
-//! What all objects have, and lists of them.
+//! Metadata of objects, lists in pages, and deletion.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use crate::client::{Body, Client};
 use crate::error::{KubernetesError, gone_is_fine};
 use crate::lenient;
 
-/// How many objects a page has.
+/// The number of objects in a page.
 const PAGE: &str = "250";
-/// The most pages that are read; a server whose pages do not end is broken.
+/// The most pages that are read; a server that sends more is broken.
 const MOST_PAGES: usize = 2_000;
 
-/// `meta/v1 ObjectMeta`, as much as is used.
+/// The used fields of `meta/v1 ObjectMeta`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Metadata {
@@ -40,7 +40,7 @@ pub(crate) struct Metadata {
     pub(crate) owner_references: Vec<Owner>,
 }
 
-/// `meta/v1 OwnerReference`.
+/// The used fields of `meta/v1 OwnerReference`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(crate) struct Owner {
@@ -62,7 +62,7 @@ struct PageMetadata {
     more: String,
 }
 
-/// All objects of a list, page after page.
+/// Reads all objects of a list, page by page.
 pub(crate) async fn list<T: DeserializeOwned>(
     client: &Client,
     path: &[&str],
@@ -92,7 +92,7 @@ pub(crate) async fn list<T: DeserializeOwned>(
     Ok(everything)
 }
 
-/// Deletes the object at this path if it still is the one with this uid. Gone is fine, and so is one that came in its place.
+/// Deletes the object at this path if it still has this uid. An object that is gone, or was replaced, is no error.
 pub(crate) async fn remove(
     client: &Client,
     path: &[&str],
@@ -111,11 +111,11 @@ pub(crate) async fn remove(
     }
 }
 
-/// How long what is deleted may take to end.
+/// The grace period of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grace {
-    /// As long as it says itself.
+    /// The object's own grace period.
     Own,
-    /// It does not matter any more what becomes of it.
+    /// No grace period: the outcome does not matter any more.
     None,
 }

@@ -1,4 +1,4 @@
-//! Pods, as much as is looked at.
+//! Pods, with the fields that this crate uses.
 
 use std::fmt;
 
@@ -10,9 +10,7 @@ use crate::object::Metadata;
 /// A pod's namespace and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodName {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
@@ -22,7 +20,7 @@ impl fmt::Display for PodName {
     }
 }
 
-/// `core/v1 Pod`.
+/// The used fields of `core/v1 Pod`.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Pod {
     pub(crate) metadata: Metadata,
@@ -104,12 +102,12 @@ impl Pod {
         PodName { namespace: self.metadata.namespace.clone(), name: self.metadata.name.clone() }
     }
 
-    /// Whether it has ended and will not begin again.
+    /// Whether the pod has ended and will not restart.
     pub(crate) fn has_ended(&self) -> bool {
         ["Succeeded", "Failed"].contains(&self.status.phase.as_str())
     }
 
-    /// What the kubelet says of why it does not run or did not end well.
+    /// Returns the kubelet's reason why the pod does not run or has failed.
     pub(crate) fn trouble(&self) -> String {
         let containers = self.status.container_statuses.iter();
         let said =

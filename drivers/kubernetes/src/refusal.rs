@@ -1,4 +1,4 @@
-//! What an answer that is not a success means.
+//! Classifies answers whose status is not a success.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use serde::Deserialize;
 use crate::error::{KubernetesError, Refusal};
 use crate::lenient;
 
-/// The longest sentence of a server that is passed on.
+/// The longest message of a server that is kept, in characters.
 const LONGEST_SENTENCE: usize = 400;
 
-/// `meta/v1 Status`, which is what API servers answer; proxies before them answer anything.
+/// `meta/v1 Status`, the body of an API server's error; proxies in between send other bodies.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Status {
@@ -39,14 +39,14 @@ struct Cause {
     reason: String,
 }
 
-/// The error for an answer that is not a success.
+/// Makes the error for an answer whose status is not a success.
 pub(crate) fn error(
     mut refusal: Refusal,
     body: &[u8],
     retry_after: Option<Duration>,
 ) -> KubernetesError {
     let told: Status = serde_json::from_slice(body).unwrap_or_default();
-    // What is wrong with a Secret may be told by quoting it.
+    // A message about a Secret may quote it.
     if !refusal.request.path.contains("/secrets") {
         refusal.message = lenient::plain(&told.message, LONGEST_SENTENCE);
     }
@@ -65,7 +65,7 @@ pub(crate) fn error(
         StatusCode::FORBIDDEN => KubernetesError::Forbidden(answer),
         StatusCode::NOT_FOUND => KubernetesError::NotFound(answer),
         StatusCode::CONFLICT if answer.reason == "AlreadyExists" => KubernetesError::Exists(answer),
-        // Gone: a list in pages took so long that its snapshot is forgotten.
+        // Gone: reading a list in pages took so long that the server dropped the snapshot.
         StatusCode::CONFLICT | StatusCode::GONE => KubernetesError::Changed(answer),
         status if status.is_server_error() => KubernetesError::Failed(answer),
         _ => KubernetesError::Refused(answer),
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_understood_by_its_status_and_reason() {
+    fn an_error_is_classified_by_status_and_reason() {
         check(
             409,
             r#"{"kind":"Status","status":"Failure","message":"nodes \"n\" already exists","reason":"AlreadyExists","details":{"name":"n","kind":"nodes"},"code":409}"#,
@@ -135,14 +135,14 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_wants_to_be_left_alone_says_for_how_long() {
+    fn retry_after_of_a_busy_server_is_read() {
         let body = br#"{"message":"slow down","reason":"TooManyRequests","details":{"retryAfterSeconds":7}}"#;
         let error = answered("/api/v1/nodes", 429, body);
         assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
     }
 
     #[test]
-    fn what_is_said_of_a_secret_is_not_passed_on() {
+    fn a_message_about_a_secret_is_dropped() {
         let body = br#"{"message":"Secret in version v1 cannot be handled: hunter2","reason":"BadRequest"}"#;
         let error = answered("/api/v1/namespaces/kube-system/secrets/s", 400, body);
         assert!(!format!("{error} {error:?}").contains("hunter2"));

@@ -1,4 +1,4 @@
-//! What keeps pods running: Deployments, DaemonSets and StatefulSets, and having their pods made anew.
+//! Restarts the pods of Deployments, DaemonSets and StatefulSets.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::object::{self, Metadata};
 
 const KINDS: [&str; 3] = ["deployments", "daemonsets", "statefulsets"];
 
-/// `apps/v1`, as much as is used of each of the kinds.
+/// The used fields of the `apps/v1` workloads.
 #[derive(Deserialize)]
 struct Workload {
     metadata: Metadata,
@@ -23,7 +23,7 @@ struct Workload {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Spec {
-    /// Of what is asked for by number.
+    /// `None` for a DaemonSet, whose pods are counted by nodes.
     replicas: Option<i64>,
     template: Template,
 }
@@ -48,8 +48,8 @@ struct Status {
     desired_number_scheduled: i64,
 }
 
-/// Has the pods of all workloads in a namespace made anew whose template does not have this annotation with this value, as
-/// `kubectl rollout restart` does. The answer names those of which not every pod is of the new template yet; asked again, it goes on.
+/// Restarts the pods of all workloads in a namespace whose template lacks this value of the annotation, like `kubectl rollout restart`.
+/// Returns the workloads that still have old pods; call again until the list is empty.
 pub async fn restart(
     client: &Client,
     namespace: &str,
@@ -80,7 +80,7 @@ pub async fn restart(
 }
 
 impl Workload {
-    /// Whether its controller has seen its template, and all its pods are of it.
+    /// Whether the controller has seen the current template, and all pods are made from it.
     fn is_updated(&self, generation: i64) -> bool {
         let Status {
             observed_generation,

@@ -1,10 +1,10 @@
-//! Documents: objects as somebody wrote them down.
+//! Documents: Kubernetes objects as written in YAML.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// An object as it shall be. It may be a Secret, so what is in it is not printed.
+/// The desired state of an object. `Debug` does not print the content, because the object may be a Secret.
 #[derive(Clone, PartialEq)]
 pub struct Document {
     body: Value,
@@ -20,10 +20,10 @@ impl fmt::Debug for Document {
     }
 }
 
-/// What is wrong with documents. They may hold secrets, of which nothing is said.
+/// The reasons why documents cannot be read. No message quotes a document, because documents may hold secrets.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
-    /// Not YAML.
+    /// The text is not YAML.
     #[error("the documents cannot be read at line {line}, column {column}")]
     Malformed {
         /// Counted from 1; 0 if unknown.
@@ -31,19 +31,18 @@ pub enum DocumentError {
         /// Counted from 1; 0 if unknown.
         column: u64,
     },
-    /// Something every object has is not there.
+    /// A required field of every object is missing.
     #[error("document {number} has no {field}")]
     Missing {
-        /// Which document, counted from 1.
+        /// Position of the document, counted from 1.
         number: usize,
-        /// What it has not.
         field: &'static str,
     },
 }
 
-/// The documents in a YAML text; empty ones are passed over, lists are their entries.
+/// Reads all documents in a YAML text. Empty documents are skipped, and lists are replaced by their entries.
 pub fn documents(text: &str) -> Result<Vec<Document>, DocumentError> {
-    // `on`, `no`, `n` are words, as in YAML 1.2: a name may be one.
+    // `on`, `no` and `n` are strings, as in YAML 1.2, because they may be names.
     let options = serde_saphyr::options! { strict_booleans: true };
     let values = serde_saphyr::from_multiple_with_options::<Value>(text, options);
     let values = values.map_err(|error| {
@@ -75,7 +74,7 @@ fn add(number: usize, value: Value, all: &mut Vec<Document>) -> Result<(), Docum
     Ok(())
 }
 
-/// What an object has not.
+/// A required field is missing.
 #[derive(Debug, thiserror::Error)]
 #[error("it has no {0}")]
 pub struct Missing(pub &'static str);
@@ -92,7 +91,7 @@ impl TryFrom<Value> for Document {
         let kind = text("/kind", "kind")?;
         let name = text("/metadata/name", "metadata.name")?;
         let namespace = text("/metadata/namespace", "metadata.namespace").ok();
-        // Generators write these, and who applies an object may not.
+        // Generators write these fields, and an apply request must not contain them.
         if let Some(metadata) = body["metadata"].as_object_mut() {
             for key in ["managedFields", "creationTimestamp", "resourceVersion", "uid"] {
                 metadata.remove(key);
@@ -103,22 +102,22 @@ impl TryFrom<Value> for Document {
 }
 
 impl Document {
-    /// Its group and version, as `apps/v1`; the first group has no name: `v1`.
+    /// Group and version: `apps/v1`, or `v1` for the core group.
     pub fn api_version(&self) -> &str {
         &self.api_version
     }
 
-    /// Its kind.
+    /// The kind of the object.
     pub fn kind(&self) -> &str {
         &self.kind
     }
 
-    /// Its name.
+    /// The name of the object.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its namespace, if it says one.
+    /// The namespace, if the document has one.
     pub fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
     }
@@ -163,7 +162,7 @@ items:
     }
 
     #[test]
-    fn mistakes_are_told_by_their_place_alone() {
+    fn errors_name_only_the_place() {
         let told = |text: &str| documents(text).unwrap_err().to_string();
         let broken = told("kind: Secret\nstringData: {a: hunter2");
         assert!(broken.starts_with("the documents cannot be read at line "), "{broken}");

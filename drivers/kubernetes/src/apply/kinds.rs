@@ -1,4 +1,4 @@
-//! Where objects of a kind lie: what the API server says of itself (discovery), remembered for a while.
+//! Discovery: finds the path of a kind's objects by asking the API server, and caches the answer for a while.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,26 +11,26 @@ use crate::client::Client;
 use crate::error::{KubernetesError, if_found};
 use crate::lenient;
 
-/// How long what was learnt is believed: a control plane that is upgraded meanwhile loses kinds and gets others.
+/// How long an answer is cached. An upgrade of the control plane removes and adds kinds.
 const FRESH: Duration = Duration::from_secs(300);
 
-/// The resources of each group and version that was asked for.
+/// The cached resources of each group and version.
 #[derive(Debug, Default)]
 pub(crate) struct Kinds {
     known: Mutex<HashMap<String, Learnt>>,
 }
 
-/// When it was learnt, and what.
+/// The time of an answer, and its resources.
 type Learnt = (Instant, Arc<Vec<Resource>>);
 
-/// A resource, by the API server's word (`meta/v1 APIResource`).
+/// A resource, as the API server describes it (`meta/v1 APIResource`).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct Resource {
-    /// As in paths; with a slash if it is below another one.
+    /// The name in paths; a subresource has a slash.
     pub(crate) name: String,
     pub(crate) kind: String,
     pub(crate) namespaced: bool,
-    /// Its group and version where they are not the list's.
+    /// Group and version, if they differ from the list's.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub(crate) group: String,
     #[serde(default, deserialize_with = "lenient::or_default")]
@@ -56,7 +56,7 @@ impl Kinds {
     }
 }
 
-/// The resource of this group and version that `wanted` wants; asked for anew if what is remembered has none.
+/// Returns the resource of this group and version that `wanted` selects. Asks the server again if the cached answer has none.
 pub(crate) async fn resource(
     client: &Client,
     api_version: &str,
@@ -73,7 +73,7 @@ pub(crate) async fn resource(
     Ok(found)
 }
 
-/// Where the object of a document lies.
+/// Returns the path of a document's object.
 pub(super) async fn place(
     client: &Client,
     document: &Document,
@@ -92,7 +92,7 @@ pub(super) async fn place(
     Ok(path.into_iter().map(str::to_owned).collect())
 }
 
-/// Where a group and version begins: the first group, which has no name, lies apart.
+/// Returns the path of a group and version: the core group, which has no name, has another root.
 fn root(api_version: &str) -> Vec<&str> {
     match api_version.split_once('/') {
         Some((group, version)) => vec!["apis", group, version],

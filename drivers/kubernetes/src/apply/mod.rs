@@ -1,4 +1,4 @@
-//! Documents of any kind, as `kubectl apply --server-side` and `kubectl delete` take them.
+//! Applies and deletes objects of any kind, like `kubectl apply --server-side` and `kubectl delete`.
 
 mod documents;
 mod kinds;
@@ -10,13 +10,13 @@ use crate::error::{KubernetesError, gone_is_fine};
 pub use documents::{Document, DocumentError, documents};
 pub(crate) use kinds::{Kinds, resource};
 
-/// Who we are among those who set fields of objects.
+/// The field manager of server-side apply that owns the fields we set.
 const FIELD_MANAGER: &str = "bedplate";
 
-/// Makes each object what its document says, in place of what others set: what others go before comes first (namespaces, definitions of
-/// kinds), then in the order given.
+/// Applies all documents and takes over fields that other managers have set. Objects that others depend on (namespaces, definitions of
+/// kinds) come first, the rest in the given order.
 ///
-/// The first that fails ends the pass; doing it again is harmless.
+/// The first error ends the pass; repeating the pass is harmless.
 pub async fn apply(client: &Client, documents: &[Document]) -> Result<(), KubernetesError> {
     for document in in_order(documents) {
         one(client, document).await?;
@@ -24,11 +24,12 @@ pub async fn apply(client: &Client, documents: &[Document]) -> Result<(), Kubern
     Ok(())
 }
 
-/// Removes the objects that the documents name, the last first; who is gone is fine. What hangs by them goes later.
+/// Deletes the objects that the documents name, the last first. A missing object is no error. The cluster deletes dependent objects
+/// afterwards.
 pub async fn delete(client: &Client, documents: &[Document]) -> Result<(), KubernetesError> {
     for document in in_order(documents).into_iter().rev() {
         let there = match kinds::place(client, document).await {
-            // Whose kind is gone is gone, too.
+            // If a kind does not exist any more, neither do its objects.
             Err(KubernetesError::NoSuchKind { .. }) => continue,
             there => there?,
         };

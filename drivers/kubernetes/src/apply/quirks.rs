@@ -1,8 +1,8 @@
-//! What API servers want to be told that they could know.
+//! Workarounds for defects of API servers.
 
 use serde_json::{Value, json};
 
-/// Kinds that have containers, or are Services.
+/// Kinds that have containers, and Service.
 const WITH_PORTS: [&str; 9] = [
     "CronJob",
     "DaemonSet",
@@ -15,7 +15,8 @@ const WITH_PORTS: [&str; 9] = [
     "StatefulSet",
 ];
 
-/// Kubernetes 1.20 tells ports apart by number and protocol, and fails (500) on one that leaves the protocol to its default.
+/// Kubernetes 1.20 identifies a port by number and protocol, and fails (500) if the protocol is left to its default. So the protocol is
+/// added to every port.
 pub(super) fn with_protocols(kind: &str, mut body: Value) -> Value {
     if WITH_PORTS.contains(&kind) {
         complete(&mut body["spec"]);
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_port_says_its_protocol() {
+    fn every_port_gets_its_protocol() {
         let service = json!({"spec": {"ports": [{"port": 80}, {"port": 53, "protocol": "UDP"}]}});
         assert_eq!(
             with_protocols("Service", service),
@@ -62,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_of_others_are_theirs() {
+    fn ports_of_other_kinds_stay_unchanged() {
         let policy = json!({"spec": {"ports": [{"port": 80}]}});
         assert_eq!(with_protocols("NetworkPolicy", policy.clone()), policy);
         let without = json!({"metadata": {"name": "a"}, "data": {"ports": "x"}});

@@ -1,4 +1,4 @@
-//! Which requests are granted.
+//! Decides which certificate requests are granted.
 
 use std::net::IpAddr;
 
@@ -10,109 +10,87 @@ const NODES: &str = "system:nodes";
 const BOOTSTRAP: &str = "system:bootstrap:";
 const BOOTSTRAPPERS: &str = "system:bootstrappers";
 
-/// A machine of the cluster, and what it may have certificates for.
+/// A member of the cluster, and the names and addresses that its certificates may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// The name of its node.
+    /// The name of the member's node.
     pub name: String,
-    /// Other names that it is called by.
+    /// Further names of the member.
     pub names: Vec<String>,
-    /// Its addresses, the public ones too.
+    /// All addresses of the member, also public ones.
     pub addresses: Vec<IpAddr>,
-    /// Whether it may still join with a bootstrap token. One that has its identity proves it when it asks for the next; and one of the
-    /// control plane, which needs no token, must not be taken over by who has one.
+    /// Whether the member may still join with a bootstrap token. A member that has joined must prove its identity for the next certificate.
+    /// A control-plane member needs no token, so the owner of a token must not be able to take over its name.
     pub may_join: bool,
 }
 
-/// What shall become of a request.
+/// The decision about a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict<'r> {
-    /// A machine asks for what is its own.
+    /// A member requests a certificate for itself.
     Approve(Fit<'r>),
-    /// No kubelet of ours asks so: denied, so that who does learns it.
+    /// No kubelet of this cluster sends such a request. The denial tells the requester.
     Deny(Objection),
-    /// Not ours to decide: a person may.
+    /// The decision is left to a person.
     Leave(Left),
 }
 
-/// A request that was judged to be fit: the proof that [`super::approve`] wants.
+/// A request that `judge` has found valid. [`super::approve`] accepts only this type, so an unchecked request cannot be approved.
 #[derive(Clone, Debug)]
 pub struct Fit<'r> {
     request: &'r CertificateRequest,
     machine: &'r str,
 }
 
-/// Why a request is denied.
+/// The reasons why a request is denied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Objection {
-    /// Not a certificate request in PEM, or one with more than belongs there.
+    /// The text is not a certificate request in PEM, or has extra data.
     #[error("there is no certificate request in it that can be read")]
     Unreadable,
-    /// More than kubelets ask for.
+    /// The request has fields that a kubelet never uses.
     #[error("it asks for {what}, which no kubelet does")]
-    AsksForMore {
-        /// For what.
-        what: &'static str,
-    },
-    /// Not `system:node:NAME` of `system:nodes`.
+    AsksForMore { what: &'static str },
+    /// The subject is not `system:node:NAME` of `system:nodes`.
     #[error(
         "its subject is not that of a node: one common name system:node:NAME, one organization system:nodes"
     )]
     Subject,
-    /// Not what kubelets use theirs for.
+    /// The usages differ from those of a kubelet's certificate.
     #[error("its usages are not those of a kubelet")]
     Usages,
-    /// Somebody else's name.
+    /// The requester asks for another member's name.
     #[error("{username} asks for a certificate of {machine}")]
-    Impostor {
-        /// Who asks.
-        username: String,
-        /// For whom.
-        machine: String,
-    },
-    /// A name or address that the machine does not have.
+    Impostor { username: String, machine: String },
+    /// The member does not have this name or address.
     #[error("{name} is no name or address of {machine}")]
-    ForeignName {
-        /// The name or address.
-        name: String,
-        /// The machine.
-        machine: String,
-    },
-    /// A certificate for a server that is called nothing.
+    ForeignName { name: String, machine: String },
+    /// The request for a server certificate has no name and no address.
     #[error("it is for a server and names neither a name nor an address")]
     Nameless,
 }
 
-/// Why a request is left to people.
+/// The reasons why a request is left to a person.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Left {
-    /// A node of that name is not ours; or not yet: its machine may be in the making.
+    /// No member has this name. The member may still be in creation.
     #[error("no machine is called {name:?}")]
-    UnknownMachine {
-        /// The name.
-        name: String,
-    },
-    /// It has joined already, or never joins so.
+    UnknownMachine { name: String },
+    /// The member has joined already, or never joins by token.
     #[error("{machine} does not join by token any more")]
-    HasJoined {
-        /// The machine.
-        machine: String,
-    },
-    /// Neither a node nor who would become one.
+    HasJoined { machine: String },
+    /// The requester is neither a node nor the owner of a bootstrap token.
     #[error("{username} is neither a node nor joining as one")]
-    OtherUser {
-        /// Who asks.
-        username: String,
-    },
+    OtherUser { username: String },
 }
 
 impl<'r> Fit<'r> {
-    /// The request.
+    /// The request that was found valid.
     pub fn request(&self) -> &'r CertificateRequest {
         self.request
     }
 
-    /// The machine it is for.
+    /// The name of the member that the request is for.
     pub fn machine(&self) -> &'r str {
         self.machine
     }
@@ -126,9 +104,9 @@ impl PartialEq for Fit<'_> {
 
 impl Eq for Fit<'_> {}
 
-/// What shall become of `request`, made to a cluster of these machines. Pure.
+/// Decides about `request` in a cluster with these members. Pure.
 pub fn judge<'r>(request: &'r CertificateRequest, machines: &'r [Machine]) -> Verdict<'r> {
-    // What a person asks for is for a person to judge, whatever stands in it.
+    // A request that a person has made is left to a person, whatever its content.
     let Some(asks) = Asks::of(request) else {
         return Verdict::Leave(Left::OtherUser { username: short(&request.username) });
     };
@@ -158,7 +136,7 @@ pub fn judge<'r>(request: &'r CertificateRequest, machines: &'r [Machine]) -> Ve
     }
 }
 
-/// Who asks, by the API server's word.
+/// The requester, as the API server reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asks<'r> {
     Node(&'r str),
@@ -176,7 +154,7 @@ impl<'r> Asks<'r> {
     }
 }
 
-/// What a kubelet asks for, and as which node: nothing less and nothing more.
+/// Checks that the request is exactly what a kubelet sends, and returns its subject and the node's name.
 fn kubelets(request: &CertificateRequest) -> Result<(Subject, String), Objection> {
     let subject = Subject::read(&request.pem)?;
     let ([common], [NODES]) = (
@@ -196,7 +174,7 @@ fn kubelets(request: &CertificateRequest) -> Result<(Subject, String), Objection
         Signer::Client => "client auth",
         Signer::Serving => "server auth",
     };
-    // Key encipherment is RSA's: later kubelets, whose keys are elliptic, leave it out.
+    // Key encipherment is for RSA keys. Newer kubelets have elliptic-curve keys and leave the usage out.
     let usages: Vec<&str> = request.usages.iter().map(String::as_str).collect();
     let mut with = ["digital signature", "key encipherment", purpose];
     let mut without = ["digital signature", purpose];
@@ -209,7 +187,7 @@ fn kubelets(request: &CertificateRequest) -> Result<(Subject, String), Objection
 }
 
 impl Machine {
-    /// A name or address of the subject that is not this machine's.
+    /// Returns a name or address of the subject that this member does not have.
     fn foreign(&self, subject: &Subject) -> Option<String> {
         let own = |name: &&String| **name != self.name && !self.names.contains(name);
         let name = subject.names.iter().find(own).cloned();

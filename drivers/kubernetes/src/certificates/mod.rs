@@ -1,9 +1,9 @@
-//! Kubelets' requests for certificates: which are granted.
+//! Decides about kubelets' certificate requests.
 //!
-//! A kubelet that joins has a bootstrap token and asks for a certificate as a client; with that it asks for one as a server, and for
-//! the next of both before they end. kube-controller-manager signs what is approved. Its own approval takes everybody's word for
-//! their name (`bootstrap::forbid_automatic_approval` ends that); here names, addresses and who asks are compared
-//! with the machines that there are.
+//! A kubelet that joins uses a bootstrap token to request a client certificate, and the client certificate to request a server certificate.
+//! It renews both before they expire. kube-controller-manager signs approved requests. kube-controller-manager's own approval does not
+//! check the requested name (`bootstrap::forbid_automatic_approval` turns it off). This module compares names, addresses and requester with
+//! the members of the cluster.
 
 mod judge;
 mod read;
@@ -20,30 +20,30 @@ pub use read::{CertificateRequest, Signer};
 
 const REQUESTS: [&str; 4] = ["apis", "certificates.k8s.io", "v1", "certificatesigningrequests"];
 
-/// What has become of the requests that were pending.
+/// The outcome of one pass over the pending requests.
 #[derive(Debug, Default)]
 pub struct Settled {
-    /// The names of requests that were approved, and of the machines they are for.
+    /// The names of approved requests, each with its member's name.
     pub approved: Vec<(String, String)>,
-    /// The names of requests that were denied, and why.
+    /// The names of denied requests, each with the reason.
     pub denied: Vec<(String, Objection)>,
-    /// The names of requests that were left to people, and why.
+    /// The names of requests that were left to a person, each with the reason.
     pub left: Vec<(String, Left)>,
 }
 
-/// The requests of kubelets that nobody has decided on.
+/// Lists the pending requests of kubelets.
 pub async fn pending(client: &Client) -> Result<Vec<CertificateRequest>, KubernetesError> {
     let all: Vec<Value> = object::list(client, &REQUESTS, &[]).await?;
     Ok(all.into_iter().filter_map(CertificateRequest::pending).collect())
 }
 
-/// Approves a request that was judged to be fit. What was decided or has gone meanwhile is fine.
+/// Approves a request that was found valid. A request that was decided or deleted in the meantime is no error.
 pub async fn approve(client: &Client, fit: &Fit<'_>) -> Result<(), KubernetesError> {
     let message = format!("asked by machine {}, as kubelets do", fit.machine());
     decide(client, fit.request(), "Approved", "KnownMachine", &message).await
 }
 
-/// Denies a request, for this reason.
+/// Denies a request with a reason.
 pub async fn deny(
     client: &Client,
     request: &CertificateRequest,
@@ -52,7 +52,7 @@ pub async fn deny(
     decide(client, request, "Denied", "Objection", &objection.to_string()).await
 }
 
-/// One pass: judges what is pending, approves what is fit, denies what no kubelet asks for.
+/// Runs one pass: approves valid requests and denies requests that no kubelet sends.
 pub async fn settle(client: &Client, machines: &[Machine]) -> Result<Settled, KubernetesError> {
     let mut settled = Settled::default();
     for request in pending(client).await? {
@@ -79,7 +79,7 @@ async fn decide(
     reason: &str,
     message: &str,
 ) -> Result<(), KubernetesError> {
-    // The whole object with its version: what is decided on is what was judged, and nothing that came in its place.
+    // The whole object is sent with its version, so the decision applies only to the request that was checked, not to a replacement.
     let mut object = request.object.clone();
     let condition = json!({"type": kind, "status": "True", "reason": reason, "message": message});
     object["status"]["conditions"] = json!([condition]);

@@ -1,4 +1,4 @@
-//! A request, as the cluster tells it.
+//! A certificate request, as read from the cluster.
 
 use std::collections::BTreeSet;
 
@@ -11,33 +11,28 @@ use serde_json::Value;
 use crate::lenient;
 use crate::object::Metadata;
 
-/// Whom a kubelet asks.
+/// The signer that a kubelet sends its request to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signer {
-    /// `kubernetes.io/kube-apiserver-client-kubelet`: its identity to the API.
+    /// `kubernetes.io/kube-apiserver-client-kubelet`: the kubelet's identity at the API.
     Client,
-    /// `kubernetes.io/kubelet-serving`: its identity to who asks for logs and metrics.
+    /// `kubernetes.io/kubelet-serving`: the kubelet's identity for clients that fetch logs and metrics.
     Serving,
 }
 
-/// A request for a certificate that nobody has decided on.
+/// A pending certificate request.
 ///
-/// `username` and `groups` are the API server's word for who made it; what stands in `pem` is the requestor's.
+/// `username` and `groups` come from the API server and can be trusted; `pem` comes from the requester and cannot.
 #[derive(Clone, Debug)]
 pub struct CertificateRequest {
-    /// Its name.
     pub name: String,
-    /// Who shall sign.
     pub signer: Signer,
-    /// Who asked.
     pub username: String,
-    /// The groups of who asked.
     pub groups: BTreeSet<String>,
-    /// What the certificate shall be used for.
+    /// The requested usages of the certificate.
     pub usages: BTreeSet<String>,
-    /// When it was asked.
     pub created: Option<Timestamp>,
-    /// The request itself.
+    /// The certificate request itself.
     pub pem: Vec<u8>,
     pub(super) object: Value,
 }
@@ -89,7 +84,7 @@ impl Signer {
 }
 
 impl CertificateRequest {
-    /// The request in a `CertificateSigningRequest`, if it is a kubelet's to make and nobody has decided on it.
+    /// Reads a `CertificateSigningRequest`; `None` if it is not for a kubelet's signer, or if it was decided already.
     pub(super) fn pending(object: Value) -> Option<CertificateRequest> {
         let raw = Raw::deserialize(&object).ok()?;
         let signer = Signer::of(&raw.spec.signer_name)?;
@@ -106,7 +101,7 @@ impl CertificateRequest {
             groups: raw.spec.groups,
             usages: raw.spec.usages,
             created: raw.metadata.creation_timestamp,
-            // What is no base64 is no request either, and judged as such.
+            // Invalid base64 becomes an empty request, which `judge` then denies.
             pem: STANDARD.decode(raw.spec.request).unwrap_or_default(),
             object,
         })
@@ -131,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn only_kubelets_requests_are_of_interest() {
+    fn only_requests_to_kubelets_signers_are_read() {
         let client = request("kubernetes.io/kube-apiserver-client-kubelet", json!({})).unwrap();
         assert_eq!((client.signer, client.pem.as_slice()), (Signer::Client, &b"hi"[..]));
         assert_eq!(client.usages, ["client auth", "digital signature"].map(str::to_owned).into());
@@ -143,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_decided_stays_decided() {
+    fn decided_requests_are_left_out() {
         for word in ["Approved", "Denied", "Failed"] {
             let status = json!({"conditions": [{"type": word, "status": "True"}]});
             assert!(request("kubernetes.io/kubelet-serving", status).is_none(), "{word}");

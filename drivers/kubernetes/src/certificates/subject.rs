@@ -1,4 +1,4 @@
-//! What stands in a request (PKCS #10, RFC 2986): whom the certificate shall name.
+//! The subject in a certificate request (PKCS #10, RFC 2986).
 
 use std::net::IpAddr;
 
@@ -10,10 +10,10 @@ use x509_parser::pem::parse_x509_pem;
 
 use super::Objection;
 
-/// The longest request that is looked at: one with a key of RSA 4096 and twenty names has 3 KiB.
+/// The longest request that is parsed: a request with an RSA 4096 key and twenty names has 3 KiB.
 const LONGEST: usize = 16 * 1024;
 
-/// Whom a certificate shall name.
+/// The names and addresses that a request asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Subject {
     pub(super) common_names: Vec<String>,
@@ -23,7 +23,7 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// Reads the one request in `pem`. What kubelets never ask for is an objection.
+    /// Parses the single request in `pem`. Fields that kubelets never use are an objection.
     pub(super) fn read(pem: &[u8]) -> Result<Subject, Objection> {
         if pem.len() > LONGEST {
             return Err(Objection::Unreadable);

@@ -1,4 +1,4 @@
-//! One answer, read up to a bound.
+//! An answer of the API server, read up to a size limit.
 
 use jiff::Timestamp;
 use reqwest::header::{DATE, HeaderMap};
@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{KubernetesError, Request};
 
-/// The largest body that is read: a page of 250 large objects stays well below.
+/// The largest body that is read, in bytes: a page of 250 large objects stays well below.
 const LARGEST_BODY: usize = 32 * 1024 * 1024;
 
 /// An answer that was read to its end.
@@ -18,14 +18,14 @@ pub(crate) struct Answer {
     pub(super) body: Vec<u8>,
 }
 
-/// Why an answer could not be read to its end.
+/// The reasons why an answer could not be read to its end.
 pub(super) enum Unread {
     Broken(reqwest::Error),
     TooLarge(KubernetesError),
 }
 
 impl Answer {
-    /// Reads `response` to its end, or to the bound.
+    /// Reads `response` to its end, or up to the size limit.
     pub(super) async fn read(request: Request, mut response: Response) -> Result<Answer, Unread> {
         let headers = std::mem::take(response.headers_mut());
         let status = response.status();
@@ -39,7 +39,7 @@ impl Answer {
         Ok(answer)
     }
 
-    /// When it was given, by the API server's clock.
+    /// The time of the answer by the API server's clock.
     pub(crate) fn date(&self) -> Option<Timestamp> {
         let date = self.headers.get(DATE)?.to_str().ok()?;
         Some(jiff::fmt::rfc2822::parse(date).ok()?.timestamp())
@@ -47,7 +47,7 @@ impl Answer {
 
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, KubernetesError> {
         serde_json::from_slice(&self.body).map_err(|error| {
-            // The parser quotes what it stumbles over, which here may be a secret.
+            // The parser's error quotes the text, which may be a secret.
             let (line, column) = (error.line(), error.column());
             self.malformed(format!("it is not as expected at line {line} column {column}"))
         })
@@ -57,7 +57,7 @@ impl Answer {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The answer as one that breaks the API.
+    /// Makes an error that says that the answer breaks the API.
     pub(crate) fn malformed(&self, reason: impl Into<String>) -> KubernetesError {
         KubernetesError::Malformed { request: self.request.clone(), reason: reason.into() }
     }

@@ -1,4 +1,4 @@
-//! One call, as the functions of a resource build it up.
+//! A call under construction.
 
 use reqwest::Method;
 use serde::de::DeserializeOwned;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Client;
 use crate::error::{KubernetesError, gone_is_fine, if_found};
 
-/// A call that is not yet sent.
+/// A call that is not sent yet.
 #[must_use]
 pub(crate) struct Call<'c> {
     pub(super) client: &'c Client,
@@ -17,13 +17,13 @@ pub(crate) struct Call<'c> {
     pub(super) body: Body,
 }
 
-/// What is sent.
+/// The body of a request.
 pub(crate) enum Body {
     None,
     Json(Value),
-    /// RFC 7386: what is named is set, null removes.
+    /// RFC 7386: sets the named fields; null removes a field.
     Merge(Value),
-    /// Server-side apply. JSON is YAML.
+    /// Server-side apply, which takes YAML; JSON is valid YAML.
     Apply(Value),
 }
 
@@ -42,22 +42,22 @@ impl<'c> Call<'c> {
         self
     }
 
-    /// Sends it, and gives the answer.
+    /// Sends the call and parses the answer.
     pub(crate) async fn json<T: DeserializeOwned>(self) -> Result<T, KubernetesError> {
         self.send().await?.json()
     }
 
-    /// The same; `None` if there is no such thing.
+    /// Sends the call and parses the answer; `None` if the object does not exist.
     pub(crate) async fn find<T: DeserializeOwned>(self) -> Result<Option<T>, KubernetesError> {
         if_found(self.json().await)
     }
 
-    /// Sends it; what the answer says beside its status is of no interest.
+    /// Sends the call and ignores the body of the answer.
     pub(crate) async fn done(self) -> Result<(), KubernetesError> {
         self.send().await.map(drop)
     }
 
-    /// The same, for a delete: that the thing is gone already is what was wanted.
+    /// Sends a delete; an object that is gone already is no error.
     pub(crate) async fn done_or_gone(self) -> Result<(), KubernetesError> {
         gone_is_fine(self.done().await)
     }

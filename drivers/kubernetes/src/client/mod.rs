@@ -1,4 +1,4 @@
-//! What every call goes through.
+//! The client through which every call goes.
 
 mod answer;
 mod call;
@@ -16,9 +16,9 @@ use crate::apply::Kinds;
 
 pub(crate) use call::{Body, Call};
 
-/// A cluster's API, as somebody.
+/// A client of a cluster's API with one identity.
 ///
-/// Cheap to clone; clones share connections and what they learnt of the API's kinds.
+/// Cheap to clone; clones share connections and the cached discovery.
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
@@ -33,7 +33,7 @@ struct Shared {
 }
 
 impl Client {
-    /// A client that will speak to the API of `access`. Nothing is asked yet.
+    /// Makes a client for the API of `access` without sending a request.
     pub fn new(access: &Access) -> Result<Client, AccessError> {
         let endpoint = access.endpoint.clone();
         let base = tls::base(access)?;
@@ -42,7 +42,7 @@ impl Client {
         Ok(Client { shared: Arc::new(Shared { http, endpoint, base, timeouts, kinds }) })
     }
 
-    /// What the API is called.
+    /// The host name and port of the API.
     pub fn endpoint(&self) -> &Endpoint {
         &self.shared.endpoint
     }

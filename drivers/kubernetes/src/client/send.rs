@@ -1,4 +1,4 @@
-//! How a call is sent. Once: the next turn of whoever calls is the next attempt.
+//! Sends a call once. There is no retry: the caller's next turn is the retry.
 
 use std::error::Error;
 
@@ -12,7 +12,7 @@ use crate::error::{KubernetesError, Refusal, Request};
 use crate::{lenient, refusal};
 
 impl Call<'_> {
-    /// Sends it; gives the answer if it is a success.
+    /// Sends the call; returns the answer if its status is a success.
     pub(crate) async fn send(self) -> Result<Answer, KubernetesError> {
         let url = self.url()?;
         let path = url.path().chars().take(300).collect();
@@ -45,7 +45,7 @@ impl Call<'_> {
             text: text.chars().take(64).collect(),
             rule: "be part of a path",
         };
-        // An empty name would make a list of a member, and two dots climb.
+        // An empty name would list all objects instead of one, and two dots would leave the path.
         let bad = self.path.iter().find(|it| matches!(**it, "" | "." | "..") || it.contains('/'));
         if let Some(bad) = bad {
             return Err(invalid(bad));
@@ -58,7 +58,7 @@ impl Call<'_> {
         Ok(url)
     }
 
-    /// Why a request got no answer.
+    /// Makes the error for a request that got no answer.
     fn no_answer(&self, request: Request, error: &reqwest::Error) -> KubernetesError {
         let shared = &self.client.shared;
         let endpoint = shared.endpoint.to_string();
@@ -72,9 +72,9 @@ impl Call<'_> {
         let mut cause = error.source();
         while let Some(error) = cause {
             let io = error.downcast_ref::<std::io::Error>();
-            // An `io::Error` does not count what it wraps as its source, only that one's source.
+            // `io::Error::source` skips the wrapped error itself, so the wrapped error is looked at first.
             let wrapped = io.and_then(std::io::Error::get_ref).map(|wrapped| wrapped as _);
-            // Other failures of TLS are a balancer that has nobody behind it yet, or a server that is just ending.
+            // Other TLS errors come from a load balancer without a backend, or from a server that is shutting down.
             if let Some(tls @ rustls::Error::InvalidCertificate(_)) = error.downcast_ref() {
                 return KubernetesError::Untrusted { endpoint, reason: tls.to_string() };
             }

@@ -1,4 +1,4 @@
-//! The HTTP client: to where it connects, whom it believes, who it says it is.
+//! The HTTP client: address, trusted authority, and client certificate.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,23 +15,23 @@ use url::Url;
 
 use crate::access::{Access, AccessError, Endpoint};
 
-/// Balancers forget connections that are silent for a minute, often sooner; and there are as many clients as clusters, each of which has
-/// to be asked at once again or a minute later.
+/// Load balancers drop connections that are idle for a minute, often sooner. There is a client for each cluster, and most are used again
+/// either at once or after a minute.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
-/// So many sessions of TLS are kept to go on with: one server's, where 256 are usual and make a client as large again.
+/// The number of cached TLS sessions. One server needs few; the usual 256 would double the size of a client.
 const SESSIONS: usize = 8;
 
-/// Where requests begin.
+/// Returns the base URL of requests.
 pub(super) fn base(access: &Access) -> Result<Url, AccessError> {
     let Endpoint { host, port } = &access.endpoint;
     let reached = match (host.parse::<IpAddr>(), access.connect_to) {
         (Ok(_), Some(there)) => Endpoint { host: there.ip().to_string(), port: there.port() },
-        // The name stays, for it is sent along before TLS begins; `resolve` leads it elsewhere.
+        // The host name stays in the URL, because it is needed before TLS starts (SNI); `resolve` maps it to the address.
         (Err(_), Some(there)) => Endpoint { host: host.clone(), port: there.port() },
         (_, None) => Endpoint { host: host.clone(), port: *port },
     };
     let url = Url::parse(&format!("https://{reached}/")).map_err(|_| invalid(host))?;
-    // A host with more in it, say a path or a user, would lead elsewhere.
+    // A host text with more parts, such as a path or a user, would lead to another URL.
     let whole = url.path() == "/" && url.username().is_empty() && url.query().is_none();
     if whole { Ok(url) } else { Err(invalid(host)) }
 }
@@ -40,7 +40,7 @@ pub(super) fn http(access: &Access) -> Result<reqwest::Client, AccessError> {
     let mut builder = reqwest::Client::builder()
         .tls_backend_preconfigured(config(access)?)
         .user_agent("bedplate")
-        // A redirect would take our identity elsewhere.
+        // A redirect would send our client certificate to another host.
         .redirect(Policy::none())
         .referer(false)
         .no_proxy()
@@ -73,7 +73,7 @@ fn config(access: &Access) -> Result<ClientConfig, AccessError> {
             .collect::<Result<_, _>>()
             .map_err(|error| own(&error))?;
     let key = PrivateKeyDer::from_pem_slice(access.key.expose_secret().as_bytes());
-    // What the parser says of a key is not passed on: it may quote it.
+    // The parser's error is dropped, because it may quote the key.
     let key = key.map_err(|_| unusable("the client's key")(&"it is no private key in PEM"))?;
 
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -96,7 +96,7 @@ fn invalid(host: &str) -> AccessError {
     AccessError::Host { host: host.chars().take(100).collect() }
 }
 
-/// Verifies as always, but for what the API is called: we may have connected to another address.
+/// Verifies a certificate against the API's host name, because the connection may go to another address.
 #[derive(Debug)]
 struct Called {
     name: ServerName<'static>,

@@ -1,4 +1,4 @@
-//! What `etcdctl` says of members.
+//! Parses the output of `etcdctl` about members.
 
 use std::fmt;
 
@@ -8,17 +8,16 @@ use serde_json::Value;
 /// A member of etcd.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its id.
     pub id: MemberId,
-    /// Its name, which is its node's; empty until it has started.
+    /// The name of the member's node; empty until the member has started.
     pub name: String,
-    /// Where the others reach it.
+    /// The URLs at which other members reach it.
     pub peer_urls: Vec<String>,
-    /// Whether it has no vote yet.
+    /// Whether the member has no vote yet.
     pub is_learner: bool,
 }
 
-/// The id of a member. Shown as `etcdctl` wants it, in hex.
+/// The id of a member. `Display` prints it in hexadecimal, as `etcdctl` expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemberId(pub u64);
 
@@ -45,11 +44,11 @@ struct Entry {
     is_learner: bool,
 }
 
-/// The members in the output of `etcdctl member list -w json`, in which warnings may stand as well.
+/// Reads the members in the output of `etcdctl member list -w json`, which may also contain warnings.
 pub(super) fn read(output: &str) -> Option<Vec<Member>> {
     let list = output.lines().find_map(|line| serde_json::from_str::<List>(line).ok())?;
     let member = |entry: Entry| {
-        // A 64-bit number, which a careful writer of JSON gives as text.
+        // A 64-bit number, which some JSON writers print as a string.
         let id = entry.id.as_u64().or_else(|| entry.id.as_str()?.parse().ok())?;
         let Entry { name, peer_urls, is_learner, .. } = entry;
         Some(Member { id: MemberId(id), name, peer_urls, is_learner })
@@ -57,7 +56,7 @@ pub(super) fn read(output: &str) -> Option<Vec<Member>> {
     list.members.into_iter().map(member).collect()
 }
 
-/// Whether etcd says that it has no such member.
+/// Whether etcd reports that the member does not exist.
 pub(super) fn is_unknown(output: &str) -> bool {
     output.contains("etcdserver: member not found")
 }
@@ -66,7 +65,7 @@ pub(super) fn is_unknown(output: &str) -> bool {
 mod tests {
     use super::*;
 
-    // Of etcd 3.5, with a member that was added and has not started.
+    // Output of etcd 3.5, with a member that was added and has not started.
     const OUTPUT: &str = r#"{"level":"warn","ts":"2026-01-01T00:00:00.000Z","msg":"retrying of unary invoker failed"}
 {"header":{"cluster_id":11111111111111111111,"member_id":9372538179322589801,"raft_term":3},"members":[{"ID":9372538179322589801,"name":"cp-1","peerURLs":["https://10.0.0.11:2380"],"clientURLs":["https://10.0.0.11:2379"]},{"ID":"18249187646912138824","name":"","peerURLs":["https://10.0.0.12:2380"],"isLearner":true}]}
 "#;
@@ -82,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_no_empty_list() {
+    fn output_without_a_list_is_no_empty_list() {
         for output in ["", "Error: context deadline exceeded", "{}", r#"{"members":[{"ID":-1}]}"#] {
             assert_eq!(read(output), None, "{output}");
         }

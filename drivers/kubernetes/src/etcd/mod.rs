@@ -1,8 +1,8 @@
-//! The members of a cluster's etcd, asked for by a pod that runs `etcdctl` beside one of them.
+//! The members of a cluster's etcd, queried by a pod that runs `etcdctl` next to one of them.
 //!
-//! etcd lets in who has a certificate of its own authority, and those lie on the machines of the control plane. So a short-lived pod on
-//! one of them, which mounts a client's key read-only, does what is asked. A call begins such a pod, or finds the one it began earlier, and
-//! returns at once; once the pod has ended, the next call tells the outcome and removes it.
+//! etcd accepts clients with a certificate of etcd's own authority, and these certificates are on the control-plane members. So a
+//! short-lived pod on such a member mounts a client key read-only and runs the command. A call starts this pod, or finds the pod of an
+//! earlier call, and returns at once. Once the pod has ended, the next call returns the outcome and deletes the pod.
 
 mod members;
 mod pod;
@@ -12,18 +12,18 @@ use crate::error::KubernetesError;
 
 pub use members::{Member, MemberId};
 
-/// How far something is that takes its time.
+/// The progress of an operation that takes time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress<T> {
-    /// Begun: call again, in a second or some.
+    /// In progress: call again after a second or more.
     Pending,
-    /// Done.
+    /// The operation has ended.
     Done(T),
 }
 
-/// The members, by the word of the one on `node`, a ready node of the control plane.
+/// Lists etcd's members, as reported by the member on `node`, which must be a ready control-plane node.
 ///
-/// Not older than five minutes: what an earlier call began and nobody came back for is asked anew.
+/// A result is at most five minutes old: an older one, which no caller fetched, is discarded and the query restarted.
 pub async fn members(
     client: &Client,
     node: &str,
@@ -38,9 +38,11 @@ pub async fn members(
     }
 }
 
-/// Removes a member, told to the one on `node`: another one than that, ready, of the control plane. That it is gone already is fine.
+/// Removes a member, by a command to the member on `node`. `node` must be ready, of the control plane, and not the removed member's. A
+/// member that is gone already is no error.
 ///
-/// etcd itself refuses what would cost it its majority. The machine has to be gone, or go: a member that was removed stops.
+/// etcd itself refuses a removal that would cost it its majority. The removed member stops, so its server must be gone or about to be
+/// deleted.
 pub async fn remove(
     client: &Client,
     node: &str,

@@ -13,23 +13,23 @@ use crate::object::{self, Grace};
 use crate::pods::Pod;
 
 const NAMESPACE: &str = "kube-system";
-/// Where kubeadm puts what it makes for etcd, and the client that is meant to look after it.
+/// The directory of kubeadm's files for etcd, among them a client certificate for maintenance.
 const PKI: &str = "/etc/kubernetes/pki/etcd";
 const FILES: [(&str, &str); 3] = [
     ("ca", "ca.crt"),
     ("certificate", "healthcheck-client.crt"),
     ("key", "healthcheck-client.key"),
 ];
-/// How long the pod may run, seconds; a second is usual.
+/// How long the pod may run, in seconds; a second is usual.
 const DEADLINE: u32 = 45;
-/// How old it may be in all: what its kubelet has not begun and ended by then it never will.
+/// The maximum age of a pod that has not ended: its kubelet will not run it any more.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How old an outcome may be to be of interest.
+/// The maximum age of an outcome.
 const FRESH: Duration = Duration::from_secs(300);
-/// How much of its output is read.
+/// The most bytes of output that are read.
 const LONGEST_OUTPUT: &str = "262144";
 
-/// What became of a command.
+/// The outcome of a command.
 pub(super) struct Ended {
     pub(super) well: bool,
     pub(super) output: String,
@@ -44,7 +44,7 @@ impl Ended {
     }
 }
 
-/// Begins the pod called `name`, or sees how far it is; once it has ended, it is removed.
+/// Starts the pod called `name`, or checks its progress; deletes it once it has ended.
 pub(super) async fn run(
     client: &Client,
     node: &str,
@@ -66,7 +66,7 @@ pub(super) async fn run(
     let age = age(&pod, answer.date());
     let limit = if pod.has_ended() { FRESH } else { PATIENCE };
     let remove = || object::remove(client, &path, &pod.metadata.uid, Grace::None);
-    // Told to another member, or of another time: begun anew by the next call.
+    // The pod is for another member, or too old: the next call starts a new one.
     if pod.spec.node_name != node || (pod.has_ended() && age > limit) {
         remove().await?;
         return Ok(Progress::Pending);
@@ -81,7 +81,7 @@ pub(super) async fn run(
     }
     let well = pod.status.phase == "Succeeded";
     let output = match output(client, name).await {
-        // Its container never began, so there is nothing to read: what the kubelet says of the pod tells why.
+        // The container never started, so there is no log; the kubelet's reason in the pod's status explains why.
         Err(KubernetesError::Refused(_) | KubernetesError::NotFound(_)) if !well => String::new(),
         output => output?,
     };
@@ -89,7 +89,7 @@ pub(super) async fn run(
     Ok(Progress::Done(Ended { well, output, trouble: pod.trouble() }))
 }
 
-/// By the API server's clock alone: ours may be another.
+/// Computes the pod's age by the API server's clock only, because ours may differ.
 fn age(pod: &Pod, now: Option<Timestamp>) -> Duration {
     let (Some(now), Some(born)) = (now, pod.metadata.creation_timestamp) else {
         return Duration::ZERO;
@@ -109,7 +109,7 @@ async fn begin(
     name: &str,
     words: &[&str],
 ) -> Result<(), KubernetesError> {
-    // What runs there already is there to be run: nothing is fetched, and the two fit together.
+    // Uses the image of the etcd pod on the same node: it is already there, and its `etcdctl` has the same version.
     let beside = format!("etcd-{node}");
     let path = ["api", "v1", "namespaces", NAMESPACE, "pods", &beside];
     let member: Option<Pod> = client.get(&path).find().await?;
@@ -142,7 +142,7 @@ fn body(node: &str, name: &str, image: &str, words: &[&str]) -> Value {
         "--write-out=json",
     ];
     let command: Vec<&str> = own.into_iter().chain(words.iter().copied()).collect();
-    // Three files, and not the folder, in which the authority's key lies too.
+    // Three files instead of the directory, which also has the authority's key.
     let volumes = FILES.map(
         |(volume, name)| json!({"name": volume, "hostPath": {"path": file(name), "type": "File"}}),
     );

@@ -1,4 +1,4 @@
-//! Machines as the cluster sees them.
+//! Kubernetes nodes: list, cordon, label, delete.
 
 mod read;
 mod taints;
@@ -16,29 +16,29 @@ pub use taints::{Taint, taint, untaint};
 
 pub(crate) const NODES: [&str; 3] = ["api", "v1", "nodes"];
 
-/// All nodes, by name.
+/// Lists all nodes.
 pub async fn list(client: &Client) -> Result<Vec<Node>, KubernetesError> {
     object::list(client, &NODES, &[]).await
 }
 
-/// The node of that name.
+/// Returns the node of this name.
 pub async fn find(client: &Client, name: &str) -> Result<Option<Node>, KubernetesError> {
     client.get(&["api", "v1", "nodes", name]).find().await
 }
 
-/// No new pods on this node.
+/// Cordons the node: it gets no new pods.
 pub async fn cordon(client: &Client, name: &str) -> Result<(), KubernetesError> {
     patch(client, name, json!({"spec": {"unschedulable": true}})).await
 }
 
-/// New pods on this node again.
+/// Uncordons the node: it gets new pods again.
 pub async fn uncordon(client: &Client, name: &str) -> Result<(), KubernetesError> {
     patch(client, name, json!({"spec": {"unschedulable": null}})).await
 }
 
-/// Sets labels, and removes those that are `None`; others stay.
+/// Sets labels, and removes those whose value is `None`; other labels stay.
 ///
-/// Also those which a kubelet may not give itself: `node-role.kubernetes.io/…`, `node-restriction.kubernetes.io/…`.
+/// Can also set labels that a kubelet cannot give itself: `node-role.kubernetes.io/…`, `node-restriction.kubernetes.io/…`.
 pub async fn label(
     client: &Client,
     name: &str,
@@ -47,7 +47,7 @@ pub async fn label(
     patch(client, name, json!({"metadata": {"labels": labels}})).await
 }
 
-/// The cluster forgets the node. What ran there is given up: drain it before.
+/// Deletes the node object. Its pods are lost, so drain the node first.
 pub async fn delete(client: &Client, name: &str) -> Result<(), KubernetesError> {
     client.delete(&["api", "v1", "nodes", name]).done_or_gone().await
 }

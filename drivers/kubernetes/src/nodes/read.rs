@@ -1,4 +1,4 @@
-//! A node, as it is read.
+//! A node, as read from the cluster.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,54 +10,48 @@ use super::Taint;
 use crate::lenient;
 use crate::object::Metadata;
 
-/// A node.
+/// A Kubernetes node.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "Raw")]
 pub struct Node {
-    /// Its name.
     pub name: String,
-    /// Its uid: another node of the same name has another one.
+    /// A new node of the same name has another uid.
     pub uid: String,
-    /// Whether its kubelet says that it works.
+    /// The kubelet's own report.
     pub readiness: Readiness,
-    /// Whether it takes no new pods.
+    /// Whether the node is cordoned.
     pub unschedulable: bool,
-    /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// Its taints.
     pub taints: Vec<Taint>,
-    /// Which machine it is, by its cloud provider: `openstack:///UUID`.
+    /// The server of the node, as its cloud provider reports it: `openstack:///UUID`.
     pub provider_id: Option<String>,
-    /// Its addresses inside.
+    /// The node's addresses on the cluster's network.
     pub internal_addresses: Vec<IpAddr>,
-    /// The version of its kubelet, as `v1.20.2`.
+    /// For example `v1.20.2`.
     pub kubelet_version: String,
-    /// When it came.
+    /// The time of the node's creation.
     pub created: Option<Timestamp>,
-    /// When somebody asked for its deletion.
+    /// The time of the deletion request.
     pub deleted: Option<Timestamp>,
     pub(super) resource_version: String,
 }
 
-/// Whether a kubelet says that its node works.
+/// Whether the kubelet reports that its node works.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// It does.
-    Ready {
-        /// Since when.
-        since: Option<Timestamp>,
-    },
-    /// It does not, or says nothing any more.
+    /// The node works.
+    Ready { since: Option<Timestamp> },
+    /// The kubelet reports a problem, or has stopped reporting.
     NotReady {
-        /// Since when; from its beginning if it never said anything.
+        /// Since when; since the node's creation if the kubelet has never reported.
         since: Option<Timestamp>,
-        /// The cluster's word for why, as `KubeletNotReady` or `NodeStatusUnknown`.
+        /// The cluster's reason code, such as `KubeletNotReady` or `NodeStatusUnknown`.
         reason: String,
     },
 }
 
 impl Readiness {
-    /// Whether it is ready.
+    /// Whether the node is ready.
     pub fn is_ready(&self) -> bool {
         matches!(self, Readiness::Ready { .. })
     }
@@ -142,7 +136,7 @@ fn readiness(conditions: &[Condition], created: Option<Timestamp>) -> Readiness 
         return Readiness::NotReady { since: created, reason: "NoStatus".to_owned() };
     };
     let since = condition.last_transition_time;
-    // `Unknown` is what the cluster writes for a kubelet that is silent.
+    // The cluster writes `Unknown` for a kubelet that has stopped reporting.
     match condition.status.as_str() {
         "True" => Readiness::Ready { since },
         _ => Readiness::NotReady { since, reason: lenient::plain(&condition.reason, 80) },

@@ -1,4 +1,4 @@
-//! What keeps pods off a node.
+//! Taints, which keep pods off a node.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -11,20 +11,19 @@ use crate::error::KubernetesError;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Taint {
-    /// Its key.
     pub key: String,
-    /// Its value, often none.
+    /// Often absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
     pub effect: String,
-    /// When the cluster itself put it there, which it does for some.
+    /// Set by the cluster on some of its own taints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_added: Option<String>,
 }
 
 impl Taint {
-    /// A taint with these words.
+    /// Makes a taint.
     pub fn new(key: &str, value: Option<&str>, effect: &str) -> Taint {
         Taint {
             key: key.to_owned(),
@@ -34,18 +33,18 @@ impl Taint {
         }
     }
 
-    /// Whether the two are the same to the cluster: it has one for each key and effect.
+    /// Whether a node can have only one of the two taints: key and effect are the same.
     fn is_in_place_of(&self, other: &Taint) -> bool {
         (&self.key, &self.effect) == (&other.key, &other.effect)
     }
 }
 
-/// Gives a node these taints; its others stay. If it changed since it was read nothing is done: read it again.
+/// Adds taints to a node; other taints stay. Fails without effect if the node has changed since it was read: read it again.
 pub async fn taint(client: &Client, node: &Node, taints: &[Taint]) -> Result<(), KubernetesError> {
     write(client, node, with(&node.taints, taints)).await
 }
 
-/// Takes all taints with these keys from a node; its others stay. If it changed since it was read nothing is done.
+/// Removes all taints with these keys from a node; other taints stay. Fails without effect if the node has changed since it was read.
 pub async fn untaint(client: &Client, node: &Node, keys: &[&str]) -> Result<(), KubernetesError> {
     let kept = node.taints.iter().filter(|it| !keys.contains(&it.key.as_str()));
     write(client, node, kept.cloned().collect()).await
@@ -55,7 +54,7 @@ async fn write(client: &Client, node: &Node, taints: Vec<Taint>) -> Result<(), K
     if taints == node.taints {
         return Ok(());
     }
-    // A patch replaces the whole list, and the cluster writes to it as well: hence the version.
+    // A patch replaces the whole list, to which the cluster also writes, so the patch names the version that was read.
     let body =
         json!({"metadata": {"resourceVersion": node.resource_version}, "spec": {"taints": taints}});
     patch(client, &node.name, body).await

@@ -1,4 +1,4 @@
-//! Documents of any kind.
+//! Tests of applying and deleting documents of any kind.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::kubelet::{Known, ask};
 async fn documents_are_applied_again_and_deleted_twice() {
     let given = cluster().await;
     let name = name();
-    // The namespace comes last, and the ports say no protocol, as people write them.
+    // As people often write documents, the namespace comes last and the ports have no protocol.
     let text = |settings: &str| {
         format!(
             "
@@ -55,7 +55,7 @@ metadata: {{name: {name}}}
     let at = format!("/api/v1/namespaces/{name}/configmaps/settings");
     let data = given.object(&at).await.unwrap()["data"].clone();
     assert_eq!(data, serde_json::json!({"a": "1", "b": "2"}));
-    // What we said and say no more is gone; what others said stays.
+    // Fields that we no longer set are removed; fields of other managers stay.
     let other = Some(serde_json::json!({"c": "3"}));
     let theirs = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "data": other, "metadata": {"name": "settings"}});
     let mut whole = given.object(&at).await.unwrap();
@@ -75,7 +75,7 @@ metadata: {{name: {name}}}
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kind_that_comes_with_its_definition_takes_a_moment() {
+async fn a_kind_is_available_a_moment_after_its_definition() {
     let given = cluster().await;
     let group = format!("{}.example.org", name());
     let text = format!(
@@ -114,7 +114,7 @@ spec:
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_has_a_token_is_let_in_until_it_is_deleted() {
+async fn a_token_is_accepted_until_it_is_deleted() {
     let given = cluster().await;
     let id: String = name().chars().rev().filter(char::is_ascii_alphanumeric).take(6).collect();
     let expires = Timestamp::now() + Duration::from_secs(600);
@@ -129,7 +129,7 @@ async fn who_has_a_token_is_let_in_until_it_is_deleted() {
         let known = Some(Known::Token(&known));
         ask(&given.access, known.as_ref(), "GET", "/api/v1/nodes", None).await.0
     };
-    // Known, and not allowed to see what is no business of who joins.
+    // The token is known, but has no right to list nodes.
     until("the token to be known", || async {
         let status = status().await;
         assert!([401, 403].contains(&status), "{status}");

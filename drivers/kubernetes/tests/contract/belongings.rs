@@ -1,4 +1,4 @@
-//! What a cluster made in its cloud.
+//! Tests of load balancers and volumes that a cluster made in its cloud.
 
 use kubernetes::belongings;
 
@@ -8,7 +8,7 @@ use crate::given::{cluster, name, until};
 async fn services_and_volumes_are_found_and_deleted() {
     let given = cluster().await;
     let name = name();
-    // Nobody makes these volumes: what is bound to what is said here, as a driver would say it.
+    // No driver makes these volumes; the test writes the objects that a driver would write.
     let text = format!(
         "
 apiVersion: v1

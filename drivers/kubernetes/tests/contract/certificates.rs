@@ -1,4 +1,4 @@
-//! A machine joins as kubelets do, and only as what it is.
+//! Tests that a member can join like a kubelet, and only under its own name.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::kubelet::{Known, ask};
 
 const PATH: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 
-/// Makes a request as somebody; its name.
+/// Creates a request with an identity; returns its name.
 async fn request(
     given: &Given,
     known: &Known<'_>,
@@ -43,7 +43,7 @@ async fn request(
     made["metadata"]["name"].as_str().unwrap().to_owned()
 }
 
-/// The certificate that was signed for a request.
+/// Waits for the signed certificate of a request.
 async fn signed(given: &Given, name: &str) -> String {
     until("the certificate", || async {
         let object = given.object(&format!("{PATH}/{name}")).await.unwrap();
@@ -54,7 +54,7 @@ async fn signed(given: &Given, name: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_machine_joins_and_serves_as_itself_alone() {
+async fn a_member_joins_and_serves_only_under_its_own_name() {
     let given = cluster().await;
     let client = &given.client;
     bootstrap::forbid_automatic_approval(client).await.unwrap();
@@ -80,7 +80,7 @@ async fn a_machine_joins_and_serves_as_itself_alone() {
         may_join: true,
     }];
 
-    // Ours, and a stranger.
+    // A request of our member, and one of an unknown member.
     let (client_of, serving_of) = ("kube-apiserver-client-kubelet", "kubelet-serving");
     let key = KeyPair::generate().unwrap();
     let stranger = format!("{node}-x");
@@ -93,7 +93,7 @@ async fn a_machine_joins_and_serves_as_itself_alone() {
     assert!(settled.left.contains(&(other.clone(), left)), "{settled:?}");
     let certificate = signed(&given, &first).await;
 
-    // With that it is a node, which asks for its own certificate, and for one of its neighbour's address.
+    // With this certificate the kubelet is a node. It requests a server certificate for itself, and one for a neighbour's address.
     let known = Known::Certificate(certificate + &key.serialize_pem());
     let own = SanType::IpAddress("192.0.2.7".parse().unwrap());
     let foreign = SanType::IpAddress("192.0.2.8".parse().unwrap());
@@ -108,7 +108,7 @@ async fn a_machine_joins_and_serves_as_itself_alone() {
     let denied = given.object(&format!("{PATH}/{bad}")).await.unwrap();
     assert_eq!(denied["status"]["conditions"][0]["type"], "Denied", "{denied}");
 
-    // What is decided is not judged again.
+    // A decided request is not judged again.
     let settled = certificates::settle(client, &machines).await.unwrap();
     assert!(settled.approved.is_empty() && settled.denied.is_empty(), "{settled:?}");
     for name in [first, other, good, bad] {

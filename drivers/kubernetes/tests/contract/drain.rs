@@ -1,4 +1,4 @@
-//! A node is emptied.
+//! Tests of draining a node.
 
 use kubernetes::drain::drain;
 use kubernetes::nodes;
@@ -6,7 +6,7 @@ use kubernetes::nodes;
 use crate::given::{cluster, name, until};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_is_emptied_as_far_as_budgets_allow() {
+async fn a_node_is_drained_as_far_as_budgets_allow() {
     let given = cluster().await;
     let name = name();
     let (_, workers) = given.nodes().await;
@@ -18,7 +18,7 @@ async fn a_node_is_emptied_as_far_as_budgets_allow() {
              spec: {{minAvailable: 2, selector: {{matchLabels: {{app: web}}}}}}\n"
         )
     };
-    // Two pods that start anew elsewhere, where there is an elsewhere; one of a DaemonSet, which stays.
+    // Two pods that restart on another node if there is one, and one of a DaemonSet, which stays.
     let pods = format!(
         "
 apiVersion: apps/v1
@@ -51,7 +51,7 @@ spec:
         image = given.image
     );
     given.apply(&namespace).await;
-    // v1 from 1.21 on.
+    // `policy/v1` exists from 1.21 on.
     let there = given.object("/apis/policy/v1").await.is_some();
     let budget = budget(if there { "v1" } else { "v1beta1" });
     given.apply(&budget).await;

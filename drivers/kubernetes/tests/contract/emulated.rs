@@ -1,4 +1,4 @@
-//! A cluster of emulated machines: one of the control plane, two workers that join by a token.
+//! An emulated cluster: one control-plane member, and two workers that join by a token.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 const TOKEN: &str = "abcdef.0123456789abcdef";
 
-/// The cluster, while it is kept.
+/// The cluster; it ends when the value is dropped.
 pub(crate) struct Emulated {
     pub(crate) emulator: Emulator,
     pub(crate) access: Access,
@@ -22,25 +22,25 @@ pub(crate) struct Emulated {
 }
 
 impl Emulated {
-    /// Boots a machine that joins as this node; its server's id.
+    /// Boots a server that joins as this node; returns the server's id.
     pub(crate) async fn worker(&self, name: &str) -> String {
         self.alice.worker(name, &self.authority).await
     }
 
-    /// Takes a server away.
+    /// Deletes a server.
     pub(crate) async fn destroy(&self, server: &str) {
         let url = format!("{}/compute/v2.1/servers/{server}", self.alice.cloud.url());
         let request = self.alice.http.delete(url).header("x-auth-token", &self.alice.token);
         assert!(request.send().await.unwrap().status().is_success());
     }
 
-    /// How far a server is.
+    /// Returns a server's progress in booting.
     pub(crate) fn progress(&self, server: &str) -> Option<Progress> {
         self.emulator.cloud.guests().get(server).cloned()
     }
 }
 
-/// Boots the machines, and waits until all have joined.
+/// Boots the servers, and waits until all have joined.
 pub(crate) async fn cluster() -> Emulated {
     let emulator = Emulator::start(Settings::default()).await.unwrap();
     let cloud = emulator.cloud.clone();
@@ -89,7 +89,7 @@ pub(crate) async fn cluster() -> Emulated {
     Emulated { emulator, access, alice, authority: authority.pem() }
 }
 
-/// A tenant of the cloud, who speaks plain HTTP.
+/// A tenant of the cloud who uses a plain HTTP client.
 struct Alice {
     cloud: Cloud,
     http: reqwest::Client,
@@ -138,7 +138,7 @@ impl Alice {
         self.boot(name, &files).await
     }
 
-    /// Boots a server with these files; its id.
+    /// Boots a server with these files; returns the server's id.
     async fn boot(&self, name: &str, files: &[(&str, String)]) -> String {
         let file = |(path, text): &(&str, String)| json!({"path": path, "contents": {"source": format!("data:;base64,{}", STANDARD.encode(text))}});
         let files: Vec<Value> = files.iter().map(file).collect();

@@ -1,4 +1,4 @@
-//! The members of etcd.
+//! Tests of etcd's members.
 
 use kubernetes::etcd::{self, MemberId, Progress};
 
@@ -23,7 +23,7 @@ async fn the_members_of_etcd_are_the_control_plane() {
     assert_eq!(names, want);
     assert!(members.iter().all(|it| it.id.0 != 0 && !it.peer_urls.is_empty()), "{members:?}");
 
-    // A member that is not there is gone already.
+    // Removing a member that does not exist succeeds.
     let nobody = MemberId(0x1234);
     until("the removal of nobody", || async {
         Ok((etcd::remove(&given.client, node, nobody).await? == Progress::Done(())).then_some(()))

@@ -1,4 +1,4 @@
-//! The cluster that was given, and what every story needs of it.
+//! The cluster under test, and helpers for every story.
 
 use std::future::Future;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use tokio::time::{Instant, sleep};
 
 use crate::emulated::{self, Emulated};
 
-/// How long a cluster may take for anything. Ours run on few processors.
+/// How long a cluster may take for any operation: test machines have few processors.
 const LONGEST: Duration = Duration::from_secs(180);
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 
-/// A cluster to tell stories of.
+/// The cluster under test.
 pub(crate) struct Given {
     pub(crate) access: Access,
     pub(crate) client: Client,
@@ -23,7 +23,7 @@ pub(crate) struct Given {
     _kept: Option<Emulated>,
 }
 
-/// The cluster.
+/// Returns the cluster of `BEDPLATE_TEST_KUBECONFIG`, or an emulated one.
 pub(crate) async fn cluster() -> Given {
     let image = std::env::var("BEDPLATE_TEST_POD_IMAGE");
     let image = image.unwrap_or_else(|_| "registry.k8s.io/pause:3.10".to_owned());
@@ -43,7 +43,7 @@ pub(crate) async fn cluster() -> Given {
 }
 
 impl Given {
-    /// The nodes of the control plane, and the others.
+    /// Returns the control-plane nodes, and the other nodes.
     pub(crate) async fn nodes(&self) -> (Vec<Node>, Vec<Node>) {
         let all = nodes::list(&self.client).await.unwrap();
         all.into_iter().partition(|node| {
@@ -61,19 +61,19 @@ impl Given {
         apply::delete(&self.client, &documents(text).unwrap()).await.unwrap();
     }
 
-    /// An object, as the server has it now.
+    /// Returns an object in its current state.
     pub(crate) async fn object(&self, path: &str) -> Option<serde_json::Value> {
         let answer = crate::kubelet::ask(&self.access, None, "GET", path, None).await;
         (answer.0 == 200).then_some(answer.1)
     }
 }
 
-/// The documents of a text, for those who want them one by one.
+/// Reads the documents of a text, for tests that apply them one by one.
 pub(crate) fn read(text: &str) -> Vec<Document> {
     documents(text).unwrap()
 }
 
-/// Looks until there is something, or too long. What may pass by itself is passed over.
+/// Calls `look` until it returns a value, or until the time is up. Transient errors are ignored.
 pub(crate) async fn until<T, F>(what: &str, mut look: impl FnMut() -> F) -> T
 where
     F: Future<Output = Result<Option<T>, KubernetesError>>,
@@ -91,7 +91,7 @@ where
     }
 }
 
-/// A name that nothing else has.
+/// Returns a unique name.
 pub(crate) fn name() -> String {
     let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     format!("contract-{:x}-{:x}", std::process::id(), seconds.subsec_nanos())

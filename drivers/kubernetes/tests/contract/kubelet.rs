@@ -1,19 +1,19 @@
-//! What a kubelet does about its certificates, spoken without our driver.
+//! A kubelet's requests for certificates, sent without our driver.
 
 use kubernetes::Access;
 use reqwest::{Certificate, Identity, Method};
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
 
-/// Whom a kubelet is known as.
+/// The identity of a kubelet.
 pub(crate) enum Known<'k> {
-    /// By a bootstrap token.
+    /// A bootstrap token.
     Token(&'k str),
-    /// By a certificate and its key, PEM.
+    /// A certificate and its key in PEM.
     Certificate(String),
 }
 
-/// Asks the cluster something as somebody; by default as who has the access.
+/// Sends a request to the cluster with an identity; by default with the identity of `access`.
 pub(crate) async fn ask(
     access: &Access,
     known: Option<&Known<'_>>,
@@ -23,7 +23,7 @@ pub(crate) async fn ask(
 ) -> (u16, Value) {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let authority = Certificate::from_pem(access.authority.as_bytes()).unwrap();
-    // Every API server is called so, and this name leads where the endpoint is.
+    // Every API server's certificate has this name, which is resolved to the endpoint's address.
     let port = access.connect_to.map_or(access.endpoint.port, |it| it.port());
     let host = access.connect_to.map_or(access.endpoint.host.clone(), |it| it.ip().to_string());
     let mut client = reqwest::Client::builder().no_proxy().tls_certs_only([authority]);

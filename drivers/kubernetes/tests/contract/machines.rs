@@ -1,4 +1,4 @@
-//! Machines that come and go, which only an emulated cluster lets us have.
+//! Tests with members that appear and disappear, which only the emulated cluster allows.
 
 use kubernetes::certificates::{self, Machine};
 use kubernetes::drain::drain;
@@ -14,7 +14,7 @@ fn machine(name: &str) -> Machine {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_machine_becomes_a_node_once_its_request_is_approved() {
+async fn a_server_becomes_a_node_once_its_request_is_approved() {
     let cluster = emulated::cluster().await;
     let client = Client::new(&cluster.access).unwrap();
     bootstrap::forbid_automatic_approval(&client).await.unwrap();
@@ -40,7 +40,7 @@ async fn a_machine_becomes_a_node_once_its_request_is_approved() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_machine_that_is_gone_is_not_ready_until_its_node_is_deleted() {
+async fn the_node_of_a_deleted_server_is_not_ready_until_it_is_deleted() {
     let cluster = emulated::cluster().await;
     let client = Client::new(&cluster.access).unwrap();
     let server = cluster.worker("worker-3").await;

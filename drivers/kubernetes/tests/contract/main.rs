@@ -1,5 +1,5 @@
-//! The same stories against every cluster that is given: a real one, or else an emulated one. See the README for
-//! `BEDPLATE_TEST_KUBECONFIG`. Each story deletes what it made.
+//! Runs the same stories against the cluster that is given (see the README for `BEDPLATE_TEST_KUBECONFIG`), or against an emulated one.
+//! Each story deletes the objects that it made.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
 

@@ -1,4 +1,4 @@
-//! Nodes: read, labelled, tainted, taken out of service and put back.
+//! Tests of nodes: read, label, taint, cordon and uncordon.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use kubernetes::nodes::{self, Taint};
 use crate::given::{cluster, name, until};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_is_ready_and_tells_its_version() {
+async fn a_cluster_is_ready_and_reports_its_version() {
     let given = cluster().await;
     assert!(health::is_ready(&given.client).await.unwrap());
     let version = health::version(&given.client).await.unwrap();
@@ -16,7 +16,7 @@ async fn a_cluster_is_ready_and_tells_its_version() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_tell_what_they_are() {
+async fn nodes_report_their_properties() {
     let given = cluster().await;
     let (control_plane, workers) = given.nodes().await;
     assert!(!control_plane.is_empty() && !workers.is_empty());
@@ -34,7 +34,7 @@ async fn nodes_tell_what_they_are() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_gets_labels_that_its_kubelet_may_not_give_itself() {
+async fn a_node_gets_labels_that_its_kubelet_cannot_set() {
     let given = cluster().await;
     let (_, workers) = given.nodes().await;
     let node = &workers[0].name;
@@ -50,13 +50,13 @@ async fn a_node_gets_labels_that_its_kubelet_may_not_give_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn taints_come_and_go_beside_those_of_others() {
+async fn taints_are_added_and_removed_without_touching_others() {
     let given = cluster().await;
     let (control_plane, _) = given.nodes().await;
     let name = &control_plane[0].name;
     let read = || async { nodes::find(&given.client, name).await.map(Option::unwrap) };
     let ours = |node: &nodes::Node| node.taints.iter().filter(|it| it.key == "contract").count();
-    // Kubelets and controllers write to a node as well: who comes second looks again.
+    // Kubelets and controllers change a node too, so the test reads the node again after a conflict.
     let all = [
         Taint::new("contract", Some("a"), "PreferNoSchedule"),
         Taint::new("contract", None, "NoSchedule"),
@@ -69,7 +69,7 @@ async fn taints_come_and_go_beside_those_of_others() {
     .await;
     let node = read().await.unwrap();
     assert_eq!((ours(&node), node.taints.len()), (2, before + 2));
-    // Nothing to write, and so nothing is, although this node was read before.
+    // The taints are there already, so nothing is written, although this node object is outdated.
     nodes::taint(&given.client, &node, &all).await.unwrap();
     let stale = node.clone();
     until("no taint of ours", || async {

@@ -1,4 +1,4 @@
-//! Answers that are not what they should be, and lists in pages.
+//! Tests of faulty answers, and of lists in pages.
 
 use kubernetes::{KubernetesError, apply, nodes};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ async fn pages_are_read_to_their_end() {
 }
 
 #[tokio::test]
-async fn pages_that_do_not_end_are_no_list() {
+async fn an_endless_list_is_an_error() {
     let body = json!({"metadata": {"continue": "x"}, "items": []});
     let server = Server::start(move |_| Reply::Json(200, body.clone())).await;
     let error = nodes::list(&server.client()).await.unwrap_err();
@@ -38,7 +38,7 @@ async fn pages_that_do_not_end_are_no_list() {
 }
 
 #[tokio::test]
-async fn an_answer_is_bounded_and_not_quoted() {
+async fn a_faulty_answer_is_limited_in_size_and_not_quoted() {
     let server = Server::start(|_| Reply::Endless).await;
     let mut access = server.access();
     access.timeouts.call = std::time::Duration::from_secs(60);
@@ -53,7 +53,7 @@ async fn an_answer_is_bounded_and_not_quoted() {
 }
 
 #[tokio::test]
-async fn who_is_gone_is_deleted_and_who_is_busy_is_asked_later() {
+async fn a_missing_object_counts_as_deleted_and_a_busy_server_is_transient() {
     let server = Server::start(|_| status(404, "NotFound")).await;
     nodes::delete(&server.client(), "n").await.unwrap();
     assert_eq!(nodes::find(&server.client(), "n").await.unwrap(), None);
@@ -67,7 +67,7 @@ async fn who_is_gone_is_deleted_and_who_is_busy_is_asked_later() {
 }
 
 #[tokio::test]
-async fn names_that_lead_elsewhere_are_not_sent() {
+async fn names_that_would_change_the_path_are_refused() {
     let server = Server::start(|_| status(200, "")).await;
     for name in ["", "..", "a/b", "."] {
         let error = nodes::delete(&server.client(), name).await.unwrap_err();
@@ -77,7 +77,7 @@ async fn names_that_lead_elsewhere_are_not_sent() {
 }
 
 #[tokio::test]
-async fn a_document_goes_where_discovery_says() {
+async fn a_document_is_sent_to_the_discovered_path() {
     let resources = json!({"resources": [
         {"name": "pods/status", "kind": "Gadget", "namespaced": true},
         {"name": "gadgets", "kind": "Gadget", "namespaced": true},

@@ -1,4 +1,4 @@
-//! That what is approved is what was judged.
+//! Tests that only a request that was judged is approved.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -51,7 +51,7 @@ async fn an_approval_names_the_version_that_was_judged() {
 }
 
 #[tokio::test]
-async fn a_request_that_was_replaced_meanwhile_is_judged_anew() {
+async fn a_replaced_request_is_judged_again() {
     let list = json!({"items": [request()]});
     let server = Server::start(move |asked: &Asked| match asked.line.starts_with("GET") {
         true => Reply::Json(200, list.clone()),
@@ -63,7 +63,7 @@ async fn a_request_that_was_replaced_meanwhile_is_judged_anew() {
 }
 
 #[tokio::test]
-async fn what_is_left_to_people_is_not_touched() {
+async fn a_request_left_to_a_person_is_not_changed() {
     let list = json!({"items": [request()]});
     let server = Server::start(move |_| Reply::Json(200, list.clone())).await;
     let settled = certificates::settle(&server.client(), &machines(false)).await.unwrap();

@@ -1,4 +1,4 @@
-//! Whom we believe, where we connect, how long we wait.
+//! Tests of trust, addresses and timeouts.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ fn fine(_: &Asked) -> Reply {
 }
 
 #[tokio::test]
-async fn a_server_is_believed_for_what_it_is_called_wherever_it_is() {
+async fn a_server_is_verified_by_its_name_at_any_address() {
     let server = Server::start(fine).await;
     for (host, told) in [("api.c.example", "api.c.example:6443"), ("192.0.2.1", "192.0.2.1:6443")] {
         let mut access = server.access();
@@ -20,7 +20,7 @@ async fn a_server_is_believed_for_what_it_is_called_wherever_it_is() {
         nodes::list(&Client::new(&access).unwrap()).await.unwrap();
         assert_eq!(server.asked().last().unwrap().header("host"), Some(told));
     }
-    // Where it is connected to is not what it is called, nor is any other name.
+    // Neither the connected address nor another name is in the certificate.
     for host in ["127.0.0.1", "other.example"] {
         let mut access = server.access();
         access.endpoint = Endpoint { host: host.to_owned(), port: server.address.port() };
@@ -42,7 +42,7 @@ async fn another_authority_is_refused() {
 }
 
 #[tokio::test]
-async fn a_client_of_another_authority_learns_nothing() {
+async fn a_client_of_another_authority_is_rejected() {
     let server = Server::start(fine).await;
     let mut access = server.access();
     let (certificate, key) = Authority::new().sign(&["admin"]);
@@ -52,7 +52,7 @@ async fn a_client_of_another_authority_learns_nothing() {
 }
 
 #[tokio::test]
-async fn nobody_a_lost_answer_and_silence_are_told_apart_from_no() {
+async fn missing_answers_differ_from_refusals() {
     let mut access = Server::start(fine).await.access();
     access.connect_to = Some(Server::nowhere());
     let error = health::is_ready(&Client::new(&access).unwrap()).await.unwrap_err();
@@ -74,7 +74,7 @@ async fn nobody_a_lost_answer_and_silence_are_told_apart_from_no() {
 }
 
 #[tokio::test]
-async fn keys_that_are_none_are_named_at_once_and_not_shown() {
+async fn invalid_keys_are_reported_at_once_and_not_quoted() {
     let server = Server::start(fine).await;
     let mut access = server.access();
     access.key = "hunter2".to_owned().into();

@@ -1,4 +1,4 @@
-//! Evictions and what may come of each.
+//! Tests of evictions and their possible answers.
 
 use kubernetes::drain::drain;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ fn pod(name: &str) -> Value {
     json!({"metadata": {"name": name, "namespace": "n", "uid": format!("uid-{name}")}, "spec": {"nodeName": "w"}, "status": {"phase": "Running"}})
 }
 
-/// A server with these pods, that answers evictions so.
+/// A server with these pods that answers evictions by `evict`.
 async fn server(
     version: &'static str,
     pods: Vec<Value>,
@@ -40,7 +40,7 @@ fn budget() -> Reply {
 }
 
 #[tokio::test]
-async fn each_pod_is_asked_once_and_a_budget_holds_only_its_own() {
+async fn each_pod_is_evicted_once_and_a_budget_blocks_only_its_own() {
     let mut going = pod("going");
     going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     let pods = vec![pod("held"), pod("free"), pod("gone"), going, pod("broken")];
@@ -87,7 +87,7 @@ async fn each_pod_is_asked_once_and_a_budget_holds_only_its_own() {
 }
 
 #[tokio::test]
-async fn later_servers_are_asked_in_their_own_version() {
+async fn newer_servers_get_their_own_version() {
     let server = server("v1", vec![pod("a")], |_| Reply::Json(201, json!({}))).await;
     let left = drain(&server.client(), "w").await.unwrap();
     assert_eq!((left.evicted.len(), left.is_nothing()), (1, false));
@@ -95,7 +95,7 @@ async fn later_servers_are_asked_in_their_own_version() {
 }
 
 #[tokio::test]
-async fn a_server_that_has_too_much_to_do_ends_the_pass() {
+async fn an_overloaded_server_ends_the_pass() {
     let server = server("v1", vec![pod("a"), pod("b")], |_| {
         Reply::Json(429, json!({"reason": "TooManyRequests", "details": {"retryAfterSeconds": 2}}))
     })

@@ -1,4 +1,4 @@
-//! The pod that runs `etcdctl`, at every age. The server says that it is ten seconds past midnight.
+//! Tests of the pod that runs `etcdctl`, at every age. The server's clock says ten seconds past midnight.
 
 use kubernetes::etcd::{self, MemberId, Progress};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn pod(created: &str, phase: &str) -> Value {
     })
 }
 
-/// A server that has this pod, which printed that.
+/// A server that has this pod, which printed `output`.
 async fn server(pod: Value, output: &'static str) -> Server {
     Server::start(move |asked: &Asked| {
         let (method, path) = asked.line.split_once(' ').unwrap();
@@ -37,8 +37,8 @@ fn methods(server: &Server) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_pod_is_begun_once_though_the_answer_was_lost() {
-    // A pod whose name is the machine's own member's is looked for by that name, and this one by its.
+async fn a_pod_is_started_once_although_the_answer_was_lost() {
+    // The server has the etcd pod of the node, and no pod of an earlier call.
     let server = Server::start(|asked: &Asked| match asked.line.as_str() {
         "GET /api/v1/namespaces/kube-system/pods/etcd-cp-1" => Reply::Json(200, json!({"metadata": {"name": "etcd-cp-1"}, "spec": {"containers": [{"name": "etcd", "image": "mirror/etcd:3.5"}]}})),
         line if line.starts_with("GET") => Reply::Json(404, json!({"reason": "NotFound"})),
@@ -57,7 +57,7 @@ async fn a_pod_is_begun_once_though_the_answer_was_lost() {
 }
 
 #[tokio::test]
-async fn an_outcome_is_told_and_its_pod_removed() {
+async fn an_outcome_is_returned_and_its_pod_deleted() {
     let output = "{\"header\":{},\"members\":[{\"ID\":42,\"name\":\"cp-1\",\"peerURLs\":[\"https://10.0.0.1:2380\"]}]}\n";
     let server = server(pod("2026-01-01T00:00:00Z", "Succeeded"), output).await;
     let Progress::Done(members) = etcd::members(&server.client(), "cp-1").await.unwrap() else {
@@ -70,7 +70,7 @@ async fn an_outcome_is_told_and_its_pod_removed() {
 }
 
 #[tokio::test]
-async fn what_runs_is_left_to_run_and_what_hangs_is_ended() {
+async fn a_running_pod_is_kept_and_a_hanging_one_deleted() {
     let young = server(pod("2026-01-01T00:00:00Z", "Pending"), "").await;
     assert_eq!(etcd::members(&young.client(), "cp-1").await.unwrap(), Progress::Pending);
     assert_eq!(methods(&young), ["GET"]);
@@ -85,16 +85,16 @@ async fn what_runs_is_left_to_run_and_what_hangs_is_ended() {
 }
 
 #[tokio::test]
-async fn an_outcome_of_long_ago_is_not_told() {
+async fn an_old_outcome_is_discarded() {
     let server = server(pod("2025-12-31T23:50:00Z", "Succeeded"), "{\"members\":[]}").await;
     assert_eq!(etcd::members(&server.client(), "cp-1").await.unwrap(), Progress::Pending);
     assert_eq!(methods(&server), ["GET", "DELETE"]);
 }
 
 #[tokio::test]
-async fn a_pod_whose_container_never_began_is_removed_and_says_why() {
+async fn a_pod_whose_container_never_started_reports_why() {
     let server = Server::start(|asked: &Asked| match asked.line.split_once(' ').unwrap() {
-        // As 1.20 says it.
+        // The wording of Kubernetes 1.20.
         ("GET", path) if path.contains("/log?") => Reply::Json(400, json!({"reason": "BadRequest", "message": "container \"etcdctl\" in pod \"p\" is waiting to start: ContainerCreating"})),
         ("GET", _) => {
             let mut late = pod("2026-01-01T00:00:00Z", "Failed");
@@ -111,7 +111,7 @@ async fn a_pod_whose_container_never_began_is_removed_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_pod_beside_another_member_is_of_another_call() {
+async fn a_pod_on_another_member_is_replaced() {
     let mut elsewhere = pod("2026-01-01T00:00:00Z", "Running");
     elsewhere["spec"]["nodeName"] = json!("cp-2");
     let server = server(elsewhere, "").await;
@@ -121,7 +121,7 @@ async fn a_pod_beside_another_member_is_of_another_call() {
 }
 
 #[tokio::test]
-async fn a_member_that_is_gone_is_removed_and_a_refusal_is_told() {
+async fn a_missing_member_counts_as_removed_and_a_refusal_is_reported() {
     let failed = || pod("2026-01-01T00:00:00Z", "Failed");
     let gone =
         server(failed(), "{\"level\":\"warn\"}\nError: etcdserver: member not found\n").await;

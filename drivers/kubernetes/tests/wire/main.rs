@@ -1,4 +1,4 @@
-//! Our half of each conversation, with a small API server that misbehaves as the test says.
+//! Tests of the driver against a small API server that misbehaves on demand.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
 

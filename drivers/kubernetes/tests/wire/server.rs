@@ -1,4 +1,4 @@
-//! A tiny API server behind TLS, with an authority of its own, that answers as the test says.
+//! A small API server with TLS and its own authority, whose answers the test chooses.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::server::TlsStream;
 
-/// A request as it came.
+/// A request that the server received.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     /// `GET /path?query`.
@@ -31,21 +31,21 @@ impl Asked {
     }
 }
 
-/// What the server does with a request.
+/// The server's reaction to a request.
 pub(crate) enum Reply {
-    /// Status and body.
+    /// An answer with status and body.
     Json(u16, Value),
-    /// The connection is closed without a word.
+    /// The connection is closed without an answer.
     Lost,
-    /// Nothing comes, ever.
+    /// No answer, ever.
     Silence,
-    /// Bytes without end.
+    /// A body without an end.
     Endless,
 }
 
 type Answerer = Box<dyn FnMut(&Asked) -> Reply + Send>;
 
-/// The server, while a test holds it.
+/// The server; it ends when the value is dropped.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) authority: Authority,
@@ -57,7 +57,7 @@ struct State {
     answerer: Answerer,
 }
 
-/// An authority, and certificates of it.
+/// A certificate authority that signs certificates for tests.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -71,7 +71,7 @@ impl Authority {
         self.0.pem()
     }
 
-    /// A certificate and its key.
+    /// Signs a certificate for a new key.
     pub(crate) fn sign(&self, names: &[&str]) -> (rcgen::Certificate, KeyPair) {
         let key = KeyPair::generate().unwrap();
         let names: Vec<String> = names.iter().map(|it| (*it).to_owned()).collect();
@@ -81,7 +81,7 @@ impl Authority {
 }
 
 impl Server {
-    /// A server that is called `api.c.example` and by a documentation address, and nothing else.
+    /// Starts a server whose certificate has the name `api.c.example` and a documentation address.
     pub(crate) async fn start(answerer: impl FnMut(&Asked) -> Reply + Send + 'static) -> Server {
         let authority = Authority::new();
         let (certificate, key) = authority.sign(&["api.c.example", "192.0.2.1"]);
@@ -114,7 +114,7 @@ impl Server {
         Server { address, authority, state }
     }
 
-    /// Access to it by its name.
+    /// Returns an access to the server by its name.
     pub(crate) fn access(&self) -> Access {
         let (certificate, key) = self.authority.sign(&["admin"]);
         Access {
@@ -142,7 +142,7 @@ impl Server {
         self.asked().into_iter().map(|asked| asked.line).collect()
     }
 
-    /// Where nobody listens.
+    /// An address where nothing listens.
     pub(crate) fn nowhere() -> SocketAddr {
         SocketAddr::new(IpAddr::from([127, 0, 0, 1]), 1)
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// A request that is fit, for the tests to spoil: a machine `worker-1` that joins, or asks for a certificate as a server.
+/// A valid request that a test can modify: the member `worker-1` joins, or requests a server certificate.
 struct Asked {
     signer: Signer,
     username: &'static str,
@@ -106,14 +106,14 @@ fn check(asked: &Asked, want: Expect) {
 }
 
 #[test]
-fn what_kubelets_ask_for_is_approved() {
+fn requests_of_kubelets_are_approved() {
     for asked in [joins(), renews(), serves()] {
         check(&asked, expect!["approve: worker-1"]);
     }
 }
 
 #[test]
-fn later_kubelets_encipher_no_keys() {
+fn newer_kubelets_leave_key_encipherment_out() {
     check(
         &Asked { usages: vec!["client auth", "digital signature"], ..joins() },
         expect!["approve: worker-1"],
@@ -125,7 +125,7 @@ fn later_kubelets_encipher_no_keys() {
 }
 
 #[test]
-fn a_server_may_be_called_by_any_of_its_names() {
+fn a_server_certificate_may_have_any_name_of_the_member() {
     let mut asked = serves();
     asked.params.subject_alt_names =
         vec![SanType::DnsName("worker-1.c.example".try_into().unwrap())];
@@ -164,7 +164,8 @@ fn other_subjects_are_denied() {
 
 #[test]
 fn a_second_organization_is_denied() {
-    // rcgen keeps one organization only: this is a request of openssl's for CN=system:node:worker-1, O=system:nodes, O=system:masters.
+    // rcgen keeps only one organization, so this request was made with openssl for CN=system:node:worker-1, O=system:nodes,
+    // O=system:masters.
     let mut request = joins().request();
     request.pem = include_bytes!("two-organizations.pem").to_vec();
     expect!["deny: its subject is not that of a node: one common name system:node:NAME, one organization system:nodes"]
@@ -172,7 +173,7 @@ fn a_second_organization_is_denied() {
 }
 
 #[test]
-fn more_in_a_subject_is_denied() {
+fn extra_fields_in_a_subject_are_denied() {
     let mut asked = joins();
     asked.params.distinguished_name.push(DnType::OrganizationalUnitName, "x");
     check(
@@ -202,7 +203,7 @@ fn a_client_has_no_other_names() {
 }
 
 #[test]
-fn a_server_has_its_own_names_and_addresses_alone() {
+fn a_server_certificate_has_only_the_members_names_and_addresses() {
     let with = |name: SanType| {
         let mut asked = serves();
         asked.params.subject_alt_names.push(name);
@@ -242,13 +243,13 @@ fn a_node_asks_for_itself() {
 }
 
 #[test]
-fn who_has_a_token_asks_for_no_server() {
+fn a_token_cannot_request_a_server_certificate() {
     let asked = Asked { username: "system:bootstrap:abcdef", groups: joins().groups, ..serves() };
     check(&asked, expect!["deny: system:bootstrap:abcdef asks for a certificate of worker-1"]);
 }
 
 #[test]
-fn a_token_does_not_take_over_who_has_joined() {
+fn a_token_cannot_take_over_a_joined_member() {
     let asked = Asked { params: params("system:node:cp-1", "system:nodes"), ..joins() };
     check(&asked, expect!["leave: cp-1 does not join by token any more"]);
 }
@@ -267,7 +268,7 @@ fn other_peoples_requests_are_left_to_people() {
         ..joins()
     };
     check(&admin, expect!["leave: kubernetes-admin is neither a node nor joining as one"]);
-    // A user may be called anything by who names them; only the group is the API server's.
+    // Anyone who creates users can choose such a name; only the group comes from the API server.
     let pretends = Asked { groups: vec!["system:authenticated"], ..renews() };
     check(&pretends, expect!["leave: system:node:worker-1 is neither a node nor joining as one"]);
     let account = Asked {
@@ -282,7 +283,7 @@ fn other_peoples_requests_are_left_to_people() {
 }
 
 #[test]
-fn what_is_no_request_is_denied() {
+fn text_that_is_no_request_is_denied() {
     let good = joins().pem();
     let with = |pem: String| {
         let mut request = joins().request();
@@ -301,9 +302,9 @@ fn what_is_no_request_is_denied() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// A request with a byte changed is approved only while its subject still is what it was.
+    /// A request with a changed byte is approved only if its subject is unchanged.
     #[test]
-    fn no_mutation_panics_or_becomes_somebody_else(at: prop::sample::Index, byte: u8) {
+    fn no_mutation_panics_or_changes_the_identity(at: prop::sample::Index, byte: u8) {
         use base64::Engine;
         use base64::engine::general_purpose::STANDARD;
         let mut request = serves().request();
