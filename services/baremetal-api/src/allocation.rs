@@ -1,4 +1,4 @@
-//! `/v1/allocations`: ask for a node of a kind, and see which one it became.
+//! `/v1/allocations`: reserves a node of a requested kind, and shows which node was chosen.
 
 mod field;
 mod query;
@@ -33,9 +33,9 @@ use view::View;
 
 pub(crate) use field::Field;
 
-/// What is answered here.
+/// The routes of allocations.
 pub(crate) fn routes() -> Routes<App> {
-    // What is lent can be asked for too.
+    // A lessee may request and see allocations too.
     let all = [
         Handle::get("List allocations", list)
             .ruled(rule::SEE)
@@ -61,7 +61,7 @@ pub(crate) fn routes() -> Routes<App> {
         .reads(openapi::patch_body())
         .tells(openapi::allocation())
         .since(since::ALLOCATION_UPDATE);
-    // Whose the node is lets a caller in; whose the allocation is says what may be done.
+    // The rule checks the caller's relation to the node; the handlers check the relation to the allocation as well.
     let of_node = [
         Handle::get("Show a node's allocation", show_of_node)
             .ruled(rule::SEE)
@@ -78,9 +78,9 @@ pub(crate) fn routes() -> Routes<App> {
         .at("/v1/nodes/{node}/allocation", of_node.map(came))
 }
 
-/// `POST /v1/allocations`.
+/// `POST /v1/allocations`: reserves a node.
 ///
-/// Ironic answers first and looks for a node then; here the answer tells what came of it.
+/// Ironic answers first and chooses the node afterwards; here the answer already contains the result.
 async fn create(
     caller: Caller,
     State(app): State<App>,
@@ -145,7 +145,7 @@ fn tell(allocation: &Allocation) {
     }
 }
 
-/// The node in use that the allocation is to be written down for, taken out of `body`.
+/// Removes `node` from `body` and returns the node in use for which the allocation is recorded afterwards.
 async fn taken(
     app: &App,
     caller: &Caller,
@@ -159,7 +159,7 @@ async fn taken(
     Ok(Some(node))
 }
 
-/// Nothing is missing at this path: what the body says is wrong.
+/// Turns 404 into 400: the path of the request exists, but a field of its body names something that does not.
 fn in_body(field: &'static str) -> impl Fn(Error) -> ApiError {
     move |why| match ApiError::from(why) {
         why if why.status == StatusCode::NOT_FOUND => ApiError::bad_field(field, why.message),
@@ -167,7 +167,8 @@ fn in_body(field: &'static str) -> impl Fn(Error) -> ApiError {
     }
 }
 
-/// Whose the allocation is: a project's caller asks for its own project only, and need not say so.
+/// Sets the owner of the allocation. A caller with access to one project can only request nodes for that project, which is also the
+/// default.
 async fn settle_owner(app: &App, caller: &Caller, wanted: &mut Allocation) -> Result<(), Error> {
     match (project(caller), &wanted.owner) {
         (Some(own), Some(owner)) if own != *owner => {
@@ -183,7 +184,7 @@ async fn settle_owner(app: &App, caller: &Caller, wanted: &mut Allocation) -> Re
     }
 }
 
-/// `GET /v1/allocations`.
+/// `GET /v1/allocations`: lists allocations.
 async fn list(
     caller: Caller,
     State(app): State<App>,
@@ -218,7 +219,7 @@ async fn list(
     .await
 }
 
-/// `GET /v1/allocations/{allocation}`.
+/// `GET /v1/allocations/{allocation}`: shows an allocation.
 async fn show(
     caller: Caller,
     State(app): State<App>,
@@ -233,7 +234,7 @@ async fn show(
     Ok(json(StatusCode::OK, &View { allocation: &allocation, shown, origin: &origin }))
 }
 
-/// `GET /v1/nodes/{node}/allocation`.
+/// `GET /v1/nodes/{node}/allocation`: shows the allocation of a node.
 async fn show_of_node(
     caller: Caller,
     State(app): State<App>,
@@ -249,7 +250,7 @@ async fn show_of_node(
     Ok(json(StatusCode::OK, &View { allocation: &allocation, shown, origin: &origin }))
 }
 
-/// `PATCH /v1/allocations/{allocation}`.
+/// `PATCH /v1/allocations/{allocation}`: changes an allocation.
 async fn patch(
     caller: Caller,
     State(app): State<App>,
@@ -269,7 +270,7 @@ async fn patch(
     Ok(json(StatusCode::OK, &view))
 }
 
-/// `DELETE /v1/allocations/{allocation}`.
+/// `DELETE /v1/allocations/{allocation}`: deletes an allocation.
 async fn forget(
     caller: Caller,
     State(app): State<App>,
@@ -279,7 +280,7 @@ async fn forget(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// `DELETE /v1/nodes/{node}/allocation`.
+/// `DELETE /v1/nodes/{node}/allocation`: deletes the allocation of a node.
 async fn forget_of_node(
     caller: Caller,
     State(app): State<App>,
@@ -294,7 +295,7 @@ async fn forget_of_node(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Deletes the allocation and frees its node, unless somebody uses it.
+/// Deletes the allocation and frees its node, unless the node is in use.
 async fn give_up(app: &App, allocation: Allocation) -> Result<(), Error> {
     let node = match allocation.node {
         Some(node) => app.store.find_node(&NodeIdent::Id(node)).await?,
@@ -302,7 +303,7 @@ async fn give_up(app: &App, allocation: Allocation) -> Result<(), Error> {
     };
     if let Some(node) = &node {
         check_release(node)?;
-        // The machine is lent and counted with it, and goes back with it.
+        // A reservation also holds a lease and counts against a quota, so it has to be given back as a whole.
         if allocation.reservation.is_some() {
             let why = "it is a reservation: give it back at /bedplate/v1/reservations";
             return Err(ApiError::conflict(why).into());
@@ -313,7 +314,7 @@ async fn give_up(app: &App, allocation: Allocation) -> Result<(), Error> {
     Ok(())
 }
 
-/// The allocation that `ident` points at, if the caller has to do with it, and may do what it came for.
+/// Finds an allocation by UUID or name, if the caller may access it under the rule of the route.
 async fn find(app: &App, caller: &Caller, ident: &str) -> Result<Allocation, Error> {
     let missing = || {
         let ident: String = ident.chars().take(64).collect();
@@ -332,7 +333,7 @@ async fn find(app: &App, caller: &Caller, ident: &str) -> Result<Allocation, Err
     Ok(allocation)
 }
 
-/// The allocation of a node that the caller has to do with.
+/// The allocation of a node, if the caller may access the allocation.
 async fn of(app: &App, caller: &Caller, node: &Node, ident: &str) -> Result<Allocation, Error> {
     let found = match node.allocation {
         Some(id) => app.store.find_allocation(id).await?,

@@ -1,4 +1,4 @@
-//! What every handler works with.
+//! The state shared by all handlers, and functions that most handlers need.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -22,58 +22,52 @@ use tracing::warn;
 use crate::error::Error;
 use crate::microversion;
 
-/// What every handler works with.
+/// The state shared by all handlers.
 #[derive(Clone)]
 pub struct App {
-    /// Where nodes are.
     pub store: Store,
-    /// Who looks after them.
     pub conductor: Conductor,
-    /// What time it is.
+    /// Returns the current time.
     pub clock: fn() -> Timestamp,
-    /// How callers prove who they are.
     pub auth: Auth,
-    /// Who looks at how many consoles.
+    /// How many consoles each user has open.
     pub lookers: Crowd,
-    /// What an operator configured.
     pub settings: Settings,
 }
 
-/// What an operator configured.
+/// The settings of an operator.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How the listener is reached.
+    /// The scheme of the listener.
     pub scheme: Scheme,
-    /// Whether a proxy before it is believed.
+    /// Whether the headers of a proxy are trusted.
     pub forwarded: Forwarded,
-    /// The hosts under which it may be asked.
+    /// The host names under which clients may reach the API.
     pub hosts: Hosts,
-    /// How much callers may have.
     pub limits: Limits,
-    /// How long a change of power may take when the client does not say.
+    /// The timeout of a power change if the client sets none.
     pub power_timeout: Duration,
-    /// At how many consoles one caller may look at once.
+    /// How many consoles one caller may have open.
     pub consoles_each: NonZeroUsize,
-    /// How many allocations a project may have at once.
+    /// How many allocations a project may have.
     pub allocations_each: NonZeroU32,
-    /// Whole nodes for projects.
     pub reservations: Reservations,
 }
 
-/// Whole nodes for projects.
+/// The limits of reservations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reservations {
-    /// How many each may have at once.
+    /// How many nodes a project may have reserved.
     pub nodes_per_project: u32,
-    /// For how long, by default and at most.
+    /// The default and the maximum length of a lease.
     pub lease: Terms,
 }
 
-/// How often a change is tried again because someone else was faster.
+/// How often a change is attempted if another writer changes the same record meanwhile.
 const ATTEMPTS: usize = 8;
 
 impl App {
-    /// The node that `ident` points at, if the caller has to do with it, and may do what it came for.
+    /// Finds a node by UUID or name, if the caller may access it under the rule of the route.
     pub(crate) async fn node(
         &self,
         caller: &Caller,
@@ -84,7 +78,7 @@ impl App {
         met(caller, ident, node)
     }
 
-    /// As [`App::node`], of many at once: in the order in which they were named.
+    /// Like [`App::node`] for several nodes, returned in the order of `idents`.
     pub(crate) async fn nodes(
         &self,
         caller: &Caller,
@@ -106,8 +100,8 @@ impl App {
         all.map(|(ident, wanted)| met(caller, ident, of(wanted))).collect()
     }
 
-    /// Refuses to take a node out whose compute host may not be drained, as clusterd says when asked. Nothing changes by the question: the
-    /// conductor asks for the drain once the request is written down.
+    /// Refuses the request if clusterd would refuse to drain the node's compute host. The check changes nothing; the conductor requests the
+    /// drain after the request is recorded.
     pub(crate) async fn check_leave(
         &self,
         caller: &Caller,
@@ -118,8 +112,8 @@ impl App {
         checked.map_err(|why| stays(caller, node, why))
     }
 
-    /// The same for maintenance. Nothing is switched off by that, so a clusterd that does not answer hinders nobody who looks after a broken
-    /// machine.
+    /// Like [`App::check_leave`], for maintenance. Maintenance powers nothing off, so an unreachable clusterd must not keep an operator
+    /// from repairing a broken machine.
     pub(crate) async fn check_maintenance(
         &self,
         caller: &Caller,
@@ -136,7 +130,7 @@ impl App {
         }
     }
 
-    /// Refuses to forget a node whose compute host is not drained.
+    /// Refuses to delete a node whose compute host is not drained.
     pub(crate) async fn check_drained(
         &self,
         caller: &Caller,
@@ -147,7 +141,7 @@ impl App {
         checked.map_err(|why| stays(caller, node, why))
     }
 
-    /// The node with a request that waits for the drain of its compute host; `None` where it waits for none.
+    /// Returns the node with a request that waits until its compute host is drained; `None` if there is no host to drain.
     pub(crate) fn leaving(
         &self,
         caller: &Caller,
@@ -161,8 +155,8 @@ impl App {
         Some(leave(node, request, (self.clock)()))
     }
 
-    /// `after` with what its maintenance asks of its compute host: the host is drained once maintenance begins, and takes servers again once
-    /// it ends.
+    /// Adds the consequences of a change of maintenance for the node's compute host to `after`: the host is drained when maintenance
+    /// begins, and undrained when it ends.
     pub(crate) fn maintained(
         &self,
         caller: &Caller,
@@ -187,7 +181,7 @@ impl App {
         }
     }
 
-    /// Reads a node, has `decide` change it, writes it; all over again when someone else wrote it meanwhile.
+    /// Changes a node: reads it, calls `decide` and writes the result. Starts over if another writer changed the node meanwhile.
     pub(crate) async fn change(
         &self,
         caller: &Caller,
@@ -205,22 +199,22 @@ impl App {
     }
 }
 
-/// What the query's `force` names: a host, or clusters.
+/// The clusters, or the host, that the query parameter `force` allows to be disrupted.
 pub(crate) fn forced(query: &mut Query) -> Vec<String> {
     let named = query.take("force").unwrap_or_default();
     named.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// Why a node stays as it is, as this caller may know it.
+/// The refusal of a drain, with the details that the caller may know.
 fn stays(caller: &Caller, node: &Node, why: StaysError) -> Error {
     if bond(caller, node) == Some(Bond::Cloud) {
         return why.into();
     }
-    // Whose machines those are is no business of whom the node is lent to.
+    // A lessee must not learn whose servers run on the node.
     ApiError::conflict(format!("node {} carries machines of others", node.label())).into()
 }
 
-/// The id or name that a client gave.
+/// Parses the UUID or name of a node.
 fn parsed(asked: Microversion, ident: &str) -> Result<NodeIdent, ApiError> {
     let parsed: NodeIdent = ident.parse().map_err(|_| {
         let ident = shown(ident);
@@ -232,7 +226,7 @@ fn parsed(asked: Microversion, ident: &str) -> Result<NodeIdent, ApiError> {
     }
 }
 
-/// What was found of `ident`, if the caller has to do with it, and may do what it came for.
+/// Checks that the caller may access the node that was found for `ident`.
 fn met(caller: &Caller, ident: &str, found: Option<Node>) -> Result<Node, Error> {
     let node = found.ok_or_else(|| missing(ident))?;
     let bond = bond(caller, &node).ok_or_else(|| missing(ident))?;
@@ -248,22 +242,22 @@ fn shown(ident: &str) -> String {
     ident.chars().take(64).collect()
 }
 
-/// What the caller has to do with a node; `None`: nothing, and it must not be told that it is there.
+/// How the caller is related to a node. `None` if the caller must not learn that the node exists.
 pub(crate) fn bond(caller: &Caller, node: &Node) -> Option<Bond> {
     caller.bond(node.owner.as_deref(), node.lessee.as_deref())
 }
 
-/// The project whose nodes are all that the caller may see; `None`: the caller may see all there are.
+/// The project to which the caller's view is restricted; `None` if the caller may see every node.
 pub(crate) fn project(caller: &Caller) -> Option<String> {
     match caller.reach() {
         Reach::Everything => None,
         Reach::Project(own) => Some(own.to_owned()),
-        // Nobody is let in with that; no project has this id.
+        // The gate refuses such callers. If one came through, this id would match no project.
         Reach::Nothing => Some(String::new()),
     }
 }
 
-/// Does `attempt` until nobody else was faster.
+/// Repeats `attempt` as long as another writer changes the record meanwhile, up to [`ATTEMPTS`] times.
 pub(crate) async fn again<T, F>(attempt: impl Fn() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,

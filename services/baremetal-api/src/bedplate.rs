@@ -1,4 +1,4 @@
-//! `/bedplate/v1`: what Ironic does not have.
+//! `/bedplate/v1`: functions that Ironic does not have.
 
 mod console;
 mod counts;
@@ -18,7 +18,7 @@ use openstack_api::Routes;
 
 use crate::app::App;
 
-/// What is answered here.
+/// The routes under `/bedplate/v1`.
 pub(crate) fn routes() -> Routes<App> {
     Routes::new("bedplate")
         .merge(explain::routes())

@@ -1,4 +1,4 @@
-//! `/v1/nodes/{node}/management`: what the machine boots from, and the NMI no BMC of ours can inject.
+//! `/v1/nodes/{node}/management`: the boot device of a machine, and NMI injection, which no driver supports.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::error::Error;
 use crate::{microversion, rule};
 
-/// What is answered here.
+/// The routes of this file.
 pub(crate) fn routes() -> Routes<App> {
     let shown = Shape::object([
         ("boot_device", Shape::text().or_null()),
@@ -53,7 +53,7 @@ struct Body {
     persistent: bool,
 }
 
-/// `GET /v1/nodes/{node}/management/boot_device`.
+/// `GET /v1/nodes/{node}/management/boot_device`: reads the boot device from the BMC.
 async fn show(
     caller: Caller,
     State(app): State<App>,
@@ -74,7 +74,7 @@ async fn show(
     Ok(json(StatusCode::OK, &shown))
 }
 
-/// `PUT /v1/nodes/{node}/management/boot_device`: done when it is answered.
+/// `PUT /v1/nodes/{node}/management/boot_device`: sets the boot device before the answer is sent.
 async fn set(
     caller: Caller,
     State(app): State<App>,
@@ -90,7 +90,7 @@ async fn set(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// `GET /v1/nodes/{node}/management/boot_device/supported`.
+/// `GET /v1/nodes/{node}/management/boot_device/supported`: lists the boot devices that can be set.
 async fn supported(
     caller: Caller,
     State(app): State<App>,
@@ -106,7 +106,7 @@ async fn supported(
     Ok(json(StatusCode::OK, &Shown { supported_boot_devices }))
 }
 
-/// `PUT /v1/nodes/{node}/management/inject_nmi`: neither of our protocols' drivers can.
+/// `PUT /v1/nodes/{node}/management/inject_nmi`: always refused, because neither the Redfish nor the IPMI driver supports it.
 async fn inject_nmi(
     caller: Caller,
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! `/v1/conductors`: who looks after nodes.
+//! `/v1/conductors`: the conductors that manage nodes.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -15,10 +15,10 @@ use crate::app::App;
 use crate::error::Error;
 use crate::microversion;
 
-/// A conductor that has not been heard of for so many seconds is taken for dead, as in Ironic.
+/// A conductor that has not reported for this many seconds counts as dead, as in Ironic.
 const SILENCE: i64 = 60;
 
-/// What is answered here.
+/// The routes of conductors.
 pub(crate) fn routes() -> Routes<App> {
     let list = Handle::get("List conductors", list);
     let show = Handle::get("Show a conductor", show);
@@ -31,7 +31,7 @@ pub(crate) fn routes() -> Routes<App> {
         .at("/v1/conductors/{hostname}", [show.since(microversion::CONDUCTORS)])
 }
 
-/// What a conductor is like.
+/// The JSON shape of a conductor.
 fn shape() -> Shape {
     let shape = Shape::object([
         ("hostname", Shape::text()),
@@ -56,7 +56,7 @@ struct Shown<'a> {
     more: Option<More>,
 }
 
-/// What only a detailed view shows.
+/// The fields that only a detailed view shows.
 #[derive(Serialize)]
 struct More {
     drivers: Vec<&'static str>,
@@ -64,7 +64,7 @@ struct More {
     updated_at: Time,
 }
 
-/// How much of a conductor is shown.
+/// How many fields of a conductor are shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Extent {
     Brief,
@@ -92,7 +92,7 @@ fn view<'a>(
     }
 }
 
-/// `GET /v1/conductors`. They are few: there is only one page.
+/// `GET /v1/conductors`: lists all conductors on a single page, since there are only a few.
 async fn list(
     _caller: Caller,
     State(app): State<App>,
@@ -113,7 +113,7 @@ async fn list(
     Ok(json(StatusCode::OK, &Body { conductors: shown.collect() }))
 }
 
-/// `GET /v1/conductors/{hostname}`.
+/// `GET /v1/conductors/{hostname}`: shows a conductor.
 async fn show(
     _caller: Caller,
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! `/v1/nodes/{node}/states/console`: whether a node's serial console may be looked at, and where.
+//! `/v1/nodes/{node}/states/console`: whether the serial console of a node is enabled, and its URL.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::error::Error;
 use crate::rule;
 
-/// What is answered here.
+/// The routes of consoles.
 pub(crate) fn routes() -> Routes<App> {
     let info = Shape::object([("type", Shape::word(["websocket"])), ("url", Shape::text())]);
     let shown =
@@ -28,7 +28,7 @@ pub(crate) fn routes() -> Routes<App> {
     )
 }
 
-/// `GET /v1/nodes/{node}/states/console`.
+/// `GET /v1/nodes/{node}/states/console`: shows whether the console is enabled, and its URL.
 async fn show(
     caller: Caller,
     State(app): State<App>,
@@ -52,7 +52,7 @@ async fn show(
     Ok(json(StatusCode::OK, &Shown { console_enabled: node.console_enabled, console_info }))
 }
 
-/// Where the console is, as the client reached us: the WebSocket's scheme for ours (RFC 6455 §3).
+/// The WebSocket URL of the console (RFC 6455 §3), at the origin that the client used.
 fn address(origin: &Origin, node: NodeUuid) -> String {
     let origin = origin.as_str();
     let rest = origin.strip_prefix("http").unwrap_or(origin);
@@ -62,11 +62,11 @@ fn address(origin: &Origin, node: NodeUuid) -> String {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Body {
-    /// Whether it may be looked at from now on.
+    /// Whether the console can be opened.
     enabled: bool,
 }
 
-/// `PUT /v1/nodes/{node}/states/console`: done when it is answered, whatever the node is at.
+/// `PUT /v1/nodes/{node}/states/console`: enables or disables the console before the answer is sent, in any provision state.
 async fn switch(
     caller: Caller,
     State(app): State<App>,

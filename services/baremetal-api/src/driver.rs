@@ -1,4 +1,4 @@
-//! `/v1/drivers`: what nodes can be driven by.
+//! `/v1/drivers`: the drivers that nodes can use.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::error::Error;
 use crate::microversion as since;
 
-/// What is answered here.
+/// The routes of drivers.
 pub(crate) fn routes() -> Routes<App> {
     let properties = Handle::get("List the keys of driver_info a driver reads", properties);
     Routes::new("drivers")
@@ -31,7 +31,7 @@ pub(crate) fn routes() -> Routes<App> {
         .at("/v1/drivers/{driver}/properties", [properties.tells(Shape::map(Shape::text()))])
 }
 
-/// What a driver is like.
+/// The JSON shape of a driver.
 fn shape() -> Shape {
     let shape = Shape::object([
         ("name", Shape::text()),
@@ -47,7 +47,7 @@ fn shape() -> Shape {
     })
 }
 
-/// A driver as clients see it.
+/// A driver in the form that clients see.
 struct View<'a> {
     driver: Driver,
     asked: Microversion,
@@ -56,7 +56,7 @@ struct View<'a> {
     extent: Extent,
 }
 
-/// How much of a driver is shown.
+/// How many fields of a driver are shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Extent {
     Brief,
@@ -90,7 +90,7 @@ impl Serialize for View<'_> {
     }
 }
 
-/// The version in which drivers tell of an interface.
+/// The microversion in which drivers began to list an interface.
 fn came(interface: Interface) -> Microversion {
     match interface {
         Interface::Storage => since::STORAGE,
@@ -109,7 +109,7 @@ fn came(interface: Interface) -> Microversion {
     }
 }
 
-/// `GET /v1/drivers`.
+/// `GET /v1/drivers`: lists drivers.
 async fn list(
     _caller: Caller,
     State(app): State<App>,
@@ -141,7 +141,7 @@ async fn list(
     Ok(json(StatusCode::OK, &Body { drivers }))
 }
 
-/// `GET /v1/drivers/{driver}`.
+/// `GET /v1/drivers/{driver}`: shows a driver.
 async fn show(
     _caller: Caller,
     State(app): State<App>,
@@ -155,7 +155,7 @@ async fn show(
     Ok(json(StatusCode::OK, &view))
 }
 
-/// `GET /v1/drivers/{driver}/properties`.
+/// `GET /v1/drivers/{driver}/properties`: describes the keys of `driver_info` that the driver reads.
 async fn properties(_caller: Caller, Segment(name): Segment<String>) -> Result<Response, Error> {
     let described = find(&name)?.properties().iter().map(|(key, meaning, required)| {
         let need = if *required { "Required." } else { "Optional." };

@@ -1,4 +1,4 @@
-//! Lists of what there is none of here, because clients look before they leap.
+//! Empty lists of resources that do not exist here, because clients query these lists before they act.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -11,15 +11,15 @@ use crate::error::Error;
 use crate::microversion as since;
 use crate::rule::SEE;
 
-/// A path, the key of its list, the version it came with, and who may look.
+/// A path, the key of its list, the microversion that introduced it, and who may read it.
 type Empty = (&'static str, &'static str, Microversion, Rule);
 
-/// Whoever is let in at all: what is listed would be filtered.
+/// For lists that Ironic filters by project: any caller may read an empty one.
 const ANYONE: Rule = Rule::LOOK;
 /// Ironic's `SYSTEM_READER`.
 const OPERATORS: Rule = Rule { owner: None, lessee: None, ..Rule::LOOK };
 
-/// Lists of their own.
+/// Lists that do not belong to a node.
 const LISTS: [Empty; 8] = [
     ("/v1/chassis", "chassis", since::MINIMUM, OPERATORS),
     ("/v1/portgroups", "portgroups", since::PORTGROUPS, ANYONE),
@@ -40,7 +40,7 @@ const NODE_LISTS: [Empty; 5] = [
     ("/v1/nodes/{node}/firmware", "firmware", since::FIRMWARE, SEE),
 ];
 
-/// What is answered here.
+/// The routes of empty lists.
 pub(crate) fn routes() -> Routes<App> {
     let mut routes = Routes::new("nothing");
     for (path, key, came, rule) in LISTS {

@@ -1,4 +1,4 @@
-//! From what went wrong to a status, and the envelope clients read it in.
+//! Converts errors to statuses, and writes them in Ironic's error envelope.
 
 use axum::response::{IntoResponse, Response};
 use baremetal_conductor::{ConsoleError, StaysError};
@@ -11,7 +11,7 @@ use sealing::{KeyFileError, RetireError};
 use serde_json::json;
 use tracing::error;
 
-/// Why a request was not answered as asked.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error(transparent)]
@@ -78,7 +78,7 @@ impl From<Error> for ApiError {
                 | ConsoleError::Exhausted { .. }
                 | ConsoleError::Stopping,
             ) => StatusCode::SERVICE_UNAVAILABLE,
-            // As Ironic's UnsupportedDriverExtension.
+            // The status of Ironic's `UnsupportedDriverExtension`.
             Error::NoConsole(_) => StatusCode::BAD_REQUEST,
             Error::Bmc(BmcError::Unsupported { .. }) => StatusCode::BAD_REQUEST,
             Error::Bmc(BmcError::InUse { .. }) => StatusCode::CONFLICT,
@@ -123,12 +123,12 @@ impl IntoResponse for Error {
     }
 }
 
-/// What a refusal is like.
+/// The JSON shape of a refusal.
 pub(crate) fn refused() -> Shape {
     Shape::object([("error_message", Shape::text())])
 }
 
-/// Ironic's envelope: JSON in a JSON string.
+/// Ironic's error envelope: JSON inside a JSON string.
 pub(crate) fn envelope(refusal: &ApiError, _: RequestId) -> String {
     let message = &refusal.message;
     let inner = match refusal.kind {

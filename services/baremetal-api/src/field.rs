@@ -1,24 +1,24 @@
-//! Tables of fields: each one's name, the version it came with, and who may write it.
+//! Tables of fields: the name of each field, the microversion that introduced it, and whether clients may write it.
 
 use std::marker::PhantomData;
 
 use openstack_api::{ApiError, Microversion};
 
-/// The fields of one kind of thing.
+/// The fields of one kind of resource.
 pub(crate) trait Fields: Copy + PartialEq + 'static {
-    /// What has these fields: `a node`.
+    /// The name of the resource with its article: `a node`.
     const THING: &'static str;
 
-    /// Every field, in the order it is shown and written: one that another depends on comes first.
+    /// Every field, in the order in which fields are shown and written: a field comes after the fields it depends on.
     const TABLE: &'static [Row<Self>];
 
-    /// What a list shows of each thing unless it is asked for more.
+    /// The fields that a list shows by default.
     const BRIEF: &'static [Self];
 
-    /// Always shown.
+    /// The field with the links, which is always shown.
     const LINKS: Self;
 
-    /// The row of the field that a client named, and where it stands.
+    /// The row of a field by its name, and its index in the table.
     fn find(name: &str) -> Option<(usize, &'static Row<Self>)> {
         Self::TABLE.iter().enumerate().find(|(_, row)| row.name == name)
     }
@@ -31,7 +31,7 @@ pub(crate) trait Fields: Copy + PartialEq + 'static {
         })
     }
 
-    /// The row of a field that a client sets when it creates a thing.
+    /// The row of a field that a client sets when it creates a resource.
     fn creatable(name: &str, asked: Microversion) -> Result<&'static Row<Self>, ApiError> {
         let row = Self::known(name)?;
         if row.access == Access::Read {
@@ -53,19 +53,16 @@ pub(crate) trait Fields: Copy + PartialEq + 'static {
     }
 }
 
-/// What is known of a field.
+/// The properties of a field.
 pub(crate) struct Row<F> {
-    /// Which field.
     pub(crate) field: F,
-    /// Its name.
     pub(crate) name: &'static str,
-    /// The version that brought it.
+    /// The microversion that introduced the field.
     pub(crate) since: Microversion,
-    /// Who may write it.
     pub(crate) access: Access,
 }
 
-/// A row of a table.
+/// Makes a row of a table.
 pub(crate) const fn row<F>(field: F, name: &'static str, minor: u16, access: Access) -> Row<F>
 where
     F: Copy,
@@ -73,18 +70,18 @@ where
     Row { field, name, since: Microversion::new(minor), access }
 }
 
-/// Who may write a field.
+/// When clients may write a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Only we.
+    /// Never: only the service writes it.
     Read,
-    /// Clients, when they create the thing.
+    /// Only when they create the resource.
     Create,
-    /// Clients, at any time the node's state allows.
+    /// Whenever the state of the node allows changes.
     Write,
 }
 
-/// Which fields to show: one bit for each row.
+/// A set of fields to show, with one bit for each row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shown<F> {
     rows: u128,
@@ -92,17 +89,17 @@ pub(crate) struct Shown<F> {
 }
 
 impl<F: Fields> Shown<F> {
-    /// All that a client that asked for this version knows.
+    /// All fields that exist in the requested version.
     pub(crate) fn all(asked: Microversion) -> Self {
         Shown::these(|row| asked.has(row.since))
     }
 
-    /// What a list shows of each thing unless it is asked for more.
+    /// The fields that a list shows by default.
     pub(crate) fn brief(asked: Microversion) -> Self {
         Shown::these(|row| asked.has(row.since) && F::BRIEF.contains(&row.field))
     }
 
-    /// The fields that `raw` names, separated by commas; the links always.
+    /// The fields named in `raw`, separated by commas, and the links.
     pub(crate) fn named(raw: &str, asked: Microversion) -> Result<Self, ApiError> {
         let mut shown = Shown::these(|row| row.field == F::LINKS);
         for name in raw.split(',').map(str::trim).filter(|name| !name.is_empty()) {
@@ -122,7 +119,7 @@ impl<F: Fields> Shown<F> {
         Shown { rows: bits.fold(0, |all, bit: u128| all | bit), of: PhantomData }
     }
 
-    /// The rows to show.
+    /// The rows of the fields to show.
     pub(crate) fn rows(self) -> impl Iterator<Item = &'static Row<F>> {
         let rows = F::TABLE.iter().enumerate();
         rows.filter(move |(at, _)| self.rows >> at & 1 == 1).map(|(_, row)| row)

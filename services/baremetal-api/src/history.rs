@@ -1,4 +1,4 @@
-//! `/v1/nodes/{node}/history`: what happened to a node.
+//! `/v1/nodes/{node}/history`: the events of a node.
 
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::error::Error;
 use crate::{microversion, rule};
 
-/// What is answered here.
+/// The routes of histories.
 pub(crate) fn routes() -> Routes<App> {
     let list = Handle::get("List what happened to a node", list).ruled(rule::SEE_INSIDE);
     let show = Handle::get("Show one event of a node's history", show).ruled(rule::SEE_INSIDE);
@@ -28,7 +28,7 @@ pub(crate) fn routes() -> Routes<App> {
         .at("/v1/nodes/{node}/history/{event}", [show.since(microversion::HISTORY)])
 }
 
-/// What an event is like.
+/// The JSON shape of an event.
 fn shape() -> Shape {
     let shape = Shape::object([
         ("uuid", Shape::text().or_null()),
@@ -61,7 +61,7 @@ struct Shown<'a> {
     links: [Link; 1],
 }
 
-/// What only a detailed view shows.
+/// The fields that only a detailed view shows.
 #[derive(Serialize)]
 struct More<'a> {
     event_type: &'a str,
@@ -69,7 +69,7 @@ struct More<'a> {
     user: Option<&'a str>,
 }
 
-/// How much of each event is shown.
+/// How many fields of each event are shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Extent {
     Brief,
@@ -93,7 +93,7 @@ fn view<'a>(app: &'a App, entry: &'a HistoryEntry, origin: &Origin, extent: Exte
     }
 }
 
-/// `GET /v1/nodes/{node}/history`.
+/// `GET /v1/nodes/{node}/history`: lists the events of a node.
 async fn list(
     caller: Caller,
     State(app): State<App>,
@@ -130,7 +130,7 @@ async fn list(
     Ok(json(StatusCode::OK, &Body { history, next }))
 }
 
-/// `GET /v1/nodes/{node}/history/{event}`.
+/// `GET /v1/nodes/{node}/history/{event}`: shows an event.
 async fn show(
     caller: Caller,
     State(app): State<App>,

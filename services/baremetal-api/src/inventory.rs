@@ -1,4 +1,4 @@
-//! `/v1/nodes/{node}/inventory`: what its last inspection found.
+//! `/v1/nodes/{node}/inventory`: the hardware found by the last inspection.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::error::Error;
 use crate::{microversion, rule};
 
-/// What is answered here.
+/// The routes of inventories.
 pub(crate) fn routes() -> Routes<App> {
     let show = Handle::get("Show what the last inspection found", show).ruled(rule::SEE_INSIDE);
     let found = [("inventory", Shape::anything()), ("plugin_data", Shape::anything())];
@@ -19,7 +19,7 @@ pub(crate) fn routes() -> Routes<App> {
     Routes::new("nodes").at("/v1/nodes/{node}/inventory", [show.since(microversion::INVENTORY)])
 }
 
-/// `GET /v1/nodes/{node}/inventory`.
+/// `GET /v1/nodes/{node}/inventory`: shows the inventory of a node.
 async fn show(
     caller: Caller,
     State(app): State<App>,

@@ -37,10 +37,10 @@ use openstack_api::{Browsers, Manners, Routes};
 
 pub use app::{App, Reservations, Settings};
 
-/// The largest body, where a route does not say otherwise.
+/// The largest body in bytes, for routes without a limit of their own.
 const BODY_LIMIT: usize = 4 << 20;
 
-/// Every route, in the order it is described. A further resource is one more line.
+/// Every route, in the order of the OpenAPI document. A new resource adds one line here.
 fn routes() -> Routes<App> {
     Routes::new("versions")
         .merge(root::routes())
@@ -65,7 +65,7 @@ fn routes() -> Routes<App> {
         .merge(bedplate::routes())
 }
 
-/// The whole API.
+/// Builds the router of the whole API.
 pub fn router(app: App) -> Router {
     let (documents, allocations) = (app.settings.limits.document, app.settings.allocations_each);
     let store = app.store.for_callers(documents, allocations);

@@ -1,4 +1,4 @@
-//! Pages of what the store holds, written part by part.
+//! Pages of records in the store, streamed in parts.
 
 use axum::response::Response;
 use baremetal_core::Page;
@@ -8,7 +8,7 @@ use openstack_api::{Listing, Origin, PartAsked, PartFuture, Query, next_link};
 use crate::app::App;
 use crate::error::Error;
 
-/// One page of a list, which `read` reads part by part.
+/// Answers with a page of a list whose parts are read by `read`.
 pub(crate) async fn list_of<Sort, F>(
     name: &'static str,
     page: &Page<Sort>,

@@ -1,4 +1,4 @@
-//! `/v1/nodes/{node}/maintenance`: an operator works on the node.
+//! `/v1/nodes/{node}/maintenance`: begins and ends the maintenance of a node.
 
 use axum::extract::State;
 use baremetal_core::{Maintenance, Node};
@@ -11,7 +11,7 @@ use crate::app::{App, forced};
 use crate::error::Error;
 use crate::rule;
 
-/// What is answered here.
+/// The routes of maintenance.
 pub(crate) fn routes() -> Routes<App> {
     let begin = Handle::put("Put a node into maintenance", begin)
         .reads_if_sent(Body::schema())
@@ -33,8 +33,8 @@ struct Body {
     reason: Option<String>,
 }
 
-/// `PUT /v1/nodes/{node}/maintenance`. The body may be missing. A compute host is emptied meanwhile, as long as no cluster loses its quorum
-/// by that.
+/// `PUT /v1/nodes/{node}/maintenance`: begins maintenance. The body is optional. A compute host is drained, unless a cluster would lose its
+/// quorum; then the request is refused.
 async fn begin(
     caller: Caller,
     State(app): State<App>,
@@ -53,7 +53,7 @@ async fn begin(
     set(&app, &caller, asked, &ident, Some(Maintenance { reason }), &forced).await
 }
 
-/// `DELETE /v1/nodes/{node}/maintenance`. A compute host takes servers again.
+/// `DELETE /v1/nodes/{node}/maintenance`: ends maintenance. A compute host is undrained.
 async fn end(
     caller: Caller,
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! Which microversion brought what, by Ironic's "REST API Version History".
+//! The microversions that introduced features, from Ironic's "REST API Version History".
 
 use http::HeaderName;
 use openstack_api::{Dialect, Microversion};
@@ -10,12 +10,12 @@ macro_rules! versions {
 }
 
 versions! {
-    MINIMUM 1 "The lowest."
-    AVAILABLE 2 "The state `available`, which was null before."
+    MINIMUM 1 "The lowest supported version."
+    AVAILABLE 2 "The state `available`, shown as null before."
     MANAGE 4 "The verbs `manage` and `provide`."
     NODE_NAME 5 "Names of nodes."
     INSPECT 6 "The verb `inspect`."
-    FIELDS 8 "Asking for a subset of fields."
+    FIELDS 8 "The query parameter `fields`."
     STATE_FILTER 9 "Filtering nodes by provision state."
     ENROLL 11 "New nodes are in `enroll`; before, they were `available` at once."
     ABORT 13 "The verb `abort`."
@@ -26,7 +26,7 @@ versions! {
     ADOPT 17 "The verb `adopt`."
     RESOURCE_CLASS 21 "Resource classes."
     PORTGROUPS 23 "Port groups."
-    PORTGROUP_FIELDS 24 "Port groups of ports and nodes."
+    PORTGROUP_FIELDS 24 "The port groups of ports and nodes."
     SOFT_POWER 27 "Soft changes of power, and their timeout."
     VIFS 28 "VIFs."
     INJECT_NMI 29 "Injecting an NMI."
@@ -36,7 +36,7 @@ versions! {
     REBUILD_CONFIG_DRIVE 35 "A config drive for `rebuild`."
     TRAITS 37 "Traits."
     RESCUE 38 "The verbs `rescue` and `unrescue`."
-    INSPECT_WAIT 39 "The state `inspect wait`, which was `inspecting` before."
+    INSPECT_WAIT 39 "The state `inspect wait`, shown as `inspecting` before."
     BIOS 40 "BIOS settings."
     ABORT_INSPECTION 41 "Aborting an inspection."
     FAULT 42 "Faults."
@@ -50,7 +50,7 @@ versions! {
     DEPLOY_TEMPLATES 55 "Deploy templates."
     BUILD_CONFIG_DRIVE 56 "A config drive as an object."
     ALLOCATION_UPDATE 57 "Changing allocations."
-    ALLOCATION_BACKFILL 58 "Allocations of nodes that are in use already."
+    ALLOCATION_BACKFILL 58 "Recording an allocation for a node in use."
     ALLOCATION_OWNER 60 "Owners of allocations."
     RETIRED 61 "Retirement."
     LESSEE 65 "Lessees."
@@ -59,7 +59,7 @@ versions! {
     HISTORY 78 "A node's history."
     INVENTORY 81 "A node's inventory."
     SHARD 82 "Shards."
-    PARENT_NODE 83 "Nodes that are a part of another."
+    PARENT_NODE 83 "Parent nodes."
     UNHOLD 85 "The verb `unhold`."
     FIRMWARE 86 "Firmware."
     SERVICE 87 "The verb `service`."
@@ -68,10 +68,10 @@ versions! {
     INSPECTION_RULES 96 "Inspection rules."
     INSTANCE_NAME 104 "Names of instances."
     ABORT_DEPLOYMENT 110 "Aborting a deployment."
-    MAXIMUM 115 "The highest."
+    MAXIMUM 115 "The highest supported version."
 }
 
-/// How the Bare Metal API speaks of versions.
+/// The version headers and the supported range of the Bare Metal API.
 pub(crate) fn dialect() -> Dialect {
     Dialect {
         header: HeaderName::from_static("x-openstack-ironic-api-version"),

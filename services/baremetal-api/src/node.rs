@@ -1,4 +1,4 @@
-//! `/v1/nodes`: create, list, show, change, forget.
+//! `/v1/nodes`: creates, lists, shows, changes and deletes nodes.
 
 mod field;
 mod holders;
@@ -37,10 +37,10 @@ use view::{Look, View};
 pub(crate) use field::Field;
 pub(crate) use view::{last_error, state_word};
 
-/// How much room a field takes, measured on nodes with little in their objects.
+/// The average size of a field in bytes, measured on nodes whose objects contain little.
 const BYTES_A_FIELD: usize = 40;
 
-/// What is answered here.
+/// The routes of nodes.
 pub(crate) fn routes() -> Routes<App> {
     let nodes = [
         Handle::get("List nodes", list)
@@ -56,7 +56,7 @@ pub(crate) fn routes() -> Routes<App> {
     ];
     let node = [
         Handle::get("Show a node", show).ruled(rule::SEE).asks(["fields"]).tells(openapi::node()),
-        // Of each field more may be asked: `rule::writing`.
+        // `rule::writing` may require more, depending on the changed field.
         Handle::patch("Change a node", patch)
             .ruled(rule::USE)
             .reads(openapi::patch_body())
@@ -85,7 +85,7 @@ pub(crate) fn routes() -> Routes<App> {
         .at("/v1/nodes/{node}/children", [children.since(microversion::PARENT_NODE)])
 }
 
-/// `POST /v1/nodes`: enroll a node.
+/// `POST /v1/nodes`: enrolls a node.
 async fn create(
     caller: Caller,
     State(app): State<App>,
@@ -95,7 +95,7 @@ async fn create(
 ) -> Result<Response, Error> {
     let mut node = Node::new(NodeUuid::new_v4(), Driver::FakeHardware, (app.clock)());
     if !asked.has(microversion::ENROLL) {
-        // Before that state came, a node could be deployed as soon as it was there.
+        // Before the state `enroll` existed, a new node could be deployed at once.
         node.provision_state = Stage::Available;
     }
     write::create(&mut node, body, asked)?;
@@ -114,7 +114,7 @@ async fn create(
     Ok(answer)
 }
 
-/// `GET /v1/nodes`.
+/// `GET /v1/nodes`: lists nodes with a few fields each.
 async fn list(
     caller: Caller,
     State(app): State<App>,
@@ -128,7 +128,7 @@ async fn list(
     page(&app, wanted, look, uri.path(), &query).await
 }
 
-/// `GET /v1/nodes/detail`.
+/// `GET /v1/nodes/detail`: lists nodes with all fields.
 async fn list_detail(
     caller: Caller,
     State(app): State<App>,
@@ -142,7 +142,7 @@ async fn list_detail(
     page(&app, wanted, look, uri.path(), &query).await
 }
 
-/// `GET /v1/nodes/{node}`.
+/// `GET /v1/nodes/{node}`: shows a node.
 async fn show(
     caller: Caller,
     State(app): State<App>,
@@ -163,7 +163,7 @@ async fn show(
     Ok(one(&node, look_as(&app, &caller, asked, shown, &origin), StatusCode::OK))
 }
 
-/// `PATCH /v1/nodes/{node}`.
+/// `PATCH /v1/nodes/{node}`: changes a node.
 async fn patch(
     caller: Caller,
     State(app): State<App>,
@@ -212,7 +212,7 @@ async fn patch(
     Ok(one(&node, look_as(&app, &caller, asked, Shown::all(asked), &origin), StatusCode::OK))
 }
 
-/// `DELETE /v1/nodes/{node}`.
+/// `DELETE /v1/nodes/{node}`: deletes a node.
 async fn forget(
     caller: Caller,
     State(app): State<App>,
@@ -234,7 +234,7 @@ async fn forget(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// `GET /v1/nodes/{node}/children`.
+/// `GET /v1/nodes/{node}/children`: lists the nodes whose parent is this node.
 async fn children(
     caller: Caller,
     State(app): State<App>,
@@ -263,12 +263,12 @@ async fn children(
     Ok(json(StatusCode::OK, &Body { children, links }))
 }
 
-/// Refuses what the caller may not write of the node.
+/// Refuses a patch of fields that the caller may not write.
 fn check_writes(caller: &Caller, node: &Node, patch: &[Operation]) -> Result<(), Error> {
     let bond = bond(caller, node).unwrap_or(Bond::Lessee);
     for operation in patch {
         let row = Field::known(operation.field()?)?;
-        // Who has it in use does not get another landlord by a member's word.
+        // An ordinary member may not change the owner of a node that is in use.
         let in_use = node.provision_state == Stage::Active;
         let rule = match row.field == Field::Owner && in_use {
             true => rule::ADMINISTER,
@@ -280,7 +280,7 @@ fn check_writes(caller: &Caller, node: &Node, patch: &[Operation]) -> Result<(),
     Ok(())
 }
 
-/// Refuses a parent that there is not, or that is the node itself.
+/// Refuses a parent that does not exist, or that is the node itself.
 async fn check_parent(app: &App, node: &Node) -> Result<(), Error> {
     let Some(parent) = node.parent_node else { return Ok(()) };
     let found = app.store.find_node(&NodeIdent::Id(parent)).await?;
@@ -290,7 +290,7 @@ async fn check_parent(app: &App, node: &Node) -> Result<(), Error> {
     Ok(())
 }
 
-/// One page of a list.
+/// Answers with one page of a list of nodes.
 async fn page(
     app: &App,
     mut wanted: List,
@@ -338,7 +338,7 @@ fn look_as<'a>(
     Look { caller, asked, shown, origin, conductor: app.conductor.hostname() }
 }
 
-/// One node, shown.
+/// Answers with one node.
 fn one(node: &Node, look: Look<'_>, status: StatusCode) -> Response {
     json_of(status, &View { node, look }, look.shown.rows().count() * BYTES_A_FIELD)
 }

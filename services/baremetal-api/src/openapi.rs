@@ -1,4 +1,4 @@
-//! `/openapi.json`: the description of every route, made of the routes themselves.
+//! `/openapi.json`: the OpenAPI document, generated from the routes.
 
 use openstack_api::{Microversion, Operation, REFUSAL, Shape};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
@@ -11,7 +11,7 @@ use crate::error::refused;
 use crate::field::{Access, Fields};
 use crate::{allocation, microversion, node, port};
 
-/// Describes `paths`.
+/// Makes the document of these routes.
 pub(crate) fn document(paths: Paths) -> OpenApi {
     let basic = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Basic).build());
     let description = "The OpenStack Bare Metal API v1, and what Bedplate has beside it. Every request may carry \
@@ -27,7 +27,7 @@ pub(crate) fn document(paths: Paths) -> OpenApi {
         .build()
 }
 
-/// What `POST /v1/nodes` reads: every field a client may write.
+/// The body of `POST /v1/nodes`: every field that a client may write.
 pub(crate) fn node_body() -> RefOr<Schema> {
     let writable = node::Field::TABLE.iter().filter(|row| row.access != Access::Read);
     let fields = writable.map(|row| {
@@ -57,7 +57,7 @@ pub(crate) fn node_body() -> RefOr<Schema> {
     body(&["driver"], fields)
 }
 
-/// What `POST /v1/ports` reads: every field a client may write.
+/// The body of `POST /v1/ports`: every field that a client may write.
 pub(crate) fn port_body() -> RefOr<Schema> {
     let writable = port::Field::TABLE.iter().filter(|row| row.access != Access::Read);
     let fields = writable.map(|row| {
@@ -73,7 +73,7 @@ pub(crate) fn port_body() -> RefOr<Schema> {
     body(&["address", "node_uuid"], fields)
 }
 
-/// What `POST /v1/allocations` reads: every field a client may write, and the node that is in use already.
+/// The body of `POST /v1/allocations`: every field that a client may write, and the node for an allocation that is recorded afterwards.
 pub(crate) fn allocation_body() -> RefOr<Schema> {
     let writable = allocation::Field::TABLE.iter().filter(|row| row.access != Access::Read);
     let fields = writable.map(|row| {
@@ -96,7 +96,7 @@ pub(crate) fn allocation_body() -> RefOr<Schema> {
     body(&[], fields.chain([("node", Type::String, microversion::ALLOCATION_BACKFILL)]))
 }
 
-/// What a node is like: which of its fields are there, version, request and caller say.
+/// The JSON shape of a node. All fields are optional, because version, request and caller decide which are shown.
 pub(crate) fn node() -> Shape {
     shown(node::Field::TABLE.iter().map(|row| {
         use node::Field;
@@ -160,7 +160,7 @@ pub(crate) fn node() -> Shape {
     }))
 }
 
-/// What a port is like: which of its fields are there, version and request say.
+/// The JSON shape of a port. All fields are optional, because version and request decide which are shown.
 pub(crate) fn port() -> Shape {
     shown(port::Field::TABLE.iter().map(|row| {
         use port::Field;
@@ -186,7 +186,7 @@ pub(crate) fn port() -> Shape {
     }))
 }
 
-/// What an allocation is like: which of its fields are there, version and request say.
+/// The JSON shape of an allocation. All fields are optional, because version and request decide which are shown.
 pub(crate) fn allocation() -> Shape {
     shown(allocation::Field::TABLE.iter().map(|row| {
         use allocation::Field;
@@ -212,7 +212,7 @@ fn shown<'a>(fields: impl Iterator<Item = (&'a str, Shape)>) -> Shape {
     fields.fold(Shape::object([]), |all, field| all.maybe([field]))
 }
 
-/// What every PATCH reads.
+/// The body of every PATCH.
 pub(crate) fn patch_body() -> RefOr<Schema> {
     Shape::list(Operation::shape()).into()
 }

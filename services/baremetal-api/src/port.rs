@@ -1,4 +1,4 @@
-//! `/v1/ports`: the addresses by which network boot knows machines.
+//! `/v1/ports`: the MAC addresses by which network boot recognises machines.
 
 mod field;
 mod query;
@@ -29,7 +29,7 @@ use crate::{microversion as since, openapi, rule};
 use query::Extent;
 use view::View;
 
-/// What is answered here.
+/// The routes of ports.
 pub(crate) fn routes() -> Routes<App> {
     let ports = [
         Handle::get("List ports", list)
@@ -71,7 +71,7 @@ pub(crate) fn routes() -> Routes<App> {
 
 pub(crate) use field::Field;
 
-/// `POST /v1/ports`.
+/// `POST /v1/ports`: creates a port.
 async fn create(
     caller: Caller,
     State(app): State<App>,
@@ -108,7 +108,7 @@ async fn create(
     Ok(answer)
 }
 
-/// The node that a new port is to belong to, taken out of `body`.
+/// Removes the node of a new port from `body`, and returns the node.
 async fn owner(
     app: &App,
     caller: &Caller,
@@ -125,14 +125,14 @@ async fn owner(
     };
     let ident = ident.ok_or_else(|| ApiError::bad_field("node_uuid", "it is required"))?;
     let missing = |why: Error| match ApiError::from(why) {
-        // Nothing is missing at this path: what the body says is wrong.
+        // Turns 404 into 400: the path of the request exists, but a field of its body names a node that does not.
         why if why.status == StatusCode::NOT_FOUND => ApiError::bad_field("node_uuid", why.message),
         why => why,
     };
     Ok(app.node(caller, asked, &ident).await.map_err(missing)?)
 }
 
-/// `GET /v1/ports`.
+/// `GET /v1/ports`: lists ports with a few fields each.
 async fn list(
     caller: Caller,
     State(app): State<App>,
@@ -144,7 +144,7 @@ async fn list(
     page(&app, &caller, asked, &origin, uri.path(), query, Extent::Brief, None).await
 }
 
-/// `GET /v1/ports/detail`.
+/// `GET /v1/ports/detail`: lists ports with all fields.
 async fn list_detail(
     caller: Caller,
     State(app): State<App>,
@@ -156,7 +156,7 @@ async fn list_detail(
     page(&app, &caller, asked, &origin, uri.path(), query, Extent::Detail, None).await
 }
 
-/// `GET /v1/nodes/{node}/ports`.
+/// `GET /v1/nodes/{node}/ports`: lists the ports of a node.
 async fn list_of_node(
     caller: Caller,
     State(app): State<App>,
@@ -170,7 +170,7 @@ async fn list_of_node(
     page(&app, &caller, asked, &origin, uri.path(), query, Extent::Brief, Some(node)).await
 }
 
-/// `GET /v1/ports/{port}`.
+/// `GET /v1/ports/{port}`: shows a port.
 async fn show(
     caller: Caller,
     State(app): State<App>,
@@ -191,7 +191,7 @@ async fn show(
     Ok(json(StatusCode::OK, &View { port: &port, shown, origin: &origin }))
 }
 
-/// `PATCH /v1/ports/{port}`.
+/// `PATCH /v1/ports/{port}`: changes a port.
 async fn patch(
     caller: Caller,
     State(app): State<App>,
@@ -212,7 +212,7 @@ async fn patch(
     Ok(json(StatusCode::OK, &view))
 }
 
-/// `DELETE /v1/ports/{port}`.
+/// `DELETE /v1/ports/{port}`: deletes a port.
 async fn forget(
     caller: Caller,
     State(app): State<App>,
@@ -227,7 +227,7 @@ async fn forget(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Refuses while the port's node relies on it.
+/// Refuses the change while work on the port's node is in progress.
 async fn idle(app: &App, port: &Port) -> Result<(), Error> {
     match app.store.find_node(&baremetal_core::NodeIdent::Id(port.node)).await? {
         Some(node) => Ok(check_idle(&node)?),
@@ -235,7 +235,7 @@ async fn idle(app: &App, port: &Port) -> Result<(), Error> {
     }
 }
 
-/// The port of this id, if the caller has to do with its node, and may do what it came for.
+/// Finds a port by id, if the caller may access its node under the rule of the route.
 async fn find(app: &App, caller: &Caller, id: &str) -> Result<Port, Error> {
     let missing = || {
         let id: String = id.chars().take(64).collect();
@@ -251,8 +251,11 @@ async fn find(app: &App, caller: &Caller, id: &str) -> Result<Port, Error> {
     Ok(port)
 }
 
-/// One page of a list.
-#[expect(clippy::too_many_arguments, reason = "a list of a node's and one of all differ in one")]
+/// Answers with one page of a list of ports.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the list of one node and the list of all nodes differ in one argument"
+)]
 async fn page(
     app: &App,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! `/v1/nodes/{node}/states/power`: ask for a change of power.
+//! `/v1/nodes/{node}/states/power`: requests a change of power.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::app::{App, forced};
 use crate::error::Error;
 use crate::{microversion, rule};
 
-/// What is answered here.
+/// The routes of power.
 pub(crate) fn routes() -> Routes<App> {
     let power = Handle::put("Ask for a change of power", request)
         .ruled(rule::USE)
@@ -32,7 +32,7 @@ pub(crate) fn routes() -> Routes<App> {
 struct Body {
     #[schema(inline)]
     target: Target,
-    /// How long it may take, in seconds.
+    /// The timeout of the change, in seconds.
     #[serde(default)]
     #[schema(value_type = Option<u32>, minimum = 1)]
     timeout: Option<NonZeroU32>,
@@ -64,10 +64,10 @@ impl From<Target> for PowerChange {
     }
 }
 
-/// `PUT /v1/nodes/{node}/states/power`: ask for a change of power.
+/// `PUT /v1/nodes/{node}/states/power`: requests a change of power.
 ///
-/// Only records the request; the conductor carries it out, once the compute host that the node is was drained. Before that is written down,
-/// clusterd is asked whether it would refuse the drain.
+/// Only records the request; the conductor carries it out. If the node is a compute host, the conductor has it drained first; so before the
+/// request is recorded, clusterd is asked whether it would refuse the drain.
 async fn request(
     caller: Caller,
     State(app): State<App>,

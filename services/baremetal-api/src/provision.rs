@@ -1,4 +1,4 @@
-//! `/v1/nodes/{node}/states/provision`: ask for a change of provision state.
+//! `/v1/nodes/{node}/states/provision`: requests a change of provision state.
 
 use axum::extract::State;
 use baremetal_core::{
@@ -15,10 +15,10 @@ use crate::app::{App, forced};
 use crate::error::Error;
 use crate::{microversion as since, rule};
 
-/// The largest body: room for a config drive.
+/// The largest body in bytes, large enough for a config drive.
 const BODY_LIMIT: usize = 16 << 20;
 
-/// What is answered here.
+/// The routes of provision states.
 pub(crate) fn routes() -> Routes<App> {
     let provision = Handle::put("Ask for a change of provision state", request)
         .ruled(rule::INSTALL)
@@ -34,10 +34,10 @@ pub(crate) fn routes() -> Routes<App> {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Body {
-    // utoipa makes nonsense of an enum that is described and inline.
+    // utoipa generates an invalid schema for an inlined enum that has a description, so `target` has none.
     #[schema(inline)]
     target: Target,
-    /// For `active` and `rebuild`: base64 text, or an object of its parts.
+    /// For `active` and `rebuild`: base64 text, or an object with the parts of the config drive.
     #[serde(default)]
     configdrive: Option<Value>,
     /// For `clean`.
@@ -86,7 +86,7 @@ struct CleanStep {
     step: EraseStep,
     #[serde(default)]
     args: serde_json::Map<String, Value>,
-    /// Read for Ironic's sake: there is only one step.
+    /// Accepted for compatibility with Ironic; without effect, because there is only one step.
     #[serde(default, rename = "priority")]
     _priority: Option<i64>,
 }
@@ -104,10 +104,10 @@ enum EraseStep {
     EraseDevices,
 }
 
-/// `PUT /v1/nodes/{node}/states/provision`: ask for a change of provision state.
+/// `PUT /v1/nodes/{node}/states/provision`: requests a change of provision state.
 ///
-/// Only records the request; the conductor carries it out, once the compute host that the node is was drained. Before that is written down,
-/// clusterd is asked whether it would refuse the drain.
+/// Only records the request; the conductor carries it out. If the verb takes a compute host out of service, the conductor has the host
+/// drained first; so before the request is recorded, clusterd is asked whether it would refuse the drain.
 async fn request(
     caller: Caller,
     State(app): State<App>,
@@ -151,7 +151,7 @@ async fn request(
     Ok(StatusCode::ACCEPTED)
 }
 
-/// What waits for the drain of the node's compute host, where `verb` takes the machine away from what runs on it.
+/// The request that has to wait for the drain of the compute host; `None` if `verb` leaves the servers on the host alone.
 fn after_drain(verb: Verb) -> Option<AfterDrain> {
     match verb {
         Verb::Rebuild => Some(AfterDrain::Rebuild),
@@ -166,13 +166,13 @@ fn after_drain(verb: Verb) -> Option<AfterDrain> {
     }
 }
 
-/// Refuses to install what cannot be installed, before the node's state says otherwise.
+/// Refuses a deployment that is bound to fail, before the state of the node changes.
 fn ready(app: &App, node: &Node) -> Result<(), Error> {
     app.conductor.check_deploy(node)?;
     app.conductor.check_driver_info(node).map_err(|why| ApiError::bad_request(why).into())
 }
 
-/// The version that let this waiting state be aborted.
+/// The microversion in which this waiting state can be aborted.
 fn abort_since(state: ProvisionState) -> Microversion {
     match state {
         ProvisionState::InspectWait => since::ABORT_INSPECTION,
@@ -214,7 +214,7 @@ impl Target {
 }
 
 impl Body {
-    /// The verb, and that nothing was sent with it that it cannot use.
+    /// The requested verb. Refuses fields that the verb cannot use.
     fn verb(&self) -> Result<Verb, ApiError> {
         let some = |list: &Option<Vec<Value>>| list.as_ref().is_some_and(|list| !list.is_empty());
         let unusable = [
@@ -246,7 +246,7 @@ impl Body {
         }
     }
 
-    /// The one command that does what all clean steps together do.
+    /// The agent command that has the effect of all requested clean steps.
     fn clean_command(&self) -> Result<AgentCommand, ApiError> {
         let steps = self.clean_steps.as_deref().unwrap_or_default();
         if steps.is_empty() {
@@ -261,7 +261,7 @@ impl Body {
         Ok(if all { AgentCommand::EraseDisks } else { AgentCommand::EraseMetadata })
     }
 
-    /// The config drive, if one was sent.
+    /// The config drive of the request, if there is one.
     fn config_drive(&self, asked: Microversion) -> Result<Option<Value>, Error> {
         let Some(drive) = self.configdrive.as_ref().filter(|drive| !drive.is_null()) else {
             return Ok(None);

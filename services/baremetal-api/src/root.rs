@@ -1,4 +1,4 @@
-//! `/` and `/v1`: which versions there are, and which resources each has.
+//! `/` and `/v1`: the version document, and the resources of version 1.
 
 use axum::response::Response;
 use http::StatusCode;
@@ -11,7 +11,7 @@ use serde::ser::{SerializeMap, Serializer};
 use crate::app::App;
 use crate::microversion as since;
 
-/// What is answered here.
+/// The routes of the version documents.
 pub(crate) fn routes() -> Routes<App> {
     Routes::new("versions")
         .at("/", [Handle::public_get("List versions", root).tells(Document::shape())])
@@ -19,13 +19,13 @@ pub(crate) fn routes() -> Routes<App> {
         .at("/v1/", [Handle::public_get("Show version 1", v1).tells(shape())])
 }
 
-/// `GET /`.
+/// `GET /`: lists the versions.
 async fn root(origin: Origin) -> Response {
     let description = "Bedplate provisions bare metal machines by the OpenStack Bare Metal API.";
     json(StatusCode::OK, &document("OpenStack Ironic API", description, &since::dialect(), &origin))
 }
 
-/// `GET /v1`.
+/// `GET /v1`: lists the resources of version 1.
 async fn v1(asked: Microversion, origin: Origin) -> Response {
     json(StatusCode::OK, &V1 { asked, origin: &origin })
 }
@@ -48,7 +48,7 @@ struct MediaType {
     kind: &'static str,
 }
 
-/// The resources clients look for here, and the version each came with.
+/// The resources that clients look up here, with the microversion that introduced each.
 const RESOURCES: [(&str, Microversion); 12] = [
     ("chassis", since::MINIMUM),
     ("nodes", since::MINIMUM),
@@ -64,7 +64,7 @@ const RESOURCES: [(&str, Microversion); 12] = [
     ("inspection_rules", since::INSPECTION_RULES),
 ];
 
-/// What version 1 is like.
+/// The JSON shape of version 1.
 fn shape() -> Shape {
     let media = Shape::object([("base", Shape::text()), ("type", Shape::text())]);
     let one = Shape::object([

@@ -1,43 +1,43 @@
-//! Who may do what to a node: as Ironic's policy has it, by owner and lessee.
+//! Access rules for nodes, by owner and lessee, following Ironic's policy.
 //!
-//! An owner's project runs the machine, a lessee's uses it. Ironic's words are those of `ironic/common/policy.py`; where it
-//! asks a project for the role `admin` it takes `manager` as well, and so is it here, where an administrator of any project
-//! is the cloud's.
+//! The project of the owner operates the machine; the project of the lessee uses it. The names in capitals are rules of
+//! `ironic/common/policy.py`. If such a rule requires the role `admin` in a project, Ironic accepts `manager` as well. The rules here
+//! require `manager`, because an administrator of any project is an administrator of the cloud.
 
 use openstack_api::{Role, Rule};
 
 use crate::node::Field;
 
-/// To have to do with a node at all: Ironic's `SYSTEM_OR_PROJECT_READER`.
+/// See that a node exists: Ironic's `SYSTEM_OR_PROJECT_READER`.
 pub(crate) const SEE: Rule = rule(Role::Reader, Some(Role::Reader), Some(Role::Reader));
-/// To see what tells of the place a machine stands in: `SYSTEM_OR_OWNER_READER`.
+/// See how a machine is operated (history, inventory, failures), which reveals details of its site: `SYSTEM_OR_OWNER_READER`.
 pub(crate) const SEE_INSIDE: Rule = rule(Role::Reader, Some(Role::Reader), None);
-/// To use a machine: `SYSTEM_OR_PROJECT_MEMBER`.
+/// Use a machine: `SYSTEM_OR_PROJECT_MEMBER`.
 pub(crate) const USE: Rule = rule(Role::Member, Some(Role::Member), Some(Role::Member));
-/// To install a machine, and to give it back: `SYSTEM_OR_OWNER_MEMBER_AND_LESSEE_ADMIN`.
+/// Install a machine and give it back: `SYSTEM_OR_OWNER_MEMBER_AND_LESSEE_ADMIN`.
 pub(crate) const INSTALL: Rule = rule(Role::Member, Some(Role::Member), Some(Role::Manager));
-/// To run a machine: `SYSTEM_MEMBER_OR_OWNER_MEMBER`.
+/// Operate a machine: `SYSTEM_MEMBER_OR_OWNER_MEMBER`.
 pub(crate) const RUN: Rule = rule(Role::Member, Some(Role::Member), None);
-/// To see an allocation: `SYSTEM_READER` or `ALLOCATION_OWNER_READER`.
+/// See an allocation: `SYSTEM_READER` or `ALLOCATION_OWNER_READER`.
 pub(crate) const SEE_ALLOCATION: Rule = rule(Role::Reader, Some(Role::Reader), None);
-/// To ask for a node, and to give it up: `SYSTEM_MEMBER` or `ALLOCATION_OWNER_MEMBER`.
+/// Create and delete an allocation: `SYSTEM_MEMBER` or `ALLOCATION_OWNER_MEMBER`.
 pub(crate) const ALLOCATE: Rule = rule(Role::Member, Some(Role::Member), None);
-/// To say how a machine is driven: `SYSTEM_MEMBER_OR_OWNER_ADMIN`.
+/// Set the driver and interfaces of a machine: `SYSTEM_MEMBER_OR_OWNER_ADMIN`.
 pub(crate) const DRIVE: Rule = rule(Role::Member, Some(Role::Manager), None);
-/// To say by which addresses a machine is known: `SYSTEM_ADMIN_OR_OWNER_ADMIN`.
+/// Set the port addresses of a machine: `SYSTEM_ADMIN_OR_OWNER_ADMIN`.
 pub(crate) const CONNECT: Rule = rule(Role::Admin, Some(Role::Manager), None);
-/// To say whose a machine is, and who looks after it: `SYSTEM_MEMBER`.
+/// Set the owner and the conductor group of a machine: `SYSTEM_MEMBER`.
 pub(crate) const ASSIGN: Rule = rule(Role::Member, None, None);
-/// To bring a machine in: `SYSTEM_ADMIN` or `SYSTEM_SERVICE`.
+/// Enroll a machine: `SYSTEM_ADMIN` or `SYSTEM_SERVICE`.
 pub(crate) const ENROLL: Rule = rule(Role::Admin, None, None);
-/// What is left to administrators: `SYSTEM_ADMIN`.
+/// Reserved to administrators: `SYSTEM_ADMIN`.
 pub(crate) const ADMINISTER: Rule = Rule { services: false, ..ENROLL };
 
 const fn rule(cloud: Role, owner: Option<Role>, lessee: Option<Role>) -> Rule {
     Rule { cloud, services: true, owner, lessee }
 }
 
-/// Who may change this field of a node.
+/// The rule for changing this field of a node.
 pub(crate) fn writing(field: Field) -> Rule {
     match field {
         Field::Extra | Field::Description | Field::Protected | Field::ProtectedReason => USE,
@@ -56,7 +56,7 @@ pub(crate) fn writing(field: Field) -> Rule {
         | Field::ResourceClass
         | Field::Retired
         | Field::RetiredReason => RUN,
-        // Nobody changes these.
+        // The service alone writes these fields.
         Field::Uuid
         | Field::CreatedAt
         | Field::UpdatedAt
@@ -92,8 +92,8 @@ pub(crate) fn writing(field: Field) -> Rule {
     }
 }
 
-/// Whether a lessee is shown this field: none that tells of the place the machine stands in, as in Ironic, where such a one
-/// is there and says that it may not be seen. Here it is absent.
+/// Whether a lessee may see this field. Fields that reveal details of the site are left out; Ironic shows these fields with a text that the
+/// caller may not see them.
 pub(crate) fn shown_to_lessees(field: Field) -> bool {
     !matches!(
         field,

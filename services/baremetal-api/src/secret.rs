@@ -1,4 +1,4 @@
-//! Secrets in `driver_info` and `instance_info`: never shown, and never overwritten by what is shown in their place.
+//! Masks secrets in `driver_info` and `instance_info`, and keeps the stored secret if a client sends the mask back.
 
 use baremetal_core::is_secret;
 use openstack_api::ApiError;
@@ -6,10 +6,10 @@ use sealing::is_sealed;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::{Map, Value};
 
-/// What is shown in place of a secret.
+/// Shown in place of a secret.
 const MASK: &str = "******";
 
-/// An object, its secrets masked at any depth.
+/// Serializes an object with its secrets masked at any depth.
 pub(crate) struct Masked<'a>(pub(crate) &'a Map<String, Value>);
 
 struct MaskedValue<'a>(&'a Value);
@@ -47,14 +47,15 @@ impl Serialize for MaskedValue<'_> {
     }
 }
 
-/// Whether this is what is shown in place of a secret.
+/// Whether the value is the mask of a secret.
 pub(crate) fn is_mask(value: &Value) -> bool {
     value == MASK
 }
 
-/// Puts the secrets of `before`, sealed as they are, back where `after` holds their mask.
+/// Replaces each mask in `after` by the sealed secret of `before`.
 ///
-/// A mask that stands for no secret is refused: it would become the password. So is what pretends to be sealed.
+/// A mask without a stored secret is refused, because the mask would become the password. A value that looks sealed is refused as well,
+/// unless it is the stored one.
 pub(crate) fn keep(
     field: &str,
     before: &Map<String, Value>,
@@ -63,7 +64,7 @@ pub(crate) fn keep(
     for (key, value) in after {
         let known = before.get(key);
         match value {
-            // It would be taken for what was sealed here.
+            // Such a value would later be taken for a secret that this service sealed.
             Value::String(text)
                 if is_sealed(text) && known.is_none_or(|known| known != text.as_str()) =>
             {
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_not_stored() {
+    fn a_mask_is_never_stored() {
         let before = object(json!({"redfish_password": "s3cret", "nested": [{"token": "t"}]}));
         let mut after = object(
             json!({"redfish_password": "******", "nested": [{"token": "******"}], "note": "******"}),

@@ -1,4 +1,4 @@
-//! `/v1/shards`: how many nodes have each shard.
+//! `/v1/shards`: counts the nodes of each shard.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::error::Error;
 use crate::microversion;
 
-/// What is answered here.
+/// The routes of shards.
 pub(crate) fn routes() -> Routes<App> {
     let list = Handle::get("Count the nodes of each shard", list);
     let shard = Shape::object([("name", Shape::text().or_null()), ("count", Shape::whole())]);
@@ -28,7 +28,7 @@ struct Shard {
     count: usize,
 }
 
-/// `GET /v1/shards`. Walks all nodes: clients ask for this once, when they start.
+/// `GET /v1/shards`: counts the nodes of each shard. Reads all nodes, which is acceptable because clients ask only once, at their start.
 async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Body {

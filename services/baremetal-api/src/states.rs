@@ -1,4 +1,4 @@
-//! `/v1/nodes/{node}/states`: where a node is and where it is going.
+//! `/v1/nodes/{node}/states`: the present and the target states of a node.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::node::{last_error, state_word};
 use crate::{microversion, rule};
 
-/// What is answered here.
+/// The routes of states.
 pub(crate) fn routes() -> Routes<App> {
     Routes::new("states").at(
         "/v1/nodes/{node}/states",
@@ -20,7 +20,7 @@ pub(crate) fn routes() -> Routes<App> {
     )
 }
 
-/// What where a node is is like.
+/// The JSON shape of the states of a node.
 fn shape() -> Shape {
     let maybe = || Shape::text().or_null();
     let shape = Shape::object([
@@ -40,7 +40,7 @@ fn shape() -> Shape {
     ])
 }
 
-/// `GET /v1/nodes/{node}/states`.
+/// `GET /v1/nodes/{node}/states`: shows the states of a node.
 async fn show(
     caller: Caller,
     State(app): State<App>,

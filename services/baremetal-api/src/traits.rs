@@ -1,4 +1,4 @@
-//! `/v1/nodes/{node}/traits`: what a node is capable of, for scheduling.
+//! `/v1/nodes/{node}/traits`: the capabilities of a node, for scheduling.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::error::Error;
 use crate::{microversion, rule};
 
-/// What is answered here.
+/// The routes of traits.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
         Handle::get("List a node's traits", list)
@@ -44,10 +44,10 @@ struct Body {
     traits: BTreeSet<Trait>,
 }
 
-/// The most traits a node may have, as in Ironic.
+/// The most traits that a node may have, as in Ironic.
 pub(crate) const MOST: usize = 50;
 
-/// `GET /v1/nodes/{node}/traits`.
+/// `GET /v1/nodes/{node}/traits`: lists the traits of a node.
 async fn list(
     caller: Caller,
     State(app): State<App>,
@@ -62,7 +62,7 @@ async fn list(
     Ok(json(StatusCode::OK, &Shown { traits: &node.traits }))
 }
 
-/// `PUT /v1/nodes/{node}/traits`.
+/// `PUT /v1/nodes/{node}/traits`: replaces the traits of a node.
 async fn replace(
     caller: Caller,
     State(app): State<App>,
@@ -78,7 +78,7 @@ async fn replace(
     .await
 }
 
-/// `DELETE /v1/nodes/{node}/traits`.
+/// `DELETE /v1/nodes/{node}/traits`: removes all traits of a node.
 async fn clear(
     caller: Caller,
     State(app): State<App>,
@@ -92,7 +92,7 @@ async fn clear(
     .await
 }
 
-/// `PUT /v1/nodes/{node}/traits/{trait}`.
+/// `PUT /v1/nodes/{node}/traits/{trait}`: adds a trait.
 async fn add(
     caller: Caller,
     State(app): State<App>,
@@ -108,7 +108,7 @@ async fn add(
     .await
 }
 
-/// `DELETE /v1/nodes/{node}/traits/{trait}`.
+/// `DELETE /v1/nodes/{node}/traits/{trait}`: removes a trait.
 async fn remove(
     caller: Caller,
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! `/v1/nodes/{node}/validate`: whether a node says all that work on it will need.
+//! `/v1/nodes/{node}/validate`: checks whether a node has the settings that its interfaces need.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::error::Error;
 use crate::rule;
 
-/// What is answered here.
+/// The routes of validation.
 pub(crate) fn routes() -> Routes<App> {
     let validate = Handle::get("Tell what a node lacks", validate).ruled(rule::INSTALL);
     let verdict = Shape::object([("result", Shape::flag())]).maybe([("reason", Shape::text())]);
@@ -34,7 +34,7 @@ impl<E: ToString> From<Result<(), E>> for Verdict {
     }
 }
 
-/// `GET /v1/nodes/{node}/validate`.
+/// `GET /v1/nodes/{node}/validate`: validates each interface of a node.
 async fn validate(
     caller: Caller,
     State(app): State<App>,
@@ -43,7 +43,7 @@ async fn validate(
 ) -> Result<Response, Error> {
     let node = app.node(&caller, asked, &ident).await?;
     let ports = app.store.ports_of(node.id).await?;
-    // Ironic leaves the vendor's interface out.
+    // Ironic does not list the vendor interface.
     let interfaces = Interface::ALL.into_iter().filter(|interface| *interface != Interface::Vendor);
     let verdicts: BTreeMap<&str, Verdict> = interfaces
         .map(|interface| (interface.as_str(), verdict(&app, &node, &ports, interface)))
@@ -51,7 +51,7 @@ async fn validate(
     Ok(json(StatusCode::OK, &verdicts))
 }
 
-/// Whether the node says all that this interface of it needs.
+/// Checks the settings that one interface needs.
 fn verdict(app: &App, node: &Node, ports: &[Port], interface: Interface) -> Verdict {
     if !node.has(interface) {
         return unsupported(node, interface);
@@ -65,9 +65,9 @@ fn verdict(app: &App, node: &Node, ports: &[Port], interface: Interface) -> Verd
             (Ok(()), InspectInterface::Agent) => check_boot(node, ports).into(),
             (checked, _) => checked.into(),
         },
-        // Their one implementation, "noop", needs nothing of a node. Nova deploys to no node whose storage is not valid.
+        // The only implementation, `noop`, needs no settings. Nova does not deploy to a node whose storage interface is invalid.
         Interface::Network | Interface::Storage => Verdict { result: true, reason: None },
-        // No driver implements them.
+        // No driver implements these interfaces.
         Interface::Bios
         | Interface::Firmware
         | Interface::Raid
@@ -76,7 +76,7 @@ fn verdict(app: &App, node: &Node, ports: &[Port], interface: Interface) -> Verd
     }
 }
 
-/// In Ironic's words.
+/// The refusal in Ironic's words.
 fn unsupported(node: &Node, interface: Interface) -> Verdict {
     let (driver, interface) = (node.driver, interface.as_str());
     let reason =

@@ -1,10 +1,10 @@
-//! Reading the value of one field, so that what is wrong with it is said.
+//! Parses the value of a field, and names the mistake if the value is wrong.
 
 use openstack_api::ApiError;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// Text of at most so many bytes; the empty text counts as none.
+/// Text of at most `longest` bytes. Empty text counts as null.
 pub(crate) fn text(name: &str, value: Value, longest: usize) -> Result<Option<String>, ApiError> {
     match value {
         Value::Null => Ok(None),
@@ -21,7 +21,7 @@ pub(crate) fn text(name: &str, value: Value, longest: usize) -> Result<Option<St
     }
 }
 
-/// An object; null is an empty one.
+/// An object; null is an empty object.
 pub(crate) fn object(name: &str, value: Value) -> Result<Map<String, Value>, ApiError> {
     match value {
         Value::Null => Ok(Map::new()),
@@ -32,7 +32,7 @@ pub(crate) fn object(name: &str, value: Value) -> Result<Map<String, Value>, Api
     }
 }
 
-/// A list of `most` things at most; null is an empty one.
+/// A list of at most `most` elements; null is an empty list.
 pub(crate) fn list(name: &str, value: Value, most: usize) -> Result<Vec<Value>, ApiError> {
     match value {
         Value::Null => Ok(Vec::new()),
@@ -46,7 +46,7 @@ pub(crate) fn list(name: &str, value: Value, most: usize) -> Result<Vec<Value>, 
     }
 }
 
-/// True, false, or null; also as text.
+/// A boolean or null; also accepts booleans as text.
 pub(crate) fn boolean(name: &str, value: Value) -> Result<Option<bool>, ApiError> {
     match value {
         Value::Null => Ok(None),
@@ -58,7 +58,7 @@ pub(crate) fn boolean(name: &str, value: Value) -> Result<Option<bool>, ApiError
     }
 }
 
-/// A UUID, or null.
+/// A UUID or null.
 pub(crate) fn uuid(name: &str, value: Value) -> Result<Option<Uuid>, ApiError> {
     match value {
         Value::Null => Ok(None),

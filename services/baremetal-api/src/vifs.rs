@@ -1,7 +1,7 @@
-//! `/v1/nodes/{node}/vifs`: virtual interfaces, with the network interface `noop`, which attaches none.
+//! `/v1/nodes/{node}/vifs`: virtual interfaces, for the network interface `noop`, which attaches none.
 //!
-//! Nova asks for them on every deployment and expects 204. As with Ironic's own `noop` nothing is kept: networks are
-//! the operator's, and a list that names what is not attached would be a lie.
+//! Nova requests VIFs in every deployment and expects 204. As with Ironic's own `noop`, nothing is stored: the operator manages the
+//! networks, and a list of VIFs that are not attached would be wrong.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::error::Error;
 use crate::{microversion, rule};
 
-/// What is answered here.
+/// The routes of VIFs.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
         Handle::get("List a node's VIFs, of which there are none", list)
@@ -34,7 +34,7 @@ pub(crate) fn routes() -> Routes<App> {
         )
 }
 
-/// `GET /v1/nodes/{node}/vifs`.
+/// `GET /v1/nodes/{node}/vifs`: always an empty list.
 async fn list(
     caller: Caller,
     State(app): State<App>,
@@ -49,7 +49,7 @@ async fn list(
     Ok(json(StatusCode::OK, &Shown { vifs: [] }))
 }
 
-/// `POST /v1/nodes/{node}/vifs`. Clients send fields of their own beside `id`.
+/// `POST /v1/nodes/{node}/vifs`: accepts a VIF and does nothing. Fields besides `id` are accepted, because clients send their own.
 async fn attach(
     caller: Caller,
     State(app): State<App>,
@@ -64,7 +64,7 @@ async fn attach(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// `DELETE /v1/nodes/{node}/vifs/{vif}`.
+/// `DELETE /v1/nodes/{node}/vifs/{vif}`: accepts the removal of a VIF and does nothing.
 async fn detach(
     caller: Caller,
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! The fields of an allocation, and the version each came with.
+//! The fields of an allocation, and the microversion that introduced each.
 
 use crate::field::{Access, Fields, Row, row};
 
@@ -24,7 +24,7 @@ use Access::{Create, Read, Write};
 
 impl Fields for Field {
     const THING: &'static str = "an allocation";
-    // Lists show all there is, as in Ironic.
+    // Lists show every field, as in Ironic.
     const BRIEF: &'static [Field] = &[];
     const LINKS: Field = Field::Links;
     const TABLE: &'static [Row<Field>] = TABLE;

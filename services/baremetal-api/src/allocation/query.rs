@@ -1,4 +1,4 @@
-//! Which allocations a client asks for, and how much of each.
+//! The query parameters of a list of allocations.
 
 use baremetal_core::{AllocationFilter, AllocationSort};
 use openstack_api::{ApiError, Caller, Microversion, Query};
@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::field::Shown;
 use crate::microversion as since;
 
-/// The parameters that a list of allocations knows.
+/// The query parameters of a list of allocations.
 pub(crate) const KNOWN: [&str; 9] = [
     "limit",
     "marker",
@@ -22,7 +22,7 @@ pub(crate) const KNOWN: [&str; 9] = [
     "owner",
 ];
 
-/// Which fields to show, by `fields`.
+/// The fields to show, as requested by `fields`.
 pub(crate) fn shown(query: &mut Query, asked: Microversion) -> Result<Shown<Field>, ApiError> {
     match query.take("fields") {
         Some(raw) => Shown::named(&raw, asked),
@@ -30,7 +30,7 @@ pub(crate) fn shown(query: &mut Query, asked: Microversion) -> Result<Shown<Fiel
     }
 }
 
-/// Takes out of `query` what narrows the list.
+/// Removes the filter parameters from `query` and returns the filter.
 pub(crate) async fn filter(
     app: &App,
     caller: &Caller,
@@ -53,7 +53,7 @@ pub(crate) async fn filter(
     Ok(filter)
 }
 
-/// By what to sort.
+/// Parses the sort key.
 pub(crate) fn sort(key: Option<&str>) -> Result<AllocationSort, ApiError> {
     match key {
         None | Some("id" | "created_at") => Ok(AllocationSort::CreatedAt),

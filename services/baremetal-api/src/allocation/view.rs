@@ -1,4 +1,4 @@
-//! An allocation as clients see it, written straight to bytes.
+//! Serializes an allocation for clients, field by field.
 
 use baremetal_core::Allocation;
 use openstack_api::{Links, Origin, Time};
@@ -8,13 +8,11 @@ use serde::ser::{SerializeMap, Serializer};
 use super::Field;
 use crate::field::{Row, Shown};
 
-/// An allocation as clients see it.
+/// An allocation in the form that clients see.
 pub(crate) struct View<'a> {
-    /// Which allocation.
     pub(crate) allocation: &'a Allocation,
-    /// Which fields.
     pub(crate) shown: Shown<Field>,
-    /// Where the client reached us.
+    /// The origin under which the client reached the API.
     pub(crate) origin: &'a Origin,
 }
 

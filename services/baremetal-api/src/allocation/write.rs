@@ -1,4 +1,4 @@
-//! From what clients send to an allocation: one function for a field, whether it is created or patched.
+//! Applies the values that clients send to an allocation. Creation and patches share one function for each field.
 
 use std::collections::BTreeSet;
 
@@ -12,14 +12,14 @@ use crate::field::{Fields, Row};
 use crate::traits::MOST;
 use crate::value::{list, object, text, uuid};
 
-/// What a client wants to set: fields and their new values, null for the default.
+/// The fields to set, with their new values; null selects the default.
 type Wanted = Map<String, Value>;
 
-/// The most nodes to choose from that can be named.
+/// The most candidate nodes that a request may name.
 const MOST_CANDIDATES: usize = 1000;
 
-/// Sets what `body` says of an allocation that is being created; its node is not in there any more. The answer is the nodes
-/// to choose from, as the client calls them.
+/// Sets the fields of a new allocation from `body`, from which `node` was already removed. Returns the candidate nodes as the client named
+/// them.
 pub(crate) fn create(
     allocation: &mut Allocation,
     mut body: Wanted,
@@ -37,7 +37,7 @@ pub(crate) fn create(
     candidates.collect()
 }
 
-/// What becomes of `before` by `patch`.
+/// Returns the allocation `before` with `patch` applied.
 pub(crate) fn patched(
     before: &Allocation,
     patch: Vec<Operation>,
@@ -98,7 +98,7 @@ fn set(allocation: &mut Allocation, row: &Row<Field>, value: Value) -> Result<()
     Ok(())
 }
 
-/// The traits that a node must have.
+/// Parses the traits that the node must have.
 pub(crate) fn traits(name: &str, value: Value) -> Result<BTreeSet<String>, ApiError> {
     let given = list(name, value, MOST)?.into_iter().map(|one| {
         let one = text(name, one, 255)?.unwrap_or_default();

@@ -1,7 +1,8 @@
-//! `/bedplate/v1/nodes/{node}/console`: the serial console of a machine, as a WebSocket (RFC 6455).
+//! `/bedplate/v1/nodes/{node}/console`: the serial console of a machine as a WebSocket (RFC 6455).
 //!
-//! The first message is what the machine said last, each that follows what it says next; each that the client sends is typed. Who may is
-//! asked again while it goes on. That somebody looks, and until when, is in the audit trail; what is typed is nowhere.
+//! The first message contains the last output of the machine, later messages its further output; messages of the client are sent to the
+//! machine as input. Access is checked again at intervals while the console is open. The audit trail records who opened the console and
+//! when it was closed. Input is not stored anywhere.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -25,28 +26,28 @@ use crate::app::App;
 use crate::error::Error;
 use crate::{microversion, rule};
 
-/// The largest message: more is pasted in several.
+/// The largest message of a client; larger pastes take several messages.
 const LARGEST: usize = 64 << 10;
-/// How often a viewer is asked whether it is there, so that no proxy thinks otherwise.
+/// The interval of pings, which keep proxies from closing an idle connection.
 const PING_EVERY: Duration = Duration::from_secs(30);
-/// How long a viewer that says nothing is believed to be there.
+/// A viewer that sends nothing, not even a pong, for this long is disconnected.
 const SILENCE: Duration = Duration::from_secs(90);
-/// How often it is asked whether who looks still may.
+/// How often the access of the viewer is checked again.
 const ASK_EVERY: Duration = Duration::from_secs(30);
-/// How long a viewer may take to take leave.
+/// How long the closing handshake may take.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What is answered here.
+/// The routes of serial consoles.
 pub(crate) fn routes() -> Routes<App> {
     let open = Handle::get("Open a node's serial console, as a WebSocket", open)
-        // Whoever looks can type.
+        // Opening a console also allows input, so a reader may not open one.
         .needs(Need::Change)
         .ruled(rule::RUN)
         .answers(StatusCode::SWITCHING_PROTOCOLS)
         .tells_nothing()
         .refuses([StatusCode::CONFLICT, StatusCode::UPGRADE_REQUIRED]);
     let log = Handle::get("Read what a node's machine said last on its serial console", log)
-        // Machines say secrets there.
+        // Consoles may show secrets, so this counts as more than reading.
         .needs(Need::Change)
         .ruled(rule::RUN)
         .tells_text("text/plain")
@@ -56,7 +57,7 @@ pub(crate) fn routes() -> Routes<App> {
         .at("/bedplate/v1/nodes/{node}/console/log", [log])
 }
 
-/// `GET /bedplate/v1/nodes/{node}/console/log`: so much of it as is kept; nothing is opened for it.
+/// `GET /bedplate/v1/nodes/{node}/console/log`: returns the output that is kept in memory, without opening a session to the BMC.
 async fn log(
     caller: Caller,
     State(app): State<App>,
@@ -68,7 +69,7 @@ async fn log(
     Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response())
 }
 
-/// Who looks, and what comes of it.
+/// An open console and its viewer.
 struct Visit {
     app: App,
     node: NodeUuid,
@@ -78,7 +79,7 @@ struct Visit {
     _place: Option<Place>,
 }
 
-/// A place among those who look, of which one caller has so many; where nobody is asked for a name, all may be one caller's.
+/// Counts one more console for the caller. Without authentication all viewers are the same caller, so no limit applies.
 fn enter(app: &App, caller: &Caller) -> Result<Option<Place>, ApiError> {
     let at_most = app.settings.consoles_each.get();
     let Some(who) = caller.user() else { return Ok(None) };
@@ -89,8 +90,8 @@ fn enter(app: &App, caller: &Caller) -> Result<Option<Place>, ApiError> {
     app.lookers.enter(who, at_most).map(Some).ok_or_else(why)
 }
 
-/// `GET /bedplate/v1/nodes/{node}/console`.
-#[expect(clippy::too_many_arguments, reason = "each is a part of the request")]
+/// `GET /bedplate/v1/nodes/{node}/console`: opens the console.
+#[expect(clippy::too_many_arguments, reason = "each argument is extracted from the request")]
 async fn open(
     caller: Caller,
     State(app): State<App>,
@@ -102,7 +103,7 @@ async fn open(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Error> {
     let node = app.node(&caller, microversion::MAXIMUM, &ident).await?;
-    // Browsers keep no other site's page from opening one, and may show a password of their own accord.
+    // Browsers let pages of any site open a WebSocket, and may add a remembered password, so the origin is checked here.
     if headers.get(ORIGIN).is_some_and(|from| from.as_bytes() != origin.as_str().as_bytes()) {
         let why = "another site's page opens no console here";
         return Err(ApiError::protocol(StatusCode::FORBIDDEN, why).into());
@@ -124,7 +125,7 @@ async fn open(
 }
 
 impl Visit {
-    /// Passes on what goes both ways, until one side has enough or who looks may no more.
+    /// Passes messages in both directions until one side closes the connection or the viewer loses access.
     async fn pay(self, socket: WebSocket, mut viewing: Viewing) {
         let (sink, stream) = socket.split();
         let keyboard = viewing.keyboard();
@@ -143,7 +144,7 @@ impl Visit {
         self.aftermath.ended("End a look at a node's serial console").await;
     }
 
-    /// Shows what the machine says, until it is over; the viewer is told why.
+    /// Sends the output of the machine to the viewer, and the reason when the connection ends.
     async fn show(&self, mut sink: SplitSink<WebSocket, Message>, viewing: &mut Viewing) {
         let mut lost = pin!(self.lost());
         let mut ping = interval(PING_EVERY);
@@ -164,7 +165,7 @@ impl Visit {
         let _ = timeout(LEAVE_TIMEOUT, sink.send(close)).await;
     }
 
-    /// Waits until who looks may no more; the answer is why.
+    /// Waits until the viewer loses access, and returns the reason.
     async fn lost(&self) -> &'static str {
         let end = async {
             match self.ends_at {
@@ -179,7 +180,7 @@ impl Visit {
         }
     }
 
-    /// Asks again and again whether who looks still may, until it may not; the answer is why.
+    /// Checks the access of the viewer again and again, until it is refused; returns the reason.
     async fn refused(&self) -> &'static str {
         loop {
             sleep(ASK_EVERY).await;
@@ -198,13 +199,13 @@ impl Visit {
     }
 }
 
-/// Whether it will not be answered otherwise in a while.
+/// Whether the refusal is permanent, in contrast to a failure that may pass.
 fn is_final(refusal: &ApiError) -> bool {
     [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::NOT_FOUND]
         .contains(&refusal.status)
 }
 
-/// Passes on what is typed, until the viewer has left.
+/// Passes the input of the viewer to the machine, until the viewer closes the connection.
 async fn hear(
     mut stream: SplitStream<WebSocket>,
     keyboard: tokio::sync::mpsc::Sender<axum::body::Bytes>,
@@ -217,13 +218,13 @@ async fn hear(
             Message::Close(_) => return,
         };
         if keyboard.send(typed).await.is_err() {
-            // What it is over for is shown.
+            // The console is closed. `show` sends the reason and ends the connection.
             std::future::pending::<()>().await;
         }
     }
 }
 
-/// What a viewer is told at the end (RFC 6455 §7.4.1).
+/// The close code (RFC 6455 §7.4.1) and the reason that the viewer gets.
 fn farewell(end: End) -> (u16, &'static str) {
     let code = match end {
         End::Disabled | End::Deleted | End::HandedOver => close_code::NORMAL,

@@ -1,5 +1,5 @@
-//! `/bedplate/v1/counts`: how many nodes there are in which state, what is under way and what is stuck; as long for ten thousand
-//! nodes as for ten.
+//! `/bedplate/v1/counts`: counts nodes by state, and names some that are in progress or failed. The cost does not grow with the number of
+//! nodes.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use crate::error::Error;
 use crate::node::last_error;
 use crate::rule;
 
-/// So many of those under way, and of those that are stuck, are named.
+/// The most nodes named in each group.
 const NAMED: u32 = 12;
 
-/// What is answered here.
+/// The routes of counts.
 pub(crate) fn routes() -> Routes<App> {
     let count = Handle::get("Count nodes by state, and name some that need a look", show)
         .ruled(rule::SEE)
@@ -26,7 +26,7 @@ pub(crate) fn routes() -> Routes<App> {
     Routes::new("bedplate").at("/bedplate/v1/counts", [count])
 }
 
-/// What counts are like.
+/// The JSON shape of the counts.
 fn shape() -> Shape {
     let node = || {
         Shape::object([
@@ -61,7 +61,7 @@ struct InState {
     count: u64,
 }
 
-/// Nodes of which only some are named.
+/// A group of nodes: how many there are, and the first of them.
 #[derive(Serialize)]
 struct Group<'a> {
     count: u64,
@@ -74,11 +74,11 @@ struct Brief<'a> {
     name: Option<&'a str>,
     provision_state: &'static str,
     since: Time,
-    /// Nothing for whom the node is lent to.
+    /// `None` if the caller is only the lessee.
     last_error: Option<String>,
 }
 
-/// `GET /bedplate/v1/counts`: of the nodes that the caller has to do with.
+/// `GET /bedplate/v1/counts`: counts the nodes that the caller may see.
 async fn show(caller: Caller, State(app): State<App>) -> Result<Response, Error> {
     let seen_by = project(&caller);
     let is = |busy, failed| NodeFilter {
@@ -94,7 +94,7 @@ async fn show(caller: Caller, State(app): State<App>) -> Result<Response, Error>
         descending,
     };
     let tallies = app.store.tally_nodes(seen_by.as_deref()).await?;
-    // What takes longest is what to look at; of what failed, the newest.
+    // The longest-running nodes in progress deserve attention first; of the failed nodes, the most recent ones.
     let busy = app.store.list_nodes(&is(Some(true), None), &by_age(false)).await?;
     let stuck = app.store.list_nodes(&is(Some(false), Some(true)), &by_age(true)).await?;
     let brief = |node| brief(&caller, node);

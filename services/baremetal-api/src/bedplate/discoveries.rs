@@ -1,4 +1,4 @@
-//! `/bedplate/v1/discoveries`: machines that asked for a boot and that nobody enrolled.
+//! `/bedplate/v1/discoveries`: machines that requested a network boot and are not enrolled.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::app::App;
 use crate::error::Error;
 
-/// What is answered here.
+/// The routes of discoveries.
 pub(crate) fn routes() -> Routes<App> {
     let list = Handle::get("List machines that nobody enrolled", list);
     let forget = Handle::delete("Forget a machine that nobody enrolled", forget);
@@ -35,7 +35,7 @@ struct Shown {
     data: Option<Value>,
 }
 
-/// `GET /bedplate/v1/discoveries`.
+/// `GET /bedplate/v1/discoveries`: lists discovered machines.
 async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Body {
@@ -51,7 +51,7 @@ async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error
     Ok(json(StatusCode::OK, &Body { discoveries: discoveries.collect() }))
 }
 
-/// `DELETE /bedplate/v1/discoveries/{mac}`.
+/// `DELETE /bedplate/v1/discoveries/{mac}`: deletes a discovered machine from the list.
 async fn forget(
     _caller: Caller,
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! `/bedplate/v1/nodes/{node}/explain`: why a node is where it is, and what to do next.
+//! `/bedplate/v1/nodes/{node}/explain`: explains why a node is in its state, and what to do next.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::error::Error;
 use crate::{microversion, rule};
 
-/// What is answered here.
+/// The routes of explanations.
 pub(crate) fn routes() -> Routes<App> {
     let show = Handle::get("Explain why a node is where it is, and what to do next", show)
         .ruled(rule::SEE_INSIDE);
@@ -21,7 +21,7 @@ pub(crate) fn routes() -> Routes<App> {
     Routes::new("bedplate").at("/bedplate/v1/nodes/{node}/explain", [show])
 }
 
-/// What a failure is like.
+/// The JSON shape of a failure.
 pub(crate) fn failure() -> Shape {
     Shape::object([
         ("reason", Shape::text()),
@@ -30,7 +30,7 @@ pub(crate) fn failure() -> Shape {
     ])
 }
 
-/// What a task is like.
+/// The JSON shape of a task.
 pub(crate) fn task() -> Shape {
     let progress =
         Shape::object([("done_bytes", Shape::whole()), ("total_bytes", Shape::whole().or_null())]);
@@ -43,7 +43,7 @@ pub(crate) fn task() -> Shape {
     ])
 }
 
-/// What an explanation is like.
+/// The JSON shape of an explanation.
 fn shape() -> Shape {
     let maybe = || Shape::text().or_null();
     let place = Shape::object([("rack", Shape::text()), ("position", Shape::whole())]);
@@ -132,7 +132,7 @@ impl From<LastSeen> for Seen {
     }
 }
 
-/// `GET /bedplate/v1/nodes/{node}/explain`.
+/// `GET /bedplate/v1/nodes/{node}/explain`: explains the state of a node.
 async fn show(
     caller: Caller,
     State(app): State<App>,

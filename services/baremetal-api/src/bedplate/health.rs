@@ -1,4 +1,4 @@
-//! How the service is.
+//! The health of the service, for `/bedplate/v1/health`.
 
 use openstack_api::{ApiError, DatabaseHealth, Health, Reporter, Time};
 

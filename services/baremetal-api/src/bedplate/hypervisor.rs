@@ -1,4 +1,4 @@
-//! `/bedplate/v1/nodes/{node}/hypervisor`: the compute host of the cloud that a node's machine is, or is to become.
+//! `/bedplate/v1/nodes/{node}/hypervisor`: the compute host that a node is or will become.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::error::Error;
 use crate::{microversion, rule};
 
-/// What is answered here.
+/// The routes of hypervisors.
 pub(crate) fn routes() -> Routes<App> {
     let show = Handle::get("Show the hypervisor that a node's machine is, or is to become", show)
         .ruled(rule::SEE_INSIDE)
@@ -26,7 +26,7 @@ pub(crate) fn routes() -> Routes<App> {
         .at("/bedplate/v1/nodes/{node}/hypervisor/join", [join])
 }
 
-/// What a hypervisor is like.
+/// The JSON shape of a hypervisor.
 pub(super) fn shape() -> Shape {
     let maybe = || Shape::text().or_null();
     let states = [
@@ -53,12 +53,12 @@ pub(super) fn shape() -> Shape {
     ])
 }
 
-/// A hypervisor as its operator sees it.
+/// A hypervisor in the form that operators see.
 #[derive(Serialize)]
 pub(super) struct View<'a> {
     profile: &'a str,
     host: &'a str,
-    /// What the cloud knows it by.
+    /// The id of the hypervisor in Nova.
     id: Option<&'a str>,
     availability_zone: Option<&'a str>,
     aggregate: Option<&'a str>,
@@ -68,7 +68,7 @@ pub(super) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The node's, if its machine is one or is to become one.
+    /// The hypervisor of the node; `None` if the node neither is nor becomes a hypervisor.
     pub(super) fn of(node: &'a Node) -> Option<View<'a>> {
         node.hypervisor.as_ref().map(View::new)
     }
@@ -92,7 +92,7 @@ fn shown(status: StatusCode, node: &Node) -> Result<Response, Error> {
     Ok(json(status, &View::of(node).ok_or_else(none)?))
 }
 
-/// `GET /bedplate/v1/nodes/{node}/hypervisor`.
+/// `GET /bedplate/v1/nodes/{node}/hypervisor`: shows the hypervisor of a node.
 async fn show(
     caller: Caller,
     State(app): State<App>,
@@ -101,7 +101,7 @@ async fn show(
     shown(StatusCode::OK, &app.node(&caller, microversion::MAXIMUM, &ident).await?)
 }
 
-/// `PUT /bedplate/v1/nodes/{node}/hypervisor/join`: from the first sign on, whatever came of it before.
+/// `PUT /bedplate/v1/nodes/{node}/hypervisor/join`: starts joining the cloud again from the first check, whatever the result before.
 async fn join(
     caller: Caller,
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! The keys that seal secrets in the database.
+//! Lists, rotates and retires the sealing keys, for `/bedplate/v1/keys`.
 
 use openstack_api::{ApiError, Keyholder};
 use sealing::KeyUse;

@@ -1,4 +1,4 @@
-//! `/bedplate/v1/nodes/{node}/lease`: a node is lent until a time, for longer, and once more.
+//! `/bedplate/v1/nodes/{node}/lease`: lends a node, extends its lease, and undoes the end of a lease.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -15,7 +15,7 @@ use crate::app::{App, bond};
 use crate::error::Error;
 use crate::{microversion, rule};
 
-/// What is answered here.
+/// The routes of leases.
 pub(crate) fn routes() -> Routes<App> {
     let lent = || {
         let lease = term::shape().or_null();
@@ -39,23 +39,23 @@ pub(crate) fn routes() -> Routes<App> {
         .at("/bedplate/v1/nodes/{node}/lease/undo", [undo])
 }
 
-/// To whom a node is lent, and for how long.
+/// The lessee of a node, and the length of the lease.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Wish {
-    /// The project that is to have it.
+    /// The project that becomes the lessee.
     lessee: String,
-    /// From now, such as `14d`; the default, unless said.
+    /// The length of the lease from now, such as `14d`; the configured default if omitted.
     #[serde(default, rename = "for")]
     #[schema(value_type = Option<String>)]
     length: Option<Length>,
-    /// A mail address that is told of its end.
+    /// A mail address that is notified before the lease ends.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     notify: Option<MailAddress>,
 }
 
-/// `GET /bedplate/v1/nodes/{node}/lease`.
+/// `GET /bedplate/v1/nodes/{node}/lease`: shows the lease of a node.
 async fn show(
     caller: Caller,
     State(app): State<App>,
@@ -65,7 +65,7 @@ async fn show(
     Ok(shown(&app, &node))
 }
 
-/// `POST /bedplate/v1/nodes/{node}/lease`.
+/// `POST /bedplate/v1/nodes/{node}/lease`: lends a node.
 async fn begin(
     caller: Caller,
     State(app): State<App>,
@@ -89,7 +89,7 @@ async fn begin(
     .await
 }
 
-/// `PUT /bedplate/v1/nodes/{node}/lease`.
+/// `PUT /bedplate/v1/nodes/{node}/lease`: extends a lease.
 async fn keep(
     caller: Caller,
     State(app): State<App>,
@@ -104,7 +104,7 @@ async fn keep(
     change(&app, &caller, &ident, |node, _| extend(node, until, by, terms, now)).await
 }
 
-/// `POST /bedplate/v1/nodes/{node}/lease/undo`.
+/// `POST /bedplate/v1/nodes/{node}/lease/undo`: undoes the end of a lease, within the undo window.
 async fn undo_end(
     caller: Caller,
     State(app): State<App>,
@@ -116,7 +116,8 @@ async fn undo_end(
     change(&app, &caller, &ident, |node, now| undo(node, by, ladder, terms, now)).await
 }
 
-/// What its owner has lent for a time, the owner alone lends for longer; who reserved a node keeps it within the terms.
+/// Checks who may extend a lease. A lease that the owner granted can only be extended by the owner; the lessee of a reservation may extend
+/// it within the configured limits.
 async fn may_extend(app: &App, caller: &Caller, ident: &str) -> Result<(), Error> {
     let node = app.node(caller, microversion::MAXIMUM, ident).await?;
     match (&node.lending, bond(caller, &node)) {

@@ -1,4 +1,4 @@
-//! `/bedplate/v1/nodes/{node}/…`: what only the machine's BMC knows.
+//! `/bedplate/v1/nodes/{node}/…`: facts and functions that only the BMC of the machine has.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::error::Error;
 use crate::{microversion, rule};
 
-/// What is answered here.
+/// The routes of this file.
 pub(crate) fn routes() -> Routes<App> {
     let identify = Handle::put("Switch the light that finds a machine", identify).ruled(rule::RUN);
     let read = Handle::get("Read a machine's sensors", sensors);
@@ -47,7 +47,7 @@ pub(crate) fn routes() -> Routes<App> {
         )
 }
 
-/// `GET /bedplate/v1/nodes/{node}/sensors`.
+/// `GET /bedplate/v1/nodes/{node}/sensors`: reads the sensors.
 async fn sensors(
     caller: Caller,
     State(app): State<App>,
@@ -62,7 +62,7 @@ async fn sensors(
     Ok(json(StatusCode::OK, &Body { sensors }))
 }
 
-/// `GET /bedplate/v1/nodes/{node}/event-log?limit=`.
+/// `GET /bedplate/v1/nodes/{node}/event-log?limit=`: reads the newest entries of the event log.
 async fn event_log(
     caller: Caller,
     State(app): State<App>,
@@ -87,11 +87,11 @@ async fn event_log(
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Light {
-    /// Whether it is to be lit.
+    /// Whether the light is on.
     on: bool,
 }
 
-/// `PUT /bedplate/v1/nodes/{node}/identify`.
+/// `PUT /bedplate/v1/nodes/{node}/identify`: switches the identify light.
 async fn identify(
     caller: Caller,
     State(app): State<App>,

@@ -1,4 +1,4 @@
-//! `/bedplate/v1/hypervisor-profiles`: what makes machines compute hosts of the cloud.
+//! `/bedplate/v1/hypervisor-profiles`: how machines become compute hosts of the cloud.
 
 mod view;
 
@@ -15,7 +15,7 @@ use crate::app::{App, again};
 use crate::error::Error;
 use crate::secret;
 
-/// What is answered here.
+/// The routes of hypervisor profiles.
 pub(crate) fn routes() -> Routes<App> {
     let list = Handle::get("List hypervisor profiles", list)
         .tells(Shape::object([("hypervisor_profiles", Shape::list(view::shape()))]));
@@ -37,7 +37,7 @@ pub(crate) fn routes() -> Routes<App> {
         .at("/bedplate/v1/hypervisor-profiles/{profile}", [show.tells(view::shape()), set, delete])
 }
 
-/// `GET /bedplate/v1/hypervisor-profiles`.
+/// `GET /bedplate/v1/hypervisor-profiles`: lists the profiles.
 async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Body {
@@ -48,7 +48,7 @@ async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error
     Ok(json(StatusCode::OK, &Body { hypervisor_profiles }))
 }
 
-/// `GET /bedplate/v1/hypervisor-profiles/{profile}`.
+/// `GET /bedplate/v1/hypervisor-profiles/{profile}`: shows a profile.
 async fn show(
     _caller: Caller,
     State(app): State<App>,
@@ -57,7 +57,7 @@ async fn show(
     Ok(json(StatusCode::OK, &view::of(&find(&app, &name).await?)?))
 }
 
-/// `POST /bedplate/v1/hypervisor-profiles`.
+/// `POST /bedplate/v1/hypervisor-profiles`: creates a profile.
 async fn create(
     _caller: Caller,
     State(app): State<App>,
@@ -69,7 +69,7 @@ async fn create(
     Ok(json(StatusCode::CREATED, &view::of(&find(&app, profile.name.as_str()).await?)?))
 }
 
-/// `PUT /bedplate/v1/hypervisor-profiles/{profile}`: what is shown in place of a secret leaves it as it is.
+/// `PUT /bedplate/v1/hypervisor-profiles/{profile}`: replaces a profile. A mask in place of a secret keeps the stored secret.
 async fn set(
     _caller: Caller,
     State(app): State<App>,
@@ -93,7 +93,7 @@ async fn set(
     Ok(json(StatusCode::OK, &view::of(&find(&app, &name).await?)?))
 }
 
-/// `DELETE /bedplate/v1/hypervisor-profiles/{profile}`: not while a rack's machines are to become it.
+/// `DELETE /bedplate/v1/hypervisor-profiles/{profile}`: refused while a rack uses the profile as its goal.
 async fn delete(
     _caller: Caller,
     State(app): State<App>,
@@ -113,7 +113,7 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The profile of this name, its secrets sealed.
+/// Finds a profile by name. Its secrets stay sealed.
 pub(super) async fn find(app: &App, name: &str) -> Result<ProfileRow, Error> {
     let missing = || {
         let shown: String = name.chars().take(64).collect();
@@ -122,7 +122,7 @@ pub(super) async fn find(app: &App, name: &str) -> Result<ProfileRow, Error> {
     Ok(app.store.find_profile(name).await?.ok_or_else(missing)?)
 }
 
-/// What was asked for, with the secrets of `before` where it holds their masks; if it makes sense.
+/// Validates a profile after replacing masks by the secrets of `before`.
 fn checked(asked: Profile, before: Option<&Profile>) -> Result<Profile, Error> {
     let before = before.map(settings).transpose()?.unwrap_or_default();
     let mut with_secrets = settings(&asked)?;

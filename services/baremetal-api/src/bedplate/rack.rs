@@ -21,10 +21,10 @@ use crate::secret;
 use enrolment::Enrolment;
 use show::{RackView, Summary};
 
-/// How many machines are under way at once when nobody says otherwise.
+/// How many machines are brought up in parallel by default.
 const DEFAULT_LIMIT: NonZeroU32 = NonZeroU32::MIN.saturating_add(19);
 
-/// What is answered here.
+/// The routes of racks.
 pub(crate) fn routes() -> Routes<App> {
     let list = Handle::get("List racks", list);
     let enroll =
@@ -47,7 +47,7 @@ pub(crate) fn routes() -> Routes<App> {
         )
 }
 
-/// `GET /bedplate/v1/racks`.
+/// `GET /bedplate/v1/racks`: lists racks.
 async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Body {
@@ -58,7 +58,7 @@ async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error
     Ok(json(StatusCode::OK, &Body { racks: racks.collect() }))
 }
 
-/// `GET /bedplate/v1/racks/{rack}`.
+/// `GET /bedplate/v1/racks/{rack}`: shows a rack with its machines.
 async fn show_rack(
     _caller: Caller,
     State(app): State<App>,
@@ -70,7 +70,7 @@ async fn show_rack(
     Ok(json(StatusCode::OK, &RackView::new(&name, &rack, &nodes, progress)))
 }
 
-/// `POST /bedplate/v1/racks`: the same rack twice changes nothing.
+/// `POST /bedplate/v1/racks`: enrolls a rack. Enrolling the same manifest again changes nothing.
 async fn enroll(
     _caller: Caller,
     State(app): State<App>,
@@ -88,7 +88,7 @@ async fn enroll(
     Ok(json(StatusCode::OK, &done.told(&asked.name)))
 }
 
-/// `DELETE /bedplate/v1/racks/{rack}`.
+/// `DELETE /bedplate/v1/racks/{rack}`: deletes a rack without machines.
 async fn delete(
     _caller: Caller,
     State(app): State<App>,
@@ -103,7 +103,7 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What a rack's machines are to become.
+/// The goal of bringing up a rack.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Up {
@@ -115,7 +115,7 @@ struct Up {
     limit: Option<NonZeroU32>,
 }
 
-/// The shape of that.
+/// The JSON shape of [`Up`].
 fn up_body() -> Shape {
     Shape::object([]).maybe([
         ("reach", show::reach()),
@@ -129,7 +129,7 @@ fn installed() -> Reach {
     Reach::Installed
 }
 
-/// `PUT /bedplate/v1/racks/{rack}/up`: what failed before is tried again.
+/// `PUT /bedplate/v1/racks/{rack}/up`: brings the machines up, and retries machines that failed before.
 async fn up(
     _caller: Caller,
     State(app): State<App>,
@@ -162,7 +162,7 @@ async fn up(
     Ok(json(StatusCode::ACCEPTED, &show::begun(&name, ways)))
 }
 
-/// The hypervisor profile that is asked for, its secrets sealed.
+/// The requested hypervisor profile, with its secrets sealed.
 async fn profile(app: &App, asked: &Up) -> Result<Option<Profile>, Error> {
     let Some(name) = &asked.profile else { return Ok(None) };
     let refuse = |field: &str, problem: &str| Err(ApiError::bad_field(field, problem).into());
@@ -184,7 +184,7 @@ async fn profile(app: &App, asked: &Up) -> Result<Option<Profile>, Error> {
     }
 }
 
-/// `DELETE /bedplate/v1/racks/{rack}/up`: what is under way goes on to its end.
+/// `DELETE /bedplate/v1/racks/{rack}/up`: starts no further machine; machines in progress continue.
 async fn pause(
     _caller: Caller,
     State(app): State<App>,
@@ -212,7 +212,7 @@ async fn find(app: &App, name: &str) -> Result<(Rack, i64), Error> {
     Ok((read(document), version))
 }
 
-/// A rack's document. What an older program left out has its default.
+/// Reads the document of a rack. Fields that an older program did not write get their defaults.
 fn read(document: Value) -> Rack {
     serde_json::from_value(document).unwrap_or(Rack { description: None, goal: None })
 }

@@ -1,4 +1,4 @@
-//! `/bedplate/v1/reservations`: a whole machine for a person, installed and for a time.
+//! `/bedplate/v1/reservations`: reserves, lends and installs a whole node for a person.
 
 mod body;
 mod view;
@@ -30,7 +30,7 @@ use crate::rule;
 use body::Wish;
 use view::View;
 
-/// What is answered here.
+/// The routes of reservations.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
         Handle::get("List reservations", list)
@@ -64,7 +64,7 @@ pub(crate) fn routes() -> Routes<App> {
         .at("/bedplate/v1/reservations/{reservation}/lease/undo", [undo])
 }
 
-/// `POST /bedplate/v1/reservations`.
+/// `POST /bedplate/v1/reservations`: reserves a node and starts its installation.
 async fn create(
     caller: Caller,
     State(app): State<App>,
@@ -74,7 +74,7 @@ async fn create(
     let granted = app.settings.reservations;
     let id = AllocationUuid::new_v4();
     let instance_info = wish.instance_info(id)?;
-    // What is wrong with the image is said before any node is looked at.
+    // Mistakes in the image are reported before a node is chosen.
     let mut tried = Node::new(NodeUuid::new_v4(), Driver::Redfish, now);
     tried.instance_info.clone_from(&instance_info);
     let checked = image(&tried).and_then(|_| app.conductor.check_image_host(&instance_info));
@@ -125,7 +125,7 @@ fn full(used: u64, most: u32) -> ApiError {
     ApiError::new(StatusCode::FORBIDDEN, why)
 }
 
-/// `GET /bedplate/v1/reservations`.
+/// `GET /bedplate/v1/reservations`: lists reservations.
 async fn list(
     caller: Caller,
     State(app): State<App>,
@@ -169,7 +169,7 @@ async fn list(
     Ok(json(StatusCode::OK, &Body { reservations, next }))
 }
 
-/// `GET /bedplate/v1/reservations/{reservation}`.
+/// `GET /bedplate/v1/reservations/{reservation}`: shows a reservation.
 async fn show(
     caller: Caller,
     State(app): State<App>,
@@ -179,7 +179,7 @@ async fn show(
     Ok(json(StatusCode::OK, &View::of(&app, &found, node.as_ref())))
 }
 
-/// `DELETE /bedplate/v1/reservations/{reservation}`: off, erased, and free for the next.
+/// `DELETE /bedplate/v1/reservations/{reservation}`: gives the node back; it is powered off and erased, and then available again.
 async fn give_back(
     caller: Caller,
     State(app): State<App>,
@@ -203,7 +203,7 @@ async fn give_back(
     Ok(StatusCode::ACCEPTED)
 }
 
-/// `PUT /bedplate/v1/reservations/{reservation}/lease`.
+/// `PUT /bedplate/v1/reservations/{reservation}/lease`: extends the lease of a reservation.
 async fn keep(
     caller: Caller,
     State(app): State<App>,
@@ -218,7 +218,7 @@ async fn keep(
     .await
 }
 
-/// `POST /bedplate/v1/reservations/{reservation}/lease/undo`.
+/// `POST /bedplate/v1/reservations/{reservation}/lease/undo`: undoes the end of the lease, within the undo window.
 async fn undo_end(
     caller: Caller,
     State(app): State<App>,
@@ -234,7 +234,7 @@ fn refused(why: LendError) -> ApiError {
     ApiError::conflict(format!("lease: {why}"))
 }
 
-/// Changes the reservation's node, and shows what came of it.
+/// Changes the node of a reservation, and answers with the changed reservation.
 async fn change(
     app: &App,
     caller: &Caller,
@@ -260,7 +260,7 @@ fn gone(ident: &str) -> ApiError {
     ApiError::not_found(format!("Reservation {ident} could not be found."))
 }
 
-/// The reservation of this id or name, and its node, if the caller has to do with it, and may do what it came for.
+/// Finds a reservation by UUID or name, with its node, if the caller may access it under the rule of the route.
 async fn find(
     app: &App,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! Until when a node is lent, as clients see it and ask for it.
+//! The lease of a node in answers, and its length in requests.
 
 use baremetal_core::Lending;
 use jiff::Timestamp;
@@ -7,7 +7,7 @@ use openstack_api::{ApiError, Shape, Time};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A lease as clients see it.
+/// A lease in the form that clients see.
 #[derive(Serialize)]
 pub(super) struct Shown {
     since: Time,
@@ -17,7 +17,7 @@ pub(super) struct Shown {
     next: Option<Next>,
 }
 
-/// What that is written as.
+/// The JSON shape of a lease.
 pub(super) fn shape() -> Shape {
     let steps = ["warn", "shut_off", "keep_copy", "warn_of_deletion", "delete"];
     let next = Shape::object([("step", Shape::word(steps)), ("at", Shape::text())]);
@@ -30,7 +30,7 @@ pub(super) fn shape() -> Shape {
     ])
 }
 
-/// What comes next.
+/// The next stage of a lease.
 #[derive(Serialize)]
 struct Next {
     step: &'static str,
@@ -38,7 +38,7 @@ struct Next {
 }
 
 impl Shown {
-    /// As it is at `now`.
+    /// The lease as of `now`.
     pub(super) fn of(lending: &Lending, ladder: &Ladder, now: Timestamp) -> Shown {
         let lease = &lending.lease;
         let (warned, ended) = (lease.taken.warned, lease.taken.ended_at);
@@ -75,22 +75,22 @@ fn word(step: lease::Step) -> &'static str {
     }
 }
 
-/// For how long something is to be kept: one of the two, or the default.
+/// A new length of a lease: exactly one of the two fields, or none for the default.
 #[derive(Clone, Copy, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Term {
-    /// From now, such as `14d`.
+    /// The length from now, such as `14d`.
     #[serde(default, rename = "for")]
     #[schema(value_type = Option<String>)]
     length: Option<Length>,
-    /// Until then.
+    /// The end of the lease.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     until: Option<Timestamp>,
 }
 
 impl Term {
-    /// Until when that is.
+    /// The end of the lease that was requested.
     pub(super) fn end(self, terms: Terms, now: Timestamp) -> Result<Timestamp, ApiError> {
         match (self.length, self.until) {
             (Some(_), Some(_)) => {

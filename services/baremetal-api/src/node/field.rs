@@ -1,4 +1,4 @@
-//! The fields of a node, and the version each came with.
+//! The fields of a node, and the microversion that introduced each.
 
 use baremetal_core::Interface;
 

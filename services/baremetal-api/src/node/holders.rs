@@ -1,9 +1,9 @@
-//! Whose a node is, and to whom it is lent: projects that there are. A slip would leave it with nobody.
+//! Checks that owner and lessee of a node are existing projects: after a typing error nobody could access the node.
 
 use baremetal_core::Node;
 use openstack_api::{ApiError, Auth, Caller};
 
-/// Refuses an owner or a lessee of `after` that there is not, and that `before` did not have.
+/// Refuses a new owner or lessee in `after` that does not exist. Values that `before` has already are not checked again.
 pub(super) async fn check(
     auth: &Auth,
     caller: &Caller,

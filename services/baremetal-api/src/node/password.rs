@@ -1,6 +1,7 @@
-//! A stored password goes to the machine that it was given for.
+//! Makes sure that a stored BMC password is only sent to the machine that it was given for.
 //!
-//! Who may say where a BMC is, and is not shown its password, could otherwise have it sent to a host of their own.
+//! Without this check a caller who may change the BMC address but may not see the password could have the password sent to a host of their
+//! own.
 
 use baremetal_core::CREDENTIALS;
 use openstack_api::{ApiError, Operation};
@@ -8,7 +9,8 @@ use serde_json::{Map, Value};
 
 use crate::secret;
 
-/// Refuses a change of `driver_info` by which a password goes elsewhere that `patch` does not give.
+/// Refuses a change of `driver_info` that would send a stored password to another address or weaken the certificate check, unless `patch`
+/// also gives the password.
 pub(super) fn check(
     before: &Map<String, Value>,
     after: &Map<String, Value>,
@@ -32,7 +34,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Whether the password of this key is what the patch says, and not the stored one: the last operation on it decides.
+/// Whether the patch gives the password under this key, instead of keeping the stored one. The last operation on the key decides.
 fn given(patch: &[Operation], key: &str) -> bool {
     let said = patch.iter().rev().find_map(|operation| match operation.path.as_str() {
         "/driver_info" => Some(operation.value.as_ref().and_then(|info| info.get(key))),
@@ -51,7 +53,7 @@ mod tests {
     const REFUSED: &str = "driver_info.redfish_password: give it again in the same request: redfish_address changes, and the \
                            stored one was given for the machine that was meant before";
 
-    /// What comes of it that a stored `driver_info` becomes `after` by `patch`.
+    /// Checks the patch that turns a stored `driver_info` into `after`.
     #[track_caller]
     fn becomes(after: Value, patch: Value, want: Result<(), &str>) {
         let before = json!({
@@ -88,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_or_goes_nowhere_new_is_let_in() {
+    fn a_given_password_or_an_unchanged_address_is_accepted() {
         let elsewhere = json!({"redfish_address": "http://mine", "redfish_password": "new"});
         let address = set("/driver_info/redfish_address", json!("http://mine"));
         let password = set("/driver_info/redfish_password", json!("new"));
@@ -98,7 +100,7 @@ mod tests {
 
         let same = json!({"redfish_address": "https://bmc", "redfish_password": "stored", "x": 2});
         becomes(same, json!([set("/driver_info/x", json!(2))]), Ok(()));
-        // Of IPMI no password is stored.
+        // IPMI has no stored password in this `driver_info`.
         let ipmi = json!({
             "redfish_address": "https://bmc", "redfish_password": "stored", "ipmi_address": "10.0.0.9",
         });
@@ -106,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_not_trusted_less_by_the_way() {
+    fn the_certificate_check_cannot_be_weakened_without_the_password() {
         let after = json!({
             "redfish_address": "https://bmc", "redfish_password": "stored", "redfish_verify_ca": false,
         });

@@ -1,4 +1,4 @@
-//! Which nodes a client asks for, and how much of each.
+//! The query parameters of a list of nodes.
 
 use baremetal_core::{NodeFilter, NodeIdent, NodeSort, Page, State};
 use openstack_api::{ApiError, Direction, Microversion, Paging, Query, flag};
@@ -8,42 +8,40 @@ use super::Field;
 use crate::field::{Fields, Shown};
 use crate::microversion as since;
 
-/// The parameters that a list of nodes knows.
+/// The query parameters of a list of nodes.
 #[rustfmt::skip]
 pub(crate) const KNOWN: [&str; 26] = ["chassis_uuid", "limit", "marker", "sort_key", "sort_dir", "fields", "detail", "instance_uuid", "associated", "maintenance",
     "provision_state", "driver", "resource_class", "conductor_group", "owner", "lessee", "project", "shard", "sharded",
     "retired", "description_contains", "include_children", "instance_name", "parent_node", "conductor", "fault"];
 
-/// A list that a client asks for.
+/// A requested list of nodes.
 pub(crate) struct List {
-    /// Which nodes.
     pub(crate) filter: NodeFilter,
-    /// The parent of them all.
+    /// Only children of this node.
     pub(crate) parent: Option<NodeIdent>,
-    /// The conductor of them all.
+    /// Only nodes of this conductor.
     pub(crate) conductor: Option<String>,
-    /// A fault of them all. None of ours ever has one.
+    /// Only nodes with a fault. No node here ever has a fault, so the list is empty.
     pub(crate) faulty: bool,
-    /// Which page of them.
     pub(crate) page: Page<NodeSort>,
-    /// Which fields of each.
+    /// The fields to show of each node.
     pub(crate) shown: Shown<Field>,
 }
 
-/// How much of each node a list shows when the client does not say.
+/// How many fields of a node a list shows by default.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// `/v1/nodes`.
+    /// For `/v1/nodes`.
     Brief,
-    /// `/v1/nodes/detail`.
+    /// For `/v1/nodes/detail`.
     Detail,
 }
 
-/// The words of the Bare Metal API for faults.
+/// The faults that the Bare Metal API knows.
 const FAULTS: [&str; 4] =
     ["power failure", "clean failure", "rescue abort failure", "service failure"];
 
-/// Reads the query of a list of nodes.
+/// Parses the query of a list of nodes.
 pub(crate) fn list(
     mut query: Query,
     extent: Extent,
@@ -88,7 +86,7 @@ pub(crate) fn list(
     Ok(List { filter, parent, conductor, faulty: fault.is_some(), page, shown })
 }
 
-/// Which fields to show, by `fields` and `detail`.
+/// The fields to show, as requested by `fields` and `detail`.
 pub(crate) fn shown(
     query: &mut Query,
     extent: Extent,
@@ -114,7 +112,7 @@ pub(crate) fn shown(
     }
 }
 
-/// Narrows `filter`; false if there is no such filter.
+/// Adds a filter parameter to `filter`; false if the parameter is unknown.
 fn narrow(
     filter: &mut NodeFilter,
     name: &str,
@@ -194,7 +192,7 @@ fn sort(key: Option<&str>, asked: Microversion) -> Result<NodeSort, ApiError> {
     }
     Ok(match key {
         "uuid" => NodeSort::Id,
-        // Ironic's own default: its numbers grow with the nodes, so it is the order of creation.
+        // Ironic's default: its numeric ids follow the order of creation.
         "id" | "created_at" => NodeSort::CreatedAt,
         "name" => NodeSort::Name,
         "provision_state" => NodeSort::ProvisionState,

@@ -1,4 +1,4 @@
-//! A node as clients see it, written straight to bytes.
+//! Serializes a node for clients, field by field.
 
 use baremetal_core::{AgentCommand, Node, State, Task, Work};
 use openstack_api::{Bond, Caller, Links, Microversion, Origin, Time};
@@ -12,30 +12,26 @@ use crate::microversion;
 use crate::rule::shown_to_lessees;
 use crate::secret::Masked;
 
-/// How nodes are shown in one answer.
+/// How the nodes of one answer are shown.
 #[derive(Clone, Copy)]
 pub(crate) struct Look<'a> {
-    /// To whom.
     pub(crate) caller: &'a Caller,
-    /// The version asked for.
+    /// The requested version.
     pub(crate) asked: Microversion,
-    /// Which fields.
     pub(crate) shown: Shown<Field>,
-    /// Where the client reached us.
+    /// The origin under which the client reached the API.
     pub(crate) origin: &'a Origin,
-    /// The conductor that looks after them.
+    /// The conductor that manages the nodes.
     pub(crate) conductor: &'a str,
 }
 
-/// A node as clients see it.
+/// A node in the form that clients see.
 pub(crate) struct View<'a> {
-    /// Which node.
     pub(crate) node: &'a Node,
-    /// How it is shown.
     pub(crate) look: Look<'a>,
 }
 
-/// `{}`, also for a step that there is not.
+/// A clean or deploy step; `{}` if no step is running.
 #[derive(Default, Serialize)]
 struct Step {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,7 +136,7 @@ impl View<'_> {
     }
 }
 
-/// The provision state in the words of the version asked for.
+/// The provision state as the requested version names it.
 pub(crate) fn state_word(node: &Node, asked: Microversion) -> Option<&'static str> {
     let state = node.provision_state;
     if state == State::Available {
@@ -152,12 +148,12 @@ pub(crate) fn state_word(node: &Node, asked: Microversion) -> Option<&'static st
     }
 }
 
-/// Why the last work ended badly, and what to do about it.
+/// The failure of the last work, with advice.
 pub(crate) fn last_error(node: &Node) -> Option<String> {
     node.failure.as_ref().map(ToString::to_string)
 }
 
-/// A reason that was given.
+/// A reason, unless it is empty.
 fn reason(given: &Option<String>) -> Option<&str> {
     given.as_deref().filter(|reason| !reason.is_empty())
 }

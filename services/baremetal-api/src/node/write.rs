@@ -1,4 +1,4 @@
-//! From what clients send to a node: one function for a field, whether it is created or patched.
+//! Applies the values that clients send to a node. Creation and patches share one function for each field.
 
 use baremetal_core::{Driver, Interface, Maintenance, Node, NodeName};
 use newtype_uuid::GenericUuid;
@@ -10,10 +10,10 @@ use crate::field::{Fields, Row};
 use crate::secret;
 use crate::value::{boolean, object, text, uuid};
 
-/// What a client wants to set: fields and their new values, null for the default.
+/// The fields to set, with their new values; null selects the default.
 type Wanted = Map<String, Value>;
 
-/// Sets what `body` says of a node that is being created.
+/// Sets the fields of a new node from `body`.
 pub(crate) fn create(node: &mut Node, body: Wanted, asked: Microversion) -> Result<(), ApiError> {
     for name in body.keys() {
         Field::creatable(name, asked)?;
@@ -24,7 +24,7 @@ pub(crate) fn create(node: &mut Node, body: Wanted, asked: Microversion) -> Resu
     set_all(node, body)
 }
 
-/// What becomes of `before` by `patch`.
+/// Returns the node `before` with `patch` applied.
 pub(crate) fn patched(
     before: &Node,
     patch: Vec<Operation>,
@@ -52,8 +52,8 @@ pub(crate) fn patched(
     Ok(after)
 }
 
-/// The value a field has now, its secrets included. Only an object has parts that can be patched: of any other field
-/// the value is not looked at.
+/// The present value of a field, secrets included. Only objects can be patched in part, so the value of every other field is returned as
+/// null.
 fn present(node: &Node, field: Field) -> Value {
     let objects = [
         (Field::DriverInfo, &node.driver_info),
@@ -65,7 +65,7 @@ fn present(node: &Node, field: Field) -> Value {
     found.map_or(Value::Null, |(_, object)| Value::Object(object.clone()))
 }
 
-/// Sets fields in the order of the table, then looks at those that depend on one another.
+/// Sets fields in the order of the table, then checks the fields that depend on each other.
 fn set_all(node: &mut Node, mut wanted: Wanted) -> Result<(), ApiError> {
     for row in Field::TABLE {
         if let Some(value) = wanted.remove(row.name) {
@@ -188,7 +188,7 @@ fn choose(node: &mut Node, interface: Interface, wanted: Option<String>) {
     };
 }
 
-/// Replaces an object that holds secrets.
+/// Replaces an object that may contain secrets.
 fn replace(name: &str, present: &mut Map<String, Value>, value: Value) -> Result<(), ApiError> {
     let mut wanted = object(name, value)?;
     secret::keep(name, present, &mut wanted)?;
@@ -196,7 +196,7 @@ fn replace(name: &str, present: &mut Map<String, Value>, value: Value) -> Result
     Ok(())
 }
 
-/// Switches on what comes with a reason, or off.
+/// Sets a flag that is stored as an optional reason.
 fn switch(reason: &mut Option<String>, wanted: Option<bool>) {
     match wanted {
         Some(true) => {
@@ -224,7 +224,7 @@ fn give_reason(name: &str, reason: &mut Option<String>, value: Value) -> Result<
 
 fn node_name(value: Value) -> Result<Option<NodeName>, ApiError> {
     match text("name", value, 255)? {
-        // It would be shadowed by `/v1/nodes/detail`.
+        // A node with this name could not be shown, since `/v1/nodes/detail` is the detailed list.
         Some(name) if name == "detail" => {
             Err(ApiError::bad_field("name", "\"detail\" is reserved"))
         }

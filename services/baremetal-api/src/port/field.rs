@@ -1,4 +1,4 @@
-//! The fields of a port, and the version each came with.
+//! The fields of a port, and the microversion that introduced each.
 
 use crate::field::{Access, Fields, Row, row};
 

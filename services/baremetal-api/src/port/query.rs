@@ -1,4 +1,4 @@
-//! Which ports a client asks for, and how much of each.
+//! The query parameters of a list of ports.
 
 use baremetal_core::{PortFilter, PortSort};
 use openstack_api::{ApiError, Caller, Microversion, Query, flag};
@@ -11,21 +11,21 @@ use crate::error::Error;
 use crate::field::Shown;
 use crate::microversion as since;
 
-/// The parameters that a list of ports knows.
+/// The query parameters of a list of ports.
 #[rustfmt::skip]
 pub(crate) const KNOWN: [&str; 10] = ["limit", "marker", "sort_key", "sort_dir", "fields", "detail", "address", "node",
     "node_uuid", "portgroup"];
 
-/// How much of each port a list shows when the client does not say.
+/// How many fields of a port a list shows by default.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// `/v1/ports`.
+    /// For `/v1/ports`.
     Brief,
-    /// `/v1/ports/detail`.
+    /// For `/v1/ports/detail`.
     Detail,
 }
 
-/// Which fields to show, by `fields` and `detail`.
+/// The fields to show, as requested by `fields` and `detail`.
 pub(crate) fn shown(
     query: &mut Query,
     extent: Extent,
@@ -51,7 +51,7 @@ pub(crate) fn shown(
     }
 }
 
-/// Takes out of `query` what narrows the list.
+/// Removes the filter parameters from `query` and returns the filter.
 pub(crate) async fn filter(
     app: &App,
     caller: &Caller,
@@ -78,7 +78,7 @@ pub(crate) async fn filter(
     Ok(filter)
 }
 
-/// By what to sort.
+/// Parses the sort key.
 pub(crate) fn sort(key: Option<&str>) -> Result<PortSort, ApiError> {
     match key {
         None | Some("id" | "created_at") => Ok(PortSort::CreatedAt),

@@ -1,4 +1,4 @@
-//! A port as clients see it, written straight to bytes.
+//! Serializes a port for clients, field by field.
 
 use baremetal_core::Port;
 use openstack_api::{Links, Origin, Time};
@@ -9,13 +9,11 @@ use serde_json::Map;
 use super::Field;
 use crate::field::{Row, Shown};
 
-/// A port as clients see it.
+/// A port in the form that clients see.
 pub(crate) struct View<'a> {
-    /// Which port.
     pub(crate) port: &'a Port,
-    /// Which fields.
     pub(crate) shown: Shown<Field>,
-    /// Where the client reached us.
+    /// The origin under which the client reached the API.
     pub(crate) origin: &'a Origin,
 }
 

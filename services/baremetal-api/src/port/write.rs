@@ -1,4 +1,4 @@
-//! From what clients send to a port: one function for a field, whether it is created or patched.
+//! Applies the values that clients send to a port. Creation and patches share one function for each field.
 
 use baremetal_core::{Port, PortUuid};
 use hardware::MacAddress;
@@ -10,10 +10,10 @@ use super::Field;
 use crate::field::{Fields, Row};
 use crate::value::{boolean, object, text, uuid};
 
-/// What a client wants to set: fields and their new values, null for the default.
+/// The fields to set, with their new values; null selects the default.
 type Wanted = Map<String, Value>;
 
-/// Sets what `body` says of a port that is being created. Its node is not in there any more.
+/// Sets the fields of a new port from `body`, from which the node was already removed.
 pub(crate) fn create(port: &mut Port, body: Wanted, asked: Microversion) -> Result<(), ApiError> {
     for name in body.keys() {
         Field::creatable(name, asked)?;
@@ -24,7 +24,7 @@ pub(crate) fn create(port: &mut Port, body: Wanted, asked: Microversion) -> Resu
     set_all(port, body)
 }
 
-/// What becomes of `before` by `patch`.
+/// Returns the port `before` with `patch` applied.
 pub(crate) fn patched(
     before: &Port,
     patch: Vec<Operation>,
@@ -89,7 +89,7 @@ fn set(port: &mut Port, row: &Row<Field>, value: Value) -> Result<(), ApiError> 
     Ok(())
 }
 
-/// The address of a machine's port.
+/// Parses the MAC address of a port.
 pub(crate) fn address(value: Value) -> Result<MacAddress, ApiError> {
     let required = || ApiError::bad_field("address", "it is required");
     let raw = text("address", value, 64)?.ok_or_else(required)?;

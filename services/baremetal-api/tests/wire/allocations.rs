@@ -1,4 +1,4 @@
-//! Allocations.
+//! Wire tests of allocations.
 
 use baremetal_core::{Node, State};
 use hardware::PowerState;
@@ -7,7 +7,7 @@ use crate::api::{Api, ID, NEWEST};
 
 const WISH: &str = "0d4b7a5e-7c1a-4c39-9d0c-2f6a0a1b2c3d";
 
-/// With a node that can be reserved.
+/// An API with a node that can be allocated.
 async fn with_free_node() -> Api {
     let api = Api::start().await;
     api.enroll(r#", "name": "n1", "resource_class": "gpu""#).await;
@@ -41,7 +41,7 @@ const ACTIVE: &str = r#"{
 }"#;
 
 #[tokio::test]
-async fn a_node_of_the_kind_is_reserved() {
+async fn an_allocation_reserves_a_matching_node() {
     let api = with_free_node().await;
     let body = body(
         r#", "name": "job-1", "traits": ["CUSTOM_FAST"], "candidate_nodes": ["n1"], "extra": {"a": 1}"#,
@@ -64,7 +64,7 @@ async fn a_node_of_the_kind_is_reserved() {
 }
 
 #[tokio::test]
-async fn allocations_are_listed_by_what_they_are() {
+async fn allocations_are_listed_and_filtered() {
     let api = reserved().await;
     let other = r#"{"resource_class": "none", "name": "job-2", "extra": {}}"#;
     let failed = api.send("POST", "/v1/allocations", NEWEST, other).await.has(201).json();
@@ -104,7 +104,7 @@ async fn allocations_are_listed_by_what_they_are() {
 }
 
 #[tokio::test]
-async fn each_version_knows_what_came_with_it() {
+async fn each_version_has_the_features_it_introduced() {
     let api = reserved().await;
     let path = format!("/v1/allocations/{WISH}");
     let older = api.send("GET", &path, "1.59", "").await.has(200).json();
@@ -141,7 +141,7 @@ async fn a_name_and_notes_can_be_changed_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_wish_is_said() {
+async fn a_mistake_in_an_allocation_request_is_named() {
     let api = with_free_node().await;
     let required = "resource_class: it is required, but for a node that is in use already";
     for (body, status, words) in [
@@ -177,7 +177,7 @@ async fn what_is_wrong_with_a_wish_is_said() {
 }
 
 #[tokio::test]
-async fn what_is_given_up_is_free_again() {
+async fn a_deleted_allocation_frees_its_node() {
     for path in [format!("/v1/allocations/{WISH}"), format!("/v1/nodes/{ID}/allocation")] {
         let api = reserved().await;
         api.edit(|node| node.provision_state = State::Active).await;
@@ -207,7 +207,7 @@ async fn a_node_that_loses_its_instance_loses_its_allocation() {
 }
 
 #[tokio::test]
-async fn a_node_in_use_is_written_down_afterwards() {
+async fn an_allocation_can_be_recorded_for_a_node_in_use() {
     let api = with_free_node().await;
     let active = |node: &mut Node| {
         node.provision_state = State::Active;
@@ -223,7 +223,7 @@ async fn a_node_in_use_is_written_down_afterwards() {
 }
 
 #[tokio::test]
-async fn a_project_has_so_many_allocations_and_others_are_not_in_its_way() {
+async fn allocations_are_limited_for_each_project_separately() {
     let api = Api::start().await;
     for (name, owner) in [("n1", "ann"), ("n2", "ann"), ("n3", "ann"), ("n4", "bob")] {
         let body = format!(

@@ -23,10 +23,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tower::ServiceExt;
 
-/// The newest version.
+/// The newest microversion.
 pub(crate) const NEWEST: &str = "1.115";
 
-/// A node's id in these tests.
+/// The id of the node in these tests.
 pub(crate) const ID: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
 
 /// The API on an empty store.
@@ -35,11 +35,11 @@ pub(crate) struct Api {
     described: Described,
     conducting: ConductorSettings,
     pub(crate) store: Store,
-    /// Of the keys that seal secrets.
+    /// Holds the sealing keys.
     _folder: TempDir,
 }
 
-/// An answer, whole.
+/// An answer with its whole body.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
@@ -66,7 +66,7 @@ impl Api {
         Api::within(auth, Limits::default()).await
     }
 
-    /// Beside a clusterd at this address, with a conductor that does not wait long.
+    /// An API whose conductor uses a clusterd at this address, with short intervals.
     pub(crate) async fn beside(clusters: &str) -> Api {
         let mut settings = settings();
         let url = Some(clusters.parse().unwrap());
@@ -75,7 +75,7 @@ impl Api {
         Api::of(Auth::None, Limits::default(), settings).await
     }
 
-    /// With these limits.
+    /// An API with these limits.
     pub(crate) async fn within(auth: Auth, limits: Limits) -> Api {
         Api::of(auth, limits, settings()).await
     }
@@ -110,13 +110,13 @@ impl Api {
         Api { router, store, described, conducting, _folder: folder }
     }
 
-    /// Another conductor of the same store, as after a restart.
+    /// Another conductor on the same store, as after a restart.
     pub(crate) async fn conductor(&self) -> Conductor {
         let key = ServiceKey::random();
         Conductor::new(self.conducting.clone(), self.store.clone(), key).await.unwrap()
     }
 
-    /// Sends a request whose body is JSON, where it has any.
+    /// Sends a request; a body, if not empty, is sent as JSON.
     pub(crate) async fn send(&self, method: &str, path: &str, version: &str, body: &str) -> Answer {
         let mut request = Request::builder().method(method).uri(path).header("host", "api:6385");
         if !version.is_empty() {
@@ -128,12 +128,12 @@ impl Api {
         self.raw(request.body(Body::from(body.to_owned())).unwrap()).await
     }
 
-    /// The answer, of which nothing was taken yet.
+    /// Sends a request and returns the answer with its body unread.
     pub(crate) async fn open(&self, request: Request<Body>) -> Response<Body> {
         self.router.clone().oneshot(request).await.unwrap()
     }
 
-    /// The answer, which is as the document says.
+    /// Sends a request and checks that the OpenAPI document describes the answer.
     pub(crate) async fn raw(&self, request: Request<Body>) -> Answer {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let answer = self.router.clone().oneshot(request).await.unwrap();
@@ -148,13 +148,13 @@ impl Api {
         self.send("GET", path, NEWEST, "").await
     }
 
-    /// Enrolls a node of id `ID`, with `more` in its body.
+    /// Enrolls a node with the id `ID`, with `more` added to the body.
     pub(crate) async fn enroll(&self, more: &str) {
         let body = format!(r#"{{"uuid": "{ID}", "driver": "fake-hardware"{more}}}"#);
         self.send("POST", "/v1/nodes", NEWEST, &body).await.has(201);
     }
 
-    /// Brings the node of id `ID` into any state at all, behind the API's back.
+    /// Changes the node `ID` in the store, bypassing the API.
     pub(crate) async fn edit(&self, change: impl FnOnce(&mut Node)) {
         let ident: NodeIdent = ID.parse().unwrap();
         let mut node = self.store.find_node(&ident).await.unwrap().unwrap();
@@ -163,7 +163,7 @@ impl Api {
     }
 }
 
-/// Two days unless said, at most ten.
+/// Leases of two days by default, and of ten days at most.
 fn terms() -> Terms {
     let length = |text: &str| text.parse().ok();
     Terms::new(length("2d"), length("10d")).unwrap()
@@ -206,7 +206,7 @@ fn settings() -> ConductorSettings {
 }
 
 impl Answer {
-    /// Fails unless the status is this.
+    /// Checks the status.
     #[track_caller]
     pub(crate) fn has(self, status: u16) -> Answer {
         assert_eq!(self.status.as_u16(), status, "{}", self.text);
@@ -219,7 +219,7 @@ impl Answer {
         serde_json::from_str(&self.text).unwrap_or_else(|why| panic!("{why}: {}", self.text))
     }
 
-    /// Fails unless the body is this JSON.
+    /// Checks that the body is this JSON.
     #[track_caller]
     pub(crate) fn is(&self, want: &str) {
         let want: Value = serde_json::from_str(want).unwrap();
@@ -227,7 +227,7 @@ impl Answer {
         assert!(got == want, "got {got:#}\nwant {want:#}");
     }
 
-    /// Fails unless this is a handler's refusal, in Ironic's envelope, with these words.
+    /// Checks that the answer is a handler's refusal with this message, in Ironic's envelope.
     #[track_caller]
     pub(crate) fn refuses(self, status: u16, words: &str) {
         let answer = self.has(status);

@@ -1,4 +1,4 @@
-//! Who may call.
+//! Wire tests of authentication.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::api::{Answer, Api, ID, NEWEST};
 
-/// `admin:secret`, hashed by bcrypt with its least cost.
+/// `admin:secret`, hashed with the lowest bcrypt cost.
 fn users() -> Auth {
     let file = format!("admin:{}\n", bcrypt::hash("secret", 4).unwrap());
     Auth::HttpBasic(Arc::new(Htpasswd::parse(&file).unwrap()))
@@ -31,7 +31,7 @@ async fn only_the_version_documents_and_the_description_are_public() {
 }
 
 #[tokio::test]
-async fn a_password_opens_the_rest() {
+async fn all_other_routes_need_a_password() {
     let api = Api::with(users()).await;
     let refused = api.get("/v1/nodes").await.has(401);
     assert_eq!(refused.headers["www-authenticate"], "Basic realm=\"Baremetal API\"");
@@ -39,7 +39,7 @@ async fn a_password_opens_the_rest() {
         refused.text,
         r#"{"error_message":"{\"code\":401,\"description\":\"user name and password are required\",\"title\":\"Unauthorized\"}"}"#
     );
-    // admin:secret, then admin:wrong.
+    // The base64 of admin:secret, then of admin:wrong.
     for (credentials, status) in [("YWRtaW46c2VjcmV0", 200), ("YWRtaW46d3Jvbmc=", 401)] {
         let request = Request::get("/v1/nodes")
             .header("host", "api:6385")
@@ -61,13 +61,13 @@ async fn as_admin(api: &Api, method: &str, path: &str, body: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn a_nodes_history_tells_who_asked() {
+async fn a_nodes_history_names_the_user() {
     let api = Api::with(users()).await;
     let node = format!(r#"{{"uuid": "{ID}", "driver": "fake-hardware"}}"#);
     as_admin(&api, "POST", "/v1/nodes", &node).await.has(201);
     let states = format!("/v1/nodes/{ID}/states/provision");
     as_admin(&api, "PUT", &states, r#"{"target": "manage"}"#).await.has(202);
-    // Done by the service: nobody asked for it.
+    // An event of the service, which has no user.
     api.edit(|node| node.provision_state = State::Manageable).await;
     let found = api.store.find_node(&ID.parse().unwrap()).await.unwrap().unwrap();
     let done = HistoryEntry::changed(&found, &found, "done".to_owned(), found.created_at);
@@ -89,7 +89,7 @@ async fn a_nodes_history_tells_who_asked() {
     assert_eq!(one.has(200).json()["user"], "admin");
 }
 
-/// What the API answers to a request with these headers and without a body.
+/// Sends a request with these headers and no body.
 async fn answered(api: &Api, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
     let request = Request::builder().method(method).uri(path);
     let request = headers.iter().fold(request, |it, (name, value)| it.header(*name, *value));
@@ -97,7 +97,7 @@ async fn answered(api: &Api, method: &str, path: &str, headers: &[(&str, &str)])
 }
 
 #[tokio::test]
-async fn another_sites_page_asks_nothing_where_nobody_has_to_prove_anything() {
+async fn pages_of_other_sites_are_refused_without_authentication() {
     let api = Api::start().await;
     for (headers, names) in [
         (&[("host", "evil.example:80")][..], "Host"),
@@ -124,9 +124,9 @@ async fn another_sites_page_asks_nothing_where_nobody_has_to_prove_anything() {
 }
 
 #[tokio::test]
-async fn a_password_that_a_browser_remembers_serves_no_other_sites_page() {
+async fn a_remembered_password_does_not_serve_pages_of_other_sites() {
     let api = Api::with(users()).await;
-    // admin:secret.
+    // The base64 of admin:secret.
     let known = ("authorization", "Basic YWRtaW46c2VjcmV0");
     let page = ("sec-fetch-site", "cross-site");
     let refused = answered(&api, "DELETE", "/v1/nodes/x", &[("host", "api:6385"), known, page])
@@ -135,7 +135,7 @@ async fn a_password_that_a_browser_remembers_serves_no_other_sites_page() {
     assert!(refused.text.contains("Sec-Fetch-Site"), "{}", refused.text);
     let form = ("origin", "http://evil.example");
     answered(&api, "POST", "/v1/nodes", &[("host", "api:6385"), known, form]).await.has(403);
-    // Programs that are not browsers, under a name that nobody configured.
+    // Programs that are not browsers may use a host name that is not configured.
     answered(&api, "DELETE", "/v1/nodes/x", &[("host", "any.example"), known]).await.has(404);
     answered(&api, "GET", "/v1/nodes", &[("host", "api:6385"), known, page]).await.has(200);
 }

@@ -1,4 +1,4 @@
-//! What Ironic does not have.
+//! Wire tests of explanations, counts, discoveries and BMC functions.
 
 use baremetal_core::{Failure, Reason, State};
 use hardware::MacAddress;
@@ -33,7 +33,7 @@ async fn a_node_is_explained() {
 }
 
 #[tokio::test]
-async fn nodes_are_counted_and_those_that_are_stuck_are_named() {
+async fn nodes_are_counted_and_failed_ones_are_named() {
     let api = Api::start().await;
     let none = r#"{"count": 0, "nodes": []}"#;
     api.get("/bedplate/v1/counts")
@@ -62,7 +62,7 @@ async fn nodes_are_counted_and_those_that_are_stuck_are_named() {
 }
 
 #[tokio::test]
-async fn machines_nobody_enrolled_are_listed_and_forgotten() {
+async fn discovered_machines_are_listed_and_deleted() {
     let api = Api::start().await;
     let mac = MacAddress::new([0x52, 0x54, 0, 0, 0, 1]);
     api.store.touch_discovery(mac, "2026-01-02T03:04:05Z".parse().unwrap()).await.unwrap();
@@ -78,7 +78,7 @@ async fn machines_nobody_enrolled_are_listed_and_forgotten() {
 }
 
 #[tokio::test]
-async fn what_a_bmc_cannot_tell_is_refused() {
+async fn a_function_that_the_bmc_lacks_is_refused() {
     let api = Api::start().await;
     api.enroll(r#", "name": "n1""#).await;
     api.edit(|node| node.driver = baremetal_core::Driver::Redfish).await;

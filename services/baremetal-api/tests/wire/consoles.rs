@@ -1,11 +1,11 @@
-//! Serial consoles, as Ironic's clients switch and show them.
+//! Wire tests of serial consoles, as Ironic's clients use them.
 
 use baremetal_core::Driver;
 
 use crate::api::{Api, ID, NEWEST};
 
 #[tokio::test]
-async fn a_console_is_switched_by_a_flag_and_shown_with_its_address() {
+async fn a_console_is_enabled_by_a_flag_and_shown_with_its_url() {
     let api = Api::start().await;
     api.enroll(r#", "console_interface": "fake""#).await;
     let path = format!("/v1/nodes/{ID}/states/console");
@@ -18,7 +18,7 @@ async fn a_console_is_switched_by_a_flag_and_shown_with_its_address() {
     api.get(&path).await.has(200).is(off);
     for (body, want) in [
         (r#"{"enabled": true}"#, on.as_str()),
-        // It may be either already.
+        // Enabling or disabling twice is allowed.
         (r#"{"enabled": true}"#, on.as_str()),
         (r#"{"enabled": false}"#, off),
         (r#"{"enabled": false}"#, off),
@@ -34,7 +34,7 @@ async fn a_console_is_switched_by_a_flag_and_shown_with_its_address() {
 }
 
 #[tokio::test]
-async fn what_is_no_flag_is_refused_by_name_and_changes_nothing() {
+async fn an_invalid_console_flag_is_refused_and_changes_nothing() {
     let api = Api::start().await;
     api.enroll(r#", "console_interface": "fake""#).await;
     let path = format!("/v1/nodes/{ID}/states/console");
@@ -55,7 +55,7 @@ async fn what_is_no_flag_is_refused_by_name_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_node_without_a_console_says_which_there_are() {
+async fn a_node_without_a_console_lists_the_available_interfaces() {
     let api = Api::start().await;
     api.enroll("").await;
     let path = format!("/v1/nodes/{ID}/states/console");
@@ -92,7 +92,7 @@ async fn an_enabled_console_keeps_its_interface_and_its_driver() {
 }
 
 #[tokio::test]
-async fn what_is_not_enabled_is_neither_opened_nor_read() {
+async fn a_disabled_console_can_be_neither_opened_nor_read() {
     let api = Api::start().await;
     api.enroll(r#", "console_interface": "fake""#).await;
     let refused = format!("the console of node \"{ID}\" is not enabled");

@@ -1,11 +1,11 @@
-//! No document that a caller stores grows beyond the bound, whichever way it comes.
+//! The size limit of stored documents holds for every request that can make a document grow.
 
 use openstack_api::{Auth, Limits};
 use serde_json::json;
 
 use crate::api::{Answer, Api, ID, NEWEST};
 
-/// The bound in these tests, in bytes of JSON.
+/// The limit in these tests, in bytes of JSON.
 const MOST: usize = 2000;
 
 async fn bounded() -> Api {
@@ -24,7 +24,7 @@ async fn patch(api: &Api, path: &str, patch: &serde_json::Value) -> Answer {
 }
 
 #[tokio::test]
-async fn a_new_document_is_as_large_as_configured() {
+async fn a_new_document_is_limited_in_size() {
     let api = bounded().await;
     let small = "x".repeat(1900);
     let large = "x".repeat(MOST);
@@ -68,7 +68,7 @@ async fn small_patches_do_not_add_up_to_a_large_document() {
 }
 
 #[tokio::test]
-async fn a_document_from_before_the_bound_can_be_worked_with_and_not_grow() {
+async fn a_stored_document_over_the_limit_can_change_but_not_grow() {
     let api = bounded().await;
     api.enroll("").await;
     api.edit(|node| {
@@ -84,7 +84,7 @@ async fn a_document_from_before_the_bound_can_be_worked_with_and_not_grow() {
 }
 
 #[tokio::test]
-async fn a_config_drive_has_a_bound_of_its_own() {
+async fn a_config_drive_has_a_limit_of_its_own() {
     let api = bounded().await;
     api.enroll("").await;
     let path = format!("/v1/nodes/{ID}");

@@ -1,8 +1,9 @@
-//! What the flags of a node forbid: each verb against each flag, by its status. A refusal leaves the node as it was.
+//! The verbs that each flag of a node forbids, as a table of statuses. A refused request leaves the node unchanged.
 //!
-//! As in Ironic (`conductor/manager.py`): protected refuses to tear down, to rebuild and to delete (403); retired refuses to provide; maintenance
-//! refuses to deploy, to rebuild and to clean by hand, and, as with `allow_provisioning_in_maintenance = False`, to provide. Ironic deploys and
-//! cleans a machine that must not be switched off by restarts alone; here that is refused, for every such work switches it off.
+//! As in Ironic (`conductor/manager.py`), `protected` forbids undeploying, rebuilding and deleting (403), `retired` forbids providing, and
+//! maintenance forbids deploying, rebuilding, manual cleaning and, as with `allow_provisioning_in_maintenance = False`, providing. Ironic
+//! deploys and cleans a machine with `disable_power_off` by restarts alone; here such work is refused, because it always powers the machine
+//! off.
 
 use baremetal_core::{Loan, Maintenance, Node, NodeIdent, State as Stage, lend, lending_taken};
 use jiff::Timestamp;
@@ -10,7 +11,7 @@ use lease::{Step, Terms};
 
 use crate::api::{Api, ID, NEWEST};
 
-/// A verb in a state that allows it.
+/// A verb, and a provision state that allows it.
 struct Asked {
     what: &'static str,
     from: Stage,
@@ -20,7 +21,7 @@ const fn verb(what: &'static str, from: Stage) -> Asked {
     Asked { what, from }
 }
 
-/// A flag, and how a node gets it.
+/// A flag, and the change that sets it on a node.
 type Flag = (&'static str, fn(&mut Node));
 
 const FLAGS: [Flag; 7] = [
@@ -38,7 +39,7 @@ const FLAGS: [Flag; 7] = [
     }),
 ];
 
-/// DELETE is last: it may leave no node behind.
+/// DELETE comes last, because it may delete the node.
 #[rustfmt::skip]
 const TABLE: [(Asked, [u16; 7]); 16] = [
     //                                               -    prot ret  maint nooff resv ended

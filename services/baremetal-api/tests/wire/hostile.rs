@@ -1,4 +1,4 @@
-//! Whatever is sent, the answer is a refusal that names what is wrong, never a failure of ours.
+//! Any input is answered with a refusal that names the mistake, and never with a 5xx status.
 
 use axum::body::Body;
 use http::Request;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::{Answer, Api, ID, NEWEST};
 
-/// Every route that reads a body, and a body it accepts.
+/// Every route that reads a body, with a body that it accepts.
 fn readers() -> Vec<(&'static str, String, Value)> {
     let node = |part: &str| format!("/v1/nodes/{ID}{part}");
     vec![
@@ -54,7 +54,7 @@ fn is_a_refusal(answer: &Answer, what: &str) {
 }
 
 #[tokio::test]
-async fn what_is_no_json_is_refused_everywhere() {
+async fn invalid_json_is_refused_everywhere() {
     let api = Api::start().await;
     api.enroll("").await;
     let deep = format!("{{\"extra\": {}", "[".repeat(100_000));
@@ -80,7 +80,7 @@ async fn what_is_no_json_is_refused_everywhere() {
     }
 }
 
-/// `body` with the first key of its first object given twice, and that key.
+/// `body` with the first key of its first object duplicated, and that key.
 fn doubled(body: &Value) -> (String, String) {
     let object = body.get(0).unwrap_or(body).as_object().unwrap();
     let (key, value) = object.iter().next().unwrap();
@@ -89,7 +89,7 @@ fn doubled(body: &Value) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_key_that_is_given_twice_is_refused_everywhere() {
+async fn a_duplicate_key_is_refused_everywhere() {
     let api = Api::start().await;
     api.enroll("").await;
     for (method, path, body) in readers() {
@@ -115,7 +115,7 @@ async fn an_unknown_field_is_named_everywhere() {
         let part = if body.is_array() { &mut body[0] } else { &mut body };
         part.as_object_mut().unwrap().insert("zebra".to_owned(), json!(1));
         if path.ends_with("/vifs") {
-            continue; // Clients send fields of their own here.
+            continue; // Unknown fields are accepted on this path.
         }
         let answer = api.send(method, &path, NEWEST, &body.to_string()).await;
         is_a_refusal(&answer, &path);
@@ -141,7 +141,7 @@ async fn a_wrong_type_is_named_everywhere() {
     }
 }
 
-/// Any JSON, not very large.
+/// Small JSON values of any kind.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -160,7 +160,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 #[test]
-fn no_body_is_our_failure() {
+fn no_body_causes_a_5xx() {
     block_on(async {
         let api = Api::start().await;
         api.enroll("").await;
@@ -201,7 +201,7 @@ fn no_body_is_our_failure() {
 }
 
 #[test]
-fn no_path_or_query_is_our_failure() {
+fn no_path_or_query_causes_a_5xx() {
     block_on(async {
         let api = Api::start().await;
         api.enroll("").await;

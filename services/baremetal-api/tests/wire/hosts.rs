@@ -1,4 +1,4 @@
-//! Where a node's BMC and its image may be said to be: with no list in the configuration, on another machine.
+//! The addresses of BMCs and images that are refused, with no allow-list in the configuration: loopback and link-local addresses.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn refused(field: &str, why: &str, advice: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_bmc_is_not_said_to_be_on_this_machine() {
+async fn a_bmc_address_on_this_machine_is_refused() {
     let api = Api::start().await;
     for (key, address, why) in [
         ("redfish_address", "http://127.0.0.1:6385", "127.0.0.1 is a loopback address"),
@@ -35,7 +35,7 @@ async fn a_bmc_is_not_said_to_be_on_this_machine() {
     api.send("PATCH", &path, NEWEST, &set.to_string()).await.refuses(400, &why);
     let shown = api.get(&path).await.json();
     assert_eq!(shown["driver_info"]["redfish_address"], "https://bmc.example");
-    // From before there was a list: everything else of the node can be changed, and its BMC is not connected to.
+    // A node stored before the check existed: its other fields can be changed, but its BMC is not contacted.
     api.edit(|node| {
         node.driver = baremetal_core::Driver::Redfish;
         node.driver_info.insert("redfish_address".to_owned(), "http://127.0.0.1:1".into());
@@ -58,7 +58,7 @@ async fn a_bmc_is_not_said_to_be_on_this_machine() {
 }
 
 #[tokio::test]
-async fn an_image_is_not_said_to_be_on_the_machine_that_fetches_it() {
+async fn an_image_url_on_the_fetching_machine_is_refused() {
     let api = Api::start().await;
     let source = "http://169.254.169.254/latest/meta-data";
     let info = json!({"image_source": source, "image_checksum": "a".repeat(64)});
@@ -70,7 +70,7 @@ async fn an_image_is_not_said_to_be_on_the_machine_that_fetches_it() {
     let set = json!([{"op": "add", "path": "/instance_info", "value": info}]);
     let path = format!("/v1/nodes/{ID}");
     api.send("PATCH", &path, NEWEST, &set.to_string()).await.refuses(400, &named);
-    // From before there was a list.
+    // A node stored before the check existed.
     api.edit(|node| {
         node.instance_info.insert("image_source".to_owned(), Value::from(source));
     })

@@ -1,4 +1,4 @@
-//! Nodes that are lent until a time.
+//! Wire tests of leases.
 
 use baremetal_core::{State, lending_taken};
 use jiff::Timestamp;
@@ -23,13 +23,13 @@ async fn with_active_node() -> Api {
 }
 
 #[tokio::test]
-async fn a_node_is_lent_and_kept_for_longer() {
+async fn a_node_is_lent_and_its_lease_extended() {
     let api = with_active_node().await;
     api.get(PATH).await.has(200).is(r#"{"lessee": null, "lease": null}"#);
     api.send("PUT", PATH, NEWEST, r#"{"for": "1d"}"#)
         .await
         .refuses(409, "node \"n1\" has no lease");
-    // The default is two days.
+    // The default length is two days.
     api.send("POST", PATH, NEWEST, r#"{"lessee": "physics"}"#).await.has(200).is(LENT);
     api.get(PATH).await.has(200).is(LENT);
     assert_eq!(api.get("/v1/nodes/n1").await.json()["lessee"], "physics");
@@ -46,14 +46,14 @@ async fn a_node_is_lent_and_kept_for_longer() {
     api.send("POST", PATH, NEWEST, r#"{"lessee": "biology", "for": "11d"}"#)
         .await
         .refuses(400, "for: nothing is lent for longer than 10d");
-    // Who is warned of each end is not warned every second.
+    // A very short lease is refused, because each end of a lease causes a warning.
     api.send("POST", PATH, NEWEST, r#"{"lessee": "physics", "for": "1s"}"#)
         .await
         .refuses(400, "for: nothing is lent for less than 1h");
 }
 
 #[tokio::test]
-async fn a_machine_whose_lease_has_ended_stays_off_until_that_is_undone() {
+async fn a_node_whose_lease_has_ended_stays_off_until_the_end_is_undone() {
     let api = with_active_node().await;
     api.send("POST", PATH, NEWEST, r#"{"lessee": "physics"}"#).await.has(200);
     let end: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();

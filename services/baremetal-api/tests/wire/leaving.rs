@@ -1,4 +1,4 @@
-//! Nodes that are compute hosts: the API asks clusterd nothing but questions, and the conductor has the host drained before it goes on.
+//! Wire tests of nodes that are compute hosts: the API only queries clusterd, and the conductor has the host drained before it continues.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -22,17 +22,17 @@ struct Clusterd(Arc<Mutex<Told>>);
 
 #[derive(Default)]
 struct Told {
-    /// What was asked, as `PUT h1`.
+    /// The received requests, such as `PUT h1`.
     asked: Vec<String>,
-    /// The drain of the host, by its state.
+    /// The state of the host's drain.
     drain: Option<&'static str>,
-    /// What the drain becomes each time somebody looks at it.
+    /// The states that the drain takes, one for each query.
     next: VecDeque<&'static str>,
-    /// Why a drain is refused.
+    /// The reason with which drains are refused.
     refuses: Option<&'static str>,
-    /// Why a drain that is stuck cannot go on.
+    /// The reason why a stuck drain cannot continue.
     problem: Option<&'static str>,
-    /// How many requests are still answered; the others wait for ever.
+    /// How many more requests are answered; later ones wait for ever.
     answers: Option<usize>,
 }
 
@@ -51,7 +51,7 @@ impl Clusterd {
         change(&mut self.0.lock().unwrap())
     }
 
-    /// What was asked that changes something.
+    /// The received requests that change something.
     fn effects(&self) -> Vec<String> {
         self.tell(|told| {
             told.asked.iter().filter(|asked| !asked.starts_with("GET")).cloned().collect()
@@ -105,7 +105,7 @@ impl Told {
     }
 }
 
-/// A host in use, and the clusterd that looks after what runs on it.
+/// A compute host in use, with the clusterd that manages the servers on it.
 async fn host() -> (Api, Clusterd) {
     let (clusterd, url) = Clusterd::start().await;
     let api = Api::beside(&url).await;
@@ -130,7 +130,7 @@ async fn node(api: &Api) -> Node {
     api.store.find_node(&ident).await.unwrap().unwrap()
 }
 
-/// Runs the conductor until `is_done` says so of the node.
+/// Runs the conductor until `is_done` holds for the node.
 async fn works(api: &Api, is_done: impl Fn(&Node) -> bool) -> Node {
     let stop = CancellationToken::new();
     let conductor = tokio::spawn(api.conductor().await.run(stop.clone()));
@@ -184,7 +184,7 @@ async fn a_refused_request_asks_clusterd_for_nothing_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_drain_that_would_be_refused_is_told_at_once_and_changes_nothing() {
+async fn a_drain_that_would_be_refused_is_reported_at_once_and_changes_nothing() {
     let (api, clusterd) = host().await;
     clusterd.tell(|told| told.refuses = Some(LOST));
     let before = node(&api).await;
@@ -221,7 +221,7 @@ async fn a_host_is_drained_by_the_conductor_before_its_node_is_taken_out() {
         };
         assert!(target.is_string(), "{states}");
 
-        // While servers are on the host, the machine stays as it is.
+        // While servers run on the host, the machine is not touched.
         let still = works(&api, |_| clusterd.tell(|told| told.asked.len() > 8)).await;
         assert_eq!(
             (still.provision_state, still.power_state),
@@ -236,8 +236,8 @@ async fn a_host_is_drained_by_the_conductor_before_its_node_is_taken_out() {
 }
 
 #[tokio::test]
-async fn a_refusal_by_the_drain_ends_the_request_and_the_drain_that_it_began() {
-    // Another request took the quorum between the question and the drain.
+async fn a_refused_drain_ends_the_request_and_the_drain_it_started() {
+    // Another request took the last spare etcd member between the check and the drain.
     let (api, clusterd) = host().await;
     put(&api, "states/power", OFF).await.has(202);
     clusterd.tell(|told| told.refuses = Some(LOST));
@@ -250,7 +250,7 @@ async fn a_refusal_by_the_drain_ends_the_request_and_the_drain_that_it_began() {
     assert!(history.contains(LOST), "{history}");
     assert_eq!(clusterd.effects(), ["PUT h1"]);
 
-    // A member came to the host while it was drained.
+    // A cluster member moved to the host during the drain.
     for (before, want) in [(None, &["PUT h1", "DELETE h1"][..]), (Some("drained"), &["PUT h1"])] {
         let (api, clusterd) = host().await;
         clusterd.tell(|told| {
@@ -267,7 +267,7 @@ async fn a_refusal_by_the_drain_ends_the_request_and_the_drain_that_it_began() {
 }
 
 #[tokio::test]
-async fn what_forbids_a_request_while_its_host_is_drained_keeps_the_machine_on() {
+async fn a_flag_set_during_the_drain_cancels_the_request() {
     let (api, clusterd) = host().await;
     put(&api, "states/provision", UNDEPLOY).await.has(202);
     works(&api, |_| clusterd.effects() == ["PUT h1"]).await;
@@ -281,7 +281,7 @@ async fn what_forbids_a_request_while_its_host_is_drained_keeps_the_machine_on()
 }
 
 #[tokio::test]
-async fn a_request_is_taken_back_by_its_opposite_and_by_the_end_of_the_drain() {
+async fn a_waiting_request_is_cancelled_by_its_opposite_and_by_an_undrain() {
     let (api, clusterd) = host().await;
     put(&api, "states/power", OFF).await.has(202);
     works(&api, |_| clusterd.effects() == ["PUT h1"]).await;
@@ -308,7 +308,7 @@ async fn a_request_is_taken_back_by_its_opposite_and_by_the_end_of_the_drain() {
 }
 
 #[tokio::test]
-async fn maintenance_has_its_host_drained_and_gives_it_back_through_the_conductor() {
+async fn maintenance_drains_the_host_and_undrains_it_through_the_conductor() {
     let (api, clusterd) = host().await;
     put(&api, "maintenance", "").await.has(202);
     assert_eq!(clusterd.effects(), Vec::<String>::new());
@@ -321,7 +321,7 @@ async fn maintenance_has_its_host_drained_and_gives_it_back_through_the_conducto
 }
 
 #[tokio::test]
-async fn a_node_is_not_forgotten_before_its_host_is_drained() {
+async fn a_node_cannot_be_deleted_before_its_host_is_drained() {
     let (api, clusterd) = host().await;
     api.edit(|node| node.maintenance = Some(Maintenance { reason: None })).await;
     let path = format!("/v1/nodes/{ID}");
@@ -333,10 +333,10 @@ async fn a_node_is_not_forgotten_before_its_host_is_drained() {
     api.send("DELETE", &path, NEWEST, "").await.has(204);
 }
 
-/// The conductor is killed at each of its requests to clusterd, once before the request arrived and once after: what was asked for happens all
-/// the same, the host is drained before, and nobody else's drain is ended.
+/// The conductor is killed at each of its requests to clusterd, once before the request arrives and once after. The node's request is still
+/// carried out, the host is drained first, and no drain of anybody else is ended.
 #[tokio::test]
-async fn a_conductor_killed_at_any_question_goes_on_with_the_drain() {
+async fn a_conductor_killed_at_any_request_continues_the_drain() {
     for at in 0..4 {
         let (api, clusterd) = host().await;
         put(&api, "states/provision", UNDEPLOY).await.has(202);

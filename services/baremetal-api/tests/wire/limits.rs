@@ -1,4 +1,4 @@
-//! What is too much is refused in Ironic's envelope, and what is just below is not.
+//! Requests beyond a limit are refused in Ironic's envelope; requests just below the limit are accepted.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::api::{Answer, Api, NEWEST};
 
-/// Ann's and Bob's password is "secret" (bcrypt, cost 4).
+/// The hash of "secret", the password of Ann and Bob (bcrypt, cost 4).
 const HASH: &str = "$2b$04$9PJhBhcXWIeBYt0sOo1NUea2mu/VB2IenebDIUfWQvvcJAumssJmy";
 const ANN: &str = "Basic YW5uOnNlY3JldA==";
 const BOB: &str = "Basic Ym9iOnNlY3JldA==";
@@ -18,7 +18,7 @@ async fn limited(auth: Auth, limits: &str) -> Api {
     Api::within(auth, toml::from_str::<Limits>(limits).unwrap()).await
 }
 
-/// What the envelope of a refusal before any handler says.
+/// The description in the envelope of a refusal before any handler.
 fn described(answer: Answer, status: u16) -> String {
     let answer = answer.has(status);
     let inner = answer.json()["error_message"].as_str().unwrap().to_owned();
@@ -28,7 +28,7 @@ fn described(answer: Answer, status: u16) -> String {
 }
 
 #[tokio::test]
-async fn a_body_is_as_long_and_as_deep_as_configured() {
+async fn size_and_nesting_of_a_body_are_limited() {
     let api = limited(Auth::None, "body = 64\njson_depth = 3\njson_elements = 5").await;
     let send = async |body: &str| api.send("POST", "/v1/nodes", NEWEST, body).await;
     let padded = |length: usize| format!("{{{:>1$}", '}', length - 1);
@@ -42,7 +42,7 @@ async fn a_body_is_as_long_and_as_deep_as_configured() {
 }
 
 #[tokio::test]
-async fn a_head_is_as_long_as_configured() {
+async fn url_and_headers_are_limited() {
     let api = limited(Auth::None, "url = 40\nheaders = 200").await;
     let url = |length: usize| format!("/v1/nodes/{}", "x".repeat(length - 10));
     api.get(&url(40)).await.has(404);
@@ -53,7 +53,7 @@ async fn a_head_is_as_long_as_configured() {
 }
 
 #[tokio::test]
-async fn two_callers_do_not_disturb_each_other() {
+async fn the_rate_of_one_caller_does_not_affect_another() {
     let file = Htpasswd::parse(&format!("ann:{HASH}\nbob:{HASH}\n")).unwrap();
     let api = limited(Auth::HttpBasic(Arc::new(file)), "reads_per_second = 1").await;
     let get = async |who: &str| {
@@ -63,7 +63,7 @@ async fn two_callers_do_not_disturb_each_other() {
     for _ in 0..4 {
         get(ANN).await.has(200);
     }
-    // A second may have passed.
+    // A second may have passed meanwhile, so one more request may be accepted.
     let _ = get(ANN).await;
     let late = get(ANN).await;
     assert_eq!(late.headers["retry-after"], "1");
@@ -71,7 +71,7 @@ async fn two_callers_do_not_disturb_each_other() {
     get(BOB).await.has(200);
 }
 
-/// With ten allocations of 8 KiB each.
+/// An API with ten allocations of 8 KiB each.
 async fn with_large_allocations(auth: Auth, limits: &str) -> Api {
     let api = limited(auth, limits).await;
     for number in 0..10 {
@@ -88,7 +88,7 @@ async fn with_large_allocations(auth: Auth, limits: &str) -> Api {
 }
 
 #[tokio::test]
-async fn a_page_ends_at_its_bytes_and_the_next_goes_on() {
+async fn a_page_ends_at_its_byte_limit_and_the_next_continues() {
     let api = with_large_allocations(Auth::None, "page = 30000").await;
     let mut path = "/v1/allocations?sort_key=name&limit=9".to_owned();
     let (mut names, mut pages) = (Vec::new(), 0);
@@ -108,7 +108,7 @@ async fn a_page_ends_at_its_bytes_and_the_next_goes_on() {
 }
 
 #[tokio::test]
-async fn who_takes_no_lists_gets_no_more_and_others_do() {
+async fn a_caller_that_reads_no_lists_is_refused_and_others_are_not() {
     let file = Htpasswd::parse(&format!("ann:{HASH}\nbob:{HASH}\n")).unwrap();
     let auth = Auth::HttpBasic(Arc::new(file));
     let api = with_large_allocations(auth, "bytes_in_flight_each = 300000").await;

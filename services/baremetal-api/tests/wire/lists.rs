@@ -1,4 +1,4 @@
-//! Lists of nodes: which, how many, how much of each.
+//! Wire tests of lists of nodes: filters, pages and fields.
 
 use crate::api::{Api, ID, NEWEST};
 
@@ -19,7 +19,7 @@ async fn names(api: &Api, query: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_list_shows_little_of_each_node() {
+async fn a_list_shows_a_few_fields_of_each_node() {
     let api = Api::start().await;
     api.get("/v1/nodes").await.has(200).is(r#"{"nodes": []}"#);
     api.enroll(r#", "name": "a""#).await;
@@ -83,7 +83,7 @@ async fn filters_narrow_a_list() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_listed_is_refused_by_name() {
+async fn an_invalid_list_parameter_is_refused_by_name() {
     let api = Api::start().await;
     let get = async |version: &str, query: &str, status: u16, words: &str| {
         api.send("GET", &format!("/v1/nodes?{query}"), version, "").await.refuses(status, words);

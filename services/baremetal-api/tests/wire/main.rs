@@ -1,6 +1,6 @@
-//! What clients see, compared with literal JSON. Facts of Ironic were seen on the wire of version 39.
+//! Wire tests: answers are compared with literal JSON. The expected behaviour of Ironic was observed on version 39.
 
-// `cfg(test)` tells clippy that what is not a test itself helps tests.
+// `cfg(test)` tells clippy that functions without `#[test]` in these modules belong to tests too.
 #[cfg(test)]
 mod allocations;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A node's life as a record: created, shown, deleted.
+//! Wire tests of creating, showing and deleting nodes.
 
 use baremetal_core::State;
 use uuid::Uuid;
@@ -76,7 +76,7 @@ async fn the_oldest_version_shows_no_later_field() {
     api.send("GET", "/v1/nodes/n1", "1.4", "").await.refuses(404, "Node n1 could not be found.");
 }
 
-/// Each field and the version it came with, as a running Ironic 39 shows them.
+/// Each field and the microversion that introduced it, as observed on a running Ironic 39.
 #[tokio::test]
 async fn each_field_appears_exactly_from_its_version() {
     let api = Api::start().await;
@@ -148,7 +148,7 @@ async fn each_field_appears_exactly_from_its_version() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_created_is_refused_by_name() {
+async fn an_invalid_new_node_is_refused_by_field() {
     let api = Api::start().await;
     let post = async |version: &str, body: &str, status: u16, words: &str| {
         api.send("POST", "/v1/nodes", version, body).await.refuses(status, words);
@@ -189,7 +189,7 @@ async fn what_cannot_be_created_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_node_is_shown_in_the_words_of_the_version_asked_for() {
+async fn a_state_is_named_as_the_requested_version_names_it() {
     let api = Api::start().await;
     api.enroll("").await;
     let state = async |version: &str| {
@@ -206,7 +206,7 @@ async fn a_node_is_shown_in_the_words_of_the_version_asked_for() {
 }
 
 #[tokio::test]
-async fn only_a_node_nobody_needs_is_deleted() {
+async fn only_an_unused_node_can_be_deleted() {
     let api = Api::start().await;
     api.enroll(r#", "name": "n1""#).await;
     let delete = async || api.send("DELETE", "/v1/nodes/n1", NEWEST, "").await;

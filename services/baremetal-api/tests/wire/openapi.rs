@@ -1,4 +1,4 @@
-//! The description agrees with the routes.
+//! The OpenAPI document agrees with the routes.
 
 use openstack_api::conformance::{check_answers, check_references, check_routes, check_rows};
 
@@ -17,14 +17,14 @@ async fn every_described_route_answers() {
 }
 
 #[tokio::test]
-async fn every_route_has_one_row_in_the_table_of_who_may_use_it() {
+async fn every_route_has_one_row_in_the_policy_table() {
     let api = Api::start().await;
     let document = api.get("/openapi.json").await.has(200).json();
     check_rows(&document, &api.get("/bedplate/v1/policy").await.has(200).json());
 }
 
 #[tokio::test]
-async fn what_a_body_holds_is_described() {
+async fn every_body_is_described() {
     let api = Api::start().await;
     let document = api.get("/openapi.json").await.json();
     let schema = |path: &str, method: &str| {
@@ -46,7 +46,7 @@ async fn every_answer_is_described() {
 }
 
 #[tokio::test]
-async fn what_is_referred_to_is_there() {
+async fn every_reference_in_the_document_resolves() {
     let api = Api::start().await;
     check_references(&api.get("/openapi.json").await.has(200).text);
 }

@@ -1,4 +1,4 @@
-//! Drivers, conductors, validation, inventory, and lists of what there is none of.
+//! Wire tests of drivers, conductors, validation, inventories and empty lists.
 
 use baremetal_core::{Driver, Inspected, Interface};
 use serde_json::json;
@@ -47,7 +47,7 @@ async fn drivers_are_listed_and_shown() {
 }
 
 #[tokio::test]
-async fn conductors_are_alive_while_they_are_heard_of() {
+async fn a_conductor_is_alive_while_it_reports() {
     let api = Api::start().await;
     let now = "2026-01-02T03:04:05.000006Z".parse().unwrap();
     api.store.touch_conductor("host-1", now).await.unwrap();
@@ -72,7 +72,7 @@ async fn conductors_are_alive_while_they_are_heard_of() {
 }
 
 #[tokio::test]
-async fn validation_tells_what_a_node_lacks() {
+async fn validation_names_missing_settings() {
     let api = Api::start().await;
     api.enroll("").await;
     let fine = ["boot", "deploy", "inspect", "management", "network", "power", "storage"]
@@ -104,7 +104,7 @@ async fn validation_tells_what_a_node_lacks() {
 }
 
 #[tokio::test]
-async fn an_interface_that_a_node_does_not_have_is_not_valid() {
+async fn a_missing_interface_is_not_valid() {
     let api = Api::start().await;
     api.enroll("").await;
     let validated = async |interface: &str| {
@@ -159,7 +159,7 @@ async fn an_inventory_is_shown_once_there_is_one() {
 }
 
 #[tokio::test]
-async fn there_is_none_of_much_that_clients_look_for() {
+async fn lists_of_absent_resources_are_empty() {
     let api = Api::start().await;
     api.enroll("").await;
     for (path, key) in [

@@ -1,4 +1,4 @@
-//! PATCH of nodes.
+//! Wire tests of PATCH on nodes.
 
 use baremetal_core::State;
 use secrecy::ExposeSecret;
@@ -9,7 +9,7 @@ async fn patch(api: &Api, version: &str, body: &str) -> Answer {
     api.send("PATCH", &format!("/v1/nodes/{ID}"), version, body).await
 }
 
-/// Patches, and shows these fields of what came of it.
+/// Applies a patch, and compares these fields of the result.
 async fn shows(api: &Api, body: &str, fields: &str, want: &str) {
     patch(api, NEWEST, body).await.has(200);
     let mut got = api.get(&format!("/v1/nodes/{ID}?fields={fields}")).await.has(200).json();
@@ -19,7 +19,7 @@ async fn shows(api: &Api, body: &str, fields: &str, want: &str) {
 }
 
 #[tokio::test]
-async fn add_and_replace_set_and_remove_gives_the_default_back() {
+async fn add_and_replace_set_a_value_and_remove_restores_the_default() {
     let api = Api::start().await;
     api.enroll(r#", "extra": {"a": 1}, "conductor_group": "g""#).await;
     shows(
@@ -50,7 +50,7 @@ async fn add_and_replace_set_and_remove_gives_the_default_back() {
 }
 
 #[tokio::test]
-async fn what_pretends_to_be_sealed_is_refused() {
+async fn a_value_that_looks_sealed_is_refused() {
     let api = Api::start().await;
     api.enroll(r#", "driver_info": {"redfish_password": "s3cret"}"#).await;
     let body =
@@ -66,7 +66,7 @@ async fn what_pretends_to_be_sealed_is_refused() {
 }
 
 #[tokio::test]
-async fn a_shown_mask_is_not_stored() {
+async fn a_mask_sent_back_is_not_stored() {
     let api = Api::start().await;
     api.enroll(r#", "driver_info": {"redfish_password": "s3cret", "x": 1}"#).await;
     let masked = r#"[{"op": "replace", "path": "/driver_info", "value": {"redfish_password": "******", "x": 2}}]"#;
@@ -100,7 +100,7 @@ async fn interfaces_follow_the_driver() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_changed_is_refused_by_name() {
+async fn a_read_only_field_is_refused_by_name() {
     let api = Api::start().await;
     api.enroll("").await;
     let refuses = async |body: &str, status: u16, words: &str| {

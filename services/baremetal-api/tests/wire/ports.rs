@@ -1,4 +1,4 @@
-//! Ports.
+//! Wire tests of ports.
 
 use crate::api::{Api, ID, NEWEST};
 
@@ -21,7 +21,7 @@ fn links() -> String {
 }
 
 #[tokio::test]
-async fn a_port_is_shown_with_the_fields_of_the_version_asked_for() {
+async fn a_port_is_shown_with_the_fields_of_the_requested_version() {
     let api = with_port().await;
     let links = links();
     let path = format!("/v1/ports/{PORT}");
@@ -93,7 +93,7 @@ async fn a_port_is_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn what_is_no_port_is_refused_by_name() {
+async fn an_invalid_port_is_refused_by_field() {
     let api = with_port().await;
     let post = async |version: &str, body: &str, status: u16, words: &str| {
         api.send("POST", "/v1/ports", version, body).await.refuses(status, words);

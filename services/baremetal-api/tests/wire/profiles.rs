@@ -1,4 +1,4 @@
-//! Hypervisor profiles, and nodes that join by them.
+//! Wire tests of hypervisor profiles, and of nodes that join a cloud by a profile.
 
 use baremetal_core::{Hypervisor, JoinLimits, JoinState, Report, State};
 use jiff::Timestamp;
@@ -22,7 +22,7 @@ fn profile() -> Value {
 }
 
 #[tokio::test]
-async fn a_profile_is_made_shown_without_its_secrets_changed_and_deleted() {
+async fn a_profile_is_created_shown_without_secrets_changed_and_deleted() {
     let api = Api::start().await;
     api.get(PROFILES).await.has(200).is(r#"{"hypervisor_profiles": []}"#);
     let text = profile().to_string();
@@ -53,7 +53,7 @@ async fn a_profile_is_made_shown_without_its_secrets_changed_and_deleted() {
     ));
     api.send("POST", PROFILES, NEWEST, &text).await.refuses(409, r#"name: "kvm" is taken already"#);
 
-    // What is shown in place of a secret leaves it as it is.
+    // A mask in place of a secret keeps the stored secret.
     let one = format!("{PROFILES}/kvm");
     let mut changed = api.get(&one).await.has(200).json();
     for field in ["created_at", "updated_at"] {
@@ -79,7 +79,7 @@ async fn a_profile_is_made_shown_without_its_secrets_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_profile_that_makes_no_sense_is_refused_by_field() {
+async fn an_invalid_profile_is_refused_by_field() {
     let api = Api::start().await;
     let post = async |change: &dyn Fn(&mut Value)| {
         let mut asked = profile();
@@ -104,7 +104,7 @@ async fn a_profile_that_makes_no_sense_is_refused_by_field() {
 }
 
 #[tokio::test]
-async fn a_rack_becomes_hypervisors_only_where_that_can_be() {
+async fn a_rack_goal_with_a_profile_is_refused_if_impossible() {
     let api = Api::start().await;
     api.send("POST", PROFILES, NEWEST, &profile().to_string()).await.has(201);
     let rack = r#"{"name": "r1", "machines": []}"#;
@@ -124,7 +124,7 @@ async fn a_rack_becomes_hypervisors_only_where_that_can_be() {
 }
 
 #[tokio::test]
-async fn a_node_tells_its_hypervisor_and_has_it_join_again() {
+async fn a_node_shows_its_hypervisor_and_can_join_again() {
     let api = Api::start().await;
     api.enroll(r#", "name": "n1""#).await;
     let path = "/bedplate/v1/nodes/n1/hypervisor";

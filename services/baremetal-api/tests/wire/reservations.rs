@@ -1,4 +1,4 @@
-//! Whole machines for people.
+//! Wire tests of reservations.
 
 use baremetal_core::State;
 use hardware::PowerState;
@@ -8,7 +8,7 @@ use crate::api::{Api, ID, NEWEST};
 
 const PATH: &str = "/bedplate/v1/reservations";
 
-/// With a node that can be lent.
+/// An API with a node that can be reserved.
 async fn with_free_node() -> Api {
     let api = Api::start().await;
     api.enroll(r#", "name": "n1", "resource_class": "gpu""#).await;
@@ -34,7 +34,7 @@ async fn post(api: &Api, body: &Value) -> crate::api::Answer {
 }
 
 #[tokio::test]
-async fn a_whole_machine_is_reserved_lent_and_installed() {
+async fn a_node_is_reserved_lent_and_installed() {
     let api = with_free_node().await;
     let made = post(&api, &wish()).await.has(201).json();
     let uuid = made["uuid"].as_str().unwrap();
@@ -69,7 +69,7 @@ async fn a_whole_machine_is_reserved_lent_and_installed() {
 }
 
 #[tokio::test]
-async fn the_machine_is_told_who_may_log_in() {
+async fn ssh_keys_and_user_data_reach_the_config_drive() {
     let api = with_free_node().await;
     let mut body = wish();
     body["user_data"] = json!("#cloud-config");
@@ -84,12 +84,12 @@ async fn the_machine_is_told_who_may_log_in() {
         "user_data": "#cloud-config",
     });
     assert_eq!(node.instance_info["configdrive"], want);
-    // What the machine is told is told to nobody else.
+    // The config drive is never shown.
     assert!(!api.get("/v1/nodes/n1").await.text.contains("#cloud-config"));
 }
 
 #[tokio::test]
-async fn no_more_is_reserved_than_was_granted() {
+async fn reservations_are_limited_for_each_project() {
     let api = with_free_node().await;
     post(&api, &wish()).await.has(201);
     let mut second = wish();
@@ -103,7 +103,7 @@ async fn no_more_is_reserved_than_was_granted() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said_and_nothing_is_reserved() {
+async fn a_mistake_in_a_request_is_named_and_nothing_is_reserved() {
     let api = with_free_node().await;
     for (field, value, words) in [
         (
@@ -152,7 +152,7 @@ async fn what_is_wrong_is_said_and_nothing_is_reserved() {
 }
 
 #[tokio::test]
-async fn a_reservation_is_kept_for_longer_and_given_back() {
+async fn a_reservation_is_extended_and_given_back() {
     let api = with_free_node().await;
     post(&api, &wish()).await.has(201);
     let path = format!("{PATH}/train-1");
@@ -168,7 +168,7 @@ async fn a_reservation_is_kept_for_longer_and_given_back() {
         .await
         .refuses(409, "lease: its lease has not ended: there is nothing to undo");
 
-    // Amid the installation it is not given back: the disk would be half written.
+    // A node cannot be given back during its installation, because its disk would be half written.
     api.send("DELETE", &path, NEWEST, "").await.has(409);
     api.edit(|node| {
         node.provision_state = State::Active;

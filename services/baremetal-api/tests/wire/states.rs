@@ -1,4 +1,4 @@
-//! Asking for changes: provision state, power, maintenance, traits, boot device.
+//! Wire tests of requests for changes: provision state, power, maintenance, traits, boot device.
 
 use baremetal_core::State;
 use hardware::PowerState;
@@ -10,7 +10,7 @@ async fn provision(api: &Api, version: &str, body: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn a_verb_is_recorded_and_told() {
+async fn a_verb_is_recorded_and_shown() {
     let api = Api::start().await;
     api.enroll("").await;
     api.edit(|node| node.power_state = Some(PowerState::Off)).await;
@@ -132,7 +132,7 @@ async fn a_config_drive_is_kept_and_never_shown() {
 }
 
 #[tokio::test]
-async fn cleaning_by_hand_takes_the_steps_there_are() {
+async fn manual_cleaning_accepts_only_existing_steps() {
     let api = Api::start().await;
     api.enroll("").await;
     api.edit(|node| node.provision_state = State::Manageable).await;
@@ -154,7 +154,7 @@ async fn cleaning_by_hand_takes_the_steps_there_are() {
 }
 
 #[tokio::test]
-async fn a_change_of_power_is_recorded_and_told() {
+async fn a_change_of_power_is_recorded_and_shown() {
     let api = Api::start().await;
     api.enroll(r#", "name": "n1""#).await;
     let power = async |version: &str, body: &str| {
@@ -215,7 +215,7 @@ async fn traits_are_set_added_and_removed() {
 }
 
 #[tokio::test]
-async fn a_boot_device_is_set_and_told() {
+async fn a_boot_device_is_set_and_shown() {
     let api = Api::start().await;
     api.enroll("").await;
     let path = format!("/v1/nodes/{ID}/management/boot_device");

@@ -1,9 +1,9 @@
-//! Version documents, headers and negotiation.
+//! Wire tests of version documents, headers and negotiation.
 
 use crate::api::{Api, NEWEST};
 
 #[tokio::test]
-async fn the_root_tells_the_versions_to_anyone() {
+async fn the_root_shows_the_versions_to_anyone() {
     let api = Api::start().await;
     let version = r#"{
         "id": "v1", "status": "CURRENT", "min_version": "1.1", "version": "1.115",
@@ -20,7 +20,7 @@ async fn the_root_tells_the_versions_to_anyone() {
 }
 
 #[tokio::test]
-async fn v1_tells_the_resources_of_the_version_asked_for() {
+async fn v1_lists_the_resources_of_the_requested_version() {
     let api = Api::start().await;
     let links = |name: &str| {
         format!(
@@ -51,7 +51,7 @@ async fn v1_tells_the_resources_of_the_version_asked_for() {
 }
 
 #[tokio::test]
-async fn every_answer_tells_range_version_and_request_id() {
+async fn every_answer_names_version_range_version_and_request_id() {
     let api = Api::start().await;
     for (asked, served) in [("", "1.1"), ("latest", "1.115"), ("1.50", "1.50")] {
         let answer = api.send("GET", "/v1/nodes", asked, "").await.has(200);
@@ -80,7 +80,7 @@ async fn a_version_out_of_range_is_not_acceptable() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_refused_in_the_envelope() {
+async fn an_unknown_path_is_refused_in_the_envelope() {
     let api = Api::start().await;
     let answer = api.get("/v1/blah").await.has(404);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! A hypervisor profile as clients see it: all of it but its secrets.
+//! A hypervisor profile in the form that clients see, with its secrets masked.
 
 use baremetal_store::ProfileRow;
 use openstack_api::{ApiError, Shape, Time};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::unreadable;
 use crate::secret::Masked;
 
-/// What is asked for.
+/// The JSON shape of a profile in a request.
 pub(super) fn asked() -> Shape {
     Shape::object([
         ("name", Shape::text()),
@@ -22,7 +22,7 @@ pub(super) fn asked() -> Shape {
     ])
 }
 
-/// What a profile is like.
+/// The JSON shape of a profile in an answer.
 pub(super) fn shape() -> Shape {
     Shape::object([
         ("name", Shape::text()),
@@ -87,7 +87,7 @@ fn settings() -> Shape {
     ])
 }
 
-/// Times as ISO 8601 has them, `PT20M`; `20m` is read too.
+/// Durations in ISO 8601 such as `PT20M`; the short form `20m` is accepted too.
 fn limits() -> Shape {
     Shape::object([]).maybe([
         ("compute_service", Shape::text()),
@@ -105,7 +105,7 @@ fn placement() -> Shape {
     Shape::object([]).maybe([("availability_zone", named()), ("aggregate", named())])
 }
 
-/// The profile, with what is shown in place of secrets.
+/// Returns the profile with its secrets masked.
 pub(super) fn of(row: &ProfileRow) -> Result<Value, ApiError> {
     let document = serde_json::to_value(&row.profile).map_err(unreadable)?;
     let nothing = Map::new();

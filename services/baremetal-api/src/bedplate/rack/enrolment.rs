@@ -1,4 +1,4 @@
-//! Enrolling a rack: what of its manifest is new, what has changed, and every mistake in it.
+//! Enrolls a rack: finds what its manifest adds and changes, and every mistake in it.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
@@ -19,11 +19,11 @@ use crate::app::App;
 use crate::error::Error;
 use crate::secret;
 
-/// What enrolling a rack comes to. Nothing of it is written yet.
+/// The planned changes of an enrolment. Nothing is written yet.
 pub(super) struct Enrolment {
     name: String,
     rack: Rack,
-    /// The version of the rack's document that was read; `None` for a new rack.
+    /// The version of the rack's document that the plan is based on; `None` for a new rack.
     version: Option<i64>,
     new: Vec<Node>,
     changed: Vec<Node>,
@@ -39,7 +39,7 @@ struct Told {
     result: &'static str,
 }
 
-/// What is asked for: `rack_manifest::RackRequest`.
+/// The JSON shape of `rack_manifest::RackRequest`.
 pub(super) fn asked() -> Shape {
     let maybe = || Shape::text().or_null();
     let machine = Shape::object([
@@ -61,7 +61,7 @@ pub(super) fn asked() -> Shape {
     rack.maybe([("description", maybe())])
 }
 
-/// What that is like.
+/// The JSON shape of the answer.
 pub(super) fn shape() -> Shape {
     let told = Shape::object([
         ("name", Shape::text()),
@@ -71,7 +71,7 @@ pub(super) fn shape() -> Shape {
     Shape::object([("name", Shape::text()), ("machines", Shape::list(told))])
 }
 
-/// What is answered.
+/// The answer: the result for each machine.
 #[derive(Serialize)]
 pub(super) struct Answer<'a> {
     name: &'a str,
@@ -79,7 +79,7 @@ pub(super) struct Answer<'a> {
 }
 
 impl Enrolment {
-    /// Compares `asked` with what is there. With any mistake in it nothing is enrolled.
+    /// Compares `asked` with the stored rack. A single mistake refuses the whole rack.
     pub(super) async fn plan(app: &App, asked: &RackRequest) -> Result<Self, Error> {
         asked.name.parse::<NodeName>().map_err(|why| ApiError::bad_field("name", why))?;
         let found = app.store.find_rack(&asked.name).await?;
@@ -157,13 +157,13 @@ impl Enrolment {
         }
     }
 
-    /// Writes all of it, or nothing.
+    /// Writes all changes in one transaction.
     pub(super) async fn record(&self, app: &App, asked: &RackRequest) -> Result<(), Error> {
         let document = write(&self.rack)?;
         let rack = (&*self.name, &document, self.version);
         let written = app.store.enroll(rack, &self.new, &self.changed, &self.ports, &[]).await;
         let Err(StoreError::Duplicate { field, value }) = written else { return Ok(written?) };
-        // Someone outside this rack has that name or address.
+        // A node outside this rack uses the name or address.
         let has = |machine: &&MachineRequest| {
             let same = |mac: &String| mac.eq_ignore_ascii_case(&value);
             machine.name == value || machine.ports.iter().any(same)
@@ -179,13 +179,13 @@ impl Enrolment {
         self.new.iter().chain(&self.changed).map(|node| node.id)
     }
 
-    /// What came of each machine.
+    /// The results for the answer.
     pub(super) fn told<'a>(&'a self, name: &'a str) -> Answer<'a> {
         Answer { name, machines: &self.told }
     }
 }
 
-/// The node that a machine's row describes.
+/// The node that a machine of the manifest describes.
 fn wanted(
     app: &App,
     rack: &str,
@@ -221,7 +221,7 @@ fn wanted(
     if asked.resource_class.is_some() {
         node.resource_class.clone_from(&asked.resource_class);
     }
-    // What inspection found stays unless the manifest says otherwise.
+    // Properties found by inspection are kept unless the manifest overrides them.
     node.properties.extend(asked.properties.clone());
     match asked.boot_interface.as_deref() {
         Some(boot) if driver.supported(Interface::Boot).contains(&boot) => {
@@ -242,7 +242,7 @@ fn wanted(
     Some(node)
 }
 
-/// Which nodes have the addresses that are asked for.
+/// The nodes that already have the requested port addresses.
 async fn owners(app: &App, asked: &RackRequest) -> Result<HashMap<MacAddress, NodeUuid>, Error> {
     let addresses = asked.machines.iter().flat_map(|machine| &machine.ports);
     let addresses: Vec<MacAddress> = addresses.filter_map(|raw| raw.parse().ok()).collect();
@@ -280,7 +280,7 @@ fn port(node: &Node, address: MacAddress, now: Timestamp) -> Port {
     }
 }
 
-/// Every mistake found, and what has been seen further up.
+/// The mistakes found so far, and the values used by machines further up.
 #[derive(Default)]
 struct Mistakes {
     found: Vec<Mistake>,
@@ -294,12 +294,12 @@ impl Mistakes {
         self.found.push(Mistake { line, field: field.to_owned(), problem });
     }
 
-    /// What was read, or a mistake.
+    /// Returns the parsed value, or notes the error as a mistake.
     fn unless<T, E: Display>(&mut self, line: u64, field: &str, read: Result<T, E>) -> Option<T> {
         read.map_err(|why| self.note(line, field, why.to_string())).ok()
     }
 
-    /// Refuses the rack if there is any.
+    /// Refuses the rack if there are mistakes.
     fn refuse(&self, rack: &str) -> Result<(), ApiError> {
         if self.found.is_empty() {
             return Ok(());

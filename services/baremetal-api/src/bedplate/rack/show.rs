@@ -1,4 +1,4 @@
-//! A rack as its operator sees it.
+//! A rack in the form that operators see.
 
 use agent_protocol::Progress;
 use baremetal_core::{
@@ -11,12 +11,12 @@ use serde::Serialize;
 use crate::bedplate::explain::{failure, task as task_shape};
 use crate::bedplate::hypervisor;
 
-/// How far machines are to be brought.
+/// The JSON shape of the state that machines are brought to.
 pub(super) fn reach() -> Shape {
     Shape::word(["inspected", "available", "installed"])
 }
 
-/// What a rack in a list is like.
+/// The JSON shape of a rack in a list.
 pub(super) fn summary() -> Shape {
     let goal = Shape::object([
         ("reach", reach()),
@@ -32,7 +32,7 @@ pub(super) fn summary() -> Shape {
     ])
 }
 
-/// What a rack is like.
+/// The JSON shape of a rack.
 pub(super) fn shape() -> Shape {
     let maybe = || Shape::text().or_null();
     let machine = Shape::object([
@@ -52,7 +52,7 @@ pub(super) fn shape() -> Shape {
     summary().and([("machines", Shape::list(machine))])
 }
 
-/// What the beginning of a bring-up is like.
+/// The JSON shape of the answer to a bring-up.
 pub(super) fn begun_shape() -> Shape {
     Shape::object([
         ("rack", Shape::text()),
@@ -101,7 +101,7 @@ struct MachineView<'a> {
     task: Option<TaskView>,
     failure: Option<&'a Failure>,
     hypervisor: Option<hypervisor::View<'a>>,
-    /// `there`, `under_way`, `next`, `stuck` or `left_alone`; absent without a goal.
+    /// `there`, `under_way`, `next`, `stuck` or `left_alone`; absent if the rack has no goal.
     way: Option<&'static str>,
 }
 
@@ -182,7 +182,7 @@ const fn word(way: Way) -> &'static str {
     }
 }
 
-/// How many machines a bring-up concerns.
+/// How many machines a bring-up affects, by what happens to them.
 #[derive(Serialize)]
 pub(super) struct Begun<'a> {
     rack: &'a str,

@@ -1,4 +1,4 @@
-//! What a person says who wants a whole machine.
+//! The request body of a reservation.
 
 use baremetal_core::{AllocationUuid, NodeName, Trait};
 use lease::{Length, MailAddress};
@@ -7,41 +7,41 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-/// The most keys, and the longest of them.
+/// The most SSH keys, and the longest of them in bytes.
 const MOST_KEYS: usize = 32;
 const LONGEST_KEY: usize = 16 << 10;
-/// The longest user data, as Nova has it.
+/// The longest user data in bytes, as in Nova.
 const LONGEST_USER_DATA: usize = 64 << 10;
-/// The most traits a node can have.
+/// The most traits that a node can have.
 const MOST_TRAITS: usize = 50;
 
-/// `POST /bedplate/v1/reservations`.
+/// The body of `POST /bedplate/v1/reservations`.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wish {
-    /// What it is called; the machine's host name too.
+    /// The name of the reservation, which also becomes the host name of the machine.
     #[serde(default)]
     name: Option<String>,
-    /// The kind of machine.
+    /// The resource class of the node.
     pub(super) resource_class: String,
-    /// What it must be capable of.
+    /// Traits that the node must have.
     #[serde(default)]
     #[schema(value_type = Vec<String>, example = json!(["CUSTOM_GPU"]))]
     pub(super) traits: Vec<Trait>,
-    /// What is to be installed.
+    /// The image to install.
     #[schema(inline)]
     pub(super) image: WholeDisk,
-    /// Who may log in: public keys as in `authorized_keys`.
+    /// SSH public keys that may log in, in the format of `authorized_keys`.
     #[serde(default)]
     ssh_keys: Vec<String>,
-    /// What the machine is told at its first boot, as cloud-init or Ignition reads it.
+    /// User data for the first boot, for cloud-init or Ignition.
     #[serde(default)]
     user_data: Option<String>,
-    /// For how long, such as `7d` or `36h`.
+    /// The length of the lease, such as `7d` or `36h`.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub(super) lease: Option<Length>,
-    /// A mail address that is told of its end.
+    /// A mail address that is notified before the lease ends.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub(super) notify: Option<MailAddress>,
@@ -51,23 +51,23 @@ pub(super) struct Wish {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WholeDisk {
-    /// Where to get it: `http` or `https`.
+    /// The `http` or `https` URL of the image.
     pub(super) url: String,
-    /// `sha256:HEX` or `sha512:HEX` of the bytes as they are served.
+    /// `sha256:HEX` or `sha512:HEX` of the file at the URL.
     checksum: String,
-    /// `raw` or `qcow2`; told by the URL's ending unless said.
+    /// `raw` or `qcow2`; by default taken from the extension of the URL.
     #[serde(default)]
     format: Option<String>,
 }
 
 impl Wish {
-    /// What it is to be called.
+    /// The name of the reservation.
     pub(super) fn name(&self) -> Result<Option<NodeName>, ApiError> {
         let name = self.name.clone().map(NodeName::try_from).transpose();
         name.map_err(|why| ApiError::bad_field("name", why))
     }
 
-    /// What is to be installed, and what the machine is told, in the words of `instance_info`.
+    /// The image and the config drive as an `instance_info`.
     pub(super) fn instance_info(&self, id: AllocationUuid) -> Result<Map<String, Value>, ApiError> {
         if self.resource_class.is_empty() || self.resource_class.len() > 80 {
             return Err(ApiError::bad_field("resource_class", "it has 1 to 80 bytes"));
@@ -97,7 +97,7 @@ impl Wish {
         Ok(info)
     }
 
-    /// A config drive as OpenStack's metadata service has it: `meta_data.json` and `user_data`.
+    /// A config drive in the format of OpenStack's metadata service: `meta_data.json` and `user_data`.
     fn config_drive(&self, id: AllocationUuid) -> Result<Value, ApiError> {
         if self.ssh_keys.is_empty() && self.user_data.is_none() {
             let problem = "at least one is needed, or nobody could log in";
@@ -132,13 +132,13 @@ impl Wish {
     }
 }
 
-/// Whether a URL says as whom it is asked for: RFC 3986, section 3.2.1.
+/// Whether a URL contains user information (RFC 3986 §3.2.1).
 fn has_user(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@'))
 }
 
-/// Whether this is a line of `authorized_keys`, without options.
+/// Whether the text is a line of `authorized_keys` without options.
 fn is_public_key(key: &str) -> bool {
     let kinds = ["ssh-", "ecdsa-", "sk-ssh-", "sk-ecdsa-"];
     let mut words = key.split(' ');
@@ -148,7 +148,7 @@ fn is_public_key(key: &str) -> bool {
     kind && body && key.len() <= LONGEST_KEY && !key.chars().any(char::is_control)
 }
 
-/// What is wrong with the image, by the field of ours that it is in.
+/// Translates a mistake in `instance_info` to the field of the reservation that caused it.
 pub(super) fn in_our_words(why: &str) -> ApiError {
     let fields = [
         ("instance_info.image_source", "image.url"),

@@ -1,4 +1,4 @@
-//! A reservation as clients see it. How its machine is driven, and why that failed, is not for them.
+//! A reservation in the form that lessees see: without the details of the BMC, and without the causes of BMC failures.
 
 use baremetal_core::{Allocation, AllocationUuid, Node, NodeName, NodeUuid, State};
 use hardware::PowerState;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::super::term;
 use crate::app::App;
 
-/// A reservation as clients see it.
+/// A reservation in the form that clients see.
 #[derive(Serialize)]
 pub(super) struct View<'a> {
     uuid: AllocationUuid,
@@ -25,7 +25,7 @@ pub(super) struct View<'a> {
     created_at: Time,
 }
 
-/// What that is written as.
+/// The JSON shape of a reservation.
 pub(super) fn shape() -> Shape {
     let text = || Shape::text().or_null();
     let machine = Shape::object([
@@ -59,7 +59,7 @@ struct Machine<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The reservation, and the node that it has.
+    /// Combines an allocation with its node.
     pub(super) fn of(app: &App, it: &'a Allocation, node: Option<&'a Node>) -> Self {
         let lending = node.and_then(|node| node.lending.as_ref());
         let (ladder, now) = (app.conductor.ladder(), (app.clock)());
@@ -85,7 +85,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// How far it is.
+/// The state of a reservation.
 fn state(node: &Node) -> &'static str {
     match node.provision_state {
         State::Deploying | State::DeployWait => "installing",
@@ -93,7 +93,7 @@ fn state(node: &Node) -> &'static str {
         State::Active => "ended",
         State::DeployFailed | State::Error => "failed",
         State::Deleting => "leaving",
-        // An operator has taken the node in hand.
+        // An operator has changed the state of the node by hand.
         State::Enroll
         | State::Verifying
         | State::Manageable
