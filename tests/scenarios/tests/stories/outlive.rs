@@ -262,8 +262,8 @@ undo_window = "2s"
 nodes_per_project = 1
 "#;
 
-/// What a node's history says of each rung of the ladder, and of the end.
-const RUNGS: [&str; 5] = [
+/// One entry of a node's history for each stage of the end of its lease.
+const STAGES: [&str; 5] = [
     "its lease ends at",
     "it is switched off, and its disks are erased at",
     "its lease has ended: its disks are erased at",
@@ -271,69 +271,122 @@ const RUNGS: [&str; 5] = [
     "given back by its lessee",
 ];
 
+/// An image as a reservation asks for it.
+fn wished(lab: &Lab) -> Value {
+    let image = lab.image();
+    let checksum = format!("sha256:{}", image.checksum);
+    json!({"url": image.url, "checksum": checksum, "format": image.format})
+}
+
+async fn is_listed_nowhere(lab: &Lab) {
+    for path in ["/bedplate/v1/reservations", "/v1/allocations"] {
+        let left = lab.api().get(path).await;
+        let lists = left.as_object().into_iter().flat_map(|lists| lists.values());
+        assert!(lists.clone().all(|list| *list == json!([])), "{path}: {left:#}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_machine_that_is_reserved_lent_for_a_time_and_taken_back() {
+async fn a_machine_that_is_reserved_and_given_back() {
     let lab = Lab::with_mortal(Settings { more: LEASES, ..settings() }).await;
     let machine = lab.rack(Machine::redfish("r1u7").without_tls()).await;
     let node = lab.available(&machine).await;
     let path = format!("/v1/nodes/{}", node.0);
     let class = json!([{"op": "add", "path": "/resource_class", "value": "gpu"}]);
     lab.api().send(Method::PATCH, &path, Some(&class)).await.expect("a resource class");
-    let image = lab.image();
-    // It is installed before its lease ends, however often the service dies meanwhile.
-    let lease = if every() == 1 { "40s" } else { "6s" };
     let wish = json!({
-        "name": "train-1", "resource_class": "gpu", "lease": lease,
-        "image": {"url": image.url, "checksum": format!("sha256:{}", image.checksum), "format": image.format},
+        "name": "train-1", "resource_class": "gpu", "lease": "1h", "image": wished(&lab),
         "ssh_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2 ann@desk"],
     });
     let before = Before::of(&lab, node, &machine).await;
-    let changed = |node: &Value| {
-        (node["provision_updated_at"] != before.node["provision_updated_at"]).then_some(())
+    let changed = |node: &Value, since: &Value| {
+        (node["provision_updated_at"] != since["provision_updated_at"]).then_some(())
     };
     let ask = async || {
-        let node = lab.node(node).await;
-        if changed(&node).is_none() {
-            let path = "/bedplate/v1/reservations";
-            let made = lab.api().send(Method::POST, path, Some(&wish)).await;
+        if changed(&lab.node(node).await, &before.node).is_none() {
+            let made = lab.api().send(Method::POST, "/bedplate/v1/reservations", Some(&wish)).await;
             made.expect("a reservation");
+        }
+    };
+    let is_installed = |node: &Value| {
+        assert!(node["last_error"].is_null(), "{node:#}");
+        (node["provision_state"] == "active").then_some(())
+    };
+    let done = async || lab.api().until(&path, "an installed node", is_installed).await;
+    let points = lab.outlives(every(), |_| false, ask, done).await;
+    assert!(points.len() >= 10, "{points:#?}");
+    installed(&machine).await;
+    assert_eq!(before.states(&lab, node).await, DEPLOYMENT, "{points:#?}");
+    assert_eq!(before.power(&machine), [On, ForceOff, On], "{points:#?}");
+    assert_eq!(before.steps(&machine), WRITES, "{points:#?}");
+
+    let before = Before::of(&lab, node, &machine).await;
+    let ask = async || {
+        if changed(&lab.node(node).await, &before.node).is_none() {
+            let path = "/bedplate/v1/reservations/train-1";
+            lab.api().send(Method::DELETE, path, None).await.expect("the reservation ends");
         }
     };
     let is_free = |node: &Value| {
         assert!(node["last_error"].is_null(), "{node:#}");
-        (node["provision_state"] == "available").then(|| changed(node)).flatten()
+        (node["provision_state"] == "available").then(|| changed(node, &before.node)).flatten()
+    };
+    let done = async || lab.api().until(&path, "a free node", is_free).await;
+    let points = lab.outlives(every(), may_boot_the_disk, ask, done).await;
+    assert!(points.len() >= 10, "{points:#?}");
+    let mut states = before.states(&lab, node).await;
+    states.dedup();
+    assert_eq!(states, UNDEPLOYMENT, "{points:#?}");
+    assert_eq!(before.power(&machine), [ForceOff, On, ForceOff], "{points:#?}");
+    assert_eq!(before.steps(&machine), ["erase_devices", "sync"], "{points:#?}");
+    assert!(machine.disks_are_blank());
+    is_listed_nowhere(&lab).await;
+}
+
+/// The lease begins when the machine is installed, so each of its stages is seen however slow this computer is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_whose_lease_ends() {
+    let lab = Lab::with_mortal(Settings { more: LEASES, ..settings() }).await;
+    let machine = lab.rack(Machine::redfish("r1u8").without_tls()).await;
+    let node = lab.available(&machine).await;
+    lab.choose(node, lab.image()).await;
+    lab.provision(node, "active").await.reaches("active").await;
+    installed(&machine).await;
+    let before = Before::of(&lab, node, &machine).await;
+    let lease = format!("/bedplate/v1/nodes/{}/lease", node.0);
+    let ask = async || {
+        let lent = lab.api().get(&lease).await;
+        let history = lab.history(node).await;
+        if lent["lease"].is_null() && history.len() == before.history {
+            let wish = json!({"lessee": "lab", "for": "4s"});
+            lab.api().send(Method::POST, &lease, Some(&wish)).await.expect("a lease");
+        }
+    };
+    let is_free = |node: &Value| {
+        assert!(node["last_error"].is_null(), "{node:#}");
+        (node["provision_state"] == "available").then_some(())
     };
     let is_over = |lent: &Value| lent["lease"].is_null().then_some(());
     let done = async || {
-        lab.api().until(&path, "a free node", is_free).await;
-        let path = format!("/bedplate/v1/nodes/{}/lease", node.0);
-        lab.api().until(&path, "a node that is not lent", is_over).await;
+        lab.api().until(&format!("/v1/nodes/{}", node.0), "a free node", is_free).await;
+        lab.api().until(&lease, "a node that is not lent", is_over).await;
     };
     let points = lab.outlives(every(), may_boot_the_disk, ask, done).await;
-    assert!(points.len() >= 30, "{points:#?}");
+    assert!(points.len() >= 15, "{points:#?}");
 
     let history = lab.history(node).await.split_off(before.history);
-    for rung in RUNGS {
-        let told = history.iter().filter(|(_, event)| event.contains(rung)).count();
-        assert_eq!(told, 1, "{rung:?} in {history:#?}");
+    for stage in STAGES {
+        let told = history.iter().filter(|(_, event)| event.contains(stage)).count();
+        assert_eq!(told, 1, "{stage:?} in {history:#?}");
     }
     let mut states = before.states(&lab, node).await;
     states.dedup();
-    assert_eq!(states, [DEPLOYMENT, UNDEPLOYMENT].concat(), "{points:#?}");
-    let erases = ["erase_devices", "sync"];
-    assert_eq!(before.steps(&machine), [WRITES, &erases].concat(), "{points:#?}");
+    assert_eq!(states, [&["active"], UNDEPLOYMENT].concat(), "{points:#?}");
+    assert_eq!(before.steps(&machine), ["erase_devices", "sync"], "{points:#?}");
     let mut power = before.power(&machine);
     // A system that is slow to shut down is asked once more.
     power.dedup_by(|next, last| *next == SoftOff && *last == SoftOff);
-    assert_eq!(power, [On, ForceOff, On, SoftOff, On, ForceOff], "{points:#?}");
+    assert_eq!(power, [SoftOff, On, ForceOff], "{points:#?}");
     assert!(machine.disks_are_blank());
-    for path in ["/bedplate/v1/reservations", "/v1/allocations"] {
-        let left = lab.api().get(path).await;
-        let left = left.as_object().into_iter().flat_map(|lists| lists.values());
-        assert!(
-            left.clone().all(|list| *list == json!([])),
-            "{path}: {:?}",
-            left.collect::<Vec<_>>()
-        );
-    }
+    is_listed_nowhere(&lab).await;
 }
