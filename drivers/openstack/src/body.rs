@@ -1,8 +1,8 @@
-//! What requests are made of.
+//! Helpers for request bodies.
 
 use serde_json::Value;
 
-/// An object without what is not said: to most services null is a value, and often a wrong one.
+/// Removes null fields: most services take null as a value, and often refuse it.
 pub(crate) fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(object) => {

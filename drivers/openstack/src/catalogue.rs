@@ -1,4 +1,4 @@
-//! The catalogue in a token: where each service is.
+//! The service catalogue in a token, which has the URL of each service.
 
 use serde::Deserialize;
 use url::Url;
@@ -7,7 +7,7 @@ use crate::config::{CloudConfig, Interface};
 use crate::error::CloudError;
 use crate::service::Service;
 
-/// The services of a cloud and where they are.
+/// The services of a cloud with their endpoints.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Catalogue {
@@ -35,7 +35,7 @@ struct Endpoint {
 }
 
 impl Catalogue {
-    /// Where the version that we speak of `service` begins.
+    /// Returns the base URL of `service`, including the API version that we use.
     pub(crate) fn endpoint(
         &self,
         service: Service,
@@ -72,7 +72,7 @@ impl Endpoint {
     }
 }
 
-/// `url` with the path of the version that we speak, if it does not have one yet: catalogues hold both forms.
+/// Appends the path of the API version that we use, unless the URL has one: catalogues have both forms.
 pub(crate) fn versioned(mut url: Url, service: Service, project: Option<&str>) -> Url {
     let segments: Vec<String> = url
         .path_segments()
@@ -86,13 +86,13 @@ pub(crate) fn versioned(mut url: Url, service: Service, project: Option<&str>) -
     let version = segments.iter().rposition(is_version);
     let mut path = segments.clone();
     match (service, version) {
-        // A project after the version is part of the endpoint (Nova's legacy form, Cinder's).
+        // A project id after the version is part of the endpoint (Nova's legacy form, Cinder's form).
         (Service::Compute | Service::Network | Service::Image | Service::Dns, Some(_)) => {}
         (Service::BlockStorage, Some(at)) if at + 1 < segments.len() => {}
         (_, at) => {
             path.truncate(at.unwrap_or(path.len()));
             path.extend(service.version_path().iter().map(|&it| it.to_owned()));
-            // Cinder wants the project in the path before microversion 3.67.
+            // Before microversion 3.67, Cinder requires the project in the path.
             if service == Service::BlockStorage {
                 path.extend(project.map(str::to_owned));
             }

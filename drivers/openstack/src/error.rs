@@ -1,4 +1,4 @@
-//! Why a cloud did not do as asked.
+//! The errors of calls to a cloud.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,113 +8,90 @@ use reqwest::{Method, StatusCode};
 use crate::config::Interface;
 use crate::service::Service;
 
-/// Why a cloud did not do as asked.
+/// The reasons why a call to a cloud failed.
 ///
-/// No variant holds a secret: requests are known by method and path, answers by status and the service's sentence.
+/// No variant holds a secret: a request appears by method and path, an answer by status and the service's message.
 #[derive(Debug, thiserror::Error)]
 pub enum CloudError {
-    /// No answer. What was asked may have been done all the same: look for it by its name before asking again.
+    /// No answer came. The service may have executed the request: look for the object by its name before repeating the request.
     #[error("no answer from the {service} service to {request}: {reason}")]
     Unreachable {
-        /// Who was asked.
         service: Service,
-        /// What was asked, and the id we gave the request.
+        /// The request, including the id that we gave it.
         request: Request,
-        /// What the network said.
+        /// The network's error.
         reason: String,
     },
-    /// TLS failed: no known authority signed the certificate, or it is another host's.
+    /// TLS failed: no known authority signed the certificate, or the certificate is for another host.
     #[error("the certificate of the {service} service at {host} is not trusted: {reason}")]
-    Untrusted {
-        /// Who was asked.
-        service: Service,
-        /// Where.
-        host: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// It is busy or partly down: 429, 502, 503, 504, or a resource that is being changed.
+    Untrusted { service: Service, host: String, reason: String },
+    /// The service is busy or partly down (429, 502, 503, 504), or the resource is being changed.
     #[error("{answer}")]
     Busy {
-        /// What it said.
         answer: Box<Refusal>,
-        /// When it wants to be asked again.
+        /// How long the service wants the client to wait.
         retry_after: Option<Duration>,
     },
-    /// It failed: 500 and its like. What was asked may have been done in part.
+    /// The service failed: 500 and similar. The request may have been executed in part.
     #[error("{0}")]
     Failed(Box<Refusal>),
-    /// Our credentials are wrong, have ended, or were taken away; a new token did not help.
+    /// The credentials are wrong, expired or revoked; a new token did not help.
     #[error("{0}")]
     Unauthorized(Box<Refusal>),
-    /// We are known and may not do this.
+    /// Our user lacks the permission.
     #[error("{0}")]
     Forbidden(Box<Refusal>),
-    /// There is no such thing, or none that we may see.
+    /// The object does not exist, or we may not see it.
     #[error("{0}")]
     NotFound(Box<Refusal>),
-    /// It exists already, is in use, or is not in a state in which this can be done.
+    /// The object exists already, is in use, or is not in a state that permits the request.
     #[error("{0}")]
     Conflict(Box<Refusal>),
-    /// A quota of the project does not allow it.
+    /// The request exceeds a quota of the project.
     #[error("{0}")]
     QuotaExceeded(Box<Refusal>),
-    /// Anything else that it will not do: the request is wrong for this cloud.
+    /// Any other refusal: the request is wrong for this cloud.
     #[error("{0}")]
     Refused(Box<Refusal>),
-    /// The answer is not what the API says it is.
+    /// The answer breaks the API.
     #[error("cannot read the {service} service's answer to {request}: {reason}")]
-    Malformed {
-        /// Who was asked.
-        service: Service,
-        /// What was asked.
-        request: Request,
-        /// What is wrong with the answer.
-        reason: String,
-    },
-    /// The cloud has no such service, or not where we look.
+    Malformed { service: Service, request: Request, reason: String },
+    /// The catalogue has no endpoint of the service in this region.
     #[error(
         "the catalogue has no {interface} endpoint of the {service} service in region {region}"
     )]
     NoEndpoint {
-        /// What was looked for.
         service: Service,
         /// The region, or `any`.
         region: String,
-        /// The interface.
         interface: Interface,
     },
-    /// An id or name that cannot be part of a path: nothing was asked.
+    /// The id or name cannot be part of a path; no request was sent.
     #[error("{text:?} cannot be the id of anything in the {service} service")]
     InvalidId {
-        /// Whose.
         service: Service,
         /// The text, cut to a length fit for a message.
         text: String,
     },
 }
 
-/// What was asked.
+/// Method, path and id of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The method.
     pub method: Method,
-    /// The path, without host and query.
+    /// Without host and query.
     pub path: String,
-    /// The id: the service's own where it told one, else the one we sent along, by which its logs know the request.
+    /// The service's id of the request if the answer has one, otherwise the id that we sent. The service's logs contain it.
     pub id: String,
 }
 
-/// An answer that is not a success.
+/// An answer whose status is not a success.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Whose.
     pub service: Service,
-    /// To what.
     pub request: Request,
-    /// The HTTP status.
     pub status: StatusCode,
-    /// The service's own sentence; empty if it said nothing that can be read.
+    /// The service's message; empty if it cannot be read.
     pub message: String,
 }
 
@@ -133,7 +110,7 @@ impl fmt::Display for Refusal {
 }
 
 impl CloudError {
-    /// Whether the same call may succeed later without anyone changing anything.
+    /// Whether the same call may succeed later although nobody changes anything.
     pub fn is_transient(&self) -> bool {
         match self {
             CloudError::Unreachable { .. } | CloudError::Busy { .. } | CloudError::Failed(_) => {
@@ -152,13 +129,13 @@ impl CloudError {
         }
     }
 
-    /// Whether what was asked may have been done all the same, so that it must be looked for.
+    /// Whether the request may have been executed, so that the caller must look for its effect.
     pub fn is_outcome_unknown(&self) -> bool {
         match self {
             CloudError::Unreachable { .. }
             | CloudError::Failed(_)
             | CloudError::Malformed { .. } => true,
-            // A proxy's word that it lost the service, which may have been at work.
+            // A proxy reports that it lost the service, which may have executed the request.
             CloudError::Busy { answer, .. } => {
                 matches!(answer.status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT)
             }
@@ -174,22 +151,22 @@ impl CloudError {
         }
     }
 
-    /// Whether there is no such thing.
+    /// Whether the object does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, CloudError::NotFound(_))
     }
 
-    /// Whether it exists already, is in use, or is in another state.
+    /// Whether the object exists already, is in use, or is in another state.
     pub fn is_conflict(&self) -> bool {
         matches!(self, CloudError::Conflict(_))
     }
 
-    /// When the service wants to be asked again.
+    /// Returns how long the service wants the client to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         if let CloudError::Busy { retry_after, .. } = self { *retry_after } else { None }
     }
 
-    /// The answer, if there was one.
+    /// Returns the answer, if there was one.
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
             CloudError::Busy { answer, .. }
@@ -209,7 +186,7 @@ impl CloudError {
     }
 }
 
-/// What a delete says where the thing is gone already: that is what was wanted.
+/// Turns "not found" into success, for a delete.
 pub(crate) fn gone_is_fine(result: Result<(), CloudError>) -> Result<(), CloudError> {
     match result {
         Err(error) if error.is_not_found() => Ok(()),
@@ -217,7 +194,7 @@ pub(crate) fn gone_is_fine(result: Result<(), CloudError>) -> Result<(), CloudEr
     }
 }
 
-/// `None` where there is no such thing.
+/// Turns "not found" into `None`.
 pub(crate) fn if_found<T>(result: Result<T, CloudError>) -> Result<Option<T>, CloudError> {
     match result {
         Ok(found) => Ok(Some(found)),

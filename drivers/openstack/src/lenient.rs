@@ -1,12 +1,11 @@
-//! Reading what services write in more than one way.
+//! Tolerant parsing of values that services write in several ways.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Deserializer};
 
-/// A time, which some services write without saying that it is UTC. What cannot be read is `None`: no decision
-/// hangs on it.
+/// Parses a time; a time without a zone is UTC, as some services write it. An unreadable time is `None`, because no decision depends on it.
 pub(crate) fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Timestamp>, D::Error> {
     Ok(Option::<String>::deserialize(from)?.and_then(|text| {
         let zoned = text.parse::<Timestamp>().ok();
@@ -15,14 +14,14 @@ pub(crate) fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Timestam
     }))
 }
 
-/// Something that may be null where it is empty.
+/// Parses null as the default value.
 pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     from: D,
 ) -> Result<T, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
-/// An enum of the words a service uses; one it does not know is kept as it is.
+/// Defines an enum of a service's words; an unknown word is kept as text.
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$what:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$about])*
@@ -30,12 +29,12 @@ macro_rules! words {
         #[serde(from = "String")]
         pub enum $name {
             $($(#[$what])* $variant,)+
-            /// Another word, of a newer version or another maker.
+            /// A word of a newer version or another vendor.
             Other(String),
         }
 
         impl $name {
-            /// The word as the service says it.
+            /// Returns the service's word.
             pub fn as_str(&self) -> &str {
                 match self {
                     $($name::$variant => $word,)+

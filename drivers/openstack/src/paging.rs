@@ -1,4 +1,4 @@
-//! Lists that come in pages, in the three ways that services link them.
+//! Lists in pages, with the three ways in which services link to the next page.
 
 use std::collections::HashSet;
 
@@ -9,14 +9,14 @@ use url::Url;
 use crate::error::CloudError;
 use crate::session::Call;
 
-/// The most pages that are read; a service whose pages do not end is broken.
+/// The most pages that are read; a service that sends more is broken.
 const MOST_PAGES: usize = 10_000;
 
 impl Call<'_> {
-    /// Everything in a list whose entries are under `key`, page after page.
+    /// Reads all entries under `key` of a list, page by page.
     ///
-    /// Of the link to the next page only the query is used: behind proxies its host is often wrong, and our token
-    /// is for nobody else.
+    /// Only the query of the link to the next page is used: behind proxies its host is often wrong, and our token must not be sent to
+    /// another host.
     pub(crate) async fn all<T: DeserializeOwned>(self, key: &str) -> Result<Vec<T>, CloudError> {
         let (mut everything, mut seen) = (Vec::new(), HashSet::new());
         let mut query = self.asked();
@@ -37,7 +37,7 @@ impl Call<'_> {
     }
 }
 
-/// The query of the next page.
+/// Returns the query of the next page.
 fn next(body: &Value, key: &str) -> Option<Vec<(String, String)>> {
     // Keystone and Designate; Glance; Nova, Neutron, Octavia and Cinder.
     let links = body.get(format!("{key}_links")).and_then(Value::as_array);
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_page_is_found_however_it_is_linked() {
+    fn the_next_page_is_found_in_every_form_of_link() {
         let want = Some(vec![
             ("limit".to_owned(), "2".to_owned()),
             ("marker".to_owned(), "a b".to_owned()),

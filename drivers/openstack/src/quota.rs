@@ -1,34 +1,34 @@
-//! How much of something a project may have.
+//! Limit and usage of a resource in a project.
 
 use serde::Deserialize;
 
-/// How much of something a project may have, and has.
+/// Limit and usage of a resource in a project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
-    /// The most; `None` without a limit.
+    /// `None` means no limit.
     pub limit: Option<u64>,
-    /// What is used or reserved.
+    /// Includes reservations.
     pub used: u64,
 }
 
 impl Allowance {
-    /// From a limit that is negative where there is none.
+    /// Makes an allowance; a negative limit means no limit.
     pub(crate) fn new(limit: i64, used: i64) -> Allowance {
         Allowance { limit: u64::try_from(limit).ok(), used: u64::try_from(used).unwrap_or(0) }
     }
 
-    /// How much more there may be; `None` without a limit.
+    /// Returns how much more fits; `None` without a limit.
     pub fn left(&self) -> Option<u64> {
         self.limit.map(|limit| limit.saturating_sub(self.used))
     }
 
-    /// Whether there may be `more` of it.
+    /// Whether `more` fits into the limit.
     pub fn allows(&self, more: u64) -> bool {
         self.left().is_none_or(|left| more <= left)
     }
 }
 
-/// Neutron's and Nova's form of a detailed quota.
+/// The form of a detailed quota in Neutron and Nova.
 #[derive(Deserialize)]
 pub(crate) struct Detail {
     #[serde(default = "unlimited")]

@@ -1,4 +1,4 @@
-//! What an answer that is not a success means: each service has its own way of saying it.
+//! Classifies answers whose status is not a success: each service has its own error format.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use serde_json::Value;
 use crate::error::{CloudError, Refusal};
 use crate::service::Service;
 
-/// The longest sentence of a service that is passed on.
+/// The longest message of a service that is kept, in characters.
 const LONGEST_SENTENCE: usize = 400;
 
-/// The error for an answer that is not a success.
+/// Makes the error for an answer whose status is not a success.
 pub(crate) fn error(
     mut refusal: Refusal,
     body: &[u8],
@@ -22,7 +22,7 @@ pub(crate) fn error(
     let answer = Box::new(refusal);
     let quota = is_about_quota(&told.kind, &answer.message);
     match answer.status {
-        // Nova of old answered 413 to too many requests (API guide, "Rate limits"), and so still does Cinder.
+        // Old Nova answered 413 to too many requests (API guide, "Rate limits"), and Cinder still does.
         StatusCode::PAYLOAD_TOO_LARGE
             if retry_after.is_some_and(|wait| !wait.is_zero()) && !quota =>
         {
@@ -47,21 +47,21 @@ pub(crate) fn error(
     }
 }
 
-/// Octavia refuses every change of a load balancer while it carries out another one: that passes by itself.
+/// Whether Octavia refuses because it is changing the load balancer: that is transient.
 fn is_being_changed(service: Service, message: &str) -> bool {
     let told = ["is immutable and cannot be updated", "Invalid state PENDING_"];
     service == Service::LoadBalancer && told.iter().any(|it| message.contains(it))
 }
 
-/// Neutron's `OverQuota`, Designate's `over_quota`, and sentences: "Quota exceeded for instances" (Nova, Cinder),
-/// "Quota has been met for resources" (Octavia), "maximum of 10 already exceeded" (Keystone).
+/// Whether the error is about a quota: Neutron's `OverQuota`, Designate's `over_quota`, or messages such as "Quota exceeded for instances"
+/// (Nova, Cinder), "Quota has been met for resources" (Octavia), "maximum of 10 already exceeded" (Keystone).
 fn is_about_quota(kind: &str, message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     let told = message.contains("quota") || message.contains("already exceeded");
     matches!(kind, "OverQuota" | "over_quota") || told || message.contains("limit exceeded")
 }
 
-/// What the body of an answer says.
+/// Error type and message in the body of an answer.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Told {
     kind: String,
@@ -76,7 +76,7 @@ impl Told {
             Ok(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_)) => {
                 Told::default()
             }
-            // Glance, and proxies, answer in HTML.
+            // Glance and proxies answer in HTML.
             Err(_) => {
                 let sentence = plain(&without_tags(&String::from_utf8_lossy(body)));
                 Told { kind: String::new(), sentence }
@@ -86,14 +86,14 @@ impl Told {
 
     fn of(object: &serde_json::Map<String, Value>) -> Told {
         let own = Value::Object(object.clone());
-        // Placement lists errors (API SIG, "Errors"); the others wrap theirs in an object with a name of its own:
-        // error, NeutronError, badRequest, forbidden; Octavia and Designate do not wrap.
+        // Placement lists errors (API SIG, "Errors"). Other services wrap the error in an object with a key of their own: error,
+        // NeutronError, badRequest, forbidden. Octavia and Designate do not wrap it.
         let listed = object.get("errors").and_then(Value::as_array).and_then(|all| all.first());
         let wrapped = object.values().find(|value| value.get("message").is_some());
         let said = listed.or(wrapped).unwrap_or(&own);
         let text = |key: &str| match said.get(key) {
             Some(Value::String(text)) => Some(text.as_str()),
-            // NeutronError of old, and Nova for some faults, are sentences where others have objects.
+            // Old versions of Neutron, and Nova for some faults, have a string instead of an object.
             Some(
                 Value::Object(_)
                 | Value::Array(_)
@@ -112,7 +112,7 @@ impl Told {
     }
 }
 
-/// One line without control characters, of bounded length.
+/// Returns the text on one line, without control characters, cut to the longest length.
 fn plain(text: &str) -> String {
     let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let line = clean.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn every_service_is_understood_in_its_own_words() {
+    fn the_error_format_of_every_service_is_parsed() {
         check(
             Service::Compute,
             403,

@@ -1,34 +1,34 @@
-//! The services of a cloud: what they are called, where their API begins, which header asks for a version.
+//! The services of a cloud: catalogue types, version paths, and microversion headers.
 
 use std::fmt;
 
 /// A service of OpenStack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Service {
-    /// Keystone.
+    /// Keystone: users, projects, tokens.
     Identity,
-    /// Glance.
+    /// Glance: images and their data.
     Image,
-    /// Nova.
+    /// Nova: servers and compute hosts.
     Compute,
-    /// Neutron.
+    /// Neutron: networks, ports, floating IPs.
     Network,
-    /// Octavia.
+    /// Octavia: load balancers and their parts.
     LoadBalancer,
-    /// Designate.
+    /// Designate: zones and recordsets.
     Dns,
-    /// Cinder.
+    /// Cinder: volumes and snapshots.
     BlockStorage,
-    /// Placement.
+    /// Placement: resources of compute hosts.
     Placement,
-    /// Bare metal: `baremetald`, or Ironic. Its calls are not here, only where it is.
+    /// `baremetald`, or Ironic. This crate only finds its endpoint and has no calls for it.
     BareMetal,
-    /// Container infrastructure: `clusterd`, or Magnum. Its calls are not here, only where it is.
+    /// `clusterd`, or Magnum. This crate only finds its endpoint and has no calls for it.
     ContainerInfra,
 }
 
 impl Service {
-    /// All of them.
+    /// All services.
     pub const ALL: [Service; 10] = [
         Service::Identity,
         Service::Image,
@@ -42,7 +42,7 @@ impl Service {
         Service::ContainerInfra,
     ];
 
-    /// Its type in the catalogue, as the service types authority has it.
+    /// The service's type in the catalogue, according to the service types authority.
     pub const fn as_str(self) -> &'static str {
         match self {
             Service::Identity => "identity",
@@ -54,13 +54,13 @@ impl Service {
             Service::BlockStorage => "block-storage",
             Service::Placement => "placement",
             Service::BareMetal => "baremetal",
-            // Its proper type is long, and Magnum's own client looks for this alias alone.
+            // The official type is longer, but Magnum's own client looks only for this alias.
             Service::ContainerInfra => "container-infra",
         }
     }
 
-    /// The types it goes by in catalogues, the proper one first. Only such aliases are here that name the same API
-    /// and version (service-types-authority: `aliases`).
+    /// The service's types in catalogues, the official one first. Only aliases for the same API and version are listed
+    /// (service-types-authority: `aliases`).
     pub(crate) const fn types(self) -> &'static [&'static str] {
         match self {
             Service::BlockStorage => &["block-storage", "volumev3", "block-store"],
@@ -80,21 +80,21 @@ impl Service {
         }
     }
 
-    /// The path at which the version we speak begins, for endpoints that stop above it.
+    /// The path of the API version that we use, for endpoints without a version.
     pub(crate) const fn version_path(self) -> &'static [&'static str] {
         match self {
             Service::Identity | Service::BlockStorage => &["v3"],
             Service::Image | Service::Dns => &["v2"],
             Service::Compute => &["v2.1"],
             Service::Network => &["v2.0"],
-            // Octavia's own root is v2.0 or v2, followed by the name of what it was split from.
+            // Octavia's root is v2.0 or v2, followed by lbaas, the name of the Neutron project it came from.
             Service::LoadBalancer => &["v2", "lbaas"],
             Service::Placement => &[],
             Service::BareMetal | Service::ContainerInfra => &["v1"],
         }
     }
 
-    /// What clouds.yaml calls an endpoint of ours that is used in place of the catalogue's.
+    /// The setting in clouds.yaml that replaces the catalogue's endpoint.
     pub const fn override_setting(self) -> &'static str {
         match self {
             Service::Identity => "identity_endpoint_override",
@@ -110,10 +110,10 @@ impl Service {
         }
     }
 
-    /// What `OpenStack-API-Version` calls it.
+    /// The service's name in `OpenStack-API-Version`.
     pub(crate) const fn microversion_name(self) -> &'static str {
         match self {
-            // Cinder kept the name of the program (API guide, "Microversions").
+            // Cinder uses the program's name (API guide, "Microversions").
             Service::BlockStorage => "volume",
             Service::Identity
             | Service::Image

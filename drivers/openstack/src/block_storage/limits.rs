@@ -1,4 +1,4 @@
-//! How much of Cinder's a project may have.
+//! Cinder's quotas of a project.
 
 use serde::Deserialize;
 
@@ -7,14 +7,12 @@ use crate::error::CloudError;
 use crate::quota::Allowance;
 use crate::session::Session;
 
-/// How much of Cinder's our project may have, and has.
+/// Limits and usage of our project in Cinder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VolumeLimits {
-    /// Volumes.
     pub volumes: Allowance,
-    /// GiB, of volumes and snapshots.
+    /// In GiB, for volumes and snapshots together.
     pub gigabytes: Allowance,
-    /// Snapshots.
     pub snapshots: Allowance,
 }
 
@@ -39,7 +37,7 @@ fn unlimited() -> i64 {
     -1
 }
 
-/// How much our project may have, and has.
+/// Returns limits and usage of our project.
 pub async fn show(session: &Session) -> Result<VolumeLimits, CloudError> {
     #[derive(Deserialize)]
     struct Limits {

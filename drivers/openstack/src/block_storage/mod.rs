@@ -1,4 +1,4 @@
-//! Cinder: volumes, and what they were at some time. A cloud need not have it.
+//! Cinder: volumes and snapshots. A cloud may lack this service.
 
 pub mod limits;
 pub mod snapshots;

@@ -1,4 +1,4 @@
-//! Snapshots: what volumes were at some time.
+//! Snapshots of volumes.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -9,27 +9,24 @@ use crate::error::CloudError;
 use crate::lenient;
 use crate::session::Session;
 
-/// What a volume was at some time.
+/// A snapshot: the content of a volume at one time.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Snapshot {
-    /// Its id.
     pub id: String,
-    /// Its name, which others may have as well.
+    /// Names are not unique.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub name: String,
-    /// What it is doing.
     pub status: VolumeStatus,
-    /// The volume's id.
     #[serde(default)]
     pub volume_id: String,
-    /// GiB.
+    /// Size of the snapshot in GiB.
     #[serde(default)]
     pub size: u64,
 }
 
-/// Asks for a snapshot, of a volume that a server has as well. Derive the name from what it is for.
+/// Requests a snapshot of a volume, also of one that is attached to a server. Derive the name from the snapshot's purpose.
 ///
-/// After an error whose outcome is unknown look for it by [`find`].
+/// After an error with unknown outcome, look for the snapshot with [`find`].
 pub async fn create(
     session: &Session,
     volume_id: &str,
@@ -39,17 +36,17 @@ pub async fn create(
     session.post(SERVICE, &["snapshots"], body).under("snapshot").await
 }
 
-/// The snapshot with this id.
+/// Returns the snapshot with this id.
 pub async fn show(session: &Session, id: &str) -> Result<Option<Snapshot>, CloudError> {
     session.get(SERVICE, &["snapshots", id]).find_under("snapshot").await
 }
 
-/// Those of this name.
+/// Returns the snapshots with this name.
 pub async fn find(session: &Session, name: &str) -> Result<Vec<Snapshot>, CloudError> {
     session.get(SERVICE, &["snapshots", "detail"]).query("name", name).all("snapshots").await
 }
 
-/// Deletes a snapshot, which takes its time.
+/// Requests the deletion of a snapshot; Cinder deletes it in the background.
 pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
     session.delete(SERVICE, &["snapshots", id]).await
 }

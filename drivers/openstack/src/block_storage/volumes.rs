@@ -1,4 +1,4 @@
-//! Volumes.
+//! Volumes: create, show, find, list, delete.
 
 use std::collections::BTreeMap;
 
@@ -13,105 +13,84 @@ use crate::lenient;
 use crate::session::Session;
 
 lenient::words! {
-    /// What a volume or snapshot is doing (Block Storage API v3, "Volumes").
+    /// The status of a volume or snapshot (Block Storage API v3, "Volumes").
     VolumeStatus {
-        /// It is being made.
         Creating = "creating",
-        /// It can be used.
         Available = "available",
-        /// A server is about to get it.
+        /// A server is about to attach the volume.
         Reserved = "reserved",
-        /// A server gets it.
         Attaching = "attaching",
-        /// A server gives it back.
         Detaching = "detaching",
-        /// A server has it.
         InUse = "in-use",
-        /// An image is written to it.
+        /// An image is being written to the volume.
         Downloading = "downloading",
-        /// It is going.
         Deleting = "deleting",
-        /// It could not be made, or something done to it failed.
+        /// The creation, or a later operation, failed.
         Error = "error",
-        /// It could not be deleted.
         ErrorDeleting = "error_deleting",
     }
 }
 
-/// A volume.
+/// A volume in Cinder.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Volume {
-    /// Its id.
     pub id: String,
-    /// Its name, which others may have as well.
+    /// Names are not unique.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub name: String,
-    /// What it is doing.
     pub status: VolumeStatus,
-    /// GiB.
+    /// Size of the volume in GiB.
     #[serde(default)]
     pub size: u64,
-    /// Its type.
     #[serde(default)]
     pub volume_type: Option<String>,
-    /// Whether a server can boot it: `true` or `false`, as a word.
+    /// `true` or `false`, as a string.
     #[serde(default)]
     pub bootable: Option<String>,
-    /// What else is said of it.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub metadata: BTreeMap<String, String>,
-    /// Which servers have it.
+    /// The servers that the volume is attached to.
     #[serde(default)]
     pub attachments: Vec<Attachment>,
-    /// When it was made.
     #[serde(default, deserialize_with = "lenient::time")]
     pub created_at: Option<Timestamp>,
 }
 
-/// A server that has a volume.
+/// The attachment of a volume to a server.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Attachment {
-    /// The server's id.
     #[serde(default)]
     pub server_id: String,
 }
 
-/// A volume to be made.
+/// A volume to create.
 #[derive(Clone, Debug, Default)]
 pub struct NewVolume {
-    /// Its name. Derive it from what the volume is: it is how it is found again.
+    /// Derive the name from the volume's purpose: the volume is found again by its name.
     pub name: String,
-    /// GiB.
+    /// Size of the volume in GiB.
     pub size: u64,
-    /// Its type; the cloud's default if `None`.
+    /// The volume type; `None` is the cloud's default.
     pub kind: Option<String>,
-    /// Where it is to be.
     pub availability_zone: Option<String>,
-    /// What is in it.
     pub source: Source,
-    /// What else is said of it.
     pub metadata: BTreeMap<String, String>,
 }
 
-/// What is in a new volume.
+/// The initial content of a volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Source {
-    /// Nothing.
     #[default]
     Empty,
-    /// What is in an image.
     Image {
-        /// Its id.
         id: String,
     },
-    /// What a volume was at some time.
     Snapshot {
-        /// Its id.
         id: String,
     },
 }
 
-/// Asks for a volume; it is made while you look. After an error whose outcome is unknown look for it by [`find`].
+/// Requests a volume; Cinder creates it in the background. After an error with unknown outcome, look for the volume with [`find`].
 pub async fn create(session: &Session, new: &NewVolume) -> Result<Volume, CloudError> {
     let (image, snapshot) = match &new.source {
         Source::Empty => (None, None),
@@ -130,22 +109,22 @@ pub async fn create(session: &Session, new: &NewVolume) -> Result<Volume, CloudE
     session.post(SERVICE, &["volumes"], json!({"volume": volume})).under("volume").await
 }
 
-/// The volume with this id.
+/// Returns the volume with this id.
 pub async fn show(session: &Session, id: &str) -> Result<Option<Volume>, CloudError> {
     session.get(SERVICE, &["volumes", id]).find_under("volume").await
 }
 
-/// Those of this name.
+/// Returns the volumes with this name.
 pub async fn find(session: &Session, name: &str) -> Result<Vec<Volume>, CloudError> {
     session.get(SERVICE, &["volumes", "detail"]).query("name", name).all("volumes").await
 }
 
-/// All of our project. What a cluster's own storage driver made has its cluster's name in the metadata.
+/// Lists all volumes of our project. Volumes of a cluster's storage driver have the cluster's name in their metadata.
 pub async fn list(session: &Session) -> Result<Vec<Volume>, CloudError> {
     session.get(SERVICE, &["volumes", "detail"]).all("volumes").await
 }
 
-/// Deletes a volume, which takes its time. One that a server has, or that has snapshots, is refused.
+/// Requests the deletion of a volume; Cinder deletes it in the background. Cinder refuses if the volume is attached or has snapshots.
 pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
     session.delete(SERVICE, &["volumes", id]).await
 }

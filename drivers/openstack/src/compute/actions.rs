@@ -1,4 +1,4 @@
-//! What can be done to a server once it is there.
+//! Actions on existing servers.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -7,41 +7,36 @@ use super::{MICROVERSION, SERVICE};
 use crate::error::CloudError;
 use crate::session::Session;
 
-/// Something that can be done to a server. All of it goes on after the answer: look at the server's status.
+/// An action on a server. Nova performs it in the background: the server's status shows the progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerAction {
-    /// Switch it on.
     Start,
-    /// Ask its system to shut down, and switch it off where that takes too long.
+    /// Asks the operating system to shut down, and switches the server off if that takes too long.
     Stop,
-    /// Ask its system to reboot.
+    /// Asks the operating system to reboot.
     RebootSoftly,
-    /// Switch it off and on.
+    /// Switches the server off and on.
     RebootHard,
-    /// Give it another flavor, to be confirmed or reverted.
+    /// Changes the flavor; the new size must be confirmed or reverted.
     Resize {
-        /// The flavor's id.
         flavor_id: String,
     },
-    /// Keep the new size.
     ConfirmResize,
-    /// Go back to the old size.
+    /// Restores the old size.
     RevertResize,
-    /// Make it anew of an image, with its addresses.
+    /// Reinstalls the server from an image and keeps its addresses.
     Rebuild {
-        /// The image's id.
         image_id: String,
     },
-    /// Keep it as an image, using no host.
+    /// Stores the server as an image, so that it uses no host.
     Shelve,
-    /// Bring it back from there.
+    /// Restores a shelved server.
     Unshelve,
-    /// Let only administrators do anything to it.
+    /// Restricts all further actions to administrators.
     Lock,
-    /// Let its project do so again.
     Unlock,
-    /// Move it as it runs to whichever host the scheduler finds. For administrators; that no host takes it turns out later, and it stays
-    /// where it is.
+    /// Live-migrates the server to a host that the scheduler chooses. Administrators only. If no host fits, the server stays where it is,
+    /// and the failure shows only later.
     MigrateLive,
 }
 
@@ -67,14 +62,13 @@ impl ServerAction {
     }
 }
 
-/// Does something to a server. A conflict says that it is not in a state in which that can be done; it may be in
-/// the state that is wanted.
+/// Performs an action. A conflict means that the server's state does not permit the action; the server may already be in the wanted state.
 pub async fn act(session: &Session, id: &str, action: &ServerAction) -> Result<(), CloudError> {
     post(session, id, action.body()).await
 }
 
-/// Makes an image of a server's disk, and gives its id. Derive the name from what the snapshot is for: it is how it
-/// is found again, in Glance.
+/// Requests an image of a server's disk and returns the image's id. Derive the name from the snapshot's purpose: the image is found again
+/// by its name in Glance.
 pub async fn snapshot(session: &Session, id: &str, name: &str) -> Result<String, CloudError> {
     #[derive(Deserialize)]
     struct Made {
@@ -85,7 +79,8 @@ pub async fn snapshot(session: &Session, id: &str, name: &str) -> Result<String,
     Ok(call.send().await?.whole::<Made>()?.image_id)
 }
 
-/// The id of the request that Nova took up last for a server, if it ever took up one. It is noted before the server changes back to rest.
+/// Returns the id of the last request that Nova accepted for a server; `None` if there was none. Nova records the id before the server's
+/// task ends.
 pub async fn last_request(session: &Session, id: &str) -> Result<Option<String>, CloudError> {
     #[derive(Deserialize)]
     struct Taken {

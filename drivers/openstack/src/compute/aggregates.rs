@@ -1,4 +1,4 @@
-//! Host aggregates, some of which are availability zones. For administrators.
+//! Host aggregates, some of which are availability zones. Administrators only.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
@@ -11,15 +11,14 @@ use crate::session::Session;
 /// A host aggregate.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Aggregate {
-    /// Its id: a number.
+    /// Nova's id is a number.
     #[serde(deserialize_with = "number")]
     pub id: String,
-    /// Its name, which no other has.
+    /// Unique among aggregates.
     pub name: String,
-    /// The availability zone that it is, if it is one.
+    /// The availability zone, if the aggregate is one.
     #[serde(default)]
     pub availability_zone: Option<String>,
-    /// Its hosts.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub hosts: Vec<String>,
 }
@@ -28,13 +27,13 @@ fn number<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     u64::deserialize(from).map(|id| id.to_string())
 }
 
-/// All of them.
+/// Lists all aggregates.
 pub async fn list(session: &Session) -> Result<Vec<Aggregate>, CloudError> {
     let call = session.get(SERVICE, &["os-aggregates"]).microversion(MICROVERSION);
     call.under("aggregates").await
 }
 
-/// Makes one, of this availability zone or of none. That there is one of this name is a conflict.
+/// Creates an aggregate, optionally with an availability zone. A conflict means that the name is in use.
 pub async fn create(
     session: &Session,
     name: &str,
@@ -45,12 +44,12 @@ pub async fn create(
     call.under("aggregate").await
 }
 
-/// Puts a host into one. That it is there already is a conflict, and so is that it is in another availability zone.
+/// Adds a host to an aggregate. A conflict means that the host is in it already, or in another availability zone.
 pub async fn add_host(session: &Session, id: &str, host: &str) -> Result<(), CloudError> {
     act(session, id, json!({"add_host": {"host": host}})).await
 }
 
-/// Takes a host out of one.
+/// Removes a host from an aggregate.
 pub async fn remove_host(session: &Session, id: &str, host: &str) -> Result<(), CloudError> {
     act(session, id, json!({"remove_host": {"host": host}})).await
 }
@@ -60,7 +59,7 @@ async fn act(session: &Session, id: &str, body: serde_json::Value) -> Result<(),
     session.post(SERVICE, &path, body).microversion(MICROVERSION).done().await
 }
 
-/// Deletes one that has no hosts.
+/// Deletes an aggregate, which must have no hosts.
 pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
     let call = session.deleting(SERVICE, &["os-aggregates", id]).microversion(MICROVERSION);
     call.done_or_gone().await

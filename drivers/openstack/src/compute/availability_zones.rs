@@ -1,4 +1,4 @@
-//! Availability zones: where servers can be.
+//! Availability zones, which group compute hosts.
 
 use serde::Deserialize;
 
@@ -20,7 +20,7 @@ struct State {
     available: bool,
 }
 
-/// The names of those that take servers now.
+/// Lists the names of the zones that accept servers now.
 pub async fn list(session: &Session) -> Result<Vec<String>, CloudError> {
     let call = session.get(SERVICE, &["os-availability-zone"]).microversion(MICROVERSION);
     let zones: Vec<Zone> = call.under("availabilityZoneInfo").await?;

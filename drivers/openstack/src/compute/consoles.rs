@@ -1,4 +1,4 @@
-//! What a server shows.
+//! Consoles of servers.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -8,16 +8,16 @@ use super::{MICROVERSION, SERVICE};
 use crate::error::CloudError;
 use crate::session::Session;
 
-/// How a console is reached.
+/// The kind of a console.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConsoleKind {
-    /// Its screen, in a browser.
+    /// The screen, shown in a browser.
     NoVnc,
-    /// Its serial line, by a WebSocket.
+    /// The serial port, over a WebSocket.
     Serial,
 }
 
-/// An address that shows a server's console to whoever has it, for some minutes. Treat it as a secret.
+/// Returns a URL that opens a server's console for some minutes. Everyone with the URL can use the console: treat it as a secret.
 pub async fn url(session: &Session, id: &str, kind: ConsoleKind) -> Result<Url, CloudError> {
     #[derive(Deserialize)]
     struct Console {
@@ -33,7 +33,7 @@ pub async fn url(session: &Session, id: &str, kind: ConsoleKind) -> Result<Url, 
     Ok(call.under::<Console>("remote_console").await?.url)
 }
 
-/// The last `lines` that a server wrote to its console. Whatever runs in there wrote it: treat it as hostile.
+/// Returns the last `lines` of a server's console output. The server's software wrote the text: treat it as untrusted.
 pub async fn output(session: &Session, id: &str, lines: u32) -> Result<String, CloudError> {
     let body = json!({"os-getConsoleOutput": {"length": lines}});
     let call = session.post(SERVICE, &["servers", id, "action"], body);

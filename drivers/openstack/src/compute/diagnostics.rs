@@ -1,4 +1,4 @@
-//! What a hypervisor knows of a server's work.
+//! Usage counters of a server, from its hypervisor.
 
 use serde::Deserialize;
 
@@ -7,16 +7,14 @@ use crate::error::CloudError;
 use crate::lenient;
 use crate::session::Session;
 
-/// What a server has done since it was switched on. What a hypervisor does not know is missing.
+/// The counters since the server was switched on. Values that a hypervisor does not know are missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Diagnostics {
-    /// For how many seconds it has been on.
+    /// Seconds since the server was switched on.
     pub uptime: Option<u64>,
-    /// Its processors.
     #[serde(deserialize_with = "lenient::or_default")]
     pub cpu_details: Vec<Processor>,
-    /// Its network cards.
     #[serde(deserialize_with = "lenient::or_default")]
     pub nic_details: Vec<Card>,
 }
@@ -25,7 +23,7 @@ pub struct Diagnostics {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Processor {
-    /// For how many nanoseconds it has worked.
+    /// Nanoseconds of processor time that were used.
     pub time: Option<u64>,
 }
 
@@ -33,21 +31,21 @@ pub struct Processor {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Card {
-    /// Bytes that it got.
+    /// Bytes that were received.
     pub rx_octets: Option<u64>,
-    /// Bytes that it sent.
+    /// Bytes that were sent.
     pub tx_octets: Option<u64>,
 }
 
 impl Diagnostics {
-    /// For how many nanoseconds its processors have worked, all together.
+    /// Returns the nanoseconds of processor time that all processors used.
     pub fn processor_time(&self) -> Option<u64> {
         self.cpu_details.iter().map(|one| one.time).sum()
     }
 }
 
-/// What a server has done since it was switched on. One that does not run is a conflict. Nova tells it administrators only, unless
-/// its policy `os_compute_api:os-server-diagnostics` says otherwise.
+/// Returns a server's counters. A conflict means that the server does not run. By default only administrators may call this; Nova's policy
+/// `os_compute_api:os-server-diagnostics` can change that.
 pub async fn show(session: &Session, id: &str) -> Result<Option<Diagnostics>, CloudError> {
     let call = session.get(SERVICE, &["servers", id, "diagnostics"]).microversion(MICROVERSION);
     crate::error::if_found(async { call.send().await?.whole() }.await)
@@ -58,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_hypervisor_does_not_know_is_missing() {
+    fn values_unknown_to_the_hypervisor_are_missing() {
         let seen: Diagnostics = serde_json::from_value(serde_json::json!({
             "state": "running", "uptime": null, "cpu_details": [{"id": 0, "time": 7, "utilisation": 15}, {"id": 1, "time": 3}],
             "nic_details": null,

@@ -1,4 +1,4 @@
-//! Flavors: the sizes that servers come in.
+//! Flavors: the sizes of servers.
 
 use std::collections::BTreeMap;
 
@@ -8,41 +8,39 @@ use super::{MICROVERSION, SERVICE};
 use crate::error::CloudError;
 use crate::session::Session;
 
-/// A size that servers come in.
+/// A flavor, the size of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Flavor {
-    /// Its id.
     pub id: String,
-    /// Its name, which no other has.
+    /// Unique among flavors.
     #[serde(default)]
     pub name: String,
-    /// Processors.
     #[serde(default)]
     pub vcpus: u64,
-    /// MiB.
+    /// Size of the memory in MiB.
     #[serde(default)]
     pub ram: u64,
-    /// GiB; zero means as large as the image.
+    /// Size of the disk in GiB; 0 means the size of the image.
     #[serde(default)]
     pub disk: u64,
-    /// What hosts it needs: `resources:VGPU`, `pci_passthrough:alias`, `trait:…`.
+    /// Requirements on the host: `resources:VGPU`, `pci_passthrough:alias`, `trait:…`.
     #[serde(default)]
     pub extra_specs: BTreeMap<String, String>,
 }
 
-/// All that we may use.
+/// Lists all flavors that we may use.
 pub async fn list(session: &Session) -> Result<Vec<Flavor>, CloudError> {
     let call = session.get(SERVICE, &["flavors", "detail"]).microversion(MICROVERSION);
     call.all("flavors").await
 }
 
-/// The flavor with this id.
+/// Returns the flavor with this id.
 pub async fn show(session: &Session, id: &str) -> Result<Option<Flavor>, CloudError> {
     let call = session.get(SERVICE, &["flavors", id]).microversion(MICROVERSION);
     call.find_under("flavor").await
 }
 
-/// The flavor of this name or id.
+/// Returns the flavor with this name or id.
 pub async fn find(session: &Session, name_or_id: &str) -> Result<Option<Flavor>, CloudError> {
     let mut flavors = list(session).await?;
     let at = flavors.iter().position(|flavor| flavor.id == name_or_id);

@@ -1,4 +1,4 @@
-//! Key pairs: public keys that servers let in. Private keys are nobody's to make but their owner's.
+//! Key pairs: SSH public keys for servers. Private keys stay with their owners.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -7,20 +7,20 @@ use super::{MICROVERSION, SERVICE};
 use crate::error::CloudError;
 use crate::session::Session;
 
-/// A public key that servers let in.
+/// A public key that servers accept for login.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct KeyPair {
-    /// Its name, which no other of its user's has.
+    /// Unique among the user's key pairs.
     pub name: String,
-    /// As in `authorized_keys`.
+    /// In the form of `authorized_keys`.
     #[serde(default)]
     pub public_key: String,
-    /// Its MD5, or SHA-256 in newer clouds.
+    /// MD5 of the key, or SHA-256 in newer clouds.
     #[serde(default)]
     pub fingerprint: String,
 }
 
-/// Makes a public key known. A conflict says that there is one of this name.
+/// Imports a public key. A conflict means that the name is in use.
 pub async fn import(
     session: &Session,
     name: &str,
@@ -31,13 +31,13 @@ pub async fn import(
     call.under("keypair").await
 }
 
-/// Ours of this name.
+/// Returns our key pair of this name.
 pub async fn find(session: &Session, name: &str) -> Result<Option<KeyPair>, CloudError> {
     let call = session.get(SERVICE, &["os-keypairs", name]).microversion(MICROVERSION);
     call.find_under("keypair").await
 }
 
-/// Forgets a key. Servers that have it keep it.
+/// Deletes a key pair. Existing servers keep the key.
 pub async fn delete(session: &Session, name: &str) -> Result<(), CloudError> {
     let call = session.deleting(SERVICE, &["os-keypairs", name]).microversion(MICROVERSION);
     call.done_or_gone().await

@@ -1,4 +1,4 @@
-//! How much of Nova's a project may have.
+//! Nova's quotas of a project.
 
 use serde::Deserialize;
 
@@ -7,20 +7,17 @@ use crate::error::CloudError;
 use crate::quota::Allowance;
 use crate::session::Session;
 
-/// How much of Nova's our project may have, and has.
+/// Limits and usage of our project in Nova.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ComputeLimits {
-    /// Servers.
     pub instances: Allowance,
-    /// Processors.
     pub cores: Allowance,
-    /// MiB.
+    /// Memory of all servers in MiB.
     pub ram: Allowance,
-    /// Server groups.
     pub server_groups: Allowance,
-    /// Servers in one group.
+    /// Servers in one server group.
     pub server_group_members: Option<u64>,
-    /// Key pairs a user.
+    /// Key pairs of one user.
     pub key_pairs: Option<u64>,
 }
 
@@ -42,7 +39,7 @@ struct Absolute {
 }
 
 impl Default for Absolute {
-    /// What Nova does not tell is no limit that we could know of.
+    /// A limit that Nova does not report counts as unlimited.
     fn default() -> Absolute {
         Absolute {
             max_total_instances: -1,
@@ -59,7 +56,7 @@ impl Default for Absolute {
     }
 }
 
-/// How much our project may have, and has.
+/// Returns limits and usage of our project.
 pub async fn show(session: &Session) -> Result<ComputeLimits, CloudError> {
     #[derive(Deserialize)]
     struct Limits {

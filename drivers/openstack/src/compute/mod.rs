@@ -1,4 +1,4 @@
-//! Nova: servers, and what they are made of and limited by.
+//! Nova: servers, and the objects and quotas that they depend on.
 
 pub mod actions;
 pub mod aggregates;
@@ -18,16 +18,17 @@ use crate::service::Service;
 
 const SERVICE: Service = Service::Compute;
 
-/// What we ask for, and no more, for a microversion is the oldest cloud we run on. 2.67 came with Stein (2019):
-/// - 2.47 and 2.61: a server names its flavor's size, a flavor its extra specs, without a call for each;
-/// - 2.53: services and hypervisors are known by UUIDs, a hypervisor by that of its resource provider, and are found by name;
+/// The microversion that we request. It decides how old a cloud may be, so it is the lowest that has all we need. 2.67 came with Stein
+/// (2019):
+/// - 2.47 and 2.61: a server has its flavor's size, a flavor its extra specs, without a call for each;
+/// - 2.53: services and hypervisors have UUIDs, a hypervisor that of its resource provider, and are found by name;
 /// - 2.42: a disk has a tag, by which its server finds it;
-/// - 2.45: a snapshot's id is in the answer's body;
-/// - 2.6: consoles of every kind are asked for in one way;
-/// - 2.25: a server is moved as it runs without saying where its disks are;
-/// - 2.48: diagnostics look the same whatever the hypervisor;
-/// - 2.52: tags are given as a server is made, so there is no moment in which it has none;
-/// - 2.57: no quota of networks that Nova does not know;
+/// - 2.45: the id of a snapshot is in the answer's body;
+/// - 2.6: consoles of every kind are requested in the same way;
+/// - 2.25: live migration does not need to know where the server's disks are;
+/// - 2.48: diagnostics have the same form for every hypervisor;
+/// - 2.52: tags are set when a server is created, so there is no moment without them;
+/// - 2.57: no network quotas, which Nova does not know;
 /// - 2.64: a server group has one policy;
-/// - 2.67: a boot volume's type is chosen as a server is made.
+/// - 2.67: the type of a boot volume is chosen when a server is created.
 pub(crate) const MICROVERSION: &str = "2.67";

@@ -1,4 +1,4 @@
-//! Server groups: which servers share hosts, and which do not.
+//! Server groups, which decide whether servers share hosts.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -9,35 +9,33 @@ use crate::lenient;
 use crate::session::Session;
 
 lenient::words! {
-    /// How the servers of a group are spread.
+    /// The placement policy of a server group.
     Policy {
-        /// On one host.
+        /// All servers on one host.
         Affinity = "affinity",
-        /// Each on a host of its own, or not at all.
+        /// Each server on a separate host; otherwise the creation fails.
         AntiAffinity = "anti-affinity",
-        /// On one host if there is room.
+        /// All servers on one host if it has space.
         SoftAffinity = "soft-affinity",
-        /// Each on a host of its own while there are enough.
+        /// Each server on a separate host if there are enough hosts.
         SoftAntiAffinity = "soft-anti-affinity",
     }
 }
 
-/// A group of servers.
+/// A group of servers with a placement policy.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct ServerGroup {
-    /// Its id.
     pub id: String,
-    /// Its name, which others may have as well.
+    /// Names are not unique.
     #[serde(default)]
     pub name: String,
-    /// How its servers are spread.
     pub policy: Policy,
-    /// The ids of its servers.
+    /// The ids of the group's servers.
     #[serde(default)]
     pub members: Vec<String>,
 }
 
-/// Makes a group. After an error whose outcome is unknown look for it by [`find`].
+/// Creates a group. After an error with unknown outcome, look for the group with [`find`].
 pub async fn create(
     session: &Session,
     name: &str,
@@ -48,21 +46,21 @@ pub async fn create(
     call.under("server_group").await
 }
 
-/// The group with this id.
+/// Returns the group with this id.
 pub async fn show(session: &Session, id: &str) -> Result<Option<ServerGroup>, CloudError> {
     let call = session.get(SERVICE, &["os-server-groups", id]).microversion(MICROVERSION);
     call.find_under("server_group").await
 }
 
-/// Those of this name.
+/// Returns the groups with this name.
 pub async fn find(session: &Session, name: &str) -> Result<Vec<ServerGroup>, CloudError> {
     let all = list(session).await?;
     Ok(all.into_iter().filter(|group| group.name == name).collect())
 }
 
-/// All of our project.
+/// Lists all groups of our project.
 pub async fn list(session: &Session) -> Result<Vec<ServerGroup>, CloudError> {
-    // Nova filters groups by nothing, and links no next page: pages are counted off.
+    // Nova cannot filter groups and does not link to a next page, so the offset is counted here.
     const PAGE: usize = 1000;
     let mut found = Vec::new();
     for page in 0.. {

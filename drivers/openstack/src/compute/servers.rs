@@ -1,4 +1,4 @@
-//! Servers: what they are, how they are asked for, and how ours are found again.
+//! Servers: create, find, show, delete.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -15,104 +15,86 @@ use crate::error::CloudError;
 use crate::lenient;
 use crate::session::Session;
 
-/// The most that user-data may have after base64: Nova's schema, `servers.user_data`.
+/// The largest user data in bytes of base64 (Nova's schema, `servers.user_data`).
 pub const LARGEST_USER_DATA: usize = 65535;
 
 lenient::words! {
-    /// What a server is doing (Compute API guide, "Server concepts").
+    /// The status of a server (Compute API guide, "Server concepts").
     ServerStatus {
-        /// It is being made.
         Build = "BUILD",
-        /// It runs.
         Active = "ACTIVE",
-        /// It is switched off.
         Shutoff = "SHUTOFF",
-        /// It could not be made, or something done to it failed: see its fault.
+        /// The creation, or a later operation, failed: see the server's fault.
         Error = "ERROR",
-        /// It is rebooting.
         Reboot = "REBOOT",
-        /// It is rebooting, hard.
         HardReboot = "HARD_REBOOT",
-        /// It is being resized.
         Resize = "RESIZE",
-        /// It was resized, which is to be confirmed or reverted.
+        /// The server has its new size, which must be confirmed or reverted.
         VerifyResize = "VERIFY_RESIZE",
-        /// It is going back to its old size.
         RevertResize = "REVERT_RESIZE",
-        /// It moves to another host.
         Migrating = "MIGRATING",
-        /// It is made anew.
         Rebuild = "REBUILD",
-        /// Its memory is kept.
+        /// The server is halted, and its memory is kept.
         Paused = "PAUSED",
-        /// Its memory is on disk.
+        /// The server's memory is stored on disk.
         Suspended = "SUSPENDED",
-        /// It is an image.
+        /// The server is stored as an image.
         ShelvedOffloaded = "SHELVED_OFFLOADED",
-        /// It was deleted and may come back.
+        /// The server was deleted and can be restored.
         SoftDeleted = "SOFT_DELETED",
-        /// It is gone.
         Deleted = "DELETED",
-        /// Its host does not answer.
+        /// The server's host does not answer.
         Unknown = "UNKNOWN",
     }
 }
 
-/// A server.
+/// A server in Nova.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Server {
-    /// Its id.
     pub id: String,
-    /// Its name, which others may have as well.
+    /// Names are not unique.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub name: String,
-    /// What it is doing.
     pub status: ServerStatus,
-    /// What is being done to it, if anything.
+    /// The task that Nova is performing, if any.
     #[serde(default, rename = "OS-EXT-STS:task_state")]
     pub task_state: Option<String>,
-    /// What went wrong, if something did.
+    /// The last failure.
     #[serde(default)]
     pub fault: Option<Fault>,
-    /// Its addresses, by the name of their network.
+    /// Addresses by the name of their network.
     #[serde(default)]
     pub addresses: BTreeMap<String, Vec<Address>>,
-    /// What was said of it as it was made.
     #[serde(default)]
     pub metadata: BTreeMap<String, String>,
-    /// Its tags.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub tags: Vec<String>,
-    /// Its size.
     #[serde(default)]
     pub flavor: ServerFlavor,
-    /// The name of the key pair it was given.
+    /// The name of the key pair.
     #[serde(default)]
     pub key_name: Option<String>,
-    /// Where it is.
     #[serde(default, rename = "OS-EXT-AZ:availability_zone")]
     pub availability_zone: Option<String>,
-    /// The host it is on, which administrators are told.
+    /// The host of the server; only administrators see it.
     #[serde(default, rename = "OS-EXT-SRV-ATTR:host")]
     pub host: Option<String>,
-    /// The project it is of.
+    /// The id of the project.
     #[serde(default, rename = "tenant_id")]
     pub project: String,
-    /// The volumes it has.
     #[serde(default, rename = "os-extended-volumes:volumes_attached")]
     pub volumes: Vec<AttachedVolume>,
-    /// When it was asked for.
+    /// The time of the request.
     #[serde(default, deserialize_with = "lenient::time")]
     pub created: Option<Timestamp>,
 }
 
-/// What went wrong with a server.
+/// A failure of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Fault {
-    /// As an HTTP status.
+    /// An HTTP status code.
     #[serde(default)]
     pub code: u16,
-    /// In Nova's words.
     #[serde(default)]
     pub message: String,
 }
@@ -120,108 +102,94 @@ pub struct Fault {
 /// An address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Address {
-    /// The address.
     pub addr: IpAddr,
     /// `fixed` or `floating`.
     #[serde(default, rename = "OS-EXT-IPS:type")]
     pub kind: Option<String>,
 }
 
-/// The size of a server, as its flavor was when it was made.
+/// The size of a server, copied from its flavor at creation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct ServerFlavor {
-    /// The flavor's name.
+    /// The name of the flavor.
     pub original_name: String,
-    /// Processors.
     pub vcpus: u64,
-    /// MiB.
+    /// Size of the memory in MiB.
     pub ram: u64,
-    /// GiB.
+    /// Size of the disk in GiB.
     pub disk: u64,
 }
 
-/// A volume of a server.
+/// A volume that is attached to a server.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct AttachedVolume {
-    /// Its id in Cinder.
+    /// The volume's id in Cinder.
     pub id: String,
 }
 
-/// A server to be made.
+/// A server to create.
 #[derive(Clone, Debug)]
 pub struct NewServer {
-    /// Its name. Derive it from what the server is: it is how it is found again.
+    /// Derive the name from the server's purpose: the server is found again by its name.
     pub name: String,
-    /// Its tags, each at most 60 characters without `/` and `,`.
+    /// At most 60 characters each, without `/` and `,`.
     pub tags: Vec<String>,
-    /// Its flavor's id.
     pub flavor_id: String,
-    /// What it boots.
     pub boot: Boot,
-    /// Empty volumes that come and go with it, in the order in which it finds them.
+    /// Empty volumes that are created and deleted with the server, in the order in which the server sees them.
     pub disks: Vec<NewDisk>,
-    /// The Neutron ports it gets, in order.
+    /// Ids of Neutron ports, in order.
     pub ports: Vec<String>,
-    /// What the system in it is told, as bytes; see [`LARGEST_USER_DATA`].
+    /// User data as bytes; see [`LARGEST_USER_DATA`].
     pub user_data: Option<Vec<u8>>,
-    /// How it is told.
     pub config_drive: ConfigDrive,
     /// The name of a key pair.
     pub key_name: Option<String>,
-    /// Where it is to be.
     pub availability_zone: Option<String>,
-    /// The id of the server group it belongs to.
+    /// The id of a server group.
     pub server_group: Option<String>,
-    /// Further hints to the scheduler.
+    /// Further scheduler hints.
     pub hints: BTreeMap<String, String>,
-    /// What else is said of it.
     pub metadata: BTreeMap<String, String>,
 }
 
-/// What a server boots.
+/// The boot disk of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Boot {
-    /// An image, on the flavor's disk.
-    Image {
-        /// Its id.
-        id: String,
-    },
-    /// A volume made of an image, and deleted with the server.
+    /// An image, copied to the flavor's disk.
+    Image { id: String },
+    /// A volume created from an image, and deleted with the server.
     Volume {
-        /// The image's id.
         image_id: String,
-        /// GiB.
+        /// Size of the volume in GiB.
         size: u64,
-        /// The volume's type; Cinder's default if `None`.
+        /// The volume type; `None` is Cinder's default.
         kind: Option<String>,
     },
-    /// A volume that is there, and stays when the server is deleted.
-    Kept {
-        /// Its id.
-        volume_id: String,
-    },
+    /// An existing volume, which stays when the server is deleted.
+    Kept { volume_id: String },
 }
 
-/// An empty volume of a server to be made.
+/// An empty volume of a new server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewDisk {
-    /// GiB.
+    /// Size of the volume in GiB.
     pub size: u64,
-    /// The volume's type; Cinder's default if `None`.
+    /// The volume type; `None` is Cinder's default.
     pub kind: Option<String>,
-    /// By which word the server finds it: its metadata and its config drive name the volume's id beside it. At most 60 characters
+    /// The word by which the server finds the volume: metadata and config drive list the volume's id with the tag. At most 60 characters,
     /// without `/` and `,`.
     pub tag: Option<String>,
 }
 
-/// How a server gets what it is told.
+/// How a server gets its user data and metadata.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConfigDrive {
-    /// As the cloud likes: by its metadata service as a rule.
+    /// By the cloud's default, usually its metadata service.
     #[default]
     AsConfigured,
-    /// On a drive.
+    /// On a config drive.
     Always,
 }
 
@@ -244,7 +212,7 @@ impl NewServer {
         match &self.boot {
             Boot::Image { id } => {
                 server["imageRef"] = json!(id);
-                // Beside other disks Nova wants the image's own to be named too.
+                // If there are further disks, Nova requires an entry for the image's disk too.
                 if !self.disks.is_empty() {
                     disks.push(json!({
                         "boot_index": 0,
@@ -297,9 +265,9 @@ impl NewServer {
     }
 }
 
-/// Asks for a server, and gives its id; it is made while you look.
+/// Requests a server and returns its id; Nova creates the server in the background.
 ///
-/// After an error whose outcome is unknown look for it by [`find`]: asking again would make another one.
+/// After an error with unknown outcome, look for the server with [`find`]: a second request would create a second server.
 pub async fn create(session: &Session, new: &NewServer) -> Result<String, CloudError> {
     #[derive(Deserialize)]
     struct Asked {
@@ -309,20 +277,20 @@ pub async fn create(session: &Session, new: &NewServer) -> Result<String, CloudE
     Ok(call.under::<Asked>("server").await?.id)
 }
 
-/// The server with this id.
+/// Returns the server with this id.
 pub async fn show(session: &Session, id: &str) -> Result<Option<Server>, CloudError> {
     let call = session.get(SERVICE, &["servers", id]).microversion(MICROVERSION);
     call.find_under("server").await
 }
 
-/// Those of this name, the newest first.
+/// Returns the servers with this name, the newest first.
 pub async fn find(session: &Session, name: &str) -> Result<Vec<Server>, CloudError> {
     let mut servers = list(session, &[("name", exactly(name))]).await?;
     servers.retain(|server| server.name == name);
     Ok(servers)
 }
 
-/// What Nova's filter for names finds just this name by: it takes a regular expression of its database's kind.
+/// Builds a pattern that matches exactly this name: Nova's filter is a regular expression of its database.
 pub(super) fn exactly(name: &str) -> String {
     let mut pattern = String::from("^");
     for c in name.chars() {
@@ -335,7 +303,7 @@ pub(super) fn exactly(name: &str) -> String {
     pattern
 }
 
-/// Those with this tag.
+/// Returns the servers with this tag.
 pub async fn tagged(session: &Session, tag: &str) -> Result<Vec<Server>, CloudError> {
     list(session, &[("tags", tag.to_owned())]).await
 }
@@ -345,7 +313,7 @@ async fn list(session: &Session, query: &[(&str, String)]) -> Result<Vec<Server>
     call.queries(query).all("servers").await
 }
 
-/// Sets metadata, leaving what is not named.
+/// Sets metadata; other keys stay.
 pub async fn set_metadata(
     session: &Session,
     id: &str,
@@ -356,7 +324,7 @@ pub async fn set_metadata(
     call.microversion(MICROVERSION).repeatable().done().await
 }
 
-/// Deletes a server, which takes its time.
+/// Requests the deletion of a server; Nova deletes it in the background.
 pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
     session.deleting(SERVICE, &["servers", id]).microversion(MICROVERSION).done_or_gone().await
 }
@@ -384,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_asked_for_in_novas_words() {
+    fn a_request_for_a_server_has_novas_form() {
         assert_eq!(
             new().body(),
             json!({
@@ -398,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_boot_volume_goes_with_its_server() {
+    fn a_boot_volume_is_deleted_with_its_server() {
         let boot = Boot::Volume { image_id: "i".to_owned(), size: 20, kind: None };
         let body = NewServer { boot, ports: Vec::new(), server_group: None, ..new() }.body();
         assert_eq!(
@@ -424,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_read_with_what_is_there_and_without_what_is_not() {
+    fn a_server_is_read_with_and_without_optional_fields() {
         let bare: Server =
             serde_json::from_value(json!({"id": "s", "status": "NEW_WORD"})).unwrap();
         assert_eq!(bare.status, ServerStatus::Other("NEW_WORD".to_owned()));

@@ -1,4 +1,4 @@
-//! Compute services: what runs on each host, whether it reports, and whether it takes servers. For administrators.
+//! Compute services: whether each host reports, and whether the scheduler uses it. Administrators only.
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -12,48 +12,42 @@ use crate::session::Session;
 lenient::words! {
     /// Whether a service reports.
     State {
-        /// It did lately.
+        /// The service has reported recently.
         Up = "up",
-        /// It did not for a while, or was said to be down.
+        /// The service has not reported for a while, or was forced down.
         Down = "down",
     }
 }
 
 lenient::words! {
-    /// Whether a service is used.
+    /// Whether the scheduler uses a service.
     Status {
-        /// It is.
         Enabled = "enabled",
-        /// Nothing new is given to it.
+        /// The service gets no new servers.
         Disabled = "disabled",
     }
 }
 
-/// A service of Nova's on a host.
+/// A service of Nova on a host.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct ComputeService {
-    /// Its id.
     pub id: String,
-    /// What runs: `nova-compute`.
+    /// Name of the program: `nova-compute`.
     pub binary: String,
-    /// On which host.
     pub host: String,
-    /// The host's availability zone.
     #[serde(default)]
     pub zone: Option<String>,
-    /// Whether it reports.
     pub state: State,
-    /// Whether it is used.
     pub status: Status,
-    /// When it last reported, by the cloud's clock.
+    /// The time of the last report, by the cloud's clock.
     #[serde(default, deserialize_with = "lenient::time")]
     pub updated_at: Option<Timestamp>,
-    /// Why it is disabled, if it is and somebody said.
+    /// The reason, if the service is disabled and a reason was given.
     #[serde(default)]
     pub disabled_reason: Option<String>,
 }
 
-/// Every `nova-compute`, by the names of their hosts.
+/// Lists every `nova-compute`, sorted by host.
 pub async fn list_compute(session: &Session) -> Result<Vec<ComputeService>, CloudError> {
     let call = session.get(SERVICE, &["os-services"]).microversion(MICROVERSION);
     let mut found: Vec<ComputeService> =
@@ -63,7 +57,7 @@ pub async fn list_compute(session: &Session) -> Result<Vec<ComputeService>, Clou
     Ok(found)
 }
 
-/// The `nova-compute` on the host of this name.
+/// Returns the `nova-compute` on the host of this name.
 pub async fn find_compute(
     session: &Session,
     host: &str,
@@ -74,22 +68,22 @@ pub async fn find_compute(
     Ok(found.into_iter().find(|one| one.host == host && one.binary == "nova-compute"))
 }
 
-/// Has it be given servers.
+/// Enables a service: it gets new servers.
 pub async fn enable(session: &Session, id: &str) -> Result<(), CloudError> {
     let body = json!({"status": "enabled"});
     let call = session.put(SERVICE, &["os-services", id], body).microversion(MICROVERSION);
     call.done().await
 }
 
-/// Has it be given no more servers. Those it has stay.
+/// Disables a service: it gets no new servers, and keeps the existing ones.
 pub async fn disable(session: &Session, id: &str, reason: &str) -> Result<(), CloudError> {
     let body = json!({"status": "disabled", "disabled_reason": reason});
     let call = session.put(SERVICE, &["os-services", id], body).microversion(MICROVERSION);
     call.done().await
 }
 
-/// Forgets a service whose host is gone, the host's resource provider, and in which aggregates it was. Nova refuses that while servers are
-/// on it.
+/// Deletes a service whose host is gone, with its resource provider and its memberships in aggregates. Nova refuses while the host has
+/// servers.
 pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
     let call = session.deleting(SERVICE, &["os-services", id]).microversion(MICROVERSION);
     call.done_or_gone().await

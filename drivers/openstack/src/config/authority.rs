@@ -1,34 +1,30 @@
-//! Who we are, and in which project: what Keystone is told to get a token.
+//! Credentials and scope: the data that Keystone needs to issue a token.
 
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value, json};
 
-/// How we prove who we are.
+/// Credentials for Keystone.
 #[derive(Clone, Debug)]
 pub enum Auth {
     /// A user's password.
     Password {
-        /// Whose.
         user: User,
-        /// The password.
         password: SecretString,
-        /// Where its token is valid.
+        /// The scope of the token.
         scope: Scope,
     },
-    /// An application credential, which knows its own project.
+    /// An application credential, which is bound to one project.
     ApplicationCredential {
         /// The credential's id, or its name if `user` is given.
         credential: String,
-        /// Whose, where the credential is named and not given by id.
+        /// The credential's user; only needed with a name.
         user: Option<User>,
-        /// The secret.
         secret: SecretString,
     },
-    /// A token somebody else got. It is exchanged for one of this scope, and ends when the first one ends.
+    /// A token of another program. It is exchanged for a token with this scope, which expires with the first one.
     Token {
-        /// The token.
         token: SecretString,
-        /// Where the new one is valid.
+        /// The scope of the new token.
         scope: Scope,
     },
 }
@@ -36,13 +32,10 @@ pub enum Auth {
 /// A user, by id, or by name and domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum User {
-    /// By id.
     Id(String),
-    /// By name.
     Named {
-        /// The name.
         name: String,
-        /// The domain it is unique in.
+        /// The domain in which the name is unique.
         domain: Domain,
     },
 }
@@ -50,46 +43,38 @@ pub enum User {
 /// A domain, by id or by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Domain {
-    /// By id.
     Id(String),
-    /// By name.
     Name(String),
 }
 
 /// A project, by id, or by name and domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Project {
-    /// By id.
     Id(String),
-    /// By name.
     Named {
-        /// The name.
         name: String,
-        /// The domain it is unique in.
+        /// The domain in which the name is unique.
         domain: Domain,
     },
 }
 
-/// Where a token is valid.
+/// The scope of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Nowhere in particular: the user's default project if there is one.
+    /// The user's default project, if there is one; otherwise unscoped.
     Default,
-    /// In a project.
     Project(Project),
-    /// In a domain.
     Domain(Domain),
-    /// In the whole cloud.
+    /// The whole cloud.
     System,
-    /// Where a trust says, with what it delegates.
+    /// The project and roles that a trust delegates.
     Trust {
-        /// The trust's id.
         id: String,
     },
 }
 
 impl Auth {
-    /// The same user in the project of this id; `None` for an application credential, which is good in one project alone.
+    /// Returns the same user's credentials with a project as scope; `None` for an application credential, which is bound to one project.
     pub fn in_project(&self, id: &str) -> Option<Auth> {
         let scope = Scope::Project(Project::Id(id.to_owned()));
         match self {
@@ -101,8 +86,7 @@ impl Auth {
         }
     }
 
-    /// The body of `POST /v3/auth/tokens`: Identity API v3, "Authentication and token management".
-    /// It holds the secret.
+    /// Builds the body of `POST /v3/auth/tokens` (Identity API v3, "Authentication and token management"). The body holds the secret.
     pub(crate) fn request(&self) -> Value {
         let (identity, scope) = match self {
             Auth::Password { user, password, scope } => {
@@ -228,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_user_goes_to_another_project() {
+    fn only_a_user_can_change_the_project() {
         let auth = Auth::Password { user: alice(), password: "p".into(), scope: Scope::System };
         let there = auth.in_project("p2").unwrap().request();
         assert_eq!(there["auth"]["scope"], json!({"project": {"id": "p2"}}));

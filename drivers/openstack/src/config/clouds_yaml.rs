@@ -1,4 +1,4 @@
-//! clouds.yaml, and secure.yaml beside it.
+//! Reads clouds.yaml, and secure.yaml in the same directory.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,8 +17,8 @@ struct Clouds {
     clouds: BTreeMap<String, Cloud>,
 }
 
-/// What we read of a cloud; other programs have settings of their own in there. All scalars are read as text, for
-/// a password of digits is not a number.
+/// The settings of a cloud that we use; other programs have further settings in the file. All scalars are read as text, because a password
+/// of digits is not a number.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Cloud {
@@ -43,12 +43,12 @@ struct Cloud {
 }
 
 impl CloudConfig {
-    /// The cloud called `name`, or the only one there is, in the text of a clouds.yaml.
+    /// Returns the cloud called `name`, or the only one, in the text of a clouds.yaml.
     pub fn from_clouds_yaml(text: &str, name: Option<&str>) -> Result<CloudConfig, ConfigError> {
         from_texts(text, "", name)
     }
 
-    /// The same, from a file; what `secure.yaml` beside it has for this cloud overrides it.
+    /// Like [`CloudConfig::from_clouds_yaml`], from a file; settings in a `secure.yaml` in the same directory take precedence.
     pub fn read(path: &Path, name: Option<&str>) -> Result<CloudConfig, ConfigError> {
         let text = fs::read_to_string(path).map_err(|source| unreadable(path, source))?;
         let beside = path.with_file_name("secure.yaml");
@@ -75,7 +75,7 @@ fn from_texts(text: &str, secrets: &str, name: Option<&str>) -> Result<CloudConf
     let cloud =
         clouds.remove(&name).ok_or(ConfigError::NoSuchCloud { name: name.clone(), known })?;
     let mut settings = Settings::default();
-    // What is noted first stays: secrets override, as they do for openstacksdk.
+    // The first value of a setting is kept: secure.yaml takes precedence, as in openstacksdk.
     if let Some(secret) = parse(secrets)?.clouds.remove(&name) {
         secret.put_into(&mut settings);
     }
@@ -154,7 +154,7 @@ clouds:
     }
 
     #[test]
-    fn a_cloud_is_read_with_what_others_put_there() {
+    fn a_cloud_is_read_with_settings_of_other_programs() {
         let text = TWO.replace("project_name: p}", "project_name: p, default_domain: default}");
         let config = CloudConfig::from_clouds_yaml(&text, Some("one")).unwrap();
         assert_eq!(password(&config), "0123", "a password of digits is text");
@@ -164,7 +164,7 @@ clouds:
     }
 
     #[test]
-    fn secrets_may_lie_beside() {
+    fn secrets_may_be_in_secure_yaml() {
         let secrets = "clouds: {two: {auth: {password: hunter2, username: v}}}";
         let config = from_texts(TWO, secrets, Some("two")).unwrap();
         assert_eq!(password(&config), "hunter2");
@@ -173,7 +173,7 @@ clouds:
     }
 
     #[test]
-    fn mistakes_are_named_without_their_line() {
+    fn errors_do_not_quote_the_text() {
         let message =
             |text: &str, name| CloudConfig::from_clouds_yaml(text, name).unwrap_err().to_string();
         assert_eq!(message(TWO, Some("x")), r#"clouds.yaml has no cloud "x": it has one, two"#);

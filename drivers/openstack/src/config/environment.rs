@@ -1,12 +1,12 @@
-//! The OS_* variables of the OpenStack clients.
+//! Reads the OS_* variables of the OpenStack clients.
 
 use super::settings::Settings;
 use super::{CloudConfig, ConfigError};
 
 impl CloudConfig {
-    /// The cloud that these variables name: `OS_AUTH_URL`, `OS_USERNAME` and so on. Hand it `std::env::vars()`.
+    /// Returns the cloud that these variables describe: `OS_AUTH_URL`, `OS_USERNAME` and so on. Pass `std::env::vars()`.
     ///
-    /// `OS_CLOUD` and `OS_CLIENT_CONFIG_FILE` are not followed: see [`CloudConfig::read`].
+    /// `OS_CLOUD` and `OS_CLIENT_CONFIG_FILE` are ignored: see [`CloudConfig::read`].
     pub fn from_environment(
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Result<CloudConfig, ConfigError> {
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn a_missing_setting_is_named() {
         check("OS_USERNAME=u", expect!["auth_url is missing: it is where Keystone is"]);
         check(
             "OS_AUTH_URL=http://k OS_USERNAME=u OS_PASSWORD=p",
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_named() {
+    fn an_invalid_setting_is_named() {
         check(
             "OS_AUTH_URL=http://u:hunter2@k OS_USER_ID=u OS_PASSWORD=p",
             expect![[

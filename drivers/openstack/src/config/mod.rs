@@ -1,4 +1,4 @@
-//! Which cloud, as whom: what clouds.yaml or the environment say, as one value.
+//! The configuration of a cloud and of our credentials, from clouds.yaml or environment variables.
 
 mod authority;
 mod clouds_yaml;
@@ -17,64 +17,61 @@ use crate::service::Service;
 
 pub use authority::{Auth, Domain, Project, Scope, User};
 
-/// One cloud, and who we are there.
+/// A cloud, and our credentials there.
 ///
-/// Made by [`CloudConfig::from_clouds_yaml`], [`CloudConfig::from_environment`] or [`CloudConfig::read`]; none of
-/// them looks anywhere but where it is told to.
+/// Made by [`CloudConfig::from_clouds_yaml`], [`CloudConfig::from_environment`] or [`CloudConfig::read`]. None of these reads anything
+/// except its argument.
 #[derive(Clone, Debug)]
 pub struct CloudConfig {
-    /// Keystone, with or without `/v3`.
+    /// URL of Keystone, with or without `/v3`.
     pub auth_url: Url,
-    /// Who we are, and in which project.
     pub auth: Auth,
-    /// Which region's endpoints are used; the first of the catalogue if `None`.
+    /// The region of the endpoints; `None` takes the first endpoint in the catalogue.
     pub region: Option<String>,
-    /// Which of the endpoints of a service is used.
     pub interface: Interface,
-    /// Which certificates are accepted.
     pub tls: Tls,
-    /// Endpoints that are used in place of the catalogue's.
+    /// Endpoints that replace those of the catalogue.
     pub endpoints: BTreeMap<Service, Url>,
-    /// How long we wait for this cloud.
+    /// Timeouts and retries.
     pub patience: Patience,
-    /// How many calls of one service are under way at once at most; others wait for their turn. 256 unless told otherwise.
+    /// The most calls to one service that run at once; further calls wait. 256 by default.
     pub calls_at_once: NonZeroUsize,
 }
 
-/// Which of the endpoints of a service is used.
+/// The kind of a service's endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Interface {
-    /// What everyone can reach.
+    /// Endpoints for everyone.
     #[default]
     Public,
-    /// What is meant for services of the cloud itself.
+    /// Endpoints for services of the cloud itself.
     Internal,
-    /// What is meant for administrators.
+    /// Endpoints for administrators.
     Admin,
 }
 
-/// Which certificates are accepted.
+/// The certificates that are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tls {
-    /// What the system's authorities signed, or those in this PEM file.
+    /// Certificates signed by the system's authorities or by those in the PEM file.
     Verified {
-        /// Further authorities, PEM.
+        /// PEM file of further authorities.
         authorities: Option<PathBuf>,
     },
-    /// Any. Only where the configuration says so.
+    /// Any certificate. Only used if the configuration says so.
     Unverified,
 }
 
-/// How long we wait for a cloud, and how often we ask again.
+/// Timeouts and retries of calls to a cloud.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// The longest one request may take, its answer included. Uploads are exempt.
+    /// Limit for one request including its answer. Uploads are exempt.
     pub attempt_timeout: Duration,
-    /// The longest a call may take with all its attempts and the pauses between them.
+    /// Limit for a call with all its attempts and the pauses between them.
     pub call_timeout: Duration,
-    /// How many attempts a call has at most.
+    /// The most attempts of a call.
     pub attempts: u32,
-    /// The pause after the first attempt; it doubles with each.
+    /// The pause after the first attempt; doubled after each further one.
     pub pause: Duration,
 }
 
@@ -89,19 +86,12 @@ impl Default for Patience {
     }
 }
 
-/// Why a configuration cannot be used.
+/// The reasons why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file cannot be read.
     #[error("cannot read {path}")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The text is not YAML, or not of the form of a clouds.yaml. The parser's words are given without
-    /// any line of the text, for it holds passwords.
+    Unreadable { path: PathBuf, source: std::io::Error },
+    /// The text is not YAML, or does not have the form of a clouds.yaml. The message quotes nothing, because the text holds passwords.
     #[error("clouds.yaml cannot be read at line {line}, column {column}")]
     Malformed {
         /// Counted from one; zero if unknown.
@@ -109,53 +99,46 @@ pub enum ConfigError {
         /// Counted from one; zero if unknown.
         column: u64,
     },
-    /// No such cloud.
     #[error("clouds.yaml has no cloud {name:?}: it has {known}")]
     NoSuchCloud {
-        /// What was asked for.
         name: String,
-        /// What there is.
+        /// The names of all clouds in the file.
         known: String,
     },
-    /// No cloud was named, and there is not exactly one.
+    /// No name was given, and the file has several clouds.
     #[error("clouds.yaml has several clouds: name one of {known}")]
     Ambiguous {
-        /// What there is.
+        /// The names of all clouds in the file.
         known: String,
     },
-    /// Something needed is not there.
+    /// A required setting is missing.
     #[error("{setting} is missing: {why}")]
     Missing {
-        /// Its name, as in clouds.yaml.
+        /// The setting's name in clouds.yaml.
         setting: &'static str,
-        /// What it is needed for.
+        /// The purpose of the setting.
         why: &'static str,
     },
-    /// Something has a value that cannot be used.
+    /// A setting has an invalid value.
     #[error("{setting} is {value:?}, {expected}")]
     Invalid {
-        /// Its name, as in clouds.yaml.
+        /// The setting's name in clouds.yaml.
         setting: String,
-        /// What was given; never a secret.
+        /// The given value; never a secret.
         value: String,
-        /// What would do.
+        /// A description of valid values.
         expected: &'static str,
     },
-    /// The TLS library refuses the authorities.
+    /// The TLS library rejects the certificate authorities.
     #[error("the certificate authorities in {path} cannot be used: {reason}")]
-    Authorities {
-        /// The PEM file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
-    /// No HTTP client could be made.
+    Authorities { path: PathBuf, reason: String },
+    /// The HTTP client cannot be built.
     #[error("cannot make an HTTP client")]
     Client(#[from] reqwest::Error),
 }
 
 impl Interface {
-    /// As the catalogue says it.
+    /// The name of the interface in the catalogue.
     pub const fn as_str(self) -> &'static str {
         match self {
             Interface::Public => "public",

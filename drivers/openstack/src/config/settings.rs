@@ -1,4 +1,4 @@
-//! Settings by name, as clouds.yaml and the environment both have them, and what they mean together.
+//! Named settings, common to clouds.yaml and environment variables, and their conversion to a configuration.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -10,15 +10,15 @@ use super::authority::{Auth, Domain, Project, Scope, User};
 use super::{CloudConfig, ConfigError, Interface, Patience, Tls};
 use crate::service::Service;
 
-/// As many as a hundred clusters want that are made at once, and few enough to wait in a proxy's queue.
+/// Enough for the simultaneous creation of a hundred clusters, and few enough for a proxy's queue.
 const CALLS_AT_ONCE: NonZeroUsize = NonZeroUsize::new(256).expect("it is not zero");
 
-/// Settings by their names in clouds.yaml. It holds secrets, and so cannot be shown.
+/// Settings by their names in clouds.yaml. The type has no `Debug`, because it holds secrets.
 #[derive(Default)]
 pub(super) struct Settings(BTreeMap<String, String>);
 
 impl Settings {
-    /// Notes a setting, unless it is empty or known already.
+    /// Stores a setting, unless the value is empty or the setting exists.
     pub(super) fn put(&mut self, name: &str, value: Option<String>) {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
             self.0.entry(name.to_owned()).or_insert(value);
@@ -29,7 +29,7 @@ impl Settings {
         self.0.get(name).cloned()
     }
 
-    /// The first of these names that is set.
+    /// Returns the first of these settings that exists.
     fn first(&self, names: &[&str]) -> Option<String> {
         names.iter().find_map(|name| self.get(name))
     }
@@ -38,7 +38,7 @@ impl Settings {
         self.get(setting).ok_or(ConfigError::Missing { setting, why })
     }
 
-    /// The configuration these settings make.
+    /// Converts the settings to a configuration.
     pub(super) fn config(&self) -> Result<CloudConfig, ConfigError> {
         let auth_url = self.needed("auth_url", "it is where Keystone is")?;
         Ok(CloudConfig {
@@ -118,7 +118,7 @@ impl Settings {
         Ok(Some(User::Named { name, domain }))
     }
 
-    /// A domain by id or name, or the one that stands for all.
+    /// Returns a domain by id or name, or the default domain.
     fn domain(&self, kind: &str) -> Option<Domain> {
         let id = self.get(&format!("{kind}_id")).map(Domain::Id);
         let name = || self.get(&format!("{kind}_name")).map(Domain::Name);
@@ -157,7 +157,7 @@ impl Settings {
     }
 
     fn interface(&self) -> Result<Interface, ConfigError> {
-        // Some write publicURL, as the catalogue of Identity API v2 did.
+        // Some users write publicURL, as in the catalogue of Identity API v2.
         let given = self.first(&["interface", "endpoint_type"]);
         match given.as_deref().map(|word| word.trim_end_matches("URL")) {
             None | Some("public") => Ok(Interface::Public),
@@ -200,7 +200,7 @@ impl Settings {
     }
 }
 
-/// An address that can be spoken to; a password in it is nothing we would use, or show.
+/// Parses an http or https URL. A URL with a user is refused: the password in it would not be used, and could appear in messages.
 fn url(setting: &str, given: &str) -> Result<Url, ConfigError> {
     let invalid = |value: &str, expected| ConfigError::Invalid {
         setting: setting.to_owned(),

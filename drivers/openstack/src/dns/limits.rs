@@ -1,4 +1,4 @@
-//! How much of Designate's a project may have.
+//! Designate's quotas of a project.
 
 use serde::Deserialize;
 
@@ -7,9 +7,9 @@ use crate::error::CloudError;
 use crate::quota::Allowance;
 use crate::session::Session;
 
-/// How many recordsets a zone may have, and has: what the zone itself needs (SOA, NS) among them.
+/// Returns limit and usage of recordsets in a zone, including the zone's own SOA and NS.
 ///
-/// Designate tells limits alone, so what there is is counted; of a list it says how long all of it is.
+/// Designate reports limits only, so the usage comes from a list, whose metadata has the total number.
 pub async fn recordsets(session: &Session, zone_id: &str) -> Result<Allowance, CloudError> {
     #[derive(Deserialize)]
     struct Limits {

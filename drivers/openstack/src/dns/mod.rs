@@ -1,4 +1,4 @@
-//! Designate: zones, and the names in them.
+//! Designate: zones, recordsets and PTR records.
 
 pub mod limits;
 pub mod ptr;
@@ -10,21 +10,21 @@ use crate::service::Service;
 
 const SERVICE: Service = Service::Dns;
 
-/// The most that Designate lists in a page; its own default is 20.
+/// The largest page that Designate returns; its default is 20.
 const PAGE: &str = "1000";
 
 lenient::words! {
-    /// How far a zone or recordset is.
+    /// The status of a zone or recordset.
     DnsStatus {
-        /// The name servers answer it.
+        /// The name servers answer for it.
         Active = "ACTIVE",
-        /// On its way there.
+        /// A change is in progress.
         Pending = "PENDING",
-        /// The name servers do not take it.
+        /// The name servers rejected the change.
         Error = "ERROR",
-        /// On its way out.
+        /// The deletion is in progress.
         Deleted = "DELETED",
-        /// A name whose zone is another's.
+        /// A PTR record whose zone belongs to another project.
         Inactive = "INACTIVE",
     }
 }

@@ -1,4 +1,4 @@
-//! Recordsets: what a name in a zone leads to.
+//! Recordsets: the records of a name in a zone.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -9,45 +9,40 @@ use crate::error::{CloudError, if_found};
 use crate::lenient;
 use crate::session::Session;
 
-/// What a name leads to.
+/// The records of one name and type.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Recordset {
-    /// Its id.
     pub id: String,
-    /// The name, with a dot at the end.
+    /// The name with a final dot.
     pub name: String,
-    /// `A`, `AAAA`, `CNAME` … One zone has one recordset of a name and a type.
+    /// `A`, `AAAA`, `CNAME` … A zone has at most one recordset for a name and a type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// How far it is.
     pub status: DnsStatus,
-    /// Where the name leads.
     #[serde(default)]
     pub records: Vec<String>,
-    /// What it is for.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub description: String,
-    /// How long answers may be kept, in seconds; the zone's if `None`.
+    /// Time to live in seconds; `None` is the zone's value.
     #[serde(default)]
     pub ttl: Option<u32>,
 }
 
-/// What a name is to lead to.
+/// A recordset to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRecordset {
-    /// The name, with a dot at the end.
+    /// The name with a final dot.
     pub name: String,
-    /// `A`, `AAAA`, `CNAME` …
+    /// Type of the records: `A`, `AAAA`, `CNAME` …
     pub kind: String,
-    /// Where it is to lead.
     pub records: Vec<String>,
-    /// What it is for. Derive it from what it belongs to: it tells ours from those that were there before.
+    /// Derive the description from the recordset's owner: it distinguishes our recordsets from those that existed before.
     pub description: String,
-    /// How long answers may be kept, in seconds; the zone's if `None`.
+    /// Time to live in seconds; `None` is the zone's value.
     pub ttl: Option<u32>,
 }
 
-/// Names something. A conflict says that the name leads somewhere, as asked perhaps: look for it by [`find`].
+/// Creates a recordset. A conflict means that name and type exist, possibly by an earlier request: look with [`find`].
 pub async fn create(
     session: &Session,
     zone_id: &str,
@@ -63,7 +58,7 @@ pub async fn create(
     session.post(SERVICE, &["zones", zone_id, "recordsets"], body).send().await?.whole()
 }
 
-/// What this name and type lead to in a zone.
+/// Returns the recordset of this name and type in a zone.
 pub async fn find(
     session: &Session,
     zone_id: &str,
@@ -76,7 +71,7 @@ pub async fn find(
     Ok(found.into_iter().find(|one| one.name == name && one.kind == kind))
 }
 
-/// The one with this id.
+/// Returns the recordset with this id.
 pub async fn show(
     session: &Session,
     zone_id: &str,
@@ -86,13 +81,13 @@ pub async fn show(
     if_found(async { call.send().await?.whole() }.await)
 }
 
-/// All of a zone, what the zone itself needs (SOA, NS) among it.
+/// Lists all recordsets of a zone, including the zone's own SOA and NS.
 pub async fn list(session: &Session, zone_id: &str) -> Result<Vec<Recordset>, CloudError> {
     let call = session.get(SERVICE, &["zones", zone_id, "recordsets"]).query("limit", PAGE);
     call.all("recordsets").await
 }
 
-/// Has a name lead elsewhere.
+/// Replaces the records of a recordset.
 pub async fn set_records(
     session: &Session,
     zone_id: &str,
@@ -103,7 +98,7 @@ pub async fn set_records(
     session.put(SERVICE, &path, json!({"records": records})).send().await?.whole()
 }
 
-/// Deletes a recordset, which takes its time.
+/// Requests the deletion of a recordset; Designate deletes it in the background.
 pub async fn delete(session: &Session, zone_id: &str, id: &str) -> Result<(), CloudError> {
     session.delete(SERVICE, &["zones", zone_id, "recordsets", id]).await
 }

@@ -1,4 +1,4 @@
-//! Zones: what a project may name.
+//! Zones: the domains of a project.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -8,29 +8,25 @@ use crate::error::CloudError;
 use crate::lenient;
 use crate::session::Session;
 
-/// A zone.
+/// A DNS zone.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Zone {
-    /// Its id.
     pub id: String,
-    /// Its name, with a dot at the end. No other zone has it.
+    /// The name with a final dot. Unique among zones.
     pub name: String,
-    /// How far it is.
     pub status: DnsStatus,
-    /// The project that it is of.
     #[serde(default)]
     pub project_id: Option<String>,
-    /// What it is for.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub description: String,
-    /// How long answers may be kept, in seconds.
+    /// Time to live in seconds.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub ttl: u32,
 }
 
-/// Makes a zone. A conflict says that somebody has it, ourselves perhaps: look for it by [`find`].
+/// Creates a zone. A conflict means that the name is in use, possibly by us: look with [`find`].
 ///
-/// `name` ends with a dot; `email` is who answers for the zone.
+/// `name` has a final dot; `email` is the address of the zone's administrator.
 pub async fn create(
     session: &Session,
     name: &str,
@@ -41,21 +37,21 @@ pub async fn create(
     session.post(SERVICE, &["zones"], body).send().await?.whole()
 }
 
-/// The zone with this id.
+/// Returns the zone with this id.
 pub async fn show(session: &Session, id: &str) -> Result<Option<Zone>, CloudError> {
     let shown = async { session.get(SERVICE, &["zones", id]).send().await?.whole() };
     crate::error::if_found(shown.await)
 }
 
-/// Ours of this name, which ends with a dot.
+/// Returns our zone of this name, which has a final dot.
 pub async fn find(session: &Session, name: &str) -> Result<Option<Zone>, CloudError> {
     let call = session.get(SERVICE, &["zones"]).query("limit", PAGE).query("name", name);
-    // Designate takes `*` in a name for anything.
+    // Designate treats `*` in a name as a wildcard, so the names are compared here.
     let zones: Vec<Zone> = call.all("zones").await?;
     Ok(zones.into_iter().find(|zone| zone.name == name))
 }
 
-/// Deletes a zone with all names in it, which takes its time.
+/// Requests the deletion of a zone with all its recordsets; Designate deletes it in the background.
 pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
     session.delete(SERVICE, &["zones", id]).await
 }

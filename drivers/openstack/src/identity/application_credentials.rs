@@ -1,4 +1,4 @@
-//! Application credentials: secrets of a user's that are good in one project, with some of the user's roles.
+//! Application credentials: secrets of a user for one project, with some of the user's roles.
 
 use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
@@ -10,70 +10,60 @@ use crate::error::CloudError;
 use crate::lenient;
 use crate::session::Session;
 
-/// An application credential, without its secret, which nobody can read again.
+/// An application credential without its secret, which cannot be read again.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct ApplicationCredential {
-    /// Its id.
     pub id: String,
-    /// Its name: one of its user's has it.
+    /// Unique among the user's credentials.
     pub name: String,
-    /// What it is for.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub description: String,
-    /// The project it is good in.
+    /// The project that the credential is bound to.
     #[serde(default)]
     pub project_id: Option<String>,
-    /// What it may.
     #[serde(default)]
     pub roles: Vec<Role>,
-    /// When it ends.
     #[serde(default, deserialize_with = "lenient::time")]
     pub expires_at: Option<Timestamp>,
 }
 
-/// A role.
+/// A role in Keystone.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Role {
-    /// Its id.
     #[serde(default)]
     pub id: String,
-    /// Its name.
     #[serde(default)]
     pub name: String,
 }
 
-/// An application credential to be made.
+/// An application credential to create.
 #[derive(Clone, Debug)]
 pub struct NewApplicationCredential {
-    /// Its name, which no other of the user's may have: derive it from what it is for.
+    /// Must be unique among the user's credentials: derive it from the purpose.
     pub name: String,
-    /// What it is for.
     pub description: String,
-    /// Its secret. Chosen by us, so that it is not lost with a lost answer.
+    /// The secret. We choose it, so that it is not lost with a lost answer.
     pub secret: SecretString,
-    /// The names of the roles it has; all that we have if empty.
+    /// The names of the credential's roles; empty means all our roles.
     pub roles: Vec<String>,
-    /// The requests it may make; all that the roles may if empty.
+    /// The requests that the credential allows; empty means all that the roles allow.
     pub access_rules: Vec<AccessRule>,
-    /// When it ends.
     pub expires_at: Option<Timestamp>,
 }
 
-/// A request that an application credential may make.
+/// A request that an application credential allows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AccessRule {
-    /// The service's type: `compute`.
+    /// The type of the service: `compute`.
     pub service: String,
-    /// The method.
     pub method: String,
-    /// The path, with `*`, `**` and `{name}` for what varies.
+    /// The path, with `*`, `**` and `{name}` as placeholders.
     pub path: String,
 }
 
-/// Makes one for ourselves, in the project our token is valid in. It cannot make others.
+/// Creates a credential for our user, in the project of our token. The credential cannot create further ones.
 ///
-/// A conflict says that there is one of this name: with the secret that a lost answer's request had, if that is
-/// the one we know.
+/// A conflict means that the name is in use. After a lost answer, that credential has the secret of the earlier request.
 pub async fn create(
     session: &Session,
     new: &NewApplicationCredential,
@@ -92,7 +82,7 @@ pub async fn create(
         body["access_rules"] = json!(new.access_rules);
     }
     if let Some(end) = new.expires_at {
-        // Keystone takes no zone but UTC, and no more than microseconds.
+        // Keystone accepts only UTC without a zone, and at most microseconds.
         body["expires_at"] = end.strftime("%Y-%m-%dT%H:%M:%S.000000").to_string().into();
     }
     let body = json!({"application_credential": body});
@@ -100,7 +90,7 @@ pub async fn create(
     session.post(SERVICE, &path, body).under("application_credential").await
 }
 
-/// Ours of this name.
+/// Returns our credential of this name.
 pub async fn find(
     session: &Session,
     name: &str,
@@ -112,7 +102,7 @@ pub async fn find(
     Ok(found.into_iter().find(|one| one.name == name))
 }
 
-/// Takes one of ours away; tokens that were got with it end as well.
+/// Deletes one of our credentials; its tokens become invalid too.
 pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
     let user = session.identity().await?.user_id;
     session.delete(SERVICE, &["users", &user, "application_credentials", id]).await

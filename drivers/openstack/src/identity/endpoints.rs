@@ -1,4 +1,4 @@
-//! Endpoints: where the services of the catalogue are. To change them takes an administrator.
+//! Endpoints of the services in the catalogue. Only administrators can change them.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -10,42 +10,37 @@ use crate::error::CloudError;
 use crate::lenient;
 use crate::session::Session;
 
-/// Where a service is, for some of its clients.
+/// An endpoint: the URL of a service for one kind of clients.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Endpoint {
-    /// Its id.
     pub id: String,
-    /// Whose it is.
     #[serde(default)]
     pub service_id: String,
-    /// For whom: `public`, `internal` or `admin`.
+    /// `public`, `internal` or `admin`.
     #[serde(default)]
     pub interface: String,
-    /// The region it is in, if in one.
     #[serde(default)]
     pub region_id: Option<String>,
-    /// The address, in which `%(project_id)s` may stand for the project.
+    /// The URL; `%(project_id)s` in it is replaced by the project's id.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub url: String,
-    /// Whether tokens show it.
+    /// Whether tokens list the endpoint.
     #[serde(default = "yes")]
     pub enabled: bool,
 }
 
-/// An endpoint to be made.
+/// An endpoint to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewEndpoint {
-    /// Whose it is.
     pub service_id: String,
-    /// For whom.
     pub interface: Interface,
-    /// The region it is in, which has to be there.
+    /// The region must exist.
     pub region_id: String,
-    /// The address, of at most 225 characters.
+    /// At most 225 characters.
     pub url: String,
 }
 
-/// Those of a service, in all regions.
+/// Lists the endpoints of a service in all regions.
 pub async fn list(session: &Session, service_id: &str) -> Result<Vec<Endpoint>, CloudError> {
     let call = session.get(SERVICE, &["endpoints"]).query("service_id", service_id);
     let mut found: Vec<Endpoint> = call.all("endpoints").await?;
@@ -53,7 +48,7 @@ pub async fn list(session: &Session, service_id: &str) -> Result<Vec<Endpoint>, 
     Ok(found)
 }
 
-/// Makes one. Keystone does not mind two of an interface in a region: look first, by [`list`].
+/// Creates an endpoint. Keystone accepts duplicates of interface and region, so look first with [`list`].
 pub async fn create(session: &Session, new: &NewEndpoint) -> Result<Endpoint, CloudError> {
     let body = json!({"endpoint": {
         "service_id": new.service_id,
@@ -64,13 +59,13 @@ pub async fn create(session: &Session, new: &NewEndpoint) -> Result<Endpoint, Cl
     session.post(SERVICE, &["endpoints"], body).under("endpoint").await
 }
 
-/// Has one lead elsewhere, and be shown.
+/// Changes the URL of an endpoint and enables it.
 pub async fn lead(session: &Session, id: &str, url: &str) -> Result<(), CloudError> {
     let body = json!({"endpoint": {"url": url, "enabled": true}});
     session.patch(SERVICE, &["endpoints", id], body).done().await
 }
 
-/// Removes one.
+/// Deletes an endpoint.
 pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
     session.delete(SERVICE, &["endpoints", id]).await
 }

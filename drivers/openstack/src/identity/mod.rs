@@ -1,4 +1,4 @@
-//! Keystone: whose token this is, credentials that can do less than we can, who has which role, and what is in the catalogue.
+//! Keystone: tokens, restricted credentials, role assignments, and the catalogue.
 
 pub mod application_credentials;
 pub mod endpoints;

@@ -1,4 +1,4 @@
-//! Projects of others.
+//! Projects of the cloud.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -7,20 +7,18 @@ use super::SERVICE;
 use crate::error::CloudError;
 use crate::session::Session;
 
-/// Something that has a name in a domain.
+/// An object with a name that is unique in its domain.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Named {
-    /// Its id.
     pub id: String,
-    /// Its name, which another one may have in another domain.
+    /// Another domain may have the same name.
     #[serde(default)]
     pub name: String,
-    /// The id of its domain.
     #[serde(default)]
     pub domain_id: Option<String>,
 }
 
-/// Those of this name: each domain may have one. To be told takes an administrator.
+/// Lists the projects of this name: each domain may have one. Administrators only.
 pub async fn named(session: &Session, name: &str) -> Result<Vec<Named>, CloudError> {
     let call = session.get(SERVICE, &["projects"]).query("name", name);
     let mut found: Vec<Named> = call.all("projects").await?;
@@ -28,13 +26,13 @@ pub async fn named(session: &Session, name: &str) -> Result<Vec<Named>, CloudErr
     Ok(found)
 }
 
-/// The one of this id.
+/// Returns the project with this id.
 pub async fn show(session: &Session, id: &str) -> Result<Option<Named>, CloudError> {
     session.get(SERVICE, &["projects", id]).find_under("project").await
 }
 
-/// Whether there is a project of this id. To be told takes an administrator, or a reader in the whole cloud: others are refused,
-/// whether there is one or not.
+/// Whether a project with this id exists. Only for administrators and system-wide readers: others are refused whether or not the project
+/// exists.
 pub async fn exists(session: &Session, id: &str) -> Result<bool, CloudError> {
     let found = session.get(SERVICE, &["projects", id]).find_under::<Value>("project").await;
     match found {

@@ -6,14 +6,14 @@ use super::SERVICE;
 use crate::error::CloudError;
 use crate::session::Session;
 
-/// A region.
+/// A region of a cloud.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Region {
-    /// What it is called, everywhere.
+    /// Unique in the cloud; used as the name.
     pub id: String,
 }
 
-/// All of them.
+/// Lists all regions.
 pub async fn list(session: &Session) -> Result<Vec<Region>, CloudError> {
     session.get(SERVICE, &["regions"]).all("regions").await
 }

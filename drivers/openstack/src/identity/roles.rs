@@ -1,4 +1,4 @@
-//! Roles, and who has which where. To give or take one needs an administrator.
+//! Roles and their assignments. Only administrators can change assignments.
 
 use serde_json::Value;
 
@@ -7,14 +7,14 @@ pub use super::application_credentials::Role;
 use crate::error::CloudError;
 use crate::session::{Body, Session};
 
-/// The role of this name that is of no domain.
+/// Returns the global role of this name, which belongs to no domain.
 pub async fn find(session: &Session, name: &str) -> Result<Option<Role>, CloudError> {
     let call = session.get(SERVICE, &["roles"]).query("name", name);
     let found: Vec<Role> = call.all("roles").await?;
     Ok(found.into_iter().find(|role| role.name == name))
 }
 
-/// Whether a user was given a role in a project; what comes by groups or other roles does not count.
+/// Whether a user has a role in a project by a direct assignment; groups and implied roles do not count.
 pub async fn is_given(
     session: &Session,
     (user, project): (&str, &str),
@@ -25,18 +25,18 @@ pub async fn is_given(
     Ok(given.iter().any(|it| it.id == role))
 }
 
-/// Gives a user a role in a project. To give it twice changes nothing.
+/// Assigns a role in a project to a user. Repeating this changes nothing.
 pub async fn give(
     session: &Session,
     (user, project): (&str, &str),
     role: &str,
 ) -> Result<(), CloudError> {
     let path = ["projects", project, "users", user, "roles", role];
-    // Keystone refuses a body that is no object, and wants none.
+    // Keystone refuses a body that is not an object, so none is sent.
     session.put(SERVICE, &path, Value::Null).body(Body::None).done().await
 }
 
-/// Takes a role in a project from a user, and with it what rests on it: tokens, and application credentials in that project.
+/// Removes a role in a project from a user. The user's tokens and application credentials that depend on the role become invalid.
 pub async fn take(
     session: &Session,
     (user, project): (&str, &str),

@@ -1,4 +1,4 @@
-//! Services as the catalogue has them. To change them takes an administrator.
+//! Services in the catalogue. Only administrators can change them.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -11,25 +11,24 @@ use crate::session::Session;
 /// A service in the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct RegisteredService {
-    /// Its id.
     pub id: String,
-    /// Its type: what its API is.
+    /// The type of the service's API.
     #[serde(rename = "type", default)]
     pub kind: String,
-    /// Its name, which others may have too.
+    /// Names are not unique.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub name: String,
-    /// Whether tokens show it.
+    /// Whether tokens list the service.
     #[serde(default = "yes")]
     pub enabled: bool,
 }
 
-/// What is not said to be hidden is shown.
+/// The default of `enabled`, which Keystone may leave out.
 pub(super) fn yes() -> bool {
     true
 }
 
-/// Those of a type. Keystone does not mind several.
+/// Lists the services of a type. Keystone accepts several.
 pub async fn find(session: &Session, kind: &str) -> Result<Vec<RegisteredService>, CloudError> {
     let call = session.get(SERVICE, &["services"]).query("type", kind);
     let mut found: Vec<RegisteredService> = call.all("services").await?;
@@ -37,7 +36,7 @@ pub async fn find(session: &Session, kind: &str) -> Result<Vec<RegisteredService
     Ok(found)
 }
 
-/// Makes one. To make two of a type is possible: look first, by [`find`].
+/// Creates a service. Keystone accepts a second service of a type, so look first with [`find`].
 pub async fn create(
     session: &Session,
     kind: &str,
@@ -48,13 +47,13 @@ pub async fn create(
     session.post(SERVICE, &["services"], body).under("service").await
 }
 
-/// Has tokens show one again.
+/// Enables a service, so that tokens list it again.
 pub async fn enable(session: &Session, id: &str) -> Result<(), CloudError> {
     let body = json!({"service": {"enabled": true}});
     session.patch(SERVICE, &["services", id], body).done().await
 }
 
-/// Removes one, and its endpoints with it.
+/// Deletes a service with its endpoints.
 pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
     session.delete(SERVICE, &["services", id]).await
 }

@@ -1,4 +1,4 @@
-//! Tokens of others.
+//! Validation of callers' tokens.
 
 use secrecy::SecretString;
 
@@ -6,9 +6,9 @@ use super::SERVICE;
 use crate::error::CloudError;
 use crate::session::{Identity, Session, X_SUBJECT_TOKEN};
 
-/// Whose token this is, and where it is valid; `None` if it is not, or not any more.
+/// Returns user and scope of a token; `None` if the token is invalid or has expired.
 ///
-/// Identity API v3, "Validate and show information for token". Needs a role that may validate tokens of others.
+/// Identity API v3, "Validate and show information for token". Needs a role that may validate tokens of other users.
 pub async fn validate(
     session: &Session,
     token: &SecretString,

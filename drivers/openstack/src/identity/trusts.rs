@@ -1,4 +1,4 @@
-//! Trusts: one user lets another act in a project in the first one's place.
+//! Trusts: a user lets another user act in a project on their behalf.
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -10,42 +10,39 @@ use crate::error::CloudError;
 use crate::lenient;
 use crate::session::Session;
 
-/// A trust.
+/// A trust between two users.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Trust {
-    /// Its id: what a scope names.
+    /// The id that a token's scope names.
     pub id: String,
-    /// Who trusts.
+    /// The user who delegates.
     #[serde(default)]
     pub trustor_user_id: String,
-    /// Who is trusted.
+    /// The user who acts.
     #[serde(default)]
     pub trustee_user_id: String,
-    /// Where.
     #[serde(default)]
     pub project_id: Option<String>,
-    /// What the trustee may; lists leave it out.
+    /// The delegated roles; lists leave them out.
     #[serde(default)]
     pub roles: Vec<Role>,
-    /// When it ends.
     #[serde(default, deserialize_with = "lenient::time")]
     pub expires_at: Option<Timestamp>,
 }
 
-/// A trust to be made, of ours, in the project our token is valid in.
+/// A trust to create, from our user, in the project of our token.
 #[derive(Clone, Debug)]
 pub struct NewTrust {
-    /// Who is trusted.
+    /// The user who acts.
     pub trustee_user_id: String,
-    /// The names of the roles that are lent.
+    /// The names of the delegated roles.
     pub roles: Vec<String>,
-    /// When it ends.
     pub expires_at: Option<Timestamp>,
 }
 
-/// Trusts somebody. The trustee acts as us, and can pass the trust on to nobody.
+/// Creates a trust. The trustee acts as our user and cannot pass the trust on.
 ///
-/// A trust has no name: one trustee a purpose is what tells them apart, see [`find`].
+/// A trust has no name: use a separate trustee for each purpose, see [`find`].
 pub async fn create(session: &Session, new: &NewTrust) -> Result<Trust, CloudError> {
     let own = session.identity().await?;
     let roles: Vec<_> = new.roles.iter().map(|name| json!({"name": name})).collect();
@@ -61,7 +58,7 @@ pub async fn create(session: &Session, new: &NewTrust) -> Result<Trust, CloudErr
     session.post(SERVICE, &["OS-TRUST", "trusts"], body).under("trust").await
 }
 
-/// Those in which we trust this user in our token's project.
+/// Lists the trusts from our user to this user in the project of our token.
 pub async fn find(session: &Session, trustee_user_id: &str) -> Result<Vec<Trust>, CloudError> {
     let own = session.identity().await?;
     let call = session.get(SERVICE, &["OS-TRUST", "trusts"]);
@@ -71,12 +68,12 @@ pub async fn find(session: &Session, trustee_user_id: &str) -> Result<Vec<Trust>
     Ok(trusts)
 }
 
-/// One of them, if there is one.
+/// Returns the trust with this id.
 pub async fn show(session: &Session, id: &str) -> Result<Option<Trust>, CloudError> {
     session.get(SERVICE, &["OS-TRUST", "trusts", id]).find_under("trust").await
 }
 
-/// Trusts no longer; tokens that were got with it end as well.
+/// Deletes a trust; its tokens become invalid too.
 pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
     session.delete(SERVICE, &["OS-TRUST", "trusts", id]).await
 }

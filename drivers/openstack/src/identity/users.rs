@@ -1,11 +1,11 @@
-//! Users of others. To be told of them takes an administrator.
+//! Users of the cloud. Administrators only.
 
 use super::SERVICE;
 use super::projects::Named;
 use crate::error::CloudError;
 use crate::session::Session;
 
-/// Those of this name: each domain may have one.
+/// Lists the users of this name: each domain may have one.
 pub async fn named(session: &Session, name: &str) -> Result<Vec<Named>, CloudError> {
     let call = session.get(SERVICE, &["users"]).query("name", name);
     let mut found: Vec<Named> = call.all("users").await?;
@@ -13,7 +13,7 @@ pub async fn named(session: &Session, name: &str) -> Result<Vec<Named>, CloudErr
     Ok(found)
 }
 
-/// The one of this id.
+/// Returns the user with this id.
 pub async fn show(session: &Session, id: &str) -> Result<Option<Named>, CloudError> {
     session.get(SERVICE, &["users", id]).find_under("user").await
 }

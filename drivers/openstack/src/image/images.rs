@@ -1,4 +1,4 @@
-//! Images and what is known of them.
+//! Images and their metadata.
 
 use std::collections::BTreeMap;
 
@@ -13,75 +13,67 @@ use crate::lenient;
 use crate::session::{Body, Session};
 
 lenient::words! {
-    /// How far an image is.
+    /// The status of an image.
     ImageStatus {
-        /// Known by name, without bytes.
+        /// The record exists, without data.
         Queued = "queued",
-        /// Its bytes are being received.
+        /// The data is being received.
         Saving = "saving",
-        /// Its bytes are received, to be imported.
+        /// The data is staged for an import.
         Uploading = "uploading",
-        /// It is being imported.
         Importing = "importing",
-        /// It can be used.
         Active = "active",
-        /// It could not be made.
         Killed = "killed",
-        /// It is gone.
         Deleted = "deleted",
         /// Only administrators can use it.
         Deactivated = "deactivated",
     }
 }
 
-/// An image.
+/// An image in Glance.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Image {
-    /// Its id.
     pub id: String,
-    /// Its name, which others may have as well.
+    /// Names are not unique.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub name: String,
-    /// How far it is.
     pub status: ImageStatus,
-    /// In bytes; `None` until they are known.
+    /// In bytes; `None` until the data has arrived.
     #[serde(default)]
     pub size: Option<u64>,
-    /// The smallest disk it fits on, in GiB.
+    /// The smallest disk that fits the image, in GiB.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub min_disk: u64,
-    /// The least memory it runs with, in MiB.
+    /// The smallest memory that the image runs with, in MiB.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub min_ram: u64,
     /// `public`, `private`, `shared` or `community`.
     #[serde(default)]
     pub visibility: String,
-    /// The project that it is of.
+    /// The id of the owning project.
     #[serde(default)]
     pub owner: Option<String>,
     /// `raw`, `qcow2`, …
     #[serde(default)]
     pub disk_format: Option<String>,
-    /// Which digest `os_hash_value` is: `sha512`.
+    /// The algorithm of `os_hash_value`: `sha512`.
     #[serde(default)]
     pub os_hash_algo: Option<String>,
-    /// The digest of its bytes, in hexadecimal.
+    /// The digest of the data, in hexadecimal.
     #[serde(default)]
     pub os_hash_value: Option<String>,
-    /// Its tags.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// When it was made.
     #[serde(default, deserialize_with = "lenient::time")]
     pub created_at: Option<Timestamp>,
-    /// All else that is said of it, `os_distro` and `hw_*` among it.
+    /// All other properties, for example `os_distro` and `hw_*`.
     #[serde(flatten)]
     pub properties: BTreeMap<String, Value>,
 }
 
 impl Image {
-    /// The ids of the volume snapshots that this image of a server is made of: an image of a server that boots a volume has no
-    /// bytes, and what it names stays in Cinder when the image is deleted (nova's `API.snapshot_volume_backed`).
+    /// Returns the ids of the volume snapshots that this image of a server consists of. The image of a server that boots from a volume has
+    /// no data, and its snapshots stay in Cinder when the image is deleted (nova's `API.snapshot_volume_backed`).
     pub fn volume_snapshots(&self) -> Vec<String> {
         #[derive(Deserialize)]
         struct Device {
@@ -98,24 +90,21 @@ impl Image {
     }
 }
 
-/// An image to be made known; its bytes come later.
+/// An image record to create; the data is sent later.
 #[derive(Clone, Debug)]
 pub struct NewImage {
-    /// Its id. Chosen by us, so that a repeated create is a conflict and no second image.
+    /// The id. We choose it, so that a repeated request is a conflict and does not create a second image.
     pub id: Uuid,
-    /// Its name.
     pub name: String,
     /// `raw`, `qcow2`, …
     pub disk_format: String,
-    /// The smallest disk it fits on, in GiB.
+    /// The smallest disk that fits the image, in GiB.
     pub min_disk: u64,
-    /// Its tags.
     pub tags: Vec<String>,
-    /// All else that is said of it.
     pub properties: BTreeMap<String, String>,
 }
 
-/// Makes an image known. If its id is: that one.
+/// Creates an image record. Returns the existing record if the id is in use.
 pub async fn create(session: &Session, new: &NewImage) -> Result<Image, CloudError> {
     let mut body: Map<String, Value> = Map::new();
     body.extend(new.properties.iter().map(|(name, value)| (name.clone(), value.as_str().into())));
@@ -130,7 +119,7 @@ pub async fn create(session: &Session, new: &NewImage) -> Result<Image, CloudErr
     ] {
         body.insert(name.to_owned(), value);
     }
-    // The id makes it harmless to ask twice.
+    // The id makes a repetition harmless.
     let call = session.post(SERVICE, &["images"], Value::Object(body)).repeatable();
     match call.send().await {
         Ok(answer) => answer.whole(),
@@ -142,14 +131,14 @@ pub async fn create(session: &Session, new: &NewImage) -> Result<Image, CloudErr
     }
 }
 
-/// The image with this id, if we may see it.
+/// Returns the image with this id, if we may see it.
 pub async fn show(session: &Session, id: &str) -> Result<Option<Image>, CloudError> {
     if_found(async { session.get(SERVICE, &["images", id]).send().await?.whole() }.await)
 }
 
-/// Those of this name that we may see, the newest first.
+/// Returns the images of this name that we may see, the newest first.
 pub async fn find(session: &Session, name: &str) -> Result<Vec<Image>, CloudError> {
-    // `in:` and quotes, for a name may hold a comma or begin with an operator (Image API v2, "Show images").
+    // Quoted with `in:`, because a name may hold a comma or begin with an operator (Image API v2, "Show images").
     let quoted = format!("in:\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""));
     let call = session.get(SERVICE, &["images"]).query("limit", PAGE).query("name", quoted);
     let mut images: Vec<Image> = call.query("sort", "created_at:desc").all("images").await?;
@@ -157,7 +146,7 @@ pub async fn find(session: &Session, name: &str) -> Result<Vec<Image>, CloudErro
     Ok(images)
 }
 
-/// The projects that took an image which its owner shares with them.
+/// Lists the projects that accepted an image which its owner shares with them.
 pub async fn members(session: &Session, id: &str) -> Result<Vec<String>, CloudError> {
     #[derive(Deserialize)]
     struct Member {
@@ -174,13 +163,13 @@ pub async fn members(session: &Session, id: &str) -> Result<Vec<String>, CloudEr
     Ok(took.map(|member| member.member_id).collect())
 }
 
-/// All that we may see and that are active.
+/// Lists all active images that we may see.
 pub async fn list(session: &Session) -> Result<Vec<Image>, CloudError> {
     let call = session.get(SERVICE, &["images"]).query("limit", PAGE);
     call.query("status", "active").all("images").await
 }
 
-/// Sets properties, and removes those that are `None`.
+/// Sets properties, and removes those whose value is `None`.
 pub async fn set_properties(
     session: &Session,
     id: &str,
@@ -189,7 +178,7 @@ pub async fn set_properties(
     let known = show(session, id).await?.map(|image| image.properties).unwrap_or_default();
     let pointer = |name: &str| format!("/{}", name.replace('~', "~0").replace('/', "~1"));
     let changes = properties.iter().filter_map(|(name, value)| match value {
-        // "add" replaces what is there (Image API v2, "JSON patch").
+        // "add" replaces an existing value (Image API v2, "JSON patch").
         Some(value) => Some(json!({"op": "add", "path": pointer(name), "value": value})),
         None if known.contains_key(name) => Some(json!({"op": "remove", "path": pointer(name)})),
         None => None,
@@ -202,7 +191,7 @@ pub async fn set_properties(
     call.repeatable().send().await?.whole()
 }
 
-/// Deletes an image. One that a server was made of, or that is protected, is a conflict.
+/// Deletes an image. A conflict means that servers use the image, or that it is protected.
 pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
     session.delete(SERVICE, &["images", id]).await
 }

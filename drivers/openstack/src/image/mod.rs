@@ -1,4 +1,4 @@
-//! Glance: images, what is known of them, and their bytes.
+//! Glance: images, their metadata and their data.
 
 pub mod images;
 pub mod upload;
@@ -7,5 +7,5 @@ use crate::service::Service;
 
 const SERVICE: Service = Service::Image;
 
-/// The most that Glance lists in a page; its own default is 25.
+/// The largest page that Glance returns; its default is 25.
 const PAGE: &str = "1000";

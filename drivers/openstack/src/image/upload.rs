@@ -1,4 +1,4 @@
-//! The bytes of an image: sent by us, or fetched by Glance.
+//! The data of an image: uploaded by us, or downloaded by Glance.
 
 use bytes::Bytes;
 use futures::TryStream;
@@ -10,17 +10,17 @@ use super::images::{self, Image, ImageStatus};
 use crate::error::CloudError;
 use crate::session::{Body, Session};
 
-/// Sends the bytes of an image as they come, and gives it as it is then.
+/// Uploads the data of an image as a stream, and returns the image.
 ///
-/// An image that has its bytes already is given as it is, and nothing is sent. The bytes come once: after an error
-/// delete the image and begin again; a half-sent one never becomes active.
+/// If the image has data already, nothing is sent. The stream can be read only once: after an error, delete the image and start again. An
+/// incomplete image never becomes active.
 pub async fn upload<S>(session: &Session, id: &str, bytes: S) -> Result<Option<Image>, CloudError>
 where
     S: TryStream + Send + 'static,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     Bytes: From<S::Ok>,
 {
-    // It also tells whether our token is still taken: the upload itself could not be repeated.
+    // The request also validates our token, because the upload itself cannot be repeated with a new one.
     let Some(image) = images::show(session, id).await? else { return Ok(None) };
     if image.status != ImageStatus::Queued {
         return Ok(Some(image));
@@ -31,16 +31,16 @@ where
     images::show(session, id).await
 }
 
-/// Has Glance fetch the bytes of a queued image from a URL that it can reach. It goes on by itself: look at the
-/// image's status.
+/// Makes Glance download the data of a queued image from a URL that Glance can reach. Glance works in the background: the image's status
+/// shows the progress.
 ///
-/// Image API v2, "Interoperable image import", method `web-download`, which a cloud may have switched off.
+/// Image API v2, "Interoperable image import", method `web-download`, which a cloud may have disabled.
 pub async fn fetch_from(session: &Session, id: &str, url: &Url) -> Result<(), CloudError> {
     let body = json!({"method": {"name": "web-download", "uri": url.as_str()}});
     session.post(SERVICE, &["images", id, "import"], body).done().await
 }
 
-/// By which methods this cloud imports images.
+/// Returns the import methods of this cloud.
 pub async fn import_methods(session: &Session) -> Result<Vec<String>, CloudError> {
     #[derive(serde::Deserialize)]
     struct Methods {

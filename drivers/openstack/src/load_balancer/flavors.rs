@@ -1,4 +1,4 @@
-//! Flavors: the kinds that load balancers come in.
+//! Flavors of load balancers.
 
 use serde::Deserialize;
 
@@ -6,20 +6,18 @@ use super::SERVICE;
 use crate::error::CloudError;
 use crate::session::Session;
 
-/// A kind that load balancers come in.
+/// A flavor of load balancers.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Flavor {
-    /// Its id.
     pub id: String,
-    /// Its name, which no other has.
+    /// Unique among these flavors.
     #[serde(default)]
     pub name: String,
-    /// Whether it can be used.
     #[serde(default)]
     pub enabled: bool,
 }
 
-/// All that can be used. A cloud need not have any.
+/// Lists all enabled flavors. A cloud may have none.
 pub async fn list(session: &Session) -> Result<Vec<Flavor>, CloudError> {
     let mut flavors: Vec<Flavor> = session.get(SERVICE, &["flavors"]).all("flavors").await?;
     flavors.retain(|flavor| flavor.enabled);

@@ -1,4 +1,4 @@
-//! Listeners: what a load balancer takes, and where it goes.
+//! Listeners: the ports on which a load balancer accepts connections.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -9,56 +9,50 @@ use crate::error::CloudError;
 use crate::lenient;
 use crate::session::Session;
 
-/// A listener.
+/// A listener of a load balancer.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Listener {
-    /// Its id.
     pub id: String,
-    /// Its name.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub name: String,
-    /// How far it is.
     pub provisioning_status: ProvisioningStatus,
     /// `TCP`, `UDP`, `HTTP` …
     #[serde(default)]
     pub protocol: String,
-    /// The port number.
     #[serde(default)]
     pub protocol_port: u16,
-    /// The pool that serves it.
     #[serde(default)]
     pub default_pool_id: Option<String>,
-    /// Who may come: `10.0.0.0/8`. Everyone if empty.
+    /// The networks that may connect: `10.0.0.0/8`. Empty allows all.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub allowed_cidrs: Vec<String>,
 }
 
-/// A listener to be made, as part of a load balancer or on its own.
+/// A listener to create, as part of a load balancer or separately.
 #[derive(Clone, Debug, Serialize)]
 pub struct NewListener {
-    /// Its name. Derive it from what it is for: it is how it is found again.
+    /// Derive the name from the listener's purpose: the listener is found again by its name.
     pub name: String,
     /// `TCP`, `UDP`, `HTTP` …
     pub protocol: String,
-    /// The port number, which no other listener of its load balancer and protocol has.
+    /// Must be unique for load balancer and protocol.
     pub protocol_port: u16,
-    /// Who may come: `10.0.0.0/8`. Everyone if empty.
+    /// The networks that may connect: `10.0.0.0/8`. Empty allows all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_cidrs: Vec<String>,
-    /// How long a silent client is borne, in milliseconds; as the cloud likes if `None`.
+    /// Timeout of a silent client in milliseconds; `None` is the cloud's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_client_data: Option<u32>,
-    /// How long a silent member is borne, in milliseconds; as the cloud likes if `None`.
+    /// Timeout of a silent member in milliseconds; `None` is the cloud's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_member_data: Option<u32>,
-    /// The pool that serves it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_pool: Option<NewPool>,
 }
 
-/// Adds a listener to a load balancer; its pool comes by itself, with [`pools::create`](super::pools::create).
+/// Adds a listener to a load balancer; create its pool with [`pools::create`](super::pools::create).
 ///
-/// A conflict says that its port number is taken, by itself perhaps: look for it by [`find`].
+/// A conflict means that the port is in use, possibly by this listener: look with [`find`].
 pub async fn create(
     session: &Session,
     load_balancer_id: &str,
@@ -73,12 +67,12 @@ pub async fn create(
     session.post(SERVICE, &["listeners"], body).under("listener").await
 }
 
-/// The listener with this id.
+/// Returns the listener with this id.
 pub async fn show(session: &Session, id: &str) -> Result<Option<Listener>, CloudError> {
     session.get(SERVICE, &["listeners", id]).find_under("listener").await
 }
 
-/// Those of this name, of this load balancer.
+/// Returns the listeners of this load balancer with this name.
 pub async fn find(
     session: &Session,
     load_balancer_id: &str,
@@ -88,7 +82,7 @@ pub async fn find(
     call.query("name", name).all("listeners").await
 }
 
-/// Sets who may come; everyone if empty.
+/// Sets the networks that may connect; empty allows all.
 pub async fn set_allowed_cidrs(
     session: &Session,
     id: &str,

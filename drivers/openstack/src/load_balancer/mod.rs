@@ -1,6 +1,6 @@
-//! Octavia: load balancers and what they are made of.
+//! Octavia: load balancers and their parts.
 //!
-//! A load balancer is changed by one request at a time: while it is `PENDING_*`, another one is
+//! Octavia makes one change to a load balancer at a time: while its status is `PENDING_*`, a further request gets
 //! [`CloudError::Busy`](crate::CloudError::Busy).
 
 pub mod flavors;
@@ -16,19 +16,15 @@ use crate::service::Service;
 const SERVICE: Service = Service::LoadBalancer;
 
 lenient::words! {
-    /// How far a load balancer, or a part of one, is (Load Balancer API v2, "Provisioning status codes").
+    /// The status of a load balancer or a part of one (Load Balancer API v2, "Provisioning status codes").
     ProvisioningStatus {
-        /// As it was asked to be.
+        /// The object is as requested.
         Active = "ACTIVE",
-        /// Being made.
         PendingCreate = "PENDING_CREATE",
-        /// Being changed.
         PendingUpdate = "PENDING_UPDATE",
-        /// Being deleted.
         PendingDelete = "PENDING_DELETE",
-        /// Something failed. It can be deleted, and failed over.
+        /// An operation failed. The object can be deleted, and a load balancer can be failed over.
         Error = "ERROR",
-        /// Gone.
         Deleted = "DELETED",
     }
 }

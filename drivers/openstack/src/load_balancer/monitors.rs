@@ -1,4 +1,4 @@
-//! Monitors: how a pool learns which of its members answer.
+//! Monitors: the health checks of a pool's members.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -8,46 +8,42 @@ use crate::error::CloudError;
 use crate::lenient;
 use crate::session::Session;
 
-/// A monitor.
+/// A health monitor of a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Monitor {
-    /// Its id.
     pub id: String,
-    /// Its name.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub name: String,
-    /// How far it is.
     pub provisioning_status: ProvisioningStatus,
     /// `TCP`, `HTTP`, `HTTPS`, `TLS-HELLO` …
     #[serde(default, rename = "type")]
     pub kind: String,
 }
 
-/// A monitor to be made, as part of a load balancer or on its own.
+/// A monitor to create, as part of a load balancer or separately.
 #[derive(Clone, Debug, Serialize)]
 pub struct NewMonitor {
-    /// Its name.
     pub name: String,
     /// `TCP`, `HTTP`, `HTTPS`, `TLS-HELLO` …
     #[serde(rename = "type")]
     pub kind: String,
-    /// Seconds between two looks.
+    /// Seconds between two checks.
     pub delay: u32,
-    /// Seconds an answer may take; less than `delay`.
+    /// Seconds until a check fails; less than `delay`.
     pub timeout: u32,
-    /// How many good answers bring a member back.
+    /// Successful checks until a member is used again.
     pub max_retries: u32,
-    /// How many bad ones take it out.
+    /// Failed checks until a member is no longer used.
     pub max_retries_down: u32,
-    /// What HTTP asks for; `/` if `None`.
+    /// Path of an HTTP check; `None` is `/`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url_path: Option<String>,
-    /// What a good answer is: `200`, `200-204`.
+    /// Successful HTTP statuses: `200`, `200-204`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_codes: Option<String>,
 }
 
-/// Gives a pool a monitor. A conflict says that it has one.
+/// Adds a monitor to a pool. A conflict means that the pool has one.
 pub async fn create(
     session: &Session,
     pool_id: &str,
@@ -59,12 +55,12 @@ pub async fn create(
     session.post(SERVICE, &["healthmonitors"], body).under("healthmonitor").await
 }
 
-/// The monitor with this id.
+/// Returns the monitor with this id.
 pub async fn show(session: &Session, id: &str) -> Result<Option<Monitor>, CloudError> {
     session.get(SERVICE, &["healthmonitors", id]).find_under("healthmonitor").await
 }
 
-/// That of a pool, if it has one.
+/// Returns the monitor of a pool.
 pub async fn find(session: &Session, pool_id: &str) -> Result<Option<Monitor>, CloudError> {
     let call = session.get(SERVICE, &["healthmonitors"]).query("pool_id", pool_id);
     Ok(call.all("healthmonitors").await?.pop())

@@ -1,4 +1,4 @@
-//! Pools: who serves what a listener takes.
+//! Pools: the members behind a listener.
 
 use std::net::IpAddr;
 
@@ -11,20 +11,16 @@ use crate::error::CloudError;
 use crate::lenient;
 use crate::session::Session;
 
-/// A pool.
+/// A pool of members.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Pool {
-    /// Its id.
     pub id: String,
-    /// Its name.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub name: String,
-    /// How far it is.
     pub provisioning_status: ProvisioningStatus,
     /// `TCP`, `PROXY`, `HTTP` …
     #[serde(default)]
     pub protocol: String,
-    /// The monitor that looks after it.
     #[serde(default)]
     pub healthmonitor_id: Option<String>,
 }
@@ -32,56 +28,47 @@ pub struct Pool {
 /// A member of a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Member {
-    /// Its id.
     pub id: String,
-    /// Its name.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub name: String,
-    /// How far it is.
     pub provisioning_status: ProvisioningStatus,
-    /// Whether it answers, by the pool's monitor: `ONLINE`, `ERROR`, `NO_MONITOR` …
+    /// The result of health checks: `ONLINE`, `ERROR`, `NO_MONITOR` …
     #[serde(default)]
     pub operating_status: String,
-    /// Its address.
     pub address: IpAddr,
-    /// The port number.
     #[serde(default)]
     pub protocol_port: u16,
 }
 
-/// A pool to be made, as part of a load balancer or on its own.
+/// A pool to create, as part of a load balancer or separately.
 #[derive(Clone, Debug, Serialize)]
 pub struct NewPool {
-    /// Its name. Derive it from what it is for: it is how it is found again.
+    /// Derive the name from the pool's purpose: the pool is found again by its name.
     pub name: String,
     /// `TCP`, `PROXY`, `HTTP` …
     pub protocol: String,
-    /// `ROUND_ROBIN`, `LEAST_CONNECTIONS`, `SOURCE_IP`; OVN's driver knows `SOURCE_IP_PORT` alone.
+    /// `ROUND_ROBIN`, `LEAST_CONNECTIONS`, `SOURCE_IP`; OVN's driver supports only `SOURCE_IP_PORT`.
     pub lb_algorithm: String,
-    /// Who serves.
     pub members: Vec<NewMember>,
-    /// Who looks after them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub healthmonitor: Option<NewMonitor>,
 }
 
-/// A member of a pool to be.
+/// A member to add to a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NewMember {
-    /// Its name.
     pub name: String,
-    /// Its address: with the port number, what makes it this member.
+    /// Address and port number identify the member.
     pub address: IpAddr,
-    /// The port number.
     pub protocol_port: u16,
-    /// The subnet that leads to it; the load balancer's own if `None`.
+    /// The subnet from which the member is reached; `None` is the load balancer's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subnet_id: Option<String>,
 }
 
-/// Makes a pool, without members and monitor, that serves a listener.
+/// Creates a pool for a listener, without members and monitor.
 ///
-/// A conflict says that the listener has one, this one perhaps: look for it by [`find`].
+/// A conflict means that the listener has a pool, possibly this one: look with [`find`].
 pub async fn create(
     session: &Session,
     listener_id: &str,
@@ -96,12 +83,12 @@ pub async fn create(
     session.post(SERVICE, &["pools"], json!({"pool": pool})).under("pool").await
 }
 
-/// The pool with this id.
+/// Returns the pool with this id.
 pub async fn show(session: &Session, id: &str) -> Result<Option<Pool>, CloudError> {
     session.get(SERVICE, &["pools", id]).find_under("pool").await
 }
 
-/// Those of this name, of this load balancer.
+/// Returns the pools of this load balancer with this name.
 pub async fn find(
     session: &Session,
     load_balancer_id: &str,
@@ -111,12 +98,12 @@ pub async fn find(
     call.query("name", name).all("pools").await
 }
 
-/// Who serves.
+/// Lists the members of a pool.
 pub async fn members(session: &Session, id: &str) -> Result<Vec<Member>, CloudError> {
     session.get(SERVICE, &["pools", id, "members"]).all("members").await
 }
 
-/// Sets who serves, all at once: members are kept by address and port number, the others come and go.
+/// Replaces all members at once: a member with the same address and port number is kept, others are added and removed.
 pub async fn set_members(
     session: &Session,
     id: &str,
@@ -126,7 +113,7 @@ pub async fn set_members(
     session.put(SERVICE, &["pools", id, "members"], body).done().await
 }
 
-/// Deletes a pool, its members and its monitor with it.
+/// Deletes a pool with its members and its monitor.
 pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
     session.delete(SERVICE, &["pools", id]).await
 }

@@ -1,4 +1,4 @@
-//! How many load balancers a project may have.
+//! Octavia's quotas of a project.
 
 use serde::Deserialize;
 
@@ -8,13 +8,13 @@ use crate::error::CloudError;
 use crate::quota::Allowance;
 use crate::session::Session;
 
-/// How many load balancers our project may have, and has.
+/// Returns limit and usage of load balancers in our project.
 ///
-/// Octavia tells limits alone, so what there is is counted.
+/// Octavia reports limits only, so the load balancers are counted.
 pub async fn load_balancers(session: &Session) -> Result<Allowance, CloudError> {
     #[derive(Deserialize)]
     struct Quota {
-        // Which of the two names is used depends on the release; null is Octavia's own default.
+        // The name of the field depends on the release; null means Octavia's own default.
         #[serde(default)]
         load_balancer: Option<i64>,
         #[serde(default)]

@@ -1,4 +1,4 @@
-//! Floating IPs: addresses that the world can reach, and whose they are now.
+//! Floating IPs: public addresses, and the ports that they are mapped to.
 
 use std::net::IpAddr;
 
@@ -16,34 +16,31 @@ const KIND: Kind = Kind { path: "floatingips", one: "floatingip", many: "floatin
 /// A floating IP.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct FloatingIp {
-    /// Its id.
     pub id: String,
-    /// The address.
     #[serde(rename = "floating_ip_address")]
     pub address: IpAddr,
-    /// What it is for: it has no name, so this is how it is found again.
+    /// The floating IP is found again by its description, because it has no name.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub description: String,
     /// `ACTIVE`, `DOWN` or `ERROR`.
     #[serde(default)]
     pub status: String,
-    /// The network it comes from.
+    /// The external network of the address.
     #[serde(default)]
     pub floating_network_id: String,
-    /// The port it leads to.
+    /// The port that the address is mapped to.
     #[serde(default)]
     pub port_id: Option<String>,
-    /// The address it leads to.
+    /// The fixed address that it is mapped to.
     #[serde(default)]
     pub fixed_ip_address: Option<IpAddr>,
-    /// Its tags.
     #[serde(default)]
     pub tags: Vec<String>,
 }
 
-/// Takes a floating IP of an external network. Derive the description from what it is for: it has no name.
+/// Allocates a floating IP from an external network. Derive the description from its purpose, because it has no name.
 ///
-/// After an error whose outcome is unknown look for it by [`find`].
+/// After an error with unknown outcome, look for the floating IP with [`find`].
 pub async fn create(
     session: &Session,
     external_network_id: &str,
@@ -58,17 +55,17 @@ pub async fn create(
     KIND.create(session, without_nulls(body)).await
 }
 
-/// The floating IP with this id.
+/// Returns the floating IP with this id.
 pub async fn show(session: &Session, id: &str) -> Result<Option<FloatingIp>, CloudError> {
     KIND.show(session, id).await
 }
 
-/// Those with this description that we may see.
+/// Returns the visible floating IPs with this description.
 pub async fn find(session: &Session, description: &str) -> Result<Vec<FloatingIp>, CloudError> {
     KIND.list(session, &[("description", description.to_owned())]).await
 }
 
-/// Those with one of these descriptions that we may see.
+/// Returns the visible floating IPs with one of these descriptions.
 pub async fn described(
     session: &Session,
     descriptions: &[String],
@@ -76,12 +73,12 @@ pub async fn described(
     KIND.any_of(session, "description", descriptions).await
 }
 
-/// Those that lead to this port.
+/// Returns the floating IPs that are mapped to this port.
 pub async fn of_port(session: &Session, port_id: &str) -> Result<Vec<FloatingIp>, CloudError> {
     KIND.list(session, &[("port_id", port_id.to_owned())]).await
 }
 
-/// Leads a floating IP to a port, or to nowhere.
+/// Maps a floating IP to a port, or removes the mapping.
 pub async fn lead_to(
     session: &Session,
     id: &str,
@@ -90,7 +87,7 @@ pub async fn lead_to(
     KIND.update(session, id, json!({"port_id": port_id})).await
 }
 
-/// Gives a floating IP back.
+/// Releases a floating IP.
 pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
     KIND.delete(session, id).await
 }

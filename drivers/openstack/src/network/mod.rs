@@ -1,4 +1,4 @@
-//! Neutron: networks and what is on them.
+//! Neutron: networks, and the objects on them.
 
 pub mod floating_ips;
 pub mod networks;
@@ -18,7 +18,7 @@ use crate::session::Session;
 
 const SERVICE: Service = Service::Network;
 
-/// A kind of thing on networks, by its names in paths and bodies.
+/// A kind of Neutron objects, with its names in paths and bodies.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
     path: &'static str,
@@ -62,15 +62,15 @@ impl Kind {
         session.get(SERVICE, &[self.path]).queries(query).all(self.many).await
     }
 
-    /// Those whose `field` is one of `values`: a filter that is given again is an alternative (Networking API v2.0,
-    /// "Filtering and Column Selection").
+    /// Lists the objects whose `field` is one of `values`: a repeated filter is an alternative (Networking API v2.0, "Filtering and Column
+    /// Selection").
     async fn any_of<T: DeserializeOwned>(
         self,
         session: &Session,
         field: &str,
         values: &[String],
     ) -> Result<Vec<T>, CloudError> {
-        // Names of up to 64 letters then stay well within the 8 KiB that servers take of a path.
+        // With this many names of up to 64 letters, the path stays well within the 8 KiB that servers accept.
         const AT_ONCE: usize = 50;
         let mut found = Vec::new();
         for some in values.chunks(AT_ONCE) {

@@ -1,4 +1,4 @@
-//! Networks.
+//! Networks: create, show, find, delete.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -11,70 +11,66 @@ use crate::session::Session;
 
 const KIND: Kind = Kind { path: "networks", one: "network", many: "networks" };
 
-/// A network.
+/// A network in Neutron.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Network {
-    /// Its id.
     pub id: String,
-    /// Its name, which others may have as well.
+    /// Names are not unique.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub name: String,
     /// `ACTIVE`, `DOWN`, `BUILD` or `ERROR`.
     #[serde(default)]
     pub status: String,
-    /// The ids of its subnets.
+    /// The ids of the network's subnets.
     #[serde(default)]
     pub subnets: Vec<String>,
-    /// Whether floating IPs come from it.
+    /// Whether the network provides floating IPs.
     #[serde(default, rename = "router:external")]
     pub is_external: bool,
-    /// Whether other projects may use it.
+    /// Whether other projects may use the network.
     #[serde(default, rename = "shared")]
     pub is_shared: bool,
-    /// The project that it is of.
     #[serde(default)]
     pub project_id: Option<String>,
-    /// The largest packet it carries, in bytes.
+    /// The largest packet in bytes.
     #[serde(default)]
     pub mtu: Option<u32>,
-    /// Its tags.
     #[serde(default)]
     pub tags: Vec<String>,
 }
 
-/// A network to be made.
+/// A network to create.
 #[derive(Clone, Debug, Default)]
 pub struct NewNetwork {
-    /// Its name. Derive it from what the network is: it is how it is found again.
+    /// Derive the name from the network's purpose: the network is found again by its name.
     pub name: String,
-    /// What it is for.
     pub description: String,
-    /// The largest packet it carries; what the cloud likes if `None`.
+    /// The largest packet in bytes; `None` is the cloud's default.
     pub mtu: Option<u32>,
 }
 
-/// Makes a network. After an error whose outcome is unknown look for it by [`find`].
+/// Creates a network. After an error with unknown outcome, look for the network with [`find`].
 pub async fn create(session: &Session, new: &NewNetwork) -> Result<Network, CloudError> {
     let body = json!({"name": new.name, "description": new.description, "mtu": new.mtu});
     KIND.create(session, without_nulls(body)).await
 }
 
-/// The network with this id.
+/// Returns the network with this id.
 pub async fn show(session: &Session, id: &str) -> Result<Option<Network>, CloudError> {
     KIND.show(session, id).await
 }
 
-/// Those of this name that we may see.
+/// Returns the visible networks with this name.
 pub async fn find(session: &Session, name: &str) -> Result<Vec<Network>, CloudError> {
     KIND.list(session, &[("name", name.to_owned())]).await
 }
 
-/// Those that floating IPs come from.
+/// Lists the networks that provide floating IPs.
 pub async fn external(session: &Session) -> Result<Vec<Network>, CloudError> {
     KIND.list(session, &[("router:external", "true".to_owned())]).await
 }
 
-/// Deletes a network with its subnets. One with ports on it is a conflict.
+/// Deletes a network with its subnets. A conflict means that the network has ports.
 pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
     KIND.delete(session, id).await
 }

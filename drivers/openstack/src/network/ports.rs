@@ -1,4 +1,4 @@
-//! Ports: who is on a network, with which addresses.
+//! Ports: connections of servers, routers and load balancers to a network.
 
 use std::net::IpAddr;
 
@@ -13,39 +13,34 @@ use crate::session::Session;
 
 const KIND: Kind = Kind { path: "ports", one: "port", many: "ports" };
 
-/// A port.
+/// A port on a network.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Port {
-    /// Its id.
     pub id: String,
-    /// Its name, which others may have as well.
+    /// Names are not unique.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub name: String,
     /// `ACTIVE`, `DOWN`, `BUILD` or `ERROR`.
     #[serde(default)]
     pub status: String,
-    /// The network it is on.
     #[serde(default)]
     pub network_id: String,
-    /// Its MAC address.
     #[serde(default)]
     pub mac_address: String,
-    /// Its addresses.
     #[serde(default)]
     pub fixed_ips: Vec<FixedIp>,
-    /// The id of the server, router or load balancer it belongs to; empty if none.
+    /// The id of the server, router or load balancer that uses the port; empty if none does.
     #[serde(default)]
     pub device_id: String,
-    /// What that is: `compute:nova`, `network:router_interface`, `Octavia` …
+    /// The kind of that device: `compute:nova`, `network:router_interface`, `Octavia` …
     #[serde(default)]
     pub device_owner: String,
-    /// The ids of its security groups.
+    /// The ids of the port's security groups.
     #[serde(default)]
     pub security_groups: Vec<String>,
-    /// What else may be sent from it.
+    /// Further source addresses that the port may send from.
     #[serde(default)]
     pub allowed_address_pairs: Vec<AddressPair>,
-    /// Its tags.
     #[serde(default)]
     pub tags: Vec<String>,
 }
@@ -53,47 +48,41 @@ pub struct Port {
 /// An address of a port.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct FixedIp {
-    /// Of which subnet.
     #[serde(default)]
     pub subnet_id: String,
-    /// The address.
     pub ip_address: IpAddr,
 }
 
-/// Addresses that are not a port's own and may be sent from it: of pods, or one that wanders.
+/// Source addresses that a port may use besides its own: addresses of pods, or a virtual address that moves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddressPair {
-    /// One, or many: `10.244.0.0/16`.
+    /// An address, or a network: `10.244.0.0/16`.
     pub ip_address: String,
 }
 
-/// A port to be made.
+/// A port to create.
 #[derive(Clone, Debug, Default)]
 pub struct NewPort {
-    /// Its name. Derive it from what the port is: it is how it is found again.
+    /// Derive the name from the port's purpose: the port is found again by its name.
     pub name: String,
-    /// The network it is on.
     pub network_id: String,
-    /// The subnet its address is of; any of the network's if `None`.
+    /// The subnet of the address; `None` takes any subnet of the network.
     pub subnet_id: Option<String>,
-    /// Its address; any of the subnet's if `None`. Needs `subnet_id`.
+    /// The address; `None` takes any address of the subnet. Needs `subnet_id`.
     pub address: Option<IpAddr>,
-    /// The ids of its security groups; the project's default one if `None`.
+    /// Ids of security groups; `None` is the project's default group.
     pub security_groups: Option<Vec<String>>,
-    /// What else may be sent from it.
+    /// Further source addresses that the port may send from.
     pub allowed_address_pairs: Vec<AddressPair>,
 }
 
-/// Which ports.
+/// Filters for listing ports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PortQuery<'q> {
-    /// Of this name.
     pub name: Option<&'q str>,
-    /// On this network.
     pub network_id: Option<&'q str>,
-    /// Of this server, router or load balancer.
+    /// The id of a server, router or load balancer.
     pub device_id: Option<&'q str>,
-    /// With this tag.
     pub tag: Option<&'q str>,
 }
 
@@ -113,33 +102,33 @@ impl NewPort {
     }
 }
 
-/// Makes a port. After an error whose outcome is unknown look for it by its name.
+/// Creates a port. After an error with unknown outcome, look for the port by its name.
 pub async fn create(session: &Session, new: &NewPort) -> Result<Port, CloudError> {
     KIND.create(session, new.body()).await
 }
 
-/// Makes many ports, all of them or none.
+/// Creates several ports: all of them or none.
 pub async fn create_all(session: &Session, new: &[NewPort]) -> Result<Vec<Port>, CloudError> {
     let body = json!({"ports": new.iter().map(NewPort::body).collect::<Vec<_>>()});
     session.post(super::SERVICE, &["ports"], body).under("ports").await
 }
 
-/// The port with this id.
+/// Returns the port with this id.
 pub async fn show(session: &Session, id: &str) -> Result<Option<Port>, CloudError> {
     KIND.show(session, id).await
 }
 
-/// Those of this name that we may see.
+/// Returns the visible ports with this name.
 pub async fn find(session: &Session, name: &str) -> Result<Vec<Port>, CloudError> {
     list(session, &PortQuery { name: Some(name), ..PortQuery::default() }).await
 }
 
-/// Those with one of these names that we may see.
+/// Returns the visible ports with one of these names.
 pub async fn named(session: &Session, names: &[String]) -> Result<Vec<Port>, CloudError> {
     KIND.any_of(session, "name", names).await
 }
 
-/// Those that fit.
+/// Lists the ports that match all filters.
 pub async fn list(session: &Session, query: &PortQuery<'_>) -> Result<Vec<Port>, CloudError> {
     let filters = [
         ("name", query.name),
@@ -151,7 +140,7 @@ pub async fn list(session: &Session, query: &PortQuery<'_>) -> Result<Vec<Port>,
     KIND.list(session, &filters.collect::<Vec<_>>()).await
 }
 
-/// Sets a port's security groups.
+/// Replaces the security groups of a port.
 pub async fn set_security_groups(
     session: &Session,
     id: &str,
@@ -160,7 +149,7 @@ pub async fn set_security_groups(
     KIND.update(session, id, json!({"security_groups": groups})).await
 }
 
-/// Sets what else may be sent from a port.
+/// Replaces the further source addresses of a port.
 pub async fn set_allowed_address_pairs(
     session: &Session,
     id: &str,

@@ -1,4 +1,4 @@
-//! How much of Neutron's a project may have.
+//! Neutron's quotas of a project.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use crate::error::CloudError;
 use crate::quota::{Allowance, Detail};
 use crate::session::Session;
 
-/// How much our project may have, and has, of `network`, `subnet`, `port`, `router`, `floatingip`,
-/// `security_group`, `security_group_rule` and what else this Neutron counts.
+/// Returns limit and usage of `network`, `subnet`, `port`, `router`, `floatingip`, `security_group`, `security_group_rule` and everything
+/// else that this Neutron counts in our project.
 pub async fn show(session: &Session) -> Result<BTreeMap<String, Allowance>, CloudError> {
     let project = session.identity().await?.project_id.unwrap_or_default();
     let call = session.get(SERVICE, &["quotas", &project, "details.json"]);

@@ -1,4 +1,4 @@
-//! Routers: the ways between networks.
+//! Routers, which connect networks.
 
 use std::net::IpAddr;
 
@@ -14,31 +14,28 @@ use crate::session::Session;
 
 const KIND: Kind = Kind { path: "routers", one: "router", many: "routers" };
 
-/// A router.
+/// A router in Neutron.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Router {
-    /// Its id.
     pub id: String,
-    /// Its name, which others may have as well.
+    /// Names are not unique.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub name: String,
     /// `ACTIVE`, `BUILD`, `ERROR` …
     #[serde(default)]
     pub status: String,
-    /// The way out.
     #[serde(default, rename = "external_gateway_info")]
     pub gateway: Option<Gateway>,
-    /// Its tags.
     #[serde(default)]
     pub tags: Vec<String>,
 }
 
-/// A router's way out.
+/// The external gateway of a router.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Gateway {
-    /// The external network.
+    /// The id of the external network.
     pub network_id: String,
-    /// Its addresses there: what the world sees of those behind it.
+    /// The router's external addresses, the source of connections from behind it.
     #[serde(default, rename = "external_fixed_ips")]
     pub addresses: Vec<GatewayAddress>,
 }
@@ -46,13 +43,12 @@ pub struct Gateway {
 /// An address of a router on an external network.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct GatewayAddress {
-    /// The address.
     pub ip_address: IpAddr,
 }
 
-/// Makes a router, with a way out where one is given. Derive the name from what the router is for.
+/// Creates a router, optionally with an external gateway. Derive the name from the router's purpose.
 ///
-/// After an error whose outcome is unknown look for it by [`find`].
+/// After an error with unknown outcome, look for the router with [`find`].
 pub async fn create(
     session: &Session,
     name: &str,
@@ -63,21 +59,21 @@ pub async fn create(
     KIND.create(session, without_nulls(body)).await
 }
 
-/// The router with this id.
+/// Returns the router with this id.
 pub async fn show(session: &Session, id: &str) -> Result<Option<Router>, CloudError> {
     KIND.show(session, id).await
 }
 
-/// Those of this name that we may see.
+/// Returns the visible routers with this name.
 pub async fn find(session: &Session, name: &str) -> Result<Vec<Router>, CloudError> {
     KIND.list(session, &[("name", name.to_owned())]).await
 }
 
-/// Puts a router on a subnet, at its gateway's address. That it is there already is what was wanted.
+/// Connects a router to a subnet, with the gateway's address. A router that is connected already is no error.
 pub async fn add_subnet(session: &Session, id: &str, subnet_id: &str) -> Result<(), CloudError> {
     let body = json!({"subnet_id": subnet_id});
     match session.put(SERVICE, &["routers", id, "add_router_interface"], body).done().await {
-        // Neutron answers 400 to a second one.
+        // Neutron answers 400 if the router is connected already.
         Err(CloudError::Refused(told)) if is_on(session, id, subnet_id).await? => {
             tracing::debug!("the router was there already: {told}");
             Ok(())
@@ -86,7 +82,8 @@ pub async fn add_subnet(session: &Session, id: &str, subnet_id: &str) -> Result<
     }
 }
 
-/// Takes a router off a subnet. That it is not there is what was wanted; floating IPs behind it are a conflict.
+/// Disconnects a router from a subnet. A router that is not connected is no error; a conflict means that floating IPs depend on the
+/// connection.
 pub async fn remove_subnet(session: &Session, id: &str, subnet_id: &str) -> Result<(), CloudError> {
     let body = json!({"subnet_id": subnet_id});
     session.put(SERVICE, &["routers", id, "remove_router_interface"], body).done_or_gone().await
@@ -99,7 +96,7 @@ async fn is_on(session: &Session, id: &str, subnet_id: &str) -> Result<bool, Clo
     Ok(addresses.any(|address| address.subnet_id == subnet_id))
 }
 
-/// Deletes a router. One that is on subnets is a conflict.
+/// Deletes a router. A conflict means that the router is connected to subnets.
 pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
     KIND.delete(session, id).await
 }

@@ -1,4 +1,4 @@
-//! Security groups: which packets ports take and send.
+//! Security groups: the packets that ports may receive and send.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -13,15 +13,12 @@ const KIND: Kind = Kind { path: "security-groups", one: "security_group", many: 
 /// A security group.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct SecurityGroup {
-    /// Its id.
     pub id: String,
-    /// Its name, which others may have as well.
+    /// Names are not unique.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub name: String,
-    /// What it lets through.
     #[serde(default, rename = "security_group_rules")]
     pub rules: Vec<Rule>,
-    /// Its tags.
     #[serde(default)]
     pub tags: Vec<String>,
 }
@@ -29,33 +26,30 @@ pub struct SecurityGroup {
 /// A rule of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Rule {
-    /// Its id.
     pub id: String,
-    /// What it lets through.
     #[serde(flatten)]
     pub what: Pass,
 }
 
-/// What a rule lets through.
+/// The packets that a rule allows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pass {
-    /// To the port or from it.
     pub direction: Direction,
     /// `IPv4` or `IPv6`.
     pub ethertype: String,
-    /// `tcp`, `udp`, `icmp`, a number; any if `None`.
+    /// `tcp`, `udp`, `icmp` or a number; `None` is any.
     pub protocol: Option<String>,
-    /// The first of the port numbers; any if `None`.
+    /// The first port number; `None` is any.
     pub port_range_min: Option<u16>,
-    /// The last of them.
+    /// The last port number.
     pub port_range_max: Option<u16>,
-    /// From or to these addresses; any if neither this nor a group is given.
+    /// The remote addresses; any if neither this nor a group is set.
     pub remote_ip_prefix: Option<String>,
-    /// From or to ports of this group.
+    /// The id of a group whose ports are the remote side.
     pub remote_group_id: Option<String>,
 }
 
-/// Which way packets go.
+/// The direction of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -66,7 +60,7 @@ pub enum Direction {
 }
 
 impl Pass {
-    /// One TCP or UDP port, to whoever may come from `remote`.
+    /// Allows packets from `remote` to one TCP or UDP port.
     pub fn to_port(protocol: &str, port: u16, remote: Remote) -> Pass {
         Pass {
             protocol: Some(protocol.to_owned()),
@@ -76,7 +70,7 @@ impl Pass {
         }
     }
 
-    /// Everything that comes from `remote`.
+    /// Allows all packets from `remote`.
     pub fn everything(remote: Remote) -> Pass {
         let (prefix, group) = match remote {
             Remote::Anyone => (None, None),
@@ -96,20 +90,19 @@ impl Pass {
     }
 }
 
-/// Where packets come from.
+/// The remote side of incoming packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remote {
-    /// Anywhere.
     Anyone,
-    /// These addresses.
+    /// A network, for example `10.0.0.0/8`.
     Prefix(String),
-    /// Ports of the group with this id.
+    /// All ports of the group with this id.
     Group(String),
 }
 
-/// Makes a group, which at first lets everything out and nothing in. Derive the name from what it is for.
+/// Creates a group, which at first allows all outgoing packets and no incoming ones. Derive the name from its purpose.
 ///
-/// After an error whose outcome is unknown look for it by [`find`].
+/// After an error with unknown outcome, look for the group with [`find`].
 pub async fn create(
     session: &Session,
     name: &str,
@@ -118,40 +111,40 @@ pub async fn create(
     KIND.create(session, json!({"name": name, "description": description})).await
 }
 
-/// The group with this id, its rules with it.
+/// Returns the group with this id and its rules.
 pub async fn show(session: &Session, id: &str) -> Result<Option<SecurityGroup>, CloudError> {
     KIND.show(session, id).await
 }
 
-/// Those of this name that we may see.
+/// Returns the visible groups with this name.
 pub async fn find(session: &Session, name: &str) -> Result<Vec<SecurityGroup>, CloudError> {
     KIND.list(session, &[("name", name.to_owned())]).await
 }
 
-/// Those with one of these names that we may see.
+/// Returns the visible groups with one of these names.
 pub async fn named(session: &Session, names: &[String]) -> Result<Vec<SecurityGroup>, CloudError> {
     KIND.any_of(session, "name", names).await
 }
 
-/// Lets something through. That it does already is what was wanted.
+/// Adds a rule to a group. A rule that exists already is no error.
 pub async fn allow(session: &Session, group_id: &str, what: &Pass) -> Result<(), CloudError> {
     let mut rule = json!(what);
     rule["security_group_id"] = Value::String(group_id.to_owned());
     let call =
         session.post(SERVICE, &["security-group-rules"], json!({"security_group_rule": rule}));
-    // A second rule that says the same is a conflict: it is harmless to ask twice.
+    // An equal rule is a conflict, so a repetition is harmless.
     match call.repeatable().done().await {
         Err(error) if error.is_conflict() => Ok(()),
         other => other,
     }
 }
 
-/// Takes a rule away.
+/// Deletes a rule.
 pub async fn remove_rule(session: &Session, rule_id: &str) -> Result<(), CloudError> {
     session.delete(SERVICE, &["security-group-rules", rule_id]).await
 }
 
-/// Deletes a group. One that ports have is a conflict.
+/// Deletes a group. A conflict means that ports use the group.
 pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
     KIND.delete(session, id).await
 }

@@ -1,4 +1,4 @@
-//! Subnets: the addresses of networks.
+//! Subnets: the address ranges of networks.
 
 use std::net::IpAddr;
 
@@ -13,51 +13,43 @@ use crate::session::Session;
 
 const KIND: Kind = Kind { path: "subnets", one: "subnet", many: "subnets" };
 
-/// A subnet.
+/// A subnet of a network.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Subnet {
-    /// Its id.
     pub id: String,
-    /// Its name, which others may have as well.
+    /// Names are not unique.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub name: String,
-    /// The network whose addresses these are.
     #[serde(default)]
     pub network_id: String,
-    /// The project that it is of.
     #[serde(default)]
     pub project_id: Option<String>,
-    /// Which addresses: `10.0.0.0/24`.
+    /// The address range: `10.0.0.0/24`.
     #[serde(default)]
     pub cidr: String,
-    /// Where packets for elsewhere go.
     #[serde(default)]
     pub gateway_ip: Option<IpAddr>,
-    /// Who answers questions of names.
     #[serde(default)]
     pub dns_nameservers: Vec<IpAddr>,
-    /// Its tags.
     #[serde(default)]
     pub tags: Vec<String>,
 }
 
-/// A subnet to be made.
+/// A subnet to create.
 #[derive(Clone, Debug)]
 pub struct NewSubnet {
-    /// Its name. Derive it from what the subnet is: it is how it is found again.
+    /// Derive the name from the subnet's purpose: the subnet is found again by its name.
     pub name: String,
-    /// The network whose addresses these are.
     pub network_id: String,
-    /// Which addresses: `10.0.0.0/24`.
+    /// The address range: `10.0.0.0/24`.
     pub cidr: String,
-    /// Who answers questions of names.
     pub dns_nameservers: Vec<IpAddr>,
 }
 
-/// Makes a subnet, with DHCP and a gateway. After an error whose outcome is unknown look for it by [`find`].
+/// Creates a subnet with DHCP and a gateway. After an error with unknown outcome, look for the subnet with [`find`].
 pub async fn create(session: &Session, new: &NewSubnet) -> Result<Subnet, CloudError> {
     let version = if new.cidr.contains(':') { 6 } else { 4 };
-    // Addresses given by ports alone would leave a machine without a way to learn its own.
+    // Without DHCPv6, a server could not learn the IPv6 address that its port has.
     let learns = (version == 6).then_some("dhcpv6-stateful");
     let body = json!({
         "name": new.name,
@@ -72,17 +64,17 @@ pub async fn create(session: &Session, new: &NewSubnet) -> Result<Subnet, CloudE
     KIND.create(session, without_nulls(body)).await
 }
 
-/// The subnet with this id.
+/// Returns the subnet with this id.
 pub async fn show(session: &Session, id: &str) -> Result<Option<Subnet>, CloudError> {
     KIND.show(session, id).await
 }
 
-/// Those of this name that we may see.
+/// Returns the visible subnets with this name.
 pub async fn find(session: &Session, name: &str) -> Result<Vec<Subnet>, CloudError> {
     KIND.list(session, &[("name", name.to_owned())]).await
 }
 
-/// Deletes a subnet. One whose addresses are in use is a conflict.
+/// Deletes a subnet. A conflict means that its addresses are in use.
 pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
     KIND.delete(session, id).await
 }

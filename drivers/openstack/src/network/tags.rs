@@ -1,5 +1,5 @@
-//! Tags of what is on networks, which come after it is made: Neutron takes none with a create, but for ports where an
-//! extension is switched on that is not by default. So names are how a maker finds its own work, and not tags.
+//! Tags of Neutron objects. Neutron accepts no tags in a create request, except for ports with an extension that is off by default. So an
+//! object is found again by its name, not by its tags.
 
 use serde_json::json;
 
@@ -7,24 +7,18 @@ use super::SERVICE;
 use crate::error::CloudError;
 use crate::session::Session;
 
-/// What has tags.
+/// The kinds of objects that have tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tagged {
-    /// A network.
     Network,
-    /// A subnet.
     Subnet,
-    /// A router.
     Router,
-    /// A port.
     Port,
-    /// A security group.
     SecurityGroup,
-    /// A floating IP.
     FloatingIp,
 }
 
-/// Sets all tags of something, each at most 60 characters: Neutron's database has that much for them.
+/// Replaces all tags of an object. A tag has at most 60 characters, the size of Neutron's database column.
 pub async fn set(
     session: &Session,
     what: Tagged,

@@ -1,4 +1,4 @@
-//! Candidates: the hosts on which something would fit now.
+//! Allocation candidates: the hosts that have enough free resources for a server now.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,21 @@ use super::{MICROVERSION, SERVICE};
 use crate::error::CloudError;
 use crate::session::Session;
 
-/// What one server needs: `VCPU`, `MEMORY_MB`, `DISK_GB`, `PCI_DEVICE`, `CUSTOM_*`.
+/// The resources and traits that a server needs: `VCPU`, `MEMORY_MB`, `DISK_GB`, `PCI_DEVICE`, `CUSTOM_*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Need {
-    /// How much of each class of resource.
+    /// The amount of each resource class.
     pub resources: BTreeMap<String, u64>,
-    /// Traits a host must have.
+    /// Traits that the host must have.
     pub traits: Vec<String>,
 }
 
-/// A host on which it would fit.
+/// A host with enough free resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Candidate {
-    /// The resource provider's id: the hypervisor's, for a host.
+    /// The id of the resource provider, which is the hypervisor's id.
     pub provider: String,
-    /// What is left of each class of resource.
+    /// The free amount of each resource class.
     pub free: BTreeMap<String, u64>,
 }
 
@@ -57,10 +57,10 @@ struct Stock {
 }
 
 impl Need {
-    /// Of a flavor's size.
+    /// Makes the need of a flavor's size.
     pub fn of(vcpus: u64, ram: u64, disk: u64) -> Need {
         let needs = [("VCPU", vcpus), ("MEMORY_MB", ram), ("DISK_GB", disk)];
-        // Placement refuses to look for nothing of something.
+        // Placement refuses a query for an amount of 0.
         let needs = needs.into_iter().filter(|(_, amount)| *amount > 0);
         let resources = needs.map(|(class, amount)| (class.to_owned(), amount)).collect();
         Need { resources, traits: Vec::new() }
@@ -68,7 +68,7 @@ impl Need {
 }
 
 impl Candidate {
-    /// How many servers with this need would fit.
+    /// Returns how many servers with this need fit on the host.
     pub fn holds(&self, need: &Need) -> u64 {
         let of_each = need
             .resources
@@ -79,7 +79,7 @@ impl Candidate {
     }
 }
 
-/// The hosts on which one such server would fit, at most `limit` of them.
+/// Lists the hosts that have enough for one such server, at most `limit` of them.
 pub async fn list(
     session: &Session,
     need: &Need,
@@ -95,7 +95,7 @@ pub async fn list(
     Ok(candidates(call.send().await?.whole()?))
 }
 
-/// One for each host: a host with nested providers (GPUs, NUMA nodes) is offered once for each way to divide it.
+/// Returns one candidate for each host: Placement lists a host with nested providers (GPUs, NUMA nodes) once for each way to divide it.
 fn candidates(answer: Answer) -> Vec<Candidate> {
     let root = |id: &str| {
         let summary = answer.provider_summaries.get(id);

@@ -1,4 +1,4 @@
-//! Placement: what fits where. It tells administrators alone, as clouds are set up as a rule.
+//! Placement: resources of hosts. By default only administrators may use this service.
 
 pub mod candidates;
 pub mod providers;
@@ -7,6 +7,6 @@ use crate::service::Service;
 
 const SERVICE: Service = Service::Placement;
 
-/// 1.29 came with Rocky (2018): since then a provider's summary names the host that a nested one belongs to, and
-/// since 1.17 it names traits; both are needed to count a host once.
+/// 1.29 came with Rocky (2018). Since then, the summary of a nested provider names its host, and since 1.17 a summary has traits; both are
+/// needed to count a host once.
 pub(crate) const MICROVERSION: &str = "1.29";

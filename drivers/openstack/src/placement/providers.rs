@@ -1,4 +1,4 @@
-//! Resource providers: what has something to give.
+//! Resource providers and their inventories.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,8 @@ struct Inventory {
     total: u64,
 }
 
-/// How much a provider has in all, by class of resource; `None` where there is no such provider. A hypervisor's has its id.
+/// Returns a provider's total amount of each resource class; `None` if the provider does not exist. The provider of a hypervisor has the
+/// hypervisor's id.
 pub async fn inventories(
     session: &Session,
     id: &str,

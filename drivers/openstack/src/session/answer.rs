@@ -1,4 +1,4 @@
-//! One answer, read up to a bound.
+//! An answer of a service, read up to a size limit.
 
 use reqwest::header::{HeaderMap, HeaderName};
 use reqwest::{Response, StatusCode};
@@ -8,10 +8,10 @@ use serde_json::Value;
 use crate::error::{CloudError, Request};
 use crate::service::Service;
 
-/// The largest body that is read: a page of a thousand servers in full stays below half of it.
+/// The largest body that is read, in bytes: a page of a thousand full servers stays below half of this size.
 const LARGEST_BODY: usize = 16 * 1024 * 1024;
 
-/// The headers in which services tell the id of a request, Nova's old one last.
+/// The headers with the id of a request, Nova's old one last.
 const REQUEST_IDS: [HeaderName; 2] = [
     HeaderName::from_static("x-openstack-request-id"),
     HeaderName::from_static("x-compute-request-id"),
@@ -27,14 +27,14 @@ pub(crate) struct Answer {
     pub(super) body: Vec<u8>,
 }
 
-/// Why an answer could not be read to its end.
+/// The reasons why an answer could not be read to its end.
 pub(super) enum Unread {
     Broken(reqwest::Error),
     TooLarge(CloudError),
 }
 
 impl Answer {
-    /// Reads `response` to its end, or to the bound.
+    /// Reads `response` to its end, or up to the size limit.
     pub(super) async fn read(
         service: Service,
         mut request: Request,
@@ -55,17 +55,17 @@ impl Answer {
         Ok(answer)
     }
 
-    /// A header as text.
+    /// Returns a header as text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The whole body.
+    /// Parses the whole body.
     pub(crate) fn whole<T: DeserializeOwned>(&self) -> Result<T, CloudError> {
         serde_json::from_slice(&self.body).map_err(|error| self.unreadable("", &error))
     }
 
-    /// What the body has under `key`, which is what most answers wrap theirs in.
+    /// Parses the value under `key`, in which most answers are wrapped.
     pub(crate) fn under<T: DeserializeOwned>(&self, key: &str) -> Result<T, CloudError> {
         let mut body: Value = self.whole()?;
         let inner = body.get_mut(key).map(Value::take);
@@ -73,14 +73,14 @@ impl Answer {
         serde_json::from_value(inner).map_err(|error| self.unreadable(key, &error))
     }
 
-    /// The answer as one that breaks the API.
+    /// Makes an error that says that the answer breaks the API.
     pub(crate) fn malformed(&self, reason: impl Into<String>) -> CloudError {
         let (service, request) = (self.service, self.request.clone());
         CloudError::Malformed { service, request, reason: reason.into() }
     }
 
     fn unreadable(&self, key: &str, error: &serde_json::Error) -> CloudError {
-        // The parser quotes what it stumbles over, and Keystone's answers hold secrets.
+        // The parser's error quotes the text, and Keystone's answers hold secrets.
         if self.service == Service::Identity {
             return self.malformed(format!("{key} is not of the form it should be"));
         }

@@ -1,4 +1,4 @@
-//! One call, as the functions of a service build it up.
+//! A call under construction.
 
 use reqwest::Method;
 use reqwest::header::HeaderName;
@@ -11,7 +11,7 @@ use super::patience::Repeat;
 use crate::error::{CloudError, gone_is_fine, if_found};
 use crate::service::Service;
 
-/// A call that is not yet sent.
+/// A call that is not sent yet.
 #[must_use]
 pub(crate) struct Call<'c> {
     pub(super) session: &'c Session,
@@ -26,25 +26,25 @@ pub(crate) struct Call<'c> {
     pub(super) repeat: Repeat,
 }
 
-/// Whose token is sent along.
+/// The token that is sent with a call.
 pub(super) enum Speaker {
-    /// The session's, and a new one of its own where that is refused.
+    /// The session's token, replaced by a new one if a service refuses it.
     Session,
-    /// This one, come what may.
+    /// This token, without replacement.
     Bearer(SecretString),
-    /// None: for getting one.
+    /// No token: the call requests one.
     Nobody,
 }
 
-/// What is sent.
+/// The body of a request.
 pub(crate) enum Body {
     None,
     Json(Value),
-    /// A JSON document of another type than `application/json`.
+    /// A JSON document of another media type than `application/json`.
     Typed(&'static str, Value),
-    /// Bytes as they come. They come once, so such a call has one attempt.
+    /// A stream of bytes. It can be read only once, so such a call has one attempt.
     Stream(reqwest::Body),
-    /// What a stream leaves behind.
+    /// A stream that was read already.
     Spent,
 }
 
@@ -89,36 +89,36 @@ impl<'c> Call<'c> {
         self
     }
 
-    /// A header whose value is secret.
+    /// Adds a header with a secret value.
     pub(crate) fn secret_header(mut self, name: HeaderName, value: SecretString) -> Self {
         self.header = Some((name, value));
         self
     }
 
-    /// Sent without a token.
+    /// Sends the call without a token.
     pub(super) fn anonymous(mut self) -> Self {
         self.speaker = Speaker::Nobody;
         self
     }
 
-    /// Sent with this token and no other.
+    /// Sends the call with this token and no other.
     pub(super) fn bearing(mut self, token: SecretString) -> Self {
         self.speaker = Speaker::Bearer(token);
         self
     }
 
-    /// May be sent twice although its method does not say so.
+    /// Permits retries although the method is not idempotent.
     pub(crate) fn repeatable(mut self) -> Self {
         self.repeat = Repeat::Safe;
         self
     }
 
-    /// Sends it, and gives what the answer has under `key`.
+    /// Sends the call and parses the value under `key`.
     pub(crate) async fn under<T: DeserializeOwned>(self, key: &str) -> Result<T, CloudError> {
         self.send().await?.under(key)
     }
 
-    /// The same; `None` if there is no such thing.
+    /// Sends the call and parses the value under `key`; `None` if the object does not exist.
     pub(crate) async fn find_under<T: DeserializeOwned>(
         self,
         key: &str,
@@ -126,24 +126,24 @@ impl<'c> Call<'c> {
         if_found(self.under(key).await)
     }
 
-    /// Sends it; what the answer says beside its status is of no interest.
+    /// Sends the call and ignores the body of the answer.
     pub(crate) async fn done(self) -> Result<(), CloudError> {
         self.send().await.map(drop)
     }
 
-    /// The same, for a delete: that the thing is gone already is what was wanted.
+    /// Sends a delete; an object that is gone already is no error.
     pub(crate) async fn done_or_gone(self) -> Result<(), CloudError> {
         gone_is_fine(self.done().await)
     }
 
-    /// The same call with another query: another page. Only calls without a body have pages.
+    /// Returns the same call with another query, for another page. Only calls without a body have pages.
     pub(crate) fn page(&self, query: Vec<(String, String)>) -> Call<'c> {
         let mut page = Call::new(self.session, self.service, self.method.clone(), &self.path);
         (page.query, page.microversion) = (query, self.microversion);
         page
     }
 
-    /// What is asked for after the `?`.
+    /// Returns the query.
     pub(crate) fn asked(&self) -> Vec<(String, String)> {
         self.query.clone()
     }

@@ -1,4 +1,4 @@
-//! The HTTP client of a session, and what it means when it gets no answer.
+//! The HTTP client of a session, and errors for requests without an answer.
 
 use std::error::Error;
 use std::fs;
@@ -18,18 +18,18 @@ use crate::config::{ConfigError, Tls};
 use crate::error::{CloudError, Request};
 use crate::service::Service;
 
-/// How long a connection may take to be made.
+/// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a connection may bring nothing while an answer is awaited or an image is uploaded. Glance answers an
-/// upload only once it has stored all of it.
+/// How long a connection may be silent while an answer is awaited or an image is uploaded. Glance answers an upload only once it has stored
+/// the whole image.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(300);
-/// Proxies in front of OpenStack close what is unused for a minute, often sooner.
+/// Proxies in front of OpenStack close connections that are idle for a minute, often sooner.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
-/// So many connections to one address are kept that nothing is asked by: each takes tens of KiB, and hundreds are opened at once where
-/// many things are begun together.
+/// The most idle connections to one address that are kept: each takes tens of KiB, and hundreds are opened when many operations start at
+/// once.
 const IDLE_EACH: usize = 64;
 
-/// A client that accepts the certificates that `tls` says.
+/// Makes a client that accepts the certificates that `tls` permits.
 pub(super) fn client(tls: &Tls) -> Result<Client, ConfigError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
@@ -47,7 +47,7 @@ pub(super) fn client(tls: &Tls) -> Result<Client, ConfigError> {
     let client = Client::builder()
         .tls_backend_preconfigured(config)
         .user_agent("bedplate")
-        // A redirect would take the token elsewhere.
+        // A redirect would send the token to another host.
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
         .no_proxy()
@@ -83,7 +83,7 @@ fn roots(authorities: Option<&Path>) -> Result<RootCertStore, ConfigError> {
     Ok(roots)
 }
 
-/// Why a request got no answer, as an error without the address, which may have a secret in its query.
+/// Makes the error for a request without an answer. The URL is left out, because its query may hold a secret.
 pub(super) fn no_answer(
     service: Service,
     host: &str,
@@ -100,7 +100,7 @@ pub(super) fn no_answer(
     let mut cause = error.source();
     while let Some(error) = cause {
         let io = error.downcast_ref::<std::io::Error>();
-        // An `io::Error` does not count what it wraps as its source, only that one's source.
+        // `io::Error::source` skips the wrapped error itself, so the wrapped error is looked at first.
         let wrapped = io.and_then(std::io::Error::get_ref).map(|wrapped| wrapped as _);
         if let Some(tls) = error.downcast_ref::<rustls::Error>() {
             let host = host.to_owned();
@@ -113,7 +113,7 @@ pub(super) fn no_answer(
     CloudError::Unreachable { service, request, reason }
 }
 
-/// Accepts whatever is shown: the configuration says so.
+/// Accepts any certificate, because the configuration says so.
 #[derive(Debug)]
 struct Unverified(Arc<CryptoProvider>);
 

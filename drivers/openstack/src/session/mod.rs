@@ -1,4 +1,4 @@
-//! One authenticated session with a cloud: what every call goes through.
+//! An authenticated session with a cloud, through which every call goes.
 
 mod answer;
 mod behalf;
@@ -29,10 +29,10 @@ pub use token::Identity;
 use token::Token;
 pub(crate) use token::X_SUBJECT_TOKEN;
 
-/// A cloud, as somebody.
+/// A session with a cloud as one user.
 ///
-/// Cheap to clone; clones share connections and token. A token is got when the first call needs it, and again when
-/// it is about to end or a service does not take it any more.
+/// Cheap to clone; clones share connections and token. The first call requests a token; a new one is requested before the token expires or
+/// after a service refused it.
 #[derive(Clone, Debug)]
 pub struct Session {
     shared: Arc<Shared>,
@@ -46,12 +46,13 @@ struct Shared {
     turns: Arc<Turns>,
 }
 
-/// Who may call whom, whichever project it is for.
+/// The semaphores that limit simultaneous calls, shared by the sessions of all projects.
 #[derive(Debug)]
 struct Turns {
-    /// Each service, in the order of [`Service::ALL`].
+    /// One semaphore for each service, in the order of [`Service::ALL`].
     services: [Semaphore; Service::ALL.len()],
-    /// Keystone, for a token. Who asks for one may have leave to call a service already, Keystone included.
+    /// The semaphore of token requests. The caller may already hold a permit of a service, Keystone included, and waiting for another would
+    /// deadlock.
     tokens: Semaphore,
 }
 
@@ -64,7 +65,7 @@ impl Turns {
 }
 
 impl Session {
-    /// A session that will speak to the cloud of `config`. Nothing is asked yet; a PEM file that it names is read.
+    /// Makes a session for the cloud of `config` without sending a request. Reads the PEM file that the configuration names.
     pub fn new(config: CloudConfig) -> Result<Session, ConfigError> {
         let client = clients::client(&config.tls)?;
         let token = Mutex::default();
@@ -72,9 +73,9 @@ impl Session {
         Ok(Session { shared: Arc::new(Shared { config, client, token, turns }) })
     }
 
-    /// The same user in the project of this id; `None` where what proves who we are is good in one project alone. It has a token of
-    /// its own, and shares connections, and how much is asked at once, with this one. Whether the user has a role there is known by
-    /// the first call.
+    /// Returns a session of the same user in the project with this id; `None` if the credentials are bound to one project. The new session
+    /// has its own token, and shares connections and call limits with this one. Whether the user has a role in the project shows at the
+    /// first call.
     pub fn in_project(&self, id: &str) -> Option<Session> {
         let auth = self.shared.config.auth.in_project(id)?;
         let config = CloudConfig { auth, ..self.shared.config.clone() };
@@ -84,17 +85,17 @@ impl Session {
         })
     }
 
-    /// Who we are, by Keystone's word.
+    /// Returns our user and scope, as Keystone reports them.
     pub async fn identity(&self) -> Result<Identity, CloudError> {
         Ok(self.token().await?.identity.clone())
     }
 
-    /// Where the version that we speak of `service` begins.
+    /// Returns the base URL of `service`, including the API version that we use.
     pub async fn endpoint(&self, service: Service) -> Result<Url, CloudError> {
         self.endpoint_by(&*self.token().await?, service)
     }
 
-    /// Whether the cloud has this service where we look.
+    /// Whether the catalogue has this service in our region and interface.
     pub async fn has(&self, service: Service) -> Result<bool, CloudError> {
         match self.endpoint(service).await {
             Ok(_) => Ok(true),
@@ -103,12 +104,12 @@ impl Session {
         }
     }
 
-    /// Gives the token back to Keystone, so that nobody can use it any more. The next call gets another one.
+    /// Revokes the token at Keystone, so that nobody can use it any more. The next call requests a new one.
     pub async fn close(&self) -> Result<(), CloudError> {
         let token = self.shared.token.lock().await.take();
         match token {
             Some(token) => match gone_is_fine(token::revoke(self, &token).await) {
-                // It has ended already.
+                // The token has expired or was revoked already.
                 Err(CloudError::Unauthorized(_)) => Ok(()),
                 other => other,
             },
@@ -116,34 +117,34 @@ impl Session {
         }
     }
 
-    /// The configuration it was made with.
+    /// The configuration of this session.
     pub fn config(&self) -> &CloudConfig {
         &self.shared.config
     }
 
-    /// The HTTP client that the calls go by, for services whose calls are not here. It accepts the certificates that the
-    /// configuration says, follows no redirect, and sends no token by itself.
+    /// The HTTP client of this session, for services without calls in this crate. It accepts the certificates that the configuration
+    /// permits, follows no redirect, and adds no token.
     pub fn client(&self) -> &Client {
         &self.shared.client
     }
 
-    /// Our token, good for some time to come, for services whose calls are not here.
+    /// Returns our token, valid for some time, for services without calls in this crate.
     pub async fn bearer(&self) -> Result<SecretString, CloudError> {
         Ok(self.token().await?.secret.clone())
     }
 
-    /// Leave to call a service, until it is dropped: not too many call it at once.
+    /// Waits for a permit to call a service, so that not too many calls run at once.
     async fn turn(&self, service: Service) -> SemaphorePermit<'_> {
         let at = Service::ALL.iter().position(|it| *it == service).expect("all are in ALL");
         self.shared.turns.services[at].acquire().await.expect("nobody closes it")
     }
 
-    /// The same for asking Keystone for a token.
+    /// Waits for a permit to request a token from Keystone.
     async fn turn_for_token(&self) -> SemaphorePermit<'_> {
         self.shared.turns.tokens.acquire().await.expect("nobody closes it")
     }
 
-    /// A token that is good for some time. Whoever comes while another one gets it waits for that one.
+    /// Returns a token that is valid for some time. If another task is requesting one, waits for that one.
     async fn token(&self) -> Result<Arc<Token>, CloudError> {
         let mut held = self.shared.token.lock().await;
         if let Some(token) = held.as_ref().filter(|token| token.is_fresh()) {
@@ -154,7 +155,7 @@ impl Session {
         Ok(token)
     }
 
-    /// Drops `refused`, unless somebody has replaced it already.
+    /// Drops `refused`, unless another task has replaced it already.
     async fn forget(&self, refused: &Arc<Token>) {
         let mut held = self.shared.token.lock().await;
         if held.as_ref().is_some_and(|token| Arc::ptr_eq(token, refused)) {
@@ -163,14 +164,14 @@ impl Session {
     }
 
     fn endpoint_by(&self, token: &Token, service: Service) -> Result<Url, CloudError> {
-        // Keystone is where we already spoke to it, whatever the catalogue believes.
+        // Keystone is at the configured URL, whatever the catalogue says.
         if service == Service::Identity {
             return Ok(self.keystone());
         }
         token.endpoint(service, self.config())
     }
 
-    /// Where Keystone is.
+    /// Returns the base URL of Keystone.
     fn keystone(&self) -> Url {
         let own = self.config().endpoints.get(&Service::Identity);
         let url = own.unwrap_or(&self.config().auth_url).clone();
@@ -193,7 +194,7 @@ impl Session {
         Call::new(self, service, reqwest::Method::PATCH, path).body(Body::Json(body))
     }
 
-    /// Deletes something; that it is gone already is what was wanted.
+    /// Deletes an object; an object that is gone already is no error.
     pub(crate) async fn delete(&self, service: Service, path: &[&str]) -> Result<(), CloudError> {
         self.deleting(service, path).done_or_gone().await
     }

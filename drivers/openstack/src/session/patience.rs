@@ -1,4 +1,4 @@
-//! When a call is tried again, and how long to wait before.
+//! Decides when a call is retried, and how long to wait before.
 
 use std::time::Duration;
 
@@ -8,28 +8,28 @@ use reqwest::{Method, StatusCode};
 use crate::config::Patience;
 use crate::error::CloudError;
 
-/// The longest that a service may make us wait at its word; who wants more is asked again by the caller's next turn.
+/// The longest wait that a service can impose; after it, the caller's next turn retries.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
 
-/// Whether a request may be made twice although the first one may have been carried out.
+/// Whether a request may be repeated although the first one may have been executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repeat {
-    /// It may: the second one finds what the first one did.
+    /// Harmless: the repetition finds the effect of the first request.
     Safe,
-    /// It may not: it would do it twice.
+    /// Harmful: the repetition would have a second effect.
     Unsafe,
 }
 
-/// How a request ended that brought nothing.
+/// A failed request.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) error: CloudError,
-    /// Whether it certainly did not reach the service: no connection could be made.
+    /// Whether the request certainly did not reach the service: no connection could be made.
     pub(super) unsent: bool,
 }
 
 impl Repeat {
-    /// RFC 9110 §9.2.2. Neutron's and Nova's PUTs are idempotent in fact, too: each sets what it names.
+    /// RFC 9110 §9.2.2. Neutron's and Nova's PUTs are in fact idempotent too: each sets the named fields.
     pub(super) fn of(method: &Method) -> Repeat {
         let safe = [Method::GET, Method::HEAD, Method::PUT, Method::DELETE].contains(method);
         if safe { Repeat::Safe } else { Repeat::Unsafe }
@@ -37,16 +37,16 @@ impl Repeat {
 }
 
 impl Failure {
-    /// Whether it is worth asking again now, and harmless.
+    /// Whether a retry now is useful and harmless.
     pub(super) fn may_repeat(&self, repeat: Repeat) -> bool {
         let safe = repeat == Repeat::Safe;
         match &self.error {
             CloudError::Unreachable { .. } => self.unsent || safe,
             CloudError::Busy { answer, retry_after } => match answer.status {
-                // Being changed: that takes longer than a call.
+                // The resource is being changed, which takes longer than a call.
                 StatusCode::CONFLICT => false,
                 StatusCode::TOO_MANY_REQUESTS | StatusCode::PAYLOAD_TOO_LARGE => true,
-                // Who says when to come back has refused, and done nothing.
+                // A service that sends `Retry-After` has refused the request and done nothing.
                 StatusCode::SERVICE_UNAVAILABLE => safe || retry_after.is_some(),
                 _ => safe,
             },
@@ -65,13 +65,14 @@ impl Failure {
     }
 }
 
-/// The pause before the attempt after number `attempt`, from one: doubling, and not the same for everyone.
+/// Returns the pause after attempt number `attempt`, counted from one: doubled each time, with a random part so that clients do not retry
+/// together.
 pub(super) fn pause(patience: &Patience, attempt: u32) -> Duration {
     let doubled = patience.pause.saturating_mul(1 << attempt.saturating_sub(1).min(6));
     doubled.mul_f64(rand::random_range(0.5..1.0))
 }
 
-/// `Retry-After`, in seconds or as a date (RFC 9110 §10.2.3).
+/// Parses `Retry-After`, in seconds or as a date (RFC 9110 §10.2.3).
 pub(super) fn retry_after(raw: &str, now: Timestamp) -> Option<Duration> {
     let raw = raw.trim();
     let wait = match raw.parse::<u64>() {

@@ -1,4 +1,4 @@
-//! One user in many projects.
+//! Sessions of one user in many projects.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,13 +8,12 @@ use tokio::time::Instant;
 
 use super::Session;
 
-/// So many projects' sessions are kept at most.
+/// The most sessions that are kept.
 const MOST: usize = 4096;
-/// How long one is kept that nobody asks for. Tokens last about as long.
+/// How long an unused session is kept. Tokens live about as long.
 const IDLE: Duration = Duration::from_secs(3600);
 
-/// One user's sessions in many projects, each with a token of its own. They share connections, and how much is asked of the cloud at
-/// once.
+/// Sessions of one user in many projects, each with its own token. They share connections and call limits.
 #[derive(Debug)]
 pub struct Projects {
     own: Session,
@@ -28,17 +27,18 @@ struct Kept {
 }
 
 impl Projects {
-    /// The projects that the user of this session has roles in.
+    /// Makes an empty set for the user of this session.
     pub fn of(own: Session) -> Self {
         Projects { own, kept: Mutex::default() }
     }
 
-    /// The session that all others are like.
+    /// The session from which the others are derived.
     pub fn own(&self) -> &Session {
         &self.own
     }
 
-    /// The user in the project of this id, as [`Session::in_project`] has it; the same session as long as it is asked for.
+    /// Returns the user's session in the project with this id (see [`Session::in_project`]). The same session is returned while it is in
+    /// use.
     pub fn session(&self, id: &str) -> Option<Session> {
         self.session_at(id, Instant::now())
     }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_never_more_than_so_many() {
+    fn the_number_of_sessions_is_limited() {
         let (projects, mut now) = (projects(), Instant::now());
         for number in 0..=MOST {
             projects.session_at(&number.to_string(), now).unwrap();

@@ -1,4 +1,4 @@
-//! How a call is sent, and sent again where that may help.
+//! Sends a call, with retries where they are useful.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,23 +22,23 @@ use crate::refusal;
 use crate::service::Service;
 
 const X_AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
-/// Ours goes along as the "global" id, so that a service's logs know a request whose answer was lost: that of the request on whose behalf it
-/// is made, or one of its own.
+/// The id that is sent as the "global" id, so that a service's logs contain a request whose answer was lost: the id of the request on whose
+/// behalf the call is made, or a new id.
 const X_OPENSTACK_REQUEST_ID: HeaderName = HeaderName::from_static("x-openstack-request-id");
 const OPENSTACK_API_VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
 
-/// The longest an upload may take.
+/// The limit for an upload.
 const LONGEST_UPLOAD: Duration = Duration::from_secs(12 * 3600);
 
 impl Call<'_> {
-    /// Sends it, again where that helps and is harmless; gives the answer if it is a success.
+    /// Sends the call, with retries where they are useful and harmless; returns the answer if its status is a success.
     pub(crate) async fn send(self) -> Result<Answer, CloudError> {
-        // Who asks for a token may do so for somebody who has leave already, and waits for no such leave.
+        // Token requests use their own semaphore: the caller may already hold a service permit, and waiting for another would deadlock.
         let _leave = match &self.speaker {
             Speaker::Session | Speaker::Bearer(_) => self.session.turn(self.service).await,
             Speaker::Nobody => self.session.turn_for_token().await,
         };
-        // What sending takes is KiB, and thousands may wait for their turn.
+        // The future of sending takes KiB, and thousands may wait for a permit, so it is boxed and created after the wait.
         Box::pin(self.send_now()).await
     }
 
@@ -122,7 +122,7 @@ impl Call<'_> {
 
     fn timeout(&self, deadline: Instant) -> Duration {
         if matches!(self.body, Body::Stream(_)) {
-            // An image takes as long as it takes; a connection that is dead ends by the client's own limits.
+            // The duration of an upload depends on the image; a dead connection is ended by the client's own timeouts.
             return LONGEST_UPLOAD;
         }
         let left = deadline.saturating_duration_since(Instant::now());
@@ -180,7 +180,7 @@ impl Call<'_> {
         let service = self.service;
         let invalid =
             |text: &str| CloudError::InvalidId { service, text: text.chars().take(64).collect() };
-        // An empty id would make a list of a member, and two dots climb.
+        // An empty id would list all objects instead of one, and two dots would leave the path.
         let bad = self.path.iter().find(|it| matches!(**it, "" | "." | "..") || it.contains('/'));
         if let Some(bad) = bad {
             return Err(invalid(bad));

@@ -1,4 +1,4 @@
-//! The token of a session: how it is got, how long it is good, what it says of us.
+//! The token of a session: request, lifetime and content.
 
 use std::time::Duration;
 
@@ -18,15 +18,15 @@ use crate::error::CloudError;
 use crate::lenient;
 use crate::service::Service;
 
-/// How long before its end a token is replaced, so that none ends on its way through a chain of services.
+/// How long before its expiry a token is replaced, so that it does not expire while a chain of services handles a request.
 const MARGIN: Duration = Duration::from_secs(120);
-/// How long a token is taken to be good whose answer does not tell.
+/// The assumed lifetime of a token whose answer does not tell it.
 const UNTOLD_LIFETIME: Duration = Duration::from_secs(600);
 
-/// Whose token is spoken of, or handed out.
+/// The header with the token that a request is about, or that Keystone issues.
 pub(crate) const X_SUBJECT_TOKEN: HeaderName = HeaderName::from_static("x-subject-token");
 
-/// A token and what came with it.
+/// A token with the data that came with it.
 #[derive(Debug)]
 pub(super) struct Token {
     pub(super) secret: SecretString,
@@ -35,29 +35,23 @@ pub(super) struct Token {
     renew_at: Instant,
 }
 
-/// Who somebody is, by Keystone's word for a token.
+/// User and scope of a token, as Keystone reports them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "TokenBody")]
 pub struct Identity {
-    /// The user's id.
     pub user_id: String,
-    /// The user's name.
     pub user_name: String,
-    /// The user's domain's id.
     pub user_domain_id: Option<String>,
-    /// The project's id, if the token is valid in one.
+    /// Set for a token with a project as scope.
     pub project_id: Option<String>,
-    /// The project's name.
     pub project_name: Option<String>,
-    /// The project's domain's id.
     pub project_domain_id: Option<String>,
-    /// The domain's id, if the token is valid in one, and in no project.
+    /// Set for a token with a domain as scope.
     pub domain_id: Option<String>,
-    /// Whether the token is valid in the whole cloud.
+    /// Whether the scope is the whole cloud.
     pub system: bool,
-    /// The names of the roles held there.
+    /// The names of the roles in the scope.
     pub roles: Vec<String>,
-    /// When the token ends.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -76,7 +70,7 @@ struct TokenBody {
     catalog: Catalogue,
     #[serde(default, deserialize_with = "lenient::time")]
     issued_at: Option<Timestamp>,
-    // Without a zone where it is an application credential's end (Keystone 22).
+    // Keystone 22 leaves the zone out if the expiry is an application credential's.
     #[serde(default, deserialize_with = "lenient::time")]
     expires_at: Option<Timestamp>,
 }
@@ -95,7 +89,7 @@ struct DomainId {
     id: Option<String>,
 }
 
-/// `{"all": true}`: there are no parts of a cloud yet.
+/// `{"all": true}`, the only value so far.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct System {
@@ -134,9 +128,9 @@ impl Token {
     }
 }
 
-/// Gets a token: `POST /v3/auth/tokens`. To get two is harmless.
+/// Requests a token: `POST /v3/auth/tokens`. A second token is harmless.
 ///
-/// Boxed, for a call may need a token, and getting one is a call.
+/// The future is boxed, because a call may need a token, and requesting one is a call.
 pub(super) fn request(session: &Session) -> BoxFuture<'_, Result<Token, CloudError>> {
     Box::pin(async {
         let asked = Instant::now();
@@ -156,13 +150,13 @@ pub(super) fn request(session: &Session) -> BoxFuture<'_, Result<Token, CloudErr
     })
 }
 
-/// By Keystone's own clock, which need not agree with ours.
+/// Computes the lifetime by Keystone's clock, which may differ from ours.
 fn lifetime(issued_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> Duration {
     let told = issued_at.zip(expires_at).map(|(from, until)| until.duration_since(from));
     told.map_or(UNTOLD_LIFETIME, |told| Duration::try_from(told).unwrap_or_default())
 }
 
-/// Takes a token away: `DELETE /v3/auth/tokens`.
+/// Revokes a token: `DELETE /v3/auth/tokens`.
 pub(super) async fn revoke(session: &Session, token: &Token) -> Result<(), CloudError> {
     let call = session.deleting(Service::Identity, &["auth", "tokens"]);
     let call = call.secret_header(X_SUBJECT_TOKEN, token.secret.clone());

@@ -1,4 +1,4 @@
-//! Cinder.
+//! Stories about Cinder.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Nova.
+//! Stories about Nova.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -55,8 +55,7 @@ async fn port(session: &Session, name: &str, network_id: &str) -> ports::Port {
     ports::create(session, &new).await.unwrap()
 }
 
-/// The image of a server that is done with it. Nova's own fake driver takes no picture of its servers, and leaves the image as it
-/// was made known.
+/// Waits until the image of a server is complete. Nova's fake driver does not copy disks and leaves the image queued.
 async fn kept(session: &Session, server: &str, image: &str) -> Image {
     reaches(session, server, ServerStatus::Active).await;
     let image = images::show(session, image).await.unwrap().expect("it is there");
@@ -64,7 +63,7 @@ async fn kept(session: &Session, server: &str, image: &str) -> Image {
     image
 }
 
-/// What its hypervisor knows of a server that runs, which only administrators are told.
+/// Reads the counters of a running server, which only administrators may.
 async fn diagnosed(alice: &Session, id: &str) {
     let denied = diagnostics::show(alice, id).await.unwrap_err();
     assert!(matches!(denied, CloudError::Forbidden(_)), "{denied:?}");
@@ -75,7 +74,7 @@ async fn diagnosed(alice: &Session, id: &str) {
 }
 
 #[tokio::test]
-async fn a_server_lives_on_its_port_and_is_found_by_name_and_tag() {
+async fn a_server_uses_its_port_and_is_found_by_name_and_tag() {
     let Some(alice) = given::session("alice") else { return };
     let (name, _tidy) = given::named("alice");
     let (network, _) = given::network(&alice, &name, "10.79.0.0/24").await;
@@ -136,7 +135,7 @@ async fn a_server_lives_on_its_port_and_is_found_by_name_and_tag() {
 }
 
 #[tokio::test]
-async fn a_server_is_stopped_started_resized_shown_and_kept_as_an_image() {
+async fn a_server_is_stopped_started_resized_shown_and_imaged() {
     let Some(alice) = given::session("alice") else { return };
     let (name, _tidy) = given::named("alice");
     let (network, _) = given::network(&alice, &name, "10.80.0.0/24").await;
@@ -179,7 +178,7 @@ async fn a_server_is_stopped_started_resized_shown_and_kept_as_an_image() {
 }
 
 #[tokio::test]
-async fn a_boot_volume_comes_and_goes_with_its_server() {
+async fn a_boot_volume_is_created_and_deleted_with_its_server() {
     let Some(alice) = given::with("alice", Service::BlockStorage).await else { return };
     let (name, _tidy) = given::named("alice");
     let (network, _) = given::network(&alice, &name, "10.81.0.0/24").await;
@@ -202,7 +201,7 @@ async fn a_boot_volume_comes_and_goes_with_its_server() {
         Ok(it.filter(|it| it.status == volumes::VolumeStatus::Available))
     })
     .await;
-    // It outlives its image, and would keep the volume.
+    // The snapshot would outlive its image and keep the volume.
     snapshots::delete(&alice, &snapshot).await.unwrap();
     given::until_gone("the snapshot", || snapshots::show(&alice, &snapshot)).await;
     servers::delete(&alice, &id).await.unwrap();
@@ -213,7 +212,7 @@ async fn a_boot_volume_comes_and_goes_with_its_server() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_told_by_its_kind() {
+async fn impossible_requests_give_the_matching_error() {
     let Some(bob) = given::session("bob") else { return };
     let (name, _tidy) = given::named("bob");
     let mut new = server(&bob, &name, "00000000-0000-0000-0000-000000000000").await;
@@ -229,12 +228,12 @@ async fn what_cannot_be_is_told_by_its_kind() {
 }
 
 #[tokio::test]
-async fn a_quota_that_is_used_up_is_told_as_that() {
+async fn an_exhausted_quota_is_reported_as_quota_exceeded() {
     let Some(bob) = given::session("bob") else { return };
     let (name, _tidy) = given::named("bob");
     let left = limits::show(&bob).await.unwrap().server_groups.left();
     let Some(left) = left.filter(|left| *left <= 50) else {
-        // Nothing is skipped: what a cloud does not limit, it cannot refuse.
+        // Not a skip: a cloud without a limit cannot refuse.
         return;
     };
     for _ in 0..left {
@@ -248,10 +247,10 @@ async fn a_quota_that_is_used_up_is_told_as_that() {
     assert_eq!(server_groups::find(&bob, &name).await.unwrap(), []);
 }
 
-/// The hosts are an administrator's to see: which servers are on one, and whether it takes more. None is closed here, where others make
-/// servers at the same time.
+/// Hosts are visible to administrators: their servers, and whether they accept more. The story disables no host, because other stories
+/// create servers at the same time.
 #[tokio::test]
-async fn a_host_tells_its_servers_and_a_server_moves_or_stays() {
+async fn a_host_lists_its_servers_and_a_server_migrates_or_stays() {
     let (Some(alice), Some(admin)) = (given::session("alice"), given::session("admin")) else {
         return;
     };
@@ -278,7 +277,7 @@ async fn a_host_tells_its_servers_and_a_server_moves_or_stays() {
     let denied = actions::act(&alice, &id, &ServerAction::MigrateLive).await.unwrap_err();
     assert!(matches!(denied, CloudError::Forbidden(_)), "{denied:?}");
     actions::act(&admin, &id, &ServerAction::MigrateLive).await.unwrap();
-    // Whether another host takes it turns out later; it runs in either case.
+    // Whether another host accepts the server shows later; the server runs in either case.
     let moved = given::until("a server at rest", || async {
         let found = servers::show(&admin, &id).await?;
         Ok(found.filter(|it| it.task_state.is_none() && it.status == ServerStatus::Active))

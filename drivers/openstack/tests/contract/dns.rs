@@ -1,4 +1,4 @@
-//! Designate.
+//! Stories about Designate.
 
 use openstack::Service;
 use openstack::dns::recordsets::{self, NewRecordset};
@@ -8,7 +8,7 @@ use openstack::network::{floating_ips, networks};
 use crate::{given, resolve};
 
 #[tokio::test]
-async fn a_zone_has_names_that_lead_somewhere() {
+async fn a_zone_has_recordsets() {
     let Some(alice) = given::with("alice", Service::Dns).await else { return };
     let (name, _tidy) = given::named("alice");
     let name = format!("{name}.example.");
@@ -75,7 +75,7 @@ async fn a_zone_has_names_that_lead_somewhere() {
 }
 
 #[tokio::test]
-async fn a_floating_ip_has_a_name_of_its_own() {
+async fn a_floating_ip_gets_a_ptr_record() {
     let Some(alice) = given::with("alice", Service::Dns).await else { return };
     let (name, _tidy) = given::named("alice");
     let region = alice.config().region.clone().unwrap_or_else(|| "RegionOne".to_owned());

@@ -1,4 +1,4 @@
-//! The cloud that was given, and what every story needs of it.
+//! The cloud under test, and helpers for every story.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -14,11 +14,11 @@ use uuid::Uuid;
 
 use crate::tidy::Tidy;
 
-/// How long a cloud may take for anything. Ours runs on few processors.
+/// How long a cloud may take for any operation: test clouds have few processors.
 pub(crate) const LONGEST: Duration = Duration::from_secs(120);
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// The configuration of one of the clouds; `None`, and a word on it, where none is given.
+/// Returns the configuration of a cloud; `None`, after a message, if no clouds.yaml is given.
 pub(crate) fn config(name: &str) -> Option<CloudConfig> {
     let Some(path) = std::env::var_os("BEDPLATE_TEST_OPENSTACK") else {
         peers::skip("the contract of clouds", "BEDPLATE_TEST_OPENSTACK names no clouds.yaml");
@@ -27,12 +27,12 @@ pub(crate) fn config(name: &str) -> Option<CloudConfig> {
     Some(CloudConfig::read(&PathBuf::from(path), Some(name)).unwrap())
 }
 
-/// A session as `alice`, `bob` or `admin`.
+/// Opens a session as `alice`, `bob` or `admin`.
 pub(crate) fn session(name: &str) -> Option<Session> {
     Some(Session::new(config(name)?).unwrap())
 }
 
-/// The same, where the cloud has that service; a word on it where not.
+/// Opens a session if the cloud has this service; prints a message otherwise.
 pub(crate) async fn with(name: &str, service: Service) -> Option<Session> {
     let session = session(name)?;
     if !session.has(service).await.unwrap() {
@@ -42,19 +42,19 @@ pub(crate) async fn with(name: &str, service: Service) -> Option<Session> {
     Some(session)
 }
 
-/// A name that nothing else has.
+/// Returns a unique name.
 pub(crate) fn name() -> String {
     format!("contract-{}", &Uuid::new_v4().simple().to_string()[..12])
 }
 
-/// A name for what this user makes, which is deleted should the story fail.
+/// Returns a name for objects of this user, which are deleted if the story fails.
 pub(crate) fn named(user: &'static str) -> (String, Tidy) {
     let name = name();
     let tidy = Tidy::of(user, &name);
     (name, tidy)
 }
 
-/// Looks until there is something, or too long.
+/// Calls `look` until it returns a value, or until the time is up.
 pub(crate) async fn until<T, F>(what: &str, look: impl Fn() -> F) -> T
 where
     F: Future<Output = Result<Option<T>, CloudError>>,
@@ -69,7 +69,7 @@ where
     }
 }
 
-/// Looks until something is gone.
+/// Calls `look` until the object is gone.
 pub(crate) async fn until_gone<T, F>(what: &str, look: impl Fn() -> F)
 where
     F: Future<Output = Result<Option<T>, CloudError>>,
@@ -77,7 +77,7 @@ where
     until(what, || async { Ok(look().await?.is_none().then_some(())) }).await;
 }
 
-/// Tries until it is no conflict any more: what is in the way is on its way out.
+/// Repeats `attempt` while it is a conflict, because a dependent object is still being deleted.
 pub(crate) async fn until_free<F>(what: &str, attempt: impl Fn() -> F)
 where
     F: Future<Output = Result<(), CloudError>>,
@@ -91,19 +91,19 @@ where
     .await;
 }
 
-/// The smallest flavor.
+/// Returns the smallest flavor.
 pub(crate) async fn flavor(session: &Session) -> Flavor {
     let all = flavors::list(session).await.unwrap();
     all.into_iter().min_by_key(|flavor| (flavor.ram, flavor.vcpus)).expect("a flavor")
 }
 
-/// An image that everyone can use.
+/// Returns an image that everyone can use.
 pub(crate) async fn image(session: &Session) -> Image {
     let all = images::list(session).await.unwrap();
     all.into_iter().find(|image| image.visibility == "public").expect("a public image")
 }
 
-/// A network of that name with a subnet.
+/// Creates a network of this name with a subnet.
 pub(crate) async fn network(session: &Session, name: &str, cidr: &str) -> (Network, Subnet) {
     let new = NewNetwork { name: name.to_owned(), ..NewNetwork::default() };
     let network = networks::create(session, &new).await.unwrap();
@@ -117,7 +117,7 @@ pub(crate) async fn network(session: &Session, name: &str, cidr: &str) -> (Netwo
     (network, subnet)
 }
 
-/// Deletes a network, as soon as what was on it is gone.
+/// Deletes a network once the objects on it are gone.
 pub(crate) async fn remove_network(session: &Session, id: &str) {
     until_free("a network that is free", || networks::delete(session, id)).await;
 }

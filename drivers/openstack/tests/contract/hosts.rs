@@ -1,4 +1,4 @@
-//! Compute hosts, their hypervisors and aggregates, as administrators see them.
+//! Stories about compute hosts, hypervisors and aggregates, which only administrators see.
 
 use openstack::CloudError;
 use openstack::compute::services::{State, Status};
@@ -8,7 +8,7 @@ use openstack::placement::providers;
 
 use crate::given;
 
-/// A host that has something to give: no story knows the names of a cloud's hosts.
+/// Finds a host with free resources, because a story does not know the names of a cloud's hosts.
 async fn host(admin: &openstack::Session) -> hypervisors::Hypervisor {
     let found = candidates::list(admin, &Need::of(1, 64, 0), 1).await.unwrap();
     let all = hypervisors::list(admin).await.unwrap();
@@ -32,7 +32,7 @@ async fn a_host_is_found_by_its_name_in_every_service() {
     assert_eq!(hypervisors::find_by_host(&admin, "contract-nobody").await.unwrap(), None);
     let none = "00000000-0000-0000-0000-000000000000";
     assert_eq!(providers::inventories(&admin, none).await.unwrap(), None);
-    // Enabling what is enabled changes nothing.
+    // Enabling an enabled service changes nothing.
     services::enable(&admin, &service.id).await.unwrap();
 }
 

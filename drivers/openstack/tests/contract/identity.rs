@@ -1,4 +1,4 @@
-//! Keystone.
+//! Stories about Keystone.
 
 use jiff::{SignedDuration, Timestamp};
 use openstack::identity::application_credentials::{self, NewApplicationCredential};
@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::given;
 
 #[tokio::test]
-async fn a_session_knows_who_it_is() {
+async fn a_session_knows_its_user_and_scope() {
     let (Some(alice), Some(bob)) = (given::session("alice"), given::session("bob")) else { return };
     let (alice, bob) = (alice.identity().await.unwrap(), bob.identity().await.unwrap());
     assert_eq!(alice.user_name, "alice");
@@ -22,7 +22,7 @@ async fn a_session_knows_who_it_is() {
     assert!(alice.expires_at.unwrap() > Timestamp::now());
 }
 
-/// A token of its own, as a user of ours would send one.
+/// Requests a separate token, like one that a caller of our services sends.
 async fn token(config: &CloudConfig, password: &str) -> SecretString {
     let url = format!("{}/auth/tokens", config.auth_url.as_str().trim_end_matches('/'));
     let alice = json!({"name": "alice", "domain": {"name": "Default"}, "password": password});
@@ -44,7 +44,7 @@ fn openstack_client() -> reqwest::Client {
 }
 
 #[tokio::test]
-async fn a_token_of_somebody_is_known_and_one_of_nobody_is_not() {
+async fn a_valid_token_is_recognized_and_an_invalid_one_is_not() {
     let (Some(admin), Some(config)) = (given::session("admin"), given::config("alice")) else {
         return;
     };

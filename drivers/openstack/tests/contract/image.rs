@@ -1,4 +1,4 @@
-//! Glance.
+//! Stories about Glance.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

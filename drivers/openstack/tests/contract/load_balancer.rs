@@ -1,4 +1,4 @@
-//! Octavia.
+//! Stories about Octavia.
 
 use openstack::load_balancer::ProvisioningStatus;
 use openstack::load_balancer::listeners::{self, NewListener};
@@ -65,7 +65,7 @@ fn listener(name: &str, port: u16, pool: Option<NewPool>) -> NewListener {
 }
 
 #[tokio::test]
-async fn a_load_balancer_is_made_whole_changed_and_deleted_whole() {
+async fn a_load_balancer_is_created_with_all_parts_changed_and_deleted() {
     let Some(alice) = given::with("alice", Service::LoadBalancer).await else { return };
     let (name, _tidy) = given::named("alice");
     let (network, subnet) = given::network(&alice, &name, "10.82.0.0/24").await;

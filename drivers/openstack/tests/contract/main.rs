@@ -1,5 +1,5 @@
-//! The same stories against every cloud that is given: a real one, an emulator. See the README for
-//! `BEDPLATE_TEST_OPENSTACK`. Each story deletes what it made, even if it fails (`tidy`).
+//! Runs the same stories against every cloud that is given: a real one, or an emulator. See the README for `BEDPLATE_TEST_OPENSTACK`. Each
+//! story deletes the objects that it made, even if it fails (`tidy`).
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
 

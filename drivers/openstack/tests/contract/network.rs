@@ -1,4 +1,4 @@
-//! Neutron.
+//! Stories about Neutron.
 
 use openstack::CloudError;
 use openstack::network::floating_ips;
@@ -13,7 +13,7 @@ use openstack::network::tags::{self, Tagged};
 use crate::given;
 
 #[tokio::test]
-async fn a_network_leads_to_the_world_and_back_to_nothing() {
+async fn a_network_gets_a_router_and_a_floating_ip_and_is_deleted() {
     let (Some(alice), Some(bob)) = (given::session("alice"), given::session("bob")) else { return };
     let (name, _tidy) = given::named("alice");
     let (network, subnet) = given::network(&alice, &name, "10.77.0.0/24").await;
@@ -115,7 +115,7 @@ async fn ports_are_made_all_at_once_with_the_rules_of_a_group() {
     let bare = ports::set_security_groups(&alice, &made[0].id, &[]).await.unwrap();
     assert_eq!(bare.security_groups, Vec::<String>::new());
     let pairs = [AddressPair { ip_address: "10.78.0.99".to_owned() }];
-    // Pairs belong to ports that have groups.
+    // Only ports with security groups can have address pairs.
     let paired = ports::set_allowed_address_pairs(&alice, &made[1].id, &pairs).await.unwrap();
     assert_eq!(paired.allowed_address_pairs, pairs);
     for port in &made {

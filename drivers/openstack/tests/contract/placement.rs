@@ -1,4 +1,4 @@
-//! Placement.
+//! Stories about Placement.
 
 use openstack::placement::candidates::{self, Need};
 use openstack::{CloudError, Service};
@@ -6,7 +6,7 @@ use openstack::{CloudError, Service};
 use crate::given;
 
 #[tokio::test]
-async fn an_administrator_is_told_what_fits() {
+async fn an_administrator_sees_candidates() {
     let Some(admin) = given::with("admin", Service::Placement).await else { return };
     let need = Need::of(1, 512, 1);
     let hosts = candidates::list(&admin, &need, 100).await.unwrap();
@@ -16,7 +16,7 @@ async fn an_administrator_is_told_what_fits() {
 }
 
 #[tokio::test]
-async fn a_tenant_is_not() {
+async fn a_tenant_sees_no_candidates() {
     let Some(alice) = given::with("alice", Service::Placement).await else { return };
     let told = candidates::list(&alice, &Need::of(1, 512, 1), 1).await.unwrap_err();
     assert!(matches!(told, CloudError::Forbidden(_)), "{told:?}");

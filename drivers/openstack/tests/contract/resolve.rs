@@ -1,4 +1,4 @@
-//! Asks a name server, to have another's word for what Designate says.
+//! Queries a name server, to check Designate's answers independently.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -6,13 +6,13 @@ use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
-/// The name server that was given, if one was.
+/// Returns the name server that was given, if there is one.
 pub(crate) fn server() -> Option<SocketAddr> {
     let given = std::env::var("BEDPLATE_TEST_DNS").ok()?;
     Some(given.parse().expect("BEDPLATE_TEST_DNS is ADDRESS:PORT"))
 }
 
-/// The IPv4 addresses of a name, sorted.
+/// Returns the IPv4 addresses of a name, sorted.
 pub(crate) async fn addresses(server: SocketAddr, name: &str) -> Vec<String> {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     socket.connect(server).await.unwrap();
@@ -27,7 +27,7 @@ pub(crate) async fn addresses(server: SocketAddr, name: &str) -> Vec<String> {
     let mut answer = [0; 1500];
     let length = timeout(Duration::from_secs(5), socket.recv(&mut answer)).await.unwrap().unwrap();
     let count = u16::from_be_bytes([answer[6], answer[7]]);
-    // The question comes first, as it was asked.
+    // The answer begins with the question, unchanged.
     let mut rest = &answer[question.len()..length];
     let mut found = Vec::new();
     for _ in 0..count {

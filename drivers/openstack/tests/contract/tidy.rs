@@ -1,5 +1,5 @@
-//! What a story that failed has made: deleted, and waited for until it is gone, before the next story begins. A server in ERROR, or a
-//! volume, would break those that come after it.
+//! Cleans up after a failed story before the next one begins: deletes its objects and waits until they are gone. A server in ERROR or a
+//! leftover volume would break later stories.
 
 use openstack::block_storage::{snapshots, volumes};
 use openstack::compute::{keypairs, server_groups, servers};
@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::given::{self, LONGEST, LOOK_EVERY};
 
-/// Who makes things under a name. When that ends in a panic, all that has the name is deleted.
+/// The owner of objects with a name. If the story panics, all objects with the name are deleted.
 pub(crate) struct Tidy {
     user: &'static str,
     name: String,
@@ -32,7 +32,7 @@ impl Drop for Tidy {
             return;
         }
         let (user, name) = (self.user, self.name.clone());
-        // Here nothing can be awaited; a thread of its own can.
+        // `drop` cannot await, so a separate thread runs the clean-up.
         let tidied = std::thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
@@ -53,7 +53,7 @@ struct Broom {
 }
 
 impl Broom {
-    /// Deletes what depends on others before them. What cannot be deleted is told, and the rest is tried.
+    /// Deletes dependent objects first. An object that cannot be deleted is reported, and the rest is still tried.
     async fn sweep(&self) {
         let (session, name) = (&self.session, self.name.as_str());
         if self.has(Service::LoadBalancer).await {
@@ -61,7 +61,7 @@ impl Broom {
             gone("load balancers", find, async |it| load_balancers::delete(session, &it.id).await)
                 .await;
         }
-        // A server's own volumes and those of its images are called otherwise.
+        // A server's own volumes, and those of its images, have other names.
         let there = servers::find(session, name).await.unwrap_or_default();
         let of_servers = there.into_iter().flat_map(|it| it.volumes).map(|it| it.id).collect();
         let find = async || servers::find(session, name).await;
@@ -126,7 +126,7 @@ impl Broom {
         let find = async || routers::find(session, name).await;
         let delete = async |it: &routers::Router| {
             for subnet in subnets::find(session, name).await? {
-                // It may not be on this router.
+                // The subnet may not be connected to this router.
                 let _ = routers::remove_subnet(session, &it.id, &subnet.id).await;
             }
             routers::delete(session, &it.id).await
@@ -136,7 +136,7 @@ impl Broom {
         let delete = async |it: &networks::Network| {
             let on = ports::PortQuery { network_id: Some(&it.id), ..ports::PortQuery::default() };
             for port in ports::list(session, &on).await? {
-                // Neutron's own go with what they are for.
+                // Neutron's own ports are deleted with their devices.
                 let _ = ports::delete(session, &port.id).await;
             }
             networks::delete(session, &it.id).await
@@ -147,7 +147,7 @@ impl Broom {
     }
 }
 
-/// Deletes what is found until nothing is.
+/// Deletes the objects that `find` returns until it returns none.
 async fn gone<T>(
     what: &str,
     find: impl AsyncFn() -> Result<Vec<T>, CloudError>,
@@ -163,7 +163,7 @@ async fn gone<T>(
                     why = delete(it).await.err().map_or(why, |error| error.to_string());
                 }
             }
-            // Who may not look has made none.
+            // A user who may not list objects has made none.
             Err(CloudError::Forbidden(_)) => return,
             Err(error) => why = error.to_string(),
         }

@@ -1,4 +1,4 @@
-//! Fields that no service knows: each is refused. An emulator that takes them would let a client's mistake through to a real cloud.
+//! Unknown fields are refused by each service. An emulator that accepted them would hide a mistake of a client until it meets a real cloud.
 
 use openstack::{Service, Session};
 use reqwest::Method;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::given;
 
-/// A request in which only `colour` is wrong, or which is wrong in what is looked at later.
+/// A request whose only fault is `colour`, or whose other faults are checked later.
 fn cases() -> Vec<(Service, Method, &'static str, Value)> {
     let (name, colour, nobody) =
         ("contract-unknown", "red", "00000000-0000-4000-8000-000000000000");
@@ -90,7 +90,7 @@ async fn send(
 }
 
 #[tokio::test]
-async fn a_field_that_no_service_knows_is_refused() {
+async fn an_unknown_field_is_refused_by_every_service() {
     let Some(alice) = given::session("alice") else { return };
     for (service, method, path, body) in cases() {
         if !alice.has(service).await.unwrap() {

@@ -1,4 +1,4 @@
-//! What answers become: values, errors, and nothing that a hostile service would like.
+//! Tests of answers: parsed values, errors, and hostile answers.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::cloud::{Asked, Cloud, Reply};
 
-/// Some server.
+/// Returns an arbitrary server.
 pub(crate) fn server() -> NewServer {
     NewServer {
         name: "s".to_owned(),
@@ -30,7 +30,7 @@ pub(crate) fn server() -> NewServer {
 }
 
 #[tokio::test]
-async fn an_error_tells_everything_but_secrets() {
+async fn an_error_has_everything_except_secrets() {
     let told = json!({"forbidden": {"code": 403, "message": "Quota exceeded for instances: Requested 1, but already used 10 of 10 instances"}});
     let answer = move |_: &Asked, _| {
         Reply::json(403, told.clone()).with("x-openstack-request-id", "req-of-nova")
@@ -95,7 +95,7 @@ async fn redirects_are_not_followed() {
 }
 
 #[tokio::test]
-async fn an_id_that_is_none_is_never_asked_about() {
+async fn an_invalid_id_is_never_sent() {
     let cloud = Cloud::start(|_: &Asked, _| Reply::json(200, json!({}))).await;
     let session = cloud.session();
     for id in ["", ".", "..", "a/b"] {
@@ -103,7 +103,7 @@ async fn an_id_that_is_none_is_never_asked_about() {
         assert!(matches!(error, CloudError::InvalidId { .. }), "{error:?}");
     }
     assert_eq!(cloud.asked().len(), 0);
-    // What is merely strange is escaped, and stays one segment.
+    // An unusual character is escaped and stays in its path segment.
     let _ = ports::delete(&session, "a?b#c%2f").await;
     assert_eq!(cloud.lines(), ["DELETE /network/v2.0/ports/a%3Fb%23c%252f"]);
 }
@@ -118,17 +118,17 @@ async fn keystones_answers_are_never_quoted() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_none_is_nobodys() {
+async fn an_invalid_token_has_no_identity() {
     let told = json!({"error": {"message": "Could not find token."}});
     let cloud = Cloud::start(move |_: &Asked, _| Reply::json(404, told.clone())).await;
     let session = cloud.session();
     assert_eq!(identity::tokens::validate(&session, &"x".into()).await.unwrap(), None);
-    // What cannot be a header cannot be a token, and is not sent.
+    // A text that cannot be a header cannot be a token, and is not sent.
     assert!(tokens::validate(&session, &"a\nb".into()).await.is_err());
 }
 
 #[tokio::test]
-async fn a_router_that_is_on_its_subnet_already_is_fine() {
+async fn connecting_a_connected_router_succeeds() {
     let answer = |asked: &Asked, _| {
         if asked.line.starts_with("PUT") {
             let message = "Bad router request: Router already has a port on subnet s.";

@@ -1,4 +1,4 @@
-//! Tokens: got once, renewed when they end or are refused, and not for ever.
+//! Tests of tokens: requested once, renewed when they expire or are refused, and never endlessly.
 
 use openstack::compute::servers;
 use openstack::network::networks;
@@ -48,7 +48,7 @@ async fn a_refused_token_is_renewed_once_and_the_call_repeated() {
     })
     .await;
     let session = cloud.session();
-    // A POST as well: who refuses a token has done nothing.
+    // A POST is repeated as well: a service that refuses the token has done nothing.
     assert_eq!(servers::create(&session, &crate::answers::server()).await.unwrap(), "s");
     assert_eq!(cloud.tokens(), 2);
     assert_eq!(cloud.lines(), ["POST /compute/v2.1/servers", "POST /compute/v2.1/servers"]);
@@ -80,7 +80,7 @@ async fn many_refused_calls_renew_the_token_once() {
 }
 
 #[tokio::test]
-async fn a_closed_session_gives_its_token_back() {
+async fn a_closed_session_revokes_its_token() {
     let cloud = Cloud::start(|_: &Asked, _| Reply::Full(204, Vec::new(), Vec::new())).await;
     let session = cloud.session();
     session.close().await.unwrap();
@@ -93,7 +93,7 @@ async fn a_closed_session_gives_its_token_back() {
 }
 
 #[tokio::test]
-async fn a_cloud_without_a_service_says_where_it_was_looked_for() {
+async fn a_missing_service_is_reported_with_region_and_interface() {
     let cloud = Cloud::start(no_networks).await;
     let mut config = cloud.config();
     config.region = Some("elsewhere".to_owned());
@@ -105,10 +105,10 @@ async fn a_cloud_without_a_service_says_where_it_was_looked_for() {
 }
 
 #[tokio::test]
-async fn wrong_passwords_are_told_without_the_password() {
+async fn a_wrong_password_is_reported_without_the_password() {
     let cloud = Cloud::start(no_networks).await;
     let mut config = cloud.config();
-    // What answers there is no Keystone that knows us.
+    // A server without a Keystone for this user.
     config.auth_url = format!("http://127.0.0.1:{}/nobody/v3", cloud.port).parse().unwrap();
     let session = Session::new(config).unwrap();
     let error = networks::find(&session, "n").await.unwrap_err();
@@ -117,7 +117,7 @@ async fn wrong_passwords_are_told_without_the_password() {
 }
 
 #[tokio::test]
-async fn each_project_has_a_token_and_a_refused_one_is_renewed_for_that_project_alone() {
+async fn each_project_has_its_own_token_and_renews_it_alone() {
     let cloud = Cloud::start(|asked: &Asked, _| match asked.header("x-auth-token") {
         Some("token-2") => Reply::json(401, json!({})),
         _ => Reply::json(200, json!({"networks": []})),

@@ -1,4 +1,4 @@
-//! A tiny cloud: a Keystone that counts its tokens, and an answer to anything else as the test says.
+//! A small cloud for tests: a Keystone that counts its tokens, and answers that the test chooses.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A request as it came.
+/// A request that the cloud received.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     /// `GET /path?query`.
@@ -24,15 +24,15 @@ impl Asked {
     }
 }
 
-/// What the cloud does with a request.
+/// The cloud's reaction to a request.
 pub(crate) enum Reply {
-    /// Status, headers, body.
+    /// An answer with status, headers and body.
     Full(u16, Vec<(&'static str, String)>, Vec<u8>),
-    /// The connection is closed without a word, the work being done.
+    /// The request is executed, and the connection is closed without an answer.
     Lost,
-    /// Nothing comes, ever.
+    /// No answer, ever.
     Silence,
-    /// Bytes without end.
+    /// A body without an end.
     Endless,
 }
 
@@ -54,7 +54,7 @@ impl Reply {
 
 type Answerer = Box<dyn FnMut(&Asked, usize) -> Reply + Send>;
 
-/// The cloud, while a test holds it.
+/// The cloud; it ends when the value is dropped.
 pub(crate) struct Cloud {
     pub(crate) port: u16,
     state: Arc<Mutex<State>>,
@@ -62,14 +62,14 @@ pub(crate) struct Cloud {
 
 struct State {
     tokens: usize,
-    /// What tokens live, in seconds.
+    /// The lifetime of tokens in seconds.
     lifetime: i64,
     asked: Vec<Asked>,
     answerer: Answerer,
 }
 
 impl Cloud {
-    /// A cloud that answers all but Keystone's requests by `answerer`, which is told how many came before.
+    /// Starts a cloud that answers all requests except Keystone's by `answerer`, which gets the number of earlier requests.
     pub(crate) async fn start(
         answerer: impl FnMut(&Asked, usize) -> Reply + Send + 'static,
     ) -> Cloud {
@@ -91,7 +91,7 @@ impl Cloud {
         self.state.lock().unwrap().lifetime = seconds;
     }
 
-    /// A session with patience of milliseconds.
+    /// Opens a session with timeouts of milliseconds.
     pub(crate) fn session(&self) -> Session {
         Session::new(self.config()).unwrap()
     }
@@ -114,12 +114,12 @@ impl Cloud {
         config
     }
 
-    /// How many tokens Keystone gave.
+    /// The number of issued tokens.
     pub(crate) fn tokens(&self) -> usize {
         self.state.lock().unwrap().tokens
     }
 
-    /// What came but for requests of tokens.
+    /// All requests except those for tokens.
     pub(crate) fn asked(&self) -> Vec<Asked> {
         self.state.lock().unwrap().asked.clone()
     }

@@ -1,4 +1,4 @@
-//! The driver over real sockets, against a cloud of literal JSON that misbehaves on demand.
+//! Tests of the driver over real sockets, against a small cloud that misbehaves on demand.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
 

@@ -1,4 +1,4 @@
-//! Lists that come in pages.
+//! Tests of lists in pages.
 
 use openstack::compute::servers;
 use openstack::dns::recordsets;
@@ -15,11 +15,11 @@ fn page(key: &str, status: &str, ids: std::ops::Range<usize>) -> Value {
 }
 
 #[tokio::test]
-async fn novas_pages_are_followed_at_the_place_we_know() {
+async fn novas_pages_are_read_from_the_known_endpoint() {
     let answer = |asked: &Asked, n| {
         let mut body = page("servers", "ACTIVE", n * 2..n * 2 + 2);
         if n < 2 {
-            // As behind a proxy that says nothing of itself.
+            // The link of a service behind a proxy that hides the public address.
             let next =
                 format!("http://10.0.0.1:1/v2.1/servers/detail?name=%5En%24&marker={}", n * 2 + 1);
             body["servers_links"] = json!([{"rel": "next", "href": next}]);
@@ -41,7 +41,7 @@ async fn novas_pages_are_followed_at_the_place_we_know() {
 }
 
 #[tokio::test]
-async fn glances_and_designates_pages_are_followed() {
+async fn glances_and_designates_pages_are_read() {
     let answer = |_: &Asked, n| {
         let mut body = page("images", "active", n..n + 1);
         if n == 0 {
@@ -66,7 +66,7 @@ async fn glances_and_designates_pages_are_followed() {
 }
 
 #[tokio::test]
-async fn pages_that_lead_back_are_an_error() {
+async fn pages_that_link_back_are_an_error() {
     let answer = |_: &Asked, _| {
         let mut body = page("images", "active", 0..1);
         body["next"] = json!("/v2/images?marker=0");

@@ -1,4 +1,4 @@
-//! What is asked again, when, and what is not.
+//! Tests of retries: which calls are repeated, and when.
 
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ fn fine() -> Reply {
 }
 
 #[tokio::test]
-async fn a_429_is_asked_again_when_it_says() {
+async fn a_429_is_retried_after_the_requested_wait() {
     let answer = |_: &Asked, n| if n == 0 { busy(429).with("retry-after", "1") } else { fine() };
     let cloud = Cloud::start(answer).await;
     let began = Instant::now();
@@ -31,7 +31,7 @@ async fn a_429_is_asked_again_when_it_says() {
 }
 
 #[tokio::test]
-async fn a_service_is_asked_no_more_at_once_than_allowed_and_others_meanwhile() {
+async fn simultaneous_calls_are_limited_for_each_service_separately() {
     let silent = |asked: &Asked, _| {
         if asked.line.contains("/network/") { Reply::Silence } else { fine() }
     };
@@ -50,7 +50,7 @@ async fn a_service_is_asked_no_more_at_once_than_allowed_and_others_meanwhile() 
 }
 
 #[tokio::test]
-async fn a_wait_beyond_our_patience_is_the_callers() {
+async fn a_wait_beyond_the_call_timeout_is_left_to_the_caller() {
     let answer = |_: &Asked, _| busy(503).with("retry-after", "30");
     let cloud = Cloud::start(answer).await;
     let began = Instant::now();
@@ -63,7 +63,7 @@ async fn a_wait_beyond_our_patience_is_the_callers() {
 }
 
 #[tokio::test]
-async fn a_503_is_asked_again_a_bounded_number_of_times() {
+async fn a_503_is_retried_a_limited_number_of_times() {
     let cloud = Cloud::start(|_: &Asked, _| busy(503)).await;
     let error = networks::find(&cloud.session(), "n").await.unwrap_err();
     assert!(matches!(error, CloudError::Busy { .. }), "{error:?}");
@@ -71,7 +71,7 @@ async fn a_503_is_asked_again_a_bounded_number_of_times() {
 }
 
 #[tokio::test]
-async fn a_503_to_a_post_is_asked_again_only_where_it_says_when() {
+async fn a_503_to_a_post_is_retried_only_with_retry_after() {
     let cloud = Cloud::start(|_: &Asked, _| busy(503)).await;
     servers::create(&cloud.session(), &server()).await.unwrap_err();
     assert_eq!(cloud.asked().len(), 1);
@@ -83,7 +83,7 @@ async fn a_503_to_a_post_is_asked_again_only_where_it_says_when() {
 }
 
 #[tokio::test]
-async fn a_lost_answer_to_a_create_is_not_asked_again_and_the_work_is_found() {
+async fn a_create_with_a_lost_answer_is_not_repeated_and_its_object_is_found() {
     let port = json!({"id": "p1", "name": "mine", "network_id": "n"});
     let answer = move |asked: &Asked, _| {
         if asked.line.starts_with("POST") {
@@ -104,7 +104,7 @@ async fn a_lost_answer_to_a_create_is_not_asked_again_and_the_work_is_found() {
 }
 
 #[tokio::test]
-async fn a_lost_answer_to_a_delete_is_asked_again_and_gone_is_fine() {
+async fn a_delete_with_a_lost_answer_is_repeated_and_not_found_is_success() {
     let answer = |_: &Asked, n| if n == 0 { Reply::Lost } else { busy(404) };
     let cloud = Cloud::start(answer).await;
     ports::delete(&cloud.session(), "p1").await.unwrap();
@@ -122,7 +122,7 @@ async fn silence_ends_each_attempt_and_then_the_call() {
 }
 
 #[tokio::test]
-async fn a_cloud_that_is_not_there_is_unreachable() {
+async fn a_missing_cloud_is_unreachable() {
     let cloud = Cloud::start(|_: &Asked, _| fine()).await;
     let mut config = cloud.config();
     config.auth_url = "http://127.0.0.1:1".parse().unwrap();
@@ -131,7 +131,7 @@ async fn a_cloud_that_is_not_there_is_unreachable() {
 }
 
 #[tokio::test]
-async fn a_500_is_not_asked_again() {
+async fn a_500_is_not_retried() {
     let cloud = Cloud::start(|_: &Asked, _| busy(500)).await;
     let error = networks::find(&cloud.session(), "n").await.unwrap_err();
     assert!(error.is_outcome_unknown() && error.is_transient(), "{error:?}");
@@ -139,7 +139,7 @@ async fn a_500_is_not_asked_again() {
 }
 
 #[tokio::test]
-async fn an_octavia_that_is_at_work_is_busy_and_left_alone() {
+async fn a_load_balancer_being_changed_is_busy_and_not_retried() {
     let told = json!({"faultcode": "Client", "faultstring": "Load Balancer x is immutable and cannot be updated."});
     let cloud = Cloud::start(move |_: &Asked, _| Reply::json(409, told.clone())).await;
     let error =

@@ -1,4 +1,4 @@
-//! Certificates.
+//! Tests of certificates.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use crate::cloud::{Cloud, Reply};
 
-/// Something behind TLS that refuses everyone; its port, and its certificate as PEM.
+/// A TLS server that refuses every request; returns its port and its certificate as PEM.
 async fn refusing_server() -> (u16, String) {
     let names = vec!["127.0.0.1".to_owned()];
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(names).unwrap();
@@ -47,7 +47,7 @@ async fn ask(port: u16, tls: Tls) -> CloudError {
 }
 
 #[tokio::test]
-async fn a_certificate_is_trusted_only_for_a_reason() {
+async fn a_certificate_needs_a_trusted_authority() {
     let (port, pem) = refusing_server().await;
     let error = ask(port, Tls::Verified { authorities: None }).await;
     assert!(matches!(error, CloudError::Untrusted { .. }), "{error:?}");

@@ -1,4 +1,4 @@
-//! Bytes of images.
+//! Tests of image uploads.
 
 use std::convert::Infallible;
 
@@ -20,7 +20,7 @@ fn image(status: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn an_image_is_sent_as_it_comes() {
+async fn an_image_is_streamed() {
     let answer = |asked: &Asked, n| match n {
         0 => image("queued"),
         1 => {
@@ -38,14 +38,14 @@ async fn an_image_is_sent_as_it_comes() {
 }
 
 #[tokio::test]
-async fn an_image_that_has_its_bytes_is_not_sent_again() {
+async fn an_image_with_data_is_not_sent_again() {
     let cloud = Cloud::start(|_: &Asked, _| image("active")).await;
     upload::upload(&cloud.session(), "i", three_chunks()).await.unwrap();
     assert_eq!(cloud.lines(), ["GET /image/v2/images/i"]);
 }
 
 #[tokio::test]
-async fn half_an_image_is_never_sent_twice() {
+async fn an_interrupted_upload_is_never_repeated() {
     let answer = |_: &Asked, n| if n == 0 { image("queued") } else { Reply::json(503, json!({})) };
     let cloud = Cloud::start(answer).await;
     let error = upload::upload(&cloud.session(), "i", three_chunks()).await.unwrap_err();
