@@ -1,4 +1,4 @@
-//! The ramdisk: what runs on a machine once a kernel was handed the control.
+//! The ramdisk, which runs on a machine after the kernel has started.
 
 mod commands;
 mod identity;
@@ -21,25 +21,24 @@ use crate::relay::Speaker;
 
 use parameters::Parameters;
 
-/// How long a ramdisk that found no network rests.
+/// The pause of a ramdisk that found no network.
 const PAUSE: Duration = Duration::from_secs(1);
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
-/// The agent a machine's ramdisk holds.
+/// The agent in a machine's ramdisk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentKind {
-    /// The emulator's own, which remembers what it would write.
+    /// The emulator's own agent, which does not store the data of an image.
     Light,
-    /// A program that takes `--root FOLDER --listen ADDRESS:PORT`, run as a child; the disks are files below that folder.
+    /// A program with the options `--root FOLDER --listen ADDRESS:PORT`, run as a child process; the disks are files below the folder.
     Program {
-        /// The program.
         path: PathBuf,
         /// The folder of this machine.
         folder: PathBuf,
     },
 }
 
-/// Runs the ramdisk, for as long as there is power.
+/// Runs the ramdisk until the power goes off.
 pub(crate) async fn run(
     machine: &Machine,
     world: &World,
@@ -67,7 +66,7 @@ pub(crate) async fn run(
     }
 }
 
-/// As the ramdisk's first program does it: takes the address that the command line names, or asks by DHCP until it gets one.
+/// Finds a network like the ramdisk's init: uses the address in the command line, or asks by DHCP until an offer comes.
 async fn find_network(machine: &Machine, world: &World, command_line: &str) {
     let mut words = command_line.split_ascii_whitespace();
     if words.any(|word| word.starts_with("bedplate.address=")) {

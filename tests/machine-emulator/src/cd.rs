@@ -1,7 +1,7 @@
-//! Boots the virtual CD: fetches what the BMC was given and looks for the agent's parameters in it.
+//! Boots from the virtual CD: downloads the BMC's image and searches it for the agent's parameters.
 //!
-//! They are a line of their own in a file that the ramdisk reads, or follow `linux …` (GRUB) or `append …` (ISOLINUX) in the
-//! configuration of a boot loader.
+//! The parameters are a line in a file that the ramdisk reads, or follow `linux …` (GRUB) or `append …` (ISOLINUX) in the configuration of
+//! a boot loader.
 
 use url::Url;
 
@@ -11,12 +11,12 @@ use crate::firmware::{Handover, chain};
 use crate::machine::Machine;
 use crate::rack::World;
 
-/// A line of parameters is shorter than this.
+/// The longest line of parameters, in bytes.
 const LONGEST_LINE: usize = 8 << 10;
-/// What tells an agent's parameters from other text.
+/// The text by which the agent's parameters are recognized.
 const SIGN: &[u8] = b"ipa-api-url=http";
 
-/// Boots from the CD that is in the drive.
+/// Boots from the CD in the drive.
 pub(crate) async fn boot(machine: &Machine, world: &World) -> Result<Handover, String> {
     let url = machine.chassis().media().ok_or("the CD drive is empty")?;
     boot_url(machine, world, &url).await
@@ -31,7 +31,7 @@ async fn boot_url(machine: &Machine, world: &World, url: &Url) -> Result<Handove
     Ok(Handover { command_line, kernel_bytes: 0, ramdisk_bytes: bytes })
 }
 
-/// Looks for the line in a stream of pieces.
+/// Searches a stream of pieces for the line.
 #[derive(Default)]
 struct Search {
     window: Vec<u8>,
@@ -50,7 +50,7 @@ impl Search {
     }
 }
 
-/// The command line in these octets, if one is in there whole: text between what is no text.
+/// Returns the command line in these octets, if it is complete: printable text between other octets.
 fn command_line(octets: &[u8]) -> Option<String> {
     let is_text = |octet: &u8| matches!(octet, b' '..=b'~' | b'\t');
     let at = octets.windows(SIGN.len()).position(|window| window == SIGN)?;
@@ -59,7 +59,7 @@ fn command_line(octets: &[u8]) -> Option<String> {
     let line = String::from_utf8_lossy(&octets[begin..end]);
     let mut words: Vec<&str> = line.split_whitespace().collect();
     let named_before = match words.first() {
-        // GRUB names the kernel, too.
+        // A GRUB line has the kernel's name before the parameters.
         Some(&("linux" | "linuxefi")) => 2,
         Some(&("append" | "APPEND")) => 1,
         Some(_) | None => 0,

@@ -1,7 +1,6 @@
-//! What an image of a compute host does once its settings are there: its nova-compute reports over the message bus, and keeps its
-//! resource provider in Placement. No server is run.
+//! A compute host: its nova-compute reports over the message bus and maintains its resource provider in Placement. It runs no servers.
 //!
-//! The bus of an emulated cloud is an HTTP path at the address that `transport_url` names.
+//! The message bus of an emulated cloud is an HTTP path at the address in `transport_url`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,13 +13,13 @@ use crate::config_drive::ConfigDrive;
 use crate::event::Event;
 use crate::machine::Machine;
 
-/// How long a nova-compute rests that cannot do as it should.
+/// The pause of a nova-compute after an error.
 const REST: Duration = Duration::from_millis(200);
 
 /// An oslo.config file, sections by name.
 type Ini = BTreeMap<String, BTreeMap<String, String>>;
 
-/// Runs until it is dropped, if the drive makes this machine a compute host; until then it is at rest.
+/// Runs nova-compute if the config drive has settings for it, until the future is dropped; otherwise returns.
 pub(crate) async fn run(machine: &Machine, http: &Client, drive: &ConfigDrive) {
     let settings = settings(drive);
     let Some(host) = settings.get("DEFAULT").and_then(|section| section.get("host")) else {
@@ -62,7 +61,7 @@ pub(crate) async fn run(machine: &Machine, http: &Client, drive: &ConfigDrive) {
     }
 }
 
-/// What nova-compute reads: `nova.conf.d` after `nova.conf`, later files over earlier ones.
+/// Reads nova-compute's settings: `nova.conf.d` after `nova.conf`; later files override earlier ones.
 fn settings(drive: &ConfigDrive) -> Ini {
     let mut all = Ini::new();
     for (path, text) in drive.files() {
@@ -74,7 +73,7 @@ fn settings(drive: &ConfigDrive) -> Ini {
             if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
                 section = name.to_owned();
             } else if let Some((key, value)) = line.split_once('=') {
-                // A doubled dollar is one.
+                // A doubled dollar sign stands for one.
                 let value = value.trim().replace("$$", "$");
                 all.entry(section.clone()).or_default().insert(key.trim().to_owned(), value);
             }
@@ -89,7 +88,7 @@ fn bus_of(transport: &str) -> Option<Url> {
     Url::parse(&format!("http://{host}:{port}/_control/compute-hosts")).ok()
 }
 
-/// One report; the id of the hypervisor, and when to report again.
+/// Sends one report; returns the hypervisor's id and the time of the next report.
 async fn report(
     machine: &Machine,
     http: &Client,
@@ -109,7 +108,7 @@ async fn report(
     Ok((id, again))
 }
 
-/// Makes the hypervisor's resource provider and says what it has, as the user of `[placement]`.
+/// Creates the hypervisor's resource provider and sets its inventory, as the user of `[placement]`.
 async fn provide(
     machine: &Machine,
     http: &Client,
@@ -146,7 +145,7 @@ async fn provide(
     send(call(Method::PUT, &format!("{path}/inventories")).json(&body)).await.map(drop)
 }
 
-/// A token, and where Placement is by the catalogue that came with it.
+/// Requests a token; returns it with Placement's URL in the catalogue.
 async fn token(
     http: &Client,
     section: &BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! A config drive, as the system on the disk reads it: `openstack/latest` of a file system, base64 of gzip.
+//! A config drive, as read by the system on the disk: `openstack/latest` in a file system, base64 of gzip.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
@@ -9,28 +9,28 @@ use fatfs::{FileSystem, FsOptions};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-/// Far above any config drive.
+/// More bytes than any config drive has.
 const LARGEST: u64 = 64 << 20;
 
-/// What a config drive tells.
+/// The content of a config drive.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ConfigDrive {
-    /// `meta_data.json`.
+    /// The content of `meta_data.json`.
     pub meta_data: Value,
-    /// `network_data.json`; null where there is none.
+    /// `network_data.json`; null if the drive has none.
     pub network_data: Value,
-    /// `user_data`; empty where there is none.
+    /// `user_data`; empty if the drive has none.
     pub user_data: String,
 }
 
 impl ConfigDrive {
-    /// Reads one as it was sent; `None` where it is none.
+    /// Decodes a config drive; `None` if the text is not one.
     pub fn read(encoded: &str) -> Option<ConfigDrive> {
         let packed = STANDARD.decode(encoded.split_whitespace().collect::<String>()).ok()?;
         let mut raw = Vec::new();
         GzDecoder::new(&*packed).take(LARGEST).read_to_end(&mut raw).ok()?;
         let volume = FileSystem::new(Cursor::new(raw), FsOptions::new()).ok()?;
-        // What firmware and cloud-init look for it by.
+        // cloud-init and Ignition find the drive by this label.
         if volume.volume_label() != "config-2" {
             return None;
         }
@@ -50,7 +50,7 @@ impl ConfigDrive {
         })
     }
 
-    /// The files that cloud-init or Ignition would write, by their paths.
+    /// Returns the files that cloud-init or Ignition would write, by path.
     pub fn files(&self) -> BTreeMap<String, String> {
         let found = match self.user_data.strip_prefix("#cloud-config") {
             Some(yaml) => cloud_init(yaml),
@@ -77,7 +77,7 @@ fn ignition(text: &str) -> Option<BTreeMap<String, String>> {
     Some(config["storage"]["files"].as_array()?.iter().filter_map(file).collect())
 }
 
-/// RFC 2397.
+/// Decodes a data URL (RFC 2397).
 fn data_url(url: &str) -> Option<String> {
     let (kind, data) = url.strip_prefix("data:")?.split_once(',')?;
     if kind.ends_with(";base64") {

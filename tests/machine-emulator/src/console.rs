@@ -1,18 +1,18 @@
-//! What a machine says at its serial port, and its login prompt, at which nobody gets in.
+//! A machine's output at its serial port, and a login prompt that accepts no password.
 
 use bmc_emulator::{Firmware, MachineSpec};
 
 use crate::event::{BootSource, Event, Stage};
 use crate::machine::Machine;
 
-/// The longest name that is typed at a prompt.
+/// The longest name at a prompt.
 const LONGEST_NAME: usize = 64;
 /// Control-C, backspace and delete.
 const INTERRUPT: u8 = 0x03;
 const BACKSPACE: u8 = 0x08;
 const DELETE: u8 = 0x7f;
 
-/// Asks whoever types for a name, for as long as the machine is there.
+/// Runs the login prompt as long as the machine exists.
 pub(crate) async fn run(machine: Machine) {
     let mut stage = machine.stage();
     let mut prompt = None;
@@ -29,7 +29,7 @@ pub(crate) async fn run(machine: Machine) {
             }
         }
         tokio::select! {
-            // The stage outlives who watches it but for the machine's end.
+            // The channel closes only at the machine's end.
             changed = stage.changed() => if changed.is_err() {
                 return;
             },
@@ -41,7 +41,7 @@ pub(crate) async fn run(machine: Machine) {
     }
 }
 
-/// What is said when `event` happens to a machine.
+/// Returns the line that a machine prints at `event`.
 pub(crate) fn line(spec: &MachineSpec, event: &Event) -> String {
     let text = match event {
         Event::Started => {
@@ -89,7 +89,7 @@ pub(crate) fn line(spec: &MachineSpec, event: &Event) -> String {
 struct Prompt {
     host: String,
     name: Vec<u8>,
-    /// The name was given; what is typed now is not shown.
+    /// The name was entered; the password is not echoed.
     asks_password: bool,
 }
 
@@ -102,7 +102,7 @@ impl Prompt {
         format!("\r\n{} login: ", self.host)
     }
 
-    /// What is said to `keys`.
+    /// Returns the output after `keys`.
     fn answer(&mut self, keys: &[u8]) -> Vec<u8> {
         let mut said = Vec::new();
         for key in keys {
@@ -163,7 +163,7 @@ mod tests {
     }"#;
 
     #[tokio::test]
-    async fn only_a_system_that_runs_asks_for_names() {
+    async fn only_a_running_system_shows_a_prompt() {
         let spec: MachineSpec = serde_json::from_str(SPEC).unwrap();
         let chassis = bmc_emulator::Machine::new(spec);
         let bmc = ServedMachine {
@@ -190,7 +190,7 @@ mod tests {
         says("self-test\r\n\r\nr1u7 login: ").await;
         chassis.serial().type_in(b"root\r");
         says("r1u7 login: root\r\nPassword: ").await;
-        // Another system has another prompt.
+        // Another system shows a new prompt.
         machine.now(Stage::Ramdisk(BootSource::Network));
         says("Password: \r\nramdisk login: ").await;
     }
@@ -202,14 +202,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_can_be_mended_or_given_up() {
+    fn a_name_can_be_edited_or_cancelled() {
         check("rx\x7foot", "rx\x08 \x08oot");
         check("root\x03", "root\r\nr1u7 login: ");
         check("\r", "\r\nr1u7 login: ");
     }
 
     #[test]
-    fn a_name_does_not_grow_without_end() {
+    fn the_length_of_a_name_is_limited() {
         check(&"x".repeat(100), &"x".repeat(LONGEST_NAME));
     }
 }

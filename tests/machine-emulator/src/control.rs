@@ -1,4 +1,4 @@
-//! The control API: what machines do and how they misbehave, over HTTP, for people and tests in another process.
+//! The control API: states and faults of machines over HTTP, for people and for tests in another process.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,18 +18,17 @@ use crate::machine::Machine;
 
 const LARGEST_BODY: usize = 64 << 10;
 
-/// The control API, answering until this is dropped.
+/// The control API; it answers until the value is dropped.
 #[derive(Debug)]
 pub struct Control {
-    /// Where it listens.
     pub address: SocketAddr,
     _tasks: JoinSet<()>,
 }
 
-/// Serves the control API of `machines`, without any authentication: keep it on loopback.
+/// Serves the control API of `machines`, without authentication: use it on loopback only.
 ///
-/// `GET /machines`, `GET|PUT|DELETE /machines/NAME/faults`, `PUT|DELETE /machines/NAME/bmc-faults`, `GET /machines/NAME/events`,
-/// `GET /machines/NAME/bmc-log`.
+/// `GET /machines`, `GET|PUT|DELETE /machines/NAME/faults`, `PUT|DELETE /machines/NAME/bmc-faults`, `GET /machines/NAME/events`, `GET
+/// /machines/NAME/bmc-log`.
 pub async fn serve_control(address: SocketAddr, machines: Vec<Machine>) -> io::Result<Control> {
     let listener = TcpListener::bind(address).await?;
     let address = listener.local_addr()?;

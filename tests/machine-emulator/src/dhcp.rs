@@ -1,10 +1,10 @@
-//! DHCP as firmware speaks it: just enough of RFC 2131, RFC 2132 and RFC 4578, written for this emulator alone.
+//! The DHCP codec of firmware: the needed parts of RFC 2131, RFC 2132 and RFC 4578, written for this emulator only.
 
 use std::net::Ipv4Addr;
 
-/// RFC 2131 §3: what options begin with.
+/// RFC 2131 §3: the cookie before the options.
 const MAGIC: [u8; 4] = [99, 130, 83, 99];
-/// RFC 2131 §2: everything before the options.
+/// RFC 2131 §2: the length of the fields before the options.
 const FIXED: usize = 236;
 
 pub(crate) const DISCOVER: u8 = 1;
@@ -12,7 +12,7 @@ pub(crate) const OFFER: u8 = 2;
 pub(crate) const REQUEST: u8 = 3;
 pub(crate) const ACK: u8 = 5;
 
-/// Numbers of options.
+/// Numbers of DHCP options.
 pub(crate) mod option {
     pub(crate) const REQUESTED_ADDRESS: u8 = 50;
     pub(crate) const OVERLOAD: u8 = 52;
@@ -30,10 +30,10 @@ pub(crate) mod option {
     pub(crate) const IPXE: u8 = 175;
 }
 
-/// RFC 8357 §5.1: the relay is to be answered on the port it speaks from.
+/// RFC 8357 §5.1: answers go to the port that the relay sent from.
 const RELAY_SOURCE_PORT: [u8; 2] = [19, 0];
 
-/// A client's message, as a relay at `relay` passes it on.
+/// Encodes a client's message as a relay at `relay` forwards it.
 pub(crate) fn encode(
     transaction: u32,
     mac: [u8; 6],
@@ -41,7 +41,7 @@ pub(crate) fn encode(
     options: &[(u8, Vec<u8>)],
 ) -> Vec<u8> {
     let mut packet = vec![0; FIXED];
-    // BOOTREQUEST on Ethernet with six octets of address, one hop away.
+    // BOOTREQUEST on Ethernet, six octets of address, one hop.
     packet[..4].copy_from_slice(&[1, 1, 6, 1]);
     packet[4..8].copy_from_slice(&transaction.to_be_bytes());
     packet[10] = 0x80;
@@ -50,7 +50,7 @@ pub(crate) fn encode(
     packet.extend(MAGIC);
     let relay = (option::RELAY_INFORMATION, RELAY_SOURCE_PORT.to_vec());
     for (code, value) in options.iter().chain([&relay]) {
-        // RFC 3396: longer ones would be split; none of ours is.
+        // RFC 3396 would split longer options; none of ours is longer.
         packet.extend([*code, u8::try_from(value.len()).unwrap_or(u8::MAX)]);
         packet.extend(value.iter().take(255));
     }
@@ -58,7 +58,7 @@ pub(crate) fn encode(
     packet
 }
 
-/// A server's message.
+/// A message from a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub(crate) transaction: u32,
@@ -71,7 +71,7 @@ pub(crate) struct Reply {
     pub(crate) boot_file: Option<String>,
 }
 
-/// Reads a server's message; `None` if it is none.
+/// Decodes a server's message; `None` if it is not one.
 pub(crate) fn decode(packet: &[u8]) -> Option<Reply> {
     let options = packet.get(FIXED..)?.strip_prefix(&MAGIC)?;
     if packet[0] != 2 {
@@ -100,7 +100,7 @@ pub(crate) fn decode(packet: &[u8]) -> Option<Reply> {
     (reply.kind != 0).then_some(reply)
 }
 
-/// Reads options into `reply`; returns what option 52 says. `None` where they are cut off.
+/// Reads options into `reply`; returns the value of option 52. `None` if the options are cut off.
 fn read_options(mut rest: &[u8], reply: &mut Reply) -> Option<u8> {
     let mut overload = 0;
     while let [code, after @ ..] = rest {
@@ -125,7 +125,7 @@ fn read_options(mut rest: &[u8], reply: &mut Reply) -> Option<u8> {
     Some(overload)
 }
 
-/// Text up to the first zero; `None` if there is none.
+/// Returns the text up to the first zero; `None` if it is empty.
 fn text(octets: &[u8]) -> Option<String> {
     let end = octets.iter().position(|octet| *octet == 0).unwrap_or(octets.len());
     let text = String::from_utf8_lossy(&octets[..end]).into_owned();
@@ -138,7 +138,7 @@ mod tests {
 
     use super::*;
 
-    /// An offer as RFC 2131 draws it, written by hand.
+    /// An offer in the layout of RFC 2131, built by hand.
     fn offer(options: &[u8]) -> Vec<u8> {
         let mut packet = vec![0; FIXED];
         packet[..4].copy_from_slice(&[2, 1, 6, 0]);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_no_reply() {
+    fn a_truncated_packet_is_no_reply() {
         assert_eq!(decode(&offer(&[53])), None);
         assert_eq!(decode(&offer(&[53, 9, 2])), None);
         assert_eq!(decode(&offer(&[255])), None);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_says_that_a_relay_takes_the_answer_on_its_own_port() {
+    fn a_request_asks_for_answers_on_the_relays_port() {
         let packet = encode(7, [2, 0, 0, 0, 0, 1], Ipv4Addr::LOCALHOST, &[(53, vec![DISCOVER])]);
         assert_eq!(packet[24..28], [127, 0, 0, 1]);
         assert_eq!(packet[FIXED + 4..], [53, 1, 1, 82, 2, 19, 0, 255]);

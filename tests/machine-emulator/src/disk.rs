@@ -1,4 +1,4 @@
-//! What is on the disks of a machine.
+//! The disks of a machine and their content.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,61 +7,56 @@ use std::path::PathBuf;
 use bmc_emulator::DiskSpec;
 use serde::{Deserialize, Serialize};
 
-/// How much of a real file is looked at to say whether it is blank.
+/// How much of a real file is read to decide whether it is blank.
 const LOOKED_AT: usize = 1 << 20;
 
-/// A disk, and what was written to it.
+/// A disk with its content.
 #[derive(Clone, Debug)]
 pub struct Disk {
-    /// What it is made of.
     pub spec: DiskSpec,
     kept: Kept,
     /// The config drive that was written with the image, as it was sent.
     drive: Option<String>,
 }
 
-/// Where a disk's bytes are.
+/// The storage of a disk.
 #[derive(Clone, Debug)]
 enum Kept {
-    /// Nowhere: it is only known what they are.
+    /// Only a description of the content.
     Remembered(Content),
-    /// In a file.
+    /// A real file.
     File(PathBuf),
 }
 
-/// What is on a disk.
+/// The content of a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Content {
-    /// Nothing but zeros where partition tables and signatures would be.
+    /// Zeros at the places of partition tables and signatures.
     Blank,
-    /// So many bytes of an image that did not arrive whole, or could not be trusted: nothing boots from this.
-    Broken {
-        /// How many.
-        bytes: u64,
-    },
-    /// An image.
+    /// An incomplete or untrusted image, which cannot be booted.
+    Broken { bytes: u64 },
+    /// A complete image.
     Image {
-        /// Where it came from.
+        /// The source of the image.
         name: String,
-        /// How many bytes were written.
         bytes: u64,
-        /// The checksum of the bytes as they were served, hexadecimal; empty where nobody counted.
+        /// The checksum of the bytes as the server sent them, hexadecimal; empty if unknown.
         checksum: String,
-        /// Whether its first sector ends like one that can be booted.
+        /// Whether the first sector has a boot signature.
         bootable: bool,
-        /// Whether a config drive was written with it.
+        /// Whether a config drive was written with the image.
         config_drive: bool,
     },
 }
 
 impl Content {
-    /// Whether firmware can start it.
+    /// Whether firmware can boot it.
     pub fn is_bootable(&self) -> bool {
         matches!(self, Content::Image { bootable: true, .. })
     }
 
-    /// An operating system of an earlier owner.
+    /// Returns an operating system of an earlier owner.
     pub fn leftover() -> Content {
         Content::Image {
             name: "an earlier owner's system".to_owned(),
@@ -82,7 +77,7 @@ impl Disk {
         Disk { spec, kept: Kept::File(path), drive: None }
     }
 
-    /// What is on it now.
+    /// Returns the current content.
     pub fn content(&self) -> Content {
         match &self.kept {
             Kept::Remembered(content) => content.clone(),
@@ -90,17 +85,17 @@ impl Disk {
         }
     }
 
-    /// The config drive beside its image, as it was sent.
+    /// Returns the config drive next to the image, as it was sent.
     pub(crate) fn drive(&self) -> Option<&str> {
         self.drive.as_deref()
     }
 
-    /// Puts a config drive beside its image.
+    /// Sets the config drive next to the image.
     pub(crate) fn set_drive(&mut self, drive: Option<String>) {
         self.drive = drive;
     }
 
-    /// Puts `content` on it, and no config drive. A disk that is a file keeps what it has.
+    /// Replaces the content and removes the config drive. A disk that is a file keeps its content.
     pub(crate) fn set(&mut self, content: Content) {
         self.drive = None;
         if let Kept::Remembered(kept) = &mut self.kept {
@@ -129,7 +124,7 @@ fn look_at(path: &PathBuf) -> io::Result<Content> {
     }
 }
 
-/// A PC's firmware wants 0x55 0xAA at the end of the first sector; a GPT has it too (UEFI 2.10 §5.2.3).
+/// A PC's firmware needs 0x55 0xAA at the end of the first sector; a GPT disk has it too (UEFI 2.10 §5.2.3).
 pub(crate) fn can_be_booted(head: &[u8]) -> bool {
     head.get(510..512) == Some(&[0x55, 0xaa])
 }

@@ -1,77 +1,70 @@
-//! What happens to a machine, one line each.
+//! Events of a machine, one line each.
 
 use std::fmt;
 use std::net::Ipv4Addr;
 
 use serde::Serialize;
 
-/// Something that happened on a machine.
+/// An event of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// It was switched on or reset.
+    /// Power on, or reset.
     Started,
-    /// It is off.
     Off,
-    /// Its firmware begins to boot from there.
+    /// The firmware starts to boot from this source.
     Tries(BootSource),
-    /// It could not boot from there, for this reason.
+    /// Booting from the source failed, with the reason.
     CannotBoot(BootSource, String),
-    /// It has a lease, and was told what to load.
+    /// The machine got an address and perhaps a boot file.
     Leased(Ipv4Addr, Option<String>),
-    /// It has loaded a boot loader of so many bytes.
+    /// A boot loader was loaded, with its size in bytes.
     LoadedLoader(String, u64),
-    /// It runs a boot script.
     RunsScript,
-    /// The script says so.
+    /// A line that the script printed.
     Echo(String),
-    /// A kernel and a ramdisk of so many bytes were loaded; the kernel runs.
+    /// The kernel runs; the sizes of kernel and ramdisk in bytes.
     KernelRuns(u64, u64),
-    /// The operating system on the disk runs: the image it came from.
+    /// The operating system on the disk runs; the name of its image.
     DiskRuns(String),
-    /// Its nova-compute runs: the host's name.
+    /// nova-compute runs; the name of the host.
     Computes(String),
-    /// It does nothing any more, for this reason.
+    /// The machine hangs, with the reason.
     Hangs(String),
-    /// Its agent said that it is there.
     Heartbeat,
-    /// Its agent sent the inventory.
     SentInventory,
-    /// Its agent began to carry out a command or, for steps, a step.
+    /// The agent starts a command or, for steps, a step.
     Begins(String),
-    /// Its agent has carried it out.
+    /// The command or step succeeded.
     Did(String),
-    /// Its agent could not, for this reason.
+    /// The command or step failed, with the reason.
     Failed(String, String),
 }
 
-/// Where an operating system was started from.
+/// The source of the running operating system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BootSource {
-    /// A disk.
     Disk,
-    /// The network, beginning with TFTP.
+    /// The network, starting with TFTP.
     Network,
-    /// The network, beginning with HTTP.
+    /// The network, starting with HTTP.
     Http,
-    /// The virtual CD.
     Cd,
 }
 
-/// What a machine is doing.
+/// The current activity of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// Nothing, it is off.
     Off,
-    /// Its firmware runs, or a boot loader.
+    /// The firmware or a boot loader runs.
     Booting,
-    /// A ramdisk runs that came from there.
+    /// A ramdisk from this source runs.
     Ramdisk(BootSource),
-    /// The operating system on its disk runs.
+    /// The operating system on the disk runs.
     Installed,
-    /// It is on and does nothing, for this reason.
+    /// The machine is on and hangs, with the reason.
     Hung(String),
 }
 

@@ -1,61 +1,61 @@
-//! How a machine can be told to misbehave, beside what its BMC does.
+//! Faults of a machine, in addition to those of its BMC.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Everything that can be wrong with a machine at once.
+/// The faults of a machine; several can be active at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FaultSet {
-    /// Its DHCP requests never arrive.
+    /// DHCP requests are lost.
     pub drop_dhcp: bool,
-    /// Each of its DHCP requests arrives twice.
+    /// Each DHCP request arrives twice.
     pub duplicate_dhcp: bool,
-    /// Its DHCP requests arrive so late.
+    /// Delay of DHCP requests in milliseconds.
     pub delay_dhcp_millis: Option<u64>,
-    /// It does not hear what DHCP answers.
+    /// DHCP answers are lost.
     pub deaf_to_dhcp: bool,
-    /// Its firmware never gets as far as booting.
+    /// The firmware hangs before it boots.
     pub hang_in_firmware: bool,
-    /// Its ramdisk starts and its agent never says a word.
+    /// The ramdisk starts, but its agent never contacts the conductor.
     pub never_call_back: bool,
-    /// It restarts by itself as soon as its agent begins this step; once.
+    /// The machine restarts once when the agent starts this step.
     pub reboot_in_step: Option<String>,
-    /// Its agent neither reports nor answers any more.
+    /// The agent stops sending heartbeats and answering requests.
     pub agent_is_silent: bool,
-    /// Its agent reports, and answers every request for its commands with this status.
+    /// The agent sends heartbeats, and answers each request for its commands with this status.
     pub agent_refuses: Option<u16>,
-    /// Its agent reports, and listens nowhere; as it is when the agent starts.
+    /// The agent sends heartbeats, but its port is closed. Evaluated at the agent's start.
     pub agent_does_not_listen: bool,
-    /// It downloads no faster than this, in bytes a second.
+    /// Limit of downloads in bytes per second.
     pub download_rate: Option<u64>,
-    /// What its agent lies about.
+    /// The lie in the inventory.
     pub lie: Option<Lie>,
-    /// Its disk takes no more bytes than this.
+    /// The disk is full after this many bytes.
     pub disk_full_after: Option<u64>,
     /// This step fails.
     pub fail_step: Option<String>,
-    /// The next so many downloads of kernels and ramdisks break off.
+    /// This many of the next downloads of kernels and ramdisks break off.
     pub break_downloads: u32,
 }
 
-/// What an inventory can be wrong about.
+/// A lie in the inventory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lie {
-    /// It lists no disk.
+    /// The list of disks is empty.
     NoDisks,
-    /// Its network ports have other addresses.
+    /// The network ports have other addresses.
     OtherPorts,
-    /// It has half the memory.
+    /// The memory is halved.
     HalfTheMemory,
-    /// It is no inventory at all.
+    /// The body is not an inventory.
     Nonsense,
 }
 
 impl FaultSet {
-    /// How late DHCP requests arrive.
+    /// The delay of DHCP requests.
     pub(crate) fn dhcp_delay(&self) -> Option<Duration> {
         self.delay_dhcp_millis.map(Duration::from_millis)
     }

@@ -1,4 +1,4 @@
-//! HTTP as boot loaders and BMCs fetch by it.
+//! HTTP downloads of boot loaders and BMCs.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use url::Url;
 
 use crate::machine::Machine;
 
-/// Far above any boot script.
+/// The longest boot script, in bytes.
 const LONGEST_SCRIPT: usize = 1 << 20;
-/// Without a byte for so long a download has failed.
+/// A download fails after this time without data.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Why a download failed.
+/// The reasons why a download failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
     #[error("cannot fetch {url}")]
@@ -25,7 +25,7 @@ pub(crate) enum FetchError {
     TooLarge { url: Url },
 }
 
-/// A client for plain HTTP, for all machines of a rack.
+/// Makes a plain HTTP client for all machines of a rack.
 pub(crate) fn client() -> reqwest::Result<Client> {
     Client::builder()
         .no_proxy()
@@ -36,7 +36,7 @@ pub(crate) fn client() -> reqwest::Result<Client> {
         .build()
 }
 
-/// Begins a download.
+/// Starts a download.
 pub(crate) async fn get(client: &Client, url: &Url) -> Result<Response, FetchError> {
     let unreachable = |source: reqwest::Error| FetchError::Unreachable {
         url: shown(url),
@@ -62,7 +62,7 @@ pub(crate) async fn text(client: &Client, url: &Url) -> Result<String, FetchErro
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Downloads something, as fast as the machine's faults allow; `see` sees each piece.
+/// Downloads a file at the rate that the machine's faults permit; `see` gets each piece.
 pub(crate) async fn download(
     machine: &Machine,
     client: &Client,
@@ -79,7 +79,7 @@ pub(crate) async fn download(
     Ok(bytes)
 }
 
-/// The next piece of a response.
+/// Returns the next piece of a response.
 pub(crate) async fn next(
     response: &mut Response,
     url: &Url,
@@ -87,14 +87,14 @@ pub(crate) async fn next(
     response.chunk().await.map_err(|_| FetchError::BrokeOff { url: shown(url) })
 }
 
-/// Waits as long as so many bytes take on a slow line.
+/// Waits as long as a slow line needs for `bytes`.
 pub(crate) async fn throttle(machine: &Machine, bytes: usize) {
     if let Some(rate) = machine.faults().download_rate {
         tokio::time::sleep(Duration::from_secs_f64(bytes as f64 / rate.max(1) as f64)).await;
     }
 }
 
-/// A URL as it may be shown: paths of boot scripts and media hold capabilities.
+/// Returns the URL in a form that may be logged: paths of boot scripts and media hold capabilities.
 fn shown(url: &Url) -> Url {
     let mut shown = url.clone();
     if let Some(file) = url.path_segments().and_then(|mut segments| segments.next_back()) {

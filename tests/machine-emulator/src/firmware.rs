@@ -1,4 +1,4 @@
-//! Firmware: chooses what to boot and boots it.
+//! The firmware: chooses a boot source and boots from it.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -20,9 +20,9 @@ use crate::rack::{Systems, World};
 use crate::relay::Speaker;
 use crate::tftp;
 
-/// How long firmware rests when nothing could be booted, before it begins anew.
+/// The pause after all boot sources failed.
 const REST: Duration = Duration::from_secs(30);
-/// Never less: a rack of machines that cannot boot must not keep a computer busy.
+/// The minimum, so that a rack of machines that cannot boot does not keep the computer busy.
 const LEAST_REST: Duration = Duration::from_millis(500);
 
 /// A kernel that is about to run.
@@ -33,12 +33,12 @@ pub(crate) struct Handover {
     pub(crate) ramdisk_bytes: u64,
 }
 
-/// Boots, for as long as there is power; or goes on with what a machine did `before` that is on already.
+/// Boots until the power goes off. If `before` is set, continues the activity of a machine that was on.
 pub(crate) async fn run(machine: &Machine, world: &World, before: Option<Before>) -> Infallible {
     let mut chosen = None;
     match before {
         Some(Before::Installed) => {
-            // Returns only if the disk is another than it was.
+            // Returns only if the disk has changed since.
             if let Err(why) = boot_disk(machine, world).await {
                 machine.tell(Event::CannotBoot(BootSource::Disk, why));
             }
@@ -87,13 +87,13 @@ pub(crate) async fn run(machine: &Machine, world: &World, before: Option<Before>
     }
 }
 
-/// What firmware tries when nobody says otherwise: the disk first, and a CD only while there is one.
+/// Returns the firmware's own boot order: the disk first; the CD only if the drive holds one.
 fn own_order(machine: &Machine) -> Vec<BootSource> {
     let cd = machine.chassis().media().map(|_| BootSource::Cd);
     [Some(BootSource::Disk), cd, Some(BootSource::Network)].into_iter().flatten().collect()
 }
 
-/// Runs what the disk holds, for as long as there is power; comes back only if nothing there boots.
+/// Runs the system on the disk until the power goes off; returns only if nothing there boots.
 async fn boot_disk(machine: &Machine, world: &World) -> Result<Handover, String> {
     let bootable = machine.disks().into_iter().find(Content::is_bootable);
     let Some(Content::Image { name, .. }) = bootable else {
@@ -113,7 +113,7 @@ async fn boot_disk(machine: &Machine, world: &World) -> Result<Handover, String>
 async fn boot_by_tftp(machine: &Machine, world: &World) -> Result<Handover, String> {
     let lease = lease(machine, world, Speaker::Pxe).await?;
     let file = lease.boot_file.ok_or("DHCP names nothing to boot")?;
-    // Firmware runs programs of its own kind only.
+    // Firmware runs only programs of its own kind.
     let is_efi = file.ends_with(".efi");
     if is_efi != (machine.spec().firmware == Firmware::Uefi) {
         return Err(format!("this firmware cannot run {file}"));
@@ -148,7 +148,7 @@ async fn boot_by_http(
     run_ipxe(machine, world, bytes).await
 }
 
-/// What was loaded is taken for iPXE, which asks DHCP again and runs the script it is given.
+/// Treats the loaded file as iPXE, which asks DHCP again and runs the script from the answer.
 async fn run_ipxe(machine: &Machine, world: &World, bytes: u64) -> Result<Handover, String> {
     if bytes == 0 {
         return Err("the loader is empty".to_owned());
@@ -164,7 +164,7 @@ async fn run_ipxe(machine: &Machine, world: &World, bytes: u64) -> Result<Handov
     }
 }
 
-/// Asks for an address by DHCP, and tells what came.
+/// Gets an address by DHCP, and reports the result.
 pub(crate) async fn lease(
     machine: &Machine,
     world: &World,
@@ -173,20 +173,20 @@ pub(crate) async fn lease(
     let lease = world.relay.lease(machine, speaker, world.pace.dhcp_timeout()).await;
     let lease = lease.ok_or("DHCP does not answer")?;
     let shown = lease.boot_file.as_deref().map(|file| {
-        // A script's URL holds a capability.
+        // The URL of a script holds a capability.
         if file.ends_with(".ipxe") { "a boot script".to_owned() } else { file.to_owned() }
     });
     machine.tell(Event::Leased(lease.address, shown));
     Ok(lease)
 }
 
-/// Where a machine speaks from: its lease, where that is an address this computer has anyway.
+/// Returns the source address of a machine: its lease if this computer has that address.
 pub(crate) fn own_address(lease: Ipv4Addr) -> SocketAddr {
     let ip = if lease.is_loopback() { lease } else { Ipv4Addr::LOCALHOST };
     (IpAddr::from(ip), 0).into()
 }
 
-/// An error with its causes, in one line.
+/// Joins an error and its causes on one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

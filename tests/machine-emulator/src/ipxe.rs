@@ -1,4 +1,4 @@
-//! iPXE: fetches a script and does what it says, as <https://ipxe.org/scripting> and <https://ipxe.org/cmd> describe it.
+//! iPXE: downloads a script and runs it, according to <https://ipxe.org/scripting> and <https://ipxe.org/cmd>.
 
 mod command;
 mod words;
@@ -17,23 +17,23 @@ use crate::rack::World;
 use command::{Flow, Image};
 use words::Joint;
 
-/// Scripts that start scripts that start scripts.
+/// The limit of scripts that start scripts.
 const DEEPEST: usize = 8;
-/// A script that runs more commands than this runs in circles.
+/// A script with more commands is in an endless loop.
 const MOST_COMMANDS: usize = 100_000;
 
-/// How a script ended.
+/// The outcome of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// It started a kernel.
+    /// The script started a kernel.
     Kernel(Handover),
-    /// It left iPXE, to what firmware boots next.
+    /// The script exited iPXE; the firmware continues with its boot order.
     Exit,
-    /// It starts the disk by itself.
+    /// The script boots the disk.
     LocalDisk,
 }
 
-/// Why a script failed.
+/// The reasons why a script failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ScriptError {
     #[error("iPXE cannot load its script")]
@@ -46,7 +46,7 @@ pub(crate) enum ScriptError {
     Endless,
 }
 
-/// iPXE with its settings and the images it has loaded.
+/// iPXE with its settings and loaded images.
 pub(crate) struct Interpreter<'a> {
     machine: &'a Machine,
     world: &'a World,
@@ -68,7 +68,7 @@ pub(crate) async fn run(
 }
 
 impl Interpreter<'_> {
-    /// Fetches and runs a script, and those it goes on with.
+    /// Downloads and runs a script, and the scripts that replace it.
     async fn script(&mut self, mut url: Url, depth: usize) -> Result<Ended, ScriptError> {
         loop {
             let text = fetch::text(&self.world.http, &url).await.map_err(ScriptError::Load)?;
@@ -85,7 +85,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Runs the lines of a script to its end, or to what ends it before.
+    /// Runs the lines of a script until its end, or until a line ends it.
     async fn lines(&mut self, text: &str, depth: usize) -> Result<Flow, ScriptError> {
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         let mut at = 0;
@@ -112,7 +112,7 @@ impl Interpreter<'_> {
         Ok(Flow::Next)
     }
 
-    /// Runs a line: commands joined by `||`, `&&` and `;`. A line that fails ends its script.
+    /// Runs a line: commands joined by `||`, `&&` and `;`. A failing line ends its script.
     async fn line(&mut self, line: &str, depth: usize) -> Result<Flow, ScriptError> {
         let mut outcome = Ok(Flow::Next);
         let mut joint = Joint::Always;
@@ -138,7 +138,7 @@ impl Interpreter<'_> {
             }
             joint = next;
         }
-        // Nothing after `||` is a command that does nothing, and succeeds.
+        // An empty command after `||` does nothing and succeeds.
         outcome.or_else(|why| match joint {
             Joint::IfFailed => Ok(Flow::Next),
             Joint::Always | Joint::IfDone => {

@@ -1,7 +1,7 @@
-//! Machines in a file, so that they go on where they ended.
+//! Stores machines in a file, so that they continue after a restart of the program.
 //!
-//! What runs from a disk runs on. A machine that was amid a boot begins that boot again: what was in its memory is gone, as after a short
-//! loss of power. The file is there for an end of the program, not of the computer: nothing is synced to disk.
+//! A system that ran from a disk continues. A machine that was booting starts that boot again, because its memory is lost, as after a short
+//! power cut. The file survives the end of the program, not of the computer: nothing is synced to disk.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use tracing::error;
 
 use crate::disk::Content;
 
-/// A machine.
+/// The stored state of a machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Kept {
@@ -23,7 +23,7 @@ pub(crate) struct Kept {
     pub(crate) disks: Vec<KeptDisk>,
 }
 
-/// What a disk has.
+/// The stored state of a disk.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeptDisk {
@@ -31,13 +31,13 @@ pub(crate) struct KeptDisk {
     pub(crate) drive: Option<String>,
 }
 
-/// What a machine that is on did.
+/// The activity of a machine that was on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Before {
-    /// It ran what is on its disk.
+    /// The machine ran the system on its disk.
     Installed,
-    /// It booted, or ran a ramdisk: from there, if the firmware had chosen already.
+    /// The machine was booting or ran a ramdisk; the boot source, if the firmware had chosen one.
     Boots(Option<BootChoice>),
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// What the file has; nothing where there is none yet.
+    /// Reads the file; a missing file is empty.
     pub(crate) fn open(path: PathBuf) -> io::Result<Keeper> {
         let machines = match std::fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
@@ -70,7 +70,7 @@ impl Keeper {
         }
     }
 
-    /// Whoever reads the file finds it whole, and nobody else reads it: config drives have passwords.
+    /// The file is replaced atomically and readable only by its owner, because config drives hold passwords.
     fn write(&self, machines: &BTreeMap<String, Kept>) -> io::Result<()> {
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(".".as_ref()))?;
@@ -96,7 +96,7 @@ mod tests {
     }"#;
 
     #[tokio::test]
-    async fn what_ran_from_its_disk_runs_on_and_what_was_switched_off_is_off() {
+    async fn stored_machines_keep_running_or_stay_off() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("machines.json");
         let rack = async || {

@@ -1,4 +1,4 @@
-//! A machine's life: boots whenever power comes or a reset happens, and drops everything when it goes.
+//! The power cycle of a machine: boots at power-on and reset, and ends everything at power-off.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(crate) async fn run(machine: Machine, world: Arc<World>) {
                 break;
             }
             asked_off = true;
-            // ACPI's power button reaches a running operating system and nobody else.
+            // ACPI's power button reaches only a running operating system.
             if machine.booted_from().is_some() {
                 machine.chassis().guest_power_off();
             }

@@ -1,4 +1,4 @@
-//! One pretend machine, as those see it who watch it or misuse it.
+//! One emulated machine, with the interface for observing it and for setting faults.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use crate::event::{BootSource, Event, Stage};
 use crate::fault::FaultSet;
 use crate::kept::{Before, Keeper, Kept, KeptDisk};
 
-/// How many events a machine keeps; the oldest go first.
+/// The most events of a machine; the oldest are dropped.
 const KEPT: usize = 512;
 
 /// A machine; clones are the same machine.
@@ -31,7 +31,7 @@ struct Inner {
     faults: Mutex<FaultSet>,
     stage: watch::Sender<Stage>,
     events: Mutex<VecDeque<Event>>,
-    /// What its firmware chose to boot, since power came.
+    /// The firmware's choice since power-on.
     boots: Mutex<Option<BootChoice>>,
     keeper: Option<Arc<Keeper>>,
 }
@@ -76,32 +76,31 @@ impl Machine {
         }))
     }
 
-    /// What it is called.
     pub fn name(&self) -> &str {
         &self.spec().name
     }
 
-    /// What it is made of.
+    /// The hardware description.
     pub fn spec(&self) -> &MachineSpec {
         self.0.chassis.spec()
     }
 
-    /// Its chassis, with what its BMC was asked and how that misbehaves.
+    /// The chassis, with the requests to its BMC and the BMC's faults.
     pub fn chassis(&self) -> &bmc_emulator::Machine {
         &self.0.chassis
     }
 
-    /// Where its BMC answers.
+    /// The addresses of the BMC.
     pub fn bmc(&self) -> &ServedMachine {
         &self.0.bmc
     }
 
-    /// What it is doing, to be watched.
+    /// A receiver for the machine's activity.
     pub fn stage(&self) -> watch::Receiver<Stage> {
         self.0.stage.subscribe()
     }
 
-    /// Where the system came from that runs now, if one does.
+    /// The source of the running system, if one runs.
     pub fn booted_from(&self) -> Option<BootSource> {
         match &*self.0.stage.borrow() {
             Stage::Ramdisk(source) => Some(*source),
@@ -110,29 +109,29 @@ impl Machine {
         }
     }
 
-    /// What is on its disks, in bay order.
+    /// The content of the disks, in bay order.
     pub fn disks(&self) -> Vec<Content> {
         self.lock_disks().iter().map(Disk::content).collect()
     }
 
-    /// Whether there is nothing on any disk.
+    /// Whether all disks are blank.
     pub fn disks_are_blank(&self) -> bool {
         self.disks().iter().all(|content| *content == Content::Blank)
     }
 
-    /// Puts something on a disk, as an earlier owner would have. A disk that is a file keeps what it has.
+    /// Puts content on a disk, like an earlier owner. A disk that is a file keeps its content.
     pub fn put_on_disk(&self, bay: usize, content: Content) {
         let whole = !matches!(content, Content::Broken { .. });
         if let Some(disk) = self.lock_disks().get_mut(bay) {
             disk.set(content);
         }
-        // What is half there is as good as another half.
+        // A partial image need not be stored: any partial state is equally good.
         if whole {
             self.keep();
         }
     }
 
-    /// Puts an image on a disk, and a config drive beside it.
+    /// Puts an image on a disk, and a config drive next to it.
     pub(crate) fn install(&self, bay: usize, image: Content, drive: Option<String>) {
         if let Some(disk) = self.lock_disks().get_mut(bay) {
             disk.set(image);
@@ -141,22 +140,22 @@ impl Machine {
         self.keep();
     }
 
-    /// The config drive beside the image on one of its disks.
+    /// The config drive next to the image on one of the disks.
     pub fn config_drive(&self) -> Option<ConfigDrive> {
         self.lock_disks().iter().find_map(|disk| ConfigDrive::read(disk.drive()?))
     }
 
-    /// What happened to it, oldest first.
+    /// All events, oldest first.
     pub fn events(&self) -> Vec<Event> {
         lock(&self.0.events).iter().cloned().collect()
     }
 
-    /// What is wrong with it now.
+    /// The current faults.
     pub fn faults(&self) -> FaultSet {
         lock(&self.0.faults).clone()
     }
 
-    /// Changes what is wrong with it; its BMC has faults of its own.
+    /// Changes the faults of the machine; its BMC has separate faults.
     pub fn misbehave(&self, change: impl FnOnce(&mut FaultSet)) {
         change(&mut lock(&self.0.faults));
     }
@@ -184,13 +183,13 @@ impl Machine {
         self.keep();
     }
 
-    /// The firmware has chosen what to boot; none while it has not.
+    /// Records the firmware's choice; `None` before it has chosen.
     pub(crate) fn boots(&self, choice: Option<BootChoice>) {
         *lock(&self.0.boots) = choice;
         self.keep();
     }
 
-    /// Keeps what it is now, where machines are kept.
+    /// Stores the current state, if the rack stores machines.
     pub(crate) fn keep(&self) {
         let Some(keeper) = &self.0.keeper else { return };
         let before = match &*self.0.stage.borrow() {
@@ -208,13 +207,13 @@ impl Machine {
         keeper.keep(self.name(), Kept { chassis: self.0.chassis.kept(), before, disks });
     }
 
-    /// What it did when it was kept, if it is on since then.
+    /// Returns the stored activity, if the machine was on.
     pub(crate) fn before(&self) -> Option<Before> {
         let kept = self.0.keeper.as_ref()?.find(self.name())?;
         kept.chassis.on.then_some(kept.before)
     }
 
-    /// Stays as it is until power changes.
+    /// Hangs until the power changes.
     pub(crate) async fn hang(&self, why: &str) -> std::convert::Infallible {
         self.tell(Event::Hangs(why.to_owned()));
         self.now(Stage::Hung(why.to_owned()));

@@ -1,4 +1,4 @@
-//! `machine-emulator`: machines from a file, from their BMCs to the systems on their disks, until stopped.
+//! `machine-emulator`: emulates machines from a file, from their BMCs to the systems on their disks, until it is stopped.
 
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
@@ -110,14 +110,14 @@ fn read(path: &Path) -> anyhow::Result<Vec<MachineSpec>> {
     Ok(machines)
 }
 
-/// Whoever waits for the file finds all of it.
+/// A reader that waits for the file must not find a partial one.
 fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
     let draft = path.with_extension("new");
     std::fs::write(&draft, text)?;
     std::fs::rename(draft, path)
 }
 
-/// The one thing on standard output: scripts wait for it.
+/// The only output on standard output, for which scripts wait.
 fn announce(control: Option<SocketAddr>) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     if let Some(address) = control {

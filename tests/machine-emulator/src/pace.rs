@@ -1,26 +1,26 @@
-//! How fast firmware and boot loaders go about their own waiting.
+//! The speed of the waits in firmware and boot loaders.
 
 use std::time::Duration;
 
-/// How much faster than a real machine an emulated one tests itself, and sleeps when a script says so.
+/// How many times faster than a real machine an emulated one tests itself, and sleeps in a script.
 ///
-/// What happens on a wire takes the time it takes.
+/// Network traffic is not affected.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace(f64);
 
-/// From power-on to the first try to boot; servers take minutes.
+/// From power-on to the first boot attempt; real servers take minutes.
 const SELF_TEST: Duration = Duration::from_secs(3);
-/// From the kernel's start to the agent's.
+/// From the kernel's start to the agent's start.
 const KERNEL: Duration = Duration::from_secs(2);
-/// What a step of cleaning or deploying takes besides what it fetches; a real erase takes from seconds to hours.
+/// The duration of a clean or deploy step without its downloads; a real erase takes from seconds to hours.
 const STEP: Duration = Duration::from_secs(1);
 /// PXE 2.1 §2.2.1 begins with 4 seconds.
 const FIRST_DHCP_TIMEOUT: Duration = Duration::from_secs(4);
-/// Never less than a busy computer may take to answer.
+/// The minimum, because a busy computer may need this long to answer.
 const LEAST_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl Pace {
-    /// A machine `speed` times as fast; nonsense counts as 1.
+    /// Makes a pace; a `speed` that is not a positive number counts as 1.
     pub fn times(speed: f64) -> Pace {
         Pace(if speed.is_finite() && speed > 0.0 { speed } else { 1.0 })
     }

@@ -1,4 +1,4 @@
-//! A rack: machines that boot from the same network, as long as they are not dropped.
+//! A rack: machines that boot from the same network; they end when the value is dropped.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,23 +21,22 @@ use crate::relay::Relay;
 /// The network that machines boot from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// The DHCP server, which is asked as a relay asks.
+    /// The DHCP server, which receives requests as from a relay.
     pub dhcp: SocketAddr,
-    /// The TFTP server; where DHCP says, on port 69, unless told.
+    /// The TFTP server; `None` uses the server in the DHCP answer, on port 69.
     pub tftp: Option<SocketAddr>,
 }
 
-/// What runs on machines that boot their disks.
+/// The software on machines that boot their disks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Systems {
-    /// Nothing.
     #[default]
     Inert,
-    /// nova-compute, on those whose config drive has settings for it.
+    /// nova-compute, on machines whose config drive has settings for it.
     ComputeHosts,
 }
 
-/// Machines that live until this is dropped.
+/// Machines that run until this value is dropped.
 pub struct Rack {
     world: Arc<World>,
     machines: Vec<Machine>,
@@ -46,7 +45,7 @@ pub struct Rack {
     keeper: Option<Arc<Keeper>>,
 }
 
-/// What all machines of a rack share.
+/// The state that all machines of a rack share.
 pub(crate) struct World {
     pub(crate) relay: Arc<Relay>,
     pub(crate) tftp: Option<SocketAddr>,
@@ -56,14 +55,14 @@ pub(crate) struct World {
 }
 
 impl Rack {
-    /// An empty rack on `network`.
+    /// Starts an empty rack on `network`.
     pub async fn start(network: Network, pace: Pace) -> io::Result<Rack> {
         Rack::start_with(network, pace, Systems::Inert).await
     }
 
-    /// An empty rack on `network`, on whose machines something runs once they boot their disks.
+    /// Starts an empty rack on `network`, with this software on machines that boot their disks.
     pub async fn start_with(network: Network, pace: Pace, systems: Systems) -> io::Result<Rack> {
-        // Ours or another's of the same kind: whoever is first.
+        // Fails if the process has a provider already, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let relay = Relay::open(network.dhcp).await?;
         let http = fetch::client().map_err(io::Error::other)?;
@@ -73,13 +72,14 @@ impl Rack {
         Ok(Rack { world, machines: Vec::new(), served: Vec::new(), tasks, keeper: None })
     }
 
-    /// Keeps the machines that are added from now on in the file `path`: those that it has already are as they were, instead of off.
+    /// Stores the machines that are added from now on in the file `path`. A machine that the file already has continues, instead of being
+    /// off.
     pub fn keep_in(&mut self, path: PathBuf) -> io::Result<()> {
         self.keeper = Some(Arc::new(Keeper::open(path)?));
         Ok(())
     }
 
-    /// Adds machines, which are off, and has their BMCs answer.
+    /// Adds machines, which are off, and starts their BMCs.
     pub async fn add(
         &mut self,
         machines: Vec<(MachineSpec, AgentKind)>,
@@ -107,17 +107,17 @@ impl Rack {
         Ok(added)
     }
 
-    /// Every machine, in the order they were added.
+    /// All machines, in the order in which they were added.
     pub fn machines(&self) -> &[Machine] {
         &self.machines
     }
 
-    /// The machine of that name.
+    /// The machine of this name.
     pub fn machine(&self, name: &str) -> Option<&Machine> {
         self.machines.iter().find(|machine| machine.name() == name)
     }
 
-    /// The certificates of all BMCs that speak HTTPS, one after the other.
+    /// The certificates of all HTTPS BMCs, concatenated.
     pub fn certificates_pem(&self) -> String {
         self.served.iter().map(|served| served.certificate_pem.as_str()).collect()
     }

@@ -1,4 +1,4 @@
-//! The relay agent (RFC 1542) through which all machines of a rack speak DHCP: one socket for thousands of them.
+//! The relay agent (RFC 1542) through which all machines of a rack use DHCP: one socket for thousands of machines.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,25 +14,24 @@ use tokio::time::timeout;
 use crate::dhcp::{self, ACK, DISCOVER, OFFER, REQUEST, Reply, option};
 use crate::machine::Machine;
 
-/// How often a client asks before it gives up (PXE 2.1 §2.2.1 says four times).
+/// How often a client sends a request (PXE 2.1 §2.2.1 says four times).
 const TRIES: u32 = 5;
-/// Answers that wait to be read by one client.
+/// Answers that wait for one client.
 const WAITING: usize = 8;
 
-/// Who of a machine speaks DHCP.
+/// The program that uses DHCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Speaker {
     /// Firmware that loads by TFTP.
     Pxe,
     /// Firmware that loads by HTTP.
     Http,
-    /// iPXE.
     Ipxe,
     /// The ramdisk's `udhcpc`.
     Ramdisk,
 }
 
-/// What a machine got.
+/// The result of a DHCP exchange.
 #[derive(Clone, Debug)]
 pub(crate) struct Lease {
     pub(crate) address: Ipv4Addr,
@@ -40,7 +39,7 @@ pub(crate) struct Lease {
     pub(crate) boot_file: Option<String>,
 }
 
-/// The relay.
+/// The relay agent of a rack.
 pub(crate) struct Relay {
     socket: UdpSocket,
     server: SocketAddr,
@@ -55,11 +54,11 @@ impl Relay {
         Ok(Arc::new(Relay { socket, server, address, asking: Mutex::default() }))
     }
 
-    /// Hands answers to those who asked, for ever.
+    /// Delivers answers to the waiting clients, for ever.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut packet = [0; 2048];
         loop {
-            // An error tells that an earlier packet was refused: the client asks again.
+            // The error is about an earlier packet that was refused; the client repeats its request.
             let Ok((length, from)) = self.socket.recv_from(&mut packet).await else {
                 tokio::task::yield_now().await;
                 continue;
@@ -70,13 +69,13 @@ impl Relay {
             let Some(reply) = dhcp::decode(&packet[..length]) else { continue };
             let asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(client) = asking.get(&reply.transaction) {
-                // A client that does not read as fast loses packets, as on any wire.
+                // A client that reads too slowly loses packets, as on a real network.
                 let _ = client.try_send(reply);
             }
         }
     }
 
-    /// Gets an address, and what to boot; `None` when nobody answers.
+    /// Gets an address and the boot file; `None` if no answer comes.
     pub(crate) async fn lease(
         &self,
         machine: &Machine,
@@ -111,7 +110,7 @@ impl Relay {
         })
     }
 
-    /// Sends `packet` until an answer is `wanted`, waiting twice as long each time.
+    /// Sends `packet` until a wanted answer arrives, doubling the timeout each time.
     async fn ask(
         &self,
         machine: &Machine,
@@ -150,13 +149,13 @@ impl Relay {
         }
         let copies = if faults.duplicate_dhcp { 2 } else { 1 };
         for _ in 0..copies {
-            // A packet that cannot be sent is a packet lost.
+            // A packet that cannot be sent counts as lost.
             let _ = self.socket.send_to(packet, self.server).await;
         }
     }
 }
 
-/// A transaction under way, forgotten on drop.
+/// A DHCP transaction in progress; dropped from the table when it ends.
 struct Asking<'a> {
     all: &'a Mutex<HashMap<u32, mpsc::Sender<Reply>>>,
     transaction: u32,
@@ -179,7 +178,7 @@ impl Drop for Asking<'_> {
     }
 }
 
-/// What an offer needs for this speaker to take it: UEFI 2.10 §24.7.3 wants `HTTPClient` echoed.
+/// Whether the offer suits the client: UEFI 2.10 §24.7.3 requires the class `HTTPClient` in the answer.
 fn fits(speaker: Speaker, reply: &Reply) -> bool {
     let class = reply.vendor_class.as_deref().unwrap_or_default();
     let has_address = !reply.your_address.is_unspecified();
@@ -189,10 +188,10 @@ fn fits(speaker: Speaker, reply: &Reply) -> bool {
     }
 }
 
-/// What a client says of itself in every message.
+/// Returns the options that a client sends in every message.
 fn about(machine: &Machine, speaker: Speaker) -> Vec<(u8, Vec<u8>)> {
     if speaker == Speaker::Ramdisk {
-        // As busybox 1.36 sends it.
+        // The options of busybox 1.36.
         return vec![
             (option::PARAMETERS, vec![1, 3, 6, 12, 15, 28, 42]),
             (option::MAXIMUM_SIZE, 576_u16.to_be_bytes().to_vec()),
@@ -216,7 +215,7 @@ fn about(machine: &Machine, speaker: Speaker) -> Vec<(u8, Vec<u8>)> {
     };
     let class =
         format!("{class}:Arch:{architecture:05}:UNDI:{:03}{:03}", undi[1], undi[2]).into_bytes();
-    // RFC 4578 §2.3: type 0, then the UUID as SMBIOS stores it, its first fields little-endian.
+    // RFC 4578 §2.3: type 0, then the UUID in SMBIOS form, with its first fields little-endian.
     let mut identifier = vec![0];
     identifier.extend(machine.spec().uuid.to_bytes_le());
     let mut about = vec![
@@ -229,7 +228,7 @@ fn about(machine: &Machine, speaker: Speaker) -> Vec<(u8, Vec<u8>)> {
     ];
     if speaker == Speaker::Ipxe {
         about.push((option::USER_CLASS, b"iPXE".to_vec()));
-        // What iPXE can do: HTTP (19) and TFTP (17), each one octet of 1; its version (235).
+        // iPXE's features: HTTP (19) and TFTP (17), each one octet of value 1; its version (235).
         about.push((option::IPXE, vec![19, 1, 1, 17, 1, 1, 235, 3, 1, 21, 1]));
     }
     about

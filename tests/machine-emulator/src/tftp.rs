@@ -1,4 +1,4 @@
-//! TFTP as a boot ROM speaks it: reads one file (RFC 1350) with the options RFC 2347, 2348 and 2349 add.
+//! A TFTP client like a boot ROM's: reads one file (RFC 1350) with the options of RFC 2347, 2348 and 2349.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,12 +7,12 @@ use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
-/// As much as fits an Ethernet frame, which is what PXE ROMs ask for.
+/// The block size that PXE ROMs request: it fills an Ethernet frame.
 const BLOCK: usize = 1468;
 const PATIENCE: Duration = Duration::from_secs(1);
 const TRIES: u32 = 5;
 
-/// Why a file did not come.
+/// The reasons why a transfer failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TftpError {
     #[error("cannot use a socket for TFTP")]
@@ -25,7 +25,7 @@ pub(crate) enum TftpError {
     Nonsense,
 }
 
-/// Reads `file` from `server`, speaking from `own`; returns how many bytes it has, and forgets them.
+/// Reads `file` from `server` with the local address `own`; returns the file's size and drops its data.
 pub(crate) async fn read(
     own: SocketAddr,
     server: SocketAddr,
@@ -49,10 +49,10 @@ pub(crate) async fn read(
 
 struct Transfer {
     socket: UdpSocket,
-    /// The server's port for this transfer, once it has spoken (RFC 1350 §4).
+    /// The server's port for this transfer, known after its first packet (RFC 1350 §4).
     peer: SocketAddr,
     block: usize,
-    /// The number of the last block that was received.
+    /// The number of the last received block.
     last: u16,
     bytes: u64,
 }
@@ -63,7 +63,7 @@ enum Next {
 }
 
 impl Transfer {
-    /// Sends `packet` until something useful comes back.
+    /// Sends `packet` until a useful answer arrives.
     async fn exchange(&mut self, packet: &[u8]) -> Result<Next, TftpError> {
         let mut answer = [0; BLOCK + 64];
         for _ in 0..TRIES {
@@ -88,10 +88,10 @@ impl Transfer {
         Err(TftpError::Silence(self.peer))
     }
 
-    /// What to do after `answer`; `None` if it is of no use.
+    /// Handles `answer`; `None` if it is useless.
     fn take(&mut self, answer: &[u8], from: SocketAddr) -> Result<Option<Next>, TftpError> {
         match answer {
-            // DATA
+            // A DATA packet.
             [0, 3, high, low, data @ ..] => {
                 let number = u16::from_be_bytes([*high, *low]);
                 if number != self.last.wrapping_add(1) {
@@ -101,7 +101,7 @@ impl Transfer {
                 self.last = number;
                 self.bytes += data.len() as u64;
                 if data.len() < self.block {
-                    // The last acknowledgement; if it is lost, the server gives up by itself.
+                    // The last acknowledgement; if it is lost, the server times out.
                     let acknowledgement = [0, 4, *high, *low];
                     let _ = self.socket.try_send_to(&acknowledgement, from);
                     return Ok(Some(Next::Done));

@@ -1,4 +1,4 @@
-//! The agent's API: `https` with a token, and the list of commands it was given since it started.
+//! The agent's API: `https` with a token, and the list of commands since the agent's start.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,19 +14,19 @@ use tokio::sync::{Notify, mpsc, watch};
 use super::steps::{Done, Failure};
 use crate::machine::Machine;
 
-/// A config drive of 64 MiB in base64, and the rest.
+/// Fits a config drive of 64 MiB in base64, and the other parameters.
 const LARGEST_BODY: usize = 96 << 20;
 
-/// What the agent was asked to do.
+/// A command for the agent.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) id: String,
-    /// `extension.command`.
+    /// Name in the form `extension.command`.
     pub(super) name: String,
     pub(super) params: Map<String, Value>,
 }
 
-/// Everything the agent was given.
+/// All commands that the agent has received.
 pub(super) struct Commands {
     machine: Machine,
     token: String,
@@ -37,7 +37,7 @@ pub(super) struct Commands {
     ended: Notify,
 }
 
-/// A command as the protocol shows it.
+/// A command in the form of the protocol.
 #[derive(Clone, Debug, Serialize)]
 struct Command {
     id: String,
@@ -49,7 +49,7 @@ struct Command {
     command_progress: Option<Progress>,
 }
 
-/// How far a long command is.
+/// Progress of a long command.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Progress {
     pub(super) done_bytes: u64,
@@ -77,19 +77,19 @@ impl Commands {
         }
     }
 
-    /// Returns when a command has ended since it was last asked.
+    /// Waits until a command has ended since the last call.
     pub(super) async fn wait_for_an_end(&self) {
         self.ended.notified().await;
     }
 
-    /// Notes how far a command is.
+    /// Records a command's progress.
     pub(super) fn progress(&self, id: &str, progress: Progress) {
         if let Some(command) = self.list().iter_mut().find(|command| command.id == id) {
             command.command_progress = Some(progress);
         }
     }
 
-    /// Notes how a command ended.
+    /// Records a command's outcome.
     pub(super) fn end(&self, id: &str, outcome: Result<Done, Failure>) {
         if let Some(command) = self.list().iter_mut().find(|command| command.id == id) {
             match outcome {
@@ -152,7 +152,7 @@ impl Commands {
         }
     }
 
-    /// Takes a command, unless one is running.
+    /// Accepts a command, unless another one is running.
     async fn accept(&self, body: Body, waits: bool) -> Response<Full<Bytes>> {
         let id = uuid::Uuid::new_v4().to_string();
         {
@@ -172,7 +172,7 @@ impl Commands {
             });
         }
         let asked = Asked { id: id.clone(), name: body.name, params: body.params };
-        // The agent outlives its API, or neither is there any more.
+        // The send fails only if the agent is gone, and its API ends with it.
         let _ = self.jobs.send(asked).await;
         self.show(&id, waits).await
     }
@@ -195,7 +195,7 @@ impl Commands {
     }
 }
 
-/// An error as conductors read it.
+/// Makes an error in the form that conductors read.
 fn fault(status: StatusCode, why: &str) -> Response<Full<Bytes>> {
     let code = if status.is_server_error() { "Server" } else { "Client" };
     json(status, &json!({"faultcode": code, "faultstring": why}))

@@ -1,4 +1,4 @@
-//! The certificate an agent signs for itself, a new one each time it starts.
+//! The agent's self-signed certificate, new at each start.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -9,14 +9,14 @@ use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::TlsAcceptor;
 
-/// A certificate and what it takes to show it.
+/// A certificate, and the TLS acceptor that uses it.
 pub(super) struct Identity {
     pub(super) pem: String,
     pub(super) acceptor: TlsAcceptor,
 }
 
 impl Identity {
-    /// A fresh one (P-256) for `address`.
+    /// Makes a certificate (P-256) for `address`.
     pub(super) fn for_address(address: Ipv4Addr) -> io::Result<Identity> {
         let key = KeyPair::generate().map_err(io::Error::other)?;
         let mut parameters = CertificateParams::default();

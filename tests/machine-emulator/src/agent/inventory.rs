@@ -1,4 +1,4 @@
-//! What the machine is made of, as ironic-python-agent tells it.
+//! The machine's inventory, in the form of ironic-python-agent.
 
 use bmc_emulator::{Firmware, MachineSpec};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::fault::Lie;
 use crate::machine::Machine;
 
-/// The body that is posted to `ipa-inspection-callback-url`.
+/// Builds the body that is posted to `ipa-inspection-callback-url`.
 pub(super) fn report(machine: &Machine, boot_mac: Option<&str>) -> Value {
     let spec = machine.spec();
     let lie = machine.faults().lie;

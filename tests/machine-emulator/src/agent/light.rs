@@ -1,4 +1,4 @@
-//! The emulator's own agent: looks its node up, reports, and serves its API, all for as long as there is power.
+//! The emulator's own agent: finds its node, sends heartbeats and serves its API until the power goes off.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,17 +22,17 @@ use crate::firmware::chain;
 use crate::machine::Machine;
 use crate::rack::World;
 
-/// What agents speak at most; see ironic-python-agent's `ironic_api_client.py`.
+/// The newest version that agents use; see ironic-python-agent's `ironic_api_client.py`.
 const API_VERSION: &str = "1.68";
-/// How often an inventory is posted before the agent gives up.
+/// How often the agent tries to post an inventory.
 const INSPECTION_TRIES: u32 = 5;
-/// After an error; ironic-python-agent takes 5 to 10 seconds.
+/// The pause after an error; ironic-python-agent waits 5 to 10 seconds.
 const PAUSE: Duration = Duration::from_secs(5);
 const LEAST_PAUSE: Duration = Duration::from_millis(200);
-/// How long an answer may take.
+/// The timeout of a request to the conductor.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the conductor said of the node.
+/// The conductor's data about the node.
 struct Node {
     uuid: String,
     heartbeat_every: Duration,
@@ -66,7 +66,7 @@ struct Agent<'a> {
 }
 
 impl Agent<'_> {
-    /// Posts the inventory, if that was asked for.
+    /// Posts the inventory, if the command line requests it.
     async fn inspect(&self) -> Result<(), String> {
         let Some(url) = &self.parameters.inspection else { return Ok(()) };
         let report = inventory::report(self.machine, self.parameters.boot_mac.as_deref());
@@ -89,7 +89,7 @@ impl Agent<'_> {
         Err(why)
     }
 
-    /// Asks which node this machine is, until told.
+    /// Looks up the node of this machine, until the conductor answers.
     async fn find_node(&self) -> Node {
         let macs: Vec<String> =
             self.machine.spec().nics.iter().map(|nic| nic.mac.to_string()).collect();
@@ -103,7 +103,7 @@ impl Agent<'_> {
                 && let Some(uuid) = body.pointer("/node/uuid").and_then(Value::as_str)
             {
                 let timeout = body.pointer("/config/heartbeat_timeout").and_then(Value::as_u64);
-                // ironic-python-agent draws a number from 0.3 to 0.6 each time.
+                // ironic-python-agent draws a number from 0.3 to 0.6 for each heartbeat.
                 let every = Duration::from_secs(timeout.unwrap_or(300)).mul_f64(0.45);
                 return Node { uuid: uuid.to_owned(), heartbeat_every: every.max(LEAST_PAUSE) };
             }
@@ -111,7 +111,7 @@ impl Agent<'_> {
         }
     }
 
-    /// Serves the API, reports, and carries out what is asked, until the machine ends.
+    /// Serves the API, sends heartbeats and runs commands until the machine ends.
     async fn serve(&self, node: Node) -> std::io::Result<Infallible> {
         let address = Ipv4Addr::LOCALHOST;
         let listener = TcpListener::bind((address, 0)).await?;
@@ -122,7 +122,7 @@ impl Agent<'_> {
             Arc::new(Commands::new(self.machine.clone(), self.parameters.token.clone(), jobs));
         let api = commands.clone();
         if self.machine.faults().agent_does_not_listen {
-            // Whoever calls there is refused.
+            // Connections to the agent are refused.
             drop(listener);
             self.heartbeats(&node, at, &identity, &commands).await;
             return std::future::pending().await;
@@ -139,7 +139,7 @@ impl Agent<'_> {
         std::future::pending().await
     }
 
-    /// Reports: at once, every so often, and whenever a command has ended.
+    /// Sends heartbeats: at once, at intervals, and whenever a command has ended.
     async fn heartbeats(
         &self,
         node: &Node,
@@ -168,19 +168,19 @@ impl Agent<'_> {
                     Ok(_) | Err(_) => rest = self.world.pace.of(PAUSE).max(LEAST_PAUSE),
                 }
             }
-            // Elapsed or rung: either way it is time.
+            // Timeout or notification: in both cases a heartbeat is due.
             let _ = tokio::time::timeout(rest, commands.wait_for_an_end()).await;
         }
     }
 
-    /// Carries out what is asked, one after the other.
+    /// Runs commands, one after the other.
     async fn work(&self, commands: &Commands, mut asked: mpsc::Receiver<Asked>) {
         while let Some(asked) = asked.recv().await {
             let done = steps::run(self.machine, self.world, &asked, commands).await;
             let ending = done.as_ref().ok().and_then(|done| done.ending);
             commands.end(&asked.id, done);
             if let Some(ending) = ending {
-                // The answer has to leave first; systems take some time to end, too.
+                // The answer must be sent first, and a real system takes some time to shut down.
                 tokio::time::sleep(self.world.pace.of(PAUSE).max(LEAST_PAUSE)).await;
                 ending.take_effect(self.machine);
             }
@@ -189,7 +189,7 @@ impl Agent<'_> {
 
     fn url(&self, path: &str) -> Url {
         let base = self.parameters.api.as_str().trim_end_matches('/');
-        // A base that is a URL stays one with a path of letters appended.
+        // Appending a path of letters to a valid URL gives a valid URL.
         Url::parse(&format!("{base}/{path}")).unwrap_or_else(|_| self.parameters.api.clone())
     }
 

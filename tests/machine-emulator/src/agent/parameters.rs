@@ -1,8 +1,8 @@
-//! The kernel's command line, as an agent reads it.
+//! Parses the kernel's command line like an agent.
 
 use url::Url;
 
-/// What an agent takes from it.
+/// The parameters that an agent uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Parameters {
     pub(super) api: Url,
@@ -12,7 +12,7 @@ pub(super) struct Parameters {
 }
 
 impl Parameters {
-    /// Reads a command line; an error is why there can be no agent.
+    /// Parses a command line; the error is the reason why no agent can run.
     pub(super) fn parse(line: &str) -> Result<Parameters, String> {
         let value = |key: &str| {
             let words = line.split_ascii_whitespace().filter_map(|word| word.split_once('='));
@@ -24,7 +24,7 @@ impl Parameters {
         };
         Ok(Parameters {
             api: url("ipa-api-url")?.ok_or("the command line names no ipa-api-url")?,
-            // The conductor of an unknown machine gives none.
+            // The conductor gives no token to an unknown machine.
             token: value("ipa-agent-token").unwrap_or_default().to_owned(),
             inspection: url("ipa-inspection-callback-url")?,
             // pxelinux puts the hardware type, 01, before the address.
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_agent_needs_is_read() {
+    fn the_parameters_of_an_agent_are_read() {
         let line = "initrd=initrd ipa-api-url=http://10.0.0.1:6386 ipa-agent-token=t BOOTIF=01-52-54-00-AA-00-01";
         let read = Parameters::parse(line).unwrap();
         assert_eq!(read.api.as_str(), "http://10.0.0.1:6386/");

@@ -1,4 +1,4 @@
-//! A real agent: a program that is run on a pretended machine, a folder with its own `proc`, `sys` and `dev`.
+//! Runs a real agent program on an emulated machine: a folder with its own `proc`, `sys` and `dev`.
 
 use std::convert::Infallible;
 use std::fs::{self, File};
@@ -11,10 +11,10 @@ use tokio::process::Command;
 
 use crate::machine::Machine;
 
-/// The agent's exit status when it was asked to restart the machine.
+/// The agent's exit status after a command to restart the machine.
 const RESTART: i32 = 64;
 
-/// Runs the agent until power goes, or until it ends the machine.
+/// Runs the agent until the power goes off, or until the agent ends the machine.
 pub(super) async fn run(
     machine: &Machine,
     program: &Path,
@@ -51,7 +51,7 @@ pub(super) async fn run(
     std::future::pending().await
 }
 
-/// Makes what the agent looks at.
+/// Creates the files that the agent reads.
 fn furnish(machine: &Machine, root: &Path, command_line: &str) -> io::Result<()> {
     let spec = machine.spec();
     write(root, "proc/cmdline", command_line)?;

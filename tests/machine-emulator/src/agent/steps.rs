@@ -1,4 +1,4 @@
-//! What each command does to the machine.
+//! The effect of each command on the machine.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -10,21 +10,21 @@ use crate::event::Event;
 use crate::machine::Machine;
 use crate::rack::World;
 
-/// How a command ended well.
+/// The result of a successful command.
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) result: Value,
     pub(super) ending: Option<Ending>,
 }
 
-/// How the machine ends after a command.
+/// How a command ends the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     PowerOff,
     Reboot,
 }
 
-/// Why a command failed, in the protocol's form.
+/// The error of a command, in the form of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Failure {
     #[serde(rename = "type")]
@@ -51,7 +51,7 @@ impl Ending {
     }
 }
 
-/// Carries out what is asked.
+/// Runs a command.
 pub(super) async fn run(
     machine: &Machine,
     world: &World,
@@ -109,7 +109,7 @@ pub(super) async fn run(
     done.map(|result| Done { result, ending })
 }
 
-/// Does what the machine's faults say of this step.
+/// Applies the machine's faults for this step.
 async fn misbehave(machine: &Machine, doing: &str) -> Result<(), Failure> {
     let mut reboots = false;
     machine.misbehave(|faults| {
@@ -138,7 +138,7 @@ fn described(step: &str) -> Value {
     })
 }
 
-/// Erases every disk; tells what was erased.
+/// Erases every disk; returns the record of the erasure.
 fn erase(machine: &Machine) -> Vec<Value> {
     let erase = |disk: &mut crate::disk::Disk| {
         disk.set(Content::Blank);

@@ -1,4 +1,4 @@
-//! Writing an image: really downloaded, really checked, and then only remembered.
+//! Writes an image: the download and the checksum are real, the data is not stored.
 
 use std::io::{self, Write};
 
@@ -15,9 +15,9 @@ use crate::firmware::chain;
 use crate::machine::Machine;
 use crate::rack::World;
 
-/// No system is installed to less; ironic-python-agent's default too.
+/// The minimum size of a root disk, also ironic-python-agent's default.
 const LEAST_DISK: u64 = 4 << 30;
-/// A sector, where the boot signature is.
+/// The first sector, which has the boot signature.
 const HEAD: usize = 512;
 
 /// Writes the image that `arguments` name; returns the disk's name.
@@ -87,7 +87,7 @@ pub(super) async fn image(
     Ok(format!("/dev/{name}"))
 }
 
-/// The bay of the disk to write to, and how much it takes: the one that is hinted at, or the smallest that suffices.
+/// Returns bay and capacity of the root disk: the disk that the hints select, or the smallest sufficient one.
 fn root_disk(machine: &Machine, hints: &Map<String, Value>) -> Result<(usize, u64), Failure> {
     let hinted = |key: &str, value: &str| {
         hints
@@ -144,7 +144,7 @@ impl Checksum {
     }
 }
 
-/// A disk that only counts, and keeps its first sector.
+/// A disk that only counts bytes and stores its first sector.
 struct Disk {
     capacity: u64,
     written: u64,
@@ -167,16 +167,16 @@ impl Write for Disk {
     }
 }
 
-/// What stands between the network and the disk.
+/// The writer between the network and the disk.
 enum Writer {
-    /// Nothing has come yet.
+    /// Nothing has arrived yet.
     Unknown(Disk),
     Raw(Disk),
     Gzip(Box<MultiGzDecoder<Disk>>),
 }
 
 impl Writer {
-    /// Tells by its first bytes whether the image is compressed (RFC 1952 §2.3.1).
+    /// Recognizes a compressed image by its first bytes (RFC 1952 §2.3.1).
     fn knowing(self, chunk: &[u8]) -> Writer {
         match self {
             Writer::Unknown(disk) if chunk.starts_with(&[0x1f, 0x8b]) => {

@@ -1,4 +1,4 @@
-//! What each command does: <https://ipxe.org/cmd>.
+//! The commands of iPXE: <https://ipxe.org/cmd>.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -11,34 +11,31 @@ use crate::event::Event;
 use crate::fetch;
 use crate::firmware::{Handover, chain};
 
-/// What follows a command.
+/// The continuation after a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
-    /// The next line.
     Next,
-    /// The line after this label.
+    /// Continue after this label.
     Goto(String),
     /// A kernel runs.
     Boot(Handover),
-    /// The disk is started.
     LocalDisk,
-    /// iPXE ends.
     Exit,
-    /// Another script instead of this one.
+    /// Run another script instead of this one.
     Replace(Url),
 }
 
-/// Something iPXE has loaded.
+/// A file that iPXE has loaded.
 #[derive(Clone, Debug)]
 pub(super) struct Image {
     name: String,
     arguments: Vec<String>,
     bytes: u64,
-    /// Chosen by `kernel`: what `boot` starts.
+    /// Whether `kernel` selected the image, so that `boot` starts it.
     selected: bool,
 }
 
-/// The settings a script can use.
+/// Returns the settings that a script can use.
 pub(super) fn settings(spec: &MachineSpec, address: Ipv4Addr) -> Vec<(String, String)> {
     let platform = match spec.firmware {
         Firmware::Bios => "pcbios",
@@ -59,7 +56,7 @@ pub(super) fn settings(spec: &MachineSpec, address: Ipv4Addr) -> Vec<(String, St
 }
 
 impl Interpreter<'_> {
-    /// Runs one command; an error is what iPXE would print.
+    /// Runs one command; the error is the text that iPXE would print.
     pub(super) async fn command(&mut self, words: &[String], depth: usize) -> Result<Flow, String> {
         let Some((name, arguments)) = words.split_first() else { return Ok(Flow::Next) };
         let first = arguments.first().map(String::as_str);
@@ -150,7 +147,7 @@ impl Interpreter<'_> {
         let url = rest.first().ok_or("a URL is missing")?;
         let url = Url::parse(url).map_err(|_| format!("{url} is not a URL"))?;
         if options.iter().any(|(option, _)| matches!(*option, "--replace" | "-r")) {
-            // What cannot be loaded does not replace.
+            // A script that cannot be loaded does not replace the current one.
             let text = fetch::text(&self.world.http, &url).await.map_err(|error| chain(&error))?;
             return match text.starts_with("#!ipxe") {
                 true => Ok(Flow::Replace(url)),
@@ -167,7 +164,7 @@ impl Interpreter<'_> {
     }
 }
 
-/// The options at the beginning, each with the word after it, and the rest.
+/// Splits off the options at the beginning, each with the word after it.
 fn options(arguments: &[String]) -> (Vec<(&str, &str)>, &[String]) {
     let mut found = Vec::new();
     let mut rest = arguments;

@@ -1,19 +1,19 @@
-//! The grammar of a line: words between blanks, joined commands, comments, settings.
+//! The grammar of a line: words, joined commands, comments, settings.
 
 use std::collections::HashMap;
 
-/// When a command is run that follows another on its line.
+/// When a command runs, depending on the previous one on its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Joint {
-    /// In any case: `;`, or the line's end.
+    /// Always: after `;`, and at the start of a line.
     Always,
-    /// If the one before failed: `||`.
+    /// If the previous one failed: `||`.
     IfFailed,
-    /// If the one before succeeded: `&&`.
+    /// If the previous one succeeded: `&&`.
     IfDone,
 }
 
-/// The commands of a line, each with what joins it to the next. A word that begins with `#` begins a comment.
+/// Splits a line into commands, each with the operator that follows. A word that begins with `#` starts a comment.
 pub(super) fn split(line: &str) -> Vec<(Vec<&str>, Joint)> {
     let (mut commands, mut words) = (Vec::new(), Vec::new());
     for word in line.split_whitespace() {
@@ -35,7 +35,7 @@ pub(super) fn split(line: &str) -> Vec<(Vec<&str>, Joint)> {
     commands
 }
 
-/// The word with each `${setting}` replaced; one that is not set is nothing.
+/// Replaces each `${setting}` in the word; an unset one is empty.
 pub(super) fn expand(word: &str, settings: &HashMap<String, String>) -> String {
     let (mut text, mut rest) = (String::new(), word);
     while let Some((before, after)) = rest.split_once("${") {
@@ -45,7 +45,7 @@ pub(super) fn expand(word: &str, settings: &HashMap<String, String>) -> String {
             break;
         };
         let (name, format) = name.split_once(':').unwrap_or((name, ""));
-        // `net0/mac` and `mac` are the same on a machine that boots from its first port.
+        // `net0/mac` and `mac` are equal on a machine that boots from its first port.
         let name = name.strip_prefix("net0/").unwrap_or(name);
         let value = settings.get(name).map(String::as_str).unwrap_or_default();
         text += &if format == "hexhyp" { value.replace(':', "-") } else { value.to_owned() };
