@@ -1,4 +1,4 @@
-//! An emulated cloud of a test's own, whose Keystone and catalogue the clients use as any other's.
+//! An emulated cloud for one test, whose Keystone and catalogue the clients use like any other's.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::service::new_folder;
 use crate::wire::Request;
 use crate::{CommandLine, program};
 
-/// How long it may take to listen, on a machine that compiles meanwhile.
+/// How long the emulator may take to listen, on a machine that compiles at the same time.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A cloud that answers until it is dropped.
@@ -20,12 +20,12 @@ pub struct Cloud {
     process: Child,
     folder: PathBuf,
     clouds: Value,
-    /// `http://HOST:PORT`.
+    /// The base URL: `http://HOST:PORT`.
     url: String,
 }
 
 impl Cloud {
-    /// With its accounts admin, alice, bob and clusterd.
+    /// Starts a cloud with the accounts admin, alice, bob and clusterd.
     #[track_caller]
     pub fn start() -> Self {
         let folder = new_folder();
@@ -38,32 +38,32 @@ impl Cloud {
             .spawn()
             .expect("the emulator can be started");
         let text = wait_for("the emulator", START_TIMEOUT, || fs::read_to_string(&file).ok());
-        // What the emulator writes is YAML, and JSON.
+        // The emulator writes YAML that is also JSON.
         let clouds: Value = serde_json::from_str(&text).expect("it is JSON");
         let url = clouds["clouds"]["admin"]["auth"]["auth_url"].as_str().expect("an URL");
         let url = url.trim_end_matches("/identity/v3").to_owned();
         Cloud { process, folder, clouds, url }
     }
 
-    /// Its clouds.yaml.
+    /// The path of the cloud's clouds.yaml.
     pub fn clouds_yaml(&self) -> PathBuf {
         self.folder.join("clouds.yaml")
     }
 
-    /// What a service that believes this cloud's Keystone is told, below its `[api]`.
+    /// The `[api]` settings of a service that uses this cloud's Keystone.
     pub fn keystone(&self) -> String {
         let file = self.clouds_yaml();
         format!("auth = 'keystone'\n[api.keystone]\nclouds_yaml = {file:?}\nname = 'clusterd'\n")
     }
 
-    /// Puts a service into the catalogue.
+    /// Adds a service to the catalogue.
     #[track_caller]
     pub fn register(&self, kind: &str, url: &str) {
         let request = Request::new("PUT", &format!("/_control/endpoints/{kind}"));
         request.json(&json!(url)).send(&self.url).expect(200);
     }
 
-    /// A further user, whose password is `NAME-secret`, with these roles in a project.
+    /// Adds a user with the password `NAME-secret` and these roles in a project.
     #[track_caller]
     pub fn user(&mut self, name: &str, project: &str, roles: &[&str]) {
         let path = format!("/_control/projects/{project}/users/{name}");
@@ -76,14 +76,14 @@ impl Cloud {
         self.write(name, cloud);
     }
 
-    /// The cloud of this name with a password that is wrong.
+    /// Adds the account `NAME-forgetful`, with a wrong password.
     pub fn forget_password(&mut self, name: &str) {
         let mut cloud = self.clouds["clouds"][name].clone();
         cloud["auth"]["password"] = json!("wrong");
         self.write(&format!("{name}-forgetful"), cloud);
     }
 
-    /// `NAME-system`: the same user, in the whole cloud.
+    /// Adds the account `NAME-system`: the same user with the whole cloud as scope.
     pub fn system(&mut self, name: &str) {
         let mut cloud = self.clouds["clouds"][name].clone();
         let auth = cloud["auth"].as_object_mut().expect("an object");
@@ -97,7 +97,7 @@ impl Cloud {
         fs::write(self.clouds_yaml(), self.clouds.to_string()).expect("a file can be written");
     }
 
-    /// `openstack` as one of the clouds.yaml.
+    /// Starts `openstack` with an account of the clouds.yaml.
     pub fn client(&self, name: &str) -> CommandLine {
         CommandLine::in_cloud(Path::new(&self.clouds_yaml()), name)
     }

@@ -1,4 +1,4 @@
-//! `openstack` commands, as a user types them.
+//! Runs `openstack` commands as a user types them.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Write};
@@ -9,54 +9,50 @@ use serde_json::{Value, json};
 
 use crate::python;
 
-/// A running client, ready for commands.
+/// A running client process that accepts commands.
 pub struct CommandLine {
-    /// What every command begins with.
+    /// The arguments before every command.
     begins: Vec<String>,
     process: Child,
     commands: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
 
-/// What a command printed and how it ended.
+/// Output and exit code of a command.
 #[derive(Debug)]
 pub struct Answer {
-    /// What was typed.
     pub command: String,
-    /// The exit code.
     pub code: i64,
-    /// Standard output.
     pub stdout: String,
-    /// Standard error.
     pub stderr: String,
 }
 
 impl CommandLine {
-    /// A client of the bare metal service at `url`, without authentication.
+    /// Starts a client of the bare metal service at `url`, without authentication.
     pub fn start(url: &str) -> Self {
         CommandLine::start_within(&[], url)
     }
 
-    /// A client of a whole cloud, as somebody whom this `clouds.yaml` names.
+    /// Starts a client of a whole cloud, with an account of this `clouds.yaml`.
     pub fn in_cloud(clouds_yaml: &Path, cloud: &str) -> Self {
         let begins = vec!["--os-cloud".to_owned(), cloud.to_owned()];
         CommandLine::spawn(&[], &[("OS_CLIENT_CONFIG_FILE", clouds_yaml.as_os_str())], begins)
     }
 
-    /// A client of the container infra service at `url`, without authentication.
+    /// Starts a client of the container infra service at `url`, without authentication.
     pub fn coe(url: &str) -> Self {
-        // Its endpoint in a catalogue ends in the version.
+        // This service's endpoint in a catalogue ends with the version.
         CommandLine::spawn(&[], &[], without_authentication(&format!("{url}/v1"), "coe"))
     }
 
-    /// A client of the service at `url` (`baremetal` or `coe`), which has passwords of its own.
+    /// Starts a client of the service at `url` (`baremetal` or `coe`) that has its own passwords.
     pub fn with_password(url: &str, area: &str, user: &str, password: &str) -> Self {
         let begins = ["--os-auth-type", "http_basic", "--os-endpoint", url];
         let who = ["--os-username", user, "--os-password", password, area];
         CommandLine::spawn(&[], &[], begins.iter().chain(&who).map(|&word| word.into()).collect())
     }
 
-    /// The same, by way of a program that runs the one it is given: `ip netns exec NAME`.
+    /// Like `start`, through a program that runs another one: `ip netns exec NAME`.
     pub fn start_within(launcher: &[&str], url: &str) -> Self {
         CommandLine::spawn(launcher, &[], without_authentication(url, "baremetal"))
     }
@@ -67,7 +63,7 @@ impl CommandLine {
         words.push(Path::new(python::HOME).join("clients/command_line.py").into());
         let mut process = Command::new(&words[0])
             .args(&words[1..])
-            // nothing of the caller's cloud may leak into the test
+            // The environment is cleared, so that no setting of the caller's cloud reaches the test.
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", "/nonexistent")
@@ -82,7 +78,7 @@ impl CommandLine {
         CommandLine { begins, process, commands, answers }
     }
 
-    /// `openstack [AREA] WORDS`, whatever comes of it.
+    /// Runs `openstack [AREA] WORDS`, with any exit code.
     pub fn run(&mut self, words: &[&str]) -> Answer {
         let arguments: Vec<&str> =
             self.begins.iter().map(String::as_str).chain(words.iter().copied()).collect();
@@ -99,7 +95,7 @@ impl CommandLine {
         }
     }
 
-    /// A command that has to succeed; its output, as text.
+    /// Runs a command that must succeed; returns its output as text.
     #[track_caller]
     pub fn done(&mut self, words: &[&str]) -> String {
         let answer = self.run(words);
@@ -107,7 +103,7 @@ impl CommandLine {
         answer.stdout
     }
 
-    /// A command that has to succeed; its output, as JSON.
+    /// Runs a command that must succeed; returns its output as JSON.
     #[track_caller]
     pub fn json(&mut self, words: &[&str]) -> Value {
         let words = [words, &["-f", "json"]].concat();
@@ -120,7 +116,7 @@ impl CommandLine {
         }
     }
 
-    /// A command that has to fail; what it says about it.
+    /// Runs a command that must fail; returns its error output.
     #[track_caller]
     pub fn refused(&mut self, words: &[&str]) -> String {
         let answer = self.run(words);
@@ -135,7 +131,7 @@ fn without_authentication(url: &str, area: &str) -> Vec<String> {
 
 impl Drop for CommandLine {
     fn drop(&mut self) {
-        // It may be inside a command that waits; nobody waits for that any more.
+        // The client may be in a command that waits; no test needs its result any more.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

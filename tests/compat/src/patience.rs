@@ -1,12 +1,12 @@
-//! Waiting for something another process does.
+//! Waits for the effect of another process.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long between two looks.
+/// The interval between two checks.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Looks until `look` finds something, and panics with `what` was awaited when it has not after `timeout`.
+/// Calls `look` until it returns a value; panics with `what` after `timeout`.
 #[track_caller]
 pub fn wait_for<T>(what: &str, timeout: Duration, mut look: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();

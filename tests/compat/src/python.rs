@@ -1,18 +1,18 @@
-//! The Python environment that holds the public clients.
+//! The Python environment of the public clients.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The folder of this crate, where the clients' drivers are.
+/// The directory of this crate, which has the clients' driver scripts.
 pub const HOME: &str = env!("CARGO_MANIFEST_DIR");
 
-/// The Python of the environment with the clients, made on first use.
+/// Returns the Python interpreter of the clients' environment, which is created at its first use.
 #[track_caller]
 pub fn interpreter() -> PathBuf {
     tool("requirements.txt", "python")
 }
 
-/// A program of the environment that this file pins, made on first use.
+/// Returns a program of the environment that this file pins, which is created at its first use.
 #[track_caller]
 pub fn tool(requirements: &str, program: &str) -> PathBuf {
     let made = Command::new(Path::new(HOME).join("../real/venv.sh"))

@@ -1,4 +1,4 @@
-//! The service under test: a daemon of its own for each test, `baremetald` with nothing but pretend hardware or `clusterd`.
+//! The service under test: a separate daemon for each test, `baremetald` with only fake hardware, or `clusterd`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,14 +16,14 @@ use crate::wire::{Reply, Request};
 /// Names another service to test instead of ours: `http://HOST:PORT`.
 const URL_VARIABLE: &str = "BEDPLATE_COMPAT_URL";
 
-/// How long a daemon may take to listen, on a machine that compiles meanwhile.
+/// How long a daemon may take to listen, on a machine that compiles at the same time.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A service that answers.
 pub struct Service {
     /// `http://HOST:PORT`, without a trailing slash.
     pub url: String,
-    /// Our own ends with the test. None is somebody else's service, left as empty as it was found.
+    /// Our own daemon, which ends with the test. `None` is another service, which is left as empty as it was.
     daemon: Option<Daemon>,
 }
 
@@ -34,33 +34,33 @@ struct Daemon {
 }
 
 impl Service {
-    /// Our own, started for the caller; or the one the environment names, which has to be empty.
+    /// Starts our own service, or uses the one in the environment variable, which must be empty.
     #[track_caller]
     pub fn start() -> Self {
         let Ok(url) = env::var(URL_VARIABLE) else { return Service::start_own("baremetald", "") };
         let service = Service { url: url.trim_end_matches('/').to_owned(), daemon: None };
         let nodes = service.nodes();
         if !nodes.is_empty() {
-            // Forgotten, so that its end does not remove what is not ours.
+            // `ManuallyDrop` prevents the clean-up, which would delete nodes that are not ours.
             let url = mem::ManuallyDrop::new(service).url.clone();
             panic!("{url} has {} nodes: the tests want an empty service", nodes.len());
         }
         service
     }
 
-    /// A bare metal service of our own, with these lines below `[api]` in its configuration.
+    /// Starts our own bare metal service, with these lines below `[api]` in its configuration.
     #[track_caller]
     pub fn machines_with(tables: &str) -> Self {
         Service::start_own("baremetald", tables)
     }
 
-    /// A container infra service of our own.
+    /// Starts our own container infra service.
     #[track_caller]
     pub fn clusters() -> Self {
         Service::clusters_with("")
     }
 
-    /// The same, with these tables in its configuration.
+    /// Starts our own container infra service, with these tables in its configuration.
     #[track_caller]
     pub fn clusters_with(tables: &str) -> Self {
         Service::start_own("clusterd", tables)
@@ -108,7 +108,7 @@ impl Service {
         }
     }
 
-    /// A request of the newest microversion.
+    /// Sends a request with the newest microversion.
     #[track_caller]
     pub fn ask(&self, method: &str, path: &str) -> Reply {
         Request::new(method, path).version("latest").send(&self.url)
@@ -121,7 +121,7 @@ impl Drop for Service {
             return;
         }
         for node in self.nodes() {
-            // in maintenance even a node in use may be removed
+            // In maintenance, a node can be deleted in any state.
             self.ask("PUT", &format!("/v1/nodes/{node}/maintenance"));
             self.ask("DELETE", &format!("/v1/nodes/{node}"));
         }

@@ -1,4 +1,4 @@
-//! An HTTP client so plain that nothing is hidden: one request, one connection, all the bytes.
+//! A minimal HTTP client that hides nothing: one request, one connection, all bytes.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// The header that names a microversion.
+/// The header with the microversion.
 pub const VERSION_HEADER: &str = "X-OpenStack-Ironic-API-Version";
 
-/// A request that is being put together.
+/// A request under construction.
 #[derive(Clone, Debug)]
 pub struct Request {
     method: String,
@@ -19,19 +19,17 @@ pub struct Request {
     body: Vec<u8>,
 }
 
-/// What came back.
+/// The answer to a request.
 #[derive(Debug)]
 pub struct Reply {
-    /// The status code.
     pub status: u16,
-    /// Every header, its name in lower case.
+    /// All headers, with names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The body.
     pub body: String,
 }
 
 impl Request {
-    /// A request without body or headers.
+    /// Makes a request without body and headers.
     pub fn new(method: &str, path: &str) -> Self {
         Request { method: method.into(), path: path.into(), headers: Vec::new(), body: Vec::new() }
     }
@@ -42,29 +40,29 @@ impl Request {
         self
     }
 
-    /// Asks for a microversion.
+    /// Sets the microversion.
     pub fn version(self, version: &str) -> Self {
         self.header(VERSION_HEADER, version)
     }
 
-    /// Adds a JSON body.
+    /// Sets a JSON body.
     pub fn json(self, body: &Value) -> Self {
         self.body(body.to_string().as_bytes()).header("Content-Type", "application/json")
     }
 
-    /// Adds a body of any bytes.
+    /// Sets a body of any bytes.
     pub fn body(mut self, body: &[u8]) -> Self {
         self.body = body.to_vec();
         self
     }
 
-    /// Sends it to `url`, which is `http://HOST:PORT`.
+    /// Sends the request to `url`, which is `http://HOST:PORT`.
     #[track_caller]
     pub fn send(&self, url: &str) -> Reply {
         let host = url.strip_prefix("http://").expect("the service is asked over http");
         let mut stream = TcpStream::connect(host).expect("the service listens");
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout can be set");
-        // HTTP/1.0: the body ends with the connection, so it comes in one piece
+        // With HTTP/1.0 the body ends with the connection and is not chunked.
         let mut head = format!("{} {} HTTP/1.0\r\nHost: {host}\r\n", self.method, self.path);
         for (name, value) in &self.headers {
             let _ = write!(head, "{name}: {value}\r\n");
@@ -73,7 +71,7 @@ impl Request {
             let _ = write!(head, "Content-Length: {}\r\n", self.body.len());
         }
         stream.write_all(format!("{head}\r\n").as_bytes()).expect("the service takes the head");
-        // A service may refuse a body before it has all of it.
+        // A service may refuse a body before it has read all of it.
         let _ = stream.write_all(&self.body);
         let mut raw = Vec::new();
         stream.read_to_end(&mut raw).expect("the service answers");
@@ -97,12 +95,12 @@ impl Reply {
         }
     }
 
-    /// The value of a header, given in lower case.
+    /// Returns the value of a header; the name is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// The body as JSON.
+    /// Returns the body as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
         match serde_json::from_str(&self.body) {
@@ -111,7 +109,7 @@ impl Reply {
         }
     }
 
-    /// The error inside the envelope: JSON in a JSON string.
+    /// Returns the error inside the envelope: JSON in a JSON string.
     #[track_caller]
     pub fn error(&self) -> Value {
         let envelope = self.json();
@@ -120,7 +118,7 @@ impl Reply {
         serde_json::from_str(inner).expect("error_message holds JSON")
     }
 
-    /// Goes on only when the status is this.
+    /// Checks the status.
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{}", self.body);

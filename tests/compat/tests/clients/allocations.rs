@@ -1,9 +1,9 @@
-//! `openstack baremetal allocation`: asking for a node of a kind.
+//! Tests of `openstack baremetal allocation`.
 
 use compat::{CommandLine, Service};
 use serde_json::{Value, json};
 
-/// A node that somebody may have.
+/// Creates a node that is available for allocations.
 fn available(client: &mut CommandLine, name: &str) -> Value {
     let pretend = ["boot", "deploy", "inspect", "management", "power"]
         .map(|kind| [format!("--{kind}-interface"), "fake".to_owned()]);
@@ -14,13 +14,13 @@ fn available(client: &mut CommandLine, name: &str) -> Value {
     client.done(&["node", "manage", "--wait", "60", name]);
     client.done(&["node", "add", "trait", name, "CUSTOM_FAST"]);
     client.done(&["node", "provide", "--wait", "60", name]);
-    // Only what is known to be on or off is given out.
+    // Only a node with a known power state is allocated.
     client.done(&["node", "power", "off", name]);
     node["uuid"].clone()
 }
 
 #[test]
-fn a_node_is_asked_for_used_and_given_back() {
+fn a_node_is_allocated_used_and_released() {
     let service = Service::start();
     let mut client = CommandLine::start(&service.url);
     let node = available(&mut client, "n1");
@@ -65,7 +65,7 @@ fn a_node_is_asked_for_used_and_given_back() {
 }
 
 #[test]
-fn a_wish_that_cannot_be_met_is_in_error() {
+fn an_allocation_without_a_matching_node_is_in_error() {
     let service = Service::start();
     let mut client = CommandLine::start(&service.url);
     client.done(&["allocation", "create", "--resource-class", "none", "--name", "vain"]);

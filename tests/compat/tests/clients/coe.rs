@@ -1,4 +1,4 @@
-//! `openstack coe`: templates, clusters, node groups, certificates, quotas, as a user types them.
+//! Tests of `openstack coe`: templates, clusters, node groups, certificates, quotas.
 
 use std::fs;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use compat::patience::wait_for;
 use compat::{CommandLine, Service};
 use serde_json::{Value, json};
 
-/// A template that clusters can be made of.
+/// A command that creates a template.
 const TEMPLATE: &[&str] = &[
     "cluster",
     "template",
@@ -26,7 +26,7 @@ const TEMPLATE: &[&str] = &[
     "kube_tag=v1.33.0,boot_volume_size=20",
 ];
 
-/// How long a clusterd may take to let a cluster go of which it made nothing.
+/// How long clusterd may take to delete a cluster without cloud objects.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn start() -> (Service, CommandLine) {
@@ -35,7 +35,7 @@ fn start() -> (Service, CommandLine) {
     (service, client)
 }
 
-/// A template and a cluster of it.
+/// Creates a template and a cluster from it.
 fn with_cluster(client: &mut CommandLine, more: &[&str]) {
     client.done(TEMPLATE);
     let create = ["cluster", "create", "c", "--cluster-template", "t"];
@@ -75,9 +75,9 @@ fn a_template_is_created_listed_changed_and_deleted() {
 }
 
 #[test]
-fn a_refusal_names_what_is_wrong() {
+fn a_refusal_names_the_mistake() {
     let (_service, mut client) = start();
-    // The last word names the labels.
+    // The last word has the labels.
     let mut words = TEMPLATE.to_vec();
     words.pop();
     words.push("monitoring_enabled=true");
@@ -100,7 +100,7 @@ fn a_refusal_names_what_is_wrong() {
 }
 
 #[test]
-fn a_cluster_is_asked_for_resized_and_deleted() {
+fn a_cluster_is_created_resized_and_deleted() {
     let (_service, mut client) = start();
     with_cluster(&mut client, &["--node-count", "2", "--master-count", "3", "--timeout", "30"]);
     let shown = client.json(&["cluster", "show", "c"]);
@@ -109,7 +109,7 @@ fn a_cluster_is_asked_for_resized_and_deleted() {
         (&shown["status"], &shown["create_timeout"]),
         (&json!("CREATE_IN_PROGRESS"), &json!(30))
     );
-    // It says truthfully what it waits for.
+    // The reason must say what clusterd waits for.
     let reason = wait_for("a reason", PATIENCE, || {
         client.json(&["cluster", "show", "c"])["status_reason"].as_str().map(str::to_owned)
     });
@@ -124,7 +124,7 @@ fn a_cluster_is_asked_for_resized_and_deleted() {
     let refused = client.refused(&["cluster", "upgrade", "c", "t"]);
     assert!(refused.contains("upgrades are not implemented yet"), "{refused}");
 
-    // The client says so on its standard output, and succeeds.
+    // The client prints the refusal on standard output and exits with success.
     let refused = client.run(&["cluster", "template", "delete", "t"]);
     assert!(refused.stdout.contains("referenced by one or multiple clusters"), "{refused:?}");
     client.done(&["cluster", "delete", "c"]);
@@ -135,7 +135,7 @@ fn a_cluster_is_asked_for_resized_and_deleted() {
 }
 
 #[test]
-fn node_groups_are_asked_for_changed_and_deleted() {
+fn node_groups_are_created_changed_and_deleted() {
     let (_service, mut client) = start();
     with_cluster(&mut client, &[]);
     let create = ["nodegroup", "create", "c", "gpu", "--node-count", "2", "--flavor", "g1.large"];
@@ -185,7 +185,7 @@ fn certificates_are_shown_signed_and_rotated() {
 }
 
 #[test]
-fn quotas_stats_and_services_are_told() {
+fn quotas_stats_and_services_are_shown() {
     let (_service, mut client) = start();
     client.done(&[
         "quotas",
@@ -223,5 +223,5 @@ fn quotas_stats_and_services_are_told() {
     assert_eq!((&services[0]["binary"], &services[0]["state"]), (&json!("clusterd"), &json!("up")));
 }
 
-/// A request with an RSA key, as the client makes them: CN=admin, O=system:masters.
+/// A certificate request with an RSA key, as the client makes it: CN=admin, O=system:masters.
 const CSR: &str = include_str!("admin.csr");

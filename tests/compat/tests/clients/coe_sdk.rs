@@ -1,4 +1,4 @@
-//! openstacksdk's container infrastructure proxy, which Ansible's modules use.
+//! Tests of openstacksdk's container infrastructure proxy, which Ansible's modules use.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! `openstack baremetal driver` and `conductor`.
+//! Tests of `openstack baremetal driver` and `conductor`.
 
 use compat::{CommandLine, Service};
 use serde_json::Value;
@@ -9,7 +9,7 @@ fn column<'a>(table: &'a Value, name: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn drivers_are_listed_with_who_serves_them() {
+fn drivers_are_listed_with_their_conductors() {
     let service = Service::start();
     let mut client = CommandLine::start(&service.url);
     let conductors = client.json(&["conductor", "list"]);
@@ -33,7 +33,7 @@ fn drivers_are_listed_with_who_serves_them() {
 }
 
 #[test]
-fn a_driver_says_what_it_must_be_told() {
+fn a_driver_lists_its_properties() {
     let service = Service::start();
     let mut client = CommandLine::start(&service.url);
     for (driver, properties) in [
@@ -73,7 +73,7 @@ fn the_conductor_is_shown() {
     let drivers: Vec<&str> =
         shown["drivers"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
     assert!(drivers.contains(&"fake-hardware"), "{drivers:?}");
-    // On SQLite a real Ironic never says so of itself.
+    // On SQLite, a real Ironic never reports itself as alive.
     assert!(!service.is_ours() || shown["alive"] == true, "{shown}");
 
     client.json(&["node", "create", "--driver", "fake-hardware", "--name", "conducted"]);

@@ -1,4 +1,4 @@
-//! `openstack --os-cloud …`: the services as a cloud's own, found in its catalogue and asked with its tokens; and by passwords.
+//! Tests of `openstack --os-cloud …`: the services in a cloud's catalogue, with its tokens; and services with their own passwords.
 
 use compat::{Cloud, CommandLine, Service};
 use serde_json::json;
@@ -20,7 +20,7 @@ const TEMPLATE: &[&str] = &[
 ];
 
 #[test]
-fn clusters_belong_to_the_project_that_asked_for_them() {
+fn clusters_belong_to_the_project_that_created_them() {
     let mut cloud = Cloud::start();
     let service = Service::clusters_with(&cloud.keystone());
     cloud.register("container-infra", &format!("{}/v1", service.url));
@@ -49,7 +49,7 @@ fn clusters_belong_to_the_project_that_asked_for_them() {
 }
 
 #[test]
-fn machines_are_shown_to_who_runs_the_cloud_and_to_their_owners() {
+fn nodes_are_shown_to_administrators_and_owners() {
     let mut cloud = Cloud::start();
     let service = Service::machines_with(&cloud.keystone());
     cloud.register("baremetal", &service.url);
@@ -79,10 +79,10 @@ fn machines_are_shown_to_who_runs_the_cloud_and_to_their_owners() {
 }
 
 #[test]
-fn a_service_without_a_cloud_has_passwords_of_its_own() {
+fn a_service_without_a_cloud_has_its_own_passwords() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("htpasswd");
-    // The canary by libxcrypt's bcrypt; with " of bob" at its end by argon2-cffi's argon2id.
+    // The canary by libxcrypt's bcrypt, and with " of bob" at its end by argon2-cffi's argon2id.
     let bcrypt = "$2b$04$9PJhBhcXWIeBYt0sOo1NUeMyXrmClCPDYPQ9iFJSJCn09NZyg1pwC";
     let argon2id =
         "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$5YxJtJIrT6CqUq9x1QXYO29mRJMhrgLFhnuk7UM5VpQ";

@@ -1,4 +1,4 @@
-//! What the listeners speak, asked by `openssl s_client`: TLS 1.2 and 1.3 with good ciphers, and nothing else.
+//! Tests the listeners with `openssl s_client`: TLS 1.2 and 1.3 with good ciphers, and nothing else.
 
 use std::fs;
 use std::io::Write;
@@ -25,7 +25,7 @@ fn said(process: Child) -> String {
     String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned()
 }
 
-/// Runs `openssl` in this folder; all that it said.
+/// Runs `openssl` in this directory; returns its whole output.
 #[track_caller]
 fn openssl(folder: &Path, line: &str) -> String {
     let mut process = start(folder, line);
@@ -33,7 +33,7 @@ fn openssl(folder: &Path, line: &str) -> String {
     said(process)
 }
 
-/// Asks for another handshake on a connection that has one, until the other side ends it.
+/// Requests a renegotiation on an open connection until the server closes it.
 #[track_caller]
 fn renegotiate(folder: &Path, service: &Service) -> String {
     let at = service.url.strip_prefix("http://").expect("an address");
@@ -45,7 +45,7 @@ fn renegotiate(folder: &Path, service: &Service) -> String {
     said
 }
 
-/// An authority, and a certificate of it for `localhost` that a listener shows.
+/// Creates an authority, and a certificate for `localhost` for a listener.
 #[track_caller]
 fn certify(folder: &Path, subject: &str) {
     let key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes";
@@ -62,7 +62,7 @@ fn certify(folder: &Path, subject: &str) {
     fs::rename(folder.join("k.new"), folder.join("k.pem")).expect("a file");
 }
 
-/// `s_client` asks the service in this way.
+/// Connects `s_client` to the service with these options.
 #[track_caller]
 fn ask(folder: &Path, service: &Service, how: &str) -> String {
     let at = service.url.strip_prefix("http://").expect("an address");
@@ -85,7 +85,7 @@ fn check(service: &Service, folder: &Path) {
         let said = ask(folder, service, &format!("{verified} -tls{version}"));
         assert!(said.contains("Cipher is (NONE)") && said.contains("alert"), "{said}");
     }
-    // Each that this openssl knows of TLS 1.2, alone: AES in Galois mode and ChaCha20 with forward secrecy are taken, no other is.
+    // Tries each TLS 1.2 cipher of this openssl alone: AES-GCM and ChaCha20 with forward secrecy are accepted, all others refused.
     let all = openssl(folder, "ciphers -s -tls1_2 ALL:COMPLEMENTOFALL:@SECLEVEL=0");
     let (mut good, mut refused) = (0, 0);
     for cipher in all.trim().split(':').filter(|name| !name.starts_with("TLS_")) {
@@ -116,7 +116,7 @@ fn check(service: &Service, folder: &Path) {
     });
 }
 
-/// Below `[api]`: where the certificate is.
+/// The settings below `[api]` for the certificate.
 fn tables(folder: &Path) -> String {
     certify(folder, "first");
     let (certificate, key) = (folder.join("c.pem"), folder.join("k.pem"));
@@ -126,13 +126,13 @@ fn tables(folder: &Path) -> String {
 }
 
 #[test]
-fn machines_are_told_of_over_good_tls_only() {
+fn baremetald_accepts_only_good_tls() {
     let folder = tempfile::tempdir().expect("a folder");
     check(&Service::machines_with(&tables(folder.path())), folder.path());
 }
 
 #[test]
-fn clusters_are_told_of_over_good_tls_only() {
+fn clusterd_accepts_only_good_tls() {
     let folder = tempfile::tempdir().expect("a folder");
     check(&Service::clusters_with(&tables(folder.path())), folder.path());
 }

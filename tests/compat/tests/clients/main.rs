@@ -1,4 +1,4 @@
-//! The public clients of both APIs, each story against daemons of its own.
+//! Tests of the public clients of both APIs, each with its own daemons.
 
 mod allocations;
 mod coe;

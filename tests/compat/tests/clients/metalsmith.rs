@@ -1,4 +1,4 @@
-//! `metalsmith`: a node is reserved by an allocation, installed from an image's URL, listed, and given back.
+//! Tests of `metalsmith`: reserves a node by an allocation, installs it from an image's URL, lists it and releases it.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use compat::{Cloud, Service, python};
 use serde_json::{Value, json};
 
-/// What it says when it does as told.
+/// Runs a command that must succeed; returns its output.
 #[track_caller]
 fn metalsmith(clouds: &Path, words: &[&str]) -> String {
     let program = python::tool("metalsmith-requirements.txt", "metalsmith");
@@ -24,7 +24,7 @@ fn metalsmith(clouds: &Path, words: &[&str]) -> String {
 }
 
 #[test]
-fn a_node_is_reserved_installed_listed_and_given_back() {
+fn a_node_is_reserved_installed_listed_and_released() {
     let cloud = Cloud::start();
     let service = Service::machines_with(&cloud.keystone());
     cloud.register("baremetal", &service.url);

@@ -1,10 +1,10 @@
-//! Which field of a node is there from which microversion on.
+//! Tests which microversions show which field of a node.
 
 use compat::Service;
 use compat::wire::Request;
 use serde_json::{Value, json};
 
-/// A field and the first microversion that shows it, as the Bare Metal API's history has it.
+/// A field and the first microversion that shows it, according to the Bare Metal API's history.
 #[rustfmt::skip]
 const SINCE: &[(&str, u32)] = &[
     ("driver_internal_info", 3), ("name", 5), ("inspection_finished_at", 6), ("inspection_started_at", 6),
@@ -60,7 +60,7 @@ fn a_field_appears_with_its_version() {
 }
 
 #[test]
-fn before_names_a_node_is_found_by_uuid_alone() {
+fn before_1_5_a_node_is_found_by_uuid_only() {
     let service = Service::start();
     let body = json!({"driver": "fake-hardware", "name": "named"});
     Request::new("POST", "/v1/nodes").version("1.5").json(&body).send(&service.url).expect(201);
@@ -84,7 +84,7 @@ fn a_new_node_is_enrolled_from_1_11_on() {
 }
 
 #[test]
-fn a_field_of_the_future_is_refused_on_the_way_in() {
+fn a_field_of_a_later_version_is_refused_in_a_request() {
     let service = Service::start();
     for (field, value, since) in [
         ("name", json!("early"), 5),

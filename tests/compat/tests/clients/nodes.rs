@@ -1,9 +1,9 @@
-//! `openstack baremetal node`: making, finding, changing and deleting nodes.
+//! Tests of `openstack baremetal node`: create, find, change and delete.
 
 use compat::{CommandLine, Service};
 use serde_json::{Value, json};
 
-/// What a node of pretend hardware is created with; the interfaces are named because a real Ironic's defaults differ.
+/// The options of a node with fake hardware; the interfaces are named because a real Ironic has other defaults.
 const PRETEND: &[&str] = &[
     "--driver",
     "fake-hardware",
@@ -74,7 +74,7 @@ fn a_node_is_created_shown_and_deleted() {
     let mut by_uuid = client.json(&["node", "show", uuid]);
     assert_eq!(by_name["uuid"], node["uuid"]);
     for node in [&mut by_name, &mut by_uuid] {
-        // a power sync may pass between the two
+        // A power sync may happen between the two requests.
         node.as_object_mut().expect("an object").retain(|key, _| key != "updated_at");
     }
     assert_eq!(by_name, by_uuid);
@@ -87,7 +87,7 @@ fn a_node_is_created_shown_and_deleted() {
 }
 
 #[test]
-fn nodes_are_listed_by_what_is_asked_of_them() {
+fn nodes_are_listed_with_filters() {
     let service = Service::start();
     let mut client = CommandLine::start(&service.url);
     for (name, class) in [("one", "small"), ("two", "large"), ("three", "large")] {
@@ -189,7 +189,7 @@ fn a_node_is_changed_field_by_field() {
     assert_eq!(unset["driver_info"], json!({}));
     assert_eq!(unset["instance_info"], json!({}));
 
-    // A real Ironic answers 500 to the first, and 400 to the second where nobody has a project.
+    // A real Ironic answers 500 to the first, and 400 to the second if no caller has a project.
     if service.is_ours() {
         client.done(&["node", "unset", "changed", "--automated-clean"]);
         client.done(&["node", "set", "changed", "--owner", "someone"]);
@@ -275,7 +275,7 @@ fn a_node_has_traits() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_a_reason() {
+fn impossible_requests_are_refused_with_a_reason() {
     let service = Service::start();
     let mut client = CommandLine::start(&service.url);
     create(&mut client, "there", &[]);
@@ -300,7 +300,7 @@ fn what_cannot_be_is_refused_with_a_reason() {
         "requested action \"provide\" can not be performed on node",
     );
     refused(&["node", "deploy", "there"], "(HTTP 400)", "while it is in state \"enroll\"");
-    // the client itself knows these
+    // The client itself refuses these.
     refused(&["node", "list", "--sort", "colour:asc"], "", "colour");
     refused(&["node", "list", "--fields", "colour"], "", "colour");
 }

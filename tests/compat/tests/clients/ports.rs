@@ -1,4 +1,4 @@
-//! `openstack baremetal port`.
+//! Tests of `openstack baremetal port`.
 
 use compat::{CommandLine, Service};
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ fn a_port_is_created_found_changed_and_deleted() {
 }
 
 #[test]
-fn the_ports_of_a_node_go_with_it() {
+fn the_ports_of_a_node_are_deleted_with_it() {
     let service = Service::start();
     let mut client = CommandLine::start(&service.url);
     let node = client.json(&["node", "create", "--driver", "fake-hardware", "--name", "leaving"]);
@@ -87,7 +87,7 @@ fn the_ports_of_a_node_go_with_it() {
 }
 
 #[test]
-fn what_is_no_port_is_refused() {
+fn an_invalid_port_is_refused() {
     let service = Service::start();
     let mut client = CommandLine::start(&service.url);
     let node = client.json(&["node", "create", "--driver", "fake-hardware", "--name", "portless"]);

@@ -1,4 +1,4 @@
-//! `openstack baremetal node …` from a machine nobody knows to one in use and back.
+//! Tests of `openstack baremetal node …` from enrolling a machine to deploying and undeploying it.
 
 use compat::{CommandLine, Service};
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ fn field(client: &mut CommandLine, name: &str, field: &str) -> Value {
 }
 
 #[test]
-fn a_node_goes_the_whole_road() {
+fn a_node_passes_through_all_provision_states() {
     let service = Service::start();
     let mut client = CommandLine::start(&service.url);
     let node = "traveller";
@@ -73,7 +73,7 @@ fn a_node_goes_the_whole_road() {
     assert_eq!(shown["last_error"], Value::Null);
     assert_eq!(shown["reservation"], Value::Null);
 
-    // A real Ironic without authentication answers 500 to rebuild, and its pretend deploy leaves the power alone.
+    // A real Ironic without authentication answers 500 to rebuild, and its fake deploy leaves the power as it is.
     if service.is_ours() {
         assert_eq!(shown["power_state"], "power on");
         client.done(&["node", "rebuild", node, "--wait", "60"]);
@@ -125,7 +125,7 @@ fn several_nodes_are_moved_by_one_command() {
 }
 
 #[test]
-fn a_node_nobody_looked_into_has_no_inventory() {
+fn a_node_without_inspection_has_no_inventory() {
     let service = Service::start();
     let mut client = CommandLine::start(&service.url);
     enrolled(&mut client, "unknown");
@@ -193,7 +193,7 @@ fn a_node_is_validated_interface_by_interface() {
 }
 
 #[test]
-fn a_node_in_use_is_adopted_as_it_is() {
+fn a_node_in_use_is_adopted_unchanged() {
     let service = Service::start();
     let mut client = CommandLine::start(&service.url);
     enrolled(&mut client, "adopted");
@@ -203,7 +203,7 @@ fn a_node_in_use_is_adopted_as_it_is() {
 }
 
 #[test]
-fn a_clean_step_that_is_none_is_refused() {
+fn an_unknown_clean_step_is_refused() {
     let service = Service::start();
     // A real Ironic answers 500.
     if !service.is_ours() {

@@ -1,5 +1,4 @@
-//! Both services, scanned by schemathesis against what they say of themselves: no failure of ours, and no answer that is not
-//! described.
+//! Scans both services with schemathesis against their own documents: no server error, and no undocumented answer.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,17 +8,17 @@ use compat::wire::Request;
 use compat::{Cloud, Service, python};
 use serde_json::{Value, json};
 
-/// Requests for each operation, beside those that schemathesis makes of every bound in the document. Nothing else bounds a scan: of one
-/// that is told how long it may take, how much is tried depends on the machine.
+/// Requests for each operation, besides those that schemathesis makes for every limit in the document. Nothing else limits a scan: with a
+/// time limit, the number of requests would depend on the machine.
 const EXAMPLES: &str = "10";
-/// The same requests in every run.
+/// A fixed seed gives the same requests in every run.
 const SEED: &str = "1";
 
-/// "password", by argon2id.
+/// The argon2id hash of "password".
 const HASH: &str =
     "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
 
-/// Ann shows it.
+/// Ann's credentials.
 const ANN: &str = "Basic YW5uOnBhc3N3b3Jk";
 
 fn proven(request: Request, proof: Option<&str>) -> Request {
@@ -29,18 +28,18 @@ fn proven(request: Request, proof: Option<&str>) -> Request {
     }
 }
 
-/// Who asks, and what is sent with each request.
+/// The service to scan, and the parts of each request.
 struct Scan<'a> {
     service: &'a Service,
     version: &'a str,
-    /// Names of things that are there, by the parameter of a path.
+    /// Names of existing objects, by the parameter of a path.
     there: Value,
-    /// `Authorization`, where there is authentication.
+    /// The `Authorization` header; `None` without authentication.
     proof: Option<&'a str>,
 }
 
 impl Scan<'_> {
-    /// Fails unless every operation was tried, and every answer was as described.
+    /// Fails unless every operation was tried, and every answer was documented.
     #[track_caller]
     fn run(&self) {
         let folder = tempfile::tempdir().expect("a folder");
@@ -63,12 +62,12 @@ impl Scan<'_> {
         assert!(ran.status.success(), "{said}\n{}", String::from_utf8_lossy(&ran.stderr));
         let report = fs::read(&report).expect("schemathesis reports");
         let report: Value = serde_json::from_slice(&report).expect("it is JSON");
-        // The document itself was read, and is not tried.
+        // The document's own operation was used for reading, and is not tried.
         let described = self.described() - 1;
         assert_eq!(report["operations"]["tested"], json!(described), "{said}");
     }
 
-    /// How many operations the document has; every route has one.
+    /// The number of operations in the document; every route has one.
     #[track_caller]
     fn described(&self) -> usize {
         let get = |path: &str| {
@@ -91,7 +90,7 @@ impl Scan<'_> {
 
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
 
-/// Below `[api]`: Ann and her password.
+/// The settings below `[api]`: Ann and her password.
 fn htpasswd(folder: &tempfile::TempDir) -> String {
     let file = folder.path().join("htpasswd");
     fs::write(&file, format!("ann:{HASH}\n")).expect("a file");
@@ -127,18 +126,18 @@ fn scan_clusters(service: &Service, proof: Option<&str>) {
 }
 
 #[test]
-fn machines_are_as_described_without_authentication() {
+fn baremetald_matches_its_document_without_authentication() {
     scan_machines(&Service::machines_with(""), None);
 }
 
 #[test]
-fn machines_are_as_described_with_passwords() {
+fn baremetald_matches_its_document_with_passwords() {
     let folder = tempfile::tempdir().expect("a folder");
     scan_machines(&Service::machines_with(&htpasswd(&folder)), Some(ANN));
 }
 
 #[test]
-fn clusters_are_as_described_without_authentication() {
+fn clusterd_matches_its_document_without_authentication() {
     let cloud = Cloud::start();
     let file = cloud.clouds_yaml();
     let tables = format!("[cloud]\nclouds_yaml = {file:?}\nname = 'clusterd'\n");
@@ -146,7 +145,7 @@ fn clusters_are_as_described_without_authentication() {
 }
 
 #[test]
-fn clusters_are_as_described_with_passwords() {
+fn clusterd_matches_its_document_with_passwords() {
     let (cloud, folder) = (Cloud::start(), tempfile::tempdir().expect("a folder"));
     let (users, file) = (htpasswd(&folder), cloud.clouds_yaml());
     let tables = format!("{users}[cloud]\nclouds_yaml = {file:?}\nname = 'clusterd'\n");

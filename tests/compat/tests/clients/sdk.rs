@@ -1,4 +1,4 @@
-//! openstacksdk's bare metal proxy, which Ansible's modules, Bifrost, metalsmith and Nova use.
+//! Tests of openstacksdk's bare metal proxy, which Ansible's modules, Bifrost, metalsmith and Nova use.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use compat::{Service, python};
 
 #[test]
-fn openstacksdk_goes_the_whole_road() {
+fn openstacksdk_passes_through_all_provision_states() {
     let service = Service::start();
     let run = Command::new(python::interpreter())
         .args(["-W", "ignore"])

@@ -1,4 +1,4 @@
-//! What clients rest on without saying so: headers, envelopes, links, status codes, as bytes.
+//! Tests of the details that clients rely on without documentation: headers, envelopes, links, status codes, as bytes.
 
 use compat::Service;
 use compat::wire::{Reply, Request, VERSION_HEADER};
@@ -59,7 +59,7 @@ fn version_one_names_its_resources() {
 }
 
 #[test]
-fn every_answer_says_which_version_it_is_in() {
+fn every_answer_names_its_version() {
     let service = Service::start();
     for (asked, path) in
         [(None, "/v1/nodes"), (Some("1.50"), "/v1/nodes"), (Some("1.80"), "/v1/nodes/none")]
@@ -119,7 +119,7 @@ fn an_error_is_json_in_a_json_string() {
 }
 
 #[test]
-fn a_created_node_says_where_it_is() {
+fn a_created_node_has_its_location() {
     let service = Service::start();
     let made = post_node(&service, &json!({"driver": "fake-hardware", "name": "made"})).expect(201);
     let node = made.json();
@@ -132,7 +132,7 @@ fn a_created_node_says_where_it_is() {
             {"href": format!("{}/nodes/{uuid}", service.url), "rel": "bookmark"},
         ])
     );
-    // openstacksdk reads these as ISO 8601 with an offset
+    // openstacksdk reads these as ISO 8601 with an offset.
     let created = node["created_at"].as_str().expect("a time");
     assert!(created.contains('T') && created.ends_with("+00:00"), "{created}");
     assert_eq!(node["updated_at"], Value::Null);
@@ -185,7 +185,7 @@ fn following_next_visits_every_node_once() {
 }
 
 #[test]
-fn a_list_shows_little_unless_asked() {
+fn a_list_shows_few_fields_by_default() {
     let service = Service::start();
     node(&service, "listed");
     let keys = |path: &str| {
@@ -222,7 +222,7 @@ fn a_patch_is_forgiving_about_add_and_replace() {
     node(&service, "patched");
     let after = |body: Value| patch(&service, "patched", &body).expect(200).json();
 
-    // replace of what is unset, add of what is set
+    // "replace" of an unset field, "add" of a set one.
     assert_eq!(
         after(json!([{"op": "replace", "path": "/description", "value": "one"}]))["description"],
         "one"
@@ -243,12 +243,12 @@ fn a_patch_is_forgiving_about_add_and_replace() {
         after(json!([{"op": "add", "path": "/extra/a/c", "value": 3}]))["extra"],
         json!({"a": {"b": 2, "c": 3}})
     );
-    // remove gives the default back
+    // "remove" restores the default.
     let removed = after(
         json!([{"op": "remove", "path": "/description"}, {"op": "remove", "path": "/extra"}]),
     );
     assert_eq!((&removed["description"], &removed["extra"]), (&Value::Null, &json!({})));
-    // all or nothing
+    // A patch is applied completely or not at all.
     patch(
         &service,
         "patched",
@@ -278,7 +278,7 @@ fn a_patch_is_forgiving_about_add_and_replace() {
 }
 
 #[test]
-fn a_clash_is_409() {
+fn a_duplicate_is_409() {
     let service = Service::start();
     let uuid = node(&service, "taken");
     let again =
@@ -296,7 +296,7 @@ fn a_clash_is_409() {
 }
 
 #[test]
-fn what_is_asked_of_a_node_is_accepted_or_refused_at_once() {
+fn a_verb_is_accepted_or_refused_at_once() {
     let service = Service::start();
     node(&service, "asked");
     let put = |path: &str, body: Value| {
@@ -340,10 +340,10 @@ fn bad_input_is_a_client_error_that_names_the_field() {
         let reply = post_node(&service, &body);
         assert_eq!(reply.status, 400, "{body}: {}", reply.body);
         let said = reply.error()["faultstring"].to_string();
-        // A real Ironic names the value alone in some of these.
+        // A real Ironic names only the value in some of these.
         assert!(!service.is_ours() || said.contains(field), "{body}: {said}");
     }
-    // Every node asked for above was refused.
+    // Every request above was refused.
     assert_eq!(service.ask("GET", "/v1/nodes").json()["nodes"], json!([]));
 }
 
@@ -395,7 +395,7 @@ fn the_api_describes_itself() {
     ] {
         let found =
             described["paths"].as_object().expect("paths").iter().any(|(known, methods)| {
-                // what the parameter is called is nobody's business
+                // The names of parameters do not matter.
                 let plain = |path: &str| {
                     path.split('/')
                         .map(|part| if part.starts_with('{') { "{}" } else { part })
