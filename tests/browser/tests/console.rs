@@ -1,5 +1,5 @@
-//! `bedplate dev`, looked at and used in a browser.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! Tests of the console of `bedplate dev` in a browser.
+#![expect(clippy::unwrap_used, reason = "an unwrap that fails fails the test")]
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -7,18 +7,18 @@ use std::process::{Child, Command, Stdio};
 
 const HOME: &str = env!("CARGO_MANIFEST_DIR");
 
-/// `bedplate dev`, and all that it started, until this is dropped.
+/// `bedplate dev` and its child processes, until the value is dropped.
 struct Dev(Child);
 
 impl Drop for Dev {
     fn drop(&mut self) {
-        // By the signal on which it ends its children; a kill would leave them.
+        // This signal makes `bedplate dev` end its children; a kill would leave them running.
         let _ = Command::new("kill").arg(self.0.id().to_string()).status();
         let _ = self.0.wait();
     }
 }
 
-/// A program of this workspace, built with the same profile.
+/// Returns the path of a program of this workspace, built with the same profile.
 fn program(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let path = test.ancestors().nth(2).unwrap().join(name);
@@ -26,7 +26,7 @@ fn program(name: &str) -> PathBuf {
     path
 }
 
-/// The Python of the environment with Playwright, made on first use.
+/// Returns the Python interpreter of the environment with Playwright, which is created at its first use.
 fn python() -> PathBuf {
     let made = Command::new(Path::new(HOME).join("../real/venv.sh"))
         .arg(Path::new(HOME).join("requirements.txt"))
@@ -38,7 +38,7 @@ fn python() -> PathBuf {
 }
 
 #[test]
-fn a_person_sees_and_does_everything_in_a_browser() {
+fn every_page_and_wizard_works_in_a_browser() {
     if !peers::installed("chromium") {
         return peers::skip("browser", "chromium is not installed");
     }
@@ -60,7 +60,7 @@ fn a_person_sees_and_does_everything_in_a_browser() {
         let read = output.read_line(&mut told).unwrap();
         assert!(read > 0, "bedplate dev ended: {told}");
     }
-    // It goes on talking, and must not wait for us.
+    // `bedplate dev` continues to print, and must not block on a full pipe.
     std::thread::spawn(move || std::io::copy(&mut output.by_ref(), &mut std::io::sink()));
     let looked = Command::new(python)
         .arg(Path::new(HOME).join("browser/console.py"))
