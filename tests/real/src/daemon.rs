@@ -1,4 +1,4 @@
-//! `baremetald` inside the rack's network, with the provisioning side on the rack's bridge.
+//! `baremetald` in the rack's network namespace, with its provisioning listener on the rack's bridge.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use compat::program;
 use crate::rack::GATEWAY;
 use crate::{Given, Rack};
 
-/// Where the API is, inside the rack's network.
+/// The URL of the API, in the rack's network namespace.
 pub(crate) const API: &str = "http://127.0.0.1:6385";
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -23,7 +23,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts it and waits until it listens.
+    /// Starts the daemon and waits until it listens.
     #[track_caller]
     pub fn start(rack: &Rack, given: &Given<'_>) -> Self {
         let config = rack.folder.join("baremetald.toml");
@@ -52,7 +52,7 @@ impl Drop for Daemon {
     }
 }
 
-/// The end of a log, for the reader of a failed test.
+/// Returns the end of a log, for the reader of a failed test.
 pub(crate) fn last_lines(log: &Path, count: usize) -> String {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
@@ -61,7 +61,7 @@ pub(crate) fn last_lines(log: &Path, count: usize) -> String {
 }
 
 fn configuration(rack: &Rack, given: &Given<'_>) -> String {
-    // target/PROFILE/baremetald: `make build` puts the ramdisk beside the profiles
+    // The path is target/PROFILE/baremetald; `make build` puts the ramdisk next to the profile's directory.
     let target = program("baremetald");
     let ramdisk =
         target.ancestors().nth(2).expect("a profile's folder is in target").join("ramdisk");

@@ -1,4 +1,4 @@
-//! One machine of the rack: what it is made of, what it printed, what is on its disk.
+//! A machine of the rack: its hardware, its console output and its disk.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,20 +10,20 @@ use serde::Deserialize;
 
 const MIB: u64 = 1 << 20;
 
-/// How a machine starts.
+/// The firmware of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Firmware {
-    /// SeaBIOS, and iPXE in the network card.
+    /// SeaBIOS, with iPXE in the network card.
     Bios,
-    /// OVMF, which knows PXE and HTTP boot.
+    /// OVMF with PXE and HTTP boot.
     Uefi,
-    /// OVMF without PXE, so that HTTP is its only boot from the network.
+    /// OVMF without PXE, so that HTTP is the only way to boot from the network.
     Http,
 }
 
 impl Firmware {
-    /// The word `rack.sh` takes.
+    /// The word that `rack.sh` uses.
     pub fn as_str(self) -> &'static str {
         match self {
             Firmware::Bios => "bios",
@@ -32,7 +32,7 @@ impl Firmware {
         }
     }
 
-    /// What the tiny image says of it once it runs.
+    /// The line that the tiny image prints when it runs on this firmware.
     pub fn boots_as(self) -> &'static str {
         match self {
             Firmware::Bios => "DISK-BOOTED BIOS",
@@ -41,7 +41,7 @@ impl Firmware {
     }
 }
 
-/// What `rack.sh json` says of a machine.
+/// A machine in the output of `rack.sh json`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
@@ -63,25 +63,25 @@ pub struct Machine {
     pub ca: PathBuf,
     /// The disk, as a qcow2 file.
     pub disk: PathBuf,
-    /// All that the serial console ever printed.
+    /// The file with all output of the serial console.
     pub console: PathBuf,
 }
 
 impl Machine {
-    /// What the serial console printed since the rack came up.
+    /// Returns the output of the serial console since the rack started.
     pub fn printed(&self) -> String {
         let printed = fs::read(&self.console).unwrap_or_default();
         String::from_utf8_lossy(&printed).into_owned()
     }
 
-    /// Waits until the serial console has printed `line` so many times.
+    /// Waits until the serial console has printed `line` `times` times.
     #[track_caller]
     pub fn prints(&self, line: &str, times: usize, timeout: Duration) {
         let what = format!("{} to print {line:?} {times} times", self.name);
         wait_for(&what, timeout, || (self.printed().matches(line).count() >= times).then_some(()));
     }
 
-    /// The first and the last MiB of the disk, where partition tables and their copies are. The machine has to be off.
+    /// Returns the first and the last MiB of the disk, which have the partition tables. The machine must be off.
     #[track_caller]
     pub fn edges(&self) -> Vec<u8> {
         let mut edges = self.read(0);

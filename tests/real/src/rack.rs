@@ -1,4 +1,4 @@
-//! A rack of machines on a network of its own, up as long as the value lives.
+//! A rack of machines on its own network; it ends when the value is dropped.
 
 use std::env;
 use std::fs::File;
@@ -7,33 +7,33 @@ use std::process::{Child, Command, Stdio};
 
 use crate::{Firmware, Machine};
 
-/// The rack's side of the provisioning network.
+/// The rack's address on the provisioning network.
 pub(crate) const GATEWAY: &str = "10.78.0.1";
 
-/// What a rack is given beside what every rack has.
+/// The options of a rack.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Given<'a> {
-    /// How large its machines are, by the names that `rack.sh` has for that, such as `RACK_MEMORY`.
+    /// Sizes of the machines, by the variables of `rack.sh`, such as `RACK_MEMORY`.
     pub sizes: &'a [(&'a str, &'a str)],
-    /// An address of this host's that its machines reach.
+    /// An address of this host that the machines can reach.
     pub uplink: Option<&'a str>,
-    /// More tables of `baremetald.toml`.
+    /// Further tables of `baremetald.toml`.
     pub tables: &'a str,
 }
 
 /// A rack of machines and their BMCs.
 #[derive(Debug)]
 pub struct Rack {
-    /// Its name, which is also that of its namespace: `bedplate-NAME`.
+    /// The namespace is `bedplate-NAME`.
     pub name: String,
-    /// Its machines, in the order they were asked for.
+    /// In the order in which they were requested.
     pub machines: Vec<Machine>,
-    /// Where its state is.
+    /// The directory of the rack's state.
     pub folder: PathBuf,
 }
 
 impl Rack {
-    /// Brings up one machine for each firmware, all powered off.
+    /// Starts a rack with one machine for each firmware, all powered off.
     #[track_caller]
     pub fn up(name: &str, firmware: &[Firmware], given: &Given<'_>) -> Self {
         let mut words = vec!["up"];
@@ -51,12 +51,12 @@ impl Rack {
         Rack { name: name.to_owned(), machines, folder }
     }
 
-    /// The words that put a command inside the rack's network.
+    /// Returns the words that run a command in the rack's network namespace.
     pub fn launcher(&self) -> Vec<String> {
         ["ip", "netns", "exec", &format!("bedplate-{}", self.name)].map(str::to_owned).into()
     }
 
-    /// A command inside the rack's network.
+    /// Returns a command that runs in the rack's network namespace.
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
         let launcher = self.launcher();
         let mut command = Command::new(&launcher[0]);
@@ -64,7 +64,7 @@ impl Rack {
         command
     }
 
-    /// Starts a program inside the rack's network; what it prints goes to `LOG.log` in the rack's folder.
+    /// Starts a program in the rack's network namespace; its output goes to `LOG.log` in the rack's directory.
     #[track_caller]
     pub fn spawn(&self, log: &str, command: &mut Command) -> Child {
         let file = File::create(self.log(log)).expect("a file can be written");
@@ -72,7 +72,7 @@ impl Rack {
         command.spawn().unwrap_or_else(|error| panic!("{log} cannot be started: {error}"))
     }
 
-    /// Where what a program prints goes.
+    /// Returns the path of a program's log.
     pub fn log(&self, name: &str) -> PathBuf {
         self.folder.join(name).with_extension("log")
     }
@@ -96,7 +96,7 @@ fn script(rack: &str, words: &[&str], sizes: &[(&str, &str)]) -> String {
         .stderr(Stdio::inherit())
         .output()
         .expect("rack.sh can be started");
-    // While a failed test unwinds, a second panic would hide the first.
+    // A second panic during unwinding would hide the first.
     assert!(run.status.success() || std::thread::panicking(), "rack.sh {} failed", words.join(" "));
     String::from_utf8_lossy(&run.stdout).into_owned()
 }

@@ -1,4 +1,4 @@
-//! The road of one machine, by `openstack baremetal`: from nobody knows it to installed, and back to blank.
+//! The stations of one machine, by `openstack baremetal`: from enrolling to the installed system, and back to a blank disk.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 
 use crate::{Image, Machine, Story};
 
-/// How long a change of state may take that boots a machine, in seconds, on two cores with other machines on them.
+/// How long a change of state that boots a machine may take, in seconds, on two cores with other machines.
 const WAIT: &str = "420";
 
-/// How long an installed machine may take to start.
+/// How long an installed machine may take to boot.
 const BOOT_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// What the ramdisk prints where nobody gave it an address.
+/// The line that the ramdisk prints if it has no configured address.
 pub const ASKS_BY_DHCP: &str = "asking for an address on";
 
-/// How a machine is reached: the driver, what it must be told, and how the machine gets its ramdisk.
+/// The driver, its settings, and the boot interface for a machine.
 pub struct Reach {
     driver: &'static str,
     boot_interface: &'static str,
@@ -23,20 +23,20 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// Over IPMI.
+    /// Manages the machine over IPMI.
     pub fn ipmi(machine: &Machine, boot_interface: &'static str) -> Self {
         let driver_info = vec![
             format!("ipmi_address={}", machine.bmc),
             format!("ipmi_port={}", machine.ipmi_port),
             format!("ipmi_username={}", machine.username),
             format!("ipmi_password={}", machine.password),
-            // virtualbmc has no other
+            // virtualbmc supports no other suite.
             "ipmi_cipher_suite=3".to_owned(),
         ];
         Reach { driver: "ipmi", boot_interface, driver_info }
     }
 
-    /// Over Redfish, the BMC's certificate verified.
+    /// Manages the machine over Redfish, and verifies the BMC's certificate.
     pub fn redfish(machine: &Machine, boot_interface: &'static str) -> Self {
         let driver_info = vec![
             format!("redfish_address={}", machine.redfish),
@@ -49,7 +49,7 @@ impl Reach {
     }
 }
 
-/// All of it. Every story of one machine is this, told of another machine.
+/// Runs all stations. Every story of one machine consists of this, with another machine.
 #[track_caller]
 pub fn there_and_back(story: &mut Story, machine: &Machine, reach: &Reach, image: &Image) {
     enroll(story, machine, reach);
@@ -59,7 +59,7 @@ pub fn there_and_back(story: &mut Story, machine: &Machine, reach: &Reach, image
     give_back(story, machine);
 }
 
-/// Makes the node and its port, and lets the service verify that it reaches the BMC.
+/// Creates the node and its port, and makes the service verify the BMC's credentials.
 #[track_caller]
 pub fn enroll(story: &mut Story, machine: &Machine, reach: &Reach) {
     let mut words = vec!["node", "create", "--name", &machine.name, "--driver", reach.driver];
@@ -75,7 +75,7 @@ pub fn enroll(story: &mut Story, machine: &Machine, reach: &Reach) {
     assert_eq!(story.field(&machine.name, "provision_state"), "manageable");
 }
 
-/// Inspects the machine: what it says of itself is what QEMU was given.
+/// Inspects the machine: the inventory must equal QEMU's settings.
 #[track_caller]
 pub fn inspect(story: &mut Story, machine: &Machine) {
     moved(story, machine, "inspect", "manageable");
@@ -102,7 +102,7 @@ pub fn inspect(story: &mut Story, machine: &Machine) {
     assert_eq!(inventory["boot"]["current_boot_mode"], mode, "{inventory}");
 }
 
-/// Cleans the machine and offers it.
+/// Cleans the machine and makes it available.
 #[track_caller]
 pub fn provide(story: &mut Story, machine: &Machine) {
     moved(story, machine, "provide", "available");
@@ -110,7 +110,7 @@ pub fn provide(story: &mut Story, machine: &Machine) {
     assert!(is_blank(machine), "the disk of a machine on offer holds something");
 }
 
-/// Says what to install.
+/// Selects the image to install.
 #[track_caller]
 pub fn choose(story: &mut Story, machine: &Machine, image: &Image) {
     story.client.done(&[
@@ -128,7 +128,7 @@ pub fn choose(story: &mut Story, machine: &Machine, image: &Image) {
     ]);
 }
 
-/// Installs the image: it starts from the disk, by the machine's own firmware.
+/// Deploys the image and checks that the machine's firmware boots it from the disk.
 #[track_caller]
 pub fn deploy(story: &mut Story, machine: &Machine, image: &Image) {
     choose(story, machine, image);
@@ -137,7 +137,7 @@ pub fn deploy(story: &mut Story, machine: &Machine, image: &Image) {
     machine.prints(machine.firmware.boots_as(), 1, BOOT_TIMEOUT);
 }
 
-/// Takes the machine back: nothing of the image is left, and it is off.
+/// Undeploys the machine: the disk must be blank, and the machine off.
 #[track_caller]
 pub fn give_back(story: &mut Story, machine: &Machine) {
     moved(story, machine, "undeploy", "available");
@@ -146,13 +146,13 @@ pub fn give_back(story: &mut Story, machine: &Machine) {
     assert_eq!(machine.printed().matches("DISK-BOOTED").count(), 1, "the image ran again");
 }
 
-/// Whether nothing finds a partition or a boot loader on the disk.
+/// Whether the disk has neither a partition table nor a boot loader.
 #[track_caller]
 pub fn is_blank(machine: &Machine) -> bool {
     machine.edges().iter().all(|byte| *byte == 0)
 }
 
-/// Asks for a change of state by its verb, and waits for where it ends.
+/// Requests a change of state by its verb, and waits for its end.
 #[track_caller]
 fn moved(story: &mut Story, machine: &Machine, verb: &str, end: &str) {
     let answer = story.client.run(&["node", verb, &machine.name, "--wait", WAIT]);

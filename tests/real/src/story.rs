@@ -1,4 +1,4 @@
-//! What every story begins with: a rack, a daemon, an image to install and the client of an operator.
+//! The start of every story: a rack, a daemon, an image to install and an operator's client.
 
 use std::env;
 use std::fs;
@@ -14,30 +14,28 @@ use crate::daemon::{API, last_lines};
 use crate::rack::GATEWAY;
 use crate::{Daemon, Firmware, Given, Machine, Rack};
 
-/// The port of the server that images are fetched from.
+/// The port of the image server.
 const IMAGES_PORT: u16 = 8000;
 
-/// A rack that is up, with a daemon in charge of it.
+/// A running rack, with a daemon that manages it.
 pub struct Story {
-    /// `openstack baremetal`.
     pub client: CommandLine,
-    // Dropped in this order: the rack last, for the others run in its network.
+    // Dropped in this order: the rack is last, because the others run in its network.
     _daemon: Daemon,
     _images: Images,
-    /// The rack.
     pub rack: Rack,
 }
 
 struct Images(Child);
 
 impl Story {
-    /// Begins a story of this name, which is also the rack's; none where the environment does not ask for real machines.
+    /// Begins a story of this name, which is also the rack's; `None` if the environment does not ask for real machines.
     #[track_caller]
     pub fn begin(name: &str, firmware: &[Firmware]) -> Option<Self> {
         Story::begin_given(name, firmware, &Given::default())
     }
 
-    /// The same with more than every rack has.
+    /// Begins a story with further options for the rack.
     #[track_caller]
     pub fn begin_given(name: &str, firmware: &[Firmware], given: &Given<'_>) -> Option<Self> {
         if env::var_os("BEDPLATE_REAL").is_none() {
@@ -53,18 +51,18 @@ impl Story {
         Some(Story { client, _daemon: daemon, _images: images, rack })
     }
 
-    /// The machine of this number.
+    /// Returns the machine with this number.
     pub fn machine(&self, number: usize) -> Machine {
         self.rack.machines[number].clone()
     }
 
-    /// One field of a node.
+    /// Reads one field of a node.
     #[track_caller]
     pub fn field(&mut self, node: &str, field: &str) -> Value {
         self.client.json(&["node", "show", node, "--fields", field])[field].take()
     }
 
-    /// `bedplate WORDS`, which has to succeed; what it printed.
+    /// Runs `bedplate WORDS`, which must succeed; returns the output.
     #[track_caller]
     pub fn bedplate(&self, words: &[&str]) -> String {
         let mut command = self.rack.command(compat::program("bedplate"));
@@ -87,18 +85,18 @@ impl Drop for Story {
     }
 }
 
-/// An image to install, and where the machines find it.
+/// An image to install, and its URL for the machines.
 #[derive(Clone, Debug)]
 pub struct Image {
-    /// Where it is.
     pub url: String,
     /// The SHA-256 of the file.
     pub sha256: String,
-    /// The word of `instance_info.image_disk_format`.
+    /// The value of `instance_info.image_disk_format`.
     pub format: &'static str,
 }
 
-/// One of the images in the cache: `tiny.raw`, `tiny.raw.gz` and `tiny.qcow2` of `tiny-image.sh`, `hypervisor.qcow2` of `images/hypervisor`.
+/// Returns an image from the cache: `tiny.raw`, `tiny.raw.gz` and `tiny.qcow2` of `tiny-image.sh`, `hypervisor.qcow2` of
+/// `images/hypervisor`.
 #[track_caller]
 pub fn image(file: &str) -> Image {
     let path = images_folder().join(file);
@@ -138,7 +136,7 @@ impl Drop for Images {
     }
 }
 
-/// Where make puts the images.
+/// Returns the directory in which make puts the images.
 pub fn images_folder() -> PathBuf {
     let home = env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     let cache =

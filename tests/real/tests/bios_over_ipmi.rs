@@ -1,10 +1,10 @@
-//! A machine with a BIOS, whose BMC speaks IPMI: its network card's iPXE asks by DHCP and gets its ramdisk by HTTP.
+//! A machine with a BIOS and an IPMI BMC: the network card's iPXE uses DHCP and downloads the ramdisk by HTTP.
 
 use real::road::{ASKS_BY_DHCP, Reach, there_and_back};
 use real::{Firmware, Story, image};
 
 #[test]
-fn a_bios_machine_is_installed_over_ipmi_and_given_back() {
+fn a_bios_machine_is_deployed_over_ipmi_and_undeployed() {
     let Some(mut story) = Story::begin("bios", &[Firmware::Bios]) else { return };
     let machine = story.machine(0);
     let reach = Reach::ipmi(&machine, "ipxe");

@@ -1,4 +1,4 @@
-//! A rack, not a machine: a manifest, one command, and all of it is installed.
+//! A whole rack: a manifest and one command install all its machines.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A machine of the rack becomes a compute host of an OpenStack that is not ours, by one command, and a server runs on it.
+//! One command makes a machine of the rack a compute host of a real OpenStack, and a server runs on it.
 
 use std::env;
 use std::fs;
@@ -10,17 +10,17 @@ use compat::CommandLine;
 use real::{Firmware, Given, Story, image, images_folder};
 use serde_json::{Value, json};
 
-/// Machines of the rack and their servers are emulated, the latter by emulated ones, on two processors that have a cloud beside them.
+/// The timeout: machines and their servers are emulated, and two processors run a cloud as well.
 const PATIENCE: Duration = Duration::from_mins(15);
 
-/// The password of everybody in the cloud of `openstack.sh`.
+/// The password of all users in the cloud of `openstack.sh`.
 const PASSWORD: &str = "bedplate";
 
 #[test]
 fn a_rack_joins_the_cloud_by_one_command_and_runs_a_server() {
     let Some(cloud) = Cloud::told() else { return };
     let given = Given {
-        // room for the services of a compute host, and for one server
+        // Enough for the services of a compute host and for one server.
         sizes: &[("RACK_MEMORY", "3072"), ("RACK_CPUS", "2"), ("RACK_DISK", "8G")],
         uplink: Some(&cloud.address),
         tables: &format!(
@@ -55,7 +55,7 @@ fn a_rack_joins_the_cloud_by_one_command_and_runs_a_server() {
         (agents[0]["Alive"] == true).then_some(())
     });
 
-    // The zone is called as the rack and nobody else is in it, so Nova chooses ours without being told a host.
+    // The zone has the rack's name and contains only this host, so Nova chooses it although the request names no host.
     let disk = images_folder().join("tiny.raw");
     let disk = disk.to_str().expect("a path is text");
     let made = ["image", "create", "--file", disk, "--disk-format", "raw", "--public", "boots"];
@@ -74,13 +74,13 @@ fn a_rack_joins_the_cloud_by_one_command_and_runs_a_server() {
         (shown["status"] == "ACTIVE").then_some(shown)
     });
     assert_eq!(shown["OS-EXT-SRV-ATTR:hypervisor_hostname"], machine.name.as_str(), "{shown}");
-    // Its own console says that it runs the image's boot loader, in a QEMU of the rack's machine, which is one itself.
+    // The server's console shows that it runs the image's boot loader, in a QEMU on the rack's machine, which is itself emulated.
     until("the server begins to boot", || {
         tenant.done(&["console", "log", "show", &server]).contains("SYSLINUX").then_some(())
     });
 }
 
-/// Looks until it is so, not often: whoever is asked has few processors. What it took is said.
+/// Calls `look` until it returns a value, at long intervals because the test machine has few processors. Prints how long it took.
 fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
@@ -93,7 +93,7 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// The cloud that `openstack.sh` brought up at an address that machines of a rack reach.
+/// The cloud that `openstack.sh` started, at an address that machines of a rack can reach.
 struct Cloud {
     clouds_yaml: PathBuf,
     address: String,
@@ -118,7 +118,7 @@ impl Cloud {
         told
     }
 
-    /// How its hypervisors reach it, and where it puts them.
+    /// The hypervisor profile: how hypervisors reach the cloud, and where it puts them.
     fn profile(&self) -> Value {
         let image = image("hypervisor.qcow2");
         json!({

@@ -1,10 +1,10 @@
-//! A machine that boots from the network by HTTP alone: its firmware asks as HTTPClient and no byte goes over TFTP.
+//! A machine that boots from the network by HTTP only: its firmware sends the class HTTPClient, and TFTP is not used.
 
 use real::road::{Reach, there_and_back};
 use real::{Firmware, Story, image};
 
 #[test]
-fn a_machine_is_installed_by_uefi_http_boot_and_given_back() {
+fn a_machine_is_deployed_by_uefi_http_boot_and_undeployed() {
     let Some(mut story) = Story::begin("http", &[Firmware::Http]) else { return };
     let machine = story.machine(0);
     let reach = Reach::redfish(&machine, "http-ipxe");

@@ -1,10 +1,10 @@
-//! A machine with UEFI, whose BMC speaks Redfish: its firmware loads iPXE by TFTP.
+//! A machine with UEFI and a Redfish BMC: its firmware loads iPXE by TFTP.
 
 use real::road::{Reach, there_and_back};
 use real::{Firmware, Story, image};
 
 #[test]
-fn a_uefi_machine_is_installed_over_redfish_and_given_back() {
+fn a_uefi_machine_is_deployed_over_redfish_and_undeployed() {
     let Some(mut story) = Story::begin("uefi", &[Firmware::Uefi]) else { return };
     let machine = story.machine(0);
     let reach = Reach::redfish(&machine, "ipxe");

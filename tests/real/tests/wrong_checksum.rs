@@ -1,10 +1,10 @@
-//! An image that is not what its checksum says never runs.
+//! An image with a wrong checksum never runs.
 
 use real::road::{self, Reach};
 use real::{Firmware, Image, Story, image};
 
 #[test]
-fn an_image_with_a_wrong_checksum_leaves_nothing_that_boots() {
+fn an_image_with_a_wrong_checksum_leaves_no_bootable_disk() {
     let Some(mut story) = Story::begin("checksum", &[Firmware::Bios]) else { return };
     let machine = story.machine(0);
     let node = machine.name.as_str();
@@ -23,7 +23,7 @@ fn an_image_with_a_wrong_checksum_leaves_nothing_that_boots() {
         "{error}"
     );
 
-    // whatever the machine does after the failure, it is not our image that runs
+    // Whatever the machine does after the failure, it must not run our image.
     story.client.done(&["node", "power", "off", node, "--power-timeout", "60"]);
     compat::patience::wait_for("the machine to be off", std::time::Duration::from_secs(60), || {
         (story.field(node, "power_state") == "power off").then_some(())
