@@ -36,6 +36,7 @@ NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
 FAST = $(if $(NEXTEST),-E 'not (package(real) or package(real-clusters) or package(compat) or package(browser))',--exclude real --exclude real-clusters --exclude compat --exclude browser)
 only = $(if $(NEXTEST),--workspace -E 'package($(1))',-p $(1))
 binary = $(if $(NEXTEST),--workspace -E 'package($(1)) and binary($(2))',-p $(1) --test $(2))
+named = $(if $(NEXTEST),--workspace -E 'package($(1)) and binary($(2)) and test($(3))',-p $(1) --test $(2) $(3))
 # Each of two targets that look for secrets keeps what its tests printed in a folder of its own, for they may run side by side.
 profile = $(if $(NEXTEST),--profile $(1))
 
@@ -188,7 +189,7 @@ run-test-clouds: machines
 	  setsid nice -n 19 images/hypervisor/build.sh >target/log/hypervisor 2>&1 & hypervisor=$$!; \
 	  trap 'kill -- -$$kubernetes -$$hypervisor 2>/dev/null || true; tests/real/rack.sh down-all; $(OPENSTACK) down' EXIT; \
 	  $(OPENSTACK) reset; eval "$$($(OPENSTACK) env)"; \
-	  cargo $(TEST) $(call binary,openstack,contract); cargo $(TEST) $(call binary,policy,walk); \
+	  cargo $(TEST) $(call binary,openstack,contract); cargo $(TEST) $(call named,policy,walk,given_keystone); \
 	  cargo $(TEST) $(call binary,real-clusters,eight_servers); cargo $(TEST) $(call binary,real-clusters,own_project); \
 	  cargo $(TEST) $(call binary,real-clusters,own_machine); \
 	  $(OPENSTACK) machines; eval "$$($(OPENSTACK) env)"; cargo $(TEST) $(call binary,real-clusters,servers); \

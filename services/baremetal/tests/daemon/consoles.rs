@@ -112,18 +112,23 @@ impl Given {
 /// Reads output until it contains `words`.
 async fn reads(socket: &mut Socket, words: &str) -> String {
     let mut read = String::new();
-    while !read.contains(words) {
-        match next(socket).await {
-            Message::Binary(piece) => read += std::str::from_utf8(&piece).unwrap(),
-            Message::Ping(_) => {}
-            other @ (Message::Text(_)
-            | Message::Pong(_)
-            | Message::Close(_)
-            | Message::Frame(_)) => {
-                panic!("{other:?} after {read:?}")
+    let reading = async {
+        while !read.contains(words) {
+            match next(socket).await {
+                Message::Binary(piece) => read += std::str::from_utf8(&piece).unwrap(),
+                Message::Ping(_) => {}
+                other @ (Message::Text(_)
+                | Message::Pong(_)
+                | Message::Close(_)
+                | Message::Frame(_)) => {
+                    panic!("{other:?} after {read:?}")
+                }
             }
         }
-    }
+    };
+    // Pings keep the connection alive without any output.
+    let is_read = tokio::time::timeout(Duration::from_secs(30), reading).await.is_ok();
+    assert!(is_read, "{words:?} is missing in {read:?}");
     read
 }
 
@@ -197,6 +202,8 @@ async fn viewing_is_recorded_and_input_is_stored_nowhere() {
     let given = Given::start("").await;
     given.enable(true).await;
     let mut socket = given.look().await.unwrap();
+    // Input is discarded until the port is open.
+    reads(&mut socket, "This is no machine").await;
     types(&mut socket, TYPED).await;
     reads(&mut socket, TYPED).await;
     socket.close(None).await.unwrap();
