@@ -41,7 +41,7 @@ pub struct Cluster {
     pub completed_at: Option<Timestamp>,
     /// When the owner last asked for a change. A failure before this time no longer delays a retry.
     pub asked_at: Timestamp,
-    /// The id of the request that asked for it; the audit trail names the request for everything the conductor does since.
+    /// The id of that request. The conductor's calls to the cloud carry the id, so that they can be traced back to it.
     #[serde(default)]
     pub asked_by: Option<String>,
     /// `https://ADDRESS:PORT`, once the address is known.
@@ -125,7 +125,7 @@ impl Cluster {
 
     /// Returns the cluster with the conclusions of an observation.
     ///
-    /// The cluster is complete when every condition is true and nothing was requested since it was last complete.
+    /// Sets `completed_at` when every condition is true for the first time since the last request.
     pub fn concluded(&self, groups: &[NodeGroup], seen: &Seen, now: Timestamp) -> Cluster {
         let spec = ClusterSpec { cluster: self, groups };
         let conditions = conditions(&spec, seen, now);

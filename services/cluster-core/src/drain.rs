@@ -48,7 +48,7 @@ pub struct Drain {
     pub version: i64,
     pub asked_at: Timestamp,
     pub asked_by: String,
-    /// The id of the request that asked for it; the audit trail names the request for everything the conductor does since.
+    /// The id of that request. The conductor's calls to the cloud carry the id, so that they can be traced back to it.
     pub request: Option<String>,
     /// The clusters that may lose their etcd quorum, because the request named them.
     pub forced: BTreeSet<ClusterUuid>,

@@ -180,7 +180,7 @@ fn away(key: &Key, spec: &ClusterSpec<'_>, seen: &Seen) -> Option<Action> {
     }
     let delete = Some(Action::Delete(key.clone()));
     let (Key::Server(machine), Desire::Exist) = (key, spec.cluster.desire) else { return delete };
-    // While the cluster stays, a member is removed in order (drain, etcd, server), as long as the member and Kubernetes can be reached.
+    // While the cluster stays, a member that reported is removed in order: drain, etcd, server.
     let Some(said) = seen.machines.get(machine) else { return delete };
     let was_node = said.bootstrap == Bootstrap::Done;
     if was_node && said.node == NodeHealth::Unknown {
