@@ -1,4 +1,4 @@
-//! Who hands out configs for claims, as clusterd will: over TLS, each once.
+//! Serves the Ignition configs of claims in clusterd's place: over TLS, each config once.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use crate::Network;
 use crate::network::HOST;
 
 const PORT: u16 = 9513;
-/// What machines show when they ask.
+/// The token with which a machine reports its progress and asks for CA rotations.
 const CHANNEL: &str = "channel";
 
-/// A server of claims on the network's host.
+/// A server that answers claims, on the host of the network.
 #[derive(Debug)]
 pub struct Claims {
     folder: PathBuf,
@@ -24,7 +24,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Starts one, with an authority of its own that no machine knows beforehand.
+    /// Starts a claim server with a new CA, which machines know only from their user data.
     #[track_caller]
     pub fn serve(network: &Network) -> Self {
         let folder = network.state().join("claims");
@@ -35,7 +35,7 @@ impl Claims {
         let authority =
             CertifiedIssuer::self_signed(parameters, key).expect("an authority can be made");
         let mut parameters = CertificateParams::default();
-        // Of one name with its authority, curl would take it for its own authority.
+        // curl would take a certificate with the CA's subject for a self-signed certificate.
         parameters.distinguished_name.push(DnType::CommonName, "claims");
         parameters.subject_alt_names = vec![SanType::IpAddress(HOST.parse().expect("an address"))];
         let key = KeyPair::generate().expect("a key can be made");
@@ -58,9 +58,9 @@ impl Claims {
         Claims { folder, authority: authority.pem(), server }
     }
 
-    /// User data with a claim to this config, good for once.
+    /// User data with a claim to the config of this node. The claim is valid once.
     pub fn claim(&self, node: &NodeConfig) -> UserData {
-        // No secret outside of this network, which nobody else reaches.
+        // The token needs no randomness: nobody outside of this network reaches the server.
         let token = format!("once{}", node.machine.as_str().len());
         fs::write(
             self.folder.join(format!("{}.{token}", node.machine)),
@@ -75,7 +75,7 @@ impl Claims {
         stub(&claim).expect("a claim is small")
     }
 
-    /// Where a machine reports and asks for its authorities.
+    /// The addresses where a machine reports its progress and asks for CA rotations.
     pub fn reports(&self, machine: &Name) -> Reports {
         let folder = self.folder.join(format!("{machine}.authorities"));
         fs::create_dir_all(folder).expect("a folder can be made");
@@ -90,12 +90,12 @@ impl Claims {
         }
     }
 
-    /// From now on machines that ask are to ask again soon.
+    /// Tells machines that ask to ask again soon, because a CA rotation is under way.
     pub fn rotate(&self) {
         fs::write(self.folder.join("rotating"), "").expect("a file can be written");
     }
 
-    /// A machine takes this when it holds the revision before.
+    /// Offers an archive of a CA rotation to a machine. The machine takes the archive when it holds the revision before.
     pub fn give(&self, machine: &str, revision: u32, archive: &[u8]) {
         let path = self.folder.join(format!("{machine}.authorities/{}.tar", revision - 1));
         let new = path.with_extension("new");
@@ -103,13 +103,13 @@ impl Claims {
         fs::rename(new, path).expect("a file can be moved");
     }
 
-    /// Which revision a machine said it holds.
+    /// The revision of the CA rotation that a machine last said to hold.
     pub fn held(&self, machine: &str) -> Option<u32> {
         let path = self.folder.join(format!("{machine}.authorities/held"));
         fs::read_to_string(path).ok()?.trim().parse().ok()
     }
 
-    /// The machines whose claims were redeemed.
+    /// The names of the machines whose claims were redeemed.
     pub fn redeemed(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.folder).expect("the folder can be read").flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

@@ -1,4 +1,5 @@
-//! A real OpenStack as `openstack.sh up` brings it up, or as `openstack.sh machines` does: then its servers are machines.
+//! A real OpenStack, brought up by `openstack.sh up`, or by `openstack.sh machines`, after which servers run as machines made of
+//! namespaces.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -7,22 +8,22 @@ use std::process::{Command, Stdio};
 use compat::CommandLine;
 use serde_json::Value;
 
-/// The cloud, and somebody who uses it with `openstack` commands.
+/// A real OpenStack, and a user who runs `openstack` commands in it.
 pub struct Cloud {
-    /// Its clouds.yaml.
+    /// The clouds.yaml of the cloud.
     pub clouds_yaml: PathBuf,
-    /// The machine room's folder; none where hypervisors only pretend.
+    /// The folder of the machine room. `None` if the hypervisors are fakes.
     machines: Option<PathBuf>,
     user: CommandLine,
 }
 
 impl Cloud {
-    /// The cloud as this user of its clouds.yaml sees it, with machines; none where the environment tells of no such cloud.
+    /// The cloud with machines, as this user of its clouds.yaml. `None` if the environment names no such cloud.
     pub fn with_machines(user: &str) -> Option<Self> {
         Cloud::as_told(user, true)
     }
 
-    /// The same for one whose hypervisors only pretend.
+    /// The cloud with fake hypervisors, as this user of its clouds.yaml. `None` if the environment names no such cloud.
     pub fn without_machines(user: &str) -> Option<Self> {
         Cloud::as_told(user, false)
     }
@@ -41,42 +42,42 @@ impl Cloud {
         Some(Cloud { machines, ..Cloud::of(clouds_yaml, user) })
     }
 
-    /// Any cloud, whose servers are no machines of a machine room.
+    /// The cloud of a clouds.yaml, without a machine room.
     pub fn of(clouds_yaml: PathBuf, user: &str) -> Self {
         let user = CommandLine::in_cloud(&clouds_yaml, user);
         Cloud { clouds_yaml, machines: None, user }
     }
 
-    /// A command that has to succeed; its output, as text.
+    /// Runs a command that has to succeed, and returns its output.
     #[track_caller]
     pub fn done(&mut self, command: &str) -> String {
         self.user.done(&words(command))
     }
 
-    /// A command that has to be refused; what was said of it.
+    /// Runs a command that has to be refused, and returns the error text.
     #[track_caller]
     pub fn refused(&mut self, command: &str) -> String {
         self.user.refused(&words(command))
     }
 
-    /// Whether a command succeeded that may be refused for a while.
+    /// Runs a command that may be refused for a while, and returns whether it succeeded.
     pub fn goes(&mut self, command: &str) -> bool {
         self.user.run(&words(command)).code == 0
     }
 
-    /// The output of a command that tells something as JSON.
+    /// The output of a command that prints JSON.
     #[track_caller]
     pub fn json(&mut self, command: &str) -> Value {
         self.user.json(&words(command))
     }
 
-    /// One column of what a command tells of an object.
+    /// One column of the output of a command that shows an object.
     #[track_caller]
     pub fn value(&mut self, command: &str, column: &str) -> String {
         self.done(&format!("{command} -f value -c {column}")).trim().to_owned()
     }
 
-    /// Takes away the power of a server's machine, of which Nova is not told.
+    /// Cuts the power of a server's machine without telling Nova.
     #[track_caller]
     pub fn crash(&self, server: &str) {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../real/machines/machine.sh");
@@ -84,7 +85,7 @@ impl Cloud {
         assert!(run.expect("machine.sh can be started").success(), "{server} does not crash");
     }
 
-    /// The servers that have a machine.
+    /// The ids of the servers that have a machine in the machine room.
     pub fn machines(&self) -> Vec<String> {
         let entries = self.room().read_dir().expect("the machine room has a folder").flatten();
         let machine = |path: &Path| path.join("namespace").exists();
@@ -92,7 +93,7 @@ impl Cloud {
         paths.filter_map(|path| path.file_name()?.to_str().map(ToOwned::to_owned)).collect()
     }
 
-    /// The addresses that the cloud's own name server has for a name.
+    /// The addresses that the cloud's name server returns for a name.
     #[track_caller]
     pub fn dig(&self, name: &str) -> Vec<String> {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../real/openstack/openstack.sh");
@@ -116,7 +117,7 @@ impl Cloud {
     }
 }
 
-/// What a URL answers, asked from outside of the cloud.
+/// The body that a URL answers, asked from outside of the cloud. `None` on any failure.
 pub fn fetch(url: &str) -> Option<String> {
     let run = Command::new("curl").args(["-sf", "-m", "3", url]).stderr(Stdio::null()).output();
     let run = run.expect("curl can be started");

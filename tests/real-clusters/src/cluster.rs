@@ -1,4 +1,4 @@
-//! A cluster of what the mirror holds.
+//! The settings of a test cluster that uses only programs and images of the mirror.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::network::{HOST, cache};
 
-/// A cluster with so many control-plane machines, as a tenant would have it.
+/// The settings of a cluster with this number of control-plane members.
 pub fn settings(name: &str, control_planes: u8, pki: Pki, token: BootstrapToken) -> Cluster {
     Cluster {
         name: Name::try_from(name).expect("a name"),
@@ -30,7 +30,7 @@ pub fn settings(name: &str, control_planes: u8, pki: Pki, token: BootstrapToken)
         token,
         token_hours: 24,
         pki,
-        // There is no systemd in these machines.
+        // Machines made of namespaces run no systemd.
         cgroups: CgroupDriver::Cgroupfs,
         approval: Approval::Automatic,
         external_cloud_provider: false,
@@ -39,12 +39,12 @@ pub fn settings(name: &str, control_planes: u8, pki: Pki, token: BootstrapToken)
     }
 }
 
-/// A control-plane machine, counted from 1.
+/// The control-plane machine of this number, counted from 1.
 pub fn control_plane(number: u8) -> Machine {
     machine(&format!("cp-{number}"), 10 + number)
 }
 
-/// A worker, counted from 1.
+/// The worker of this number, counted from 1.
 pub fn worker(number: u8) -> Worker {
     let machine = machine(&format!("worker-{number}"), 20 + number);
     let labels = BTreeMap::from([("example.org/rack".to_owned(), format!("r{number}"))]);
@@ -56,7 +56,8 @@ fn machine(name: &str, last: u8) -> Machine {
     Machine { name: Name::try_from(name).expect("a name"), address }
 }
 
-/// What the machines' host asks for: it may have swap and little disk, and its connection tracking is not theirs to set.
+/// Settings for machines that share the kernel of the host: the host may have swap and little disk, and machines may not set its connection
+/// tracking.
 fn overrides() -> Overrides {
     let object = |value: serde_json::Value| value.as_object().cloned().unwrap_or_default();
     Overrides {

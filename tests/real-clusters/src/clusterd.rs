@@ -1,4 +1,4 @@
-//! clusterd before a cloud: its configuration, and the mirror that its machines fetch from.
+//! Starts clusterd for a real cloud: its configuration, and the mirror from which cluster members fetch programs.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,14 +9,14 @@ use compat::Service;
 
 use crate::network::cache;
 
-/// The address of what lies beyond the cloud's external network: machines reach this host there.
+/// The address of this host beyond the cloud's external network. Machines reach this host there.
 const HOST: &str = "198.18.0.1";
 const MIRROR_PORT: u16 = 8000;
 
-/// The version of Kubernetes that the mirror has.
+/// The version of Kubernetes in the mirror.
 pub const VERSION: &str = "v1.20.2";
 
-/// Starts a clusterd that makes clusters as this user of a clouds.yaml, with these tables in its configuration besides.
+/// Starts a clusterd that makes clusters as this user of a clouds.yaml. `more` holds further tables of its configuration.
 #[track_caller]
 pub fn clusterd(clouds_yaml: &Path, user: &str, more: &str) -> Service {
     let clouds_yaml = clouds_yaml.display();
@@ -25,7 +25,7 @@ pub fn clusterd(clouds_yaml: &Path, user: &str, more: &str) -> Service {
     ))
 }
 
-/// For machines that never run: what they would ask for, and where.
+/// Configuration for servers that run nothing: clusterd needs the addresses and checksums of programs, but nobody fetches them.
 pub fn for_nobody() -> String {
     let sum = "0".repeat(64);
     let mut text = format!(
@@ -38,7 +38,7 @@ pub fn for_nobody() -> String {
     text
 }
 
-/// For machines of namespaces: they reach clusterd and the mirror, have no systemd, and may have or lack what the host has or lacks.
+/// Configuration for machines made of namespaces: they reach clusterd and the mirror, run no systemd, and share the kernel of the host.
 pub fn for_machines() -> String {
     let held = Held::at(HOST);
     let mut text = format!(
@@ -58,13 +58,13 @@ pub fn for_machines() -> String {
     text
 }
 
-/// For virtual machines beside which this host has this address. They have systemd, and fetch programs, but no images.
+/// Configuration for virtual machines that reach this host at `host`. They run systemd and fetch programs, but no images.
 pub fn for_virtual_machines(host: &str) -> String {
     let programs = Held::at(host).programs();
     format!("[nodes]\nlisten = '{host}:9512'\nurl = 'https://{host}:9512/'\n{programs}")
 }
 
-/// What the mirror holds, as machines are told of it.
+/// Writes the configuration of the programs and images in the mirror.
 struct Held<'a> {
     host: &'a str,
     sums: String,
@@ -94,7 +94,7 @@ impl<'a> Held<'a> {
         format!("[{}]", archives.join(", "))
     }
 
-    /// The table of the one version, in which more may follow.
+    /// The table of programs for the one version of Kubernetes. More keys may follow it.
     fn programs(&self) -> String {
         let mut text = format!("[kubernetes.versions.'{VERSION}']\n");
         for program in ["kubeadm", "kubelet", "kubectl"] {
@@ -105,23 +105,23 @@ impl<'a> Held<'a> {
     }
 }
 
-/// The folder of programs and images, which `tests/real/kubernetes/mirror.sh` makes.
+/// The folder of programs and images, made by `tests/real/kubernetes/mirror.sh`.
 pub fn mirror() -> PathBuf {
     cache().join("kubernetes/mirror")
 }
 
-/// The mirror of programs and images, on the host, as long as the value lives.
+/// An HTTP server of the mirror. The server ends with the value.
 #[derive(Debug)]
 pub struct Mirror(Child);
 
 impl Mirror {
-    /// Serves it where machines of a whole cloud find it.
+    /// Serves the mirror at the address where machines of the whole cloud reach this host.
     #[track_caller]
     pub fn serve() -> Self {
         Mirror::at(HOST)
     }
 
-    /// Serves it at this address of the host.
+    /// Serves the mirror at this address of the host.
     #[track_caller]
     pub fn at(host: &str) -> Self {
         let mut command = Command::new("python3");

@@ -1,4 +1,4 @@
-//! An emulated cloud whose servers nobody boots but the test: what Nova would hand to each is asked of it.
+//! An emulated cloud whose servers run nothing. The test boots a server itself, with the data that Nova would hand to it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -22,23 +22,21 @@ pub struct Emulated {
     administrator: Cloud,
 }
 
-/// What a cloud says of a server, to itself and to the server.
+/// The data of a server that its virtual machine or its DHCP server needs.
 #[derive(Debug)]
 pub struct Server {
-    /// Nova's id of it.
+    /// The id of the server in Nova.
     pub id: String,
-    /// Its name.
     pub name: String,
-    /// Its port's MAC address.
     pub mac: String,
-    /// Its port's address.
+    /// The fixed IP address of the server's port.
     pub address: String,
-    /// What it was made with.
+    /// The user data that the server was created with.
     pub user_data: Vec<u8>,
 }
 
 impl Emulated {
-    /// Starts one whose servers become active, and run nothing.
+    /// Starts an emulator whose servers become active and run nothing.
     #[track_caller]
     pub fn without_guests() -> Self {
         let folder = std::env::temp_dir().join(format!("bedplate-emulated-{}", std::process::id()));
@@ -59,12 +57,12 @@ impl Emulated {
         Emulated { process, folder, administrator: Cloud::of(clouds_yaml, "admin") }
     }
 
-    /// The cloud as this user sees it.
+    /// The cloud as this user of its clouds.yaml.
     pub fn cloud(&self, user: &str) -> Cloud {
         Cloud::of(self.administrator.clouds_yaml.clone(), user)
     }
 
-    /// What it says of a server. An administrator may see its user data from microversion 2.3 on.
+    /// Reads a server as administrator, who may see user data from microversion 2.3 on.
     #[track_caller]
     pub fn server(&mut self, id: &str) -> Server {
         let shown = format!("--os-compute-api-version 2.3 server show {id}");

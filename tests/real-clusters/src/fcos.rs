@@ -1,4 +1,4 @@
-//! A virtual machine that boots as one of Fedora CoreOS does: QEMU, Ignition in its initrd, then systemd.
+//! A virtual machine that boots like Fedora CoreOS: QEMU, Ignition in the initrd, then systemd.
 
 use std::fs;
 use std::io::Write;
@@ -13,25 +13,25 @@ use crate::Lan;
 use crate::emulated::Server;
 use crate::lan::TAP;
 
-/// How long a machine may take to end what it runs.
+/// How long the machine may take to stop its services.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The machine of a server, running until it is shut down.
+/// The virtual machine of one server. It runs until `shut_down` or until the value is dropped.
 #[derive(Debug)]
 pub struct FcosMachine {
     folder: PathBuf,
     qemu: Child,
 }
 
-/// What the disk of a machine holds that was shut down.
+/// Files copied from the disk of a machine that was shut down.
 #[derive(Debug)]
 pub struct Disk {
-    /// Copies of what was asked for, at their paths.
+    /// The folder that holds the copies, each at its path on the disk.
     pub root: PathBuf,
 }
 
 impl FcosMachine {
-    /// Boots the server's machine for the first time, with the config drive that Nova would give it.
+    /// Boots the machine of a server for the first time, with the config drive that Nova would attach.
     #[track_caller]
     pub fn boot(lan: &mut Lan, server: &Server) -> Self {
         let folder = lan.folder().to_owned();
@@ -41,7 +41,7 @@ impl FcosMachine {
         done(Command::new("cp").arg("--sparse=always").arg(image.join("disk.raw")).arg(&disk));
 
         let mut command = Command::new("qemu-system-x86_64");
-        // No hardware virtualisation is used: /dev/kvm may be there and useless. Kernel 6.12 ends in QEMU 7.2 where there is cx16.
+        // No hardware virtualisation is used, because `/dev/kvm` may exist and not work. Linux 6.12 stops in QEMU 7.2 if the CPU has cx16.
         command.args(["-machine", "q35", "-accel", "tcg", "-cpu", "qemu64,-cx16", "-smp", "2"]);
         command.args(["-m", "2048", "-nodefaults", "-display", "none", "-no-reboot"]);
         command.args(["-monitor", "stdio", "-serial"]);
@@ -51,7 +51,7 @@ impl FcosMachine {
             "root=LABEL=root rw console=ttyS0 loglevel=4 mitigations=off net.ifnames=0 \
              systemd.firstboot=off ignition.firstboot=1 ignition.platform.id=openstack",
         );
-        // What the machine wants to be on the disk is in this host's memory, which does not end with it.
+        // `unsafe` ignores flushes. The data stays in the page cache of this host, which outlives QEMU.
         let how = "if=virtio,format=raw,cache=unsafe";
         command.arg("-drive").arg(format!("file={},{how}", disk.display()));
         command.arg("-drive").arg(format!("file={},{how},readonly=on", drive.display()));
@@ -65,7 +65,7 @@ impl FcosMachine {
         FcosMachine { folder, qemu }
     }
 
-    /// Presses its power button, waits until it is off, and copies these paths from its disk.
+    /// Presses the power button, waits until the machine is off, and copies these paths from its disk.
     #[track_caller]
     pub fn shut_down(mut self, paths: &[&str]) -> Disk {
         let monitor = self.qemu.stdin.as_mut().expect("it is a pipe");
@@ -82,7 +82,7 @@ impl FcosMachine {
         Disk { root }
     }
 
-    /// Whether it runs: it ends where its kernel does.
+    /// Whether QEMU still runs. QEMU ends when the machine powers off or its kernel panics.
     pub fn is_running(&mut self) -> bool {
         matches!(self.qemu.try_wait(), Ok(None))
     }
@@ -103,25 +103,25 @@ impl Drop for FcosMachine {
 }
 
 impl Disk {
-    /// The bytes of a file, which has to be there.
+    /// The bytes of a file. Panics if the file does not exist.
     #[track_caller]
     pub fn read(&self, path: &str) -> Vec<u8> {
         fs::read(self.path(path)).unwrap_or_else(|_| panic!("the disk has no {path}"))
     }
 
-    /// The same as text.
+    /// The text of a file. Panics if the file does not exist.
     #[track_caller]
     pub fn text(&self, path: &str) -> String {
         String::from_utf8_lossy(&self.read(path)).into_owned()
     }
 
-    /// Where the copy of a file is.
+    /// The path of the copy of a file.
     pub fn path(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }
 }
 
-/// The folder of the image that `tests/real/fcos/image.sh` makes.
+/// The folder of the image. Runs `tests/real/fcos/image.sh`, which makes the image if it is missing.
 #[track_caller]
 fn image() -> PathBuf {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../real/fcos/image.sh");
@@ -131,8 +131,7 @@ fn image() -> PathBuf {
     PathBuf::from(String::from_utf8_lossy(&run.stdout).trim())
 }
 
-/// What Nova attaches to a server with a config drive: made by the program that Nova calls, in the way it calls it
-/// (nova/virt/configdrive.py).
+/// The config drive of a server, made by the program that Nova calls, with the same options (nova/virt/configdrive.py).
 #[track_caller]
 fn config_drive(folder: &Path, server: &Server) -> PathBuf {
     let (contents, drive) = (folder.join("config-drive"), folder.join("config-drive.iso"));

@@ -1,4 +1,4 @@
-//! `kubectl` with the administrator's kubeconfig: a user's view of the cluster.
+//! `kubectl`, to see a cluster as its user does.
 
 use std::fs;
 use std::io::Write;
@@ -11,39 +11,39 @@ use serde_json::Value;
 use crate::Network;
 use crate::network::cache;
 
-/// `kubectl` and what it needs.
+/// How to run `kubectl`: with this kubeconfig, in this network namespace.
 #[derive(Debug)]
 pub struct Kubectl {
-    /// The network namespace where it runs; none is the host's own.
+    /// The network namespace to run in. `None` is the namespace of the host.
     namespace: Option<String>,
     kubeconfig: PathBuf,
 }
 
 impl Kubectl {
-    /// The administrator's, on the network's host.
+    /// `kubectl` of the cluster's administrator, on the host of the network.
     pub fn new(network: &Network, kubeconfig: &Kubeconfig) -> Self {
         Kubectl::named(network, "admin.conf", kubeconfig.expose())
     }
 
-    /// Of whoever has the kubeconfig of this text, which is kept in a file of this name, on the network's host.
+    /// `kubectl` with this kubeconfig, on the host of the network. The kubeconfig is written to a file of this name.
     pub fn named(network: &Network, name: &str, kubeconfig: &str) -> Self {
         let path = network.state().join(name);
         fs::write(&path, kubeconfig).expect("a file can be written");
         Kubectl { namespace: Some(network.namespace()), kubeconfig: path }
     }
 
-    /// Of whoever has this kubeconfig, from outside of the cloud.
+    /// `kubectl` with this kubeconfig, outside of the cloud.
     pub fn outside(kubeconfig: PathBuf) -> Self {
         Kubectl { namespace: None, kubeconfig }
     }
 
-    /// What a command prints; none if it fails.
+    /// The output of a command. `None` if the command fails.
     pub fn ask(&self, words: &[&str]) -> Option<String> {
         let run = self.command(words).stderr(Stdio::null()).output().ok()?;
         run.status.success().then(|| String::from_utf8_lossy(&run.stdout).into_owned())
     }
 
-    /// What a command says that fails.
+    /// The error text of a command that has to fail.
     #[track_caller]
     pub fn objection(&self, words: &[&str]) -> String {
         let run = self.command(words).output().expect("kubectl can be started");
@@ -51,14 +51,14 @@ impl Kubectl {
         String::from_utf8_lossy(&run.stderr).into_owned()
     }
 
-    /// Some objects, as JSON; none if they cannot be read.
+    /// The objects that `kubectl get` prints. `None` if the command fails.
     pub fn get(&self, words: &[&str]) -> Option<Value> {
         let words: Vec<&str> =
             ["get", "-o", "json"].into_iter().chain(words.iter().copied()).collect();
         serde_json::from_str(&self.ask(&words)?).ok()
     }
 
-    /// Applies a manifest.
+    /// Applies a manifest, which has to succeed.
     #[track_caller]
     pub fn apply(&self, manifest: &Value) {
         let mut run = self
@@ -71,7 +71,7 @@ impl Kubectl {
         assert!(run.wait().expect("kubectl ends").success(), "kubectl apply failed");
     }
 
-    /// The names of nodes that are ready.
+    /// The names of the Kubernetes nodes that are Ready.
     pub fn ready_nodes(&self) -> Vec<String> {
         let nodes = self.get(&["nodes"]).unwrap_or_default();
         let nodes = nodes["items"].as_array().cloned().unwrap_or_default();
@@ -84,13 +84,13 @@ impl Kubectl {
         nodes.iter().filter(ready).map(name).collect()
     }
 
-    /// How many nodes there are, ready or not.
+    /// The number of Kubernetes nodes, Ready or not.
     pub fn nodes(&self) -> usize {
         let nodes = self.get(&["nodes"]).unwrap_or_default();
         nodes["items"].as_array().map_or(0, Vec::len)
     }
 
-    /// Prints which pods there are and what happened last: for who has to find out why a story failed.
+    /// Prints the pods and the last events, to show why a test failed.
     pub fn tell(&self) {
         for words in [
             &["get", "pods", "--all-namespaces", "--output=wide"][..],

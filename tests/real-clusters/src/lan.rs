@@ -1,4 +1,4 @@
-//! A network of one virtual machine and this host, with the DHCP server that a cloud would have there.
+//! A network of one virtual machine and this host, with the DHCP server that the cloud would run there.
 
 use std::env;
 use std::fs::{self, File};
@@ -8,20 +8,20 @@ use std::process::{Child, Command, Stdio};
 use crate::emulated::Server;
 use crate::network::cache;
 
-/// The device that the machine is plugged into.
+/// The network device of the machine on this host.
 pub(crate) const TAP: &str = "bedplate-fcos";
 
-/// The network, up as long as the value lives.
+/// The network. Dropping the value takes the network down.
 #[derive(Debug)]
 pub struct Lan {
-    /// This host's address, where a cloud's subnet has its gateway.
+    /// The address of this host. In a cloud, this is the gateway address of the subnet.
     pub host: String,
     folder: PathBuf,
     dhcp: Option<Child>,
 }
 
 impl Lan {
-    /// Brings up a network of 256 addresses, of which this host has `host`; none where the environment does not ask for real
+    /// Brings up a network of 256 addresses in which this host has the address `host`. `None` if the environment does not ask for real
     /// machines.
     #[track_caller]
     pub fn begin(name: &str, host: &str) -> Option<Self> {
@@ -30,7 +30,7 @@ impl Lan {
             return None;
         }
         let folder = cache().join("fcos/machines").join(name);
-        // What a killed test left behind.
+        // Removes the network of a test that was killed.
         let _ = fs::remove_dir_all(&folder);
         let _ = ip(&["link", "del", TAP]);
         fs::create_dir_all(&folder).expect("a folder can be made");
@@ -45,7 +45,7 @@ impl Lan {
         Some(lan)
     }
 
-    /// Tells the DHCP server of the one machine that it may answer: what Neutron's would know.
+    /// Starts a DHCP server that answers only this server's port, as Neutron's would.
     #[track_caller]
     pub(crate) fn expect(&mut self, server: &Server) {
         let mut command = Command::new("dnsmasq");
@@ -60,13 +60,13 @@ impl Lan {
         self.dhcp = Some(command.spawn().expect("dnsmasq can be started"));
     }
 
-    /// Gives this host an address that was a machine's.
+    /// Gives the address of a machine to this host.
     #[track_caller]
     pub fn take(&self, address: &str) {
         assert!(ip(&["addr", "add", &format!("{address}/32"), "dev", TAP]), "{address} is not had");
     }
 
-    /// Where the state of the network and of its machine is.
+    /// The folder with the state of the network and of its machine.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }

@@ -1,4 +1,4 @@
-//! A network of machines, up as long as the value lives.
+//! A network of machines made of namespaces. Dropping the value takes the network down.
 
 use std::env;
 use std::fs::{self, File};
@@ -8,10 +8,10 @@ use std::process::{Child, Command, Stdio};
 use cluster_bootstrap::{Cluster, Machine};
 use ignition::UserData;
 
-/// The address of the network's host: there are the mirror and the balancer.
+/// The address of the network's host, where the mirror and the load balancer listen.
 pub const HOST: &str = "10.99.0.1";
 
-/// Machines and what is beside them.
+/// Machines on one network, with a load balancer and the mirror.
 #[derive(Debug)]
 pub struct Network {
     name: String,
@@ -20,7 +20,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Brings up a network of this name; none where the environment does not ask for real machines.
+    /// Brings up a network of this name. `None` if the environment does not ask for real machines.
     #[track_caller]
     pub fn begin(name: &str) -> Option<Self> {
         if env::var_os("BEDPLATE_REAL").is_none() {
@@ -33,7 +33,7 @@ impl Network {
         Some(network)
     }
 
-    /// Starts the balancer before this cluster's control plane, as a cloud would; or starts it anew, before another.
+    /// Starts a load balancer in front of the cluster's control plane, as a cloud would. A load balancer that runs already is replaced.
     #[track_caller]
     pub fn balance(&mut self, cluster: &Cluster) {
         self.stop_balancer();
@@ -65,7 +65,7 @@ impl Network {
         self.balancer = Some(command.spawn().expect("haproxy can be started"));
     }
 
-    /// Boots a machine for the first time, with the user data that Nova would hand it. It is not waited for.
+    /// Boots a machine for the first time, with the user data that Nova would hand to it. Does not wait for the machine.
     #[track_caller]
     pub fn boot(&mut self, machine: &Machine, user_data: &UserData) {
         let name = machine.name.as_str();
@@ -75,44 +75,44 @@ impl Network {
         self.machines.push(name.to_owned());
     }
 
-    /// Takes a machine and its disk away.
+    /// Removes a machine and its disk.
     #[track_caller]
     pub fn destroy(&mut self, machine: &str) {
         self.script(&["destroy", machine]);
         self.machines.retain(|name| name != machine);
     }
 
-    /// Takes a machine's power away and gives it back.
+    /// Cuts the power of a machine and switches it on again.
     #[track_caller]
     pub fn reboot(&self, machine: &str) {
         self.script(&["reboot", machine]);
     }
 
-    /// Runs a command on a machine, which has to succeed; what it printed.
+    /// Runs a command on a machine, which has to succeed, and returns its output.
     #[track_caller]
     pub fn run_on(&self, machine: &str, words: &[&str]) -> String {
         let words: Vec<&str> = ["exec", machine].into_iter().chain(words.iter().copied()).collect();
         self.script(&words)
     }
 
-    /// The same for a command that may fail.
+    /// Runs a command on a machine, which may fail, and returns its output.
     pub fn try_on(&self, machine: &str, words: &[&str]) -> Option<String> {
         let run =
             self.command(&["exec", machine]).args(words).stderr(Stdio::null()).output().ok()?;
         run.status.success().then(|| String::from_utf8_lossy(&run.stdout).into_owned())
     }
 
-    /// The network namespace of its host.
+    /// The network namespace of the network's host.
     pub(crate) fn namespace(&self) -> String {
         format!("bedplate-{}", self.name)
     }
 
-    /// Where the network's state is.
+    /// The folder with the state of the network.
     pub fn state(&self) -> PathBuf {
         cache().join("kubernetes/nodes").join(&self.name)
     }
 
-    /// What a unit of a machine printed.
+    /// The output of a unit of a machine.
     pub fn log(&self, machine: &str, unit: &str) -> String {
         let path =
             self.state().join(machine).join("disk/var/log/units").join(format!("{unit}.log"));
@@ -141,7 +141,7 @@ impl Network {
     fn script(&self, words: &[&str]) -> String {
         let run =
             self.command(words).stderr(Stdio::inherit()).output().expect("nodes.sh can be started");
-        // While a failed test unwinds, a second panic would hide the first.
+        // A second panic while a failed test unwinds would hide the first one.
         assert!(
             run.status.success() || std::thread::panicking(),
             "nodes.sh {} failed",
@@ -172,7 +172,7 @@ impl Drop for Network {
     }
 }
 
-/// What the real `ignition-validate` has against this text.
+/// The output of the real `ignition-validate` for this text. Empty if the text is valid.
 #[track_caller]
 pub fn objections(name: &str, text: &str, state: &Path) -> String {
     let path = state.join(format!("{name}.validate"));
@@ -184,7 +184,7 @@ pub fn objections(name: &str, text: &str, state: &Path) -> String {
     String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned()
 }
 
-/// Where the scripts keep what they made.
+/// The folder where the scripts keep what they build.
 pub(crate) fn cache() -> PathBuf {
     let home = env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     let cache =

@@ -1,5 +1,5 @@
-//! A cluster's authorities are exchanged while it is in use: each machine takes each step as its own unit does, over the channel that it
-//! asks by; steps and their order are clusterd's.
+//! A CA rotation of a cluster that is in use. Each machine takes each step with its own unit, over the connection it asks by. The steps and
+//! their order are clusterd's.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,10 +11,12 @@ use serde_json::{Value, json};
 
 use crate::{Claims, Kubectl, Network};
 
-/// How long a step may take on one machine.
+/// How long one step may take on one machine.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Exchanges the authorities of a cluster with these workers, and puts the new ones into its settings; who is its administrator from now on.
+/// Rotates the CAs of a cluster with these workers and stores the new CAs in its settings. Returns `kubectl` of the administrator, signed
+/// by
+/// the new CA.
 #[track_caller]
 pub fn rotate(
     network: &Network,
@@ -26,7 +28,7 @@ pub fn rotate(
     let begun = Instant::now();
     let old = cluster.pki.clone();
     let new = seed(&cluster.name, 1, validity).expect("authorities can be made");
-    // The key of service accounts stays.
+    // A CA rotation keeps the key that signs service account tokens.
     let new = Pki { service_account: old.service_account.clone(), ..new };
     let masters: Vec<String> = cluster.control_plane.iter().map(|it| it.name.to_string()).collect();
     let before = admin(&cluster.name, &cluster.endpoint, &old.cluster, validity);
@@ -74,7 +76,7 @@ fn until_held(claims: &Claims, machine: &str, revision: u32) {
     });
 }
 
-/// What runs on all machines reads once whom to trust.
+/// Restarts kube-proxy, because pods read the trusted CAs only once, at their start.
 #[track_caller]
 fn restart_workloads(kubectl: &Kubectl, trusted: &Pki) {
     wait_for("pods to be told whom to believe", PATIENCE, || {
@@ -90,7 +92,7 @@ fn restart_workloads(kubectl: &Kubectl, trusted: &Pki) {
         .expect("kube-proxy is rolled out");
 }
 
-/// Machines that join believe whom `cluster-info` names.
+/// Writes the new CA to `cluster-info`: machines that join trust the CA named there.
 #[track_caller]
 fn tell_who_joins(kubectl: &Kubectl, pki: &Pki) {
     let found = kubectl.get(&["configmap", "cluster-info", "-n", "kube-public"]);
@@ -118,7 +120,7 @@ fn tell_who_joins(kubectl: &Kubectl, pki: &Pki) {
         .expect("it is changed");
 }
 
-/// Neither does the old kubeconfig believe the cluster, nor the cluster who shows its certificate.
+/// The old kubeconfig does not trust the cluster any more, and the cluster refuses its client certificate.
 #[track_caller]
 fn who_has_the_old_is_refused(network: &Network, old: &Kubeconfig, new: &Pki) {
     let said = Kubectl::named(network, "old.conf", old.expose()).objection(&["get", "nodes"]);

@@ -1,4 +1,4 @@
-//! Somebody who has a cloud, and clusterd's clusters in it.
+//! A user of a cloud who also has clusters of a clusterd.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,35 +8,35 @@ use serde_json::Value;
 
 use crate::Cloud;
 
-/// A cloud's user, who has clusters of a clusterd too.
+/// A user of a cloud, with `openstack` commands for the cloud and `openstack coe` commands for clusterd.
 pub struct Tenant {
-    /// The cloud, as the user sees it.
+    /// The cloud as the user sees it.
     pub cloud: Cloud,
-    /// Ends with the value.
+    /// The clusterd of the user. Dropping the value stops it.
     pub clusterd: Service,
     coe: CommandLine,
 }
 
 impl Tenant {
-    /// The user of this cloud and that clusterd.
+    /// The user of this cloud and of this clusterd.
     pub fn new(cloud: Cloud, clusterd: Service) -> Self {
         let coe = CommandLine::coe(&clusterd.url);
         Tenant { cloud, clusterd, coe }
     }
 
-    /// `openstack coe …`, which has to succeed; its output, as text.
+    /// Runs `openstack coe …`, which has to succeed, and returns its output.
     #[track_caller]
     pub fn done(&mut self, command: &str) -> String {
         self.coe.done(&words(command))
     }
 
-    /// The same for one that tells something as JSON.
+    /// The output of an `openstack coe` command that prints JSON.
     #[track_caller]
     pub fn json(&mut self, command: &str) -> Value {
         self.coe.json(&words(command))
     }
 
-    /// Waits until a cluster has this status. One that failed is not waited for.
+    /// Waits until a cluster has this status. Panics at once if the cluster has failed.
     #[track_caller]
     pub fn becomes(&mut self, cluster: &str, status: &str, patience: Duration) {
         let begun = Instant::now();
@@ -52,7 +52,7 @@ impl Tenant {
         }
     }
 
-    /// Waits until a cluster is forgotten.
+    /// Waits until clusterd does not know a cluster any more.
     #[track_caller]
     pub fn forgets(&mut self, cluster: &str, patience: Duration) {
         let begun = Instant::now();
@@ -63,7 +63,7 @@ impl Tenant {
         eprintln!("{cluster} is gone after {:.0?}", begun.elapsed());
     }
 
-    /// What a template of small machines without add-ons is made with.
+    /// Creates a cluster template of small servers without add-ons, with this DNS zone.
     #[track_caller]
     pub fn template(&mut self, name: &str, zone: &str) {
         let version = crate::VERSION;
@@ -75,7 +75,7 @@ impl Tenant {
         ));
     }
 
-    /// The cloud has nothing of the user's, by its own lists, but the names that a zone always has.
+    /// Checks that the lists of the cloud show no object of the user, except the SOA and NS recordsets of the zone.
     #[track_caller]
     pub fn nothing_is_left(&mut self, zone: &str) {
         for list in [
@@ -91,7 +91,7 @@ impl Tenant {
         ] {
             assert_eq!(self.cloud.json(list), Value::Array(Vec::new()), "openstack {list}");
         }
-        // Every project has one that it cannot be without.
+        // Every project has a security group `default`, which cannot be deleted.
         let groups = self.cloud.json("security group list");
         let groups: Vec<&Value> =
             groups.as_array().into_iter().flatten().map(|it| &it["Name"]).collect();

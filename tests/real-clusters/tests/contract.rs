@@ -1,4 +1,4 @@
-//! The stories that `drivers/kubernetes` tells of any cluster, told of a real one.
+//! Runs the contract tests of `drivers/kubernetes` with a real cluster.
 
 use std::process::Command;
 use std::thread;
@@ -10,11 +10,11 @@ use compat::patience::wait_for;
 use jiff::Timestamp;
 use real_clusters::{Kubectl, Network, control_plane, settings, worker};
 
-/// On two processors, that are shared.
+/// Long, because the two processors are shared.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 #[test]
-fn what_the_driver_expects_of_a_cluster_holds() {
+fn a_real_cluster_meets_the_contract_of_the_driver() {
     let Some(mut network) = Network::begin("contract") else { return };
     let validity = Validity { now: Timestamp::now(), lifetime: Duration::from_secs(3600 * 24) };
     let pki = seed(&"contract".try_into().unwrap(), 0, validity).unwrap();
@@ -35,7 +35,7 @@ fn what_the_driver_expects_of_a_cluster_holds() {
         (marked && kubectl.ready_nodes().len() == 2).then_some(())
     });
 
-    // The API is only known in the machines' network.
+    // The API server is only reachable in the network of the machines.
     let told = Command::new("ip")
         .args(["netns", "exec", "bedplate-contract"])
         .args(["cargo", "test", "--offline", "-p", "kubernetes", "--test", "contract"])

@@ -1,5 +1,6 @@
-//! On a real OpenStack whose hypervisors only pretend, a cluster of three and five is asked for, seen with the cloud's own tools, resized and
-//! deleted. Nothing runs on its servers, so it never becomes complete.
+//! On a real OpenStack with fake hypervisors, a cluster of 3 + 5 is created, checked with the cloud's own tools, resized and deleted.
+//! Nothing
+//! runs on its servers, so the cluster never becomes complete.
 
 use std::fs;
 use std::path::Path;
@@ -39,7 +40,7 @@ fn a_cluster_of_three_and_five_comes_and_goes_in_openstack() {
     tenant.cloud.done(&format!("zone delete {ZONE}"));
 }
 
-/// Nova has so many, all of them active.
+/// Waits until Nova has this number of servers, all of them active.
 fn servers_are(tenant: &mut Tenant, count: usize) {
     let begun = Instant::now();
     loop {
@@ -54,7 +55,7 @@ fn servers_are(tenant: &mut Tenant, count: usize) {
     }
 }
 
-/// Octavia has the control plane behind the address that the API's name leads to.
+/// The load balancer in Octavia has the control plane as members, and the name of the API resolves to its floating IP.
 fn balanced_and_named(tenant: &mut Tenant, shown: &Value) {
     let address = shown["api_address"].as_str().expect("it has an address");
     let address = address.trim_start_matches("https://").trim_end_matches(":6443").to_owned();
@@ -86,7 +87,7 @@ fn balanced_and_named(tenant: &mut Tenant, shown: &Value) {
     }
 }
 
-/// The client makes a key, has clusterd sign it, and writes what kubectl reads.
+/// The client makes a key, has clusterd sign it, and writes a kubeconfig.
 fn kubeconfig(tenant: &mut Tenant, shown: &Value) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("eight");
     fs::create_dir_all(&folder).expect("a folder can be made");

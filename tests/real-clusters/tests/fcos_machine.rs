@@ -1,5 +1,5 @@
-//! A virtual machine boots with the user data that clusterd gave Nova: Ignition redeems the claim in it over TLS, makes the machine what
-//! its config says, and the machine tells clusterd how far it has come. Nobody else has anything of that claim.
+//! A virtual machine boots with the user data that clusterd gave to Nova. Ignition redeems the claim over TLS and applies the config, and
+//! the machine reports its progress to clusterd. The claim is worth nothing to anybody else.
 
 use std::fs;
 use std::io::Read;
@@ -17,10 +17,10 @@ use real_clusters::{
 };
 use serde_json::Value;
 
-/// This host, which is the gateway of the machine's subnet.
+/// The address of this host, which is the gateway of the machine's subnet.
 const HOST: &str = "198.19.77.1";
 const SUBNET: &str = "198.19.77.0/24";
-/// On two processors without hardware virtualisation, that are shared.
+/// Long, because the two processors are shared and have no hardware virtualisation.
 const PATIENCE: Duration = Duration::from_secs(480);
 
 #[test]
@@ -41,10 +41,10 @@ fn a_machine_redeems_its_claim_and_becomes_what_its_config_says() {
     let server = cloud.server(&server);
     let claim = Claim::of(&server.user_data);
 
-    // Who found the user data somewhere else has nothing of it, and does not use it up.
+    // A thief of the user data asks from another address, gets nothing, and does not use up the claim.
     assert_eq!(claim.redeem(HOST), "404");
     assert_eq!(claims(&tenant), ["ClaimFromElsewhere"]);
-    // Who listens in clusterd's place is not believed, nor clusterd by whom another authority is told.
+    // With a CA other than the one in the user data, the connection fails: a server in clusterd's place is not trusted.
     assert_eq!(claim.with_another_authority().redeem(HOST), "60: the certificate is not believed");
     wait_for("clusterd to wait for the machine", Duration::from_secs(30), || {
         progress(&tenant).ends_with("(not heard of)").then_some(())
@@ -60,7 +60,7 @@ fn a_machine_redeems_its_claim_and_becomes_what_its_config_says() {
             eprintln!("after {:.0?}: {said}", begun.elapsed());
             heard.push(said.clone());
         }
-        // What comes after asks for an API, of which nobody fetched the images here.
+        // The next steps need the API server, whose images nobody fetched here.
         ["(at control-plane)", "(mark: ", "(once: "]
             .iter()
             .any(|it| said.contains(it))
@@ -70,7 +70,7 @@ fn a_machine_redeems_its_claim_and_becomes_what_its_config_says() {
     assert!(heard.iter().any(|said| said.ends_with("(at unpack)")), "{heard:#?}");
     assert_eq!(claims(&tenant), ["ClaimFromElsewhere", "ClaimRedeemed"]);
 
-    // Even at the machine's own address the claim is worth nothing any more.
+    // After its first use the claim is worth nothing, even from the machine's own address.
     let disk = machine.shut_down(&["/etc", "/opt/cni", "/usr/local/bin", "/var/lib/bedplate"]);
     lan.take(&server.address);
     assert_eq!(claim.redeem(&server.address), "404");
@@ -78,7 +78,7 @@ fn a_machine_redeems_its_claim_and_becomes_what_its_config_says() {
     is_what_its_config_says(&disk, &server.name, &mut tenant);
 }
 
-/// The disk holds what clusterd's config says, and what kubeadm made of it.
+/// Checks that the disk holds the files of clusterd's config and the files that kubeadm makes of them.
 fn is_what_its_config_says(disk: &Disk, name: &str, tenant: &mut Tenant) {
     assert_eq!(disk.text("/etc/hostname").trim(), name);
     for program in ["kubeadm", "kubelet", "kubectl"] {
@@ -94,7 +94,7 @@ fn is_what_its_config_says(disk: &Disk, name: &str, tenant: &mut Tenant) {
     let enabled = "/etc/systemd/system/multi-user.target.wants/bedplate-control-plane.service";
     assert!(disk.path(enabled).is_symlink(), "it is not enabled");
 
-    // Done by the units, as they stand.
+    // The units of the config did this.
     assert!(disk.path("/opt/cni/bin/bridge").is_file());
     for step in ["unpack", "control-plane"] {
         assert!(disk.path(&format!("/var/lib/bedplate/done/{step}")).is_file(), "{step}");
@@ -107,7 +107,7 @@ fn is_what_its_config_says(disk: &Disk, name: &str, tenant: &mut Tenant) {
     assert!(verify.status().expect("openssl can be started").success());
 }
 
-/// Nova's id of the cluster's one machine, as soon as there is one.
+/// The id in Nova of the cluster's one server. `None` until it exists.
 fn server_id(tenant: &Tenant) -> Option<String> {
     let machines = tenant.clusterd.ask("GET", "/bedplate/v1/clusters/one/machines").json();
     let machine = &machines["machines"][0];
@@ -115,7 +115,7 @@ fn server_id(tenant: &Tenant) -> Option<String> {
     machine["server_id"].as_str().map(ToOwned::to_owned)
 }
 
-/// How far the cluster's machine has come, as clusterd says.
+/// The progress of the cluster's member, as clusterd reports it.
 fn progress(tenant: &Tenant) -> String {
     let cluster = tenant.clusterd.ask("GET", "/bedplate/v1/clusters/one").json();
     let mut conditions = cluster["conditions"].as_array().into_iter().flatten();
@@ -123,7 +123,7 @@ fn progress(tenant: &Tenant) -> String {
     condition.and_then(|it| it["message"].as_str()).unwrap_or_default().to_owned()
 }
 
-/// What became of the cluster's claims, by its events, the oldest first.
+/// The events about the cluster's claims, the oldest first.
 fn claims(tenant: &Tenant) -> Vec<String> {
     let events = tenant.clusterd.ask("GET", "/bedplate/v1/clusters/one/events").json();
     let events = events["events"].as_array().into_iter().flatten();
@@ -131,7 +131,7 @@ fn claims(tenant: &Tenant) -> Vec<String> {
     reasons.filter(|reason| reason.starts_with("Claim")).map(ToOwned::to_owned).collect()
 }
 
-/// What somebody knows who has read a machine's user data.
+/// The contents of a server's user data, as a thief would read them.
 struct Claim {
     url: String,
     authorization: String,
@@ -165,7 +165,7 @@ impl Claim {
         }
     }
 
-    /// Asks for the config from this address; the status, or why there is none.
+    /// Requests the config from this address. Returns the status, or the reason why there is none.
     fn redeem(&self, from: &str) -> String {
         let authority = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fcos-authority.pem");
         fs::write(&authority, &self.authority).expect("a file can be written");
@@ -177,14 +177,14 @@ impl Claim {
         let run = curl.output().expect("curl can be started");
         match run.status.code() {
             Some(0) => String::from_utf8_lossy(&run.stdout).into_owned(),
-            // curl(1): the peer's certificate cannot be authenticated with the given authorities.
+            // curl(1): the peer's certificate cannot be authenticated with the given CAs.
             Some(60) => "60: the certificate is not believed".to_owned(),
             code => format!("curl ended with {code:?}"),
         }
     }
 }
 
-/// What a resource of a config holds itself (RFC 2397).
+/// The text inside a data URL of a config (RFC 2397), decompressed.
 fn contents(resource: &Value) -> String {
     let source = resource["source"].as_str().and_then(|it| it.strip_prefix("data:"));
     let (kind, data) = source.and_then(|it| it.split_once(',')).expect("it is a data URL");

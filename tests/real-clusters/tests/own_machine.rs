@@ -1,7 +1,8 @@
-//! On a real OpenStack whose hypervisors only pretend, a person's own machine is asked for by `bedplate vm`, found by its name in Designate's DNS,
-//! shut off and kept when its lease ends, taken back, and gone in the end. Nothing of it is left.
+//! On a real OpenStack with fake hypervisors, a VM is requested by `bedplate vm`, resolved by name in Designate, switched off and kept when
+//! its
+//! lease ends, taken back, and deleted. Nothing of the VM is left afterwards.
 //!
-//! How long things last is configuration. What a hypervisor that pretends writes into an image is a few bytes (`bedplate_nova.py`).
+//! The durations come from the configuration. The image that a fake hypervisor makes of a server has a few bytes (`bedplate_nova.py`).
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,13 +17,13 @@ const PATIENCE: Duration = Duration::from_secs(240);
 const ZONE: &str = "own.example.";
 const NAME: &str = "lab-1.own.example.";
 
-/// A ladder whose undo window stays open.
+/// Lease stages whose undo window stays open during the test.
 const SLOW: &str = "warn_before = ['30s'], notice = '20s', undo_window = '30m', undo_gives = '60s'";
-/// One that goes down to the end by itself, while somebody looks.
+/// Lease stages that reach the deletion while the test watches.
 const QUICK: &str =
     "warn_before = ['30s'], notice = '20s', undo_window = '30s', undo_gives = '60s'";
 
-/// `bedplate vm …`, of this clusterd.
+/// A person who runs `bedplate vm …` with a clusterd of their own.
 struct Person {
     bedplate: PathBuf,
     service: Service,
@@ -38,7 +39,7 @@ impl Person {
         Person { bedplate, service: clusterd(&cloud.clouds_yaml, "alice", &machines) }
     }
 
-    /// What it said, where it did as told, and what it complained of, where not.
+    /// The output of a command, or its error text if it failed.
     fn vm(&self, arguments: &[&str]) -> Result<String, String> {
         let mut command = Command::new(&self.bedplate);
         command.env_clear().args(["--clusters-url", &self.service.url, "-o", "json", "vm"]);
@@ -53,21 +54,21 @@ impl Person {
         serde_json::from_str(&said).expect("JSON")
     }
 
-    /// Waits until it shows what is wanted.
+    /// Waits until `bedplate vm show` returns a VM that passes the check.
     fn shows(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         until(what, || Some(self.json(&["show", "lab-1"])).filter(|vm| wanted(vm)))
     }
 }
 
 #[test]
-fn a_machine_is_lent_by_name_taken_back_and_gone_in_a_real_openstack() {
+fn a_vm_is_lent_by_name_taken_back_and_deleted_in_a_real_openstack() {
     let Some(mut cloud) = Cloud::without_machines("alice") else { return };
     cloud.done(&format!("zone create --email hostmaster@own.example {ZONE}"));
     cloud.done("network create own");
     cloud.done("subnet create own --network own --subnet-range 10.30.0.0/24");
     let before = Left::of(&mut cloud);
 
-    // Each clusterd of these has a state of its own, so the second story is another machine's.
+    // Each `Person` starts a clusterd with an empty database, so the second half of the test requests a new VM.
     let person = Person::new(&cloud, SLOW);
     let request = ["request", "lab-1", "--image", "tiny", "--flavor", "m1.tiny", "--wait"];
     let vm = person.json(&request);
@@ -118,7 +119,7 @@ fn drop_kept(person: &Person) {
     until("snapshots that are gone", || (person.json(&["snapshots"]) == json!([])).then_some(()));
 }
 
-/// What the project has.
+/// The objects of the project, to compare before and after.
 #[derive(Debug, PartialEq)]
 struct Left {
     servers: Value,

@@ -1,5 +1,5 @@
-//! On a real OpenStack whose hypervisors only pretend, two projects have clusters of one clusterd, each in its own project of the cloud,
-//! made by a user who is nobody's and has roles in both.
+//! On a real OpenStack with fake hypervisors, two projects have clusters of one clusterd. Each cluster is in the project of its tenant,
+//! because clusterd's user has a role in both.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,11 +15,11 @@ const PATIENCE: Duration = Duration::from_secs(240);
 const USER: &str = "own-clusterd";
 const HOME: &str = "own-clusterd-home";
 const PASSWORD: &str = "own-clusterd-secret";
-/// Those who ask for a cluster, and their projects.
+/// The tenants who ask for a cluster, and their projects.
 const TENANTS: [(&str, &str); 2] = [("alice", "tenant-a"), ("bob", "tenant-b")];
 
 #[test]
-fn clusters_of_two_projects_are_each_in_its_own() {
+fn each_cluster_is_in_the_project_of_its_tenant() {
     let Some(mut admin) = Cloud::without_machines("admin") else { return };
     let clouds = account(&mut admin);
     let service = Service::clusters_with(&format!(
@@ -44,7 +44,7 @@ fn clusters_of_two_projects_are_each_in_its_own() {
         assert!(refused.contains(&words), "{refused}");
         assert_eq!(cloud.json("server list"), json!([]));
         setup(&admin, &["--tenant", project, "--service-user", USER]);
-        // That clusterd was not let in is remembered for a moment.
+        // clusterd caches the refusal for a moment.
         wait_for("clusterd to be let in", || cloud.goes(&create));
     }
     for (cloud, (user, _)) in tenants.iter_mut().zip(TENANTS) {
@@ -54,7 +54,7 @@ fn clusters_of_two_projects_are_each_in_its_own() {
             let is_own = |it: &&Value| {
                 it["Name"].as_str().is_some_and(|name| name.contains(&format!("own-{user}")))
             };
-            // Whatever is there is this cluster's.
+            // The project holds no servers but those of this cluster.
             assert_eq!(servers.iter().filter(is_own).count(), servers.len(), "{servers:#?}");
             servers.len() == 2 && servers.iter().all(|it| it["Status"] == "ACTIVE")
         });
@@ -77,12 +77,12 @@ fn clusters_of_two_projects_are_each_in_its_own() {
     admin.done(&format!("project delete {HOME}"));
 }
 
-/// Makes the user that clusterd is in the cloud, in a project of its own; a clouds.yaml with it.
+/// Creates the user of clusterd in a project of its own, and returns the path of a clouds.yaml for that user.
 fn account(admin: &mut Cloud) -> PathBuf {
     admin.done(&format!("project create --or-show {HOME}"));
     admin.done(&format!("user create --or-show --password {PASSWORD} {USER}"));
     admin.done(&format!("role add --project {HOME} --user {USER} member"));
-    // A user that was there from before may have another password, and roles.
+    // A user left by an earlier run may have another password.
     admin.done(&format!("user set --password {PASSWORD} {USER}"));
     let url = admin.json("endpoint list --service identity --interface public");
     let url = url[0]["URL"].as_str().expect("Keystone has an address");
@@ -97,7 +97,7 @@ fn account(admin: &mut Cloud) -> PathBuf {
     file
 }
 
-/// `bedplate setup keystone …`, as the cloud's administrator.
+/// Runs `bedplate setup keystone …` as administrator of the cloud.
 fn setup(admin: &Cloud, options: &[&str]) {
     let mut command = Command::new(compat::program("bedplate"));
     command.env_clear().env("OS_CLIENT_CONFIG_FILE", &admin.clouds_yaml);
@@ -106,7 +106,7 @@ fn setup(admin: &Cloud, options: &[&str]) {
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
 }
 
-/// Keystone has one credential for each cluster, each in another tenant's project.
+/// Keystone has one application credential for each cluster, each in the project of another tenant.
 fn each_credential_is_good_in_one_project(clouds: &Path, admin: &mut Cloud) {
     let mut clusterd = Cloud::of(clouds.to_owned(), USER);
     let listed = clusterd.json("application credential list");

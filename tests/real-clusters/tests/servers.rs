@@ -1,4 +1,5 @@
-//! A server that somebody asks Nova for is a machine: it boots with its user data and answers where Neutron and Octavia say.
+//! A server that a user requests of Nova runs as a machine: it boots with its user data and answers at the addresses of Neutron and
+//! Octavia.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,7 +22,7 @@ fn a_server_is_a_machine_behind_real_addresses() {
     cloud.done("router set way-out --external-gateway public");
     cloud.done("router add subnet way-out lan");
 
-    // Two of the same, told apart by their names, which they have of Nova alone.
+    // Two equal servers, which differ only in the host name that Nova gives them.
     let user_data = Path::new(env!("CARGO_TARGET_TMPDIR")).join("servers.ign");
     fs::write(&user_data, ignition()).unwrap();
     let create = format!(
@@ -44,7 +45,7 @@ fn a_server_is_a_machine_behind_real_addresses() {
     becomes(&mut cloud, "SHUTOFF");
     assert_eq!(fetch(&url), None);
     cloud.done("server start first");
-    // Its disk is as it was, and Ignition did not run again.
+    // The disk was kept, and Ignition did not run again.
     answers(&url, "first 2");
 
     balanced(&mut cloud, &first);
@@ -60,7 +61,7 @@ fn a_server_is_a_machine_behind_real_addresses() {
     assert_eq!(cloud.json("port list"), json!([]));
 }
 
-/// Both answer by turns at the address of a load balancer, and one alone when the other lost its power, which Nova notices.
+/// Both servers answer in turns behind a load balancer. After one loses its power, Nova notices, and the other answers alone.
 fn balanced(cloud: &mut Cloud, first: &str) {
     let vip =
         cloud.value("loadbalancer create --name front --vip-subnet-id lan --wait", "vip_port_id");
@@ -106,7 +107,7 @@ fn answers(url: &str, what: &str) {
     wait_for("an answer", PATIENCE, || (fetch(url)?.trim() == what).then_some(()));
 }
 
-/// A config for a machine that counts its boots, and tells its name and the count.
+/// A config for a machine that counts its boots and answers with its name and the count.
 fn ignition() -> String {
     let serve =
         "read request; echo HTTP/1.0 200 OK; echo; echo $$(hostname) $$(wc -l </var/lib/boots)";

@@ -1,6 +1,7 @@
-//! Three control-plane machines and two workers, all booted at once, become a cluster that works, survives a reboot, has its authorities
-//! exchanged, and gets others in the place of what it lost.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! Three control-plane machines and two workers, booted at once, become a cluster. The cluster survives a reboot and a CA rotation, and
+//! lost
+//! machines are replaced.
+#![expect(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,10 +15,10 @@ use real_clusters::{
 };
 use serde_json::{Value, json};
 
-/// On two processors, that are shared.
+/// Long, because the two processors are shared.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// What is tried besides.
+/// Whether the test also rotates the CAs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Authorities {
     Kept,
@@ -31,7 +32,7 @@ fn five_machines_booted_at_once_become_a_cluster() {
 
 #[test]
 #[ignore = "it takes six minutes more; make soak runs it"]
-fn five_machines_exchange_their_authorities() {
+fn five_machines_rotate_their_cas() {
     five_machines_become_a_cluster(Authorities::Exchanged);
 }
 
@@ -57,7 +58,7 @@ fn five_machines_become_a_cluster(authorities: Authorities) {
 
     network.balance(&cluster);
     let begun = Instant::now();
-    // Each second machine has its config in its user data, the others a claim to it.
+    // Every second machine has its config in its user data. The others have a claim to it.
     let claims = Claims::serve(&network);
     for (index, (node, machine)) in nodes.iter().enumerate() {
         let node = reporting(node, &claims.reports(&machine.name));
@@ -99,7 +100,7 @@ fn five_machines_become_a_cluster(authorities: Authorities) {
     echo_answers(&network, &kubectl, 3, &["cp-2", "cp-4", "worker-3"]);
 }
 
-/// Waits without asking too often: what asks takes the processors that are waited for.
+/// Waits with a pause between checks, because checks take CPU time from the machines.
 fn patiently<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     wait_for(what, PATIENCE, || {
         thread::sleep(Duration::from_secs(1));
@@ -164,7 +165,7 @@ fn etcdctl(network: &Network, machine: &str, words: &[&str]) -> Option<Value> {
     serde_json::from_str(&network.try_on(machine, &words)?).ok()
 }
 
-/// How many members answer that they are healthy.
+/// The number of etcd members that report to be healthy.
 fn etcd_health(network: &Network, machine: &str) -> Option<usize> {
     let answers = etcdctl(network, machine, &["endpoint", "health", "--cluster"])?;
     Some(answers.as_array()?.iter().filter(|it| it["health"] == true).count())
@@ -184,7 +185,7 @@ fn etcd_has(network: &Network, want: &[&str]) {
     assert_eq!(etcd_health(network, "cp-2"), Some(want.len()));
 }
 
-/// As clusterd would: etcd forgets the lost member, the cluster its node, the balancer its address; then another joins.
+/// Does what clusterd does for a lost member: removes it from etcd, from Kubernetes and from the load balancer, then boots a replacement.
 fn a_lost_member_is_replaced(network: &mut Network, kubectl: &Kubectl, cluster: &mut Cluster) {
     network.destroy("cp-3");
     let members = etcd_members(network);
@@ -248,7 +249,7 @@ fn a_deployment_answers_through_a_service(network: &Network, kubectl: &Kubectl) 
     echo_answers(network, kubectl, 2, &["cp-1", "cp-3", "worker-1", "worker-2"]);
 }
 
-/// Every pod answers through the service: to these machines, and to a pod, for which packets of pods pass between machines.
+/// Every pod answers through the service, both to machines and to a pod. The second needs routing of pod packets between machines.
 fn echo_answers(network: &Network, kubectl: &Kubectl, count: usize, machines: &[&str]) {
     kubectl
         .ask(&["rollout", "status", "deployment/echo", "--timeout=240s", "--request-timeout=0"])
@@ -277,8 +278,9 @@ fn every_pod_answers(pods: &[&str], mut ask: impl FnMut() -> Option<String>) {
     });
 }
 
-/// kubeadm finds each machine's API server by its pod. A kubelet that could not tell of its static pods at once, for its node was not
-/// known yet, does so a minute later.
+/// kubeadm finds the API server of each machine by its pod. A kubelet that starts before its Kubernetes node exists reports its static pods
+/// a
+/// minute later.
 fn the_api_has_each_api_server(kubectl: &Kubectl) {
     patiently("a pod of each API server", || {
         let pods = kubectl.get(&["pods", "-n", "kube-system", "-l", "component=kube-apiserver"])?;
@@ -286,7 +288,7 @@ fn the_api_has_each_api_server(kubectl: &Kubectl) {
     });
 }
 
-/// What `kubeadm upgrade` begins with.
+/// Checks the first step of `kubeadm upgrade`.
 fn kubeadm_knows_the_cluster(network: &Network) {
     let plan = network.run_on(
         "cp-2",

@@ -1,4 +1,4 @@
-//! One `openstack coe cluster create` on a real OpenStack becomes a real Kubernetes, is resized, and leaves nothing behind.
+//! One `openstack coe cluster create` on a real OpenStack makes a real Kubernetes cluster, which is resized and deleted without leftovers.
 
 use std::fs;
 use std::path::Path;
@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 use real_clusters::{Cloud, Kubectl, Mirror, Tenant, clusterd, for_machines};
 
-/// On two processors, that are shared.
+/// Long, because the two processors are shared.
 const PATIENCE: Duration = Duration::from_secs(600);
 const ZONE: &str = "whole.example.";
 
 #[test]
-fn a_cluster_asked_for_is_a_kubernetes_behind_its_name() {
+fn a_requested_cluster_becomes_a_kubernetes_behind_its_name() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("whole");
     fs::create_dir_all(&folder).unwrap();
-    // Speaks last if the story fails.
+    // Dropped last, so that the output comes after the failure of the test.
     let _witness = Witness(Kubectl::outside(folder.join("config")));
     let Some(mut cloud) = Cloud::with_machines("alice") else { return };
     cloud.done(&format!("zone create --email hostmaster@whole.example {ZONE}"));
@@ -44,7 +44,7 @@ fn a_cluster_asked_for_is_a_kubernetes_behind_its_name() {
     tenant.becomes("whole", "UPDATE_COMPLETE", PATIENCE);
     nodes_are_the_servers(&mut tenant, &kubectl, 4);
 
-    // Somebody deletes a machine of the control plane: another takes its place.
+    // A user deletes the server of a control-plane member, and clusterd replaces the member.
     let before = servers(&mut tenant);
     let lost = before.iter().find(|name| name.contains("master")).expect("it has a control plane");
     tenant.cloud.done(&format!("server delete --wait {lost}"));
@@ -59,7 +59,7 @@ fn a_cluster_asked_for_is_a_kubernetes_behind_its_name() {
     tenant.cloud.done(&format!("zone delete {ZONE}"));
 }
 
-/// Tells what Kubernetes says if the story fails.
+/// Prints the state of Kubernetes if the test fails.
 struct Witness(Kubectl);
 
 impl Drop for Witness {
@@ -70,7 +70,7 @@ impl Drop for Witness {
     }
 }
 
-/// Waits until Nova has so many servers, and Kubernetes a node for each of them and no other, all ready; tells their names.
+/// Waits until Nova has this number of servers and Kubernetes has one Ready node for each of them and no other. Returns the names.
 fn nodes_are_the_servers(tenant: &mut Tenant, kubectl: &Kubectl, count: usize) -> Vec<String> {
     let begun = Instant::now();
     loop {
@@ -87,7 +87,7 @@ fn nodes_are_the_servers(tenant: &mut Tenant, kubectl: &Kubectl, count: usize) -
     }
 }
 
-/// The names of Nova's servers, in order.
+/// The sorted names of the servers in Nova.
 fn servers(tenant: &mut Tenant) -> Vec<String> {
     let servers = tenant.cloud.json("server list");
     let servers = servers.as_array().into_iter().flatten();
