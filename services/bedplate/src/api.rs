@@ -1,4 +1,4 @@
-//! The services' REST API, as this command calls it.
+//! The client of the services' REST APIs.
 
 use std::time::Duration;
 
@@ -16,17 +16,17 @@ use crate::connection::{Caller, Connection};
 use crate::exit::{Exit, Failure};
 use crate::output::plain;
 
-/// The longest an answer may take.
+/// The timeout of a request.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// The longest a stream of events may last; then it is asked for anew.
+/// The maximum duration of an event stream. The caller opens a new stream afterwards.
 const STREAM_TIMEOUT: Duration = Duration::from_hours(1);
 
-/// One of the services.
+/// The service that an `Api` calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Service {
-    /// `baremetald`.
+    /// The Bare Metal API of `baremetald`.
     Machines,
-    /// `clusterd`.
+    /// The Container Infra API of `clusterd`.
     Clusters,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Api {
 }
 
 impl Service {
-    /// What runs it.
+    /// Returns the name of the service's program.
     pub(crate) fn program(self) -> &'static str {
         match self {
             Service::Machines => "baremetald",
@@ -54,7 +54,7 @@ impl Service {
         }
     }
 
-    /// Where it is unless told otherwise.
+    /// The default URL: the service's default port on this computer.
     pub(crate) fn nearby(self) -> anyhow::Result<Url> {
         let url = match self {
             Service::Machines => "http://127.0.0.1:6385",
@@ -63,7 +63,7 @@ impl Service {
         url.parse().context("the API's address makes no URL")
     }
 
-    /// What says where it is.
+    /// The option that sets the service's URL.
     pub(crate) fn option(self) -> &'static str {
         match self {
             Service::Machines => "--url",
@@ -73,17 +73,17 @@ impl Service {
 }
 
 impl Api {
-    /// A client of the Bare Metal API. Asks nobody yet but Keystone, where there is one.
+    /// Makes a client of the Bare Metal API. Sends no request except to Keystone.
     pub(crate) async fn of_machines(connection: &Connection) -> anyhow::Result<Self> {
         Api::connect(Service::Machines, connection.url.clone(), connection).await
     }
 
-    /// A client of the Container Infra API. Asks nobody yet but Keystone, where there is one.
+    /// Makes a client of the Container Infra API. Sends no request except to Keystone.
     pub(crate) async fn of_clusters(connection: &Connection) -> anyhow::Result<Self> {
         Api::connect(Service::Clusters, connection.clusters_url.clone(), connection).await
     }
 
-    /// A client of this service. Asks nobody yet but Keystone, where there is one.
+    /// Makes a client of `service`. Sends no request except to Keystone.
     pub(crate) async fn of(service: Service, connection: &Connection) -> anyhow::Result<Self> {
         match service {
             Service::Machines => Api::of_machines(connection).await,
@@ -91,12 +91,12 @@ impl Api {
         }
     }
 
-    /// Where it is.
+    /// Returns the URL of the service.
     pub(crate) fn base(&self) -> &Url {
         &self.base
     }
 
-    /// A client of a service on this machine that asks nobody for a name.
+    /// Makes a client of a service on this computer that needs no authentication.
     pub(crate) fn nearby(service: Service) -> anyhow::Result<Self> {
         let client = Client::builder().no_proxy().build();
         let client = client.context("cannot set up an HTTP client")?;
@@ -122,12 +122,12 @@ impl Api {
         Ok(Api { client, service, base, caller })
     }
 
-    /// `GET`.
+    /// Sends a `GET` and parses the response as JSON.
     pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Value> {
         self.send(self.request(Method::GET, path).await?).await
     }
 
-    /// `GET` of what may be gone.
+    /// Sends a `GET`. Returns `None` if the resource does not exist.
     pub(crate) async fn find(&self, path: &str) -> anyhow::Result<Option<Value>> {
         let request = self.request(Method::GET, path).await?;
         let response = request.send().await.map_err(|why| self.unreachable(why))?;
@@ -138,33 +138,33 @@ impl Api {
         serde_json::from_slice(&body).map(Some).context("the API's answer is not JSON")
     }
 
-    /// `GET` of what is not JSON.
+    /// Sends a `GET` and returns the response as text.
     pub(crate) async fn get_text(&self, path: &str) -> anyhow::Result<String> {
         let body = self.fetch(self.request(Method::GET, path).await?).await?;
         String::from_utf8(body).context("the API's answer is not text")
     }
 
-    /// `POST` with a JSON body.
+    /// Sends a `POST` with a JSON body.
     pub(crate) async fn post(&self, path: &str, body: &impl Serialize) -> anyhow::Result<Value> {
         self.send(self.request(Method::POST, path).await?.json(body)).await
     }
 
-    /// `PUT` with a JSON body.
+    /// Sends a `PUT` with a JSON body.
     pub(crate) async fn put(&self, path: &str, body: &impl Serialize) -> anyhow::Result<Value> {
         self.send(self.request(Method::PUT, path).await?.json(body)).await
     }
 
-    /// `PATCH` with a JSON body.
+    /// Sends a `PATCH` with a JSON body.
     pub(crate) async fn patch(&self, path: &str, body: &impl Serialize) -> anyhow::Result<Value> {
         self.send(self.request(Method::PATCH, path).await?.json(body)).await
     }
 
-    /// `DELETE`.
+    /// Sends a `DELETE` request without a body.
     pub(crate) async fn delete(&self, path: &str) -> anyhow::Result<Value> {
         self.send(self.request(Method::DELETE, path).await?).await
     }
 
-    /// Where a path of the API is.
+    /// Returns the URL of a path of the API.
     pub(crate) fn url(&self, path: &str) -> anyhow::Result<Url> {
         let base = self.base.as_str().trim_end_matches('/').trim_end_matches("/v1");
         Url::parse(&format!("{base}{path}")).with_context(|| format!("{path:?} makes no URL"))
@@ -196,7 +196,7 @@ impl Api {
         serde_json::from_slice(&body).context("the API's answer is not JSON")
     }
 
-    /// The body of an answer that is no refusal.
+    /// Sends a request and returns the body, or the service's refusal as an error.
     async fn fetch(&self, request: RequestBuilder) -> anyhow::Result<Vec<u8>> {
         let response = request.send().await.map_err(|why| self.unreachable(why))?;
         self.read(response).await
@@ -217,7 +217,7 @@ impl Api {
         Ok(body.into())
     }
 
-    /// An answer, unless it is a refusal.
+    /// Returns the response, or an error with a hint what to do if the service refused.
     async fn accepted(&self, response: Response) -> anyhow::Result<Response> {
         let (status, path) = (response.status(), response.url().path().to_owned());
         if status.is_success() {
@@ -244,7 +244,7 @@ impl Api {
         Err(Failure::new(Exit::of_status(status), sentence).into())
     }
 
-    /// A WebSocket.
+    /// Opens a WebSocket.
     pub(crate) async fn socket(&self, path: &str) -> anyhow::Result<Socket> {
         let (request, asked) = websocket::ask(self.request(Method::GET, path).await?);
         let mut answer = request.send().await.map_err(|why| self.unreachable(why))?;
@@ -254,7 +254,7 @@ impl Api {
         asked.open(answer).await.map_err(Into::into)
     }
 
-    /// `GET` of a stream of events, from the one after `last` on.
+    /// Opens an event stream that starts after the event `last`.
     pub(crate) async fn follow(&self, path: &str, last: Option<&str>) -> anyhow::Result<Response> {
         let mut request = self.request(Method::GET, path).await?.timeout(STREAM_TIMEOUT);
         request = request.header(ACCEPT, "text/event-stream");
@@ -266,11 +266,11 @@ impl Api {
     }
 }
 
-/// What to do about a 403.
+/// The hint for a 403.
 const POLICY: &str =
     "ask somebody who may, or have a role given to you; `bedplate policy` says which one it takes";
 
-/// Which command lists what a path is one of.
+/// The command that lists resources of the same kind as the one at `path`.
 fn list_of(path: &str) -> Option<&'static str> {
     let (_, rest) = path.split_once("/v1/")?;
     let (kind, _) = rest.split_once('/')?;
@@ -298,7 +298,7 @@ fn not_found(service: Service, why: CloudError) -> anyhow::Error {
     ))
 }
 
-/// What to do about a 401, by who called and what the API asks for: `Basic …` or `Keystone uri="…"`.
+/// The hint for a 401, which depends on the credentials that were sent and on the API's challenge: `Basic …` or `Keystone uri="…"`.
 fn remedy(caller: &Caller, challenge: &str) -> String {
     let keystone =
         challenge.strip_prefix("Keystone uri=\"").and_then(|rest| rest.strip_suffix('"'));
@@ -327,7 +327,7 @@ fn remedy(caller: &Caller, challenge: &str) -> String {
     }
 }
 
-/// The sentence in the API's envelope: JSON in a JSON string from machines, a list of one from clusters.
+/// Takes the message out of a refusal: baremetald sends JSON inside a JSON string, clusterd a list with one error.
 fn refusal(status: u16, body: &[u8]) -> String {
     let outer: Value = serde_json::from_slice(body).unwrap_or_default();
     let inner: Value = outer["error_message"]
@@ -347,7 +347,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_api_says_is_what_a_person_reads() {
+    fn the_message_of_a_refusal_is_shown() {
         let body = br#"{"error_message": "{\"faultcode\": \"Client\", \"faultstring\": \"name: is taken\", \"debuginfo\": null}"}"#;
         assert_eq!(refusal(409, body), "name: is taken");
         let body =
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_found_leads_to_its_list() {
+    fn a_missing_resource_is_answered_with_the_command_that_lists_its_kind() {
         assert_eq!(list_of("/bedplate/v1/nodes/n1/explain"), Some("`bedplate node list`"));
         assert_eq!(list_of("/v1/clusters/c1"), Some("`bedplate cluster list`"));
         assert_eq!(list_of("/v1/nodes"), None);

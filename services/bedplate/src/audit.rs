@@ -1,4 +1,4 @@
-//! `bedplate audit`: what was asked of the services, and whether that is still what they wrote.
+//! `bedplate audit`: lists and verifies the audit trails of the services.
 
 use ::audit::{Chain, Head, Row};
 use anyhow::{Context, bail};
@@ -20,7 +20,7 @@ pub(crate) enum Command {
     Verify(Checked),
 }
 
-/// Which rows.
+/// The filter of a list.
 #[derive(Args)]
 pub(crate) struct Wanted {
     /// Of which service; both where none is named.
@@ -48,7 +48,7 @@ pub(crate) struct Wanted {
     watch: Watch,
 }
 
-/// Which trail.
+/// The trails to verify.
 #[derive(Args)]
 pub(crate) struct Checked {
     /// Of which service; both where none is named.
@@ -59,7 +59,7 @@ pub(crate) struct Checked {
     head: Option<Head>,
 }
 
-/// So many rows are asked for at once.
+/// The number of rows that one request asks for.
 const PAGE: usize = 1000;
 
 pub(crate) async fn run(
@@ -87,8 +87,8 @@ async fn list(wanted: &Wanted, connection: &Connection) -> anyhow::Result<Answer
     Ok(Answer::of_services(trails, &HEADER, rows))
 }
 
-/// The newest rows that are told, `at_most` so many. A request is two rows of the trail, one of which is told as the result of the other: so
-/// rows are asked for until there are enough that are told.
+/// Returns the newest rows to show, at most `at_most`. A request has two rows in the trail, and the second one is shown as the result of
+/// the first, so more rows are read until enough can be shown.
 async fn newest(api: &Api, query: &str, at_most: usize) -> anyhow::Result<Vec<Value>> {
     let mut told = Vec::new();
     let mut marker = String::new();
@@ -108,12 +108,12 @@ async fn newest(api: &Api, query: &str, at_most: usize) -> anyhow::Result<Vec<Va
     Ok(told)
 }
 
-/// Whether it is what was asked, or a count of refusals: what a request came to is told where it was asked.
+/// Whether a row is shown by itself: a request or a count of refusals. The row with a request's result is shown with the request.
 fn is_told(row: &Value) -> bool {
     matches!(row["outcome"].as_str(), Some("asked" | "refused"))
 }
 
-/// What narrows the trail, after another parameter.
+/// The query parameters of a filter, to be appended after another parameter.
 fn query(wanted: &Wanted) -> String {
     let mut query = Serializer::new(String::new());
     for (name, value) in [
@@ -133,7 +133,7 @@ fn query(wanted: &Wanted) -> String {
 
 const HEADER: [&str; 8] = ["row", "service", "time", "who", "from", "what", "which", "came of it"];
 
-/// A line for each request, and for each count of refusals.
+/// The table rows of one service.
 fn lines((service, rows): (&String, &Value)) -> Vec<Vec<String>> {
     let rows = rows.as_array().into_iter().flatten();
     rows.map(|row| line(service, row)).collect()
@@ -184,7 +184,7 @@ async fn verify(checked: &Checked, connection: &Connection, format: Format) -> a
     Ok(())
 }
 
-/// Follows a whole trail, up to what its service says is its end at least; and what is wrong with it, if anything.
+/// Reads a whole trail and recomputes its hashes, at least up to the end that the service reports. Returns the chain and the first fault.
 async fn follow(api: &Api, known: Option<Head>) -> anyhow::Result<(Chain, Option<String>)> {
     let said = api.get("/bedplate/v1/audit/verify").await?;
     let said_broken = said["broken"]["why"].as_str().map(plain);
@@ -194,7 +194,7 @@ async fn follow(api: &Api, known: Option<Head>) -> anyhow::Result<(Chain, Option
     loop {
         let after = chain.head().number;
         let path = format!("/bedplate/v1/audit?sort_dir=asc&limit={PAGE}&marker={after}");
-        // What the service itself cannot read of its trail, it says as it is asked for it.
+        // If a row cannot be read, the service refuses to list it, and the fault that `verify` reported is the reason.
         let page = match (api.get(&path).await, &said_broken) {
             (Ok(page), _) => page,
             (Err(_), Some(broken)) => return Ok((chain, Some(broken.clone()))),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_request_came_to_is_told_where_it_was_asked() {
+    fn the_result_of_a_request_is_shown_in_the_row_of_the_request() {
         came(json!({"outcome": "asked", "result": {"outcome": "answered", "status": 202}}), "202");
         came(
             json!({"outcome": "asked", "result": {"outcome": "abandoned", "status": 0}}),

@@ -1,4 +1,4 @@
-//! `bedplate cluster …`.
+//! `bedplate cluster`: lists and shows clusters, their events, ledger, lease and kubeconfig.
 
 mod events;
 mod stream;
@@ -17,7 +17,7 @@ use crate::watch::Watch;
 
 use self::events::News;
 
-/// `bedplate cluster …`.
+/// The subcommands of `bedplate cluster`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Lists clusters.
@@ -74,7 +74,7 @@ pub(crate) enum Command {
     },
 }
 
-/// `GET /bedplate/v1/clusters/{cluster}`.
+/// The response to `GET /bedplate/v1/clusters/{cluster}`.
 #[derive(Deserialize)]
 struct Explained {
     status: String,
@@ -84,7 +84,7 @@ struct Explained {
     conditions: Vec<Condition>,
 }
 
-/// Until when a cluster is lent.
+/// The lease of a cluster.
 #[derive(Deserialize)]
 struct Lease {
     until: Timestamp,
@@ -93,7 +93,7 @@ struct Lease {
     next: Option<Next>,
 }
 
-/// What happens to it next.
+/// The next stage of a lease.
 #[derive(Deserialize)]
 struct Next {
     step: String,
@@ -101,7 +101,7 @@ struct Next {
 }
 
 impl Lease {
-    /// In a sentence.
+    /// Describes the lease in a sentence.
     fn told(&self) -> String {
         let next = self.next.as_ref().map(|next| {
             let what = match next.step.as_str() {
@@ -122,7 +122,7 @@ impl Lease {
     }
 }
 
-/// One thing that is true of a cluster, or is not yet.
+/// A condition of a cluster.
 #[derive(Deserialize)]
 struct Condition {
     #[serde(rename = "type")]
@@ -137,7 +137,7 @@ impl Condition {
         self.status == "True"
     }
 
-    /// Why it is not true, and what to do.
+    /// Why the condition is not true, and what to do.
     fn why(&self) -> String {
         if self.next_action.is_empty() {
             return self.message.clone();
@@ -146,7 +146,7 @@ impl Condition {
     }
 
     fn row(&self) -> Row {
-        // What is merely awaited changes all the time: in a log, it counts when it is there or when somebody has to act.
+        // A condition that is merely awaited changes often. A log shows a condition when it becomes true or when a person has to act.
         let log = match (self.is_true(), self.next_action.is_empty()) {
             (true, _) => Some(self.kind.clone()),
             (false, true) => None,
@@ -157,7 +157,7 @@ impl Condition {
     }
 }
 
-/// Does as told.
+/// Runs a subcommand.
 pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
     match command {
         Command::List { watch } => watch.show(format, async || list(api).await).await,
@@ -200,7 +200,7 @@ fn tell_lease(cluster: &str, answer: Value) -> anyhow::Result<Answer> {
     Ok(Answer::said(answer, plain(&format!("cluster {cluster}: {told}"))))
 }
 
-/// Which there are.
+/// Lists all clusters.
 pub(crate) async fn list(api: &Api) -> anyhow::Result<Answer> {
     let answer = api.get("/v1/clusters").await?;
     let clusters = answer["clusters"].as_array().cloned().unwrap_or_default();
@@ -232,7 +232,7 @@ async fn show(api: &Api, cluster: &str) -> anyhow::Result<Answer> {
 }
 
 impl Explained {
-    /// For people.
+    /// Describes the cluster for people.
     fn shown(&self, cluster: &str) -> String {
         let mut lines = vec![plain(&format!("cluster {cluster}: {}", self.status))];
         lines.extend(self.lease.as_ref().map(|lease| plain(&lease.told())));
@@ -250,7 +250,7 @@ async fn explain(api: &Api, cluster: &str) -> anyhow::Result<Explained> {
     serde_json::from_value(answer).context("the API's answer cannot be read")
 }
 
-/// Shows the cluster's conditions until all of them are true; an error if one will not come true by itself.
+/// Shows the cluster's conditions until all of them are true. Returns an error if the cluster fails.
 pub(crate) async fn settled(
     api: &Api,
     cluster: &str,
@@ -285,14 +285,14 @@ pub(crate) async fn settled(
     Ok(())
 }
 
-/// A cluster, with the first of what is not true of it yet.
+/// Names a cluster and the first of its conditions that is not true yet.
 fn awaited(cluster: &str, conditions: &[Condition]) -> String {
     let first = conditions.iter().find(|condition| !condition.is_true());
     let missing = first.map(|it| format!(" ({}: {})", it.kind, it.message));
     format!("cluster {cluster}{}", missing.unwrap_or_default())
 }
 
-/// A new kubeconfig of the cluster's administrator.
+/// Fetches a new kubeconfig of the cluster's administrator.
 pub(crate) async fn kubeconfig(api: &Api, cluster: &str) -> anyhow::Result<String> {
     api.get_text(&format!("/bedplate/v1/clusters/{cluster}/kubeconfig")).await
 }
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_in_vain_is_told_for_what() {
+    fn a_timeout_names_the_first_missing_condition() {
         let conditions = [condition("True", ""), condition("False", "")];
         assert_eq!(awaited("blue", &conditions), "cluster blue (DnsReady: there is no such zone)");
         assert_eq!(awaited("blue", &conditions[..1]), "cluster blue");
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_is_shown_with_what_it_waits_for() {
+    fn a_cluster_is_shown_with_its_conditions() {
         let lease = r#"{"until": "2030-01-31T00:00:00Z", "ended_at": null, "deleted_at": null, "next": null}"#;
         let explained = Explained {
             status: "CREATE_IN_PROGRESS".to_owned(),
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_tells_what_came_true_and_where_somebody_has_to_act() {
+    fn a_log_shows_true_conditions_and_those_that_need_an_action() {
         assert_eq!(condition("True", "").row().log.as_deref(), Some("DnsReady"));
         assert_eq!(condition("False", "").row().log, None);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Who calls, as the command line and the environment say it.
+//! The connection options: the URLs of the APIs, and the caller's credentials.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use reqwest::Client;
 use secrecy::SecretString;
 use url::Url;
 
-/// Where the APIs are, and who calls.
+/// The URLs of the APIs, and the caller's credentials.
 #[derive(Args, Clone)]
 pub(crate) struct Connection {
     /// The Bare Metal API; http://127.0.0.1:6385 unless said or, with a cloud, what its catalogue has.
@@ -32,18 +32,19 @@ pub(crate) struct Connection {
     cacert: Option<PathBuf>,
 }
 
-/// Who calls.
+/// The credentials of the caller.
 pub(crate) enum Caller {
-    /// Whoever reaches the API.
+    /// Without credentials.
     Anyone,
-    /// Somebody with a password of the service's own.
+    /// A user name and password that the service knows.
     Named(String, SecretString),
-    /// Somebody whom Keystone knows.
+    /// A session with Keystone.
     Known(Session),
 }
 
 impl Connection {
-    /// Who calls. A user of the service's own goes before a cloud that only the environment names, and after one that is named here.
+    /// Returns the caller's credentials. `--os-cloud` takes precedence over `--user`, and `--user` over a cloud that only the environment
+    /// names.
     pub(crate) fn caller(&self) -> anyhow::Result<Caller> {
         if let (None, Some(user), Some(file)) = (&self.os_cloud, &self.user, &self.password_file) {
             let text = std::fs::read_to_string(file)
@@ -54,7 +55,7 @@ impl Connection {
         Ok(self.session()?.map_or(Caller::Anyone, Caller::Known))
     }
 
-    /// A session with the cloud that is named; `None` if none is.
+    /// The session with the named cloud; `None` if no cloud is named.
     pub(crate) fn session(&self) -> anyhow::Result<Option<Session>> {
         let Some(mut config) = cloud(self.os_cloud.as_deref())? else { return Ok(None) };
         if let Some(file) = &self.cacert {
@@ -64,7 +65,7 @@ impl Connection {
         Ok(Some(session))
     }
 
-    /// The HTTP client of callers whom no Keystone knows.
+    /// The HTTP client for callers without Keystone.
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
         let mut builder = Client::builder().no_proxy();
         if let Some(file) = &self.cacert {
@@ -78,9 +79,9 @@ impl Connection {
     }
 }
 
-/// Which cloud and as whom, found as the OpenStack clients find it; `None` if nobody says.
+/// The cloud and its credentials, found in the same places as the OpenStack clients do; `None` if no cloud is named.
 fn cloud(said: Option<&str>) -> anyhow::Result<Option<CloudConfig>> {
-    // OS_AUTH_TYPE=none and http_basic are for services without Keystone, whatever cloud the environment names.
+    // `OS_AUTH_TYPE=none` and `http_basic` are meant for services without Keystone, even if the environment names a cloud.
     let without = ["none", "http_basic", "noauth"];
     let is_without = variable("OS_AUTH_TYPE").is_some_and(|kind| without.contains(&kind.as_str()));
     if said.is_none() && is_without {

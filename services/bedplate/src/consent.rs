@@ -1,4 +1,4 @@
-//! Asks before something is erased or deleted: on a terminal for its name, elsewhere for `--yes`.
+//! Confirmations: before something is erased or deleted, asks for its name on a terminal, and requires `--yes` elsewhere.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
@@ -8,7 +8,7 @@ use clap::Args;
 use crate::exit::{Exit, Failure};
 use crate::output::plain;
 
-/// Whether the caller agreed beforehand.
+/// Whether the caller confirmed beforehand.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Consent {
     /// Does it without asking. Needed where there is no terminal to ask at.
@@ -17,11 +17,11 @@ pub(crate) struct Consent {
 }
 
 impl Consent {
-    /// Goes on only if the caller agreed, or writes `name` on the terminal. `what` says what is lost.
+    /// Returns if the caller confirmed beforehand or types `name` on the terminal. `what` describes the consequences.
     ///
     /// # Errors
     ///
-    /// When nobody can be asked, or something else is written. Nothing was done then.
+    /// Returns an error if nobody can be asked, or another name is typed. The caller of this function must not have changed anything yet.
     pub(crate) fn to(self, what: &str, name: &str) -> anyhow::Result<()> {
         if self.yes {
             return Ok(());
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_lost_is_told_before_the_name_is_asked_for() {
+    fn the_consequences_are_shown_before_the_name_is_asked_for() {
         let mut screen = Vec::new();
         let mut typed: &[u8] = b" n1\nmore\n";
         let written = ask(&mut screen, &mut typed, "node n1 is erased", "n1").unwrap();

@@ -1,7 +1,7 @@
-//! `bedplate dev`: everything here, with an emulated rack and an emulated cloud, and their story.
+//! `bedplate dev`: runs all services with an emulated rack and an emulated cloud, and demonstrates them.
 //!
-//! The services and the emulators are child processes: the same programs an administrator runs, and nothing of them is linked into
-//! this one.
+//! The services and the emulators are child processes: the same programs that an administrator runs. None of them is linked into this
+//! program.
 
 mod children;
 mod clusters;
@@ -25,10 +25,10 @@ use crate::output::line;
 use children::{Children, Ward};
 use folder::Folder;
 
-/// How long a child may take to be ready.
+/// The timeout for a child process to become ready.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What `bedplate dev` is told.
+/// The options of `bedplate dev`.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Options {
@@ -52,7 +52,7 @@ pub(crate) struct Options {
     once: bool,
 }
 
-/// What else it can do.
+/// The subcommands of `bedplate dev`.
 #[derive(Subcommand)]
 enum Command {
     /// Removes what earlier runs left. Refused while one runs.
@@ -79,7 +79,7 @@ impl Options {
     }
 }
 
-/// Tells the story, then stays up until interrupted. Nothing that was started outlives it.
+/// Runs the demonstration, and keeps everything running until interrupted. No child process outlives this process.
 pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     match &options.command {
         Some(Command::Reset { state }) => {
@@ -133,13 +133,13 @@ async fn tell(options: &Options, folder: &Folder, children: &mut Children) -> an
     children.ended().await
 }
 
-/// What a tenant of the cloud gets: a cluster, and a machine.
+/// The tenant's part of the demonstration: a cluster and a VM.
 async fn clusters_and_machine(api: &Api, options: &Options, folder: &Folder) -> anyhow::Result<()> {
     clusters::story(api, options, folder).await?;
     clusters::own_machine(api, folder).await
 }
 
-/// Waits for whoever ends us: by Ctrl-C, by a closed terminal, or by `kill`.
+/// Waits for the signal to end: Ctrl-C, a closed terminal or `kill`.
 async fn interrupted() -> anyhow::Result<()> {
     let cannot = "cannot listen for signals";
     let mut hang_up = signal(SignalKind::hangup()).context(cannot)?;
@@ -151,7 +151,7 @@ async fn interrupted() -> anyhow::Result<()> {
     }
 }
 
-/// Removes what an earlier run left, so that what is there was written by this one.
+/// Removes a file that an earlier run left, so that a new file proves that this run wrote it.
 fn remove_file(path: &Path) -> anyhow::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -1,4 +1,4 @@
-//! `bedplate discovery …`: machines that asked for a boot and that nobody enrolled.
+//! `bedplate discovery`: machines that sent a boot request and are not enrolled.
 
 use clap::Subcommand;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::watch::Watch;
 
 const DISCOVERIES: &str = "/bedplate/v1/discoveries";
 
-/// `bedplate discovery …`.
+/// The subcommands of `bedplate discovery`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Lists machines that asked for a boot and that nobody enrolled.
@@ -25,7 +25,7 @@ pub(crate) enum Command {
     },
 }
 
-/// Does as told.
+/// Runs a subcommand.
 pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
     match command {
         Command::List { watch } => watch.show(format, async || list(api).await).await,

@@ -1,6 +1,6 @@
-//! `bedplate doctor`: what is wrong with an installation, what explains the rest first, and what to do.
+//! `bedplate doctor`: finds problems of an installation, the likeliest cause first, with what to do.
 //!
-//! It looks and changes nothing. What it cannot look at it says, with what it would take.
+//! The doctor changes nothing. A check that cannot run is reported as skipped, with the missing requirement.
 
 mod bmcs;
 mod clocks;
@@ -27,7 +27,7 @@ use crate::output::Format;
 use configured::Configured;
 use finding::{Check, Findings};
 
-/// What the doctor is told.
+/// The options of `bedplate doctor`.
 #[derive(Args)]
 pub(crate) struct Options {
     /// baremetald's configuration, where it runs on this machine.
@@ -50,7 +50,7 @@ pub(crate) struct Options {
     no_images: bool,
 }
 
-/// Looks at everything, and says what is wrong; an error if anything is.
+/// Runs all checks and prints the findings. Returns an error if there is a problem.
 pub(crate) async fn run(
     options: &Options,
     connection: &Connection,
@@ -94,7 +94,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Looks at a service, its ports, its database and its clock; its API, where it answers.
+/// Checks a service with its ports, database and clock. Returns its API if it answers.
 async fn service(
     service: Service,
     configured: Option<&Configured>,
@@ -115,7 +115,7 @@ async fn service(
 pub(crate) mod tests {
     use super::*;
 
-    /// The findings of a check, as `verdict: what` lines.
+    /// The findings as lines of `verdict: what`.
     pub(crate) fn lines(findings: &Findings) -> Vec<String> {
         findings.all().map(|it| format!("{}: {}", it.verdict.as_str(), it.what)).collect()
     }

@@ -1,4 +1,4 @@
-//! `bedplate drain` and `bedplate undrain`: a compute host is taken out, as far as no cluster loses its quorum by it.
+//! `bedplate drain` and `bedplate undrain`: drains a compute host, as long as no cluster loses its quorum.
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -12,10 +12,10 @@ use crate::patience::{Deadline, Patience};
 use crate::progress::{Display, Row};
 use crate::vm::within;
 
-/// Where drains are.
+/// The path of drains in the API.
 const DRAINS: &str = "/bedplate/v1/drains";
 
-/// `bedplate drain HOST`.
+/// The options of `bedplate drain`.
 #[derive(Args)]
 pub(crate) struct Drain {
     /// The compute host, as `openstack hypervisor list` has it.
@@ -27,7 +27,7 @@ pub(crate) struct Drain {
     patience: Patience,
 }
 
-/// `bedplate undrain HOST`.
+/// The options of `bedplate undrain`.
 #[derive(Args)]
 pub(crate) struct Undrain {
     /// The compute host.
@@ -36,7 +36,7 @@ pub(crate) struct Undrain {
     patience: Patience,
 }
 
-/// How far a drain is.
+/// A drain in a response.
 #[derive(Deserialize)]
 struct Shown {
     host: String,
@@ -46,7 +46,7 @@ struct Shown {
     problem: Option<String>,
 }
 
-/// What is still on the host.
+/// A server that is still on the host.
 #[derive(Deserialize)]
 struct Left {
     server_id: String,
@@ -60,7 +60,7 @@ impl Shown {
         serde_json::from_value(answer.clone()).context("the API's answer cannot be read")
     }
 
-    /// In a sentence.
+    /// Describes the drain in a sentence.
     fn told(&self) -> String {
         let others = match self.foreign {
             0 => String::new(),
@@ -91,14 +91,14 @@ impl Shown {
     }
 }
 
-/// Drains a host, and waits, if that is wanted, until nothing that runs is left on it or something does not move.
+/// Drains a host. With `--wait`, waits until the host is drained or the drain is stuck.
 pub(crate) async fn drain(asked: Drain, api: &Api, format: Format) -> anyhow::Result<()> {
     let path = within(DRAINS, &asked.host, "")?;
     let granted = api.put(&path, &json!({"force": asked.force})).await?;
     if !asked.patience.wait {
         return answer(granted)?.write(format);
     }
-    // The host may be known by another name than the one that was typed.
+    // clusterd may use another name of the host than the caller.
     let host = Shown::read(&granted)?.host;
     let rests = |state: &str| ["drained", "stuck"].contains(&state);
     let Some(last) = until(api, &host, rests, asked.patience.begin(), format).await? else {
@@ -112,7 +112,7 @@ pub(crate) async fn drain(asked: Drain, api: &Api, format: Format) -> anyhow::Re
     Ok(())
 }
 
-/// Lets a host take servers again, and waits, if that is wanted, until it does.
+/// Ends a drain. With `--wait`, waits until the host accepts servers again.
 pub(crate) async fn undrain(asked: Undrain, api: &Api, format: Format) -> anyhow::Result<()> {
     let ending = api.delete(&within(DRAINS, &asked.host, "")?).await?;
     if !asked.patience.wait {
@@ -121,7 +121,7 @@ pub(crate) async fn undrain(asked: Undrain, api: &Api, format: Format) -> anyhow
     let host = Shown::read(&ending)?.host;
     let is_wanted = |state: &str| state != "ending";
     match until(api, &host, is_wanted, asked.patience.begin(), format).await? {
-        // What the API says of it is that there is none.
+        // The API answers 404 for a drain that has ended.
         None => {
             let said = plain(&format!("host {host} takes servers again"));
             Answer::said(Value::Null, said).write(format)
@@ -130,7 +130,7 @@ pub(crate) async fn undrain(asked: Undrain, api: &Api, format: Format) -> anyhow
     }
 }
 
-/// Shows how far a drain is until its state is as wanted, or there is none any more.
+/// Shows the progress of a drain until its state is as wanted. Returns `None` if the drain does not exist any more.
 async fn until(
     api: &Api,
     host: &str,
@@ -157,7 +157,7 @@ async fn until(
     Ok(last)
 }
 
-/// A sentence, and below it what is left.
+/// Describes a drain, with a table of the servers that are left.
 fn answer(drain: Value) -> anyhow::Result<Answer> {
     let shown = Shown::read(&drain)?;
     let mut said = shown.told();
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_drain_is_told_in_a_sentence() {
+    fn a_drain_is_described_in_a_sentence() {
         let drain = json!({
             "host": "r1u07", "state": "stuck", "foreign": 2, "problem": "no",
             "left": [{"server_id": "1", "name": "a", "fate": "stays", "why": "it is in ERROR"}],

@@ -1,4 +1,4 @@
-//! With which status `bedplate` ends, and why: what scripts go by.
+//! The exit statuses of `bedplate`, which scripts rely on.
 
 use std::fmt::Write as _;
 use std::io;
@@ -6,26 +6,26 @@ use std::io;
 use openstack::CloudError;
 use reqwest::StatusCode;
 
-/// How a command ended.
+/// Why a command failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// What was asked for could not be done, or went wrong.
+    /// The request failed.
     Failed,
     /// The command line is wrong.
     Usage,
-    /// Who calls is not known, or may not.
+    /// The caller is not authenticated or not permitted.
     Refused,
-    /// There is no such thing.
+    /// The resource does not exist.
     NotFound,
-    /// It took longer than was to be waited.
+    /// The timeout passed.
     TimedOut,
-    /// A service does not answer, or not now.
+    /// A service does not answer, or cannot answer now.
     Unreachable,
-    /// Who read the output went away.
+    /// The reader of the output closed the pipe.
     PipeClosed,
 }
 
-/// Every status, and what it means.
+/// Every status with its meaning.
 pub(crate) const EXITS: [(u8, &str); 8] = [
     (0, "done"),
     (1, "failed: the service said no, what was waited for went wrong, or something is wrong"),
@@ -38,7 +38,7 @@ pub(crate) const EXITS: [(u8, &str); 8] = [
 ];
 
 impl Exit {
-    /// What scripts see.
+    /// The exit status for scripts.
     pub(crate) fn code(self) -> u8 {
         match self {
             Exit::Failed => 1,
@@ -51,12 +51,12 @@ impl Exit {
         }
     }
 
-    /// How a command ended that failed because of `error`.
+    /// The reason of an error, from the first cause that has one.
     pub(crate) fn of(error: &anyhow::Error) -> Exit {
         error.chain().find_map(of_cause).unwrap_or(Exit::Failed)
     }
 
-    /// How a command ended to which a service answered this.
+    /// The reason of a refusal with this HTTP status.
     pub(crate) fn of_status(status: StatusCode) -> Exit {
         match status.as_u16() {
             401 | 403 => Exit::Refused,
@@ -67,29 +67,28 @@ impl Exit {
     }
 }
 
-/// Something went wrong, and this is the status for it.
+/// An error with an exit status.
 #[derive(Debug, thiserror::Error)]
 #[error("{sentence}")]
 pub(crate) struct Failure {
-    /// The status.
     pub(crate) exit: Exit,
-    /// What went wrong, and what to do.
+    /// The problem, and what to do.
     sentence: String,
     source: Option<reqwest::Error>,
 }
 
 impl Failure {
-    /// A failure in these words.
+    /// Makes a failure with this message.
     pub(crate) fn new(exit: Exit, sentence: impl Into<String>) -> Failure {
         Failure { exit, sentence: sentence.into(), source: None }
     }
 
-    /// No answer.
+    /// Makes the failure of a service that does not answer.
     pub(crate) fn unreachable(sentence: String, source: reqwest::Error) -> Failure {
         Failure { exit: Exit::Unreachable, sentence, source: Some(source) }
     }
 
-    /// The command line is wrong in a way that the parser does not see.
+    /// Makes the failure of a wrong command line that clap does not detect.
     pub(crate) fn usage(sentence: impl Into<String>) -> Failure {
         Failure::new(Exit::Usage, sentence)
     }
@@ -121,11 +120,11 @@ fn of_cloud(error: &CloudError) -> Exit {
     }
 }
 
-/// The statuses as `--help` shows them.
+/// The statuses for `--help`.
 pub(crate) fn help() -> String {
     let mut help = "Exit status:\n".to_owned();
     for (code, meaning) in EXITS {
-        // Writing into a String does not fail.
+        // Writing to a String does not fail.
         let _ = writeln!(help, "  {code:<4} {meaning}");
     }
     help.push_str("\nErrors go to standard error, answers to standard output.");
@@ -139,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_status_is_told() {
+    fn every_status_is_documented() {
         let told: Vec<u8> = EXITS.iter().map(|(code, _)| *code).collect();
         for exit in [
             Exit::Failed,
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_readme_tells_them_in_the_same_words() {
+    fn the_readme_has_the_same_statuses() {
         let readme = include_str!("../README.md");
         for (code, meaning) in EXITS {
             assert!(readme.contains(&format!("{code:<4} {meaning}")), "{code} {meaning}");
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cause_says_the_status_however_it_is_wrapped() {
+    fn the_status_is_found_in_a_wrapped_cause() {
         let cause = Failure::new(Exit::TimedOut, "not yet");
         let error: anyhow::Error = Err::<(), _>(cause).context("while waiting").unwrap_err();
         assert_eq!(Exit::of(&error), Exit::TimedOut);
@@ -173,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_service_answers_says_the_status() {
+    fn the_http_status_decides_the_exit_status() {
         let exit = |status| Exit::of_status(StatusCode::from_u16(status).unwrap());
         assert_eq!([401, 403].map(exit), [Exit::Refused; 2]);
         assert_eq!(exit(404), Exit::NotFound);

@@ -1,4 +1,4 @@
-//! `bedplate host …`: the cloud's compute hosts, and which of them are drained.
+//! `bedplate host`: the cloud's compute hosts and their drains.
 
 use clap::Subcommand;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use crate::api::Api;
 use crate::output::{Answer, Format, text};
 use crate::watch::Watch;
 
-/// `bedplate host …`. What one carries is told by `bedplate where`.
+/// The subcommands of `bedplate host`. `bedplate where` lists the servers on a host.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Lists compute hosts, whether they take servers, and how far their drains are.
@@ -17,7 +17,7 @@ pub(crate) enum Command {
     },
 }
 
-/// Does as told.
+/// Runs a subcommand.
 pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
     match command {
         Command::List { watch } => watch.show(format, async || list(api).await).await,

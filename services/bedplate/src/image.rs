@@ -1,11 +1,11 @@
-//! What is to be installed, as said on the command line.
+//! The options for the image to install.
 
 use clap::Args;
 use serde_json::{Map, Value, json};
 
 use crate::exit::Failure;
 
-/// An image.
+/// The image to install.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ImageOptions {
     /// URL of a whole-disk image: raw or qcow2, perhaps compressed by gz, xz or zst.
@@ -20,7 +20,7 @@ pub(crate) struct ImageOptions {
 }
 
 impl ImageOptions {
-    /// The image in the words of the Bare Metal API.
+    /// The image as the `instance_info` of the Bare Metal API.
     pub(crate) fn instance_info(&self) -> Result<Option<Map<String, Value>>, Failure> {
         let Some(image) = &self.image else { return Ok(None) };
         let checksum = self.checksum.as_deref().ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! `bedplate keys`: the keys by which the services seal secrets. The keys themselves never leave the services.
+//! `bedplate keys`: the keys with which the services seal secrets. The keys themselves never leave the services.
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
@@ -30,7 +30,7 @@ pub(crate) enum Command {
     Retire(Retire),
 }
 
-/// Of which service.
+/// The selected services.
 #[derive(Args)]
 pub(crate) struct Of {
     /// Of which service; both where none is named.
@@ -47,7 +47,7 @@ pub(crate) struct Retire {
     id: String,
 }
 
-/// The columns.
+/// The columns of the table.
 const HEADER: [&str; 5] = ["service", "key", "state", "records", "machines"];
 
 pub(crate) async fn run(
@@ -95,7 +95,7 @@ fn listed(tables: Map<String, Value>) -> Answer {
     Answer::of_services(tables, &HEADER, rows)
 }
 
-/// The keys of each service.
+/// Fetches the keys of each service.
 async fn tables(
     services: &[Service],
     connection: &Connection,
@@ -108,7 +108,7 @@ async fn tables(
     Ok(tables)
 }
 
-/// Whether some record is still sealed by a key that seals no more.
+/// Whether a record is still sealed with an older key.
 fn is_rotating(keys: &Value) -> bool {
     let mut keys = keys.as_array().into_iter().flatten();
     keys.any(|key| key["seals"] != true && key["records"].as_u64() > Some(0))
@@ -140,7 +140,7 @@ fn line(service: &str, key: &Value) -> Vec<String> {
     ]
 }
 
-/// Ids are letters and digits; whatever else was typed is no key, and no other path.
+/// Percent-encodes an id: any other text than letters and digits is not an id, and must not lead to another path.
 fn percent_encoded(id: &str) -> String {
     let encoded = |byte: u8| match byte {
         b if b.is_ascii_alphanumeric() => char::from(b).to_string(),
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_what_a_key_is_for() {
+    fn a_row_shows_the_state_of_a_key() {
         let key = |seals: bool, in_file: bool, records: u64| json!({"id": "1", "seals": seals, "in_file": in_file, "records": records});
         let state = |key: Value| line("machines", &key)[2].clone();
         assert_eq!(line("machines", &key(true, true, 3)), ["machines", "1", "seals", "3", "-"]);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_no_path() {
+    fn an_id_cannot_lead_to_another_path() {
         assert_eq!(percent_encoded("12a"), "12a");
         assert_eq!(percent_encoded("../x"), "%2E%2E%2Fx");
     }

@@ -1,16 +1,16 @@
-//! The machines of a rack, as the API tells them.
+//! The nodes of a rack in a response.
 
 use indicatif::HumanBytes;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-/// `GET /bedplate/v1/racks/{rack}`.
+/// The response to `GET /bedplate/v1/racks/{rack}`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct RackStatus {
     pub(crate) machines: Vec<Machine>,
 }
 
-/// One machine.
+/// A node of the rack.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Machine {
     pub(crate) uuid: String,
@@ -24,7 +24,7 @@ pub(crate) struct Machine {
     pub(crate) way: Option<Way>,
 }
 
-/// What is being done with it.
+/// The step that the node's work is at.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Task {
     pub(crate) what: String,
@@ -34,21 +34,21 @@ pub(crate) struct Task {
     pub(crate) progress: Option<Bytes>,
 }
 
-/// How far a long step is.
+/// The progress of a long step.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(crate) struct Bytes {
     pub(crate) done_bytes: u64,
     pub(crate) total_bytes: Option<u64>,
 }
 
-/// Why its last work ended badly.
+/// Why the node's last work failed.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Failure {
     pub(crate) cause: String,
     pub(crate) next_action: String,
 }
 
-/// Where it is on its way to the rack's goal.
+/// The node's progress towards the rack's goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Way {
@@ -61,12 +61,12 @@ pub(crate) enum Way {
 }
 
 impl Machine {
-    /// What a person calls it.
+    /// The node's name, or its id.
     pub(crate) fn label(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.uuid)
     }
 
-    /// Whether nothing more will happen to it by itself.
+    /// Whether nothing more happens to the node without a request.
     pub(crate) fn is_settled(&self) -> bool {
         match self.way {
             Some(Way::Working | Way::Next) => false,
@@ -74,7 +74,7 @@ impl Machine {
         }
     }
 
-    /// What is being done with it, or why nothing is.
+    /// The present step, or the last failure.
     pub(crate) fn doing(&self) -> String {
         match (&self.task, &self.failure) {
             (Some(task), _) => task.describe(),
@@ -83,7 +83,7 @@ impl Machine {
         }
     }
 
-    /// How long the machine's work may still take, judged by the bytes written so far.
+    /// The estimated remaining time of the present step, from the bytes written so far.
     pub(crate) fn eta_secs(&self, now: Timestamp) -> Option<u64> {
         let task = self.task.as_ref()?;
         let Bytes { done_bytes, total_bytes } = task.progress?;

@@ -110,7 +110,7 @@ enum Command {
     Man(pages::Pages),
 }
 
-/// What is asked for. A user and a cloud that are both typed are a mistake; one that the environment names gives way.
+/// Parses the command line. A user and a cloud that are both typed contradict each other; one that the environment names is ignored.
 fn arguments() -> Arguments {
     let matches = Arguments::command().get_matches();
     let is_typed = |name| matches.value_source(name) == Some(ValueSource::CommandLine);
@@ -127,7 +127,7 @@ async fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let exit = Exit::of(&error);
-            // Who reads no more wants to be told nothing. Not by `Result`'s own way out: it would show a backtrace.
+            // A closed pipe gets no message. Returning the error from `main` would print a backtrace.
             if exit != Exit::PipeClosed {
                 eprintln!("bedplate: {error:#}");
             }
@@ -137,7 +137,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: Arguments) -> anyhow::Result<()> {
-    // Fails only when one is installed already, and nobody else does.
+    // The call fails only if the process already has a provider.
     let _ = ring::default_provider().install_default();
     match arguments.command {
         Command::Rack(command) => {
@@ -211,13 +211,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_whole() {
+    fn the_command_line_is_consistent() {
         Arguments::command().debug_assert();
     }
 
-    /// Every command that only shows something follows it where that is asked for.
+    /// Every command that shows something has `--watch`.
     #[test]
-    fn what_is_listed_or_shown_can_be_followed() {
+    fn every_list_and_show_has_watch_and_output() {
         let mut command = Arguments::command();
         command.build();
         let mut checked = 0;
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_type_is_understood() {
+    fn typical_command_lines_are_parsed() {
         parses("bedplate -o yaml node list --watch", true);
         parses("bedplate rack status r1 --wait --timeout 15m -o json", true);
         parses("bedplate rack status r1 --timeout 15m", false);

@@ -1,4 +1,4 @@
-//! `bedplate node …`. For everything else about nodes there is `openstack baremetal`.
+//! `bedplate node`: actions that `openstack baremetal` does not have.
 
 mod console;
 
@@ -15,7 +15,7 @@ use crate::reservation::Term;
 use crate::vm::within;
 use crate::watch::Watch;
 
-/// `bedplate node …`.
+/// The subcommands of `bedplate node`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Lists nodes.
@@ -90,7 +90,7 @@ pub(crate) enum Command {
     },
 }
 
-/// Does as told.
+/// Runs a subcommand.
 pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
     match command {
         Command::List { watch } => watch.show(format, async || list(api).await).await,
@@ -144,7 +144,7 @@ async fn list(api: &Api) -> anyhow::Result<Answer> {
         let after = marker.map_or(String::new(), |marker| format!("&marker={marker}"));
         let fields = "uuid,name,driver,provision_state,power_state,maintenance";
         let page = api.get(&format!("/v1/nodes?limit=1000&fields={fields}{after}")).await?;
-        // A page of large nodes ends early.
+        // A page of large nodes has fewer elements than the limit, so the end of the list is only known from `next`.
         let last = !page["next"].is_string();
         let page = page["nodes"].as_array().cloned().unwrap_or_default();
         marker = page.last().and_then(|node| node["uuid"].as_str()).map(str::to_owned);
@@ -169,7 +169,7 @@ async fn list(api: &Api) -> anyhow::Result<Answer> {
     Ok(Answer::table(Value::Array(nodes), &header, rows))
 }
 
-/// Puts a node into maintenance, and says what becomes of the host that it is.
+/// Puts a node into maintenance, and names the compute host that the node is.
 async fn maintain(
     api: &Api,
     node: &str,
@@ -190,19 +190,19 @@ async fn maintain(
     Ok(Answer::said(shown, plain(&said)))
 }
 
-/// A node that is to be deleted, and may be as far as its state tells.
+/// A node that can be deleted, as far as its state tells.
 pub(crate) struct Leaving {
     id: String,
-    /// What a person calls it.
+    /// The name for people.
     pub(crate) label: String,
 }
 
 impl Leaving {
-    /// The node of this name or id.
+    /// Finds the node with this name or id.
     ///
     /// # Errors
     ///
-    /// When there is none, or another verb is needed first, which the error names.
+    /// Returns an error if the node does not exist, or if another action is needed first, which the error names.
     pub(crate) async fn find(api: &Api, node: &str) -> anyhow::Result<Leaving> {
         let shown = api.get(&within("/v1/nodes", node, "")?).await?;
         let id = shown["uuid"].as_str().context("the API's answer has no id")?;
@@ -216,7 +216,7 @@ impl Leaving {
         Ok(Leaving { id: id.to_owned(), label })
     }
 
-    /// Deletes it. What its host carries may break where that is named.
+    /// Deletes the node. `force` names the host or clusters that may be disrupted.
     pub(crate) async fn delete(&self, api: &Api, force: &[String]) -> anyhow::Result<()> {
         let path = within("/v1/nodes", &self.id, "")?;
         let forced = Serializer::new(String::new()).append_pair("force", &force.join(",")).finish();
@@ -225,8 +225,8 @@ impl Leaving {
     }
 }
 
-/// What brings a node from this state to one in which it may be deleted; `None` where it may be. The API decides, and says no where more is
-/// in the way.
+/// The action that brings a node into a state in which it can be deleted; `None` if none is needed. The API may still refuse for other
+/// reasons.
 fn needed_first(state: &str, is_in_maintenance: bool, node: &str) -> Option<String> {
     let verb = |verb: &str| {
         Some(format!("`openstack baremetal node {verb} {node} --wait`, then delete it"))
@@ -251,7 +251,7 @@ async fn explain(api: &Api, node: &str) -> anyhow::Result<Answer> {
     Ok(Answer::said(told, words))
 }
 
-/// Why a node is where it is, line by line.
+/// Explains a node line by line.
 fn explained(told: &Value, now: Timestamp) -> String {
     let mut lines = vec![
         format!("{}.", capital(&text(&told["summary"]))),
@@ -297,7 +297,7 @@ async fn sensors(api: &Api, node: &str) -> anyhow::Result<Answer> {
     Ok(Answer::table(told, &["Sensor", "Value", "Unit", "Health"], rows))
 }
 
-/// A time to the second, and how long ago that was.
+/// A time to the second, and how long ago it was.
 fn time(value: &Value, now: Timestamp) -> String {
     let Ok(at) = text(value).parse::<Timestamp>() else { return text(value) };
     let ago = now.duration_since(at).as_secs();
@@ -316,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_deletes_a_node_in_use_is_told_which_verb_is_needed_first() {
+    fn deleting_a_node_in_use_names_the_action_that_is_needed_first() {
         let first = |state, maintained| needed_first(state, maintained, "n1");
         for free in ["enroll", "manageable", "available", "adopt failed"] {
             assert_eq!(first(free, false), None, "{free}");

@@ -1,4 +1,4 @@
-//! How answers are written: tables and sentences for people, JSON or YAML for programs.
+//! Output: tables and sentences for people, JSON or YAML for programs.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
 use serde_json::{Map, Value};
 
-/// How answers are written.
+/// The format of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// For people.
@@ -20,13 +20,13 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// Whether a person reads it: then there may be more than the answer.
+    /// Whether a person reads the output, so that progress and hints can be shown too.
     pub(crate) fn is_for_people(self) -> bool {
         self == Format::Table
     }
 }
 
-/// An answer of the API, and what people are shown of it.
+/// A response of the API, with its text for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     whole: Value,
@@ -34,12 +34,12 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// An answer that people are shown in these words.
+    /// Makes an answer with this text for people.
     pub(crate) fn said(whole: Value, words: impl Into<String>) -> Answer {
         Answer { whole, shown: words.into() }
     }
 
-    /// An answer that people are shown as a table.
+    /// Makes an answer with a table for people.
     pub(crate) fn table(
         whole: Value,
         header: &[&str],
@@ -48,7 +48,7 @@ impl Answer {
         Answer { whole, shown: drawn(header, rows) }
     }
 
-    /// The answers of several services, each under its name.
+    /// Makes an answer of several services, each under its name.
     pub(crate) fn of_services(
         whole: Map<String, Value>,
         header: &[&str],
@@ -57,12 +57,12 @@ impl Answer {
         Answer::table(Value::Object(whole), header, rows)
     }
 
-    /// Whether the service says something else now; how long ago it was is nothing else.
+    /// Whether the response differs from an earlier one. The text for people may differ without that, because it contains elapsed times.
     pub(crate) fn is_news_after(&self, before: &Answer) -> bool {
         self.whole != before.whole
     }
 
-    /// As it is written.
+    /// Formats the answer.
     pub(crate) fn written(&self, format: Format) -> anyhow::Result<String> {
         match format {
             Format::Table => Ok(self.shown.clone()),
@@ -74,7 +74,7 @@ impl Answer {
         }
     }
 
-    /// As it is written where one answer follows another: each is a line, a document, or a table with an empty line before it.
+    /// Formats an answer that follows another: a line of JSON, a YAML document, or a table after an empty line.
     pub(crate) fn written_again(&self, format: Format, is_first: bool) -> anyhow::Result<String> {
         match format {
             Format::Table if is_first => Ok(self.shown.clone()),
@@ -84,18 +84,18 @@ impl Answer {
         }
     }
 
-    /// Writes it.
+    /// Prints the answer.
     pub(crate) fn write(&self, format: Format) -> anyhow::Result<()> {
         line(&self.written(format)?)
     }
 }
 
-/// Writes a line for people or programs; a closed pipe is the end of it.
+/// Prints a line. Returns an error if the pipe is closed.
 pub(crate) fn line(text: &str) -> anyhow::Result<()> {
     writeln!(io::stdout().lock(), "{text}").map_err(Into::into)
 }
 
-/// Writes a table for people.
+/// Prints a table for people.
 pub(crate) fn table(
     header: &[&str],
     rows: impl IntoIterator<Item = Vec<String>>,
@@ -103,7 +103,7 @@ pub(crate) fn table(
     line(&drawn(header, rows))
 }
 
-/// A table without lines; columns are as wide as they have to be, so that a pipe gets whole words.
+/// Formats a table without lines. Columns are as wide as their content, so that a pipe gets whole words.
 pub(crate) fn drawn(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
@@ -114,12 +114,12 @@ pub(crate) fn drawn(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>
     table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
 }
 
-/// Text without what could drive a terminal: machines and BMCs are strangers.
+/// Replaces control characters by spaces: texts of machines and BMCs are not trusted, and could drive the terminal.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// The text of a field, plain; nothing where it has none.
+/// The text of a field without control characters; empty if the field is no text.
 pub(crate) fn text(value: &Value) -> String {
     plain(value.as_str().unwrap_or_default())
 }
@@ -137,16 +137,16 @@ mod tests {
     }
 
     #[test]
-    fn people_get_a_table_without_blanks_at_its_ends() {
+    fn a_table_has_no_trailing_spaces() {
         let want = expect![[r#"
              Name  RAM
              no    1024"#]];
-        // `expect` takes away what all lines begin with.
+        // `expect` removes the common indentation of all lines.
         want.assert_eq(&answer().written(Format::Table).unwrap().replace("\n ", "\n")[1..]);
     }
 
     #[test]
-    fn programs_get_the_answer_as_it_is() {
+    fn json_and_yaml_are_the_unchanged_response() {
         for format in [Format::Json, Format::Yaml] {
             let written = answer().written(format).unwrap();
             let read: Value = serde_saphyr::from_str(&written).unwrap();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_follow_each_other_can_be_told_apart() {
+    fn successive_answers_are_separated() {
         let again = |format| answer().written_again(format, false).unwrap();
         assert_eq!(again(Format::Json).lines().count(), 1);
         assert!(again(Format::Yaml).starts_with("---\n"));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_drives_a_terminal_is_shown() {
+    fn control_characters_are_removed() {
         assert_eq!(text(&json!("a\u{1b}[2Jb\nc")), "a [2Jb c");
         assert_eq!(text(&json!(7)), "");
     }

@@ -1,4 +1,4 @@
-//! `bedplate completion` and `bedplate man`: what shells and `man` know of this command line.
+//! `bedplate completion` and `bedplate man`: shell completions and manual pages of this command line.
 
 use std::fs;
 use std::io::Write;
@@ -13,7 +13,7 @@ use clap_mangen::Man;
 use crate::exit::EXITS;
 use crate::output::line;
 
-/// For which shell.
+/// The options of `bedplate completion`.
 #[derive(Args)]
 pub(crate) struct Completion {
     /// The shell.
@@ -21,25 +21,25 @@ pub(crate) struct Completion {
     shell: Shell,
 }
 
-/// Where to.
+/// The options of `bedplate man`.
 #[derive(Args)]
 pub(crate) struct Pages {
     /// The folder, such as /usr/local/share/man/man1; it is made where it is not there.
     folder: PathBuf,
 }
 
-/// Prints what the shell is to read.
+/// Prints the completion script of a shell.
 pub(crate) fn complete(options: &Completion, mut command: Command) -> anyhow::Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(options.shell, &mut command, "bedplate", &mut script);
     line(String::from_utf8(script).context("the completion is not text")?.trim_end())
 }
 
-/// Writes a page for each command.
+/// Writes a manual page for each command.
 pub(crate) fn write(options: &Pages, command: Command) -> anyhow::Result<()> {
     let folder = &options.folder;
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    // What help says at its end is a section of its own here.
+    // The end of the help text, the exit statuses, becomes a section of its own in the manual.
     let none = || Resettable::<StyledStr>::Reset;
     let mut command = command.after_help(none()).after_long_help(none());
     command.build();
@@ -59,7 +59,7 @@ fn write_all(command: &Command, folder: &Path) -> anyhow::Result<usize> {
     others.map(|one| write_all(one, folder)).try_fold(1, |sum, count| Ok(sum + count?))
 }
 
-/// man-pages(7), "EXIT STATUS"; a hyphen that is not one is escaped (groff_char(7)).
+/// man-pages(7), "EXIT STATUS"; a hyphen is escaped so that it stays one (groff_char(7)).
 fn exit_status(page: &mut Vec<u8>) -> anyhow::Result<()> {
     writeln!(page, ".SH \"EXIT STATUS\"")?;
     for (code, meaning) in EXITS {

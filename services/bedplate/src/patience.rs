@@ -1,4 +1,4 @@
-//! `--wait` and `--timeout`: whether somebody waits, and how long.
+//! `--wait` and `--timeout`: whether a command waits for the result, and how long.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use tokio::time::{Instant, sleep};
 
 use crate::exit::{Exit, Failure};
 
-/// How often what is waited for is looked at.
+/// How often the awaited resource is read.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Whether somebody waits.
+/// Whether a command waits, and how long.
 #[derive(Args, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Patience {
     /// Waits until it is so, or turns out not to become so, and shows how far it is.
@@ -22,7 +22,7 @@ pub(crate) struct Patience {
     timeout: Option<Duration>,
 }
 
-/// Until when somebody waits.
+/// The end of the waiting time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline {
     begun: Instant,
@@ -30,22 +30,22 @@ pub(crate) struct Deadline {
 }
 
 impl Patience {
-    /// Waits as long as it takes.
+    /// Waits without a timeout.
     pub(crate) const ENDLESS: Patience = Patience { wait: true, timeout: None };
 
-    /// From now on.
+    /// Starts the waiting time.
     pub(crate) fn begin(self) -> Deadline {
         Deadline::after(self.timeout)
     }
 }
 
 impl Deadline {
-    /// After so long; never, where nothing is said.
+    /// Starts a waiting time of `timeout`; `None` means without a timeout.
     pub(crate) fn after(timeout: Option<Duration>) -> Deadline {
         Deadline { begun: Instant::now(), timeout }
     }
 
-    /// Waits a moment before the next look at `what`; an error once it was waited long enough.
+    /// Waits a moment before the next look at `what`. Returns an error once the timeout has passed.
     pub(crate) async fn pause(self, what: &str) -> Result<(), Failure> {
         let left = self.timeout.map(|timeout| timeout.saturating_sub(self.begun.elapsed()));
         if left.is_some_and(|left| left.is_zero()) {
@@ -62,7 +62,7 @@ impl Deadline {
     }
 }
 
-/// A length of time as people write it.
+/// Parses a duration such as `90s`.
 pub(crate) fn length(text: &str) -> Result<Duration, String> {
     let wrong = || "it must be a length of time, such as 90s, 15m or 2h".to_owned();
     let length: SignedDuration = text.parse().map_err(|_| wrong())?;
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_are_read_as_people_write_them() {
+    fn durations_are_parsed() {
         assert_eq!(length("90s"), Ok(Duration::from_secs(90)));
         assert_eq!(length("1h30m"), Ok(Duration::from_mins(90)));
         for wrong in ["", "soon", "5", "-1s", "0s"] {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waited_long_enough_is_told_so() {
+    async fn a_passed_timeout_is_an_error() {
         let deadline = Deadline::after(Some(Duration::from_millis(1)));
         let failure = loop {
             if let Err(failure) = deadline.pause("rack r1").await {

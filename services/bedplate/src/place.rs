@@ -1,4 +1,4 @@
-//! `bedplate where THING`: the chain rack ─▶ node ─▶ host ─▶ server ─▶ what it is, up and down from whatever is named.
+//! `bedplate where THING`: the location of a resource, from the rack over node, host and server down to the cluster or VM.
 
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ use crate::output::{Answer, Format, plain, text};
 use crate::vm::within;
 use crate::watch::Watch;
 
-/// `bedplate where THING`.
+/// The options of `bedplate where`.
 #[derive(Args)]
 pub(crate) struct Options {
     /// A rack, node, compute host, person's machine, server, cluster, or a cluster's machine: by name or id.
@@ -18,16 +18,16 @@ pub(crate) struct Options {
     watch: Watch,
 }
 
-/// The services, of which one may not be there.
+/// Clients of both services.
 struct Graph<'a> {
     machines: &'a Api,
     clusters: &'a Api,
 }
 
-/// How many nodes are asked for at once.
+/// The number of nodes that one request asks for.
 const PAGE: u32 = 1000;
 
-/// Shows where something is, and what is on it.
+/// Shows the location of a resource, and the servers on it.
 pub(crate) async fn run(
     options: Options,
     (machines, clusters): (&Api, &Api),
@@ -38,7 +38,7 @@ pub(crate) async fn run(
 }
 
 impl Graph<'_> {
-    /// What is named, with what is above and below it.
+    /// Finds a resource with everything above and below it.
     async fn around(&self, thing: &str) -> anyhow::Result<Answer> {
         let mut racks = self.racks_of(thing).await?;
         if racks.is_empty() {
@@ -55,7 +55,7 @@ impl Graph<'_> {
         Ok(Answer::said(json!({"racks": racks}), told.join("\n")))
     }
 
-    /// What is named is a rack, or a node: down from there.
+    /// If `thing` is a rack or a node: everything below it.
     async fn racks_of(&self, thing: &str) -> anyhow::Result<Vec<Value>> {
         if let Some(rack) = self.machines.find(&within("/bedplate/v1/racks", thing, "")?).await? {
             let mut nodes = Vec::new();
@@ -66,11 +66,11 @@ impl Graph<'_> {
             return Ok(vec![json!({"rack": thing, "nodes": nodes})]);
         }
         let Some(node) = self.node(thing).await? else { return Ok(Vec::new()) };
-        // A host may be called as its node is, and is no other thing.
+        // A host can have the same name as its node; the node shows both.
         Ok(vec![json!({"rack": node["rack"], "nodes": [node]})])
     }
 
-    /// What is named is a host, or on one: up from there, and of each host only what was named.
+    /// If `thing` is a host or on a host: everything above it, and only the named servers of each host.
     async fn racks_around(&self, thing: &str) -> anyhow::Result<Vec<Value>> {
         if let Some(host) = self.host(thing).await? {
             return Ok(vec![self.under(thing, host).await?]);
@@ -92,7 +92,7 @@ impl Graph<'_> {
         Ok(racks)
     }
 
-    /// A host with its node and rack above it.
+    /// A host with its node and rack.
     async fn under(&self, name: &str, host: Value) -> anyhow::Result<Value> {
         let Some(mut node) = self.node_of(name).await? else {
             return Ok(json!({"rack": null, "nodes": [{"node": null, "host": host}]}));
@@ -101,7 +101,7 @@ impl Graph<'_> {
         Ok(json!({"rack": node["rack"], "nodes": [node]}))
     }
 
-    /// A node with what is on it.
+    /// A node with its compute host and servers.
     async fn node(&self, ident: &str) -> anyhow::Result<Option<Value>> {
         let Some(mut node) = self.brief(ident).await? else { return Ok(None) };
         if let Some(host) = node["compute_host"].as_str() {
@@ -110,13 +110,13 @@ impl Graph<'_> {
         Ok(Some(node))
     }
 
-    /// A node, and as which compute host it is in the cloud.
+    /// A node, with the name of the compute host that it is.
     async fn brief(&self, ident: &str) -> anyhow::Result<Option<Value>> {
         let path = within("/v1/nodes", ident, "?fields=uuid,name,provision_state,instance_info")?;
         let node = match self.machines.find(&path).await {
             Ok(Some(node)) => node,
             Ok(None) => return Ok(None),
-            // What cannot be a node's name is no node.
+            // The API refuses a text that cannot be the name of a node. Such a text is not a node.
             Err(why) if Exit::of(&why) == Exit::Failed => return Ok(None),
             Err(why) => return Err(why),
         };
@@ -129,9 +129,9 @@ impl Graph<'_> {
         })))
     }
 
-    /// The node that is the compute host of this name: the one that is called so, or the first that says it is.
+    /// Finds the node that is this compute host: a node with the same name, or otherwise the first one that names the host.
     async fn node_of(&self, host: &str) -> anyhow::Result<Option<Value>> {
-        // By a profile a host is called as its node is, or `node-` and its id.
+        // A profile names a host like its node, or `node-` and the node's id.
         for ident in [Some(host), host.strip_prefix("node-")].into_iter().flatten() {
             if let Some(node) = self.brief(ident).await?
                 && node["compute_host"] == host
@@ -156,7 +156,7 @@ impl Graph<'_> {
         }
     }
 
-    /// A host with what is on it, as places.
+    /// A host with its servers in the form of places.
     async fn host(&self, name: &str) -> anyhow::Result<Option<Value>> {
         let path = within("/bedplate/v1/hosts", name, "")?;
         let Some(host) = self.clusters.find(&path).await? else { return Ok(None) };
@@ -180,14 +180,14 @@ impl Graph<'_> {
     }
 }
 
-/// As which compute host a node is in the cloud, as the node itself says it.
+/// The name of the compute host that a node is, from the node's record.
 fn compute_host(node: &Value, told: &Value) -> Value {
     let joined = &told["hypervisor"]["host"];
     let said = &node["instance_info"]["hypervisor_hostname"];
     if joined.is_string() { joined.clone() } else { said.clone() }
 }
 
-/// A rack as a tree.
+/// Formats a rack as a tree.
 fn lines(rack: &Value) -> Vec<String> {
     let mut lines = vec![match rack["rack"].as_str() {
         Some(name) => format!("rack {}", plain(name)),
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chain_is_told_from_the_rack_down() {
+    fn a_location_is_shown_from_the_rack_down() {
         let server = json!({
             "server_id": "s-1", "name": "blue-0", "status": "ACTIVE", "cluster": {"name": "blue"},
             "machine": "default-master-0", "role": "control-plane", "is_etcd_member": true,

@@ -1,4 +1,4 @@
-//! `bedplate policy`: who may use which route.
+//! `bedplate policy`: the role that each route requires.
 
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
@@ -7,7 +7,7 @@ use crate::api::Api;
 use crate::connection::Connection;
 use crate::output::{Answer, Format, plain};
 
-/// Of which service.
+/// The options of `bedplate policy`.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Of which service; both where none is named.
@@ -15,7 +15,7 @@ pub(crate) struct Options {
     service: Option<Service>,
 }
 
-/// One of the services, as it is named on the command line.
+/// A service, as it is named on the command line.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Service {
     /// The Bare Metal service.
@@ -25,13 +25,13 @@ pub(crate) enum Service {
 }
 
 impl Service {
-    /// Those that are meant where none is named.
+    /// Returns the named service, or both if none is named.
     pub(crate) fn all_or(named: Option<Service>) -> Vec<Service> {
         let both = || vec![Service::Machines, Service::Clusters];
         named.map_or_else(both, |one| vec![one])
     }
 
-    /// Its name in answers.
+    /// The service's name in output.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Service::Machines => "machines",
@@ -39,7 +39,7 @@ impl Service {
         }
     }
 
-    /// A client of its API.
+    /// Makes a client of the service's API.
     pub(crate) async fn api(self, connection: &Connection) -> anyhow::Result<Api> {
         match self {
             Service::Machines => Api::of_machines(connection).await,
@@ -48,8 +48,8 @@ impl Service {
     }
 }
 
-/// The columns, and what each says: the role a route takes of those who have to do with everything, of a project with what
-/// is its own, and of a project with what is lent to it.
+/// The columns. "whole cloud" is the role that a route requires of administrators of the cloud. "services" tells whether services may use
+/// the route. "own project" and "lent to project" are the roles in the resource's project and in the lessee's project.
 const HEADER: [&str; 7] =
     ["service", "method", "path", "whole cloud", "services", "own project", "lent to project"];
 
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_says_who_may() {
+    fn a_row_shows_the_required_roles() {
         let row = json!({"method": "PUT", "path": "/p", "public": false, "cloud": "member", "services": true,
                          "owner": "member", "lessee": null});
         assert_eq!(

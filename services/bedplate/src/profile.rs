@@ -1,4 +1,4 @@
-//! `bedplate profile …`: what makes machines hypervisors of the cloud.
+//! `bedplate profile`: hypervisor profiles, which make nodes hypervisors of the cloud.
 
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,10 @@ use crate::watch::Watch;
 
 const PROFILES: &str = "/bedplate/v1/hypervisor-profiles";
 
-/// What of a profile is secret: a file need not hold it.
+/// The secrets of a profile, which a file can refer to instead of containing them.
 const SECRETS: [&str; 2] = ["/settings/keystone/password", "/settings/message_bus/transport_url"];
 
-/// `bedplate profile …`.
+/// The subcommands of `bedplate profile`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Lists hypervisor profiles.
@@ -51,7 +51,7 @@ pub(crate) enum Command {
     },
 }
 
-/// Does as told.
+/// Runs a subcommand.
 pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
     match command {
         Command::List { watch } => watch.show(format, async || list(api).await).await,
@@ -72,12 +72,12 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
     }
 }
 
-/// Makes the profile that a file describes.
+/// Creates the profile that a file describes.
 pub(crate) async fn create(api: &Api, file: &Path, format: Format) -> anyhow::Result<()> {
     shown(api.post(PROFILES, &read(file)?).await?).write(format)
 }
 
-/// Which there are.
+/// Lists all profiles.
 pub(crate) async fn list(api: &Api) -> anyhow::Result<Answer> {
     let answer = api.get(PROFILES).await?;
     let rows = answer["hypervisor_profiles"].as_array().cloned().unwrap_or_default();
@@ -114,7 +114,7 @@ fn shown(profile: Value) -> Answer {
     Answer::said(profile, lines.join("\n"))
 }
 
-/// A profile as a file describes it, its secrets looked up.
+/// Reads a profile from a file and looks up its secrets.
 fn read(file: &Path) -> anyhow::Result<Value> {
     let text =
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -131,7 +131,7 @@ fn read(file: &Path) -> anyhow::Result<Value> {
     Ok(profile)
 }
 
-/// Files lie beside the profile's unless their path is absolute.
+/// Looks up a secret. A relative path starts at the folder of the profile.
 fn look_up(secret: &Value, folder: &Path) -> anyhow::Result<String> {
     match (secret["file"].as_str(), secret["env"].as_str()) {
         (Some(path), None) => {
@@ -149,7 +149,7 @@ fn look_up(secret: &Value, folder: &Path) -> anyhow::Result<String> {
     }
 }
 
-/// How something is named that hypervisors are put into.
+/// The availability zone or aggregate of hypervisors: a fixed name, or the rule that makes the name.
 fn named(named: &Value) -> String {
     match named["fixed"].as_str() {
         Some(name) => plain(name),

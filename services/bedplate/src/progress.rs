@@ -1,4 +1,4 @@
-//! How work is shown: a line a machine or condition that is redrawn on a terminal, plain lines of what changed elsewhere.
+//! Progress: a line for each node or condition, redrawn on a terminal, and plain lines of changes elsewhere.
 
 use std::collections::HashMap;
 use std::io::IsTerminal;
@@ -9,19 +9,19 @@ use jiff::Timestamp;
 use crate::machines::{Machine, Way};
 use crate::output::{line, plain};
 
-/// One thing of which is shown how far it is.
+/// A resource with its progress.
 pub(crate) struct Row {
-    /// What it is known by, whatever it is called.
+    /// Identifies the resource across updates, even if its label changes.
     pub(crate) key: String,
-    /// What a person calls it.
+    /// The name for people.
     pub(crate) label: String,
-    /// What stands beside its name on a terminal.
+    /// The text beside the name on a terminal.
     pub(crate) live: String,
-    /// What is said of it in a log; nothing where it is not worth a line.
+    /// The line in a log; `None` if the state is not worth a line.
     pub(crate) log: Option<String>,
 }
 
-/// Shows how far things are.
+/// Shows progress.
 pub(crate) enum Display {
     /// On a terminal.
     Live { all: MultiProgress, bars: HashMap<String, ProgressBar> },
@@ -30,7 +30,7 @@ pub(crate) enum Display {
 }
 
 impl Display {
-    /// What fits where standard output goes.
+    /// Chooses the display that fits standard output.
     pub(crate) fn fitting() -> Self {
         if std::io::stdout().is_terminal() {
             Display::Live { all: MultiProgress::new(), bars: HashMap::new() }
@@ -39,7 +39,7 @@ impl Display {
         }
     }
 
-    /// Shows what is the case now.
+    /// Shows the present progress.
     pub(crate) fn show(&mut self, rows: Vec<Row>, begun: Timestamp) -> anyhow::Result<()> {
         match self {
             Display::Live { all, bars } => {
@@ -65,7 +65,7 @@ impl Display {
         Ok(())
     }
 
-    /// Leaves what is shown as it is.
+    /// Ends the display and leaves its last content.
     pub(crate) fn finish(self) {
         if let Display::Live { bars, .. } = self {
             for bar in bars.into_values() {
@@ -78,14 +78,14 @@ impl Display {
 fn bar(width: usize) -> ProgressBar {
     let style = ProgressStyle::with_template(&format!("{{prefix:{width}}} {{wide_msg}}"))
         .unwrap_or_else(|_| ProgressStyle::default_spinner());
-    // Whoever stops waiting leaves what was last seen.
+    // A command that stops waiting leaves its last content.
     ProgressBar::new_spinner().with_style(style).with_finish(ProgressFinish::Abandon)
 }
 
 impl Row {
-    /// A machine of a rack that is brought up.
+    /// Makes the row of a node in a bring-up.
     pub(crate) fn of_machine(machine: &Machine, begun: Timestamp) -> Row {
-        // Bytes change all the time: in a log, only the step counts.
+        // Byte counts change all the time, so a log shows only the step.
         let step = machine.task.as_ref().map_or("", |task| &task.what);
         let (label, state) = (machine.label(), &machine.provision_state);
         Row {

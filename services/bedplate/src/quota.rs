@@ -1,4 +1,4 @@
-//! `bedplate quota …`: what a project, and a person in it, has and may have.
+//! `bedplate quota`: usage and limits of a project, and of a user in the project.
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
@@ -10,7 +10,7 @@ use crate::watch::Watch;
 
 const QUOTAS: &str = "/bedplate/v1/quotas";
 
-/// `bedplate quota …`.
+/// The subcommands of `bedplate quota`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Shows what a project and a person in it have, and may have: one's own, unless an administrator asks for another's.
@@ -24,7 +24,7 @@ pub(crate) enum Command {
     Set(Limits),
 }
 
-/// Whose quota is shown.
+/// The project and user whose quota is shown.
 #[derive(Args)]
 pub(crate) struct Whose {
     /// The id of the project.
@@ -35,7 +35,7 @@ pub(crate) struct Whose {
     user: Option<String>,
 }
 
-/// What somebody may have.
+/// The limits to set.
 #[derive(Args)]
 pub(crate) struct Limits {
     /// The id of the project.
@@ -48,7 +48,7 @@ pub(crate) struct Limits {
     limits: Vec<(String, Option<i64>)>,
 }
 
-/// `NAME=LIMIT`; the names are the API's to know.
+/// Parses `NAME=LIMIT`. Only the API knows the names.
 fn limit(given: &str) -> Result<(String, Option<i64>), String> {
     let (name, limit) = given.split_once('=').ok_or("it is not NAME=LIMIT")?;
     let limit = match limit {
@@ -60,7 +60,7 @@ fn limit(given: &str) -> Result<(String, Option<i64>), String> {
     Ok((name.to_owned(), limit))
 }
 
-/// Does as told.
+/// Runs a subcommand.
 pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
     match command {
         Command::Show { whose, watch } => {
@@ -101,7 +101,7 @@ impl Limits {
     }
 }
 
-/// A line for each thing that is counted: what is used of what there may be, of the project and of the person.
+/// A row for each resource: usage and limit of the project and of the user.
 fn shown(answer: Value) -> Answer {
     let named = |key: &str, what: &str| match text(&answer[key]) {
         id if id.is_empty() => what.to_owned(),
@@ -117,7 +117,7 @@ fn shown(answer: Value) -> Answer {
     Answer::table(answer.clone(), &header.each_ref().map(String::as_str), rows)
 }
 
-/// `3 of 5`; nothing where nothing is known.
+/// Formats `3 of 5`; empty if the limit is unknown.
 fn part(of: &Value) -> String {
     let most = match of["limit"].as_i64() {
         Some(-1) => "no limit".to_owned(),
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_used_stands_beside_what_may_be() {
+    fn usage_and_limit_are_shown_together() {
         let of = json!({"vms": {"used": 1, "limit": 5}, "lease_seconds": {"limit": -1}});
         let answer = json!({"project_id": "lab", "project": of, "user_id": "mia", "user": of});
         let shown = shown(answer).written(Format::Table).unwrap();

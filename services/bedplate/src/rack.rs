@@ -1,4 +1,4 @@
-//! `bedplate rack …`.
+//! `bedplate rack`: enrolls racks and brings them up.
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::progress::{Display, Row};
 use crate::vm::within;
 use crate::watch::Watch;
 
-/// `bedplate rack …`.
+/// The subcommands of `bedplate rack`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Lists racks.
@@ -88,7 +88,7 @@ pub(crate) enum Command {
     },
 }
 
-/// How far machines are brought.
+/// The goal of a bring-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Reach {
     /// Inspected.
@@ -109,7 +109,7 @@ impl Reach {
     }
 }
 
-/// Does as told.
+/// Runs a subcommand.
 pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
     match command {
         Command::List { watch } => watch.show(format, async || list(api).await).await,
@@ -148,8 +148,8 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
     }
 }
 
-/// How many machines lose what is on their disks on the way to `reach`: those that are in use stay as they are, and those that are free are
-/// clean until something is installed.
+/// The number of nodes whose disks are erased on the way to `reach`: nodes in use stay unchanged, and available nodes are clean until an
+/// image is installed.
 fn erased(status: &RackStatus, reach: Reach) -> usize {
     let is_left = |machine: &&Machine| match (reach, machine.provision_state.as_str()) {
         (Reach::Inspected, _) | (_, "active") | (Reach::Available, "available") => true,
@@ -158,7 +158,7 @@ fn erased(status: &RackStatus, reach: Reach) -> usize {
     status.machines.iter().filter(|machine| !is_left(machine)).count()
 }
 
-/// Deletes a rack, and its nodes where that was asked for. Whatever hinders one of the nodes is told before the first is deleted.
+/// Deletes a rack, and its nodes with `--nodes`. A problem with any node is reported before the first node is deleted.
 async fn delete(api: &Api, rack: &str, nodes: bool, consent: Consent) -> anyhow::Result<()> {
     let path = within("/bedplate/v1/racks", rack, "")?;
     let machines = fetch(api, rack).await?.machines;
@@ -173,7 +173,7 @@ async fn delete(api: &Api, rack: &str, nodes: bool, consent: Consent) -> anyhow:
         leaving.push(Leaving::find(api, &machine.uuid).await?);
     }
     consent.to(&format!("rack {name} is deleted, with the nodes of its {count} machines"), rack)?;
-    // Machines that come and go are brought up no more.
+    // The bring-up ends first, so that it does not work on nodes that are being deleted.
     api.delete(&format!("{path}/up")).await?;
     for node in &leaving {
         node.delete(api, &[]).await?;
@@ -243,7 +243,7 @@ fn read(file: &Path, name: Option<String>) -> anyhow::Result<Result<Manifest, Ve
     })
 }
 
-/// Looks a password up: files lie beside the manifest unless their path is absolute.
+/// Looks up a password. A relative path starts at the folder of the manifest.
 fn resolve(password: &Password, folder: &Path) -> Result<String, Unresolved> {
     match password {
         Password::Environment(variable) => std::env::var(variable)
@@ -257,20 +257,19 @@ fn resolve(password: &Password, folder: &Path) -> Result<String, Unresolved> {
     }
 }
 
-/// What a rack's machines are to become.
+/// The goal of a bring-up.
 pub(crate) struct Goal {
-    /// How far they are brought.
     pub(crate) reach: Reach,
-    /// What is installed, in the words of the Bare Metal API.
+    /// The image to install, as the `instance_info` of the Bare Metal API.
     pub(crate) instance_info: Option<Map<String, Value>>,
-    /// The hypervisor profile that says so instead.
+    /// The hypervisor profile, which replaces `instance_info`.
     pub(crate) profile: Option<String>,
-    /// How many are under way at once.
+    /// The maximum number of nodes in progress.
     pub(crate) limit: Option<NonZeroU32>,
 }
 
 impl Goal {
-    /// So far, and nothing else said.
+    /// Makes a goal without an image, profile or limit.
     pub(crate) fn of(reach: Reach) -> Goal {
         Goal { reach, instance_info: None, profile: None, limit: None }
     }
@@ -280,14 +279,14 @@ impl Goal {
 pub(crate) async fn ask_up(api: &Api, rack: &str, goal: Goal) -> anyhow::Result<()> {
     let Goal { reach, instance_info, profile, limit } = goal;
     let mut body = json!({"reach": reach.as_str(), "instance_info": instance_info.unwrap_or_default(), "limit": limit});
-    // An older service knows no profiles.
+    // An older service does not know profiles, and refuses unknown fields.
     if let Some(profile) = profile {
         body["profile"] = json!(profile);
     }
     api.put(&format!("/bedplate/v1/racks/{rack}/up"), &body).await.map(drop)
 }
 
-/// Shows the rack until every machine is settled; an error if any is stuck.
+/// Shows the rack until no node changes any more. Returns an error if a node failed.
 pub(crate) async fn settled(
     api: &Api,
     rack: &str,
@@ -314,7 +313,7 @@ pub(crate) async fn settled(
     told(rack, &settled, begun, format)
 }
 
-/// How a bring-up ended.
+/// Prints the result of a bring-up.
 fn told(rack: &str, settled: &RackStatus, begun: Timestamp, format: Format) -> anyhow::Result<()> {
     let count =
         |way: Way| settled.machines.iter().filter(|machine| machine.way == Some(way)).count();
@@ -344,7 +343,7 @@ async fn fetch(api: &Api, rack: &str) -> anyhow::Result<RackStatus> {
     serde_json::from_value(answer).context("the API's answer cannot be read")
 }
 
-/// How far its machines are now.
+/// Shows the present state of the rack's nodes.
 pub(crate) async fn status(api: &Api, rack: &str) -> anyhow::Result<Answer> {
     let whole = api.get(&format!("/bedplate/v1/racks/{rack}")).await?;
     let status = RackStatus::deserialize(&whole).context("the API's answer cannot be read")?;

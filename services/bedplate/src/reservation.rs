@@ -1,4 +1,4 @@
-//! `bedplate reservation …`: whole machines of one's own, for a time.
+//! `bedplate reservation`: whole nodes for a limited time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ use crate::watch::Watch;
 
 const RESERVATIONS: &str = "/bedplate/v1/reservations";
 
-/// So many are read at once.
+/// The number of reservations that one request asks for.
 const PAGE: usize = 1000;
 
-/// `bedplate reservation …`.
+/// The subcommands of `bedplate reservation`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Asks for a whole machine, installed with an image.
@@ -67,7 +67,7 @@ pub(crate) enum Command {
     },
 }
 
-/// What is asked for.
+/// The options of a request for a reservation.
 #[derive(Args)]
 pub(crate) struct Wish {
     /// What to call it; the machine's host name too.
@@ -94,7 +94,7 @@ pub(crate) struct Wish {
     notify: Option<String>,
 }
 
-/// Until when something is lent.
+/// The new end of a lease.
 #[derive(Args)]
 pub(crate) struct Term {
     /// For how long from now: 14d, 36h, 1d12h. As long as it is lent by default, unless told.
@@ -106,7 +106,7 @@ pub(crate) struct Term {
 }
 
 impl Term {
-    /// In the words of the API.
+    /// The request body.
     pub(crate) fn body(&self) -> Value {
         let given = [("for", &self.length), ("until", &self.until)];
         let given =
@@ -152,7 +152,7 @@ impl Wish {
     }
 }
 
-/// The keys in a file, without comments and empty lines.
+/// Reads the keys in a file, without comments and empty lines.
 fn read_keys(file: &Path) -> anyhow::Result<Vec<String>> {
     let text = fs::read_to_string(file);
     let text = text.with_context(|| format!("cannot read {}", file.display()))?;
@@ -166,7 +166,7 @@ fn read_keys(file: &Path) -> anyhow::Result<Vec<String>> {
     Ok(lines.map(str::to_owned).collect())
 }
 
-/// Does as told.
+/// Runs a subcommand.
 pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
     match command {
         Command::Request { wish, patience } => {
@@ -190,7 +190,7 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
     }
 }
 
-/// Says what was asked for, and how it ended where somebody waits for that.
+/// Shows the reservation. With `--wait`, waits until the installation succeeded or failed.
 async fn told(api: &Api, asked: Value, patience: Patience, format: Format) -> anyhow::Result<()> {
     if !patience.wait {
         return shown(asked).write(format);
@@ -227,7 +227,7 @@ async fn delete(
     consent: Consent,
     patience: Patience,
 ) -> anyhow::Result<()> {
-    // By its id from here on: another may get its name.
+    // From here on the reservation is identified by its id, because another one may get its name.
     let there = api.get(&path(reservation, "")).await?;
     let id = there["uuid"].as_str().context("the API's answer has no id")?;
     let name = plain(reservation);
@@ -264,7 +264,8 @@ fn row(it: &Value) -> Row {
     }
 }
 
-/// Where a reservation is. Its name has no characters that mean anything in a URL, or it is no name.
+/// The path of a reservation. Characters that have a meaning in a URL are not permitted in names, so replacing them only leads to a missing
+/// reservation.
 fn path(reservation: &str, part: &str) -> String {
     let legal = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
     let ident: String = reservation.chars().map(|c| if legal(c) { c } else { '_' }).collect();
@@ -325,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_said_in_the_words_of_the_api() {
+    fn the_request_body_has_the_fields_of_the_api() {
         let term = Term { length: Some("3d".to_owned()), until: None };
         assert_eq!(term.body(), json!({"for": "3d"}));
         let wish = Wish {

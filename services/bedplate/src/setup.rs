@@ -1,4 +1,4 @@
-//! `bedplate setup …`: what others have to be told once.
+//! `bedplate setup`: registers the services in Keystone, and grants clusterd its roles.
 
 mod catalogue;
 mod tenants;
@@ -14,7 +14,7 @@ use self::catalogue::{Seen, Step, Wanted, plan};
 use crate::connection::Connection;
 use crate::output::{line, plain};
 
-/// `bedplate setup …`.
+/// The subcommands of `bedplate setup`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Tells Keystone's catalogue where the services are, so that the cloud's clients find them, and lets clusterd into the
@@ -23,7 +23,7 @@ pub(crate) enum Command {
     Keystone(Box<Options>),
 }
 
-/// What the catalogue is to say.
+/// The desired content of the catalogue.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Where everybody reaches baremetald: `https://api.example:6385`.
@@ -59,7 +59,7 @@ pub(crate) struct Options {
     dry_run: bool,
 }
 
-/// An address that clients can be sent to.
+/// Parses a URL that the catalogue can give to clients.
 fn address(text: &str) -> Result<Url, String> {
     let url: Url = text.parse().map_err(|why| format!("it is no URL: {why}"))?;
     let is_plain = url.query().is_none() && url.fragment().is_none();
@@ -71,7 +71,7 @@ fn address(text: &str) -> Result<Url, String> {
     }
 }
 
-/// Does as told.
+/// Runs a subcommand.
 pub(crate) async fn run(command: Command, connection: &Connection) -> anyhow::Result<()> {
     let Command::Keystone(options) = command;
     let Some(session) = connection.session()? else {
@@ -111,7 +111,7 @@ impl Options {
     }
 }
 
-/// The region that endpoints are to be in, which has to be there.
+/// The region of the endpoints, which has to exist.
 async fn region(session: &Session, said: Option<&str>) -> anyhow::Result<String> {
     let known = regions::list(session).await.context("cannot ask Keystone for its regions")?;
     let known: Vec<String> = known.into_iter().map(|region| region.id).collect();

@@ -1,4 +1,4 @@
-//! `bedplate vm …`: virtual machines of one's own.
+//! `bedplate vm`: VMs of the caller.
 
 mod request;
 mod show;
@@ -17,7 +17,7 @@ use crate::watch::Watch;
 
 use wait::Goal;
 
-/// `bedplate vm …`.
+/// The subcommands of `bedplate vm`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Asks for a machine.
@@ -139,7 +139,7 @@ pub(crate) enum Command {
     },
 }
 
-/// Until when something is lent.
+/// The new end of a lease.
 #[derive(Args)]
 pub(crate) struct Term {
     /// For how long from now: 14d, 36h, 1d12h. As long as it is lent by default, unless told.
@@ -150,7 +150,7 @@ pub(crate) struct Term {
     until: Option<String>,
 }
 
-/// How a console is reached.
+/// The kind of a console.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Console {
     /// Its screen, in a browser.
@@ -169,7 +169,7 @@ impl Term {
     }
 }
 
-/// Does as told.
+/// Runs a subcommand.
 pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
     let act = async |vm: &str, body: Value, goal: Goal, patience: Patience| {
         let asked = api.post(&path(vm, "/actions")?, &body).await?;
@@ -228,12 +228,12 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
 const MACHINES: &str = "/bedplate/v1/machines";
 const SNAPSHOTS: &str = "/bedplate/v1/snapshots";
 
-/// The machines that the caller may see.
+/// Lists the VMs that the caller may see.
 pub(crate) async fn list(api: &Api) -> anyhow::Result<Answer> {
     show::list(api, &show::Filter::default()).await
 }
 
-/// Asks for a machine of this image and flavor unless there is one of that name, and shows it once it runs.
+/// Creates a VM with this image and flavor unless one with that name exists, and shows the VM once it runs.
 pub(crate) async fn request(
     api: &Api,
     name: &str,
@@ -248,12 +248,12 @@ pub(crate) async fn request(
     told(api, asked, Goal::Is("ACTIVE"), Patience::ENDLESS, Format::Table).await
 }
 
-/// Where a machine is in the API.
+/// The path of a VM in the API.
 fn path(vm: &str, rest: &str) -> anyhow::Result<String> {
     within(MACHINES, vm, rest)
 }
 
-/// Where one of a list is. What a person types is one segment, whatever is in it.
+/// The path of an element of a list. The name becomes one segment of the path, whatever characters it contains.
 pub(crate) fn within(list: &str, one: &str, rest: &str) -> anyhow::Result<String> {
     let mut url: Url = format!("http://x{list}").parse().context("no URL")?;
     if let Ok(mut segments) = url.path_segments_mut() {
@@ -262,7 +262,7 @@ pub(crate) fn within(list: &str, one: &str, rest: &str) -> anyhow::Result<String
     Ok(format!("{}{rest}", url.path()))
 }
 
-/// Says what was asked for, and how it ended where somebody waits for that.
+/// Shows the VM. With `--wait`, waits until the goal is reached or cannot be reached.
 async fn told(
     api: &Api,
     vm: Value,
@@ -305,7 +305,7 @@ async fn console(api: &Api, vm: &str, kind: Console, format: Format) -> anyhow::
 }
 
 async fn delete(api: &Api, vm: &str, consent: Consent, patience: Patience) -> anyhow::Result<()> {
-    // By its id from here on: another may get its name.
+    // From here on the VM is identified by its id, because another one may get its name.
     let there = api.get(&path(vm, "")?).await?;
     let id = there["uuid"].as_str().context("the API's answer has no id")?;
     consent.to(&format!("machine {vm} is deleted with its disk"), vm)?;
@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_person_types_is_one_segment() {
+    fn a_name_becomes_one_segment_of_the_path() {
         let path = |vm| path(vm, "/actions").unwrap();
         assert_eq!(path("lab"), "/bedplate/v1/machines/lab/actions");
         assert_eq!(path("a/b?c"), "/bedplate/v1/machines/a%2Fb%3Fc/actions");

@@ -1,4 +1,4 @@
-//! `--watch`: what is listed or shown, again whenever it changes.
+//! `--watch`: repeats a list or a resource whenever it changes.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use rustix::termios::tcgetwinsize;
 use crate::exit::Exit;
 use crate::output::{Answer, Format, line};
 
-/// How often the service is looked at.
+/// How often the service is asked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Clears the screen from its upper left corner on (ECMA-48: CUP, ED).
+/// ECMA-48, CUP and ED: moves the cursor to the upper left corner and clears the screen.
 const CLEARED: &str = "\x1b[H\x1b[J";
 
-/// Whether what is shown is followed.
+/// Whether the output is repeated when it changes.
 #[derive(Args, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Watch {
     /// Shows it again whenever it changes, until interrupted.
@@ -24,7 +24,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Shows what `look` finds: once, or whenever it changed.
+    /// Shows the result of `look`: once, or with `--watch` whenever it changes.
     pub(crate) async fn show(
         self,
         format: Format,
@@ -34,7 +34,7 @@ impl Watch {
         self.show_between(format, look, pause).await
     }
 
-    /// The same, and looks whenever `pause` is over.
+    /// Shows the result of `look` once, or with `--watch` after each end of `pause` if it changed.
     pub(crate) async fn show_between(
         self,
         format: Format,
@@ -57,7 +57,7 @@ impl Watch {
                     }
                     (shown, is_away) = (now, false);
                 }
-                // A service that is started again is no reason to stop looking.
+                // A restart of the service must not end the command.
                 Err(why) if Exit::of(&why) == Exit::Unreachable => {
                     if !is_away {
                         eprintln!("bedplate: {why:#}; trying again");
@@ -70,12 +70,12 @@ impl Watch {
     }
 }
 
-/// Where answers that follow each other are shown.
+/// Where successive answers are shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Screen {
-    /// In place of each other.
+    /// Each answer replaces the one before.
     Terminal,
-    /// After each other.
+    /// Each answer follows the one before.
     Pipe,
 }
 
@@ -100,7 +100,7 @@ impl Screen {
     }
 }
 
-/// As much of a text as has room, and how much has not.
+/// The first lines of a text that fit, and the number of the remaining lines.
 fn fitting(text: &str, rows: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     if lines.len() <= rows {
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_room_is_counted() {
+    fn lines_that_do_not_fit_are_counted() {
         assert_eq!(fitting("a\nb", 2), "a\nb");
         assert_eq!(fitting("a\nb\nc", 2), "a\n… and 2 lines more");
     }

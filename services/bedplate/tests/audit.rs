@@ -1,5 +1,5 @@
-//! `bedplate audit`: what was asked of a service, and whether that is still what it wrote.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! Tests of `bedplate audit list` and `bedplate audit verify` against a clusterd that runs in the test.
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 use reqwest::Client;
 use sqlx::{Connection, SqliteConnection};
@@ -8,14 +8,14 @@ use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-/// A clusterd that asks nobody for a name.
+/// A clusterd without authentication.
 struct Given {
     state: TempDir,
     url: String,
     _running: AbortOnDropHandle<()>,
 }
 
-/// What `bedplate` said, and with which exit status it ended.
+/// The output and the exit status of one run of `bedplate`.
 struct Said {
     status: i32,
     out: String,
@@ -33,7 +33,7 @@ impl Given {
         Given { state, url, _running: AbortOnDropHandle::new(tokio::spawn(running)) }
     }
 
-    /// Asks for the end of a template that there is not.
+    /// Requests the deletion of a template that does not exist, which adds a row to the audit trail.
     async fn ask(&self) {
         let client = Client::builder().no_proxy().build().unwrap();
         let answer = client.delete(format!("{}/v1/clustertemplates/t1", self.url)).send().await;
@@ -60,7 +60,7 @@ impl Given {
 }
 
 #[tokio::test]
-async fn what_was_asked_is_listed() {
+async fn audit_list_shows_the_requests_of_the_trail() {
     let given = Given::start().await;
     given.ask().await;
     let said = given.audit(&["list", "clusters"]).await;
@@ -87,7 +87,7 @@ async fn what_was_asked_is_listed() {
 }
 
 #[tokio::test]
-async fn a_trail_is_verified_and_what_was_done_to_it_found() {
+async fn a_changed_row_of_the_trail_is_found() {
     let given = Given::start().await;
     given.ask().await;
     let head = given.verified().await;

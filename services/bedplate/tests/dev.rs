@@ -1,6 +1,6 @@
-//! `bedplate dev`, as `make run` starts it: with the programs that lie beside it, on the ports that `deploy/dev` names.
+//! Tests of `bedplate dev` as `make run` starts it: with the programs in the same folder, on the ports named in `deploy/dev`.
 
-#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,7 +11,8 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// What listens while the story is told: the two APIs, the console, what machines fetch from, the cloud, and a BMC.
+/// Addresses that are in use while the demo runs: the two APIs, the console, the ports that machines fetch files from, the cloud, and a
+/// BMC.
 const LISTENERS: [&str; 7] = [
     "127.0.0.1:6385",
     "127.0.0.1:6386",
@@ -22,12 +23,12 @@ const LISTENERS: [&str; 7] = [
     "127.0.0.1:18001",
 ];
 
-/// The line after which nothing more is told.
+/// Part of the last line that `bedplate dev` prints when the demo is complete.
 const STAYS: &str = "stays up until Ctrl-C";
 
 fn bedplate(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bedplate"));
-    // The configurations name a state folder below where it is started.
+    // The configurations name a state folder relative to the working directory.
     command.args(arguments).current_dir(folder).stdin(Stdio::null());
     command
 }
@@ -36,7 +37,7 @@ fn from() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/dev")
 }
 
-/// `bedplate dev`, listened to until it is dropped.
+/// A running `bedplate dev`, and its output. `Drop` kills the process.
 struct Dev {
     child: Child,
     out: BufReader<ChildStdout>,
@@ -51,7 +52,7 @@ impl Dev {
         Dev { child, out, told: String::new() }
     }
 
-    /// Reads what it tells until it has said `words`.
+    /// Reads the output until the output contains `words`.
     fn until(&mut self, words: &str) {
         while !self.told.contains(words) {
             let read = self.out.read_line(&mut self.told).unwrap();
@@ -59,14 +60,14 @@ impl Dev {
         }
     }
 
-    /// `kill -9`.
+    /// Kills `bedplate dev` as `kill -9` does, and returns the output read so far.
     fn kill(mut self) -> String {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         std::mem::take(&mut self.told)
     }
 
-    /// As Ctrl-C does.
+    /// Ends `bedplate dev` with SIGINT, as Ctrl-C does.
     fn interrupt(mut self) {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, Signal::INT).unwrap();
@@ -76,13 +77,13 @@ impl Dev {
 
 impl Drop for Dev {
     fn drop(&mut self) {
-        // Fails only where it has ended.
+        // Fails only if the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// `GET http://ADDRESS/PATH`, which answers JSON.
+/// Sends `GET http://ADDRESS/PATH`, and returns the JSON body.
 fn get(address: &str, path: &str) -> Value {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").unwrap();
@@ -93,7 +94,7 @@ fn get(address: &str, path: &str) -> Value {
     serde_json::from_str(body).unwrap()
 }
 
-/// What there is: the names and ids of each kind, sorted.
+/// Returns the names and ids of all resources by kind, sorted.
 fn there_is() -> BTreeMap<&'static str, Vec<String>> {
     let listed = |all: &Value, fields: [&str; 3]| {
         let told = |one: &Value| fields.map(|field| one[field].to_string()).join(" ");
@@ -122,7 +123,7 @@ fn there_is() -> BTreeMap<&'static str, Vec<String>> {
     ])
 }
 
-/// Four machines that are hosts, five nodes of a cluster, and a machine of somebody's own.
+/// Checks that the demo is complete: four machines that are hosts, five members of a cluster, and one VM.
 #[track_caller]
 fn is_the_whole_story(all: &BTreeMap<&'static str, Vec<String>>) {
     let counts = all.iter().map(|(kind, all)| (*kind, all.len()));
@@ -154,7 +155,7 @@ fn said(run: &Output) -> String {
 }
 
 #[test]
-fn the_story_is_told_once_and_goes_on_where_it_ended() {
+fn a_restarted_demo_repeats_no_finished_step() {
     let folder = tempfile::tempdir().unwrap();
     let mut first = Dev::start(folder.path(), &[]);
     first.until(STAYS);
@@ -168,12 +169,12 @@ fn the_story_is_told_once_and_goes_on_where_it_ended() {
     let masters = ready.iter().filter(|line| line.contains("control-plane")).count();
     assert_eq!((ready.len(), masters), (5, 3), "{nodes}");
     assert!(nodes.contains("lab-1: ACTIVE"), "{nodes}");
-    // Where to look, and who may.
+    // The last lines name the addresses of the console and the passwords.
     assert!(told.contains("http://127.0.0.1:9510/") && told.contains("alice-secret"), "{told}");
     let before = there_is();
     is_the_whole_story(&before);
 
-    // Nobody takes the state away from under it.
+    // A second `bedplate dev`, or a reset, is refused while the first one runs.
     let refused = bedplate(folder.path(), &["dev", "reset"]).output().unwrap();
     assert!(!refused.status.success() && said(&refused).contains("end it first"), "{refused:?}");
     let twice = bedplate(folder.path(), &["dev", "--from"]).arg(from()).output().unwrap();
@@ -198,9 +199,9 @@ fn the_story_is_told_once_and_goes_on_where_it_ended() {
 }
 
 #[test]
-fn a_story_that_is_killed_in_its_middle_ends_as_any_other() {
+fn a_demo_that_was_killed_in_any_step_completes_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    // Amid the writing of an image, the joining of the hosts, and the making of a cluster.
+    // The demo is killed while an image is written, while the hosts join, and while a cluster is created.
     for moment in [
         "writing the image",
         "waiting for its hypervisor to be listed",
@@ -218,7 +219,7 @@ fn a_story_that_is_killed_in_its_middle_ends_as_any_other() {
 }
 
 #[test]
-fn what_is_missing_is_named_in_a_sentence() {
+fn a_missing_configuration_is_reported_in_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let run = bedplate(folder.path(), &["dev"]).output().unwrap();
     let told = said(&run);
@@ -226,7 +227,7 @@ fn what_is_missing_is_named_in_a_sentence() {
     assert!(told.contains("deploy/dev/baremetald.toml is not there"), "{told}");
     assert_eq!(told.lines().count(), 1, "{told}");
     assert!(!folder.path().join(".state").exists());
-    // What is not there is reset already.
+    // A reset without any state succeeds.
     assert!(bedplate(folder.path(), &["dev", "reset"]).status().unwrap().success());
     let slow = bedplate(folder.path(), &["dev", "--speed", "0"]).output().unwrap();
     assert!(said(&slow).contains("from 0.1 to 10"), "{}", said(&slow));

@@ -1,5 +1,6 @@
-//! What the documents tell people to type: all of it can be read, and runs, on what `bedplate dev` starts, or as root on a Debian machine.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! Checks the commands in the documents: all parse, and all run on an environment that `bedplate dev` started, or as root on a Debian
+//! machine.
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -10,23 +11,23 @@ use sha2::{Digest, Sha256};
 
 const BEDPLATE: &str = env!("CARGO_BIN_EXE_bedplate");
 
-/// The programs whose command lines are tried.
+/// The programs whose command lines are checked.
 const PROGRAMS: [&str; 3] = ["bedplate", "baremetald", "clusterd"];
 
-/// What a block is run on.
+/// The environment in which a block is run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Runs {
-    /// What `bedplate dev` started.
+    /// The environment that `bedplate dev` started.
     OnLaptop,
-    /// A machine on which nothing of ours is installed yet, as root.
+    /// A Debian machine without any part of Bedplate installed, as root.
     OnHost,
-    /// What builds the programs, and so was run before.
+    /// Not run: a `make` command that builds the programs, which the build of this test has already done.
     Before,
 }
 
-/// A block of a document.
+/// A block of shell commands in a document.
 struct Block {
-    /// Where it is, for whoever has to mend it.
+    /// The file name and the line of the block, for failure messages.
     place: String,
     runs: Runs,
     text: String,
@@ -36,7 +37,7 @@ fn deploy() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").canonicalize().unwrap()
 }
 
-/// Every block of shell in every document, in the order of the files' names.
+/// Returns all blocks of shell commands of all documents, in the order of the file names.
 fn blocks() -> Vec<Block> {
     let mut files: Vec<PathBuf> =
         fs::read_dir(deploy().join("docs")).unwrap().map(|file| file.unwrap().path()).collect();
@@ -81,7 +82,7 @@ fn blocks() -> Vec<Block> {
     blocks
 }
 
-/// The words of the commands of ours in a line: what stands before a redirection, a pipe or a condition.
+/// Returns the words of each command of our programs in a line: the part before a redirection, a pipe or a condition.
 fn commands(line: &str) -> Vec<Vec<String>> {
     let ours = |part: &str| {
         let part = part.split(" > ").next().unwrap_or_default();
@@ -91,7 +92,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
             .collect();
         let begins =
             words.iter().position(|word| PROGRAMS.contains(&word.trim_start_matches("head=$(")))?;
-        // `apt-get install … bedplate` and the like name a program, and do not run it.
+        // `apt-get install … bedplate` names a program without running the program.
         let is_run = words[..begins].iter().all(|word| ["timeout", "3"].contains(&word.as_str()));
         let mut words = words[begins..].to_vec();
         words[0] = words[0].trim_start_matches("head=$(").to_owned();
@@ -113,7 +114,7 @@ fn every_command_can_be_read() {
             String::from_utf8_lossy(&read.stderr)
         );
         if block.runs == Runs::Before {
-            // It is make's, and make knows it.
+            // With `MAKEFLAGS=n`, make only checks that its targets exist.
             let mut made = Command::new("bash");
             made.env("MAKEFLAGS", "n").args(["-c", &block.text]);
             let made = made.current_dir(deploy().join("..")).output().unwrap();
@@ -122,11 +123,11 @@ fn every_command_can_be_read() {
             assert!(made.status.success(), "{}: {error}", block.place);
         }
         for words in block.text.lines().flat_map(commands) {
-            // What a variable holds is known where the block is run.
+            // The value of a variable is known only where the block is run.
             if block.runs != Runs::Before && words.iter().any(|word| word.contains('$')) {
                 continue;
             }
-            // What is asked for help reads all that stands before.
+            // With `--help`, clap parses the words before the flag, and runs nothing.
             let mut command = Command::new(programs.join(&words[0]));
             let output = command.args(&words[1..]).arg("--help").output().unwrap();
             let error = String::from_utf8_lossy(&output.stderr);
@@ -152,7 +153,7 @@ fn commands_are_found_in_lines() {
     assert!(found("cp bedplate /usr/bin").is_empty());
 }
 
-/// Where the programs of the public OpenStack clients are, made on first use.
+/// Returns the folder with the programs of the public OpenStack clients, which are installed on first use.
 fn clients() -> PathBuf {
     let tests = deploy().join("../tests");
     let mut command = Command::new(tests.join("real/venv.sh"));
@@ -162,18 +163,18 @@ fn clients() -> PathBuf {
     Path::new(String::from_utf8(made.stdout).unwrap().trim()).join("bin")
 }
 
-/// `bedplate dev`, until this is dropped.
+/// A running `bedplate dev`. `Drop` ends the process.
 struct Dev {
     child: Child,
     folder: tempfile::TempDir,
     /// The folder with the public OpenStack clients.
     clients: PathBuf,
-    /// The SHA-256 of its image.
+    /// The SHA-256 of the demo image.
     image: String,
 }
 
 impl Dev {
-    /// Starts it, and waits until its story is told.
+    /// Starts `bedplate dev`, and waits until the demo is complete.
     fn start() -> Dev {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(BEDPLATE);
@@ -185,7 +186,7 @@ impl Dev {
             let read = out.read_line(&mut told).unwrap();
             assert!(read > 0, "bedplate dev ended:\n{told}");
         }
-        // It is listened to until it ends, or it would end by a closed pipe.
+        // The output is read until the end, because a closed pipe would end `bedplate dev`.
         std::thread::spawn(move || out.lines().for_each(drop));
         let image = fs::read(folder.path().join(".state/dev/files/images/demo.raw.gz")).unwrap();
         let image = hex::encode(Sha256::digest(image));
@@ -194,7 +195,8 @@ impl Dev {
         dev
     }
 
-    /// The cloud's own clouds.yaml, with the names by which the documents call what is left and what takes its place. One plays both.
+    /// Writes the clouds.yaml of the emulated cloud with the cloud names used in the documents: `ironic` and `magnum` for the services that
+    /// are replaced, and `bedplate` for the replacement. All three names stand for the same cloud.
     fn name_clouds(&self) {
         let told = fs::read(self.folder.path().join(".state/dev/clouds.yaml")).unwrap();
         let mut told: serde_json::Value = serde_json::from_slice(&told).unwrap();
@@ -212,7 +214,7 @@ impl Dev {
         command.env_clear().env("PATH", path).env("DEPLOY", deploy());
         command.env("OS_CLIENT_CONFIG_FILE", self.folder.path().join("clouds.yaml"));
         command.env("IMAGE", "http://127.0.0.1:6386/images/demo.raw.gz").env("SHA256", &self.image);
-        // As the catalogue has them already.
+        // The addresses that the catalogue already has.
         command.env("BAREMETALD", "http://127.0.0.1:6385").env("CLUSTERD", "http://127.0.0.1:9511");
         command.args(["-euo", "pipefail", "-c", &block.text]).current_dir(self.folder.path());
         let output = command.output().unwrap();
@@ -224,7 +226,7 @@ impl Dev {
 
 impl Drop for Dev {
     fn drop(&mut self) {
-        // By a signal, so that it ends what it started.
+        // A signal lets `bedplate dev` end its child processes.
         let _ = Command::new("kill").arg(self.child.id().to_string()).status();
         let _ = self.child.wait();
     }
@@ -241,7 +243,7 @@ fn every_block_for_a_laptop_runs() {
     }
 }
 
-/// A Debian machine with systemd, an emulated cloud on it, and a checkout in which everything is built.
+/// A Debian machine with systemd, an emulated cloud on that machine, and a checkout in which all programs are built.
 struct Host {
     folder: tempfile::TempDir,
 }
@@ -253,7 +255,7 @@ impl Host {
         Command::new(deploy().join("../tests/real/host.sh"))
     }
 
-    /// Boots it.
+    /// Boots the machine, and starts the emulated cloud.
     fn start(ramdisk: &Path) -> Host {
         let host = Host { folder: tempfile::tempdir().unwrap() };
         let programs = Path::new(BEDPLATE).parent().unwrap();
@@ -291,7 +293,7 @@ impl Drop for Host {
     }
 }
 
-/// A cloud with an administrator, and without clusterd's user, who is made by the guide; and what the guide's variables hold.
+/// Starts a cloud with an administrator and without clusterd's user, which the guide creates, and sets the guide's variables.
 const CLOUD: &str = r#"
 install -d /root/.config/openstack
 systemd-run --quiet --unit=cloud target/debug/openstack-emulator --listen 127.0.0.1:5000 --clouds-out /root/.config/openstack/clouds.yaml
@@ -311,7 +313,7 @@ curl -sS --fail-with-body -X DELETE -H 'X-OpenStack-Ironic-API-Version: 1.95' -H
 if bedplate node explain kept; then exit 1; fi
 "#;
 
-/// What is true once the guides were followed.
+/// Checks the state of the machine after all guides were followed.
 const FOLLOWED: &str = r#"
 set -x
 for unit in baremetald clusterd consoled; do
@@ -339,7 +341,7 @@ fn every_block_for_a_machine_of_ones_own_runs() {
     }
     let host = Host::start(&ramdisk);
     for block in run {
-        // What is there when a backup is made, and lost before it is restored.
+        // The backup guide needs a node that exists when the backup is made and is lost before the restore.
         if block.text.contains(".backup") {
             host.runs("a node", ENROLLED);
         }

@@ -1,5 +1,6 @@
-//! `bedplate` and a cloud's Keystone: services come into its catalogue, and are found there and asked by its tokens.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! Tests of `bedplate` with the Keystone of an emulated cloud: registration in the catalogue, lookup of the services there, and
+//! authentication.
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 use std::path::PathBuf;
 
@@ -8,14 +9,14 @@ use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-/// A cloud, and a folder with its clouds.yaml.
+/// An emulated cloud, and a folder with the clouds.yaml of the cloud.
 struct Given {
     cloud: Cloud,
     folder: tempfile::TempDir,
     _emulator: Emulator,
 }
 
-/// What `bedplate` said, and whether it did as told.
+/// The output of one run of `bedplate`, and whether the exit status was 0.
 struct Said {
     done: bool,
     out: String,
@@ -52,7 +53,7 @@ impl Given {
         self.folder.path().join("clouds.yaml")
     }
 
-    /// Runs `bedplate` in the folder of the clouds.yaml, with this environment alone.
+    /// Runs `bedplate` with only the given environment, in the folder of the clouds.yaml.
     async fn run_with(&self, environment: &[(&str, &str)], arguments: &[&str]) -> Said {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bedplate"));
         command.env_clear().envs(environment.iter().copied());
@@ -71,7 +72,7 @@ impl Given {
         self.run(&[&setup[..], arguments].concat()).await
     }
 
-    /// How often the catalogue was changed since this was last asked.
+    /// Returns how many changes the catalogue received since the last call of this function.
     fn changes(&self) -> usize {
         let is_change = |method: &str| ["POST", "PATCH", "DELETE"].contains(&method);
         let changes = self
@@ -81,7 +82,7 @@ impl Given {
         changes
     }
 
-    /// A daemon's `[api]` that believes this cloud's Keystone.
+    /// Returns a configuration of a daemon that authenticates callers with the Keystone of this cloud.
     fn keystone(&self, name: &str) -> String {
         format!(
             "state_dir = {:?}\n[api]\nlisten = '127.0.0.1:0'\nauth = 'keystone'\n[api.keystone]\nclouds_yaml = {:?}\nname = 'clusterd'\n",
@@ -117,7 +118,7 @@ async fn services_are_registered_once_and_moved_when_their_address_changes() {
     assert_eq!(told, "baremetal: is as it should be\ncontainer-infra: is as it should be\n");
     assert_eq!(given.changes(), 0);
 
-    // Without --region: that of clouds.yaml.
+    // Without `--region`, the command uses the region of clouds.yaml.
     let moved = ["--baremetald", "https://elsewhere", "--baremetald-internal", "https://h:6385"];
     let told = given.setup(&moved).await.done();
     assert_eq!(
@@ -136,7 +137,7 @@ async fn services_are_registered_once_and_moved_when_their_address_changes() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_registered_is_told_before_anything_is_changed() {
+async fn an_invalid_registration_changes_nothing() {
     let given = Given::start().await;
     let url = ["--baremetald", "https://h"];
     let nowhere = given.setup(&[&url[..], &["--region", "west"]].concat()).await;
@@ -152,7 +153,7 @@ async fn what_cannot_be_registered_is_told_before_anything_is_changed() {
 }
 
 #[tokio::test]
-async fn clusters_are_found_by_the_catalogue_and_shown_to_whom_they_belong() {
+async fn clusterd_is_found_in_the_catalogue() {
     let given = Given::start().await;
     let (url, _clusterd) = given.clusterd().await;
     let list = ["cluster", "list"];
@@ -179,7 +180,7 @@ async fn clusters_are_found_by_the_catalogue_and_shown_to_whom_they_belong() {
     given.run_with(&[("OS_CLOUD", "nobody")], &list).await.refused(&[r#"no cloud "nobody""#]);
     let elsewhere = [("OS_CLOUD", "alice"), ("OS_CLIENT_CONFIG_FILE", "/nowhere/clouds.yaml")];
     given.run_with(&elsewhere, &list).await.refused(&["/nowhere/clouds.yaml"]);
-    // What clients of a service without Keystone are told is no cloud.
+    // `OS_AUTH_TYPE=none`, which clients of a service without Keystone set, switches off the other `OS_*` variables.
     for name in ["OS_AUTH_URL", "OS_CLOUD"] {
         let standalone = [("OS_AUTH_TYPE", "none"), (name, "alice")];
         let direct = [&["--clusters-url", &url][..], &list].concat();
@@ -188,7 +189,7 @@ async fn clusters_are_found_by_the_catalogue_and_shown_to_whom_they_belong() {
 }
 
 #[tokio::test]
-async fn who_is_not_let_in_is_told_what_to_do() {
+async fn a_refused_login_names_the_option_to_use() {
     let given = Given::start().await;
     let (url, _clusterd) = given.clusterd().await;
     let list = ["--clusters-url", &url, "cluster", "list"];
@@ -205,7 +206,7 @@ async fn who_is_not_let_in_is_told_what_to_do() {
     given.run_with(&daily, &[&both[..], &list].concat()).await.done();
 
     let htpasswd = given.folder.path().join("htpasswd");
-    // "password", by argon2id.
+    // The argon2id hash of "password".
     let hash =
         "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
     std::fs::write(&htpasswd, format!("ann:{hash}\n")).unwrap();
@@ -224,13 +225,13 @@ async fn who_is_not_let_in_is_told_what_to_do() {
     given.run(&[&named[..], &list].concat()).await.refused(&[r#"has "ann""#]);
     std::fs::write(given.folder.path().join("password"), "password\n").unwrap();
     given.run(&[&named[..], &list].concat()).await.done();
-    // A cloud that only the environment names does not stand in the way of a user.
+    // A cloud named only by the environment does not conflict with `--user`.
     let environment = [("OS_CLOUD", "alice")];
     given.run_with(&environment, &[&named[..], &list].concat()).await.done();
 }
 
 #[tokio::test]
-async fn who_may_use_which_route_is_printed_for_people_and_programs() {
+async fn the_policy_is_printed_as_a_table_and_as_json() {
     let given = Given::start().await;
     let (url, _clusterd) = given.clusterd().await;
     let policy = ["--os-cloud", "alice", "--clusters-url", &url, "policy", "clusters"];
@@ -243,14 +244,14 @@ async fn who_may_use_which_route_is_printed_for_people_and_programs() {
     let told = given.run(&[&policy[..], &["--output", "json"]].concat()).await.done();
     let told: serde_json::Value = serde_json::from_str(&told).unwrap();
     let rows = told["clusters"].as_array().unwrap();
-    // The table begins with its header.
+    // The first line of the table is the header.
     assert_eq!(rows.len(), table.lines().count() - 1);
     let row = rows.iter().find(|row| row["path"] == path).unwrap();
     assert_eq!((&row["cloud"], &row["lessee"]), (&"member".into(), &serde_json::Value::Null));
 }
 
 #[tokio::test]
-async fn clusterd_is_let_into_the_projects_of_its_tenants() {
+async fn clusterd_gets_its_roles_in_the_projects_of_tenants() {
     let given = Given::start().await;
     let tenants = ["--tenant", "tenant-a", "--tenant", "tenant-b"];
     let told = given.setup(&[&tenants[..], &["--dry-run"]].concat()).await.done();

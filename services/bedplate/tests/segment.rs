@@ -1,6 +1,6 @@
-//! `bedplate doctor` on a network segment with a DHCP server that nobody here wrote: Debian's dnsmasq (root only).
+//! Tests `bedplate doctor` on a network segment with Debian's dnsmasq as a foreign DHCP server. The test needs root.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -12,8 +12,8 @@ use rustix::process::getuid;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
-fn another_server_on_the_segment_is_found_and_what_it_offers_told() {
-    const NAME: &str = "another_server_on_the_segment_is_found_and_what_it_offers_told";
+fn a_foreign_dhcp_server_is_found_and_its_offer_reported() {
+    const NAME: &str = "a_foreign_dhcp_server_is_found_and_its_offer_reported";
     if !getuid().is_root() {
         return peers::skip(NAME, "needs root, for network namespaces");
     }
@@ -27,7 +27,7 @@ fn another_server_on_the_segment_is_found_and_what_it_offers_told() {
     let told = dhcp(&alone).unwrap_or_else(|| panic!("{alone}"));
     assert!(told.starts_with("fine"), "{told}");
 
-    // One that only gives addresses is no harm by itself; one that says what to boot is.
+    // A server that only assigns addresses may be intended. A server that also names a boot file breaks network boot.
     for (more, verdict, offers) in [
         (None, "doubtful", "10.79.0.1 offers the address 10.79.0.20"),
         (Some("--dhcp-boot=theirs.efi"), "wrong", "the boot file \"theirs.efi\""),
@@ -40,7 +40,8 @@ fn another_server_on_the_segment_is_found_and_what_it_offers_told() {
     }
 }
 
-/// Two ends of a cable: `eth0`, on which the doctor looks, without an address as before an installation, and whoever serves.
+/// Two network namespaces joined by a virtual cable. The doctor looks at `eth0`, which has no address, as before an installation. The DHCP
+/// server runs at the other end.
 struct Segment {
     looks: String,
     serves: String,
@@ -65,7 +66,7 @@ impl Segment {
         segment
     }
 
-    /// dnsmasq, once it listens.
+    /// Starts dnsmasq, and waits until dnsmasq listens.
     fn dnsmasq(&self, more: Option<&str>) -> Server {
         let arguments = "--no-daemon --conf-file=/dev/null --port=0 --user=root --interface=port0 \
             --bind-interfaces --dhcp-range=10.79.0.20,10.79.0.20,255.255.255.0,10m --no-ping \
@@ -84,7 +85,7 @@ impl Segment {
         }
     }
 
-    /// What the doctor says where nothing is installed.
+    /// Runs the doctor without any configuration, and returns the output.
     fn doctor(&self) -> String {
         let mut doctor = within(&self.looks, Path::new(env!("CARGO_BIN_EXE_bedplate")));
         doctor.args(["doctor", "--interface", "eth0", "--no-images"]);

@@ -1,4 +1,4 @@
-//! What happened to a cluster, and what happens.
+//! Events of a cluster: lists and follows them.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use crate::output::{Answer, Format, line, text};
 
 use super::stream::Stream;
 
-/// How often a cluster is looked at of which nothing is heard: what is true of it may change without an event.
+/// How often a cluster is observed without an event, because its conditions may change without one.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
-/// Events that come together are one reason to look.
+/// Events within this time cause only one observation.
 const TOGETHER: Duration = Duration::from_millis(200);
-/// How long after a stream ended the next one is asked for.
+/// The delay before a new stream is opened after one ended.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 const HEADER: [&str; 4] = ["At", "Severity", "Reason", "Message"];
@@ -24,7 +24,7 @@ fn path(cluster: &str) -> String {
     format!("/bedplate/v1/clusters/{cluster}/events")
 }
 
-/// What happened so far.
+/// Lists all events so far.
 pub(super) async fn list(api: &Api, cluster: &str) -> anyhow::Result<Answer> {
     let mut all = Vec::new();
     loop {
@@ -46,21 +46,21 @@ fn row(event: &Value) -> Vec<String> {
     ["at", "severity", "reason", "message"].map(|key| text(&event[key])).to_vec()
 }
 
-/// What happened, and what happens, until the cluster is gone.
+/// Prints all events, past and new, until the cluster is gone.
 pub(super) async fn follow(api: &Api, cluster: &str, format: Format) -> anyhow::Result<()> {
     let mut last: Option<String> = None;
     let mut is_first = true;
     loop {
         let mut stream = match api.follow(&path(cluster), last.as_deref()).await {
             Ok(response) => Stream::of(response),
-            // A service that is started again is no reason to stop listening.
+            // A restart of the service must not end the command.
             Err(why) if !is_first && Exit::of(&why) == Exit::Unreachable => {
                 sleep(AGAIN_AFTER).await;
                 continue;
             }
             Err(why) => return Err(why),
         };
-        // A stream that breaks off goes on where it was.
+        // A broken stream continues after the last event.
         while let Ok(Some(event)) = stream.next().await {
             told(event.data, format, is_first)?;
             is_first = false;
@@ -83,7 +83,7 @@ fn told(event: Value, format: Format, is_first: bool) -> anyhow::Result<()> {
     }
 }
 
-/// Tells when there may be something new of a cluster.
+/// Tells when a cluster may have changed.
 pub(super) struct News<'a> {
     api: &'a Api,
     path: String,
@@ -96,10 +96,10 @@ impl<'a> News<'a> {
         News { api, path: path(cluster), stream: None, last: None }
     }
 
-    /// Waits until something happened, or for a while.
+    /// Waits for an event, or for `LOOK_EVERY`.
     pub(super) async fn wait(&mut self) {
         if self.stream.is_none() {
-            // A service that has no room for streams is looked at all the same.
+            // If the service has no free stream, the cluster is observed at intervals instead.
             let answer = self.api.follow(&self.path, self.last.as_deref()).await;
             self.stream = answer.ok().map(Stream::of);
         }

@@ -1,31 +1,30 @@
-//! Server-Sent Events, as they are read (WHATWG HTML, 9.2.6).
+//! Parses Server-Sent Events (WHATWG HTML, 9.2.6).
 
 use anyhow::Context;
 use reqwest::Response;
 use serde_json::Value;
 
-/// The longest line that is believed.
+/// The maximum length of a line, in bytes.
 const LONGEST_LINE: usize = 1 << 20;
 
 /// An event of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Event {
-    /// What the next stream is to begin after.
+    /// The `Last-Event-ID` of the next stream.
     pub(super) id: Option<String>,
-    /// What kind of event it is.
+    /// The kind of event.
     pub(super) name: String,
-    /// What it says.
     pub(super) data: Value,
 }
 
-/// A stream that is open.
+/// An open stream.
 pub(super) struct Stream {
     response: Response,
     reader: Reader,
     read: std::collections::VecDeque<Event>,
 }
 
-/// What was read of a stream and is no event yet.
+/// The part of a stream that is not a complete event yet.
 #[derive(Default)]
 struct Reader {
     bytes: Vec<u8>,
@@ -39,7 +38,7 @@ impl Stream {
         Stream { response, reader: Reader::default(), read: std::collections::VecDeque::new() }
     }
 
-    /// The next event; `None` where the stream ends.
+    /// Waits for the next event; `None` at the end of the stream.
     pub(super) async fn next(&mut self) -> anyhow::Result<Option<Event>> {
         loop {
             if let Some(event) = self.read.pop_front() {
@@ -53,7 +52,7 @@ impl Stream {
 }
 
 impl Reader {
-    /// The events that are complete with these bytes.
+    /// Returns the events that these bytes complete.
     fn feed(&mut self, bytes: &[u8]) -> anyhow::Result<Vec<Event>> {
         self.bytes.extend_from_slice(bytes);
         let mut events = Vec::new();
@@ -79,7 +78,7 @@ impl Reader {
                 self.data.push_str(value);
                 self.data.push('\n');
             }
-            // Comments, and what nobody knows.
+            // Comments and unknown fields.
             _ => {}
         }
         Ok(None)
@@ -102,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_read_wherever_the_bytes_are_cut() {
+    fn events_are_parsed_wherever_the_bytes_are_split() {
         let bytes = b": alive\n\nid: 7\nevent: warning\ndata: {\"a\":\ndata: 1}\r\n\r\nevent: gone\ndata: {}\n\nid: 9\n";
         let of = |id: &str, name: &str, data| Event {
             id: Some(id.to_owned()),

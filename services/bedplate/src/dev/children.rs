@@ -1,4 +1,4 @@
-//! Child processes that live no longer than this one.
+//! Child processes that do not outlive this process.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -13,17 +13,17 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use tokio::process::{self, Command};
 use tokio::time::{Instant, sleep};
 
-/// How often children are asked whether they are ready, or have ended.
+/// How often child processes are checked for readiness and their end.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
 /// The programs that are started.
 pub(super) const PROGRAMS: [&str; 5] =
     ["openstack-emulator", "machine-emulator", "baremetald", "clusterd", "consoled"];
 
-/// The programs that were started.
+/// The running child processes.
 pub(super) struct Children {
     all: Vec<Child>,
-    /// All of them hold it, and whoever comes next waits until the last of them has let go.
+    /// Every child process inherits the lock, so the next `bedplate dev` waits until the last of them has ended.
     lock: File,
 }
 
@@ -33,7 +33,7 @@ struct Child {
     process: process::Child,
 }
 
-/// What a child is before it becomes its program.
+/// The arguments of a child process before it executes its program.
 #[derive(Args)]
 pub(crate) struct Ward {
     /// The process whose child it is.
@@ -43,8 +43,7 @@ pub(crate) struct Ward {
     program: Vec<OsString>,
 }
 
-/// Becomes a program that is killed when the parent ends, even if nobody can end it any more: prctl(2), `PR_SET_PDEATHSIG`, which outlives
-/// execve(2).
+/// Executes a program that the kernel kills when the parent ends: prctl(2), `PR_SET_PDEATHSIG`, which survives execve(2).
 pub(super) fn become_program(ward: &Ward) -> anyhow::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL)).context("cannot follow the parent")?;
     ensure!(parent_id() == ward.parent, "the parent has ended");
@@ -53,19 +52,19 @@ pub(super) fn become_program(ward: &Ward) -> anyhow::Result<()> {
     Err(why).with_context(|| format!("cannot start {}", program.display()))
 }
 
-/// Where the program `name` is: beside this one.
+/// The path of the program `name`, which is in the same folder as this program.
 pub(super) fn program(name: &str) -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe().context("cannot tell where this program is")?;
     Ok(own.with_file_name(name))
 }
 
 impl Children {
-    /// None yet; those to come hold `lock`.
+    /// Makes an empty list whose future child processes inherit `lock`.
     pub(super) fn new(lock: File) -> Children {
         Children { all: Vec::new(), lock }
     }
 
-    /// Starts the program `name`, which lies beside this one; what it prints goes to `log`.
+    /// Starts the program `name` from the folder of this program. Its output goes to `log`.
     pub(super) fn start(
         &mut self,
         name: &'static str,
@@ -89,7 +88,7 @@ impl Children {
         Ok(())
     }
 
-    /// Waits until `ready` says so of the program started last; an error if any ends before that.
+    /// Waits until `ready` returns true for the program that was started last. Returns an error if a program ends before.
     pub(super) async fn ready<F>(
         &mut self,
         limit: Duration,
@@ -110,7 +109,7 @@ impl Children {
         Ok(())
     }
 
-    /// Waits for the end of any program, which is an error: they were to stay.
+    /// Waits for the end of any program, which is an error.
     pub(super) async fn ended(&mut self) -> anyhow::Result<()> {
         loop {
             self.all_run()?;
@@ -118,10 +117,10 @@ impl Children {
         }
     }
 
-    /// Ends all of them, and waits until they have.
+    /// Kills all child processes, and waits until they have ended.
     pub(super) async fn end(mut self) {
         for child in self.all.iter_mut().rev() {
-            // Fails only where it has ended already.
+            // The call fails only if the process has already ended.
             let _ = child.process.kill().await;
         }
     }

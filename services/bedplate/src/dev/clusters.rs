@@ -1,4 +1,4 @@
-//! The second half of the story: a cloud has a Kubernetes cluster.
+//! The second half of the demonstration: a Kubernetes cluster in the cloud.
 
 use std::path::Path;
 
@@ -14,10 +14,10 @@ use super::children::Children;
 use super::folder::{Chapter, Folder};
 use super::{Options, START_TIMEOUT, nodes, remove_file};
 
-/// Where the cloud's APIs are: each time the same, or what was told of them before would be wrong.
+/// The address of the cloud's APIs. The address is the same in each run, because the state folder of earlier runs contains it.
 const CLOUD: &str = "127.0.0.1:9513";
 
-/// Starts the emulated cloud. It has no hosts: the rack becomes them.
+/// Starts the emulated cloud without hypervisors: the rack's nodes become its hypervisors.
 pub(super) async fn start_cloud(options: &Options, children: &mut Children) -> anyhow::Result<()> {
     line("Starting an emulated OpenStack cloud that takes as long as a real one")?;
     let clouds = options.state.join("clouds.yaml");
@@ -45,7 +45,7 @@ pub(super) async fn start(options: &Options, children: &mut Children) -> anyhow:
     Ok(api)
 }
 
-/// A tenant asks for a cluster, and reaches it.
+/// Creates a cluster as a tenant, and lists its nodes.
 pub(super) async fn story(api: &Api, options: &Options, folder: &Folder) -> anyhow::Result<()> {
     if folder.has_told(Chapter::Cluster)? {
         line("\nbedplate cluster list")?;
@@ -73,7 +73,7 @@ pub(super) async fn story(api: &Api, options: &Options, folder: &Folder) -> anyh
     folder.told(Chapter::Cluster)
 }
 
-/// Somebody asks for a machine of their own.
+/// Creates a VM as a tenant.
 pub(super) async fn own_machine(api: &Api, folder: &Folder) -> anyhow::Result<()> {
     if folder.has_told(Chapter::Machine)? {
         line("\nbedplate vm list")?;
@@ -84,7 +84,7 @@ pub(super) async fn own_machine(api: &Api, folder: &Folder) -> anyhow::Result<()
     folder.told(Chapter::Machine)
 }
 
-/// Sends a file as it is, and says how anybody else would, unless there is one of that name; what there is then.
+/// Sends a file as a request body and prints the equivalent `curl` command, unless a resource with that name exists. Returns the resource.
 async fn post(api: &Api, path: &str, file: &Path) -> anyhow::Result<Value> {
     let text =
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;

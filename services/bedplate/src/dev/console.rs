@@ -1,4 +1,4 @@
-//! The console, which shows the story in a browser.
+//! The web console, which shows the demonstration in a browser.
 
 use tokio::net::TcpStream;
 
@@ -7,10 +7,10 @@ use crate::output::line;
 use super::children::Children;
 use super::{Options, START_TIMEOUT};
 
-/// Where it is, as console.toml has it.
+/// The console's address, the same as in console.toml.
 pub(super) const ADDRESS: &str = "127.0.0.1:9510";
 
-/// Starts consoled. It is there before what it shows.
+/// Starts consoled, before the services that it shows.
 pub(super) async fn start(options: &Options, children: &mut Children) -> anyhow::Result<()> {
     line(&format!("Starting consoled: watch all of it at http://{ADDRESS}/"))?;
     children.start("consoled", &options.log("consoled"), |command| {

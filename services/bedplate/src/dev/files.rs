@@ -1,4 +1,4 @@
-//! What emulated machines fetch: they count the bytes of kernels and loaders and run none of them.
+//! Files for the emulated machines to download. The machines count the bytes of kernels and loaders and run none of them.
 
 use std::fs;
 use std::io::Write;
@@ -13,13 +13,13 @@ use crate::image::ImageOptions;
 
 use super::children::{PROGRAMS, program};
 
-/// The real loaders, where Debian's package `ipxe` is installed.
+/// The real boot loaders, if Debian's package `ipxe` is installed.
 const LOADERS: &str = "/usr/lib/ipxe";
 
 /// The name of the image that is installed.
 const IMAGE: &str = "demo.raw.gz";
 
-/// What `bedplate dev` reads of the folder `from`.
+/// The files that `bedplate dev` reads from the folder `from`.
 const READ: [&str; 7] = [
     "baremetald.toml",
     "machines.yaml",
@@ -30,7 +30,7 @@ const READ: [&str; 7] = [
     "console.toml",
 ];
 
-/// An error that names what is missing of what `bedplate dev` reads and starts.
+/// Returns an error that names the first missing file or program.
 pub(super) fn are_there(from: &Path) -> anyhow::Result<()> {
     let missing = |path: &Path| !path.is_file();
     if let Some(path) = READ.map(|name| from.join(name)).into_iter().find(|path| missing(path)) {
@@ -48,7 +48,7 @@ pub(super) fn are_there(from: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes what is not there yet; returns the image to install.
+/// Writes the files and returns the image to install.
 pub(super) fn make(state: &Path) -> anyhow::Result<ImageOptions> {
     let files = state.join("files");
     for folder in ["loaders", "images"] {
@@ -73,7 +73,7 @@ pub(super) fn make(state: &Path) -> anyhow::Result<ImageOptions> {
     })
 }
 
-/// A disk of 64 MiB with a boot signature, compressed.
+/// A compressed disk image of 64 MiB with a boot signature.
 fn image() -> anyhow::Result<Vec<u8>> {
     let mut disk = stand_in(64 << 20);
     disk[510..512].copy_from_slice(&[0x55, 0xaa]);
@@ -82,7 +82,7 @@ fn image() -> anyhow::Result<Vec<u8>> {
     Ok(gzip.finish()?)
 }
 
-/// So many bytes that are the same every time.
+/// `size` bytes that are the same in every run.
 fn stand_in(size: usize) -> Vec<u8> {
     (0..size).map(|at| (at / 4096 * 31 + at % 251) as u8).collect()
 }

@@ -1,4 +1,4 @@
-//! The state folder: one `bedplate dev` has it at a time, and what it and its children leave in it is there for the next.
+//! The state folder: only one `bedplate dev` uses it at a time, and the next run continues with its content.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write};
@@ -8,28 +8,28 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use tokio::time::{Instant, sleep};
 
-/// How long children of one that was killed may take to end.
+/// How long child processes of a killed run may take to end.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Which chapters were told to their ends, a line each.
+/// The file with the completed chapters, one on each line.
 const TOLD: &str = "told";
 
-/// A state folder that nobody else uses.
+/// A locked state folder.
 pub(super) struct Folder {
     path: PathBuf,
     lock: File,
 }
 
-/// What the story tells, in this order.
+/// The chapters of the demonstration, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Chapter {
     /// The rack is enrolled and inspected.
     Inspected,
-    /// Its machines are the cloud's hypervisors.
+    /// The rack's nodes are hypervisors of the cloud.
     Joined,
     /// A tenant has a cluster.
     Cluster,
-    /// Somebody has a machine.
+    /// A tenant has a VM.
     Machine,
 }
 
@@ -45,7 +45,7 @@ impl Chapter {
 }
 
 impl Folder {
-    /// Takes the folder, which is made where there is none; an error where somebody has it.
+    /// Creates the folder if it is missing, and locks it. Returns an error if another run holds the lock.
     pub(super) async fn take(path: &Path) -> anyhow::Result<Folder> {
         fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()))?;
         let lock = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
@@ -67,12 +67,12 @@ impl Folder {
         }
     }
 
-    /// The lock, for those who share it.
+    /// Returns a handle to the lock for a child process to inherit.
     pub(super) fn lock(&self) -> anyhow::Result<File> {
         self.lock.try_clone().context("cannot share the state folder's lock")
     }
 
-    /// Removes all that is in it.
+    /// Removes everything in the folder.
     pub(super) fn clear(&self) -> anyhow::Result<()> {
         let cannot = || format!("cannot empty {}", self.path.display());
         for entry in fs::read_dir(&self.path).with_context(cannot)? {
@@ -86,14 +86,14 @@ impl Folder {
         Ok(())
     }
 
-    /// Whether an earlier run was there, however far it came.
+    /// Whether the folder is empty, so that no earlier run used it.
     pub(super) fn is_new(&self) -> anyhow::Result<bool> {
         let mut entries = fs::read_dir(&self.path)
             .with_context(|| format!("cannot read {}", self.path.display()))?;
         Ok(entries.next().is_none())
     }
 
-    /// Whether a chapter was told to its end, by an earlier run or this one.
+    /// Whether an earlier run or this one completed a chapter.
     pub(super) fn has_told(&self, chapter: Chapter) -> anyhow::Result<bool> {
         let path = self.path.join(TOLD);
         let text = match fs::read_to_string(&path) {
@@ -103,7 +103,7 @@ impl Folder {
         Ok(text.lines().any(|line| line == chapter.as_str()))
     }
 
-    /// A chapter was told to its end.
+    /// Records that a chapter is complete.
     pub(super) fn told(&self, chapter: Chapter) -> anyhow::Result<()> {
         let path = self.path.join(TOLD);
         let file = File::options().create(true).append(true).open(&path);
@@ -117,13 +117,13 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn one_has_it_at_a_time_and_the_next_finds_what_was_told() {
+    async fn one_run_has_the_folder_at_a_time_and_the_next_finds_completed_chapters() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("dev");
         let first = Folder::take(&path).await.unwrap();
         assert!(first.is_new().unwrap() && !first.has_told(Chapter::Joined).unwrap());
         first.told(Chapter::Joined).unwrap();
-        // A child holds on to it for a while.
+        // A child process keeps the lock for a while.
         let shared = first.lock().unwrap();
         drop(first);
         assert!(File::open(&path).unwrap().try_lock().is_err());

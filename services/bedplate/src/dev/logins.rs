@@ -1,4 +1,4 @@
-//! Who may log in where. All of it is emulated, so none of the passwords is a secret.
+//! The logins of the emulated cloud, BMCs and console. All of it is emulated, so none of the passwords is secret.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::output::{line, table, text};
 
 use super::{Options, console};
 
-/// Shows a row for each login.
+/// Prints a table of the logins.
 pub(super) fn show(options: &Options) -> anyhow::Result<()> {
     let clouds = read(&options.state.join("clouds.yaml"))?;
     let clouds = clouds["clouds"].as_object().context("clouds.yaml names no clouds")?;

@@ -1,4 +1,4 @@
-//! The first half of the story: powered-off machines become installed ones.
+//! The first half of the demonstration: machines that are powered off become hypervisors.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use super::children::Children;
 use super::folder::{Chapter, Folder};
 use super::{Options, START_TIMEOUT, remove_file};
 
-/// Starts the emulated rack, and baremetald.
+/// Starts the emulated rack and baremetald.
 pub(super) async fn start(options: &Options, children: &mut Children) -> anyhow::Result<Api> {
     line("Starting four emulated machines: BMCs, firmware, disks")?;
     let certificate = options.state.join("bmc.pem");
@@ -39,7 +39,7 @@ pub(super) async fn start(options: &Options, children: &mut Children) -> anyhow:
     Ok(api)
 }
 
-/// A rack is enrolled and inspected, and becomes the cloud's hypervisors.
+/// Enrolls and inspects a rack, and makes its nodes hypervisors of the cloud.
 pub(super) async fn story(
     api: &Api,
     options: &Options,
@@ -72,7 +72,7 @@ pub(super) async fn story(
     folder.told(Chapter::Joined)
 }
 
-/// Brings the rack up, and once more if machines are stuck: a story that was interrupted restarts machines amid what they did.
+/// Brings the rack up, and a second time if nodes failed: an interrupted run leaves machines restarted in the middle of their work.
 async fn up(api: &Api, goal: impl Fn() -> Goal) -> anyhow::Result<()> {
     rack::ask_up(api, "dev", goal()).await?;
     let first = rack::settled(api, "dev", Deadline::after(None), Format::Table).await;
@@ -82,13 +82,13 @@ async fn up(api: &Api, goal: impl Fn() -> Goal) -> anyhow::Result<()> {
     rack::settled(api, "dev", Deadline::after(None), Format::Table).await
 }
 
-/// A hypervisor profile for the emulated cloud, as an administrator would write it. Whose passwords are in it are nobody's.
+/// Writes a hypervisor profile for the emulated cloud, as an administrator would. Its passwords are emulated too.
 fn write_profile(file: &Path, clouds: &Path, image: &ImageOptions) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(clouds).context("cannot read the cloud's clouds.yaml")?;
     let clouds: Value = serde_saphyr::from_str(&text).context("cannot understand clouds.yaml")?;
     let url = clouds["clouds"]["admin"]["auth"]["auth_url"].as_str();
     let url = url.context("clouds.yaml does not say where Keystone is")?;
-    // The bus of an emulated cloud is where its APIs are.
+    // The emulated cloud's message bus is at the address of its APIs.
     let address = url.trim_start_matches("http://").split('/').next().unwrap_or_default();
     let profile = json!({
         "name": "kvm",

@@ -1,4 +1,4 @@
-//! A cluster's nodes, asked of its own API as `kubectl get nodes` asks.
+//! Lists a cluster's nodes from the cluster's own API, as `kubectl get nodes` does.
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::output::{plain, table};
 
-/// Keeps a kubeconfig where only its owner reads it.
+/// Writes a kubeconfig that only its owner can read.
 pub(super) fn keep(kubeconfig: &str, path: &Path) -> anyhow::Result<()> {
     let cannot = || format!("cannot write {}", path.display());
     super::remove_file(path)?;
@@ -20,7 +20,7 @@ pub(super) fn keep(kubeconfig: &str, path: &Path) -> anyhow::Result<()> {
     file.with_context(cannot)?.write_all(kubeconfig.as_bytes()).with_context(cannot)
 }
 
-/// Shows the nodes; an error if one is not ready or their number is another.
+/// Prints the nodes. Returns an error if a node is not ready, or if their number differs from `number`.
 pub(super) async fn show(kubeconfig: &str, number: usize) -> anyhow::Result<()> {
     let nodes = list(kubeconfig).await.context("the cluster does not tell its nodes")?;
     let rows = nodes.iter().map(|node| {
@@ -37,9 +37,9 @@ pub(super) async fn show(kubeconfig: &str, number: usize) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// `GET /api/v1/nodes`, as whom the kubeconfig names.
+/// Sends `GET /api/v1/nodes` with the credentials of the kubeconfig.
 async fn list(kubeconfig: &str) -> anyhow::Result<Vec<Value>> {
-    // Not a word of it in an error: it holds a key.
+    // The error must not quote the kubeconfig, because it contains a key.
     let config: Value = serde_saphyr::from_str(kubeconfig)
         .map_err(|_| anyhow::anyhow!("the kubeconfig is not YAML"))?;
     let (cluster, user) = (&config["clusters"][0]["cluster"], &config["users"][0]["user"]);

@@ -1,4 +1,4 @@
-//! Whether baremetald reaches the BMCs of the nodes that are enrolled: it is asked to ask each of them.
+//! Checks that baremetald reaches the BMCs of all enrolled nodes: baremetald is told to ask each BMC.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use tokio::task::JoinSet;
 use super::finding::{Check, Findings};
 use crate::api::Api;
 
-/// As long as a page may be.
+/// The maximum length of a page.
 const PAGE: usize = 1000;
-/// So many are asked at once.
+/// The number of concurrent requests.
 const AT_ONCE: usize = 16;
-/// So many names are told of those that have the same trouble.
+/// The number of nodes that are named for each problem.
 const NAMED: usize = 5;
 
-/// What a person calls a node.
+/// The name of a node for people.
 pub(crate) fn label(node: &Value) -> String {
     let known = [&node["name"], &node["uuid"]].into_iter().find_map(Value::as_str);
     known.unwrap_or_default().to_owned()
 }
 
-/// All nodes, with where their BMCs are and what is installed on them.
+/// Lists all nodes with the addresses of their BMCs and their images.
 pub(crate) async fn nodes(api: &Api, findings: &mut Findings) -> Vec<Value> {
     let mut nodes: Vec<Value> = Vec::new();
     loop {
@@ -31,7 +31,7 @@ pub(crate) async fn nodes(api: &Api, findings: &mut Findings) -> Vec<Value> {
         let fields = "uuid,name,driver,driver_info,instance_info";
         let page = api.get(&format!("/v1/nodes?limit={PAGE}&fields={fields}{after}")).await;
         let (page, is_last) = match page {
-            // A page of large nodes ends early.
+            // A page of large nodes has fewer elements than the limit, so the end of the list is only known from `next`.
             Ok(page) => {
                 let is_last = !page["next"].is_string();
                 (page["nodes"].as_array().cloned().unwrap_or_default(), is_last)
@@ -48,7 +48,7 @@ pub(crate) async fn nodes(api: &Api, findings: &mut Findings) -> Vec<Value> {
     }
 }
 
-/// Has every BMC asked what its machine boots from next.
+/// Lets baremetald ask every BMC for the boot device of its machine.
 pub(crate) async fn look(api: &Arc<Api>, nodes: &[Value], findings: &mut Findings) {
     let asked: Vec<&Value> =
         nodes.iter().filter(|node| node["driver"] != "fake-hardware").collect();
@@ -82,7 +82,7 @@ pub(crate) async fn look(api: &Arc<Api>, nodes: &[Value], findings: &mut Finding
     tell_shared(&asked, findings);
 }
 
-/// Which BMC a node's machine has, and which of its machines it is; nothing where that is not said.
+/// The address of a node's BMC, and the system behind that BMC; `None` if the node does not tell them.
 fn bmc(node: &Value) -> Option<(String, String)> {
     let info = &node["driver_info"];
     let text = |name: &str| match &info[name] {
@@ -99,7 +99,7 @@ fn bmc(node: &Value) -> Option<(String, String)> {
     }
 }
 
-/// Names nodes that have one BMC: a row that was copied and not mended has somebody else's machine switched off.
+/// Reports nodes that share a BMC: a copied row of a manifest that was not corrected would power off another node's machine.
 fn tell_shared(nodes: &[&Value], findings: &mut Findings) {
     let mut owners: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
     for node in nodes {
@@ -133,7 +133,7 @@ fn judge(asked: usize, troubles: &BTreeMap<String, Vec<String>>, findings: &mut 
     }
 }
 
-/// What most have first.
+/// Lists the problems, those with the most nodes first.
 fn said(troubles: &BTreeMap<String, Vec<String>>) -> String {
     let mut troubles: Vec<_> = troubles.iter().collect();
     troubles.sort_by_key(|(_, names)| std::cmp::Reverse(names.len()));
@@ -154,7 +154,7 @@ mod tests {
     use crate::doctor::tests::lines;
 
     #[test]
-    fn bmcs_with_the_same_trouble_are_told_together_and_most_first() {
+    fn bmcs_with_the_same_problem_are_grouped_and_the_largest_group_comes_first() {
         let mut findings = Findings::default();
         let names = |from: u32, to: u32| (from..to).map(|at| format!("n{at}")).collect::<Vec<_>>();
         let troubles = BTreeMap::from([
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn where_none_answers_it_is_the_way_to_them() {
+    fn unreachable_bmcs_are_a_network_problem_if_no_bmc_answers() {
         let mut findings = Findings::default();
         let troubles =
             BTreeMap::from([("no route".to_owned(), vec!["a".to_owned(), "b".to_owned()])]);

@@ -1,4 +1,4 @@
-//! Whether clocks agree: tokens and certificates are good between two times, and who is late does not believe them.
+//! Checks that clocks agree: tokens and certificates are valid between two times, and a wrong clock rejects them.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use tokio::task::JoinSet;
 
 use super::finding::{Check, Findings};
 
-/// How far clocks of servers may be apart.
+/// The permitted difference between the clocks of servers.
 const SERVERS_APART: SignedDuration = SignedDuration::from_secs(30);
-/// How far a BMC's may be: it only dates its own log, and certificates.
+/// The permitted difference of a BMC's clock, which only dates its own log and certificates.
 const BMCS_APART: SignedDuration = SignedDuration::from_mins(10);
-/// How long somebody may take to say what time it is.
+/// The timeout of a request for the time.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// So many BMCs are asked at once.
+/// The number of BMCs that are asked concurrently.
 const AT_ONCE: usize = 32;
 
-/// Compares somebody's clock with this machine's.
+/// Compares the clock of `who` with this computer's clock.
 pub(crate) fn compare(
     who: &str,
     theirs: Option<Timestamp>,
@@ -43,7 +43,7 @@ fn told(who: &str, apart: SignedDuration) -> String {
     format!("the clock of {who} is {} s {word} this machine's", apart.abs().as_secs())
 }
 
-/// What time a server has, by the `Date` of whatever it answers (RFC 9110 §6.6.1).
+/// RFC 9110 §6.6.1: the time of a server, from the header `Date` of any response, and the time of this computer.
 pub(crate) async fn of_server(client: &Client, url: &str) -> Option<(Timestamp, Timestamp)> {
     let answer = client.get(url).timeout(ANSWER_TIMEOUT).send().await.ok()?;
     let ours = Timestamp::now();
@@ -51,9 +51,9 @@ pub(crate) async fn of_server(client: &Client, url: &str) -> Option<(Timestamp, 
     Some((rfc2822::parse(date).ok()?.timestamp(), ours))
 }
 
-/// Asks BMCs for their service root, which Redfish shows to everybody (DSP0266 §6.3), and looks at its date.
+/// DSP0266 §6.3: asks BMCs for the Redfish service root, which needs no authentication, and compares the date of the response.
 pub(crate) async fn of_bmcs(nodes: &[Value], findings: &mut Findings) {
-    // Nothing is said to them, and nothing of what they say but the date is believed: their certificates do not matter here.
+    // The request contains no secret and only the date of the response is used, so the certificates need no verification.
     let client = Client::builder().no_proxy().tls_danger_accept_invalid_certs(true).build();
     let Ok(client) = client else {
         return findings
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(judged(""), ["skipped: Keystone does not say what time it has"]);
     }
 
-    /// Somebody who has this date.
+    /// An HTTP server whose responses have this date.
     async fn dated(date: &'static str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

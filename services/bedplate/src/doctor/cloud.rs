@@ -1,4 +1,4 @@
-//! The cloud: whether its Keystone lets in who calls and clusterd's user, what its catalogue has, what that user may.
+//! Checks the cloud: whether Keystone accepts the caller and clusterd's user, the catalogue, and the roles of clusterd's user.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use super::configured::Configured;
 use super::finding::{Check, Findings};
 use crate::connection::Connection;
 
-/// How long an endpoint may take to answer at all.
+/// The timeout of an endpoint.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What clusterd asks, and what for.
+/// The services that clusterd needs, with their purpose.
 const NEEDED: [(Service, &str); 4] = [
     (Service::Identity, "who callers are"),
     (Service::Compute, "servers"),
@@ -21,7 +21,7 @@ const NEEDED: [(Service, &str); 4] = [
     (Service::Image, "images"),
 ];
 
-/// What clusterd asks where there is one, and what is not to be had without it.
+/// The optional services, with what is missing without them.
 const USEFUL: [(Service, &str); 4] = [
     (Service::LoadBalancer, "control planes of several machines have no common address"),
     (Service::Dns, "clusters and machines have no names"),
@@ -29,10 +29,10 @@ const USEFUL: [(Service, &str); 4] = [
     (Service::Placement, "clusterd does not see beforehand whether there is room"),
 ];
 
-/// The role that it takes to make a cluster.
+/// The role that clusterd needs to create clusters.
 const MEMBER: &str = "member";
 
-/// Looks at the cloud of who calls, and at that of clusterd's configuration.
+/// Checks the caller's cloud, and the cloud in clusterd's configuration.
 pub(crate) async fn look(
     connection: &Connection,
     configured: Option<&Configured>,
@@ -119,7 +119,7 @@ async fn of_clusterd(configured: &Configured, findings: &mut Findings) {
     }
 }
 
-/// Whether Keystone gives a token; and whether its clock is ours.
+/// Whether Keystone issues a token. Also compares Keystone's clock.
 async fn enters(who: &str, session: &Session, findings: &mut Findings) -> bool {
     let url = session.config().auth_url.to_string();
     if let Some((theirs, ours)) = clocks::of_server(session.client(), &url).await {
@@ -164,7 +164,7 @@ async fn enters(who: &str, session: &Session, findings: &mut Findings) -> bool {
     }
 }
 
-/// Whether our own services are in the catalogue.
+/// Checks that baremetald and clusterd are in the catalogue.
 async fn registered(session: &Session, findings: &mut Findings) {
     for (service, option) in
         [(Service::BareMetal, "--baremetald"), (Service::ContainerInfra, "--clusterd")]
@@ -178,7 +178,7 @@ async fn registered(session: &Session, findings: &mut Findings) {
 }
 
 async fn roles(session: &Session, findings: &mut Findings) {
-    // Asked just now, and kept.
+    // The session has cached the identity, so this call does not fail.
     let Ok(identity) = session.identity().await else { return };
     let may = identity.roles.iter().any(|role| role == MEMBER || role == "admin");
     let (user, roles) = (&identity.user_name, identity.roles.join(", "));
@@ -198,7 +198,7 @@ async fn roles(session: &Session, findings: &mut Findings) {
     findings.wrong(Check::Cloud, what, next);
 }
 
-/// Whether the catalogue has a service, and whether it answers there.
+/// Checks that the catalogue has an endpoint of a service, and that the endpoint answers.
 async fn endpoint(
     session: &Session,
     service: Service,

@@ -1,4 +1,4 @@
-//! A service's configuration, as far as the doctor goes by it. The service itself says what else is wrong with it, by `--check`.
+//! The parts of a service's configuration that the doctor uses. `--check` of the service itself reports all other mistakes.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,14 @@ use toml::{Table, Value};
 use super::finding::{Check, Findings};
 use crate::api::Service;
 
-/// A configuration that was read.
+/// A parsed configuration.
 pub(crate) struct Configured {
     pub(crate) service: Service,
     pub(crate) file: PathBuf,
     table: Table,
 }
 
-/// Something that is to listen.
+/// A listener that the configuration describes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listener {
     pub(crate) what: &'static str,
@@ -23,7 +23,7 @@ pub(crate) struct Listener {
     pub(crate) address: SocketAddr,
 }
 
-/// Reads a configuration; `None` where there is none, or it cannot be read.
+/// Reads a configuration; `None` if the file is missing or cannot be parsed.
 pub(crate) fn read(file: &Path, service: Service, findings: &mut Findings) -> Option<Configured> {
     let (program, shown) = (service.program(), file.display());
     let text = match std::fs::read_to_string(file) {
@@ -66,12 +66,12 @@ impl Configured {
         rest.iter().try_fold(self.table.get(*first)?, |value, key| value.get(key))
     }
 
-    /// A text of it.
+    /// Returns the text at a path of keys.
     pub(crate) fn text(&self, path: &[&str]) -> Option<String> {
         self.at(path)?.as_str().map(str::to_owned)
     }
 
-    /// Whether there is a table.
+    /// Whether there is a value at a path of keys.
     pub(crate) fn has(&self, path: &[&str]) -> bool {
         self.at(path).is_some()
     }
@@ -88,7 +88,7 @@ impl Configured {
         self.address(&["api", "listen"]).unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], port)))
     }
 
-    /// Where its API is asked from this machine.
+    /// The URL of the service's API for clients on this computer.
     pub(crate) fn url(&self) -> String {
         let scheme = if self.has(&["api", "certificate"]) { "https" } else { "http" };
         let mut address = self.api();
@@ -98,7 +98,7 @@ impl Configured {
         format!("{scheme}://{address}")
     }
 
-    /// What is to listen while the service runs.
+    /// The sockets that the running service listens on.
     pub(crate) fn listeners(&self) -> Vec<Listener> {
         let tcp = |what, address| Some(Listener { what, is_tcp: true, address });
         let udp = |what, address| Some(Listener { what, is_tcp: false, address });
@@ -115,11 +115,11 @@ impl Configured {
             dhcp.and_then(|it| udp("DHCP", it)),
             self.address(&["provisioning", "tftp"]).and_then(|it| udp("TFTP", it)),
         ];
-        // Port 0 is any that is free.
+        // Port 0 means any free port.
         all.into_iter().flatten().filter(|it| it.address.port() != 0).collect()
     }
 
-    /// Files that it names have to be there, and not empty.
+    /// Checks that the files that the configuration names exist and are not empty.
     fn files(&self, findings: &mut Findings) {
         let named = [
             &["provisioning", "kernel"][..],
@@ -139,7 +139,7 @@ impl Configured {
         for path in named {
             let Some(file) = self.text(path) else { continue };
             let key = path.join(".");
-            // systemd shows a service its credentials where nobody else sees them.
+            // systemd shows these credentials only to the service itself.
             if file.starts_with("/run/credentials/") {
                 continue;
             }
@@ -180,21 +180,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_toml_is_wrong() {
+    fn a_file_that_is_not_toml_is_a_problem() {
         let (read, findings) = configured("api = [");
         assert!(read.is_none());
         assert!(lines(&findings)[0].contains("is not TOML"), "{:?}", lines(&findings));
     }
 
     #[test]
-    fn a_ramdisk_that_is_not_there_is_wrong() {
+    fn a_missing_kernel_is_a_problem() {
         let (_, findings) = configured("[provisioning]\nkernel = '/nowhere/kernel'\n");
         let [line] = &lines(&findings)[..] else { panic!("{:?}", lines(&findings)) };
         assert!(line.starts_with("wrong: provisioning.kernel of"), "{line}");
     }
 
     #[test]
-    fn what_has_to_listen_is_read_of_it() {
+    fn the_listeners_are_read_from_the_configuration() {
         let text = "[api]\nlisten = '0.0.0.0:6385'\ncertificate = '/dev/null'\n[provisioning]\nlisten = '10.0.0.1:6386'\n\
                     tftp = '10.0.0.1:69'\n[provisioning.dhcp]\ninterface = 'p0'\n";
         let (read, _) = configured(text);

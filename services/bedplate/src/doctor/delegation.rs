@@ -1,4 +1,4 @@
-//! Whether a zone is delegated: whoever asks the world's name servers has to end up at the cloud's.
+//! Checks that a DNS zone is delegated: resolvers of the world have to end up at the cloud's name servers.
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -8,25 +8,25 @@ use tokio::time::timeout;
 
 use super::finding::{Check, Findings};
 
-/// How long a name server may take.
+/// The timeout of a name server.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is asked: packets get lost.
+/// The number of attempts, because packets get lost.
 const TRIES: u32 = 2;
 
-/// What a name server says of a zone's servers (RFC 1035 §4.1.1).
+/// RFC 1035 §4.1.1: a name server's answer about the name servers of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// The zone has so many.
+    /// The number of name servers of the zone.
     Servers(u16),
-    /// There is no such name.
+    /// The zone does not exist.
     NoSuchName,
-    /// Those to whom it is delegated do not answer, or not for it.
+    /// The name servers that the zone is delegated to do not answer for the zone.
     Failed,
-    /// It does not want to.
+    /// The name server refuses, with this response code.
     Refused(u8),
 }
 
-/// Looks whether this zone is found.
+/// Checks that this zone is delegated.
 pub(crate) async fn look(
     zone: Option<&str>,
     resolver: Option<SocketAddr>,
@@ -55,7 +55,7 @@ pub(crate) async fn look(
     findings.doubtful(Check::Dns, format!("the name server {resolver} does not answer"), next);
 }
 
-/// The first server of resolv.conf(5).
+/// resolv.conf(5): the first name server.
 fn system_resolver() -> Option<SocketAddr> {
     let text = std::fs::read_to_string("/etc/resolv.conf").ok()?;
     let named = text.lines().find_map(|line| line.trim().strip_prefix("nameserver"))?;
@@ -75,21 +75,21 @@ async fn ask(resolver: SocketAddr, query: &[u8]) -> Option<Verdict> {
     read(query, packet.get(..length)?)
 }
 
-/// A question for the name servers of a zone (RFC 1035 §4.1).
+/// RFC 1035 §4.1: the query for the name servers of a zone.
 fn query(zone: &str) -> Option<Vec<u8>> {
-    // An id that can be guessed: who answers falsely here has a doctor in error, and nothing else.
+    // The id can be guessed. A forged answer misleads only this check.
     let mut packet = vec![0xbe, 0xd0, 0x01, 0x00, 0, 1, 0, 0, 0, 0, 0, 0];
     for label in zone.trim_end_matches('.').split('.') {
         let length = u8::try_from(label.len()).ok().filter(|length| (1..=63).contains(length))?;
         packet.push(length);
         packet.extend_from_slice(label.as_bytes());
     }
-    // The root; NS, of the Internet.
+    // The root label, then type NS and class IN.
     packet.extend_from_slice(&[0, 0, 2, 0, 1]);
     (packet.len() <= 271).then_some(packet)
 }
 
-/// What an answer to this query says.
+/// Parses the answer to this query.
 fn read(query: &[u8], answer: &[u8]) -> Option<Verdict> {
     let &[high, low, flags, code, _, _, many, few, ..] = answer else { return None };
     let is_answer = query.get(..2) == Some(&[high, low]) && flags & 0x80 != 0;
@@ -132,14 +132,14 @@ mod tests {
     use super::*;
     use crate::doctor::tests::lines;
 
-    /// A name server that answers with this code and so many records.
+    /// Runs the check with a name server that answers with this code and so many records.
     async fn judged(code: u8, count: u8) -> Vec<String> {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
         tokio::spawn(async move {
             let mut packet = [0; 512];
             let (length, from) = socket.recv_from(&mut packet).await.unwrap();
-            // QNAME, QTYPE and QCLASS stand after twelve octets (RFC 1035 §4.1.2).
+            // RFC 1035 §4.1.2: QNAME, QTYPE and QCLASS follow the header of twelve octets.
             assert_eq!(&packet[12..length], b"\x03vms\x07example\x00\x00\x02\x00\x01");
             packet[2] |= 0x80;
             packet[3] = code;
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_zone_that_nobody_is_led_to_is_wrong() {
+    async fn a_zone_without_delegation_is_a_problem() {
         assert_eq!(judged(0, 2).await, ["fine: the zone vms.example. is delegated"]);
         let want =
             "wrong: the zone vms.example. is not delegated: RESOLVER finds no name servers of it";
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_are_asked_for() {
+    fn an_invalid_name_is_not_queried() {
         assert_eq!(query("a..b"), None);
         assert_eq!(query(&"x".repeat(64)), None);
     }

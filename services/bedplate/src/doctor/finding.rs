@@ -1,60 +1,60 @@
-//! What was found, and in which order it is told: what is surely wrong first, and of that what would explain the rest.
+//! The findings of the doctor and their order: certain problems first, and among them those that explain others.
 
 use serde_json::json;
 
 use crate::output::{Answer, plain};
 
-/// What was looked at, in the order in which one explains those after it: a service that cannot read its configuration does not
-/// answer, one that does not answer boots no machine.
+/// The checks, in the order in which one can explain the later ones: a service with an unreadable configuration does not answer, and a
+/// service that does not answer boots no machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Check {
     /// The configuration files.
     Configuration,
-    /// Who has the ports.
+    /// The programs that use the ports.
     Ports,
-    /// Whether the database is there, and is of this program's version.
+    /// The database and the version of its tables.
     Database,
     /// Whether the services answer.
     Services,
-    /// Whether clocks agree.
+    /// Whether the clocks agree.
     Clocks,
-    /// The cloud's catalogue, and what clusterd's user may.
+    /// The cloud's catalogue, and the roles of clusterd's user.
     Cloud,
     /// Other DHCP servers.
     Dhcp,
-    /// Whether BMCs answer.
+    /// Whether the BMCs answer.
     Bmcs,
-    /// Whether names are found.
+    /// Whether names are resolved.
     Dns,
-    /// Whether images are what their checksums say.
+    /// Whether the images match their checksums.
     Images,
 }
 
-/// How it is.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verdict {
-    /// It will not work so.
+    /// A certain problem.
     Wrong,
-    /// It may be meant so.
+    /// A problem, unless it is intended.
     Doubtful,
-    /// It was not looked at.
+    /// The check did not run.
     Skipped,
-    /// It is as it should be.
+    /// The check found nothing wrong.
     Fine,
 }
 
-/// One thing that was found.
+/// The result of a check, with a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) check: Check,
     pub(crate) verdict: Verdict,
-    /// What is so.
+    /// A description of the result.
     pub(crate) what: String,
-    /// What to do; nothing where nothing is to be done.
+    /// What to do; empty if nothing is to be done.
     pub(crate) next: String,
 }
 
-/// All that was found.
+/// All findings.
 #[derive(Default)]
 pub(crate) struct Findings(Vec<Finding>);
 
@@ -76,7 +76,7 @@ impl Check {
 }
 
 impl Verdict {
-    /// As it is told.
+    /// The verdict in the output.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Verdict::Wrong => "wrong",
@@ -110,17 +110,17 @@ impl Findings {
     }
 
     fn add(&mut self, check: Check, verdict: Verdict, what: String, next: String) {
-        // Machines, BMCs and servers on the segment are strangers.
+        // Texts of machines, BMCs and servers on the segment are not trusted, so control characters are removed.
         self.0.push(Finding { check, verdict, what: plain(&what), next: plain(&next) });
     }
 
-    /// In the order in which they were found.
+    /// The findings in the order of their checks' runs.
     #[cfg(test)]
     pub(crate) fn all(&self) -> impl Iterator<Item = &Finding> {
         self.0.iter()
     }
 
-    /// All of it for people and programs, the likeliest cause first; and how many things are wrong.
+    /// All findings for people and programs, the likeliest cause first, and the number of problems.
     pub(crate) fn told(mut self) -> (Answer, usize) {
         self.0.sort_by_key(|finding| (finding.verdict, finding.check));
         let wrong = self.0.iter().filter(|it| it.verdict == Verdict::Wrong).count();
@@ -147,7 +147,7 @@ mod tests {
     use crate::output::Format;
 
     #[test]
-    fn what_explains_the_rest_is_told_first_and_what_is_fine_last() {
+    fn causes_come_first_and_passed_checks_last() {
         let mut findings = Findings::default();
         findings.fine(Check::Clocks, "all clocks agree");
         findings.wrong(Check::Bmcs, "r1u1 does not answer", "switch it on");

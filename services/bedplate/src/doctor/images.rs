@@ -1,4 +1,4 @@
-//! Whether the images that machines are installed with are what their checksums say: each is fetched and computed.
+//! Checks that images match their checksums: downloads each image and computes the checksum.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use super::bmcs::label;
 use super::finding::{Check, Findings};
 use crate::api::Api;
 
-/// How long a server of images may say nothing.
+/// How long an image server may send nothing.
 const SILENCE: Duration = Duration::from_secs(30);
-/// So many users of an image are named.
+/// The number of users of an image that are named.
 const NAMED: usize = 3;
 
-/// An image, as somebody wants it installed.
+/// An image with its expected checksum.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Image {
     url: String,
@@ -24,7 +24,7 @@ struct Image {
     checksum: String,
 }
 
-/// Fetches every image that a rack or a node is to be installed with.
+/// Downloads every image that a rack or node is to be installed with.
 pub(crate) async fn look(api: &Api, nodes: &[Value], findings: &mut Findings) {
     let mut wanted: BTreeMap<Image, Vec<String>> = BTreeMap::new();
     let mut want = |who: String, info: &Value| {
@@ -55,7 +55,7 @@ pub(crate) async fn look(api: &Api, nodes: &[Value], findings: &mut Findings) {
     }
 }
 
-/// What the words of the Bare Metal API say of an image by URL; Glance's have no URL, and Glance keeps their sums.
+/// The image of a Bare Metal API `instance_info`. Images of Glance are left out: they have no URL, and Glance keeps their checksums.
 fn image(info: &Value) -> Option<Image> {
     let text = |key: &str| info[key].as_str().map(str::to_owned);
     let url = text("image_source").filter(|url| url.starts_with("http"))?;
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
     use crate::doctor::tests::lines;
 
-    /// A server of the image `abc`, once.
+    /// A server that sends the image `abc` once.
     async fn server() -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -134,8 +134,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_image_that_is_another_is_wrong() {
-        // FIPS 180-4's example.
+    async fn an_image_that_differs_from_its_checksum_is_a_problem() {
+        // The example of FIPS 180-4.
         let abc = "BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF61F20015AD";
         let url = server().await;
         assert_eq!(checked(&url, abc).await, [format!("fine: {url} is what its checksum says")]);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_image_that_is_not_there_is_wrong() {
+    async fn an_image_that_cannot_be_downloaded_is_a_problem() {
         let [line] = &checked("http://127.0.0.1:1/disk.raw", "00").await[..] else { panic!() };
         assert!(
             line.starts_with("wrong: http://127.0.0.1:1/disk.raw (rack r1) cannot be fetched"),

@@ -1,4 +1,4 @@
-//! Who has the ports: the kernel says it to everybody, in `/proc/net` (proc_pid_net(5)).
+//! Checks the ports. The kernel lists all sockets in `/proc/net`, also for users without privileges (proc_pid_net(5)).
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -6,17 +6,17 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use super::configured::{Configured, Listener};
 use super::finding::{Check, Findings};
 
-/// The state of a TCP socket that listens (Linux, `include/net/tcp_states.h`); of UDP sockets all count.
+/// The state of a listening TCP socket (Linux, `include/net/tcp_states.h`). Every UDP socket counts.
 const LISTENS: &str = "0A";
 
-/// What listens on this machine.
+/// The listening sockets of this computer.
 #[derive(Default)]
 struct Listening {
     tcp: Vec<SocketAddr>,
     udp: Vec<SocketAddr>,
 }
 
-/// Looks whether what is to listen does; and where the service does not answer, whether somebody else does.
+/// Checks that a running service listens on its ports, and that no other program uses the ports of a service that does not answer.
 pub(crate) fn look(configured: &Configured, answers: bool, findings: &mut Findings) {
     judge(
         configured.service.program(),
@@ -65,7 +65,7 @@ fn judge(
     }
 }
 
-/// Whether a socket stands in the way of another.
+/// Whether the sockets cannot be bound at the same time.
 fn meets(one: SocketAddr, other: SocketAddr) -> bool {
     let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
     one.port() == other.port() && (is_any || one.ip() == other.ip())
@@ -81,7 +81,7 @@ impl Listening {
     }
 }
 
-/// The sockets in a table of `/proc/net`.
+/// Parses the sockets in a table of `/proc/net`.
 fn sockets(table: &str, listening_only: bool) -> Vec<SocketAddr> {
     let socket = |line: &str| {
         let mut fields = line.split_whitespace().skip(1);
@@ -94,7 +94,8 @@ fn sockets(table: &str, listening_only: bool) -> Vec<SocketAddr> {
     table.lines().skip(1).filter_map(socket).collect()
 }
 
-/// An address as the kernel prints it: words of 32 bits as they lie in memory, each as a number of this machine.
+/// Parses an address as the kernel prints it: words of 32 bits in memory order, each printed as a number in the byte order of this
+/// computer.
 fn address(hex: &str) -> Option<IpAddr> {
     let word = |at: usize| u32::from_str_radix(hex.get(at..at + 8)?, 16).ok();
     match hex.len() {
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_another_program_has_is_wrong() {
+    fn a_port_that_another_program_uses_is_a_problem() {
         let want = "wrong: TCP port 127.0.0.1:6385 (its API) is taken, and baremetald does not answer: another program has it";
         assert_eq!(judged(&["0.0.0.0:6385"], false), [want]);
         assert_eq!(
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_on_which_nobody_listens_is_wrong_where_the_service_runs() {
+    fn a_port_without_a_listener_is_a_problem_if_the_service_runs() {
         let want =
             "wrong: baremetald answers, but nobody listens on TCP port 127.0.0.1:6385 (its API)";
         assert_eq!(judged(&[], true), [want]);
@@ -152,7 +153,7 @@ mod tests {
         let now = Listening::now();
         assert!(now.tcp.contains(&listener.local_addr().unwrap()));
         assert!(now.udp.contains(&socket.local_addr().unwrap()));
-        // Who is connected listens no more than before.
+        // A connected socket does not listen.
         let own = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         assert!(!Listening::now().tcp.contains(&own.local_addr().unwrap()));
     }

@@ -1,4 +1,4 @@
-//! Who else answers DHCP on the provisioning network: a DISCOVER is sent, and whoever offers and is not ours is named.
+//! Finds other DHCP servers on the provisioning network: sends a DISCOVER, and reports every server that makes an offer and is not ours.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -13,26 +13,27 @@ use tokio::time::{Instant, timeout_at};
 use super::configured::Configured;
 use super::finding::{Check, Findings};
 
-/// How long servers are given. They look whether an address is in use, which takes a second or two.
+/// How long servers may take. A server checks first whether the address is in use, which takes a second or two.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// The longest message that every server takes (RFC 2131 §2).
+/// RFC 2131 §2: the longest message that every server accepts.
 const LONGEST: usize = 576;
 
-/// An Ethernet address that no card has: locally administered (IEEE 802, 8.4), so that no server keeps one for it.
+/// An Ethernet address that no card has, because it is locally administered (IEEE 802, 8.4), so that a server reserves nothing for a real
+/// card.
 const OURS: [u8; 6] = [0x02, 0xbe, 0xd0, 0x1a, 0x7e, 0x00];
 
-/// Who offered.
+/// A DHCP server with its offer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Server {
     address: Ipv4Addr,
-    /// The address it offered; nothing, where it only says what to boot.
+    /// The offered address; `None` if the server offers only a boot file.
     offered: Option<Ipv4Addr>,
-    /// What it would have machines boot.
+    /// The boot file that the server offers.
     boot_file: Option<String>,
 }
 
-/// Looks on the interface that is named, or on that of the configuration.
+/// Checks the named interface, or the interface in the configuration.
 pub(crate) async fn look(
     said: Option<&str>,
     configured: Option<&Configured>,
@@ -67,7 +68,7 @@ pub(crate) async fn look(
     }
 }
 
-/// A socket of a client, on one interface (RFC 2131 §4.1: clients are on port 68).
+/// RFC 2131 §4.1: a client socket, on port 68 of one interface.
 fn client_socket(interface: &str) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
     socket.set_reuse_address(true)?;
@@ -78,7 +79,7 @@ fn client_socket(interface: &str) -> io::Result<UdpSocket> {
     UdpSocket::from_std(socket.into())
 }
 
-/// Who offers within this time.
+/// Collects the offers within this time.
 async fn offers(
     socket: &UdpSocket,
     servers: SocketAddr,
@@ -97,7 +98,7 @@ async fn offers(
     Ok(found)
 }
 
-/// As firmware of a UEFI machine asks (PXE 2.1 §2.2.1): then those who only say what to boot answer, too.
+/// PXE 2.1 §2.2.1: a request like the one of UEFI firmware, so that servers that offer only a boot file answer too.
 fn discover(transaction: u32) -> Message {
     let mut options = Options::new();
     options.set(code::MESSAGE_TYPE, [MessageType::Discover.code()]);
@@ -123,7 +124,7 @@ fn discover(transaction: u32) -> Message {
     }
 }
 
-/// Whose offer this is, if it answers us.
+/// The offer in a message; `None` if the message is no answer to this request.
 fn offer(message: &Message, transaction: u32, from: SocketAddr) -> Option<Server> {
     let kind = message.options.get(code::MESSAGE_TYPE)?;
     let is_ours = message.operation == Operation::Reply
@@ -166,7 +167,7 @@ fn judge(
         };
         let what = format!("another DHCP server answers on {interface}: {address} offers {offers}");
         match boot_file {
-            // Beside one that only gives addresses, baremetald works as ProxyDHCP.
+            // Beside a server that only assigns addresses, baremetald works as a ProxyDHCP server.
             None => findings.doubtful(
                 Check::Dhcp,
                 what,
@@ -186,7 +187,7 @@ mod tests {
     use super::*;
     use crate::doctor::tests::lines;
 
-    /// A server that answers as it is told.
+    /// A DHCP server that makes one offer, which `answer` modifies.
     async fn server(answer: impl Fn(&mut Message) + Send + 'static) -> SocketAddr {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
@@ -225,18 +226,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn our_own_server_and_answers_to_others_do_not_count() {
+    async fn our_own_server_and_answers_to_other_requests_do_not_count() {
         assert_eq!(looked("10.0.0.9", |_| {}).await, ["fine: nobody else answers DHCP on p0"]);
         let to_another = |message: &mut Message| message.transaction += 1;
         assert_eq!(looked("10.0.0.1", to_another).await, ["fine: nobody else answers DHCP on p0"]);
     }
 
     #[tokio::test]
-    async fn an_interface_that_is_not_there_is_wrong() {
+    async fn a_missing_interface_is_a_problem() {
         let mut findings = Findings::default();
         look(Some("no-such-0"), None, &mut findings).await;
         let [line] = &lines(&findings)[..] else { panic!() };
-        // Who is not root is told so first.
+        // Without root the check fails before, at the socket.
         assert!(
             line == "wrong: there is no interface no-such-0"
                 || line.starts_with("skipped: it takes root"),

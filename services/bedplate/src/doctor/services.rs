@@ -1,4 +1,4 @@
-//! Whether a service answers, how its database is, and what time it has.
+//! Checks that a service answers, its database, and its clock.
 
 use std::io::Read;
 use std::time::Duration;
@@ -16,17 +16,17 @@ use crate::api::{Api, Service};
 use crate::connection::Connection;
 use crate::exit::Exit;
 
-/// How long a database server may take to take a call.
+/// The timeout for connecting to a database server.
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The first bytes of a database of SQLite (its file format, 1.3).
+/// The first bytes of an SQLite database (its file format, 1.3).
 const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 
-/// What was seen of a service.
+/// Whether a service answers.
 pub(crate) enum Seen {
-    /// It answers.
+    /// The service answers.
     Answers(Box<Api>),
-    /// It does not.
+    /// The service does not answer.
     Silent,
 }
 
@@ -43,7 +43,7 @@ impl Seen {
     }
 }
 
-/// Asks the service for its versions, which it tells to everybody, and for its health.
+/// Asks the service for its versions, which need no authentication, and for its health.
 pub(crate) async fn look(
     service: Service,
     configured: Option<&Configured>,
@@ -90,7 +90,7 @@ pub(crate) async fn look(
     Seen::Answers(Box::new(api))
 }
 
-/// Where a service is: as told, or as its configuration says.
+/// The connection options with the URL of the service: the URL of the options, or of the service's configuration.
 fn placed(
     service: Service,
     configured: Option<&Configured>,
@@ -127,7 +127,7 @@ async fn health(service: Service, api: &Api, findings: &mut Findings) {
     version(program, &health["database"], findings);
 }
 
-/// Whether the tables are those that the program knows.
+/// Checks that the tables have the version that the program knows.
 fn version(program: &str, database: &Value, findings: &mut Findings) {
     let number = |key: &str| database[key].as_i64().unwrap_or_default();
     let (found, known) = (number("schema_found"), number("schema_known"));
@@ -149,7 +149,7 @@ fn version(program: &str, database: &Value, findings: &mut Findings) {
     findings.wrong(Check::Database, what, next);
 }
 
-/// Looks at the database of a service that does not answer, as far as that is seen from outside.
+/// Checks the database of a service that does not answer, as far as possible without the service.
 pub(crate) async fn look_at_database(configured: &Configured, findings: &mut Findings) {
     let url = match url(configured) {
         Ok(url) => url,
@@ -171,7 +171,7 @@ pub(crate) async fn look_at_database(configured: &Configured, findings: &mut Fin
     }
 }
 
-/// Where the database is; a file that holds it may hold a password, and is not shown.
+/// The URL of the database. A URL from a file may contain a password and must not be shown.
 fn url(configured: &Configured) -> Result<String, String> {
     if let Some(file) = configured.text(&["database", "url_file"]) {
         let text = std::fs::read_to_string(&file);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_of_another_version_are_wrong() {
+    fn tables_of_another_version_are_a_problem() {
         let judged = |found: i64, known: i64| {
             let mut findings = Findings::default();
             version(
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_is_no_database_is_wrong() {
+    async fn a_file_that_is_not_a_database_is_a_problem() {
         let folder = tempfile::tempdir().unwrap();
         let text = format!("state_dir = {:?}\n", folder.path());
         assert!(looked(&text).await[0].starts_with("doubtful: there is no "));
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_takes_no_calls_is_wrong_and_its_password_is_not_told() {
+    async fn an_unreachable_database_server_is_a_problem_and_its_password_is_not_shown() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "postgres://u:a-secret@127.0.0.1:1/db\n").unwrap();
         let text = format!("state_dir = '/tmp'\n[database]\nurl_file = {:?}\n", file.path());

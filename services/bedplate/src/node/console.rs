@@ -1,4 +1,4 @@
-//! `bedplate node console`: a machine's serial console in this terminal, or in a pipe.
+//! `bedplate node console`: a node's serial console in a terminal or a pipe.
 
 mod escape;
 mod terminal;
@@ -19,12 +19,12 @@ use crate::api::Api;
 use crate::exit::{Exit, Failure};
 use crate::output::plain;
 
-/// So much is read at once of what is typed or piped.
+/// The number of bytes of input that are read at once.
 const PIECE: usize = 4096;
-/// So many pieces wait for the machine.
+/// The number of inputs that may wait for the machine.
 const PIECES: usize = 16;
 
-/// Which console, and how.
+/// The options of `bedplate node console`.
 #[derive(Args)]
 pub(crate) struct Options {
     /// The node's name or id.
@@ -37,7 +37,7 @@ pub(crate) struct Options {
     log: bool,
 }
 
-/// Does as told.
+/// Runs the command.
 pub(crate) async fn run(options: Options, api: &Api) -> anyhow::Result<()> {
     let node = &options.node;
     if options.enable {
@@ -61,7 +61,8 @@ pub(crate) async fn run(options: Options, api: &Api) -> anyhow::Result<()> {
     ended
 }
 
-/// Enables a node's console. A machine with an IPMI BMC has none by default, as in Ironic, and gets the one that there is for such.
+/// Enables a node's console. Nodes with the driver `ipmi` have no console interface by default, as in Ironic, so the command sets the only
+/// one that they can have.
 async fn enable(api: &Api, node: &str) -> anyhow::Result<()> {
     let path = format!("/v1/nodes/{node}");
     let shown = api.get(&path).await?;
@@ -73,7 +74,7 @@ async fn enable(api: &Api, node: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Passes on what is typed and what the machine says, until either side has enough.
+/// Passes on input and output until one side ends the connection.
 async fn pass_on(socket: Socket, is_terminal: bool) -> anyhow::Result<()> {
     let (mut sink, mut stream) = socket.split();
     let mut typed = Some(typing());
@@ -91,7 +92,7 @@ async fn pass_on(socket: Socket, is_terminal: bool) -> anyhow::Result<()> {
             },
             read = next(&mut typed) => {
                 let Some(read) = read else {
-                    // All that was piped is sent; what the machine says to that is still to come.
+                    // All piped input is sent, and the machine's output to it is still to come.
                     typed = None;
                     continue;
                 };
@@ -110,12 +111,12 @@ async fn pass_on(socket: Socket, is_terminal: bool) -> anyhow::Result<()> {
             _ = hung_up.recv() => break,
         }
     }
-    // Whoever leaves does not wait for the other side.
+    // The user has left, so the command does not wait for the service to close.
     let _ = sink.send(Message::Close(None)).await;
     Ok(())
 }
 
-/// What is typed next; nothing ever, once all is typed.
+/// Waits for the next input. After the end of the input the call never returns.
 async fn next(typed: &mut Option<mpsc::Receiver<Vec<u8>>>) -> Option<Vec<u8>> {
     match typed {
         Some(typed) => typed.recv().await,
@@ -123,7 +124,7 @@ async fn next(typed: &mut Option<mpsc::Receiver<Vec<u8>>>) -> Option<Vec<u8>> {
     }
 }
 
-/// What is typed or piped, read by a thread of its own: it waits in a read that nothing ends but the process.
+/// Reads input in a thread of its own, because only the end of the process can interrupt a blocking read.
 fn typing() -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel(PIECES);
     std::thread::spawn(move || {
@@ -150,7 +151,7 @@ fn show(said: &[u8]) -> io::Result<()> {
     out.flush()
 }
 
-/// The other side ended it, and maybe said why.
+/// The error after the service ended the connection, with its reason.
 fn over(why: Option<CloseFrame>) -> anyhow::Result<()> {
     let comes_back = why.as_ref().is_none_or(|why| why.code == CloseCode::Away);
     let exit = if comes_back { Exit::Unreachable } else { Exit::Failed };

@@ -1,11 +1,11 @@
-//! What the catalogue should have of a service, and the steps from what it has to that.
+//! The desired entries of a service in the catalogue, and the changes that lead to them.
 
 use openstack::identity::endpoints::Endpoint;
 use openstack::identity::services::RegisteredService;
 use openstack::{Interface, Service};
 use url::Url;
 
-/// A service as the catalogue should have it. Its name is its type.
+/// The desired entry of a service. Its name is the same as its type.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) kind: &'static str,
@@ -13,37 +13,37 @@ pub(super) struct Wanted {
     endpoints: [(Interface, String); 3],
 }
 
-/// What the catalogue has of a type.
+/// The existing entries of a service type.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) services: Vec<RegisteredService>,
     pub(super) endpoints: Vec<Endpoint>,
 }
 
-/// One change of the catalogue.
+/// A change of the catalogue.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// The service is added.
+    /// Creates the service.
     Add,
-    /// The service is shown, which was hidden.
+    /// Enables a disabled service.
     Show { service: String },
-    /// An endpoint is added.
+    /// Creates an endpoint.
     AddEndpoint { interface: Interface, url: String },
-    /// An endpoint leads elsewhere.
+    /// Changes the URL of an endpoint.
     Move { endpoint: String, interface: Interface, from: String, to: String },
-    /// An endpoint is shown, which was hidden.
+    /// Enables a disabled endpoint.
     ShowEndpoint { endpoint: String, interface: Interface, url: String },
 }
 
 /// Why nothing is changed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Objection {
-    /// It is not to be told which one clients find.
+    /// The catalogue has several services of the type, and clients may find any of them.
     #[error(
         "the catalogue has several services of type {kind}: {ids}; remove those that are not it (openstack service delete ID)"
     )]
     Several { kind: &'static str, ids: String },
-    /// Somebody else's is there, an Ironic or a Magnum.
+    /// The service belongs to another program, such as Ironic or Magnum.
     #[error(
         "the catalogue has a service of type {kind} already, named {name:?}; if it is to lead to this one, rename it first: openstack service set --name {kind} {id}"
     )]
@@ -69,7 +69,7 @@ impl Wanted {
     }
 }
 
-/// The address as its clients want it in a catalogue: Magnum's begin at its version, Ironic's look for it.
+/// The URL in the form that clients expect in the catalogue: Magnum's clients need the version in it, and Ironic's look for the version.
 fn root(service: Service, url: &Url) -> String {
     let url = url.as_str().trim_end_matches('/');
     if service == Service::ContainerInfra && !url.ends_with("/v1") {
@@ -78,9 +78,9 @@ fn root(service: Service, url: &Url) -> String {
     url.to_owned()
 }
 
-/// The steps from what the catalogue has to what it should have; none if it has that.
+/// Plans the changes that lead from the existing entries to the desired ones; none if they are equal.
 ///
-/// Every endpoint of an interface in the region is led to the same place: which of them a client takes is not to be told.
+/// Every endpoint of an interface in the region gets the same URL, because a client may choose any of them.
 pub(super) fn plan(wanted: &Wanted, seen: &Seen, region: &str) -> Result<Vec<Step>, Objection> {
     let kind = wanted.kind;
     let mut steps = Vec::new();
@@ -109,7 +109,7 @@ pub(super) fn plan(wanted: &Wanted, seen: &Seen, region: &str) -> Result<Vec<Ste
     Ok(steps)
 }
 
-/// What is to be done about an endpoint, if anything.
+/// The change of an endpoint; `None` if it is right.
 fn mend(one: &Endpoint, interface: Interface, url: &str) -> Option<Step> {
     let endpoint = one.id.clone();
     match (one.url == url, one.enabled) {
@@ -122,7 +122,7 @@ fn mend(one: &Endpoint, interface: Interface, url: &str) -> Option<Step> {
 }
 
 impl Step {
-    /// What was done, or would be.
+    /// Describes the change, or what it would be.
     pub(super) fn said(&self, dry_run: bool) -> String {
         let is = if dry_run { "would be" } else { "was" };
         match self {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_otherwise_is_changed_and_only_in_the_region() {
+    fn only_differences_are_changed_and_only_in_the_region() {
         let good = "https://h:9511/v1";
         let seen = Seen {
             services: vec![service("container-infra", false)],
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_of_somebody_else_is_left_alone() {
+    fn a_service_of_another_program_is_not_changed() {
         let plan = |services| {
             let seen = Seen { services, endpoints: Vec::new() };
             plan(&wanted("https://h"), &seen, "north").unwrap_err().to_string()
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn magnums_clients_want_its_version_in_the_address() {
+    fn the_url_for_magnum_clients_has_the_version() {
         for (service, given, want) in [
             (Service::ContainerInfra, "https://h/coe/", "https://h/coe/v1"),
             (Service::ContainerInfra, "https://h/v1", "https://h/v1"),

@@ -1,4 +1,4 @@
-//! clusterd's user gets its roles in the projects that it is to make clusters in.
+//! Grants clusterd's user its roles in the projects of its tenants.
 
 use anyhow::{Context, bail};
 use openstack::identity::projects::Named;
@@ -8,12 +8,12 @@ use openstack::{CloudError, Session};
 
 use crate::output::{line, plain};
 
-/// What it takes to make a cluster.
+/// The role that is needed to create clusters.
 const NEEDED: &str = "member";
-/// What it takes to make load balancers, where the cloud has such a role.
+/// The role that is needed to create load balancers, if the cloud has such a role.
 const BALANCES: &str = "load-balancer_member";
 
-/// Gives `user` its roles in each of `tenants`. All are looked up before the first is given.
+/// Grants `user` its roles in each of `tenants`. Looks all of them up before the first change.
 pub(super) async fn let_in(
     session: &Session,
     user: &str,
@@ -49,14 +49,14 @@ pub(super) async fn let_in(
     Ok(())
 }
 
-/// The one of this id, else the only one of this name.
+/// The object with this id, or the only one with this name.
 fn only(
     what: &str,
     given: &str,
     (by_id, named): (Result<Option<Named>, CloudError>, Result<Vec<Named>, CloudError>),
 ) -> anyhow::Result<Named> {
     let by_id = match by_id {
-        // A name with a slash, say.
+        // Keystone refuses an id with certain characters, such as a slash, so the text can only be a name.
         Err(CloudError::InvalidId { .. }) => None,
         by_id => by_id.map_err(explain)?,
     };

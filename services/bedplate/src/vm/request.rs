@@ -1,4 +1,4 @@
-//! `bedplate vm request`.
+//! `bedplate vm request`: creates a VM.
 
 use std::path::{Path, PathBuf};
 
@@ -15,10 +15,10 @@ use crate::patience::Patience;
 use super::wait::Goal;
 use super::{MACHINES, told};
 
-/// The most that Nova takes of user-data, as base64.
+/// Nova's limit for user data, in characters of base64.
 const LARGEST_USER_DATA: usize = 65535;
 
-/// What is asked for.
+/// The options of `bedplate vm request`.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Its name: a DNS label, by which it is found there where clusterd names machines. One is made up, unless given.
@@ -85,7 +85,7 @@ impl Options {
     }
 }
 
-/// The keys in a file, without comments and empty lines.
+/// Reads the keys in a file, without comments and empty lines.
 fn read_keys(file: &Path) -> anyhow::Result<Vec<String>> {
     let text = std::fs::read_to_string(file);
     let text = text.with_context(|| format!("cannot read {}", file.display()))?;
@@ -112,7 +112,7 @@ fn read_user_data(file: &Path) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Asks for a machine.
+/// Creates a VM.
 pub(super) async fn run(options: Options, api: &Api, format: Format) -> anyhow::Result<()> {
     let asked = api.post(MACHINES, &options.body()?).await;
     let vm = asked.map_err(|why| match &options.name {

@@ -1,4 +1,4 @@
-//! What machines look like to people.
+//! Shows VMs, snapshots and images to people.
 
 use clap::Args;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::output::{Answer, drawn, plain, text};
 
 use super::{MACHINES, SNAPSHOTS, path};
 
-/// Which machines are listed.
+/// The filter of a list of VMs.
 #[derive(Args, Default)]
 pub(crate) struct Filter {
     /// Only those of this user, by id.
@@ -20,7 +20,7 @@ pub(crate) struct Filter {
     project: Option<String>,
 }
 
-/// Which machines are idle.
+/// The filter of a list of idle VMs.
 #[derive(Args)]
 pub(crate) struct IdleFilter {
     /// For how long at least they have done nothing: 7d, 36h.
@@ -28,10 +28,10 @@ pub(crate) struct IdleFilter {
     length: Option<String>,
 }
 
-/// As long as a page may be.
+/// The maximum length of a page.
 const PAGE: &str = "1000";
 
-/// All pages of a list.
+/// Reads all pages of a list.
 async fn all(
     api: &Api,
     route: &str,
@@ -59,14 +59,14 @@ async fn all(
     }
 }
 
-/// After what the next page begins. The link itself may lead to where we cannot ask.
+/// The marker of the next page. The link itself may have a host that this client cannot reach.
 fn marker_of(next: &str) -> Option<String> {
     let next = Url::parse(next).ok()?;
     let found = next.query_pairs().find(|(name, _)| name == "marker");
     found.map(|(_, marker)| marker.into_owned())
 }
 
-/// `bedplate vm list`.
+/// `bedplate vm list`: lists VMs.
 pub(super) async fn list(api: &Api, filter: &Filter) -> anyhow::Result<Answer> {
     let query = [("user_id", filter.user.as_ref()), ("project_id", filter.project.as_ref())];
     let machines = all(api, MACHINES, "machines", &query).await?;
@@ -84,13 +84,13 @@ pub(super) async fn list(api: &Api, filter: &Filter) -> anyhow::Result<Answer> {
     Ok(listed(machines, &header, row))
 }
 
-/// All of a list, a row for each.
+/// A table with a row for each element.
 fn listed(all: Vec<Value>, header: &[&str], row: impl Fn(&Value) -> Vec<String>) -> Answer {
     let rows: Vec<_> = all.iter().map(row).collect();
     Answer::table(Value::Array(all), header, rows)
 }
 
-/// `bedplate vm show`.
+/// `bedplate vm show`: shows a VM.
 pub(super) async fn one(api: &Api, vm: &str, events: bool) -> anyhow::Result<Answer> {
     let found = api.get(&path(vm, "")?).await?;
     if !events {
@@ -106,7 +106,7 @@ pub(super) async fn one(api: &Api, vm: &str, events: bool) -> anyhow::Result<Ans
     Ok(Answer::said(happened, words))
 }
 
-/// A machine, whole.
+/// Describes a VM.
 pub(super) fn told(vm: Value) -> Answer {
     let words = described(&vm);
     Answer::said(vm, words)
@@ -131,7 +131,7 @@ fn described(vm: &Value) -> String {
     format!("{head}\n{}", drawn(&["", ""], rows))
 }
 
-/// By what a machine is best reached.
+/// The best address of a VM: its DNS name, floating IP or fixed IP.
 fn reached(vm: &Value) -> Option<String> {
     let keys = ["dns_name", "floating_ip", "address"];
     keys.iter().map(|key| text(&vm[*key])).find(|said| !said.is_empty())
@@ -145,7 +145,7 @@ fn ends(vm: &Value) -> String {
     text(&lease["until"])
 }
 
-/// What comes next by its lease.
+/// The next stage of a lease.
 fn next(lease: &Value) -> String {
     let (step, at) = (&lease["next"]["step"], text(&lease["next"]["at"]));
     let what = match step.as_str() {
@@ -160,14 +160,14 @@ fn next(lease: &Value) -> String {
     plain(&format!("{what}, at {at}"))
 }
 
-/// A snapshot, whole.
+/// Describes a snapshot.
 pub(super) fn kept(snapshot: Value) -> Answer {
     let (name, status) = (text(&snapshot["name"]), text(&snapshot["status"]));
     let words = format!("snapshot {name} of {}: {status}", text(&snapshot["machine"]));
     Answer::said(snapshot, words)
 }
 
-/// `bedplate vm snapshots`.
+/// `bedplate vm snapshots`: lists snapshots.
 pub(super) async fn snapshots(api: &Api, vm: Option<&str>) -> anyhow::Result<Answer> {
     let snapshots = match vm {
         Some(vm) => {
@@ -181,7 +181,7 @@ pub(super) async fn snapshots(api: &Api, vm: Option<&str>) -> anyhow::Result<Ans
     Ok(listed(snapshots, &header, |one| keys.map(|key| text(&one[key])).to_vec()))
 }
 
-/// `bedplate vm images`.
+/// `bedplate vm images`: lists images.
 pub(super) async fn images(api: &Api) -> anyhow::Result<Answer> {
     let told = api.get("/bedplate/v1/images").await?;
     let number = |value: &Value| value.as_u64().map(|it| it.to_string()).unwrap_or_default();
@@ -192,7 +192,7 @@ pub(super) async fn images(api: &Api) -> anyhow::Result<Answer> {
     Ok(Answer::table(told, &["Image", "RAM at least, MiB", "Disk at least, GiB"], rows))
 }
 
-/// `bedplate vm idle`.
+/// `bedplate vm idle`: lists idle VMs.
 pub(super) async fn idle(api: &Api, filter: &IdleFilter) -> anyhow::Result<Answer> {
     let query = [("for", filter.length.as_ref())];
     let machines = all(api, "/bedplate/v1/machines/idle", "machines", &query).await?;
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_is_described_by_what_is_known_of_it() {
+    fn empty_fields_of_a_vm_are_left_out() {
         let vm = json!({
             "name": "lab-1", "status": "STOPPED", "uuid": "u1", "image": "debian-12", "flavor": "m1.small",
             "address": "10.7.0.4", "dns_name": null, "floating_ip": null, "status_reason": "its lease ended",

@@ -1,4 +1,4 @@
-//! Waiting for a machine: until it is as it was asked to be, or turns out not to become so.
+//! Waits for a VM until it reaches its goal or cannot reach it.
 
 use anyhow::{Context, bail};
 use jiff::Timestamp;
@@ -11,16 +11,16 @@ use crate::progress::{Display, Row};
 
 use super::{SNAPSHOTS, path, within};
 
-/// What is waited for.
+/// The goal of waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Goal {
-    /// This status, with nothing under way.
+    /// This status, and no action in progress.
     Is(&'static str),
-    /// Nothing is under way.
+    /// No action in progress.
     Settled,
 }
 
-/// How far a machine is.
+/// The progress of a VM towards the goal.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     There,
@@ -28,7 +28,7 @@ enum Verdict {
     Never(String),
 }
 
-/// What a machine is doing while something is under way.
+/// The statuses of a VM with an action in progress.
 const UNDERWAY: [&str; 7] =
     ["BUILDING", "STARTING", "STOPPING", "REBOOTING", "RESIZING", "BUSY", "DELETING"];
 
@@ -40,10 +40,10 @@ fn judge(vm: &Value, goal: Goal) -> Verdict {
         (reason, "") => format!("it is {status}: {reason}"),
         (reason, next) => format!("it is {status}: {reason}. To go on: {next}"),
     };
-    // It is switched on again before long, for the end of its lease was undone.
+    // The end of the lease was undone, so clusterd will switch the VM on again soon.
     let starts = status == "STOPPED" && vm["off_by_lease"] == true;
     match goal {
-        // What is asked for anew goes by itself; what waits for a person does not.
+        // clusterd repeats a failed call by itself, and so waiting goes on; a VM that waits for a person does not change.
         _ if (starts || UNDERWAY.contains(&status)) && next.is_empty() => Verdict::Underway,
         Goal::Is(wanted) if wanted == status => Verdict::There,
         Goal::Settled if !UNDERWAY.contains(&status) && next.is_empty() => Verdict::There,
@@ -55,7 +55,7 @@ fn text<'v>(vm: &'v Value, key: &str) -> &'v str {
     vm[key].as_str().unwrap_or_default()
 }
 
-/// Why what was asked for at that time was not done, if the events tell of that.
+/// Why the action that was requested at that time failed, if an event tells.
 fn not_done(events: &Value, since: &str) -> Option<String> {
     let since: Timestamp = since.parse().ok()?;
     let of_errands = |event: &&Value| {
@@ -67,7 +67,7 @@ fn not_done(events: &Value, since: &str) -> Option<String> {
     Some(text(last, "message").to_owned())
 }
 
-/// Shows how far a machine is until it is as it was asked to be; an error where it will not become so by itself.
+/// Shows the VM's progress until the goal is reached. Returns an error if the goal cannot be reached without a person.
 pub(super) async fn until(
     api: &Api,
     asked: &Value,
@@ -100,12 +100,12 @@ pub(super) async fn until(
     }
 }
 
-/// Nothing but the answer for programs.
+/// The progress display for people; programs get only the final answer.
 fn progress(format: Format) -> Option<Display> {
     format.is_for_people().then(Display::fitting)
 }
 
-/// Waits until a snapshot can be used; an error where the cloud failed at it.
+/// Waits until a snapshot is ready. Returns an error if it failed.
 pub(super) async fn until_kept(
     api: &Api,
     asked: &Value,
@@ -133,7 +133,7 @@ pub(super) async fn until_kept(
     }
 }
 
-/// Waits until a machine and all that came with it is gone.
+/// Waits until a VM and all its cloud objects are gone.
 pub(super) async fn until_gone(api: &Api, id: &str, deadline: Deadline) -> anyhow::Result<()> {
     let begun = Timestamp::now();
     let mut display = Display::fitting();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_ends_where_it_is_so_and_where_it_will_not_become_so() {
+    fn waiting_ends_when_the_goal_is_reached_or_out_of_reach() {
         let running = Goal::Is("ACTIVE");
         assert_eq!(judge(&vm("ACTIVE", ""), running), Verdict::There);
         assert_eq!(judge(&vm("BUILDING", ""), running), Verdict::Underway);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_done_is_told_by_events_after_it_was_asked_for() {
+    fn a_failure_is_found_in_the_events_after_the_request() {
         let event = |reason: &str, at: &str| json!({"reason": reason, "at": at, "message": reason});
         let events = json!({"events": [
             event("ErrandFailed", "2026-01-01T00:00:00Z"),

@@ -1,4 +1,4 @@
-//! Nothing is erased or deleted by a slip: a terminal is asked for a name, and a pipe has to say `--yes`.
+//! Tests of the confirmation before data is erased or deleted: a terminal asks for a name, and a pipe needs `--yes`.
 
 use reqwest::Client;
 use sqlx::{Connection, SqliteConnection};
@@ -11,7 +11,7 @@ const RACK: &str = "rack: r1\nmachines:\n\
     - {name: r1u2, mac: \"52:54:00:de:00:02\", bmc: {type: fake}}\n";
 
 impl Given {
-    /// The status by which the API answers this path.
+    /// Returns the status with which baremetald answers a GET request for the path.
     async fn answers(&self, path: &str) -> u16 {
         let client = Client::builder().no_proxy().build().unwrap();
         let request = client.get(format!("{}{path}", self.machines));
@@ -26,7 +26,7 @@ impl Given {
 }
 
 #[tokio::test]
-async fn in_a_pipe_nothing_is_erased_or_deleted_without_yes() {
+async fn a_pipe_needs_yes_to_erase_or_delete() {
     let given = Given::start().await;
     given.rack().await;
     let up = ["rack", "up", "r1", "--reach", "available", "--detach"];
@@ -55,7 +55,7 @@ async fn in_a_pipe_nothing_is_erased_or_deleted_without_yes() {
 }
 
 #[tokio::test]
-async fn on_a_terminal_the_name_is_asked_for() {
+async fn a_terminal_asks_for_the_name_before_a_deletion() {
     let given = Given::start().await;
     given.node("n1").await;
     let Some(terminal) = Terminal::start(&given).await else { return };
@@ -74,7 +74,7 @@ async fn on_a_terminal_the_name_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_machine_that_nobody_enrolled_is_listed_and_dismissed() {
+async fn an_unknown_machine_is_listed_and_dismissed() {
     let given = Given::start().await;
     let file = given.folder.path().join("baremetald/baremetal.db");
     let mut database =

@@ -1,4 +1,4 @@
-//! `bedplate doctor` on installations that are well, and on those that are not: it says why, the cause before its consequences.
+//! Tests of `bedplate doctor` on healthy and on broken installations: each finding is reported, the cause before the consequences.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use crate::given::{Given, Said};
 
 impl Given {
-    /// Writes a configuration as its service would have it.
+    /// Writes a configuration for the service that listens at the URL.
     fn configuration(&self, service: &str, url: &str, more: &str) -> PathBuf {
         let file = self.folder.path().join(format!("{service}.toml"));
         let listen = url.trim_start_matches("http://");
@@ -42,7 +42,7 @@ impl Given {
 }
 
 impl Said {
-    /// What is wrong, in the order in which it is told.
+    /// Returns the findings that failed, in the order of the output.
     #[track_caller]
     fn wrong(&self) -> Vec<&str> {
         assert_eq!(self.status, 1, "{}{}", self.out, self.error);
@@ -53,7 +53,7 @@ impl Said {
     }
 }
 
-/// An HTTP server that answers everybody so.
+/// Starts an HTTP server that answers every request with this body.
 async fn server(body: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -72,7 +72,7 @@ async fn server(body: &'static str) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn an_installation_that_is_well_is_told_so() {
+async fn a_healthy_installation_passes_all_checks() {
     let given = Given::start().await;
     given.configured();
     let said = given.doctor(&[]).await;
@@ -93,7 +93,7 @@ async fn an_installation_that_is_well_is_told_so() {
 }
 
 #[tokio::test]
-async fn a_service_that_does_not_run_is_wrong_and_its_ports_are_free() {
+async fn a_stopped_service_is_reported_and_its_ports_are_free() {
     let given = Given::start().await;
     given.configured();
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
@@ -108,7 +108,7 @@ async fn a_service_that_does_not_run_is_wrong_and_its_ports_are_free() {
 }
 
 #[tokio::test]
-async fn a_port_that_another_program_has_is_told_before_what_comes_of_it() {
+async fn a_port_in_use_is_reported_before_the_consequences() {
     let given = Given::start().await;
     given.configured();
     let other = server("{}").await;
@@ -123,7 +123,7 @@ async fn a_port_that_another_program_has_is_told_before_what_comes_of_it() {
 }
 
 #[tokio::test]
-async fn what_nobody_serves_of_the_configuration_is_wrong() {
+async fn a_configuration_that_the_service_does_not_use_is_reported() {
     let given = Given::start().await;
     given.configured();
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
@@ -143,7 +143,7 @@ async fn what_nobody_serves_of_the_configuration_is_wrong() {
 }
 
 #[tokio::test]
-async fn tables_that_a_newer_program_made_are_wrong() {
+async fn tables_of_a_newer_version_are_reported() {
     let given = Given::start().await;
     given.configured();
     let url = format!("sqlite://{}/clusterd/clusterd.db", given.folder.path().display());
@@ -159,7 +159,7 @@ async fn tables_that_a_newer_program_made_are_wrong() {
 }
 
 #[tokio::test]
-async fn a_bmc_that_does_not_answer_and_an_image_that_is_another_are_wrong() {
+async fn an_unreachable_bmc_and_a_changed_image_are_reported() {
     let given = Given::start().await;
     given.configured();
     let images = server("abc").await;
@@ -189,7 +189,7 @@ async fn a_bmc_that_does_not_answer_and_an_image_that_is_another_are_wrong() {
 }
 
 #[tokio::test]
-async fn what_the_cloud_does_not_grant_clusterd_is_wrong() {
+async fn a_missing_access_of_clusterd_to_the_cloud_is_reported() {
     let given = Given::start().await;
     let emulator =
         openstack_emulator::Emulator::start(openstack_emulator::Settings::default()).await.unwrap();

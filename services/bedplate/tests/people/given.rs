@@ -1,4 +1,4 @@
-//! A baremetald and a clusterd that ask nobody for a name, and `bedplate` beside them.
+//! The fixture of these tests: a baremetald and a clusterd without authentication, and `bedplate` as their client.
 
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
@@ -7,10 +7,10 @@ use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-/// The program that is tried.
+/// The path of the program under test.
 pub(crate) const BEDPLATE: &str = env!("CARGO_BIN_EXE_bedplate");
 
-/// Both services.
+/// A running baremetald and a running clusterd, and a folder for files.
 pub(crate) struct Given {
     pub(crate) folder: TempDir,
     pub(crate) machines: String,
@@ -18,7 +18,7 @@ pub(crate) struct Given {
     _running: [AbortOnDropHandle<()>; 2],
 }
 
-/// What `bedplate` said, and with which status it ended.
+/// The output and the exit status of one run of `bedplate`.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) status: i32,
@@ -35,7 +35,7 @@ impl Given {
             std::fs::create_dir(&state).unwrap();
             format!("state_dir = {state:?}\n[api]\nlisten = '127.0.0.1:0'\n")
         };
-        // BMCs and images of these tests are on loopback.
+        // The BMCs and images of these tests are on loopback, which the services refuse by default.
         let here = "[bmc]\nnetworks = ['127.0.0.0/8']\n[images]\nhosts = ['127.0.0.0/8', 'images.example']\n";
         let machines = toml::from_str(&format!("{}{here}", config("baremetald"))).unwrap();
         let machines = baremetal::Service::start(machines).await.unwrap();
@@ -52,7 +52,7 @@ impl Given {
         Given { folder, machines: machines_url, clusters: clusters_url, _running: running }
     }
 
-    /// `bedplate` with this environment alone, and the services' addresses in it.
+    /// Returns a `bedplate` command with only `PATH` and the addresses of the services in the environment.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(BEDPLATE);
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
@@ -61,7 +61,7 @@ impl Given {
         command
     }
 
-    /// Runs it in a pipe.
+    /// Runs `bedplate` with pipes as output.
     pub(crate) async fn run(&self, arguments: &[&str]) -> Said {
         let output = self.command(arguments).output().await.unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -72,13 +72,13 @@ impl Given {
         }
     }
 
-    /// Enrolls a node; its BMC is asked for nothing.
+    /// Enrolls a node. The conductor sends no request to a node's BMC while the node is in `enroll`.
     pub(crate) async fn node(&self, name: &str) -> Value {
         let body = json!({"name": name, "driver": "redfish"});
         self.ask(Method::POST, &format!("{}/v1/nodes", self.machines), body).await
     }
 
-    /// Offers a template, which nothing is made of.
+    /// Sends a JSON request, checks that the request succeeded, and returns the body of the answer.
     pub(crate) async fn ask(&self, method: Method, url: &str, body: Value) -> Value {
         let client = Client::builder().no_proxy().build().unwrap();
         let request = client.request(method, url).json(&body);
@@ -91,7 +91,7 @@ impl Given {
 }
 
 impl Said {
-    /// What was answered, where it went well and nothing was complained of.
+    /// Returns the standard output. Fails if the status was not 0 or standard error was not empty.
     #[track_caller]
     pub(crate) fn done(self) -> String {
         assert_eq!((self.status, self.error.as_str()), (0, ""), "{}", self.out);
@@ -99,7 +99,7 @@ impl Said {
         self.out
     }
 
-    /// That it ended so, with these words for people and nothing for programs.
+    /// Checks the exit status, and that standard error contains the words and no escape sequence.
     #[track_caller]
     pub(crate) fn ended(self, status: i32, words: &[&str]) {
         assert_eq!(self.status, status, "{}{}", self.out, self.error);

@@ -1,5 +1,5 @@
-//! `bedplate` as it is used: by a script at the other end of a pipe, and by a person at a terminal.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+//! Tests of the command line as scripts and people use the program: through pipes, and on a terminal.
+#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 mod consent;
 mod doctor;

@@ -1,4 +1,4 @@
-//! At the other end of a pipe is a program: it gets answers it can read, a status it can go by, and no word more.
+//! Tests of `bedplate` in a pipe, whose reader is a program: the output parses, the exit status is distinct, and nothing else is printed.
 
 use std::process::Stdio;
 
@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 
 use crate::given::Given;
 
-/// "password", by argon2id.
+/// The argon2id hash of "password".
 const HASH: &str =
     "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
 
@@ -39,7 +39,7 @@ async fn every_list_is_written_for_people_and_for_programs() {
         let json: Value = serde_json::from_str(&json).unwrap();
         let yaml = given.run(&[&["--output", "yaml"][..], noun].concat()).await.done();
         let yaml: Value = serde_saphyr::from_str(&yaml).unwrap();
-        // The trail grows by what is asked in between.
+        // The commands of this test add rows to the audit trail between the two runs.
         assert!(noun[0] == "audit" || yaml == json, "{noun:?}: {yaml} is not {json}");
         let table = given.run(noun).await.done();
         assert!(table.lines().all(|line| line.trim_end() == line), "{noun:?}: {table:?}");
@@ -47,7 +47,7 @@ async fn every_list_is_written_for_people_and_for_programs() {
 }
 
 #[tokio::test]
-async fn what_somebody_may_have_is_set_and_shown() {
+async fn a_quota_is_set_and_shown() {
     let given = Given::start().await;
     given.run(&["quota", "set", "lab", "vms=5", "lease_seconds=-1"]).await.done();
     given.run(&["quota", "set", "lab", "--user", "mia", "vms=2"]).await.done();
@@ -71,7 +71,7 @@ async fn a_table_has_a_header_and_a_line_for_each() {
     let ids = [given.node("n1").await, given.node("a-node-with-a-long-name").await];
     let table = given.run(&["node", "list"]).await.done();
     let ids = ids.map(|node| node["uuid"].as_str().unwrap().to_owned());
-    // Ids are made up, and nodes are listed by them.
+    // The ids are random, and nodes are listed by id.
     let mut lines: Vec<String> = table.lines().map(str::to_owned).collect();
     lines[1..].sort();
     let shown =
@@ -102,13 +102,13 @@ async fn the_exit_status_says_what_went_wrong_and_the_error_what_to_do() {
     std::fs::write(given.folder.path().join("r1.yaml"), "rack: r1\nmachines: [{name: a}]\n")
         .unwrap();
     given.run(&["rack", "enroll", "r1.yaml"]).await.ended(1, &["r1.yaml", "nothing was enrolled"]);
-    // Help and version are answers.
+    // `--help` ends with status 0, and lists the exit statuses.
     let help = given.run(&["--help"]).await.done();
     assert!(help.contains("  5    timed out"), "{help}");
 }
 
 #[tokio::test]
-async fn who_is_not_let_in_ends_with_a_status_of_its_own() {
+async fn a_refused_login_has_its_own_exit_status() {
     let given = Given::start().await;
     std::fs::write(given.folder.path().join("htpasswd"), format!("ann:{HASH}\n")).unwrap();
     let text = format!(
@@ -126,9 +126,9 @@ async fn who_is_not_let_in_ends_with_a_status_of_its_own() {
 }
 
 #[tokio::test]
-async fn who_waits_too_long_ends_with_a_status_of_its_own() {
+async fn a_timeout_has_its_own_exit_status() {
     let given = Given::start().await;
-    // A BMC that takes calls and never answers.
+    // A BMC that accepts connections and never answers.
     let bmc = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = bmc.local_addr().unwrap();
     let rack = format!(
@@ -147,7 +147,7 @@ async fn who_waits_too_long_ends_with_a_status_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_pipe_that_is_closed_ends_it_without_a_word() {
+async fn a_closed_pipe_ends_the_program_without_a_message() {
     let given = Given::start().await;
     let mut command = given.command(&["policy"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -158,7 +158,7 @@ async fn a_pipe_that_is_closed_ends_it_without_a_word() {
 }
 
 #[tokio::test]
-async fn what_is_watched_is_written_again_when_it_changes() {
+async fn a_watched_list_is_printed_again_after_a_change() {
     let given = Given::start().await;
     let mut command = given.command(&["-o", "json", "node", "list", "--watch"]);
     let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
@@ -171,7 +171,7 @@ async fn what_is_watched_is_written_again_when_it_changes() {
 }
 
 #[tokio::test]
-async fn a_console_is_printed_and_typed_at_through_pipes() {
+async fn a_console_works_through_pipes() {
     let given = Given::start().await;
     let body = json!({"name": "n1", "driver": "fake-hardware", "console_interface": "fake"});
     given.ask(Method::POST, &format!("{}/v1/nodes", given.machines), body).await;
@@ -189,11 +189,11 @@ async fn a_console_is_printed_and_typed_at_through_pipes() {
     };
     shown("This is no machine").await;
     let mut typed = child.stdin.take().unwrap();
-    // A tilde means something on a terminal alone.
+    // The escape `~.` is recognised on a terminal only.
     typed.write_all(b"~.\nuname\n").await.unwrap();
     shown("~.").await;
     shown("uname").await;
-    // What is piped has ended, what the machine says goes on.
+    // The end of standard input does not end the console: output of the machine is still printed.
     drop(typed);
     let log = given.run(&["node", "console", "n1", "--log"]).await.done();
     assert!(log.contains("This is no machine") && log.contains("uname"), "{log}");

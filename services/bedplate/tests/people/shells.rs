@@ -1,9 +1,9 @@
-//! What shells and `man` are told.
+//! Tests of the completion scripts and the manual pages.
 
 use crate::given::{BEDPLATE, Given};
 use tokio::process::Command;
 
-/// Whether a shell reads it without complaint.
+/// Runs a script in a shell, and checks that the shell prints no error. Skips if the shell is not installed.
 async fn reads(shell: &str, script: &str) {
     if !peers::installed(shell) {
         return peers::skip(shell, "it is not installed");
@@ -16,7 +16,7 @@ async fn reads(shell: &str, script: &str) {
 
 #[tokio::test]
 async fn shells_complete_nouns_verbs_and_options() {
-    // As bash asks for the word after "bedplate vm re".
+    // Calls the completion as bash does for the word after "bedplate vm re".
     let bash = r#"
         eval "$("$BEDPLATE" completion bash)"
         COMP_WORDS=(bedplate vm re); COMP_CWORD=2
@@ -48,7 +48,7 @@ async fn the_manual_has_a_page_for_each_command_with_its_statuses() {
     if !peers::installed("groff") {
         return peers::skip("groff", "it is not installed");
     }
-    // groff says on standard error what it does not understand.
+    // groff reports invalid markup on standard error.
     let pages = std::fs::read_dir(&folder).unwrap().map(|page| page.unwrap().path());
     let output =
         Command::new("groff").args(["-man", "-Tutf8", "-Wbreak", "-z"]).args(pages).output();

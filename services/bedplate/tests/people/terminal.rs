@@ -1,4 +1,5 @@
-//! On a terminal: what is watched is shown in place, progress is redrawn, and Ctrl-C ends it. The terminal is tmux's.
+//! Tests of `bedplate` on a terminal: a watched list is redrawn in place, progress is redrawn, and Ctrl-C ends the program. tmux provides
+//! the terminal.
 
 use std::process::Output;
 use std::time::{Duration, Instant};
@@ -9,16 +10,16 @@ use tokio::process::Command;
 
 use crate::given::{BEDPLATE, Given};
 
-/// How long a screen may take to show what is awaited.
+/// The longest wait for an expected screen.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A terminal of 100 by 20, with a shell in it.
+/// A tmux terminal of 100 columns by 20 lines that runs a shell.
 pub(crate) struct Terminal {
     socket: String,
 }
 
 impl Terminal {
-    /// `None` where there is no tmux.
+    /// Starts the terminal. Returns `None` if tmux is not installed.
     pub(crate) async fn start(given: &Given) -> Option<Terminal> {
         if !peers::installed("tmux") {
             peers::skip("terminal", "tmux is not installed");
@@ -65,7 +66,7 @@ impl Terminal {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Waits for a screen, and returns it.
+    /// Waits until the screen satisfies the condition, and returns the screen.
     pub(crate) async fn shows(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
         let begun = Instant::now();
         loop {
@@ -87,7 +88,7 @@ impl Drop for Terminal {
 }
 
 #[tokio::test]
-async fn what_is_watched_is_shown_in_place_until_ctrl_c() {
+async fn a_watched_list_is_redrawn_in_place_until_ctrl_c() {
     let given = Given::start().await;
     let Some(terminal) = Terminal::start(&given).await else { return };
     terminal.types("$bedplate node list --watch").await;
@@ -100,7 +101,7 @@ async fn what_is_watched_is_shown_in_place_until_ctrl_c() {
     for number in 3..=40 {
         given.node(&format!("n{number}")).await;
     }
-    // No more than has room.
+    // The list is cut off at the height of the terminal.
     let screen = terminal.shows("the rest", |screen| screen.contains("lines more")).await;
     assert!(screen.starts_with(" Name"), "{screen}");
     terminal.interrupts().await;
@@ -112,7 +113,7 @@ async fn what_is_watched_is_shown_in_place_until_ctrl_c() {
 async fn progress_is_redrawn_on_one_line_for_each_machine() {
     let given = Given::start().await;
     let Some(terminal) = Terminal::start(&given).await else { return };
-    // A BMC that takes calls and never answers.
+    // A BMC that accepts connections and never answers.
     let bmc = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = bmc.local_addr().unwrap();
     let rack = format!(
@@ -126,7 +127,7 @@ async fn progress_is_redrawn_on_one_line_for_each_machine() {
         .await;
     let is_over = |screen: &str| screen.contains("status 5");
     let screen = terminal.shows("the end", is_over).await;
-    // The line of the command apart, its machine has one line, however often it was drawn.
+    // The machine has exactly one line below the command, however often the progress was drawn.
     let lines: Vec<&str> = screen.lines().filter(|line| line.starts_with("r1u1")).collect();
     assert_eq!(lines.len(), 1, "{screen}");
     assert!(lines[0].contains("verifying"), "{screen}");
@@ -134,21 +135,21 @@ async fn progress_is_redrawn_on_one_line_for_each_machine() {
 }
 
 #[tokio::test]
-async fn every_key_is_the_machines_until_a_tilde_and_a_full_stop() {
+async fn a_console_on_a_terminal_ends_only_with_tilde_and_full_stop() {
     let given = Given::start().await;
     let Some(terminal) = Terminal::start(&given).await else { return };
     let body = json!({"name": "n1", "driver": "fake-hardware", "console_interface": "fake"});
     given.ask(Method::POST, &format!("{}/v1/nodes", given.machines), body).await;
     terminal.types("$bedplate node console n1 --enable; echo status $?").await;
     terminal.shows("console", |screen| screen.contains("it says what you type.")).await;
-    // Ctrl-C would end anything else.
+    // Without a console, Ctrl-C would end the program.
     terminal.interrupts().await;
     terminal.types("hello").await;
     let screen = terminal.shows("echo", |screen| screen.contains("hello")).await;
     assert!(!screen.contains("status 130"), "{screen}");
     terminal.tmux(&["send-keys", "-l", "~."]).await;
     terminal.shows("the end", |screen| screen.contains("status 0")).await;
-    // The terminal is as it was: what is typed is shown, and a line is one.
+    // The terminal has its old mode again: typed characters are shown, and Enter ends a line.
     terminal.types("echo again $((1 + 1))").await;
     terminal.shows("the shell", |screen| screen.contains("again 2")).await;
 }

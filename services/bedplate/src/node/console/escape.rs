@@ -1,28 +1,28 @@
-//! How a terminal's user leaves: `~.` at the beginning of a line, as in ssh.
+//! The escape sequence of a terminal: `~.` at the beginning of a line, as in ssh.
 
-/// Where the user is in the line.
+/// The position of the input in its line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) enum Escape {
-    /// At its beginning.
+    /// At the beginning of a line.
     #[default]
     Begin,
-    /// Somewhere else.
+    /// Inside a line.
     Within,
-    /// After a tilde at its beginning, which is not sent yet.
+    /// After a tilde at the beginning of a line. The tilde is not sent yet.
     Tilde,
 }
 
-/// What becomes of what was typed.
+/// The result of reading input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Typed {
-    /// What the machine is sent.
+    /// The bytes to send to the machine.
     pub(super) sent: Vec<u8>,
-    /// Whether the user leaves then.
+    /// Whether the user leaves the console.
     pub(super) leaves: bool,
 }
 
 impl Escape {
-    /// What becomes of these bytes.
+    /// Reads these bytes.
     pub(super) fn typed(&mut self, bytes: &[u8]) -> Typed {
         let mut sent = Vec::with_capacity(bytes.len() + 1);
         for &byte in bytes {
@@ -33,7 +33,7 @@ impl Escape {
                     continue;
                 }
                 (Escape::Tilde, b'.') => return Typed { sent, leaves: true },
-                // Twice is once.
+                // A doubled tilde sends one tilde.
                 (Escape::Tilde, b'~') => {}
                 (Escape::Tilde, _) => sent.push(b'~'),
                 (Escape::Begin | Escape::Within, _) => {}
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn all_else_is_sent_as_it_is() {
+    fn all_other_input_is_sent_unchanged() {
         check(&["cd ~.\r"], "cd ~.\r", false);
         check(&["~/bin/x\r"], "~/bin/x\r", false);
         check(&["~~.\r"], "~.\r", false);

@@ -1,14 +1,14 @@
-//! The terminal while every key is the machine's: nothing is shown, kept or meant by it here.
+//! Raw mode of the terminal: every key goes to the machine, without echo, line editing or signals.
 
 use std::io;
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
-/// A terminal that passes on every key, until this is dropped.
+/// A terminal in raw mode. Dropping the value restores the former mode.
 pub(super) struct Raw(Termios);
 
 impl Raw {
-    /// Has standard input's terminal pass on every key.
+    /// Puts standard input's terminal into raw mode.
     pub(super) fn begin() -> io::Result<Raw> {
         let before = tcgetattr(io::stdin())?;
         let mut raw = before.clone();
@@ -20,7 +20,7 @@ impl Raw {
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        // Nobody is there to be told.
+        // An error cannot be reported while dropping.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
     }
 }
