@@ -1,4 +1,4 @@
-//! The phases that need no machine: start, single nodes, lists, lives of fake hardware.
+//! The phases that need no emulated machines: start, single nodes, lists, provisioning of fake hardware.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use crate::load::{self, Load, walk};
 use crate::process;
 use crate::report::{Budget, Report, Row};
 
-/// How long nodes may take to arrive in a state.
+/// How long nodes may take to reach a provision state.
 const PATIENCE: Duration = Duration::from_secs(900);
 /// How many starts are measured.
 const STARTS: usize = 5;
@@ -25,7 +25,7 @@ struct Made {
     uuid: String,
 }
 
-/// Start, and memory at rest.
+/// Measures the start of baremetald and its memory at rest.
 pub(crate) async fn start(report: &mut Report) -> anyhow::Result<()> {
     let home = Home::new()?;
     let first = home.start("").await?;
@@ -68,7 +68,7 @@ pub(crate) async fn start(report: &mut Report) -> anyhow::Result<()> {
     daemon.stop().await
 }
 
-/// Nodes created, shown, listed and changed.
+/// Measures how fast nodes are created, shown, listed and changed.
 pub(crate) async fn nodes(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
     let home = Home::new()?;
     let daemon = home.start("").await?;
@@ -113,7 +113,7 @@ pub(crate) async fn nodes(sizes: &Sizes, report: &mut Report) -> anyhow::Result<
     daemon.stop().await
 }
 
-/// Nodes of fake hardware from enroll to active.
+/// Measures nodes of fake hardware from enroll to active.
 pub(crate) async fn lives(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
     let home = Home::new()?;
     let daemon = home.start("").await?;
@@ -142,7 +142,7 @@ pub(crate) async fn lives(sizes: &Sizes, report: &mut Report) -> anyhow::Result<
     daemon.stop().await
 }
 
-/// Asks `target` of all nodes and waits until all are where it leads. The latencies are of the requests.
+/// Requests the provision state `target` for all nodes and waits until all nodes reach `goal`. The latencies are those of the requests.
 pub(crate) async fn drive(
     phase: &str,
     (target, goal): (&'static str, &str),
@@ -166,11 +166,11 @@ pub(crate) async fn drive(
     finish(row, &asked, daemon, cpu, report)
 }
 
-/// Waits until so many nodes pass the filter; how many still do not when patience ends.
+/// Waits until `count` nodes pass the filter. Returns how many nodes still do not when `PATIENCE` is over.
 async fn arrive(filter: &str, count: usize, daemon: &Daemon) -> anyhow::Result<usize> {
     let mut client = daemon.client().await?;
     let begun = Instant::now();
-    // Looking costs the service time as well: seldom where there are many.
+    // Each check costs the daemon time as well, so many nodes are checked less often.
     let pause = Duration::from_millis(if count > 1000 { 500 } else { 10 });
     loop {
         let path = format!("/v1/nodes?limit=1000&fields=uuid&{filter}");
@@ -182,7 +182,7 @@ async fn arrive(filter: &str, count: usize, daemon: &Daemon) -> anyhow::Result<u
     }
 }
 
-/// A phase of requests alone; their answers.
+/// Sends requests and reports their timing. Returns the answers.
 pub(crate) async fn timed(
     phase: &str,
     daemon: &Daemon,
@@ -216,7 +216,7 @@ async fn list(
     finish(row, &pages, daemon, cpu, report)
 }
 
-/// Adds what the process spent since it had spent `cpu`, and tells the row.
+/// Adds the CPU time that the daemon spent beyond `cpu`, and reports the row.
 pub(crate) fn finish(
     mut row: Row,
     load: &Load,
@@ -234,7 +234,7 @@ pub(crate) fn finish(
     }
 }
 
-/// The ids of all that was made; fails unless all was.
+/// The ids of all created nodes. Fails unless every request succeeded.
 pub(crate) fn uuids(load: &Load) -> anyhow::Result<Vec<String>> {
     if let Some(error) = &load.first_error {
         anyhow::bail!("{} nodes were not made: {error}", load.errors);
@@ -248,7 +248,7 @@ fn any_of(uuids: &[String], count: usize) -> Vec<String> {
     (0..count).filter_map(|_| uuids.choose(&mut random).cloned()).collect()
 }
 
-/// A node of fake hardware, as heavy as those other implementations were measured with.
+/// The request for a node of fake hardware, with the fields that other implementations were measured with.
 fn create(family: &str, index: usize) -> Call {
     let body: Value = json!({
         "name": format!("{family}-{index}"),

@@ -1,4 +1,4 @@
-//! What somebody who may write and list can do to the memory of baremetald, and to an administrator who reads meanwhile.
+//! How much a caller who may write and list can grow the memory of baremetald, and delay an administrator who reads at the same time.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,26 +15,26 @@ use crate::load::Load;
 use crate::process;
 use crate::report::{Budget, Report, Row};
 
-/// Projects, each with as many of the largest allocations.
+/// The number of projects. Each project has the same number of the largest possible allocations.
 const PROJECTS: usize = 4;
 const ALLOCATIONS_EACH: usize = 50;
-/// Sockets that are never read, and the lists that are asked for on them.
+/// The number of sockets whose answers are never read. `LISTS` lists are requested on all of them together.
 const SOCKETS: usize = 16;
 const LISTS: usize = 100;
-/// For how long an administrator reads meanwhile.
+/// For how long the administrator reads.
 const READS_FOR: Duration = Duration::from_secs(20);
-/// Nodes that the administrator reads.
+/// The number of nodes that the administrator reads.
 const NODES: usize = 100;
-/// The most bytes of JSON that a document may have, less those of its other fields.
+/// The largest JSON document in bytes, without the other fields of the request.
 const LARGEST: usize = (64 << 10) - 64;
 
-/// "secret" (bcrypt, cost 4).
+/// The password "secret" (bcrypt, cost 4).
 const HASH: &str = "$2b$04$9PJhBhcXWIeBYt0sOo1NUea2mu/VB2IenebDIUfWQvvcJAumssJmy";
-/// `attacker:secret` and `admin:secret`, as HTTP has it.
+/// The headers of `attacker:secret` and `admin:secret`.
 const ATTACKER: &str = "Basic YXR0YWNrZXI6c2VjcmV0";
 const ADMIN: &str = "Basic YWRtaW46c2VjcmV0";
 
-/// The largest documents that may be, listed by many who do not read, while an administrator reads.
+/// Creates the largest possible documents and lists them on sockets that are never read, while an administrator reads.
 pub(crate) async fn measure(report: &mut Report) -> anyhow::Result<()> {
     let home = Home::new()?;
     let passwords = home.path("htpasswd");
@@ -63,7 +63,7 @@ pub(crate) async fn measure(report: &mut Report) -> anyhow::Result<()> {
         unread.push(ask_and_do_not_read(daemon.api).await?);
     }
     let load = reads(&mut admin).await?;
-    // They are open until here.
+    // The sockets stay open until here.
     let sockets = unread.len();
     drop(unread);
     tell(&daemon, &load, sockets, cpu, report)?;
@@ -101,7 +101,7 @@ fn tell(
     report.row(&row)
 }
 
-/// As large as may be; in memory one half is its text, and the other far more.
+/// The largest possible document: a long text, or for odd numbers a list of small objects, which takes far more memory.
 fn largest(number: usize) -> Value {
     let small = json!({"a": 1});
     match number % 2 {
@@ -119,7 +119,7 @@ async fn made(client: &mut Client, path: &str, body: Value) -> anyhow::Result<()
     Ok(())
 }
 
-/// Fails unless what is a little larger is refused: else this attacks less than it could.
+/// Fails unless a slightly larger document is refused: otherwise the attack could be stronger than the one measured.
 async fn refused(client: &mut Client) -> anyhow::Result<()> {
     let body = json!({"resource_class": "none", "extra": {"notes": "x".repeat(64 << 10)}});
     let (status, _) = client.ask(&Call::send(Method::POST, "/v1/allocations", body)).await?;
@@ -127,7 +127,7 @@ async fn refused(client: &mut Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asks for lists on one connection, one behind the other, and takes nothing of any.
+/// Requests lists on one connection, pipelined, and reads none of the answers.
 async fn ask_and_do_not_read(address: SocketAddr) -> anyhow::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     socket.set_recv_buffer_size(4096)?;
@@ -159,7 +159,7 @@ async fn reads(admin: &mut Client) -> anyhow::Result<Load> {
         if begun.elapsed() > READS_FOR {
             break;
         }
-        // As somebody does who looks, not as fast as can be.
+        // The administrator pauses between requests, as a person does.
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     load.seconds = begun.elapsed().as_secs_f64();

@@ -1,4 +1,4 @@
-//! One client of the API: a connection that is kept.
+//! An HTTP client of the API with one persistent connection.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::TcpStream;
 
-/// The microversion that is asked for; the one other implementations were measured with.
+/// The requested microversion. Other implementations were measured with the same one.
 const VERSION: &str = "1.81";
 
 /// A connection to the API.
@@ -22,12 +22,12 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Connects.
+    /// Connects without credentials.
     pub(crate) async fn connect(address: SocketAddr) -> std::io::Result<Client> {
         Client::by(address, None).await
     }
 
-    /// Connects, and shows this with every request.
+    /// Connects and sends this `Authorization` header with every request.
     pub(crate) async fn connect_as(
         address: SocketAddr,
         authorization: &'static str,
@@ -43,12 +43,12 @@ impl Client {
         stream.set_nodelay(true)?;
         let (sender, connection) =
             handshake(TokioIo::new(stream)).await.map_err(std::io::Error::other)?;
-        // Ends with its sender; why it ended is told to whoever sends.
+        // The connection ends with its sender. The sender also gets its errors.
         tokio::spawn(connection);
         Ok(Client { host: address.to_string(), authorization, sender })
     }
 
-    /// Asks once, and reads all of the answer.
+    /// Sends one request and reads the whole answer.
     pub(crate) async fn ask(&mut self, call: &Call) -> anyhow::Result<(StatusCode, Bytes)> {
         let mut request = Request::builder()
             .method(&call.method)
@@ -72,7 +72,7 @@ impl Client {
         Ok((status, answer.into_body().collect().await?.to_bytes()))
     }
 
-    /// Asks once for what must be answered well.
+    /// Sends a GET request. Fails unless the status is a success.
     pub(crate) async fn get(&mut self, path: &str) -> anyhow::Result<Bytes> {
         let (status, answer) = self.ask(&Call::get(path)).await?;
         let text = || String::from_utf8_lossy(&answer[..answer.len().min(300)]).into_owned();
@@ -81,7 +81,7 @@ impl Client {
     }
 }
 
-/// A request.
+/// One request to the API.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) method: Method,

@@ -1,4 +1,5 @@
-//! Clusters by clusterd: from the request to all machines asked for and to ready, beside the critical path; and what they weigh.
+//! Clusters of clusterd: the time until all servers are requested and until the cluster is ready, compared with the critical path; and
+//! memory.
 
 mod chain;
 pub(crate) mod cloud;
@@ -25,20 +26,20 @@ use crate::load::{self, Load};
 use crate::process;
 use crate::report::{Budget, Report, Row};
 
-/// How long clusters may take.
+/// How long clusters may take to become complete.
 const PATIENCE: Duration = Duration::from_secs(900);
-/// How much longer than the critical path.
+/// The budget, as a factor of the critical path.
 const WITHIN: f64 = 1.2;
-/// What clusterd may hold in memory, in MiB, while it makes a hundred clusters of eight machines.
+/// The memory budget of clusterd in MiB, while it creates a hundred clusters of eight servers.
 const MOST_MIB: f64 = 100.0;
-/// A cluster of eight machines.
+/// A cluster of eight servers.
 const EIGHT: Shape = Shape { masters: 3, workers: 5 };
 /// The smallest cluster.
 const SMALLEST: Shape = Shape { masters: 1, workers: 1 };
-/// How long clusters are left alone before it is measured what they weigh: each has been looked at since.
+/// How long clusters rest before their cost is measured. clusterd has looked at each of them within that time.
 const REST: Duration = Duration::from_secs(70);
 
-/// How long nobody looks whether a hundred are ready; for a thousand, it is ten times that.
+/// The pause between checks for a hundred clusters. The pause grows with the number of clusters: ten times for a thousand.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 #[derive(Clone, Copy)]
@@ -53,14 +54,14 @@ impl Shape {
     }
 }
 
-/// A clusterd before a cloud of its own.
+/// A clusterd with an emulated cloud of its own.
 struct Site {
     cloud: EmulatedCloud,
     daemon: Daemon,
     _home: Home,
 }
 
-/// One cluster, many at once, and many at rest; or one in a real cloud, where one is given.
+/// Measures one cluster, many at once, and many at rest; or clusters in a real cloud if the command line names one.
 pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
     if sizes.real.measure(report).await? {
         return Ok(());
@@ -70,7 +71,7 @@ pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Resul
     at_rest(sizes, report).await
 }
 
-/// One cluster in an idle cloud. Its calls are what the critical path is made of.
+/// Creates one cluster in an idle cloud. The critical path is computed from the calls of this cluster.
 async fn one(report: &mut Report) -> anyhow::Result<()> {
     let site = Site::start(CloudPace::Realistic).await?;
     let made = site.make(1, 1, EIGHT).await?;
@@ -92,8 +93,8 @@ async fn one(report: &mut Report) -> anyhow::Result<()> {
     site.end().await
 }
 
-/// Many clusters at once, and what clusterd holds in memory meanwhile and afterwards. Their critical path is what the same calls take by
-/// somebody who does nothing else, and their machines by themselves, for that many at once keep this machine busy.
+/// Creates many clusters at once, and measures the memory of clusterd during and after that. So many clusters keep this host busy, so their
+/// critical path is measured instead of computed: a client that does nothing else makes the same calls.
 async fn many(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
     let count = sizes.clusters;
     let name = format!("{count} clusters");
@@ -126,7 +127,7 @@ async fn many(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
     site.end().await
 }
 
-/// The critical path of so many clusters at once.
+/// Measures the critical path of this number of clusters at once.
 async fn replayed(name: &str, count: usize, report: &mut Report) -> anyhow::Result<CriticalPath> {
     let home = Home::of("clusterd")?;
     let clouds_yaml = home.path("clouds.yaml");
@@ -158,7 +159,7 @@ async fn replayed(name: &str, count: usize, report: &mut Report) -> anyhow::Resu
     Ok(CriticalPath { asked: replayed.asked, ready })
 }
 
-/// What clusters weigh of which nothing is asked.
+/// Measures the memory and CPU time of clusterd for clusters that nobody changes.
 async fn at_rest(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
     let count = sizes.resting;
     let site = Site::start(CloudPace::Quick).await?;
@@ -194,15 +195,15 @@ async fn at_rest(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
     site.end().await
 }
 
-/// What came of asking for clusters.
+/// The result of requesting clusters.
 struct Made {
-    /// When the first was asked for.
+    /// The time of the first request.
     begun: Instant,
     asked: Load,
-    /// How long each took from `begun`, as seen from outside.
+    /// How long each cluster took from `begun` to complete, as a caller sees it.
     took: BTreeMap<String, Duration>,
     count: usize,
-    /// Why one of them is not there.
+    /// The first error of a cluster that did not become complete.
     trouble: Option<String>,
     cpu: Duration,
 }
@@ -242,7 +243,7 @@ impl Site {
         let home = Home::of("clusterd")?;
         let clouds_yaml = home.path("clouds.yaml");
         let cloud = EmulatedCloud::start(pace, &clouds_yaml).await?;
-        // Machines are told where to ask before anybody listens there.
+        // Servers get this address in their user data before clusterd listens there.
         let free = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let sections = format!(
             "[quotas.project]\nclusters = -1\n\
@@ -259,7 +260,7 @@ impl Site {
         self.daemon.stop().await
     }
 
-    /// Asks for so many clusters and waits until they are there.
+    /// Requests this number of clusters and waits until they are complete.
     async fn make(&self, count: usize, clients: usize, shape: Shape) -> anyhow::Result<Made> {
         let mut client = self.daemon.client().await?;
         let template = json!({
@@ -284,7 +285,7 @@ impl Site {
         let asked = load::run(self.daemon.api, clients.min(count), (0..count).map(ask)).await?;
         let mut made =
             Made { begun, asked, took: BTreeMap::new(), count, trouble: None, cpu: Duration::ZERO };
-        // Looking costs the service time as well: seldom where there are many.
+        // Each check costs the daemon time as well, so many clusters are checked less often.
         let pause = Duration::from_millis(10).max(LOOK_EVERY.mul_f64(count as f64 / 100.0));
         while made.took.len() < count && begun.elapsed() < PATIENCE {
             let all = list(&mut client).await?;
@@ -311,7 +312,7 @@ impl Site {
         Ok(made)
     }
 
-    /// Reports how long all took, beside the critical path.
+    /// Reports how long the clusters took, compared with the critical path.
     async fn tell(
         &self,
         name: &str,
@@ -378,7 +379,7 @@ impl Site {
     }
 }
 
-/// All clusters there are.
+/// Lists all clusters, page by page.
 async fn list(client: &mut Client) -> anyhow::Result<Vec<Listed>> {
     let (mut all, mut path) = (Vec::new(), Some("/v1/clusters?limit=1000".to_owned()));
     while let Some(at) = path {
@@ -389,7 +390,7 @@ async fn list(client: &mut Client) -> anyhow::Result<Vec<Listed>> {
     Ok(all)
 }
 
-/// Where programs would come from: nobody fetches them here.
+/// Configuration for programs, which no server of the emulated cloud fetches.
 fn programs() -> String {
     let sum = "0".repeat(64);
     let program = |name| {

@@ -1,4 +1,4 @@
-//! A released daemon, run as a child.
+//! Runs a release build of a daemon as a child process.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -15,29 +15,28 @@ use tokio::time::{sleep, timeout};
 
 use crate::client::Client;
 
-/// How long a start or a stop may take before it has failed.
+/// How long a start or a stop may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A folder with a configuration and a database, for one start after the other.
+/// A folder with the configuration and the database, for several starts in a row.
 pub(crate) struct Home {
     folder: TempDir,
     program: &'static str,
 }
 
-/// A daemon that answers. Dropped, it is killed.
+/// A daemon that answers. Dropping the value kills it.
 pub(crate) struct Daemon {
-    /// Its API.
+    /// The address of the API.
     pub(crate) api: SocketAddr,
-    /// Where else it listens.
+    /// All addresses of the daemon.
     pub(crate) listeners: Listeners,
-    /// Its process.
     pub(crate) pid: u32,
-    /// From the start of the process to the first answer.
+    /// The time from the start of the process to the first answer.
     pub(crate) ready_after: Duration,
     child: Child,
 }
 
-/// Where it listens: `listeners.json` in its state folder.
+/// The addresses of a daemon, read from `listeners.json` in its state folder.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Listeners {
     pub(crate) api: SocketAddr,
@@ -47,23 +46,23 @@ pub(crate) struct Listeners {
 }
 
 impl Home {
-    /// For baremetald.
+    /// A folder for baremetald.
     pub(crate) fn new() -> anyhow::Result<Home> {
         Home::of("baremetald")
     }
 
-    /// For that program.
+    /// A folder for this program.
     pub(crate) fn of(program: &'static str) -> anyhow::Result<Home> {
         let folder = tempfile::Builder::new().prefix("bedplate-bench-").tempdir()?;
         Ok(Home { folder, program })
     }
 
-    /// Where a file of that name is.
+    /// The path of a file in the folder.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Starts the daemon with these lines and sections after `[api]` in its configuration, and waits for its first answer.
+    /// Starts the daemon with `sections` after the section `[api]` of its configuration, and waits for the first answer.
     pub(crate) async fn start(&self, sections: &str) -> anyhow::Result<Daemon> {
         let (state, name) = (self.path("state"), self.program);
         let config = self.path("daemon.toml");
@@ -72,7 +71,7 @@ impl Home {
             format!("state_dir = {state:?}\n[api]\nlisten = \"127.0.0.1:0\"\n{sections}"),
         )?;
         let told = state.join("listeners.json");
-        // That of the start before names a port nobody listens on.
+        // The file of the previous start names ports on which nobody listens any more.
         fs::remove_file(&told).ok();
         let log = fs::File::create(self.path("daemon.log"))?;
 
@@ -99,12 +98,12 @@ impl Home {
 }
 
 impl Daemon {
-    /// Connects to it.
+    /// Connects to the API.
     pub(crate) async fn client(&self) -> anyhow::Result<Client> {
         Client::connect(self.api).await.context("cannot connect to the daemon")
     }
 
-    /// Tells it to stop, and waits until it has.
+    /// Sends SIGTERM and waits until the daemon has ended.
     pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
         kill_process(pid.context("the daemon has no process id")?, Signal::TERM)?;
@@ -114,7 +113,7 @@ impl Daemon {
     }
 }
 
-/// Waits for `GET /v1` to answer well, and tells where.
+/// Waits until `GET /v1` succeeds, and returns the addresses of the daemon.
 async fn first_answer(told: &Path, child: &mut Child) -> anyhow::Result<Listeners> {
     loop {
         if let Some(status) = child.try_wait()? {
@@ -130,12 +129,12 @@ async fn first_answer(told: &Path, child: &mut Child) -> anyhow::Result<Listener
     }
 }
 
-/// What the file says, once it is there and whole.
+/// The contents of the file. `None` until the file is complete.
 fn listening(file: &Path) -> Option<Listeners> {
     serde_json::from_slice(&fs::read(file).ok()?).ok()
 }
 
-/// The path of one of this workspace's programs, built with the same profile as this one.
+/// The path of a program of this workspace, built with the same profile as this program.
 fn program(name: &str) -> anyhow::Result<PathBuf> {
     let path = std::env::current_exe()?.with_file_name(name);
     let missing = || {

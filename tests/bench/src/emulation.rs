@@ -1,5 +1,5 @@
-//! This program once more, as a process of its own that emulates machines. Its first line of output says that they
-//! answer; from then on it answers each line that it is told with one.
+//! Runs this program again as a process that emulates machines. The first line of its output means that the machines answer. Afterwards the
+//! process answers each input line with one output line.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -8,9 +8,8 @@ use anyhow::Context;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-/// A process that emulates, until this is dropped.
+/// A process that emulates machines or a cloud. Dropping the value stops it.
 pub(crate) struct Emulation {
-    /// Its process.
     pub(crate) pid: u32,
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
@@ -18,7 +17,7 @@ pub(crate) struct Emulation {
 }
 
 impl Emulation {
-    /// Starts the process, and waits for its first line.
+    /// Starts the process and waits for its first line.
     pub(crate) async fn start(arguments: &[String]) -> anyhow::Result<(Emulation, String)> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(arguments)
@@ -33,7 +32,7 @@ impl Emulation {
         Ok((Emulation { pid, input, output, _child: child }, first))
     }
 
-    /// Tells the process something, and waits until it has understood.
+    /// Sends a line to the process and waits for its answer.
     pub(crate) async fn tell(&mut self, line: &str) -> anyhow::Result<()> {
         self.input.write_all(format!("{line}\n").as_bytes()).await?;
         self.output.next_line().await?.context("the emulation has ended")?;
@@ -41,7 +40,7 @@ impl Emulation {
     }
 }
 
-/// The other side: says a line.
+/// Prints a line, called in the emulating process.
 pub(crate) fn say(line: &str) -> std::io::Result<()> {
     let mut output = std::io::stdout().lock();
     writeln!(output, "{line}")?;

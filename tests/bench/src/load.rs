@@ -1,4 +1,4 @@
-//! Many requests by a few clients, timed.
+//! Sends many requests with a few clients and times them.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -13,37 +13,36 @@ use tokio::task::{JoinSet, LocalSet};
 
 use crate::client::{Call, Client};
 
-/// How often a request is asked again that finds its node busy, as the public clients do.
+/// How often a request is tried again because its node is locked. The public clients retry as well.
 const TRIES: usize = 100;
-/// How long they wait before they do.
+/// The pause before a retry.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
-/// What happened to many requests.
+/// The result of many requests.
 #[derive(Debug, Default)]
 pub(crate) struct Load {
-    /// How long all took.
+    /// Seconds from the first request to the last answer.
     pub(crate) seconds: f64,
-    /// How long each took, in milliseconds, the shortest first; tries that were refused included.
+    /// The latencies in milliseconds, in ascending order. Refused tries count as well.
     pub(crate) took: Vec<f64>,
-    /// How many were asked again.
+    /// The number of retries.
     pub(crate) retries: usize,
-    /// How many got an answer that is an error.
+    /// The number of requests answered with an error.
     pub(crate) errors: usize,
-    /// The first of these.
     pub(crate) first_error: Option<String>,
-    /// The answers that tell what was made, in the order they came.
+    /// The bodies of the answers to requests that create something, in the order of arrival.
     pub(crate) made: Vec<Bytes>,
 }
 
 impl Load {
-    /// The latency that `share` of all requests stayed within.
+    /// The latency in milliseconds below which `share` of the requests stayed. `None` without requests.
     pub(crate) fn quantile(&self, share: f64) -> Option<f64> {
         let last = self.took.len().checked_sub(1)?;
         self.took.get(((share * self.took.len() as f64) as usize).min(last)).copied()
     }
 }
 
-/// Sends all of `calls`, with `clients` of them under way at any time.
+/// Sends all `calls` with `clients` of them in progress at any time.
 pub(crate) async fn run(
     address: SocketAddr,
     clients: usize,
@@ -113,7 +112,7 @@ struct Page {
     next: Option<String>,
 }
 
-/// Walks a list of nodes to its end: how many there are, and each page's milliseconds.
+/// Reads all pages of a list of nodes. Returns the number of nodes and the milliseconds of each page.
 pub(crate) async fn walk(client: &mut Client, first: &str) -> anyhow::Result<(usize, Vec<f64>)> {
     let (mut count, mut took, mut path) = (0, Vec::new(), Some(first.to_owned()));
     while let Some(at) = path {
@@ -121,7 +120,7 @@ pub(crate) async fn walk(client: &mut Client, first: &str) -> anyhow::Result<(us
         let page: Page = serde_json::from_slice(&client.get(&at).await?)?;
         took.push(begun.elapsed().as_secs_f64() * 1000.0);
         count += page.nodes.len();
-        // The link is a whole URL; the path is what follows its host.
+        // The link is a whole URL. Only its path is needed.
         path = page.next.map(|next| next[next.find("/v1/").unwrap_or(0)..].to_owned());
     }
     took.sort_by(f64::total_cmp);

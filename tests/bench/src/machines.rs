@@ -1,4 +1,4 @@
-//! Emulated machines from powered off to installed: enrolled as racks, inspected, cleaned, deployed.
+//! Takes emulated machines from powered off to installed: enrolled as racks, inspected, cleaned, deployed.
 
 mod emulated;
 
@@ -22,16 +22,16 @@ use crate::load::{self, Load};
 use crate::process;
 use crate::report::{Report, Row};
 
-/// How long the machines may take to get one step further.
+/// How long all machines together may take for one step.
 const PATIENCE: Duration = Duration::from_secs(1800);
-/// How many machines stand in a rack.
+/// The number of machines in a rack.
 const RACK: usize = 40;
-/// The image that is installed: each machine loads it from baremetald once.
+/// The size of the installed image, which each machine loads once from baremetald.
 const IMAGE_BYTES: usize = 1 << 20;
-/// A boot loader, as long as Debian's `snponly.efi` about is.
+/// The size of the boot loader, about that of Debian's `snponly.efi`.
 const LOADER_BYTES: usize = 256 << 10;
 
-/// Enrols machines and takes them to installed, a step at a time, all of them at once.
+/// Enrolls machines and installs them step by step, all machines in parallel.
 pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
     let home = Home::new()?;
     let checksum = write_files(&home, sizes.boot_mib << 20)?;
@@ -74,7 +74,7 @@ pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Resul
     daemon.stop().await
 }
 
-/// Enrols the machines, a rack with each request; the names of the racks.
+/// Enrolls the machines, one rack per request. Returns the names of the racks.
 async fn enroll(
     rows: &[Value],
     daemon: &Daemon,
@@ -97,7 +97,7 @@ async fn enroll(
     Ok((0..racks.len()).map(name).collect())
 }
 
-/// Sets every rack this goal, and waits until its machines have reached it.
+/// Sets this goal for every rack, and waits until its machines have reached the goal.
 async fn bring_up(
     phase: &str,
     racks: &[String],
@@ -137,7 +137,7 @@ struct Machine {
     failure: Option<Value>,
 }
 
-/// Waits until no machine is on its way any more: how many are there, and why one of the others is not.
+/// Waits until every machine has reached the goal or failed. Returns the number of machines that reached it, and one failure.
 async fn arrive(
     racks: &[String],
     begun: Instant,
@@ -152,7 +152,7 @@ async fn arrive(
             if !machines.iter().any(on_the_way) || begun.elapsed() > PATIENCE {
                 break machines;
             }
-            // Looking costs the service time as well.
+            // Each check costs the daemon time as well.
             tokio::time::sleep(Duration::from_millis(250)).await;
         };
         there += arrived.iter().filter(|machine| machine.way == "there").count();
@@ -168,7 +168,7 @@ async fn look(client: &mut Client, rack: &str) -> anyhow::Result<Vec<Machine>> {
     Ok(serde_json::from_slice::<Rack>(&answer)?.machines)
 }
 
-/// What machines load, as stand-ins of which only the length matters; the checksum of the image.
+/// Writes stand-ins for the files that machines load, of realistic length. Returns the checksum of the image.
 fn write_files(home: &Home, boot_bytes: usize) -> anyhow::Result<String> {
     let stand_in = |bytes: usize| (0..bytes).map(|at| (at % 251) as u8).collect::<Vec<u8>>();
     let write = |path: &Path, bytes: &[u8]| {
@@ -183,13 +183,13 @@ fn write_files(home: &Home, boot_bytes: usize) -> anyhow::Result<String> {
     write(&home.path("kernel"), &stand_in(boot_bytes * 2 / 5))?;
     write(&home.path("ramdisk"), &stand_in(boot_bytes * 3 / 5))?;
     let mut image = stand_in(IMAGE_BYTES);
-    // What makes a disk bootable.
+    // The boot signature, without which the image is not bootable.
     image[510..512].copy_from_slice(&[0x55, 0xaa]);
     write(&home.path("images").join("system.raw"), &image)?;
     Ok(hex::encode(Sha256::digest(&image)))
 }
 
-/// The sections for network boot; everything else is as it comes.
+/// The configuration for network boot. Everything else has its default.
 fn provisioning(home: &Home) -> String {
     let [kernel, ramdisk, loaders, images] =
         ["kernel", "ramdisk", "loaders", "images"].map(|name| home.path(name));

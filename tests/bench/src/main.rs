@@ -26,7 +26,7 @@ use crate::clusters::real::RealCloud;
 use crate::clusters::replay;
 use crate::report::Report;
 
-/// What is emulated shares the processors with what is measured, so it is not to waste them.
+/// A fast allocator, because the emulators share the processors with the measured daemon.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -158,7 +158,7 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    // One thread for all clients: the processors belong to what is measured.
+    // One thread for all clients leaves the processors to the measured daemon.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -1,4 +1,4 @@
-//! What the kernel says of a process: proc(5).
+//! CPU time and memory of a process, from `/proc` (proc(5)).
 
 use std::fs;
 use std::time::Duration;
@@ -6,25 +6,25 @@ use std::time::Duration;
 use anyhow::Context;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// How many of the ticks of `/proc/PID/stat` are a second: the kernel's `USER_HZ`, 100 wherever we run.
+/// Ticks per second in `/proc/PID/stat`: the kernel's `USER_HZ`, 100 on all our platforms.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// The processor time `pid` has spent so far, in user and kernel mode.
+/// The CPU time that `pid` has spent so far, in user and kernel mode.
 pub(crate) fn cpu(pid: u32) -> anyhow::Result<Duration> {
-    // utime and stime
+    // The fields utime and stime.
     times(pid, 14)
 }
 
-/// The processor time that our children have spent that have ended, and theirs.
+/// The CPU time of all ended child processes, including their own ended children.
 pub(crate) fn cpu_of_children() -> anyhow::Result<Duration> {
-    // cutime and cstime
+    // The fields cutime and cstime.
     times(std::process::id(), 16)
 }
 
-/// The sum of a field of `/proc/PID/stat` and the next, counted from 1.
+/// The sum of two adjacent fields of `/proc/PID/stat`. `first` counts from 1.
 fn times(pid: u32, first: usize) -> anyhow::Result<Duration> {
     let stat = read(pid, "stat")?;
-    // The second field is the program's name in parentheses and may hold anything.
+    // The second field is the program's name in parentheses, and the name may contain spaces and parentheses.
     let (_, rest) = stat.rsplit_once(')').context("/proc/PID/stat has no name")?;
     let ticks = rest.split_whitespace().skip(first - 3).take(2).map(str::parse::<u64>);
     let ticks: u64 = ticks.sum::<Result<_, _>>().context("/proc/PID/stat has no times")?;
@@ -36,15 +36,15 @@ pub(crate) fn resident_mib(pid: u32) -> anyhow::Result<f64> {
     mib(&read(pid, "smaps_rollup")?, "Rss:")
 }
 
-/// The most memory `pid` ever had resident, in MiB.
+/// The peak of the resident memory of `pid`, in MiB.
 pub(crate) fn peak_mib(pid: u32) -> anyhow::Result<f64> {
     mib(&read(pid, "status")?, "VmHWM:")
 }
 
-/// Raises the soft limit of open files to the hard one, for us and our children: every BMC is a socket.
+/// Raises the soft limit of open files to the hard limit, also for child processes: every emulated BMC needs a socket.
 pub(crate) fn allow_many_files() {
     let limit = getrlimit(Resource::Nofile);
-    // Where it is refused, what needs it says so.
+    // If the kernel refuses, the process that runs out of files reports it.
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).ok();
 }
 
@@ -65,14 +65,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_told_in_mib() {
+    fn memory_is_reported_in_mib() {
         let text = "VmPeak:\t  999 kB\nVmHWM:\t    2048 kB\n";
         assert_eq!(mib(text, "VmHWM:").unwrap(), 2.0);
         assert!(mib(text, "Rss:").is_err());
     }
 
     #[test]
-    fn the_kernel_tells_of_this_process() {
+    fn this_process_has_memory_and_cpu_time() {
         let us = std::process::id();
         assert!(resident_mib(us).unwrap() > 0.1);
         assert!(peak_mib(us).unwrap() >= resident_mib(us).unwrap() / 2.0);

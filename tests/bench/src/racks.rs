@@ -1,4 +1,4 @@
-//! Emulated BMCs without machines, in a process of their own.
+//! Emulates BMCs without machines, in a process of its own.
 
 use bmc_emulator::{
     BmcKind, BmcSpec, Firmware, Machine, MachineSpec, ReportedPower, ServedMachine,
@@ -11,22 +11,21 @@ use crate::emulation::{Emulation, say};
 const USERNAME: &str = "admin";
 const PASSWORD: &str = "password";
 
-/// What the process says once its BMCs answer.
+/// The first line that the process prints, once its BMCs answer.
 #[derive(Serialize, Deserialize)]
 struct Hello {
-    /// The certificates of the Redfish services.
+    /// The certificates of the Redfish services, as PEM.
     authorities: String,
     /// `driver` and `driver_info` of each machine's node.
     nodes: Vec<(String, Value)>,
 }
 
-/// Emulated BMCs, until this is dropped.
+/// A process that emulates BMCs. Dropping the value stops it.
 pub(crate) struct Racks {
-    /// The certificates to trust.
+    /// The certificates to trust, as PEM.
     pub(crate) authorities: String,
     /// `driver` and `driver_info` of each machine's node.
     pub(crate) nodes: Vec<(String, Value)>,
-    /// Its process.
     pub(crate) pid: u32,
     emulation: Emulation,
 }
@@ -40,13 +39,13 @@ impl Racks {
         Ok(Racks { authorities, nodes, pid: emulation.pid, emulation })
     }
 
-    /// From now on all machines are on, or off.
+    /// Makes all BMCs report this power state from now on.
     pub(crate) async fn power(&mut self, power: ReportedPower) -> anyhow::Result<()> {
         self.emulation.tell(&serde_json::to_string(&power)?).await
     }
 }
 
-/// The other side: emulates BMCs until the input ends.
+/// Emulates BMCs until the input ends. Runs in the emulating process.
 pub(crate) fn serve(count: usize) -> anyhow::Result<()> {
     let machines: Vec<Machine> = (0..count).map(|index| Machine::new(machine(index))).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -55,7 +54,7 @@ pub(crate) fn serve(count: usize) -> anyhow::Result<()> {
     let hello = Hello { authorities: served.certificate_pem.clone(), nodes };
 
     say(&serde_json::to_string(&hello)?)?;
-    // The BMCs answer on threads of the runtime; this one listens to the bench.
+    // The BMCs run on threads of the runtime. This thread reads the commands of the bench.
     for line in std::io::stdin().lines() {
         let line = line?;
         let power: ReportedPower = serde_json::from_str(&line)?;
@@ -67,7 +66,7 @@ pub(crate) fn serve(count: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `driver` and `driver_info` of the node of the machine whose BMC is there.
+/// `driver` and `driver_info` for the node of this machine.
 pub(crate) fn driver_info(at: &ServedMachine) -> anyhow::Result<(String, Value)> {
     match (at.redfish, at.ipmi) {
         (Some(address), _) => {
@@ -91,7 +90,7 @@ pub(crate) fn driver_info(at: &ServedMachine) -> anyhow::Result<(String, Value)>
     }
 }
 
-/// Every other machine has Redfish over HTTPS, the rest IPMI.
+/// The machine of this index: even ones have Redfish over HTTPS, odd ones IPMI.
 pub(crate) fn machine(index: usize) -> MachineSpec {
     let kind = if index.is_multiple_of(2) { BmcKind::Redfish } else { BmcKind::Ipmi };
     let mut id = [0; 16];

@@ -1,4 +1,4 @@
-//! The power states of emulated BMCs: learnt when their nodes are managed, then refreshed.
+//! The power states of emulated BMCs: read first when the nodes become manageable, then refreshed.
 
 use std::borrow::Cow;
 use std::fs;
@@ -17,12 +17,12 @@ use crate::process;
 use crate::racks::Racks;
 use crate::report::{Budget, Report, Row};
 
-/// How long a refresh may take at all.
+/// How long a refresh may take.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// `conductor.power_sync_every` while refreshes are measured.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Enrolls machines, has them managed, and measures how soon new power states are known.
+/// Enrolls machines, makes them manageable, and measures how soon baremetald knows new power states.
 pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
     let mut racks = Racks::start(sizes.bmcs).await?;
     let home = Home::new()?;
@@ -35,7 +35,7 @@ pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Resul
         )
     };
 
-    // Nothing is refreshed while nodes are being enrolled: it would be measured with them.
+    // A long interval: a refresh during the enrollment would be measured with it.
     racks.power(ReportedPower::Off).await?;
     let daemon = home.start(&config(Duration::from_secs(86_400))).await?;
     let creates: Vec<Call> = racks.nodes.iter().enumerate().map(create).collect();
@@ -44,7 +44,7 @@ pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Resul
     drive("BMCs: manage", ("manage", "manageable"), &uuids, &daemon, sizes.clients, report).await?;
     daemon.stop().await?;
 
-    // A service that has just started has to log in everywhere: that is the refresh with the budget.
+    // A daemon that has just started must log in to every BMC. The budget is for that refresh.
     racks.power(ReportedPower::On).await?;
     let cpu = process::cpu(racks.pid)?;
     let daemon = home.start(&config(EVERY)).await?;
@@ -65,7 +65,7 @@ pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Resul
     daemon.stop().await
 }
 
-/// Waits until all nodes are known to have that power, and reports how long after `begun` that is.
+/// Waits until all nodes have this power state, and reports how long after `begun` that is.
 async fn await_power(
     mut row: Row<'_>,
     power: &str,
@@ -81,7 +81,7 @@ async fn await_power(
         if known >= count || begun.elapsed() > PATIENCE {
             break known;
         }
-        // Looking costs the service time as well.
+        // Each check costs the daemon time as well.
         tokio::time::sleep(Duration::from_millis(250)).await;
     };
     row.count = Some(known);
@@ -106,7 +106,7 @@ struct Powered<'a> {
     power_state: Option<Cow<'a, str>>,
 }
 
-/// How many nodes are known to have that power.
+/// The number of nodes that have this power state in the API.
 async fn with_power(client: &mut Client, power: &str) -> anyhow::Result<usize> {
     let mut known = 0;
     let mut path = Some("/v1/nodes?limit=1000&fields=uuid,power_state".to_owned());

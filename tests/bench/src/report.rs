@@ -1,17 +1,17 @@
-//! The table that is printed, a row as soon as it is measured.
+//! Prints the table of results, each row as soon as it is measured.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use crate::load::Load;
 
-/// The rows so far.
+/// Remembers whether any printed row had errors or missed its budget.
 pub(crate) struct Report {
     wrong: bool,
     missed: bool,
 }
 
-/// One thing that was measured. What does not apply is not printed.
+/// One measurement. Fields that are `None` are not printed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Row<'a> {
     pub(crate) phase: &'a str,
@@ -22,17 +22,17 @@ pub(crate) struct Row<'a> {
     pub(crate) p99_ms: Option<f64>,
     pub(crate) cpu_seconds: Option<f64>,
     pub(crate) resident_mib: Option<f64>,
-    /// The most it ever held.
+    /// The peak memory, in MiB.
     pub(crate) peak_mib: Option<f64>,
-    /// Answers that are errors, or nodes that did not arrive.
+    /// The number of error answers, or of nodes that did not reach the state.
     pub(crate) errors: usize,
     pub(crate) retries: usize,
     pub(crate) budget: Option<Budget>,
-    /// Whether to miss the budget is to fail.
+    /// Whether a missed budget fails the run.
     pub(crate) is_binding: bool,
 }
 
-/// What a row must reach.
+/// The limit that a row must reach.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Budget {
     PerSecond(f64),
@@ -43,7 +43,7 @@ pub(crate) enum Budget {
 }
 
 impl Row<'_> {
-    /// A row of many requests.
+    /// A row for many requests.
     pub(crate) fn of_load<'a>(phase: &'a str, clients: usize, load: &Load) -> Row<'a> {
         Row {
             phase,
@@ -62,7 +62,7 @@ impl Row<'_> {
         Some(self.count? as f64 / self.seconds?)
     }
 
-    /// The budget in words, and whether it is met.
+    /// The budget as text, and whether it was met.
     fn verdict(&self) -> String {
         match self.judged() {
             None => String::new(),
@@ -145,12 +145,12 @@ impl Report {
         print(row.cells().trim_end())
     }
 
-    /// A sentence below a row.
+    /// Prints a sentence below a row.
     pub(crate) fn note(&mut self, text: &str) -> anyhow::Result<()> {
         print(&format!("    {text}"))
     }
 
-    /// Whether everything was answered well, and no budget missed that binds.
+    /// The exit code: success if there were no errors and no binding budget was missed.
     pub(crate) fn end(self) -> anyhow::Result<ExitCode> {
         if self.wrong {
             print("There were errors: no figure of a row that has some means anything.")?;

@@ -1,4 +1,4 @@
-//! How fast the agent writes an image to a disk, beside `curl` and `dd` with the same server and the same disk.
+//! How fast the agent writes an image to a disk, compared with `curl` and `dd` for the same server and the same disk.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
@@ -17,13 +17,13 @@ use crate::Sizes;
 use crate::process;
 use crate::report::{Budget, Report, Row};
 
-/// How often each way is measured, in turns; the median counts.
+/// How often each way is measured, in turns. The median counts.
 const ROUNDS: usize = 5;
 const MIB: usize = 1 << 20;
-/// How much longer the disk is than the image, as disks are.
+/// How much longer the disk is than the image, in bytes, because real disks are longer.
 const BEHIND: u64 = 64 << 20;
 
-/// A way to get an image onto a disk.
+/// A way to write an image to a disk.
 struct Way {
     phase: &'static str,
     command: Vec<String>,
@@ -36,13 +36,13 @@ struct Run {
     cpu_seconds: f64,
 }
 
-/// Measures every way in turns.
+/// Measures all ways in turns.
 pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
     let Some(writer) = &sizes.writer else {
         let what = "SKIPPED: write, for it needs --writer \"$(images/ramdisk/agent.sh --example write_image)\"";
         return report.note(what);
     };
-    // On a disk: a folder for temporary files may be memory.
+    // The folder must be on a disk: the default folder for temporary files may be in memory.
     let folder = tempfile::Builder::new().prefix("bedplate-bench-").tempdir_in(&sizes.disk)?;
     let (image, disk) = (folder.path().join("image"), folder.path().join("disk"));
     let checksum = make_image(&image, &disk, sizes.image_mib)?;
@@ -92,7 +92,7 @@ pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Resul
     ))
 }
 
-/// Writes an image without zeros and, as long and a bit longer, what stands for a disk; the image's checksum.
+/// Writes an image without zeros, and a slightly longer file in place of a disk. Returns the checksum of the image.
 fn make_image(image: &Path, disk: &Path, mib: usize) -> anyhow::Result<String> {
     let (mut image, mut disk) = (File::create(image)?, File::create(disk)?);
     let (mut piece, mut random, mut checksum) = (vec![0; MIB], rand::rng(), Sha256::new());
@@ -108,15 +108,15 @@ fn make_image(image: &Path, disk: &Path, mib: usize) -> anyhow::Result<String> {
     Ok(hex::encode(checksum.finalize()))
 }
 
-/// Serves a file to whoever asks for anything, until the process ends; where.
+/// Serves a file for every request until the process ends. Returns the address.
 ///
-/// The kernel copies it from its page cache, so that a server costs those who are measured as little as may be.
+/// The kernel copies the file from its page cache, so the server takes little CPU time from the measured processes.
 fn serve(file: PathBuf) -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let at = listener.local_addr()?;
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            // Who goes away amid the file tells so himself.
+            // A client that closes the connection early reports that itself.
             let _ = stream.and_then(|stream| answer(stream, &file));
         }
     });
@@ -144,7 +144,7 @@ async fn run(command: &[String]) -> anyhow::Result<Run> {
     Ok(Run { seconds, cpu_seconds: (process::cpu_of_children()? - cpu).as_secs_f64() })
 }
 
-/// The run of median length.
+/// The run of median duration.
 fn median(runs: &[Run]) -> Run {
     let mut runs = runs.to_vec();
     runs.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));

@@ -1,15 +1,15 @@
-//! The critical path of calls that were really made: each takes as long as it took, and begins when what it names was there.
+//! The critical path of recorded calls: each call takes as long as it took, and begins when the objects that it names exist.
 //!
-//! A cloud that runs on a few processors answers eight calls of a kind one after the other, however they are asked: the median of them
-//! says little about the last. So nothing is averaged here. What a call needs is read from its path and body: the ids of objects which
-//! other calls made.
+//! A cloud on a few processors answers eight calls of a kind one after the other, even when they arrive together. The median of the eight
+//! then says little about the last. So nothing is averaged here. A call depends on the calls that made the objects whose ids are in its
+//! path or body.
 
 use super::listen::Heard;
 
-/// Seconds from the request until the last server could have been agreed to, when it was known after `fits` that there is room.
+/// The earliest time, in seconds from the request, at which the last server could have been accepted. `fits` is when the quotas were known.
 pub(crate) fn last_server(calls: &[Heard], fits: f64) -> f64 {
     let balancers = calls.iter().filter(|it| is(it, "/load-balancer/", "/loadbalancers"));
-    // A server's user-data names the API's address, which no id tells: that of the load balancer's port.
+    // A server's user data names the address of the API, not the id of the load balancer's port, so this dependency is added here.
     let addresses: Vec<&Heard> = balancers.flat_map(|it| needs(it, calls)).collect();
     let servers = calls.iter().filter(|it| is(it, "/compute/", "/servers"));
     let done = servers.map(|server| {
@@ -25,13 +25,13 @@ fn is(heard: &Heard, begin: &str, end: &str) -> bool {
     call.method == "POST" && call.path.starts_with(begin) && call.path.ends_with(end)
 }
 
-/// When this one could have been answered.
+/// The earliest time at which this call could have been answered.
 fn answered(heard: &Heard, calls: &[Heard], fits: f64) -> f64 {
     let begun = needs(heard, calls).map(|it| answered(it, calls, fits)).fold(fits, f64::max);
     begun + took(heard)
 }
 
-/// The calls that made what this one names.
+/// The calls that made the objects named in this call.
 fn needs<'a>(heard: &'a Heard, calls: &'a [Heard]) -> impl Iterator<Item = &'a Heard> {
     calls.iter().filter(|it| {
         it.call.method == "POST"
@@ -49,7 +49,7 @@ mod tests {
     use super::super::cloud::Logged;
     use super::*;
 
-    /// A call at a time, so many milliseconds long.
+    /// A POST at a time, with a duration, both in milliseconds.
     fn heard(path: &str, (at, took): (u64, u64), says: &str, made: &str) -> Heard {
         let call = Logged {
             at_millis: at,
@@ -79,8 +79,8 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_chain_of_what_was_named_counts() {
-        // Network, port b, its server: waiting between them is none of it, and neither is the load balancer.
+    fn the_longest_chain_of_named_objects_counts() {
+        // The path is network, port b, its server. Waiting between calls does not count, and neither does the load balancer.
         check(&calls(), 1.0 + 0.1 + 0.7 + 0.1);
     }
 
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_answered_later_was_not_needed() {
+    fn a_call_answered_later_was_not_needed() {
         let mut calls = calls();
         calls.push(heard("/network/v2.0/ports", (2900, 900), "net", "port-a"));
         check(&calls, 1.0 + 0.1 + 0.7 + 0.1);

@@ -1,4 +1,4 @@
-//! The cloud that clusters are made in: an emulated one in a process of its own, and its log of calls.
+//! The emulated cloud for clusters, in a process of its own, and its log of calls.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -16,14 +16,14 @@ use serde_json::{Value, json};
 use crate::client::{Call, Client};
 use crate::emulation::{Emulation, say};
 
-/// The zone that clusters have their names in.
+/// The DNS zone for the names of clusters.
 pub(crate) const ZONE: &str = "example.org";
-/// As whom clusters are made.
+/// The user who owns the clusters.
 pub(crate) const USER: &str = "alice";
-/// Room for floating addresses and routers of thousands of clusters, where no other emulator looks for a place.
+/// A range for the floating IPs and routers of thousands of clusters. No other emulator uses addresses of it.
 const OUTSIDE: &str = "127.16.0.0/16";
 
-/// How quick the cloud is.
+/// How fast the cloud answers and builds objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CloudPace {
     /// As a small real one was seen to be.
@@ -32,14 +32,14 @@ pub(crate) enum CloudPace {
     Quick,
 }
 
-/// What the process says first.
+/// The first line that the process prints.
 #[derive(Serialize, Deserialize)]
 struct Hello {
     address: SocketAddr,
     clouds_yaml: String,
 }
 
-/// Emulates until the input ends.
+/// Runs the emulator until the input ends.
 pub(crate) fn emulate(pace: CloudPace) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let emulator = runtime.block_on(async {
@@ -57,7 +57,7 @@ pub(crate) fn emulate(pace: CloudPace) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A cloud without limits: 64 hosts, no quotas.
+/// Settings of a cloud without limits: 64 hypervisors, no quotas.
 fn settings(pace: CloudPace) -> Settings {
     let settings = match pace {
         CloudPace::Realistic => Settings::realistic(),
@@ -96,12 +96,12 @@ fn settings(pace: CloudPace) -> Settings {
     }
 }
 
-/// A call that the cloud was asked, by its own clock.
+/// A call in the log of the cloud, timed by the cloud's clock.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Logged {
-    /// Milliseconds from the cloud's start to its arrival.
+    /// Milliseconds from the start of the cloud to the arrival of the call.
     pub(crate) at_millis: u64,
-    /// Milliseconds until it was answered; `None` while it is under way.
+    /// Milliseconds until the answer. `None` while the call is in progress.
     pub(crate) took_millis: Option<u64>,
     pub(crate) method: String,
     pub(crate) path: String,
@@ -109,22 +109,22 @@ pub(crate) struct Logged {
 }
 
 impl Logged {
-    /// When it was answered, by the cloud's clock.
+    /// When the call was answered, by the cloud's clock.
     pub(crate) fn answered_millis(&self) -> Option<u64> {
         Some(self.at_millis + self.took_millis?)
     }
 }
 
-/// A cloud that answers until this is dropped.
+/// A running emulated cloud. Dropping the value stops it.
 pub(crate) struct EmulatedCloud {
     emulation: Emulation,
     address: SocketAddr,
-    /// When the cloud's clock began.
+    /// The start of the cloud's clock, as an instant of this process.
     began: Instant,
 }
 
 impl EmulatedCloud {
-    /// Starts one, and writes a clouds.yaml for it.
+    /// Starts a cloud and writes a clouds.yaml for it.
     pub(crate) async fn start(pace: CloudPace, clouds_yaml: &Path) -> anyhow::Result<Self> {
         let pace = pace.to_possible_value().context("a pace has a name")?;
         let arguments = ["cloud".to_owned(), pace.get_name().to_owned()];
@@ -137,12 +137,12 @@ impl EmulatedCloud {
         Ok(cloud)
     }
 
-    /// Its process.
+    /// The id of the cloud's process.
     pub(crate) fn pid(&self) -> u32 {
         self.emulation.pid
     }
 
-    /// Finds out when the cloud's clock began, by a call of our own: its log says when that was answered.
+    /// Sets `began`: makes one call and compares the current time with the time of the answer in the cloud's log.
     async fn read_clock(&mut self) -> anyhow::Result<()> {
         let mut client = Client::connect(self.address).await?;
         client.get("/identity/v3").await?;
@@ -154,18 +154,18 @@ impl EmulatedCloud {
         self.forget_calls().await
     }
 
-    /// Milliseconds of the cloud's clock at a moment of ours.
+    /// Converts an instant to milliseconds of the cloud's clock.
     pub(crate) fn millis(&self, at: Instant) -> u64 {
         at.duration_since(self.began).as_millis() as u64
     }
 
-    /// Everything that was asked since calls were forgotten last.
+    /// The calls since the log was last cleared.
     pub(crate) async fn calls(&self) -> anyhow::Result<Vec<Logged>> {
         let mut client = Client::connect(self.address).await?;
         Ok(serde_json::from_slice(&client.get("/_control/calls").await?)?)
     }
 
-    /// Forgets the calls so far.
+    /// Clears the log of calls.
     pub(crate) async fn forget_calls(&self) -> anyhow::Result<()> {
         let mut client = Client::connect(self.address).await?;
         let (status, _) =
@@ -174,7 +174,7 @@ impl EmulatedCloud {
         Ok(())
     }
 
-    /// How long objects take after the API has agreed to them.
+    /// How long objects take to come up after the API has accepted them.
     pub(crate) async fn times(&self) -> anyhow::Result<Times> {
         let mut client = Client::connect(self.address).await?;
         Ok(serde_json::from_slice(&client.get("/_control/times").await?)?)

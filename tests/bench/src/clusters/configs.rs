@@ -1,5 +1,6 @@
-//! The configs of machines that become a cluster without anybody's help: in their user data, with requests of theirs approved as kubeadm
-//! sets it up.
+//! The user data of servers that become a cluster without clusterd. The whole config is in the user data, and the cluster approves
+//! certificate
+//! requests itself, as kubeadm sets it up.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -12,7 +13,7 @@ use cluster_bootstrap::{
 use cluster_pki::{Validity, seed, token};
 use jiff::Timestamp;
 
-/// The user data of each machine of a cluster, the control plane's first.
+/// The user data of each server of a cluster, control-plane members first.
 pub(crate) fn user_data(
     stem: &str,
     (masters, workers): (usize, usize),

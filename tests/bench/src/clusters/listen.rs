@@ -1,7 +1,8 @@
-//! Listening in on a real cloud: a proxy before its Keystone, in whose catalogue it puts itself in the place of every service, and which
-//! notes what is asked and how long that takes.
+//! Records the calls to a real cloud: a proxy in front of Keystone, which replaces the URL of every service in the catalog by its own and
+//! logs
+//! each call with its duration.
 //!
-//! A path begins with the service, as the emulated cloud's do: `/network/v2.0/ports`.
+//! A path begins with the name of the service, as in the emulated cloud: `/network/v2.0/ports`.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -25,7 +26,7 @@ use tokio::net::TcpListener;
 
 use super::cloud::Logged;
 
-/// Listens until it is dropped.
+/// The running proxy. Dropping the value stops it.
 pub(crate) struct Listening {
     shared: Arc<Shared>,
     task: tokio::task::JoinHandle<()>,
@@ -35,23 +36,23 @@ struct Shared {
     address: SocketAddr,
     client: Client<HttpConnector, Full<Bytes>>,
     began: Instant,
-    /// Where each service is: scheme, host and port.
+    /// The scheme, host and port of each service.
     origins: Mutex<BTreeMap<String, String>>,
     calls: Mutex<Vec<Heard>>,
 }
 
-/// A call, what it says, and what was made by it.
+/// A recorded call with its contents, and the object that the call made.
 #[derive(Clone, Debug)]
 pub(crate) struct Heard {
     pub(crate) call: Logged,
-    /// Its path and its body.
+    /// The path and the body of the call.
     pub(crate) says: String,
-    /// The id of the object in its answer, if it is one.
+    /// The id of the object in the answer. `None` if the answer is not one object.
     pub(crate) made: Option<String>,
 }
 
 impl Listening {
-    /// Before the Keystone at this URL, which is not asked over TLS.
+    /// Starts a proxy in front of the Keystone at this URL, which must be plain HTTP.
     pub(crate) async fn to(keystone: &Uri) -> anyhow::Result<Listening> {
         anyhow::ensure!(
             keystone.scheme_str() == Some("http"),
@@ -72,7 +73,7 @@ impl Listening {
         let serving = shared.clone();
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                // Small answers are not held back for more to come.
+                // Sends small answers at once: Nagle's algorithm would delay them.
                 let _ = stream.set_nodelay(true);
                 let shared = serving.clone();
                 let answer = service_fn(move |request| {
@@ -82,7 +83,7 @@ impl Listening {
                 tokio::spawn(async move {
                     let served =
                         http1::Builder::new().serve_connection(TokioIo::new(stream), answer);
-                    // Who closes its connection is done with it.
+                    // An error only means that the client closed its connection.
                     let _ = served.await;
                 });
             }
@@ -90,17 +91,17 @@ impl Listening {
         Ok(Listening { shared, task })
     }
 
-    /// Where to ask for what is asked of Keystone with this path.
+    /// The URL of the proxy for this path of Keystone.
     pub(crate) fn keystone(&self, path: &str) -> String {
         format!("http://{}/identity{path}", self.shared.address)
     }
 
-    /// Everything that was asked, in the order of the answers.
+    /// All recorded calls, in the order of their answers.
     pub(crate) fn calls(&self) -> Vec<Heard> {
         self.shared.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Milliseconds of its clock at a moment.
+    /// Converts an instant to milliseconds of the proxy's clock.
     pub(crate) fn millis(&self, at: Instant) -> u64 {
         at.duration_since(self.shared.began).as_millis() as u64
     }
@@ -168,7 +169,7 @@ impl Shared {
         Ok(Response::from_parts(parts, body))
     }
 
-    /// A token's body with ourselves in the place of every service.
+    /// The body of a token with the proxy as URL of every service in the catalog.
     fn instead(&self, body: &[u8]) -> anyhow::Result<Bytes> {
         let mut token: Value = serde_json::from_slice(body)?;
         let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);

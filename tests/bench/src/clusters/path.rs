@@ -1,7 +1,7 @@
-//! The critical path of a cluster: how long it would take somebody who asks for everything the moment it can be asked for.
+//! The critical path of a cluster: how long a client needs that makes every call at the earliest possible moment.
 //!
-//! What has to be there before what is OpenStack's affair and written down here; how long calls take is measured. Nothing of it is
-//! taken from what clusterd did or plans.
+//! The dependencies between calls are those of OpenStack and written down here. The durations of calls are measured. Neither is taken from
+//! what clusterd did or plans to do.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,23 @@ use openstack_emulator::Times;
 
 use super::cloud::Logged;
 
-/// A call that a cluster needs.
+/// A kind of call that a cluster needs.
 struct Step {
     name: &'static str,
     method: &'static str,
-    /// What its path begins with, and ends with.
+    /// The first and the last part of the path of the call.
     path: (&'static str, &'static str),
-    /// What has to be answered before it can be asked.
+    /// The names of the steps that must be answered before this call can be made.
     after: &'static [&'static str],
 }
 
-/// Every kind of call on the way to a cluster behind a load balancer with a floating address and names. Calls of one kind are asked
-/// side by side: each kind takes as long as one of its calls.
+/// Every kind of call for a cluster with a load balancer, a floating IP and DNS names. Calls of one kind run in parallel, so each kind
+/// takes as
+/// long as one call.
 #[rustfmt::skip]
 const STEPS: &[Step] = &[
     step("token", "POST", ("/identity/", "/auth/tokens"), &[]),
-    // Nothing is made of what would not fit.
+    // No object is created before the quotas are known to suffice.
     step("flavors", "GET", ("/compute/", "/flavors/detail"), &["token"]),
     step("limits", "GET", ("/compute/", "/limits"), &["token"]),
     step("quotas", "GET", ("/network/v2.0/quotas/", ""), &["token"]),
@@ -37,10 +38,10 @@ const STEPS: &[Step] = &[
     step("rule", "POST", ("/network/", "/security-group-rules"), &["security group"]),
     step("port", "POST", ("/network/", "/ports"), &["subnet", "security group"]),
     step("server group", "POST", ("/compute/", "/os-server-groups"), FITS),
-    // Its user-data names the address of the API, which is that of a port.
+    // The user data of a server names the address of the API, which is the address of a port.
     step("server", "POST", ("/compute/", "/servers"), &["port", "server group"]),
     step("balancer", "POST", ("/load-balancer/", "/loadbalancers"), &["port"]),
-    // A port is reached from outside when its router has a leg in its subnet.
+    // Neutron accepts a floating IP only if a router connects the port's subnet to the external network.
     step("floating address", "POST", ("/network/", "/floatingips"), &["port", "leg"]),
     step("record", "POST", ("/dns/", "/recordsets"), &["floating address"]),
     step("credential", "POST", ("/identity/", "/application_credentials"), FITS),
@@ -64,17 +65,17 @@ impl Step {
     }
 }
 
-/// The shortest times there are, in seconds from the request.
+/// The shortest possible times, in seconds from the request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CriticalPath {
-    /// Until the last server has been agreed to.
+    /// Until the last server is accepted.
     pub(crate) asked: f64,
-    /// Until every node is ready, behind a load balancer and under a name.
+    /// Until every member is ready, with a load balancer and a DNS name.
     pub(crate) ready: f64,
 }
 
 impl CriticalPath {
-    /// Of the calls in `calls`, each kind as long as its median; and of objects that come up as `times` says.
+    /// Computes the path from the median duration of each kind of call, and from `times` for objects to come up.
     pub(crate) fn of(calls: &[Logged], times: &Times) -> anyhow::Result<CriticalPath> {
         let done = done(calls, STEPS)?;
         let at = |name: &str, later: u32| done[name] + f64::from(later) / 1000.0;
@@ -92,7 +93,7 @@ impl CriticalPath {
 /// When each of these steps is done, in seconds from the request.
 fn done(calls: &[Logged], steps: &[Step]) -> anyhow::Result<BTreeMap<&'static str, f64>> {
     let mut done: BTreeMap<&str, f64> = BTreeMap::new();
-    // No step stands before one that it waits for.
+    // Each step stands after the steps that it waits for.
     for step in steps {
         let begun = step.after.iter().filter_map(|before| done.get(before)).copied();
         let begun = begun.fold(0.0, f64::max);
@@ -103,21 +104,21 @@ fn done(calls: &[Logged], steps: &[Step]) -> anyhow::Result<BTreeMap<&'static st
     Ok(done)
 }
 
-/// When it is known that everything fits, in seconds from the request.
+/// When the quotas are known to suffice, in seconds from the request.
 pub(crate) fn fits(calls: &[Logged]) -> anyhow::Result<f64> {
     let done = done(calls, &STEPS[..=FITS.len()])?;
     Ok(FITS.iter().filter_map(|step| done.get(step)).copied().fold(0.0, f64::max))
 }
 
-/// The median of how long these took, in seconds.
+/// The median duration of these calls, in seconds.
 fn median<'a>(calls: impl Iterator<Item = &'a Logged>) -> Option<f64> {
     let mut took: Vec<u64> = calls.filter_map(|call| call.took_millis).collect();
     took.sort_unstable();
     took.get(took.len() / 2).map(|millis| *millis as f64 / 1000.0)
 }
 
-/// How many calls are on the way to a cluster of so many machines at least, and how many of them change something: one of each kind,
-/// but as many ports, servers and rules as there are, a port for the load balancer, two groups and two names.
+/// The minimum of calls for a cluster of this number of servers: one of each kind, but one port and one server for each member, all the
+/// security group rules, one port for the load balancer, two security groups and two DNS names.
 pub(crate) fn fewest(calls: &[Logged], machines: usize) -> Fewest {
     let rules = calls.iter().filter(|call| call.path.ends_with("/security-group-rules")).count();
     let number = |step: &Step| match step.name {
@@ -134,12 +135,12 @@ pub(crate) fn fewest(calls: &[Logged], machines: usize) -> Fewest {
     Fewest { changes: of(true), looks: of(false) }
 }
 
-/// The fewest calls for a cluster.
+/// The minimum of calls for a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fewest {
-    /// Those that change something.
+    /// Calls that change something.
     pub(crate) changes: usize,
-    /// Those that only look, apart from looks whether something is done.
+    /// Calls that only read, without the ones that poll the state of an object.
     pub(crate) looks: usize,
 }
 
@@ -147,7 +148,7 @@ pub(crate) struct Fewest {
 mod tests {
     use super::*;
 
-    /// One call of each kind, each of them 100 ms.
+    /// One call of each kind, each of 100 ms.
     fn each() -> Vec<Logged> {
         let call = |step: &Step| Logged {
             at_millis: 0,
@@ -186,7 +187,7 @@ mod tests {
 
     #[test]
     fn the_longest_chain_counts() {
-        // token, quotas, network, subnet, port, server; and to the names by way of a floating address
+        // Servers: token, quotas, network, subnet, port, server. Names: the path by way of the floating IP.
         check("credential", no_times(), (0.6, 1.3));
         check("subnet", no_times(), (1.6, 1.7));
         check("server", no_times(), (1.6, 1.6));
@@ -195,13 +196,13 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_up_takes_its_time_after_it_was_agreed_to() {
+    fn an_object_comes_up_after_the_api_accepted_it() {
         check("server", Times { server_build: 4000, guest_boot: 8000, ..no_times() }, (1.6, 13.6));
         check("server", Times { load_balancer: 9000, ..no_times() }, (1.6, 9.6));
     }
 
     #[test]
-    fn a_kind_that_was_never_asked_for_is_no_path() {
+    fn a_path_needs_a_call_of_each_kind() {
         let why = CriticalPath::of(&each()[1..], &no_times()).unwrap_err();
         assert_eq!(why.to_string(), "no token was asked for");
     }

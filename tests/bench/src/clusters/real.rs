@@ -1,6 +1,7 @@
-//! One cluster after the other in a real cloud: when the cloud had agreed to its last server, beside the critical path of the same calls.
+//! Clusters in a real cloud, one after the other: the time until the last server was accepted, compared with the critical path of the same
+//! calls.
 //!
-//! A cloud on the same processors is slow by fits. So it is made several times, and the median counts.
+//! A cloud on the same processors has slow moments, so several clusters are measured and the median counts.
 
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -22,9 +23,9 @@ use crate::client::{Call, Client};
 use crate::daemon::Home;
 use crate::report::{Budget, Report, Row};
 
-/// How long a cluster may take to be asked for, and to go.
+/// How long a cluster may take until its servers are requested, and to be deleted.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// How often it is looked whether it has.
+/// The pause between two checks.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A real cloud, and what there is in it.
@@ -53,15 +54,15 @@ pub(crate) struct RealCloud {
     rounds: usize,
 }
 
-/// How long one cluster took.
+/// The timing of one cluster.
 struct Round {
-    /// Seconds until the cloud had agreed to the last server.
+    /// Seconds until the last server was accepted.
     asked: f64,
     /// The critical path of the same calls, in seconds.
     path: f64,
-    /// That of one call of each kind, each as long as their median.
+    /// The critical path in seconds if each kind of call takes its median duration.
     of_medians: f64,
-    /// What it asked for until then.
+    /// The calls until the last server was accepted.
     calls: Vec<Logged>,
 }
 
@@ -72,7 +73,7 @@ impl Round {
 }
 
 impl RealCloud {
-    /// Measures it, if there is one; else says so.
+    /// Measures clusters in the real cloud. Returns false if the command line names no real cloud.
     pub(crate) async fn measure(&self, report: &mut Report) -> anyhow::Result<bool> {
         let Some(file) = &self.clouds_yaml else { return Ok(false) };
         let config = CloudConfig::read(file, Some(&self.cloud))?;
@@ -97,7 +98,7 @@ impl RealCloud {
         Ok(rounds)
     }
 
-    /// Has a cluster made and deleted by a clusterd that was just started: it has no token yet and knows no flavor.
+    /// Creates and deletes one cluster with a clusterd that has just started, so it has no token and knows no flavor yet.
     async fn round(&self, clouds_yaml: &str, listening: &Listening) -> anyhow::Result<Round> {
         let from = listening.millis(Instant::now());
         let home = Home::of("clusterd")?;
@@ -142,7 +143,7 @@ impl RealCloud {
     }
 }
 
-/// Tells each round, and the median of them beside its own path.
+/// Reports all rounds, and the round of median ratio compared with its critical path.
 fn told(mut rounds: Vec<Round>, report: &mut Report) -> anyhow::Result<()> {
     let all: Vec<String> = rounds
         .iter()
@@ -173,7 +174,7 @@ fn told(mut rounds: Vec<Round>, report: &mut Report) -> anyhow::Result<()> {
     ))
 }
 
-/// What was asked since a time.
+/// The calls since this time of the proxy's clock.
 fn since(listening: &Listening, from: u64) -> Vec<Heard> {
     let mut heard = listening.calls();
     heard.retain(|heard| heard.call.at_millis >= from);
@@ -184,7 +185,7 @@ fn calls(heard: &[Heard]) -> Vec<Logged> {
     heard.iter().map(|heard| heard.call.clone()).collect()
 }
 
-/// Waits until the cloud has agreed to the last server; how long that was, in seconds.
+/// Waits until the last server is accepted. Returns the seconds from `begun`.
 async fn agreed(listening: &Listening, begun: Instant) -> anyhow::Result<f64> {
     let from = listening.millis(begun);
     while begun.elapsed() < PATIENCE {
@@ -206,7 +207,8 @@ async fn agreed(listening: &Listening, begun: Instant) -> anyhow::Result<f64> {
     anyhow::bail!("the cloud has not agreed to all servers; the last refusal is {refused:?}")
 }
 
-/// The critical path, once every kind of call on it was answered. Nothing runs on these servers: nobody becomes ready.
+/// The critical path, as soon as every kind of call was answered. The servers of the real cloud run nothing, so the cluster never becomes
+/// ready.
 async fn path_of_medians(listening: &Listening, from: u64) -> anyhow::Result<CriticalPath> {
     let begun = Instant::now();
     loop {
@@ -217,7 +219,7 @@ async fn path_of_medians(listening: &Listening, from: u64) -> anyhow::Result<Cri
     }
 }
 
-/// Sends what must be taken; the answer is its id.
+/// Sends a request that must succeed. Returns the id in the answer.
 async fn sent(client: &mut Client, path: &str, body: serde_json::Value) -> anyhow::Result<String> {
     #[derive(Deserialize)]
     struct Made {
@@ -229,7 +231,7 @@ async fn sent(client: &mut Client, path: &str, body: serde_json::Value) -> anyho
     Ok(made.uuid)
 }
 
-/// Has a cluster deleted, and waits until it is.
+/// Deletes a cluster and waits until it is deleted.
 async fn delete(client: &mut Client, id: &str) -> anyhow::Result<()> {
     let path = format!("/v1/clusters/{id}");
     client.ask(&Call { method: Method::DELETE, ..Call::get(path.as_str()) }).await?;

@@ -1,9 +1,12 @@
-//! The same calls by somebody who does nothing else: clusters asked for by a client that keeps no books, looks at nothing twice, and asks
-//! for everything the moment that what it needs has been answered.
+//! Replays the calls of clusters with a client that does nothing else: no database, no second look, and each call as soon as the calls it
+//! needs
+//! were answered.
 //!
-//! What it takes is what the cloud and the client library take on this machine with so many clusters at once: the critical path of many.
-//! Its machines have configs of their own in their user data, made beforehand, and become clusters by themselves: what 800 guests take who
-//! share this machine is part of that path as well. It runs in a process of its own, as clusterd does.
+//! The result is the critical path of many clusters at once, because it includes the time of the cloud and of the client library on this
+//! host.
+//! The servers have prepared configs in their user data and become clusters without clusterd, so the load of 800 guests on this host is
+//! part
+//! of the path. The replay runs in a process of its own, as clusterd does.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -38,18 +41,18 @@ use super::configs::user_data;
 use crate::emulation::{Emulation, say};
 use crate::process;
 
-/// What it came to.
+/// The result of a replay.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Replayed {
-    /// Seconds until the last server was agreed to.
+    /// Seconds until the last server was accepted.
     pub(crate) asked: f64,
-    /// Seconds until everything was.
+    /// Seconds until all calls were answered.
     pub(crate) all: f64,
-    /// Seconds of CPU that the client spent.
+    /// Seconds of CPU time that the client spent.
     pub(crate) cpu: f64,
 }
 
-/// Starts the process that asks, and waits for its end.
+/// Starts the process that replays, and waits until it ends.
 pub(crate) async fn replay(
     clouds_yaml: &Path,
     count: usize,
@@ -66,7 +69,7 @@ pub(crate) async fn replay(
     serde_json::from_str(&said).with_context(|| format!("the replay says {said:?}"))
 }
 
-/// Asks, and says how long it took.
+/// Requests the clusters and prints how long that took.
 pub(crate) fn run(
     clouds_yaml: &Path,
     count: usize,
@@ -97,7 +100,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// A call that others wait for.
+/// A call whose answer several other calls wait for.
 type Step<'a, T> = Shared<BoxFuture<'a, Result<T, Arc<CloudError>>>>;
 
 fn step<'a, T: Clone>(
@@ -106,7 +109,7 @@ fn step<'a, T: Clone>(
     call.boxed().shared()
 }
 
-/// Asks for one cluster, whose first machines are the control plane's; the answer is when its last server was agreed to, in seconds from
+/// Requests one cluster, whose first `masters` servers are the control plane. Returns when the last server was accepted, in seconds from
 /// `begun`.
 async fn cluster(
     session: &Session,
@@ -310,7 +313,7 @@ fn address(port: &Port) -> Option<IpAddr> {
     port.fixed_ips.first().map(|it| it.ip_address)
 }
 
-/// The API's listener, with its pool and what checks that.
+/// The listener of the Kubernetes API, with its pool and health monitor.
 fn listener(members: Vec<NewMember>) -> NewListener {
     NewListener {
         name: "api".to_owned(),

@@ -1,4 +1,4 @@
-//! Emulated machines in a process of their own: BMC, firmware, ramdisk, agent.
+//! Emulates whole machines in a process of its own: BMC, firmware, ramdisk, agent.
 
 use std::net::SocketAddr;
 
@@ -13,10 +13,10 @@ use sha2::{Digest, Sha256};
 use crate::emulation::say;
 use crate::racks;
 
-/// How much faster than a server a machine tests itself and starts its kernel: 30 ms and 20 ms.
+/// How much faster than real hardware the self-test and the start of the kernel are: they take 30 ms and 20 ms.
 const PACE: f64 = 100.0;
 
-/// Emulates until the input ends. Says first what `POST /bedplate/v1/racks` is to be told of each machine.
+/// Emulates machines until the input ends. The first output line holds the machines as rows for `POST /bedplate/v1/racks`.
 pub(crate) fn emulate(count: usize, dhcp: SocketAddr, tftp: SocketAddr) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let network = Network { dhcp, tftp: Some(tftp) };
@@ -24,7 +24,7 @@ pub(crate) fn emulate(count: usize, dhcp: SocketAddr, tftp: SocketAddr) -> anyho
     let (machines, _rack) = runtime.block_on(async {
         let mut rack = Rack::start(network, Pace::times(PACE)).await?;
         let added = rack.add(machines).await?;
-        // The machines live as long as their rack.
+        // Dropping the rack would stop the machines.
         anyhow::Ok((added, rack))
     })?;
     let rows: Vec<Value> = (1..).zip(&machines).map(row).collect::<anyhow::Result<_>>()?;
@@ -33,7 +33,7 @@ pub(crate) fn emulate(count: usize, dhcp: SocketAddr, tftp: SocketAddr) -> anyho
     Ok(())
 }
 
-/// A machine with a disk and a network card: UEFI with Redfish and a certificate of its own, or BIOS with IPMI.
+/// A machine with a disk and a network card: either UEFI with Redfish and a certificate of its own, or BIOS with IPMI.
 fn whole(index: usize) -> MachineSpec {
     let bare = racks::machine(index);
     let [.., high, middle, low] = index.to_be_bytes();
@@ -55,7 +55,7 @@ fn whole(index: usize) -> MachineSpec {
     }
 }
 
-/// The machine in the words of `POST /bedplate/v1/racks`; its certificate is pinned.
+/// The machine as `POST /bedplate/v1/racks` expects it, with its certificate pinned.
 fn row((number, machine): (usize, &Machine)) -> anyhow::Result<Value> {
     let (driver, mut info) = racks::driver_info(machine.bmc())?;
     if let Some(pem) = &machine.bmc().certificate_pem {
