@@ -1,4 +1,4 @@
-//! Where a machine has been told to boot from.
+//! Boot overrides: the device a machine boots from next.
 
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -6,57 +6,54 @@ use url::Url;
 
 use crate::spec::Firmware;
 
-/// What firmware boots now.
+/// The device that the firmware boots now.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BootChoice {
-    /// The device an override names; `None` is the firmware's own order.
+    /// The device of the boot override. `None` means the firmware's own boot order.
     pub device: Option<BootDevice>,
-    /// The kind of boot the override asked for, if it said; firmware without a compatibility module ignores it.
+    /// The boot mode of the override. `None` if the override names none. Firmware without a compatibility module ignores the mode.
     pub mode: Option<Firmware>,
-    /// What an HTTP boot was told to fetch, if anything; otherwise DHCP says.
+    /// The URL that an HTTP boot fetches. `None` means that DHCP supplies the URL.
     pub http_uri: Option<Url>,
 }
 
-/// A device an override can name.
+/// A boot device of an override.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BootDevice {
-    /// The network, by DHCP and TFTP.
+    /// Network boot by DHCP and TFTP.
     Pxe,
-    /// The network, by DHCP and HTTP.
+    /// Network boot by DHCP and HTTP.
     Http,
-    /// The first disk.
     Disk,
-    /// The CD drive, a virtual one included.
+    /// The CD drive, including a virtual one.
     Cdrom,
-    /// A USB stick, a virtual one included.
+    /// A USB stick, including a virtual one.
     Usb,
-    /// A floppy, or whatever removable medium comes first.
+    /// A floppy, or the first removable medium.
     Floppy,
-    /// The firmware's setup.
+    /// The setup program of the firmware.
     Setup,
-    /// The diagnostic partition.
     Diagnostics,
 }
 
-/// How long an override holds.
+/// How long an override is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Lasting {
-    /// For one boot.
     Once,
-    /// Until it is taken back.
+    /// Until the override is cleared.
     Always,
 }
 
-/// A boot override as a BMC holds it.
+/// A boot override as the BMC stores it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BootOverride {
     pub(crate) device: BootDevice,
     pub(crate) lasting: Lasting,
     pub(crate) mode: Option<Firmware>,
     pub(crate) http_uri: Option<Url>,
-    /// When it lapses by itself if no power command follows (IPMI 2.0 table 28-14, parameter 3).
+    /// When the override expires unless a power command comes first (IPMI 2.0 table 28-14, parameter 3).
     pub(crate) lapses_at: Option<Instant>,
 }
 

@@ -1,4 +1,4 @@
-//! The control API: faults and logs of running machines over HTTP, for tests in another process.
+//! The control API: tests in another process set faults and read the logs of running machines over HTTP.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,15 +18,14 @@ use crate::web;
 
 const LARGEST_BODY: usize = 64 * 1024;
 
-/// The control API, answering until this is dropped.
+/// The running control API. Dropping the value stops it.
 #[derive(Debug)]
 pub struct Control {
-    /// Where it listens.
     pub address: SocketAddr,
     _tasks: JoinSet<()>,
 }
 
-/// Serves the control API of `machines`, without any authentication: keep it on loopback.
+/// Serves the control API of `machines`. The API has no authentication, so listen on loopback only.
 pub async fn serve_control(address: SocketAddr, machines: Vec<Machine>) -> io::Result<Control> {
     let listener = TcpListener::bind(address).await?;
     let address = listener.local_addr()?;

@@ -1,16 +1,16 @@
-//! The system event log, which both faces show.
+//! The system event log, which Redfish and IPMI both show.
 
 use std::collections::VecDeque;
 
 use jiff::Timestamp;
 
-/// How many events a BMC keeps; the oldest go first.
+/// How many events a BMC keeps. A full log drops the oldest event.
 const KEPT: usize = 128;
 
-/// Something that happened to the machine.
+/// An event of the machine.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Event {
-    /// Counts from 1; 0 and 0xFFFF mean "first" and "last" to IPMI (§31.5).
+    /// Counts from 1. IPMI reserves 0 for "first" and 0xFFFF for "last" (§31.5).
     pub(crate) id: u16,
     pub(crate) at: Timestamp,
     pub(crate) kind: EventKind,
@@ -37,7 +37,7 @@ impl EventKind {
     }
 }
 
-/// The log of one machine.
+/// The event log of one machine.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     entries: VecDeque<Event>,
@@ -54,7 +54,7 @@ impl Events {
         self.entries.push_back(Event { id: self.last_id, at: Timestamp::now(), kind });
     }
 
-    /// Empties the log, but for the event that says so.
+    /// Clears the log and adds an event that says so.
     pub(crate) fn clear(&mut self) {
         *self = Events { cleared_at: Some(Timestamp::now()), ..Events::default() };
         self.add(EventKind::LogCleared);

@@ -1,4 +1,4 @@
-//! How a BMC can be told to misbehave.
+//! Faults: how a test makes a BMC misbehave.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -8,13 +8,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-/// The misbehaviour of one machine's BMC; none unless told.
+/// The faults of one machine's BMC. There are none until a test sets some.
 #[derive(Debug, Default)]
 pub struct Faults {
     set: RwLock<Active>,
-    /// How many datagrams `lose_every` has counted.
+    /// The number of datagrams counted for `lose_every`.
     counted: AtomicU32,
-    /// How often every session has been forgotten; a session of an earlier era is void.
+    /// How often all sessions were forgotten. A session of an earlier era is invalid.
     era: AtomicU64,
 }
 
@@ -24,94 +24,91 @@ struct Active {
     stalled_until: Option<Instant>,
 }
 
-/// Everything that can be wrong with a BMC at once. Durations are milliseconds.
+/// All faults of a BMC. Several can be active at once. Durations are in milliseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FaultSet {
-    /// Nothing is answered.
+    /// The BMC answers nothing.
     pub drop: bool,
-    /// Nothing is answered until so long after this was set; then everything is.
+    /// The BMC answers nothing for this long after the fault is set, and then answers all pending requests.
     #[serde(with = "millis")]
     pub stall: Option<Duration>,
-    /// Every answer takes so long.
+    /// Delays every answer.
     #[serde(with = "millis")]
     pub slow: Option<Duration>,
-    /// HTTP requests that get an error instead of an answer.
+    /// HTTP requests that are answered with an error status.
     pub status: Vec<StatusFault>,
-    /// IPMI requests that get a completion code instead of an answer.
+    /// IPMI requests that are answered with an error completion code.
     pub completion: Vec<CompletionFault>,
-    /// The power state that is told, whatever the real one.
+    /// The power state that the BMC reports, regardless of the real one.
     pub reported_power: Option<ReportedPower>,
-    /// Every password is wrong.
+    /// The BMC refuses every password.
     pub refuse_credentials: bool,
-    /// No session slot is free.
+    /// The BMC has no free session slot.
     pub sessions_full: bool,
     /// How long the machine takes to follow a power request.
     #[serde(with = "millis")]
     pub power_delay: Option<Duration>,
-    /// Requests to switch on are accepted and do nothing.
+    /// The BMC accepts requests to switch on but ignores them.
     pub ignore_power_on: bool,
-    /// All sessions are forgotten once, when this is set.
+    /// Setting this makes the BMC forget all sessions once.
     pub forget_sessions: bool,
-    /// Every IPMI reply is sent twice.
+    /// The BMC sends every IPMI reply twice.
     pub duplicate_replies: bool,
-    /// Of all IPMI datagrams, to the BMC and from it, every so many-th is lost.
+    /// Every n-th IPMI datagram, in either direction, is lost.
     pub lose_every: Option<NonZeroU32>,
-    /// Every IPMI reply is held back until the next one has been sent.
+    /// The BMC holds back every IPMI reply until it has sent the next one.
     pub reorder_replies: bool,
 }
 
-/// An HTTP status for requests that match.
+/// An HTTP status for matching requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatusFault {
-    /// The status to answer.
     pub status: u16,
-    /// Only this method, if given.
+    /// Match only this method. `None` matches all.
     #[serde(default)]
     pub method: Option<String>,
-    /// Only paths that begin so, if given.
+    /// Match only paths with this prefix. `None` matches all.
     #[serde(default)]
     pub path_prefix: Option<String>,
-    /// Only the next so many, if given.
+    /// Match only this number of requests. `None` means no limit.
     #[serde(default)]
     pub times: Option<u32>,
 }
 
-/// An IPMI completion code for requests that match.
+/// An IPMI completion code for matching requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CompletionFault {
-    /// The completion code to answer, such as 0xC0, "node busy".
+    /// The completion code of the answer, such as 0xC0, "node busy".
     pub code: u8,
-    /// Only this network function, if given.
+    /// Match only this network function. `None` matches all.
     #[serde(default)]
     pub net_fn: Option<u8>,
-    /// Only this command, if given.
+    /// Match only this command. `None` matches all.
     #[serde(default)]
     pub command: Option<u8>,
-    /// Only the next so many, if given.
+    /// Match only this number of requests. `None` means no limit.
     #[serde(default)]
     pub times: Option<u32>,
 }
 
-/// A power state to report.
+/// A power state for the BMC to report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReportedPower {
-    /// On, it says.
     On,
-    /// Off, it says.
     Off,
 }
 
 impl Faults {
-    /// What is wrong now.
+    /// The current faults.
     pub fn get(&self) -> FaultSet {
         self.read(|active| active.faults.clone())
     }
 
-    /// Replaces everything that is wrong.
+    /// Replaces all faults.
     pub fn set(&self, faults: FaultSet) {
         if faults.forget_sessions {
             self.forget_sessions();
@@ -125,19 +122,19 @@ impl Faults {
         });
     }
 
-    /// Changes a part of what is wrong.
+    /// Changes some of the faults.
     pub fn update(&self, change: impl FnOnce(&mut FaultSet)) {
         let mut faults = self.get();
         change(&mut faults);
         self.set(faults);
     }
 
-    /// Nothing is wrong any more.
+    /// Removes all faults.
     pub fn clear(&self) {
         self.set(FaultSet::default());
     }
 
-    /// Voids every session that is open now, as a BMC does that has restarted.
+    /// Invalidates every open session, as a restart of the BMC does.
     pub fn forget_sessions(&self) {
         self.era.fetch_add(1, Ordering::Relaxed);
     }
@@ -146,7 +143,7 @@ impl Faults {
         self.era.load(Ordering::Relaxed)
     }
 
-    /// Waits as long as an answer is late.
+    /// Sleeps as long as a fault delays the answer.
     pub(crate) async fn wait(&self) {
         let (stalled_until, slow) = self.read(|active| (active.stalled_until, active.faults.slow));
         if let Some(until) = stalled_until {
@@ -166,7 +163,7 @@ impl Faults {
         all || every.is_some_and(turn)
     }
 
-    /// One look at the faults, without copying them.
+    /// Reads the faults without copying them.
     pub(crate) fn with<T>(&self, look: impl FnOnce(&FaultSet) -> T) -> T {
         self.read(|active| look(&active.faults))
     }
@@ -234,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_fault_hits_what_it_names_and_as_often_as_it_says() {
+    fn a_status_fault_hits_matching_requests_as_often_as_set() {
         let faults = Faults::default();
         faults.update(|set| {
             set.status.push(StatusFault {

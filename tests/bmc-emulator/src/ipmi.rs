@@ -1,4 +1,4 @@
-//! The IPMI face (IPMI 2.0, chapters 13 and 22 to 35): one datagram in, its replies out.
+//! The IPMI side of a BMC (IPMI 2.0, chapters 13 and 22 to 35): takes one datagram and returns the replies.
 
 mod cipher;
 mod command;
@@ -25,10 +25,10 @@ use rmcp::RmcpMessage;
 use serial::Link;
 use session::Sessions;
 
-/// The largest datagram that is looked at; RMCP+ payloads are far smaller (§13.6).
+/// The largest datagram that is read. RMCP+ payloads are far smaller (§13.6).
 const LARGEST_DATAGRAM: usize = 1024;
 
-/// §13.1.2: where BMCs are reached.
+/// §13.1.2: the primary RMCP port.
 const RMCP_PORT: u16 = 623;
 
 /// Answers RMCP datagrams on `socket` until dropped.
@@ -42,7 +42,7 @@ pub(crate) async fn run(socket: UdpSocket, machine: Machine, profile: &'static P
         let due = face.serial_due();
         tokio::select! {
             received = socket.recv_from(&mut datagram) => {
-                // A client that went away shows as an error of the next read; the socket is well.
+                // A receive error reports that an earlier client went away. The socket still works.
                 let Ok((length, from)) = received else { continue };
                 if face.machine.faults().drops() {
                     continue;
@@ -62,7 +62,7 @@ pub(crate) async fn run(socket: UdpSocket, machine: Machine, profile: &'static P
     }
 }
 
-/// Sends a reply, or what a fault makes of it.
+/// Sends a reply, unless a fault loses, repeats or delays it.
 async fn deliver(
     socket: &UdpSocket,
     machine: &Machine,
@@ -86,24 +86,24 @@ async fn deliver(
     }
 }
 
-/// One machine's RMCP+ port.
+/// The RMCP+ port of one machine.
 pub(crate) struct IpmiFace {
     machine: Machine,
     profile: &'static Profile,
     sessions: Sessions,
     boot: BootOptions,
-    /// What a lost power comes back to (§28.8).
+    /// What the machine does when mains power returns (§28.8).
     restore_policy: u8,
-    /// The last reservation of the SDR repository and of the event log; 0 is none.
+    /// The last reservation of the SDR repository and of the event log. 0 means none.
     sdr_reservation: u16,
     sel_reservation: u16,
-    /// Where it is reached, as it knows.
+    /// The UDP port on which the BMC listens.
     port: u16,
-    /// Where the datagram came from that is being answered.
+    /// The sender of the datagram that is being answered.
     from: Option<SocketAddr>,
-    /// The machine's serial port, while a console has it.
+    /// The serial session of the console that has the port. `None` if no console has it.
     link: Option<Link>,
-    /// What a console is to be told that has it no more.
+    /// The packet that tells a console that its serial session has ended.
     farewell: Option<(Vec<u8>, SocketAddr)>,
 }
 
@@ -124,7 +124,7 @@ impl IpmiFace {
         }
     }
 
-    /// The replies to one datagram; none to what is malformed, as §13 wants it dropped silently.
+    /// The replies to one datagram. Malformed datagrams are dropped silently, as §13 demands.
     pub(crate) fn handle(&mut self, datagram: &[u8]) -> Vec<Vec<u8>> {
         self.sessions.forget_stale(self.machine.faults().era());
         match RmcpMessage::read(datagram) {

@@ -1,4 +1,4 @@
-//! What a machine and its BMC are besides what they are made of: for an emulator that goes on where it ended.
+//! The state of a machine that survives a restart of the emulator.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use url::Url;
 use crate::boot::{BootDevice, BootOverride, Lasting};
 use crate::spec::Firmware;
 
-/// A machine's power, next boot and virtual media. Its logs, sessions and faults are not of it.
+/// The power, next boot and virtual media of a machine. Logs, sessions and faults are not kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kept {
-    /// Whether it runs.
+    /// Whether the machine is on.
     pub on: bool,
     pub(crate) boot: Option<Boot>,
-    /// Images by the ids of their drives.
+    /// Images, each with the id of its drive.
     pub(crate) media: Vec<(String, Url)>,
 }
 
-/// A boot override.
+/// A boot override, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Boot {
@@ -28,7 +28,7 @@ pub(crate) struct Boot {
     lasting: Lasting,
     mode: Option<Firmware>,
     http_uri: Option<Url>,
-    /// In how many milliseconds it lapses by itself.
+    /// Milliseconds until the override expires.
     lapses_in: Option<u64>,
 }
 

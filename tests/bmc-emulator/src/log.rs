@@ -1,4 +1,4 @@
-//! The record of what a BMC was asked to change, which tests read.
+//! The log of requests to change a machine, which tests read.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,53 +9,48 @@ use url::Url;
 
 use crate::boot::{BootDevice, Lasting};
 
-/// How many entries a machine keeps; the oldest go first.
+/// How many entries a machine keeps. A full log drops the oldest entry.
 const KEPT: usize = 4096;
 
-/// One request that would change the machine, and whether the BMC did as asked.
+/// One request to change the machine, and whether the BMC accepted it.
 ///
-/// Opening and closing sessions and reading are not recorded.
+/// Reads are not recorded, and neither are logins and logouts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BmcLogEntry {
-    /// When the BMC decided.
+    /// When the BMC accepted or refused.
     pub at: Timestamp,
-    /// Which face was asked.
+    /// The protocol of the request.
     pub face: Face,
-    /// What was asked.
     pub request: Request,
-    /// What the BMC said to it.
     pub outcome: Outcome,
 }
 
-/// The side of a BMC a request came in by.
+/// The protocol by which a request came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Face {
-    /// HTTP.
     Redfish,
-    /// RMCP+.
     Ipmi,
 }
 
-/// What a BMC can be asked to change.
+/// A change that a BMC can be asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
-    /// A change of power.
     Power(PowerRequest),
-    /// A boot override.
+    /// Set a boot override.
     Boot(BootDevice, Lasting),
-    /// No boot override.
+    /// Clear the boot override.
     ClearBoot,
-    /// An image for the virtual drive.
+    /// Insert this image into a virtual drive.
     InsertMedia(Url),
-    /// An empty virtual drive.
+    /// Eject the image of a virtual drive.
     EjectMedia,
-    /// The identify light, on or off.
+    /// Switch the identify light on or off.
     Identify(bool),
-    /// An empty event log.
+    /// Clear the event log.
     ClearEventLog,
-    /// Anything else, in the words of its protocol; every refused request that could not be understood is one.
+    /// Any other change, in the words of its protocol. Refused requests that could not be parsed are logged as this.
     Other(String),
 }
 
@@ -63,31 +58,29 @@ pub enum Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PowerRequest {
-    /// On.
     On,
-    /// Off at once.
+    /// Switch off at once.
     ForceOff,
-    /// The operating system is asked to shut down.
+    /// Ask the operating system to shut down.
     SoftOff,
     /// Reset at once.
     ForceRestart,
-    /// The operating system is asked to shut down, then power returns.
+    /// Ask the operating system to shut down, then switch on again.
     SoftRestart,
-    /// Off at once, then on.
+    /// Switch off at once, then on.
     Cycle,
-    /// The power button: on when off, a polite off when on.
+    /// The power button: switches on if off, asks the operating system to shut down if on.
     PushButton,
-    /// A non-maskable interrupt for the operating system.
+    /// Send a non-maskable interrupt to the operating system.
     Interrupt,
 }
 
-/// What a BMC said to a request.
+/// The answer of a BMC to a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It agreed.
     Accepted,
-    /// It did not, for this reason.
+    /// Refused, for this reason.
     Refused(String),
 }
 

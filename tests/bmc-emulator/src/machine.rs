@@ -1,4 +1,4 @@
-//! The chassis: one machine as its BMC acts upon it and as its firmware and operating system see it.
+//! The chassis: one machine as its BMC changes it and as its firmware and operating system see it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,22 +16,22 @@ use crate::profile::{MediaDrive, Profile};
 use crate::serial::SerialPort;
 use crate::spec::MachineSpec;
 
-/// A machine; clones are the same machine.
+/// A machine. Clones refer to the same machine.
 #[derive(Clone, Debug)]
 pub struct Machine(Arc<Inner>);
 
-/// The power of a machine, as seen from inside it.
+/// The power of a machine, as the operating system sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Power {
-    /// Whether it runs.
+    /// Whether the machine is on.
     pub on: bool,
-    /// Counts every power-on and reset: a new one means everything in memory is gone.
+    /// Counts power-ons and resets. A new value means that the contents of memory are lost.
     pub generation: u64,
     /// Whether the operating system has been asked to shut down and has not done so yet.
     pub soft_off_requested: bool,
 }
 
-/// The request makes no sense while the machine is off.
+/// The request needs a machine that is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotWhileOff;
 
@@ -44,20 +44,20 @@ struct Inner {
     serial: SerialPort,
 }
 
-/// What is behind the machine's lock.
+/// The state behind the machine's lock.
 #[derive(Debug, Default)]
 pub(crate) struct Chassis {
     boot: Option<BootOverride>,
-    /// Power returns once the operating system has shut down.
+    /// The machine switches on again after the operating system has shut down.
     restart_after_soft_off: bool,
     identify: Identify,
-    /// What is in which virtual drive.
+    /// Images and the virtual drives that hold them.
     media: Vec<(&'static MediaDrive, Url)>,
     pub(crate) events: Events,
     log: Log,
 }
 
-/// The light on the machine's front.
+/// The identify light on the front of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Identify {
     #[default]
@@ -67,12 +67,12 @@ pub(crate) enum Identify {
 }
 
 impl Machine {
-    /// A machine that is off, boots in its firmware's own order and has an empty virtual drive.
+    /// A machine that is off, has no boot override and an empty virtual drive.
     pub fn new(spec: MachineSpec) -> Machine {
         Machine::resumed(spec, Kept::default())
     }
 
-    /// A machine as it was when [`Machine::kept`] told of it. Images of drives that it has no more are gone.
+    /// A machine in the state that [`Machine::kept`] returned. Images of drives that the profile does not have are dropped.
     pub fn resumed(spec: MachineSpec, kept: Kept) -> Machine {
         let power = Power { on: kept.on, ..Power::default() };
         let rules = Profile::find(&spec.bmc.profile).and_then(|profile| profile.media.as_ref());
@@ -95,7 +95,7 @@ impl Machine {
         }))
     }
 
-    /// What is to be known of it to go on with it: its power, next boot and virtual media.
+    /// The state to store for a restart of the emulator: power, next boot and virtual media.
     pub fn kept(&self) -> Kept {
         let mut chassis = self.chassis();
         let boot = chassis.boot_override().map(|boot| Boot::of(boot, Instant::now()));
@@ -103,17 +103,17 @@ impl Machine {
         Kept { on: self.power_now().on, boot, media: media.collect() }
     }
 
-    /// What it is made of.
+    /// The hardware of the machine.
     pub fn spec(&self) -> &MachineSpec {
         &self.0.spec
     }
 
-    /// Its power, to be watched.
+    /// Watches the power of the machine.
     pub fn power(&self) -> watch::Receiver<Power> {
         self.0.power.subscribe()
     }
 
-    /// What firmware boots now. An override for one boot is used up by this.
+    /// The device that the firmware boots now. Uses up an override for one boot.
     pub fn take_boot_device(&self) -> BootChoice {
         let mut chassis = self.chassis();
         let found = chassis.boot_override();
@@ -133,12 +133,12 @@ impl Machine {
         self.chassis().media.iter().find(|(drive, _)| drive.is_cd()).map(|(_, image)| image.clone())
     }
 
-    /// Somebody pushes the power button on its front; its BMC hears of that and does not log it as a request.
+    /// Pushes the power button on the front. The BMC sees the change but logs no request.
     pub fn push_power_button(&self) {
         self.apply(PowerRequest::PushButton);
     }
 
-    /// The operating system has switched the machine off.
+    /// The operating system switches the machine off.
     pub fn guest_power_off(&self) {
         let mut chassis = self.chassis();
         if !self.power_now().on {
@@ -150,7 +150,7 @@ impl Machine {
         }
     }
 
-    /// The operating system has restarted the machine.
+    /// The operating system restarts the machine.
     pub fn guest_reboot(&self) {
         let mut chassis = self.chassis();
         if self.power_now().on {
@@ -158,17 +158,17 @@ impl Machine {
         }
     }
 
-    /// Every request to change the machine that its BMC has accepted or refused, oldest first.
+    /// All requests to change the machine that the BMC accepted or refused, oldest first.
     pub fn log(&self) -> Vec<BmcLogEntry> {
         self.chassis().log.entries()
     }
 
-    /// What is wrong with its BMC.
+    /// The faults of the BMC.
     pub fn faults(&self) -> &Faults {
         &self.0.faults
     }
 
-    /// Its serial port, from inside it.
+    /// The serial port, as firmware and operating system use it.
     pub fn serial(&self) -> &SerialPort {
         &self.0.serial
     }
@@ -177,7 +177,7 @@ impl Machine {
         *self.0.power.borrow()
     }
 
-    /// The power state as the BMC tells it.
+    /// The power state that the BMC reports.
     pub(crate) fn reported_on(&self) -> bool {
         match self.faults().with(|faults| faults.reported_power) {
             Some(ReportedPower::On) => true,
@@ -186,9 +186,9 @@ impl Machine {
         }
     }
 
-    /// Carries out a change of power, at once or when a fault says; returns how long it will take.
+    /// Changes the power, at once or after the delay of a fault. Returns how long the change takes.
     ///
-    /// What is refused is for the face to record, in the words of its protocol.
+    /// The caller logs a refusal in the words of its protocol.
     pub(crate) fn request_power(
         &self,
         face: Face,
@@ -219,7 +219,7 @@ impl Machine {
         Ok(delay.unwrap_or_default())
     }
 
-    /// Imposes or lifts a boot override.
+    /// Sets or clears the boot override.
     pub(crate) fn set_boot(&self, face: Face, boot: Option<BootOverride>) {
         let request = boot
             .as_ref()
@@ -336,14 +336,14 @@ impl Machine {
 }
 
 impl Chassis {
-    /// The override that has not lapsed.
+    /// The override, unless it has expired.
     fn boot_override(&mut self) -> Option<BootOverride> {
         let now = Instant::now();
         self.boot = self.boot.take().filter(|boot| boot.holds(now));
         self.boot.clone()
     }
 
-    /// A power command came in time: the override no longer lapses by itself.
+    /// Stops the expiry of the override, because a power command came in time.
     fn keep_boot_override(&mut self) {
         self.boot = self.boot_override().map(|boot| BootOverride { lapses_at: None, ..boot });
     }

@@ -42,7 +42,7 @@ async fn main() -> anyhow::Result<()> {
     tokio::signal::ctrl_c().await.context("cannot wait for a signal")
 }
 
-/// One line a machine, then the control API's: what a script needs, in the order of the file.
+/// Prints one line for each machine in the order of the file, then one for the control API, for scripts to read.
 fn announce(served: &Served, control: Option<std::net::SocketAddr>) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     for machine in &served.machines {

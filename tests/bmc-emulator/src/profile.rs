@@ -1,4 +1,4 @@
-//! How a family of BMCs behaves: `profiles/*.yaml` as types.
+//! Profiles, which describe how families of BMCs differ: the types of `profiles/*.yaml`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use crate::boot::BootDevice;
 use crate::log::PowerRequest;
 use crate::machine::Power;
 
-/// Every profile there is, by name.
+/// All profiles with their names.
 const SOURCES: [(&str, &str); 7] = [
     ("generic", include_str!("../profiles/generic.yaml")),
     ("dell-idrac", include_str!("../profiles/dell-idrac.yaml")),
@@ -26,7 +26,7 @@ static PROFILES: LazyLock<BTreeMap<&str, Profile>> = LazyLock::new(|| {
     SOURCES.iter().map(|(name, source)| (*name, parse(source))).collect()
 });
 
-/// One family's behaviour, shared by every machine that has it.
+/// The behaviour of one family, shared by all machines of the family.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Profile {
@@ -36,12 +36,12 @@ pub(crate) struct Profile {
     pub(crate) bmc_firmware: String,
     pub(crate) bios_version: String,
     pub(crate) ids: Ids,
-    /// The optional parts of the tree that exist.
+    /// The optional parts of the Redfish tree that exist.
     pub(crate) parts: BTreeSet<Part>,
-    /// Whether links end in a slash.
+    /// Whether links end with a slash.
     #[serde(default)]
     pub(crate) trailing_slash: bool,
-    /// What a PATCH must say in `If-Match`.
+    /// How a PATCH must use `If-Match`.
     pub(crate) if_match: IfMatch,
     pub(crate) sessions: SessionRules,
     pub(crate) reset: ResetRules,
@@ -51,7 +51,7 @@ pub(crate) struct Profile {
     pub(crate) ipmi: IpmiRules,
 }
 
-/// Identifiers in paths; `{n}` counts from 1.
+/// Identifiers in paths. `{n}` counts from 1.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Ids {
@@ -66,14 +66,14 @@ pub(crate) struct Ids {
     pub(crate) log: String,
 }
 
-/// A part of the tree a service may leave out.
+/// A part of the Redfish tree that a service may leave out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Part {
     Sessions,
     Accounts,
     Chassis,
-    /// `Thermal` and `Power` under the chassis, deprecated since 2020.4 and what most machines have.
+    /// `Thermal` and `Power` under the chassis, deprecated since 2020.4, which most machines have.
     ThermalAndPower,
     /// `Sensors` under the chassis.
     Sensors,
@@ -94,11 +94,11 @@ pub(crate) enum Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum IfMatch {
-    /// No entity tags at all.
+    /// The service has no entity tags.
     Ignored,
-    /// 412 when one is sent that does not match.
+    /// The service answers 412 to a tag that does not match.
     Honoured,
-    /// Also 428 when none is sent.
+    /// The service also answers 428 to a request without a tag.
     Required,
 }
 
@@ -115,7 +115,7 @@ pub(crate) struct ResetRules {
     pub(crate) types: Vec<ResetType>,
     pub(crate) told_by: ResetTold,
     pub(crate) answer: ResetAnswer,
-    /// What is said when the machine is already as asked; without it that is a success.
+    /// The refusal if the machine has the requested state already. Without a refusal, the request succeeds.
     #[serde(default)]
     pub(crate) already_so: Option<Refusal>,
 }
@@ -134,7 +134,7 @@ pub(crate) enum ResetType {
     Nmi,
 }
 
-/// Where a client learns the values of `ResetType` (DSP0266 §7.6).
+/// Where a client finds the values of `ResetType` (DSP0266 §7.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ResetTold {
@@ -143,19 +143,19 @@ pub(crate) enum ResetTold {
     Nowhere,
 }
 
-/// What a successful reset answers.
+/// The answer to a successful reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ResetAnswer {
-    /// 204.
+    /// Status 204.
     NoContent,
-    /// 200 with a message that says success.
+    /// Status 200 with a success message.
     Message,
-    /// 202 with a task and its monitor.
+    /// Status 202 with a task and its monitor.
     Task,
 }
 
-/// A vendor's own way to say no.
+/// A vendor's own error answer.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Refusal {
@@ -168,7 +168,7 @@ pub(crate) struct Refusal {
 #[serde(deny_unknown_fields)]
 pub(crate) struct BootRules {
     pub(crate) targets: Vec<BootTarget>,
-    /// Whether `…@Redfish.AllowableValues` are told.
+    /// Whether the service lists `…@Redfish.AllowableValues`.
     pub(crate) tells_allowable: bool,
     /// Whether `BootSourceOverrideMode` exists.
     pub(crate) has_mode: bool,
@@ -201,10 +201,10 @@ pub(crate) struct MediaRules {
     pub(crate) under: MediaPlace,
     pub(crate) drives: Vec<MediaDrive>,
     pub(crate) changed_by: MediaChange,
-    /// What is said to an image for a drive that has one; without it the image is replaced.
+    /// The refusal of an image for a drive that holds one. Without a refusal, the new image replaces the old one.
     #[serde(default)]
     pub(crate) full: Option<Refusal>,
-    /// What is said when an empty drive is to be emptied; without it that is a success.
+    /// The refusal to eject from an empty drive. Without a refusal, the request succeeds.
     #[serde(default)]
     pub(crate) empty: Option<Refusal>,
 }
@@ -216,7 +216,7 @@ pub(crate) enum MediaPlace {
     System,
 }
 
-/// A virtual drive.
+/// A virtual drive of the BMC.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MediaDrive {
@@ -225,20 +225,20 @@ pub(crate) struct MediaDrive {
     pub(crate) types: Vec<String>,
 }
 
-/// How an image gets into a drive.
+/// How a client inserts an image into a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MediaChange {
-    /// By the actions InsertMedia and EjectMedia.
+    /// With the actions InsertMedia and EjectMedia.
     Actions,
-    /// By a PATCH of `Image`.
+    /// With a PATCH of `Image`.
     Patch,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct IpmiRules {
-    /// The maker's IANA enterprise number.
+    /// The IANA enterprise number of the manufacturer.
     pub(crate) manufacturer_id: u32,
     pub(crate) product_id: u16,
     pub(crate) firmware: (u8, u8),
@@ -246,31 +246,31 @@ pub(crate) struct IpmiRules {
     pub(crate) session_slots: usize,
     /// §6.12.15: 60 seconds, give or take three.
     pub(crate) session_timeout_seconds: u64,
-    /// How long boot flags hold without a chassis command (table 28-14, parameter 3); 0 is for ever.
+    /// How long boot flags stay valid without a chassis command (table 28-14, parameter 3). 0 means for ever.
     pub(crate) boot_flags_timeout_seconds: u64,
-    /// Serial over LAN, where there is any.
+    /// Serial over LAN. `None` if the BMC does not support it.
     #[serde(default)]
     pub(crate) serial: Option<SerialRules>,
 }
 
-/// How a BMC passes on its machine's serial port (chapter 15).
+/// How a BMC passes on the serial port (chapter 15).
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SerialRules {
-    /// The longest payload each way, with its header of four bytes.
+    /// The longest payload in each direction, including its header of four bytes.
     pub(crate) payload_bytes: u16,
-    /// How often a packet is sent again that is not acknowledged, and after how long (table 26-5, parameter 4).
+    /// How often an unacknowledged packet is sent again, and after how many milliseconds (table 26-5, parameter 4).
     pub(crate) retries: u8,
     pub(crate) retry_millis: u16,
 }
 
 impl Profile {
-    /// The profile of that name.
+    /// The profile of this name.
     pub(crate) fn find(name: &str) -> Option<&'static Profile> {
         PROFILES.get(name)
     }
 
-    /// Every name, for a sentence that says what would have been right.
+    /// All names, for an error message.
     pub(crate) fn names() -> String {
         SOURCES.map(|(name, _)| name).join(", ")
     }
@@ -314,7 +314,7 @@ impl ResetType {
         }
     }
 
-    /// Whether this asks for what `power` already is.
+    /// Whether the machine has the requested state already.
     pub(crate) fn is_already_so(self, power: Power) -> bool {
         match self {
             ResetType::On | ResetType::ForceOn => power.on,

@@ -1,4 +1,4 @@
-//! The Redfish face (DSP0266): one request in, one answer out.
+//! The Redfish side of a BMC (DSP0266): takes one request and returns one answer.
 
 mod answer;
 mod documents;
@@ -30,7 +30,7 @@ use resource::Resource;
 use session::Sessions;
 use task::Tasks;
 
-/// The largest body a client may send.
+/// The largest request body in bytes.
 const LARGEST_BODY: usize = 64 * 1024;
 
 /// Answers Redfish requests on `listener` until dropped.
@@ -46,7 +46,7 @@ pub(crate) async fn run(
 
 async fn respond(face: Arc<RedfishFace>, request: Request<Incoming>) -> Response<Full<Bytes>> {
     if face.machine.faults().drops() {
-        // The client gives up first, and takes the connection and this with it.
+        // The client gives up first. Its closed connection drops this future.
         std::future::pending::<()>().await;
     }
     face.machine.faults().wait().await;
@@ -59,7 +59,7 @@ async fn respond(face: Arc<RedfishFace>, request: Request<Incoming>) -> Response
     answer.into_response(&parts.method)
 }
 
-/// One machine's Redfish service.
+/// The Redfish service of one machine.
 pub(crate) struct RedfishFace {
     machine: Machine,
     profile: &'static Profile,
@@ -73,7 +73,7 @@ impl RedfishFace {
         RedfishFace { machine, profile, sessions, tasks: Mutex::default() }
     }
 
-    /// Answers one request, and records it if it would have changed the machine and did not.
+    /// Answers one request. A refused request to change the machine is logged.
     pub(crate) fn answer(&self, parts: &Parts, body: &[u8]) -> Answer {
         let path = parts.uri.path();
         if let Some(status) = self.machine.faults().status_for(parts.method.as_str(), path) {
@@ -87,7 +87,7 @@ impl RedfishFace {
     }
 
     fn try_answer(&self, parts: &Parts, body: &[u8]) -> Result<Answer, Problem> {
-        // DSP0266 §8.2: a client that speaks another OData is told so.
+        // DSP0266 §8.2: a client with another OData version gets an error.
         if parts.headers.get("odata-version").is_some_and(|version| version != "4.0") {
             return Err(Problem::odata_version());
         }
@@ -162,7 +162,7 @@ impl RedfishFace {
     }
 }
 
-/// DSP0266 §7.3: options we do not have are refused if they begin with `$`, else ignored.
+/// DSP0266 §7.3: unknown options are refused if they begin with `$`, and ignored otherwise.
 fn refuse_query_options(query: Option<&str>) -> Result<(), Problem> {
     let options = query.unwrap_or_default().split('&');
     match options

@@ -1,24 +1,24 @@
-//! The sensors every machine has, which both faces read.
+//! The sensors of every machine, read by Redfish and IPMI.
 
-/// One analog sensor. Thresholds and readings are in its unit.
+/// One analog sensor. Thresholds and readings are in the sensor's unit.
 #[derive(Debug)]
 pub(crate) struct Sensor {
     pub(crate) name: &'static str,
     pub(crate) unit: Unit,
-    /// What part it is on (IPMI 2.0 table 43-13).
+    /// The id of the part that the sensor is on (IPMI 2.0 table 43-13).
     pub(crate) entity: u8,
     pub(crate) entity_instance: u8,
     /// One count of an IPMI reading, in thousandths of the unit.
     pub(crate) step_thousandths: u32,
     pub(crate) running: f64,
-    /// `None` where the sensor only works while the machine runs.
+    /// The reading while the machine is off. `None` if the sensor works only while the machine is on.
     pub(crate) standby: Option<f64>,
     pub(crate) lower_critical: Option<f64>,
     pub(crate) upper_warning: Option<f64>,
     pub(crate) upper_critical: Option<f64>,
 }
 
-/// What a sensor measures.
+/// The unit of a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     Celsius,
@@ -27,7 +27,7 @@ pub(crate) enum Unit {
     Watts,
 }
 
-/// Every sensor, in the order of its IPMI number, which counts from 1.
+/// All sensors, in the order of their IPMI numbers, which count from 1.
 #[rustfmt::skip]
 pub(crate) const SENSORS: [Sensor; 7] = [
     Sensor { name: "Inlet Temp", unit: Unit::Celsius, entity: 0x37, entity_instance: 1, step_thousandths: 1000, running: 24.0, standby: Some(22.0), lower_critical: Some(3.0), upper_warning: Some(42.0), upper_critical: Some(47.0) },
@@ -40,12 +40,12 @@ pub(crate) const SENSORS: [Sensor; 7] = [
 ];
 
 impl Sensor {
-    /// What it reads now, if it works now.
+    /// The current reading. `None` if the sensor does not work now.
     pub(crate) fn reading(&self, on: bool) -> Option<f64> {
         if on { Some(self.running) } else { self.standby }
     }
 
-    /// Its id in a Redfish path.
+    /// The sensor's id in a Redfish path.
     pub(crate) fn id(&self) -> String {
         self.name.replace(' ', "")
     }

@@ -1,15 +1,15 @@
-//! A machine's serial port: what its firmware and system say there, and what is typed to them.
+//! The serial port of a machine: output of firmware and operating system, and input typed by a client.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
 
-/// How much of what was said is kept; the oldest goes first.
+/// How many bytes of output are kept. The oldest bytes are dropped first.
 const KEPT: usize = 64 << 10;
-/// How far who waits for readers may be ahead of them.
+/// How many bytes a writer with flow control may be ahead of the reader.
 const AHEAD: u64 = 16 << 10;
-/// How many typed characters wait for the machine, as in a UART with a driver behind it.
+/// How many typed characters the port buffers, as a UART and its driver do.
 const TYPED: usize = 1 << 10;
 
 /// The serial port of one machine.
@@ -18,14 +18,14 @@ pub struct SerialPort {
     said: Mutex<VecDeque<u8>>,
     typed: Mutex<VecDeque<u8>>,
     keys: Notify,
-    /// How much was ever said.
+    /// The total number of bytes ever written.
     end: watch::Sender<u64>,
-    /// How much of it was read by who reads now.
+    /// The position of the current reader. `None` if nobody reads.
     reader: watch::Sender<Option<u64>>,
 }
 
 impl SerialPort {
-    /// Says `text`, as a machine does that looks at nobody: what is not read in time is lost.
+    /// Writes `text` without flow control: output that is not read in time is lost.
     pub fn say(&self, text: impl AsRef<[u8]>) {
         let text = text.as_ref();
         let mut said = lock(&self.said);
@@ -35,24 +35,24 @@ impl SerialPort {
         self.end.send_modify(|end| *end += text.len() as u64);
     }
 
-    /// Says `text`, as a machine does with flow control: waits for who reads.
+    /// Writes `text` with flow control: waits for the reader.
     pub async fn say_all(&self, text: impl AsRef<[u8]>) {
         let mut reader = self.reader.subscribe();
         for some in text.as_ref().chunks(1 << 10) {
             let end = *self.end.borrow();
             let near = |reader: &Option<u64>| reader.is_none_or(|read| end <= read + AHEAD);
-            // The port outlives who waits for it.
+            // An error is impossible: the port outlives this call.
             drop(reader.wait_for(near).await);
             self.say(some);
         }
     }
 
-    /// The last 64 KiB that were said.
+    /// The last 64 KiB of output.
     pub fn said(&self) -> Vec<u8> {
         lock(&self.said).iter().copied().collect()
     }
 
-    /// What was typed since the last time; waits for something.
+    /// The input since the last call. Waits until there is some.
     pub async fn typed(&self) -> Vec<u8> {
         loop {
             let keys: Vec<u8> = lock(&self.typed).drain(..).collect();
@@ -63,12 +63,12 @@ impl SerialPort {
         }
     }
 
-    /// How much was ever said, to be watched.
+    /// Watches the total number of bytes ever written.
     pub(crate) fn end(&self) -> watch::Receiver<u64> {
         self.end.subscribe()
     }
 
-    /// Up to `most` characters from the `at`-th on, or from the oldest that is kept; which that is.
+    /// Up to `most` bytes from position `at` on, or from the oldest byte that is kept. Also returns the position of the first byte.
     pub(crate) fn read(&self, at: u64, most: usize) -> (u64, Vec<u8>) {
         let said = lock(&self.said);
         let oldest = self.end.borrow().saturating_sub(said.len() as u64);
@@ -77,7 +77,7 @@ impl SerialPort {
         (at, said.iter().skip(skipped).take(most).copied().collect())
     }
 
-    /// Types; how many of the keys were taken.
+    /// Types `keys`. Returns how many of them fit into the buffer.
     pub fn type_in(&self, keys: &[u8]) -> usize {
         let mut typed = lock(&self.typed);
         let taken = keys.len().min(TYPED - typed.len().min(TYPED));
@@ -86,7 +86,7 @@ impl SerialPort {
         taken
     }
 
-    /// Tells those who wait how much was read; nobody reads without a number.
+    /// Sets the position of the reader, so that writers continue. `None` means that nobody reads any more.
     pub(crate) fn has_read(&self, reader: Option<u64>) {
         self.reader.send_replace(reader);
     }
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_minds_readers_waits_for_them() {
+    async fn a_writer_with_flow_control_waits_for_the_reader() {
         let port = SerialPort::default();
         port.say_all(vec![b'a'; 100_000]).await;
         port.has_read(Some(100_000));

@@ -1,4 +1,4 @@
-//! Binding every machine's address and answering on it.
+//! Binds the address of every machine and serves its BMC.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -17,47 +17,45 @@ use crate::redfish;
 use crate::spec::BmcKind;
 use crate::tls::{ADDRESSES_EACH, Identity};
 
-/// Machines whose BMCs answer until this is dropped.
+/// Machines whose BMCs are served. Dropping the value stops them.
 #[derive(Debug)]
 pub struct Served {
-    /// Where each machine answers, in the order they were given.
+    /// The addresses of the machines, in the order of the request.
     pub machines: Vec<ServedMachine>,
-    /// The certificates of all HTTPS machines, one after the other; empty when there are none.
+    /// The certificates of all HTTPS machines, concatenated. Empty if there are none.
     pub certificate_pem: String,
-    /// Everything that runs; aborted on drop.
+    /// The tasks of all servers. Dropping them aborts the servers.
     _tasks: JoinSet<()>,
 }
 
-/// Where one machine's BMC answers.
+/// The addresses of one machine's BMC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServedMachine {
-    /// The machine's name.
     pub name: String,
-    /// Its Redfish service.
     pub redfish: Option<SocketAddr>,
-    /// Its RMCP+ port.
+    /// The address of the RMCP+ port.
     pub ipmi: Option<SocketAddr>,
-    /// The certificate of its Redfish service, if that is HTTPS.
+    /// The certificate of the Redfish service. `None` without HTTPS.
     pub certificate_pem: Option<Arc<str>>,
 }
 
 impl Served {
-    /// Where the machine of that name answers.
+    /// The addresses of the machine with this name.
     pub fn machine(&self, name: &str) -> Option<&ServedMachine> {
         self.machines.iter().find(|machine| machine.name == name)
     }
 }
 
 impl ServedMachine {
-    /// The address of the BMC's main face.
+    /// The address of the BMC's main protocol.
     pub fn address(&self) -> Option<SocketAddr> {
         self.redfish.or(self.ipmi)
     }
 }
 
-/// Starts serving: binds every address, then answers until the result is dropped.
+/// Binds all addresses and serves the BMCs until the result is dropped.
 ///
-/// Fails, with nothing left bound, when an address is taken or a spec cannot be served.
+/// Fails, and leaves nothing bound, if an address is taken or a spec is invalid.
 pub async fn serve(machines: Vec<Machine>) -> io::Result<Served> {
     allow_many_sockets();
     let profiles = machines.iter().map(profile_of).collect::<io::Result<Vec<_>>>()?;
@@ -72,7 +70,7 @@ pub async fn serve(machines: Vec<Machine>) -> io::Result<Served> {
     Ok(served)
 }
 
-/// Starts the faces of one machine.
+/// Starts the servers of one machine.
 async fn start(
     machine: Machine,
     profile: &'static Profile,
@@ -103,7 +101,7 @@ async fn start(
     Ok(at)
 }
 
-/// Raises the soft limit of open files to the hard one: a socket a machine is more than the usual 1,024.
+/// Raises the soft limit of open files to the hard limit: one socket per machine exceeds the usual 1,024.
 fn allow_many_sockets() {
     let limit = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
@@ -111,7 +109,7 @@ fn allow_many_sockets() {
     }
 }
 
-/// The profile of `machine`, whose spec can be served.
+/// The profile of `machine`. Fails if the spec is invalid.
 fn profile_of(machine: &Machine) -> io::Result<&'static Profile> {
     let spec = machine.spec();
     let refuse = |why: String| {
@@ -119,7 +117,7 @@ fn profile_of(machine: &Machine) -> io::Result<&'static Profile> {
     };
 
     let speaks_ipmi = spec.bmc.kind == BmcKind::Ipmi || spec.bmc.also_ipmi.is_some();
-    // IPMI 2.0 §13.20 and §22.30: 16 bytes of name, 20 of password.
+    // IPMI 2.0 §13.20 and §22.30: at most 16 bytes of name and 20 of password.
     if speaks_ipmi && (spec.bmc.username.len() > 16 || spec.bmc.password.len() > 20) {
         return Err(refuse(
             "IPMI takes a user name of 16 bytes and a password of 20 at most".to_owned(),
@@ -154,7 +152,7 @@ impl Certificates {
         Ok(certificates)
     }
 
-    /// The certificate `machine` shows, if it shows one.
+    /// The certificate of `machine`. `None` if its BMC has no TLS.
     fn of(&mut self, machine: &Machine) -> io::Result<Option<Identity>> {
         let bmc = &machine.spec().bmc;
         if !bmc.tls {

@@ -1,4 +1,4 @@
-//! What a pretend machine is made of, as a file of machines says it.
+//! The hardware of an emulated machine, as a file of machines describes it.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,33 +7,28 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// One machine and the BMC that looks after it.
+/// One machine and its BMC.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineSpec {
-    /// What the machine is called, here and on the control API.
+    /// The name of the machine, also in the control API.
     pub name: String,
     /// The SMBIOS UUID.
     pub uuid: Uuid,
-    /// The chassis' serial number.
+    /// The serial number of the chassis.
     pub serial: String,
-    /// Who made it.
     pub manufacturer: String,
-    /// What they sell it as.
     pub model: String,
-    /// How it boots.
     pub firmware: Firmware,
-    /// Its network cards, in slot order.
+    /// The network cards, in slot order.
     #[serde(default)]
     pub nics: Vec<NicSpec>,
-    /// Its disks, in bay order.
+    /// The disks, in bay order.
     #[serde(default)]
     pub disks: Vec<DiskSpec>,
-    /// How many logical processors an operating system would count.
+    /// The number of logical processors.
     pub cpus: u32,
-    /// How much memory is fitted.
     pub memory_mib: u64,
-    /// The management controller.
     pub bmc: BmcSpec,
 }
 
@@ -43,7 +38,6 @@ pub struct MachineSpec {
 pub enum Firmware {
     /// PC-compatible ("legacy") boot.
     Bios,
-    /// UEFI.
     Uefi,
 }
 
@@ -51,9 +45,8 @@ pub enum Firmware {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NicSpec {
-    /// Its burnt-in address.
+    /// The permanent MAC address.
     pub mac: Mac,
-    /// Its link speed.
     pub speed_mbps: u32,
 }
 
@@ -61,45 +54,42 @@ pub struct NicSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskSpec {
-    /// What the operating system calls it, such as `sda`.
+    /// The name of the disk in the operating system, such as `sda`.
     pub name: String,
-    /// Its serial number.
     pub serial: String,
-    /// Its capacity.
     pub size_bytes: u64,
-    /// What its maker sells it as.
     pub model: String,
-    /// Whether it has platters.
+    /// Whether the disk is a hard disk with platters.
     pub rotational: bool,
 }
 
-/// The management controller of a machine: what it speaks, where, and to whom.
+/// The management controller of a machine: its protocols, addresses and account.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BmcSpec {
     /// The protocol at `address`.
     pub kind: BmcKind,
-    /// Where it listens; port 0 takes any free one.
+    /// The address to listen on. Port 0 takes any free port.
     pub address: SocketAddr,
-    /// Whether Redfish is served over HTTPS. IPMI ignores it.
+    /// Whether Redfish is served over HTTPS. IPMI ignores this.
     #[serde(default)]
     pub tls: bool,
-    /// The one account's name; at most 16 bytes where IPMI is spoken.
+    /// The user name of the only account, at most 16 bytes with IPMI.
     pub username: String,
-    /// The one account's password; at most 20 bytes where IPMI is spoken.
+    /// The password of the only account, at most 20 bytes with IPMI.
     pub password: String,
-    /// Which of `profiles/*.yaml` it behaves like.
+    /// The name of one of `profiles/*.yaml`.
     #[serde(default = "generic")]
     pub profile: String,
-    /// Where a Redfish machine also answers IPMI, if it does.
+    /// The address on which a Redfish machine also serves IPMI. `None` without IPMI.
     #[serde(default)]
     pub also_ipmi: Option<SocketAddr>,
-    /// Whether it has a certificate of its own instead of the one all machines of a process share.
+    /// Whether the BMC has its own certificate instead of one that all machines of the process share.
     #[serde(default)]
     pub own_certificate: bool,
 }
 
-/// What a management controller speaks.
+/// The protocol of a management controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BmcKind {
@@ -109,12 +99,12 @@ pub enum BmcKind {
     Ipmi,
 }
 
-/// A network card's burnt-in address, written `52:54:00:12:34:56`.
+/// The permanent address of a network card, written as `52:54:00:12:34:56`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Mac(pub [u8; 6]);
 
-/// The text is not six hexadecimal bytes with colons between them.
+/// The error for a text that is not six hexadecimal bytes separated by colons.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{raw:?} is not a MAC address such as 52:54:00:12:34:56")]
 pub struct InvalidMac {

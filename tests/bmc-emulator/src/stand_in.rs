@@ -1,12 +1,13 @@
-//! The guest of a machine nobody boots: it takes the boot device at each start, echoes what is typed at its serial
-//! port, and shuts down when asked.
+//! A minimal guest for a machine that nothing else boots. It takes the boot device at each start, echoes input at its serial port, and
+//! shuts
+//! down when asked.
 
 use std::time::Duration;
 
 use bmc_emulator::Machine;
 use tracing::info;
 
-/// Plays firmware and operating system of `machine`, which takes `shutdown` to switch itself off.
+/// Runs the guest of `machine`. A shutdown takes the time `shutdown`.
 pub(crate) async fn run(machine: Machine, shutdown: Duration) {
     let mut power = machine.power();
     let mut booted = 0;
@@ -15,7 +16,7 @@ pub(crate) async fn run(machine: Machine, shutdown: Duration) {
         if now.on && now.generation != booted {
             booted = now.generation;
             let name = &machine.spec().name;
-            // Taken outside the log line, which is skipped where nobody listens.
+            // Outside of the log macro, because disabled log lines do not evaluate their arguments.
             let device = machine.take_boot_device().device;
             info!(machine.name = name, "machine {name} boots {device:?}");
             machine
@@ -27,7 +28,7 @@ pub(crate) async fn run(machine: Machine, shutdown: Duration) {
             machine.guest_power_off();
         }
         tokio::select! {
-            // The machine outlives its guest, so this only fails when the program ends.
+            // The machine outlives its guest, so an error only means that the program ends.
             changed = power.changed() => if changed.is_err() {
                 return;
             },

@@ -1,4 +1,4 @@
-//! Certificates: one for the machines of a process, or one of its own for a machine that asks.
+//! Certificates: one for all machines of a process, or one per machine if the spec asks for it.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -10,10 +10,10 @@ use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::TlsAcceptor;
 
-/// How many addresses go into one certificate: a TLS certificate message has 64 KiB, and each client reads all of it.
+/// The most addresses in one certificate: a TLS certificate message holds 64 KiB, and each client reads all of it.
 pub(crate) const ADDRESSES_EACH: usize = 256;
 
-/// A certificate that is in use.
+/// A certificate, and the TLS acceptor that uses it.
 #[derive(Clone)]
 pub(crate) struct Identity {
     pub(crate) pem: Arc<str>,
@@ -21,7 +21,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// A fresh self-signed certificate for `addresses` and `localhost`.
+    /// A new self-signed certificate for `addresses` and `localhost`.
     pub(crate) fn for_addresses(addresses: &BTreeSet<IpAddr>) -> io::Result<Identity> {
         let key = KeyPair::generate().map_err(io::Error::other)?;
         let mut params =

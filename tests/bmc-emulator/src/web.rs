@@ -1,4 +1,4 @@
-//! HTTP/1.1 connections, with or without TLS, for whoever answers requests.
+//! An HTTP/1.1 server, with or without TLS, for any request handler.
 
 use std::convert::Infallible;
 use std::io;
@@ -19,7 +19,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 
-/// How long a client may take to send its headers or to shake hands.
+/// How long a client may take for its headers or its TLS handshake.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Answers requests on `listener` until dropped.
@@ -35,7 +35,7 @@ where
                 Ok((stream, _)) => {
                     connections.spawn(connection(stream, tls.clone(), handler.clone()));
                 }
-                // Too many open files, mostly; a pause lets some close.
+                // The usual error is too many open files. A pause lets some close.
                 Err(error) => {
                     debug!(%error, "cannot accept a connection");
                     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -46,7 +46,7 @@ where
     }
 }
 
-/// An answer in JSON.
+/// An answer with a JSON body.
 pub fn json(status: StatusCode, body: &impl Serialize) -> Response<Full<Bytes>> {
     let body = serde_json::to_vec(body).unwrap_or_default();
     let mut response = Response::new(Full::new(Bytes::from(body)));
@@ -55,7 +55,7 @@ pub fn json(status: StatusCode, body: &impl Serialize) -> Response<Full<Bytes>> 
     response
 }
 
-/// A panic in a task is a panic of the program.
+/// Turns a panic of a task into a panic of the program.
 pub(crate) fn carry_panic(ended: Result<(), JoinError>) {
     if let Err(error) = ended
         && error.is_panic()

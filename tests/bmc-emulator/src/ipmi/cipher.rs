@@ -8,29 +8,29 @@ use sha2::Sha256;
 
 const AES_BLOCK: usize = 16;
 
-/// A combination of algorithms this BMC has; both encrypt with AES-CBC-128.
+/// A combination of algorithms that this BMC supports. Both combinations encrypt with AES-CBC-128.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CipherSuite {
-    /// RAKP-HMAC-SHA1, HMAC-SHA1-96.
+    /// RAKP-HMAC-SHA1 and HMAC-SHA1-96.
     Suite3,
-    /// RAKP-HMAC-SHA256, HMAC-SHA256-128.
+    /// RAKP-HMAC-SHA256 and HMAC-SHA256-128.
     Suite17,
 }
 
-/// What a session's messages are verified and encrypted with.
+/// The keys that verify and encrypt the messages of a session.
 #[derive(Clone)]
 pub(crate) struct SessionKeys {
     suite: CipherSuite,
-    /// K1, for integrity.
+    /// K1, the integrity key.
     integrity: Vec<u8>,
-    /// The first half of K2, for confidentiality.
+    /// The first half of K2, the confidentiality key.
     encryption: [u8; 16],
 }
 
 impl CipherSuite {
     pub(crate) const ALL: [CipherSuite; 2] = [CipherSuite::Suite3, CipherSuite::Suite17];
 
-    /// Its number in table 22-20.
+    /// The id of the cipher suite in table 22-20.
     pub(crate) fn id(self) -> u8 {
         match self {
             CipherSuite::Suite3 => 3,
@@ -38,7 +38,7 @@ impl CipherSuite {
         }
     }
 
-    /// Authentication (table 13-17), integrity (13-18) and confidentiality (13-19) algorithm numbers.
+    /// The numbers of the authentication (table 13-17), integrity (13-18) and confidentiality (13-19) algorithms.
     pub(crate) fn algorithms(self) -> [u8; 3] {
         match self {
             CipherSuite::Suite3 => [1, 1, 1],
@@ -46,7 +46,7 @@ impl CipherSuite {
         }
     }
 
-    /// The whole HMAC, 20 or 32 bytes.
+    /// The whole HMAC, of 20 or 32 bytes.
     pub(crate) fn hmac(self, key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
         match self {
             CipherSuite::Suite3 => hmac_of::<Hmac<Sha1>>(key, parts),
@@ -54,7 +54,7 @@ impl CipherSuite {
         }
     }
 
-    /// The HMAC as messages and RAKP 4 carry it: 96 or 128 bits.
+    /// The truncated HMAC of 96 or 128 bits, as in messages and in RAKP 4.
     pub(crate) fn short_hmac(self, key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
         let mut code = self.hmac(key, parts);
         code.truncate(self.code_length());
@@ -86,7 +86,7 @@ impl SessionKeys {
         self.suite.code_length()
     }
 
-    /// §13.29: initialization vector, then the data padded with 1, 2, 3… and the length of that.
+    /// §13.29: the initialization vector, then the data with the padding 1, 2, 3… and the length of the padding.
     pub(crate) fn encrypt(&self, data: &[u8]) -> Vec<u8> {
         let vector: [u8; AES_BLOCK] = rand::random();
         let pad = (AES_BLOCK - (data.len() + 1) % AES_BLOCK) % AES_BLOCK;
@@ -101,7 +101,7 @@ impl SessionKeys {
         [vector.as_slice(), &plain].concat()
     }
 
-    /// The data of an encrypted payload, if its padding is right.
+    /// Decrypts a payload. `None` if the padding is wrong.
     pub(crate) fn decrypt(&self, payload: &[u8]) -> Option<Vec<u8>> {
         let (vector, data) = payload.split_first_chunk::<AES_BLOCK>()?;
         let mut plain = data.to_vec();
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encrypted_can_be_read_again_at_every_length() {
+    fn data_of_every_length_survives_encryption() {
         let keys = SessionKeys::derive(CipherSuite::Suite17, &[7; 32]);
         for length in 0..50 {
             let data = vec![0xA5; length];

@@ -1,4 +1,4 @@
-//! The commands this BMC has, who may give them, and how their answers are made.
+//! The commands of this BMC, the privileges they need, and the format of their answers.
 
 mod app;
 pub(crate) mod boot;
@@ -30,13 +30,13 @@ impl Completion {
     pub(crate) const NOT_IN_THIS_STATE: Completion = Completion(0xD5);
 }
 
-/// Data of a response, or why there is none.
+/// The data of a response, or an error completion code.
 pub(crate) type Answer = Result<Vec<u8>, Completion>;
 
-/// One request as a command sees it.
+/// The data of one request, and its session.
 pub(crate) struct Call<'a> {
     data: &'a [u8],
-    /// The session it came in by.
+    /// The session of the request. `None` outside of any session.
     session: Option<u32>,
 }
 
@@ -49,14 +49,14 @@ struct Command {
     run: fn(&mut IpmiFace, &Call<'_>) -> Answer,
 }
 
-/// Who may give a command (appendix G), and whether it changes the machine.
+/// The privilege that a command needs (appendix G), and whether the command changes the machine.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Needs {
-    /// Also without a session.
+    /// The command needs no session.
     Nothing,
-    /// A session of this privilege, to read.
+    /// The command reads and needs a session of this privilege.
     ToRead(Privilege),
-    /// A session of this privilege, to change; refusals are recorded.
+    /// The command changes something and needs a session of this privilege. Refusals are logged.
     ToChange(Privilege),
 }
 
@@ -73,7 +73,7 @@ use Needs::{Nothing, ToChange, ToRead};
 use Privilege::{Administrator, Callback, Operator, User};
 use net_fn::{APP, CHASSIS, SENSOR, STORAGE, TRANSPORT};
 
-/// Every command there is (appendix G).
+/// All commands of this BMC (appendix G).
 #[rustfmt::skip]
 const COMMANDS: &[Command] = &[
     Command { net_fn: CHASSIS, code: 0x00, name: "Get Chassis Capabilities", needs: ToRead(User), run: IpmiFace::get_chassis_capabilities },
@@ -141,7 +141,7 @@ impl Call<'_> {
 }
 
 impl IpmiFace {
-    /// Carries out a request and makes the whole response message.
+    /// Executes a request and returns the whole response message.
     pub(super) fn execute(&mut self, request: &LanMessage<'_>, session: Option<u32>) -> Vec<u8> {
         let call = Call { data: request.data, session };
         let known = COMMANDS
@@ -178,7 +178,7 @@ impl IpmiFace {
         if allowed { (command.run)(self, call) } else { Err(Completion::PRIVILEGE) }
     }
 
-    /// Records a change that has no request of its own in the log.
+    /// Logs a change that has no request type of its own.
     fn record_other(&self, what: String) {
         self.machine.record(Face::Ipmi, Request::Other(what), Outcome::Accepted);
     }

@@ -21,11 +21,11 @@ mod status {
     pub(super) const ILLEGAL_PARAMETER: u8 = 0x12;
 }
 
-/// The bit of the role byte that asks for a lookup by name alone.
+/// The bit of the role byte that requests a lookup by name alone.
 const NAME_ONLY: u8 = 0x10;
 
 impl IpmiFace {
-    /// Table 13-9 in, table 13-10 out.
+    /// Answers Open Session: table 13-9 in, table 13-10 out.
     pub(super) fn open_session(&mut self, request: &[u8]) -> Option<Vec<u8>> {
         let [tag, role, _, _, c0, c1, c2, c3, proposals @ ..] = request else { return None };
         let console_id = u32::from_le_bytes([*c0, *c1, *c2, *c3]);
@@ -47,7 +47,7 @@ impl IpmiFace {
             return refuse(status::NO_RESOURCES);
         };
 
-        // A role of 0 asks for the highest there is.
+        // Role 0 requests the highest privilege.
         let granted = if role == 0 { Privilege::Administrator as u8 } else { role };
         let mut reply = vec![*tag, status::OK, granted, 0];
         reply.extend(console_id.to_le_bytes());
@@ -58,7 +58,7 @@ impl IpmiFace {
         Some(reply)
     }
 
-    /// The suite of this BMC that fits the three proposals; a proposal of length 0 leaves the choice open.
+    /// The suite of this BMC that matches the three proposals. A proposal of length 0 matches any algorithm.
     fn choose_suite(&self, proposals: &[u8]) -> Result<CipherSuite, u8> {
         let (proposals, _) = proposals.as_chunks::<8>();
         let [authentication, integrity, confidentiality, ..] = proposals else {
@@ -86,13 +86,13 @@ impl IpmiFace {
         found.ok_or(status::NO_SUITE_MATCHES)
     }
 
-    /// The suites this BMC has, weakest first.
+    /// The suites of this BMC, weakest first.
     pub(super) fn suites(&self) -> impl Iterator<Item = CipherSuite> {
         let ids = &self.profile.ipmi.cipher_suites;
         CipherSuite::ALL.into_iter().filter(|suite| ids.contains(&suite.id()))
     }
 
-    /// Table 13-11 in, table 13-12 out.
+    /// Answers RAKP 1: table 13-11 in, table 13-12 out.
     pub(super) fn rakp1(&mut self, request: &[u8]) -> Option<Vec<u8>> {
         let [tag, _, _, _, rest @ ..] = request else { return None };
         let (id, rest) = rest.split_first_chunk::<4>()?;
@@ -105,7 +105,7 @@ impl IpmiFace {
         let Some(session) =
             self.sessions.find(u32::from_le_bytes(*id)).filter(|session| session.active.is_none())
         else {
-            // The console's own id is not in the request, so nobody can be named.
+            // The console's session id is unknown because the request does not contain it, so the answer has zeros.
             return Some([&[*tag, status::INVALID_SESSION, 0, 0], [0; 4].as_slice()].concat());
         };
         let console_id = session.console_id.to_le_bytes();
@@ -134,7 +134,7 @@ impl IpmiFace {
         Some(reply)
     }
 
-    /// Table 13-13 in, table 13-14 out.
+    /// Answers RAKP 3: table 13-13 in, table 13-14 out.
     pub(super) fn rakp3(&mut self, request: &[u8]) -> Option<Vec<u8>> {
         let [tag, told, _, _, rest @ ..] = request else { return None };
         let (id, code) = rest.split_first_chunk::<4>()?;
@@ -146,7 +146,7 @@ impl IpmiFace {
             return Some([&[*tag, status::INVALID_SESSION, 0, 0], [0; 4].as_slice()].concat());
         };
         if *told != status::OK {
-            // The console did not like our answer; it is told nothing and the slot is free again.
+            // The console rejected RAKP 2. It gets no answer, and the slot is freed.
             self.sessions.remove(id);
             return None;
         }
@@ -166,7 +166,7 @@ impl IpmiFace {
         Some(reply)
     }
 
-    /// K\[UID]: the password, 20 bytes with zeros after it. An HMAC pads with zeros too, so they may be left out.
+    /// K\[UID]: the password, padded with zeros to 20 bytes. An HMAC pads keys with zeros too, so the padding can be left out.
     fn user_key(&self) -> Vec<u8> {
         let mut key = self.machine.spec().bmc.password.clone().into_bytes();
         if self.machine.faults().with(|faults| faults.refuse_credentials) {
@@ -183,13 +183,13 @@ impl IpmiFace {
     }
 }
 
-/// What RAKP 3 and 4 prove, each side to the other.
+/// The codes by which RAKP 3 and RAKP 4 prove knowledge of the password.
 struct Proof {
-    /// What RAKP 3 must carry.
+    /// The code that RAKP 3 must carry.
     expected: Vec<u8>,
-    /// The session integrity key.
+    /// The session integrity key (SIK).
     sik: Vec<u8>,
-    /// What RAKP 4 carries.
+    /// The code that RAKP 4 carries.
     check_value: Vec<u8>,
     limit: Privilege,
 }

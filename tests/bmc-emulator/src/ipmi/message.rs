@@ -1,27 +1,27 @@
 //! IPMI LAN messages: addresses, network function, command, data and two checksums (IPMI 2.0 §13.8).
 
-/// The BMC's own address.
+/// The BMC's own address on the IPMB.
 pub(crate) const BMC_ADDRESS: u8 = 0x20;
 
-/// A request.
+/// A request from a client.
 #[derive(Debug, PartialEq)]
 pub(crate) struct LanMessage<'a> {
     pub(crate) net_fn: u8,
     pub(crate) command: u8,
     pub(crate) data: &'a [u8],
-    /// Who asks: address, sequence number with logical unit.
+    /// The address of the requester, and its sequence number with the logical unit.
     from: (u8, u8),
 }
 
 impl LanMessage<'_> {
-    /// Reads a request for the BMC itself; anything else, a wrong checksum included, is nobody's.
+    /// Reads a request addressed to the BMC. `None` for everything else, including a wrong checksum.
     pub(crate) fn read(bytes: &[u8]) -> Option<LanMessage<'_>> {
         let [BMC_ADDRESS, net_fn_lun, first, rest @ ..] = bytes else { return None };
         let [from, sequence_lun, command, data @ .., second] = rest else { return None };
         let body = &rest[..rest.len() - 1];
         let (net_fn, lun) = (net_fn_lun >> 2, net_fn_lun & 0x03);
         let intact = *first == checksum(&[BMC_ADDRESS, *net_fn_lun]) && *second == checksum(body);
-        // §5.1: a request's network function is even.
+        // §5.1: the network function of a request is even.
         (intact && net_fn % 2 == 0 && lun == 0).then_some(LanMessage {
             net_fn,
             command: *command,
@@ -43,7 +43,7 @@ impl LanMessage<'_> {
     }
 }
 
-/// §13.8: two's complement of the sum, so that all bytes with it add up to zero.
+/// §13.8: the two's complement of the sum, so that all bytes including the checksum add up to zero.
 pub(crate) fn checksum(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte)).wrapping_neg()
 }

@@ -10,12 +10,12 @@ const AUTHENTICATED: u8 = 0x40;
 /// The length of an RMCP+ session header.
 pub(crate) const HEADER: usize = 12;
 
-/// What every IPMI payload is wrapped in.
+/// The session header around an IPMI payload.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Envelope<'a> {
-    /// The 1.5 format outside any session.
+    /// The IPMI 1.5 format outside of any session.
     V15 { payload: &'a [u8] },
-    /// The RMCP+ format; `payload` is still encrypted and nothing has been verified.
+    /// The RMCP+ format. `payload` is still encrypted, and nothing has been verified.
     V20 {
         kind: PayloadType,
         encrypted: bool,
@@ -26,7 +26,7 @@ pub(crate) enum Envelope<'a> {
     },
 }
 
-/// Table 13-16, those that a BMC has.
+/// The payload types of table 13-16 that this BMC supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum PayloadType {
@@ -51,7 +51,7 @@ impl PayloadType {
 }
 
 impl Envelope<'_> {
-    /// Reads what follows the RMCP header.
+    /// Reads the bytes after the RMCP header.
     pub(crate) fn read(bytes: &[u8]) -> Option<Envelope<'_>> {
         match bytes {
             [AUTH_NONE, 0, 0, 0, 0, 0, 0, 0, 0, length, rest @ ..] => {
@@ -73,7 +73,7 @@ impl Envelope<'_> {
     }
 }
 
-/// A datagram in the 1.5 format, outside any session.
+/// A datagram in the IPMI 1.5 format, outside of any session.
 pub(crate) fn v15(payload: &[u8]) -> Vec<u8> {
     let mut datagram = IPMI_HEADER.to_vec();
     datagram.extend([AUTH_NONE, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -82,7 +82,7 @@ pub(crate) fn v15(payload: &[u8]) -> Vec<u8> {
     datagram
 }
 
-/// A datagram in the RMCP+ format, outside any session.
+/// A datagram in the RMCP+ format, outside of any session.
 pub(crate) fn v20_outside(kind: PayloadType, payload: &[u8]) -> Vec<u8> {
     let mut datagram = IPMI_HEADER.to_vec();
     datagram.extend(v20_header(kind as u8, 0, 0, payload.len()));

@@ -1,14 +1,13 @@
-//! RMCP and ASF: the header around everything, and the presence ping (IPMI 2.0 §13.1.3 and §13.2).
+//! RMCP and ASF: the outermost header, and the presence ping (IPMI 2.0 §13.1.3 and §13.2).
 
-/// RMCP version 1.0.
 const VERSION: u8 = 0x06;
-/// The sequence number of a message that wants no acknowledgement.
+/// The sequence number of a message that needs no acknowledgement.
 const NO_ACK: u8 = 0xFF;
 const CLASS_ASF: u8 = 0x06;
 const CLASS_IPMI: u8 = 0x07;
 /// The class bit of an acknowledgement.
 const ACK: u8 = 0x80;
-/// The ASF's enterprise number, 4542.
+/// The enterprise number of the ASF, 4542.
 const ASF_IANA: [u8; 4] = [0x00, 0x00, 0x11, 0xBE];
 const PING: u8 = 0x80;
 const PONG: u8 = 0x40;
@@ -16,15 +15,15 @@ const PONG: u8 = 0x40;
 /// The header of an IPMI message.
 pub(crate) const IPMI_HEADER: [u8; 4] = [VERSION, 0, NO_ACK, CLASS_IPMI];
 
-/// What came in a datagram.
+/// The contents of a datagram.
 #[derive(Debug, PartialEq)]
 pub(crate) enum RmcpMessage<'a> {
     Ping(Ping),
-    /// The IPMI session header and what follows it.
+    /// The IPMI session header and the bytes after it.
     Ipmi(&'a [u8]),
 }
 
-/// "Is anybody there?"
+/// An ASF presence ping.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Ping {
     sequence: u8,
@@ -46,7 +45,7 @@ impl RmcpMessage<'_> {
 }
 
 impl Ping {
-    /// The pong, after an acknowledgement if one is wanted.
+    /// The pong, after an acknowledgement if the ping asks for one.
     pub(crate) fn replies(&self) -> Vec<Vec<u8>> {
         let acknowledgement = vec![VERSION, 0, self.sequence, CLASS_ASF | ACK];
         let mut pong = vec![VERSION, 0, NO_ACK, CLASS_ASF];

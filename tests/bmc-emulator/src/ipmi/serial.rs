@@ -1,4 +1,4 @@
-//! Serial over LAN: the machine's port in a session (IPMI 2.0 chapter 15).
+//! Serial over LAN: passes the machine's serial port through a session (IPMI 2.0 chapter 15).
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,38 +9,38 @@ use crate::ipmi::IpmiFace;
 use crate::ipmi::packet::PayloadType;
 use crate::profile::SerialRules;
 
-/// Table 15-2 and 15-3: the header, and the most characters that can be counted.
+/// Tables 15-2 and 15-3: the length of the header, and the most characters in one packet.
 const HEADER: usize = 4;
 const LONGEST: usize = 255;
 const LAST_NUMBER: u8 = 0x0F;
 
-/// Bits of a console's operation byte.
+/// Bits of the operation byte that a console sends.
 const NOT_ACCEPTED: u8 = 0x40;
 const PAUSE: u8 = 0x08;
 const FLUSH_OUTBOUND: u8 = 0x01;
-/// Bits of this BMC's status byte.
+/// Bits of the status byte that this BMC sends.
 const REFUSED: u8 = 0x40;
 const UNAVAILABLE: u8 = 0x20;
 const DEACTIVATED: u8 = 0x10;
 const OVERRUN: u8 = 0x08;
 
-/// The port while a console has it.
+/// The state of the port while a console has it.
 pub(crate) struct Link {
-    /// The BMC's name of the console's session, and where the console is.
+    /// The BMC's id of the console's session, and the address of the console.
     pub(crate) session: u32,
     console: SocketAddr,
     rules: SerialRules,
-    /// How much of what the machine ever said is acknowledged.
+    /// The position in the machine's output up to which the console has acknowledged or missed it.
     read: u64,
     /// The number of the last packet to the console.
     number: u8,
-    /// The packet that is not acknowledged.
+    /// The packet that is not acknowledged yet.
     sent: Option<Sent>,
-    /// The console's last packet, and how many characters of it were accepted.
+    /// The number of the console's last packet, and how many of its characters were accepted.
     heard: Option<(u8, u8)>,
-    /// The console wants no more for now.
+    /// The console asked the BMC to pause.
     paused: bool,
-    /// Something that the machine said is lost.
+    /// Some output of the machine was lost.
     overrun: bool,
 }
 
@@ -48,7 +48,7 @@ struct Sent {
     characters: Vec<u8>,
     at: Instant,
     times: u8,
-    /// It was refused, so it waits for its time.
+    /// The console refused the packet, so the BMC waits before it sends the packet again.
     refused: bool,
 }
 
@@ -75,7 +75,7 @@ impl Link {
         Duration::from_millis(self.rules.retry_millis.into())
     }
 
-    /// Takes what the console acknowledges of the packet under way.
+    /// Processes the console's acknowledgement of the packet in progress.
     fn hear(&mut self, acknowledged: u8, accepted: u8, refused: bool) {
         if acknowledged == 0 || acknowledged != self.number {
             return;
@@ -96,7 +96,7 @@ fn next(number: u8) -> u8 {
 }
 
 impl IpmiFace {
-    /// A packet of the console's; the answer, if it wants one.
+    /// Handles a packet of the console. Returns the answer if the packet needs one.
     pub(super) fn hear_serial(&mut self, session: u32, payload: &[u8]) -> Option<Vec<u8>> {
         let is_on = self.machine.power_now().on;
         let link = self.link.as_mut().filter(|link| link.session == session)?;
@@ -130,7 +130,7 @@ impl IpmiFace {
         )
     }
 
-    /// What the console is to be sent now, and where it is.
+    /// The packet to send to the console now, and the console's address.
     pub(crate) fn say_serial(&mut self) -> Option<(Vec<u8>, SocketAddr)> {
         self.sessions.forget_stale(self.machine.faults().era());
         if self.link.take_if(|link| !self.sessions.is_active(link.session)).is_some() {
@@ -144,7 +144,7 @@ impl IpmiFace {
         match &mut link.sent {
             Some(sent) if now < sent.at + retry => return None,
             Some(sent) if sent.times > link.rules.retries && !sent.refused => {
-                // §26.3: a console that does not answer misses it.
+                // §26.3: a console that does not answer loses the packet.
                 link.read += sent.characters.len() as u64;
                 (link.sent, link.overrun) = (None, true);
                 port.has_read(Some(link.read));
@@ -169,13 +169,13 @@ impl IpmiFace {
         Some((self.sessions.seal(session, PayloadType::Serial, &packet)?, console))
     }
 
-    /// When `say_serial` has something, if nothing happens until then.
+    /// When `say_serial` has a packet again if nothing happens until then.
     pub(crate) fn serial_due(&self) -> Option<Instant> {
         let link = self.link.as_ref()?;
         link.sent.as_ref().map(|sent| sent.at + link.retry())
     }
 
-    /// Takes the port from the console that has it, which is told.
+    /// Ends the serial session. `farewell` then holds the packet that tells the console.
     pub(super) fn end_serial(&mut self) -> bool {
         let Some(link) = self.link.take() else { return false };
         self.machine.serial().has_read(None);

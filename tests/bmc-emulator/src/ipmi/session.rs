@@ -1,4 +1,4 @@
-//! RMCP+ sessions: slots, sequence numbers, privilege, sealing and unsealing (IPMI 2.0 §6.12 and §13.6).
+//! RMCP+ sessions: slots, sequence numbers, privileges, encryption and authentication (IPMI 2.0 §6.12 and §13.6).
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::profile::IpmiRules;
 
 /// The next-header byte of an RMCP+ trailer.
 const NEXT_HEADER: u8 = 0x07;
-/// §6.12.13: how far a sequence number may be ahead of the highest seen, or behind it.
+/// §6.12.13: how far a sequence number may be ahead of the highest number seen, or behind it.
 const WINDOW: u32 = 16;
 
 /// Session privilege levels (§6.8).
@@ -24,23 +24,23 @@ pub(crate) enum Privilege {
     Administrator = 4,
 }
 
-/// The slots of one BMC.
+/// The session slots of one BMC.
 pub(crate) struct Sessions {
     slots: usize,
     timeout: Duration,
     open: Vec<Session>,
 }
 
-/// One slot.
+/// A session, open or in its handshake.
 pub(crate) struct Session {
-    /// What the BMC calls it.
+    /// The session id of the BMC.
     pub(crate) id: u32,
-    /// What the remote console calls it.
+    /// The session id of the remote console.
     pub(crate) console_id: u32,
     pub(crate) suite: CipherSuite,
-    /// RC: this BMC's random number, the same however often RAKP 1 is repeated.
+    /// RC: the random number of this BMC. A repeated RAKP 1 gets the same number.
     pub(crate) bmc_random: [u8; 16],
-    /// What RAKP 1 said.
+    /// The contents of RAKP 1. `None` before that message.
     pub(crate) challenge: Option<Challenge>,
     pub(crate) active: Option<Active>,
     closed: bool,
@@ -48,25 +48,25 @@ pub(crate) struct Session {
     era: u64,
 }
 
-/// RAKP message 1, as its answers need it.
+/// The contents of RAKP 1 that the later messages need.
 pub(crate) struct Challenge {
-    /// RM.
+    /// RM, the random number of the console.
     pub(crate) console_random: [u8; 16],
-    /// The role byte with its lookup bit.
+    /// The role byte, including its lookup bit.
     pub(crate) role: u8,
     pub(crate) limit: Privilege,
     pub(crate) username: Vec<u8>,
 }
 
-/// What a session has once RAKP 3 was right.
+/// The state of a session after a correct RAKP 3.
 pub(crate) struct Active {
     keys: SessionKeys,
-    /// What its commands may do now.
+    /// The current privilege of the session.
     pub(crate) privilege: Privilege,
-    /// What they may ever do.
+    /// The highest privilege that the session may request.
     pub(crate) limit: Privilege,
     highest: u32,
-    /// Which of the numbers up to `highest` have been seen; bit 0 is `highest` itself.
+    /// A bit for each number up to `highest` that was seen. Bit 0 is `highest` itself.
     seen: u32,
     next_outbound: u32,
 }
@@ -86,7 +86,7 @@ impl Sessions {
         Sessions { slots: rules.session_slots, timeout, open: Vec::new() }
     }
 
-    /// Takes a slot: a free one, or that of whoever has dallied longest over its handshake.
+    /// Opens a session in a free slot. If there is none, the oldest session without a finished handshake loses its slot.
     pub(crate) fn open(
         &mut self,
         console_id: u32,
@@ -138,7 +138,7 @@ impl Sessions {
         self.open.retain(|session| session.era == era && session.used_at.elapsed() < timeout);
     }
 
-    /// Marks a session to end once its last reply is sealed; says whether it was there.
+    /// Marks a session to end after its last reply is sent. Returns whether the session existed.
     pub(crate) fn close(&mut self, id: u32) -> bool {
         match self.find(id).filter(|session| session.active.is_some()) {
             Some(session) => {
@@ -153,7 +153,7 @@ impl Sessions {
         self.open.retain(|session| !session.closed);
     }
 
-    /// The message in a packet of a session, if all about it is right. `whole` begins with the session header.
+    /// Verifies and decrypts a packet of a session. `None` if anything is wrong with it. `whole` begins with the session header.
     pub(crate) fn unseal(
         &mut self,
         id: u32,
@@ -179,19 +179,19 @@ impl Sessions {
         Some(message)
     }
 
-    /// A datagram with a payload for the console of a session.
+    /// A datagram with an encrypted and authenticated payload for the console of a session.
     pub(crate) fn seal(&mut self, id: u32, kind: PayloadType, message: &[u8]) -> Option<Vec<u8>> {
         let session = self.find(id)?;
         let console_id = session.console_id;
         let active = session.active.as_mut()?;
         let sequence = active.next_outbound;
-        // §6.12.8: 0 is for packets outside a session.
+        // §6.12.8: 0 is for packets outside of a session.
         active.next_outbound = sequence.checked_add(1).unwrap_or(1);
 
         let payload = active.keys.encrypt(message);
         let mut covered = packet::v20_sealed_header(kind, console_id, sequence, payload.len());
         covered.extend(payload);
-        // Table 13-8: padded so that what the code covers is a multiple of four bytes.
+        // Table 13-8: the padding makes the bytes that the code covers a multiple of four.
         let pad = (4 - (covered.len() + 2) % 4) % 4;
         covered.extend(std::iter::repeat_n(0xFF, pad));
         covered.extend([pad as u8, NEXT_HEADER]);
@@ -201,13 +201,13 @@ impl Sessions {
 }
 
 impl Active {
-    /// §13.32: a session begins at User, or below if it may not go there.
+    /// §13.32: a session begins at User, or below if its limit is lower.
     pub(crate) fn new(keys: SessionKeys, limit: Privilege) -> Active {
         let privilege = limit.min(Privilege::User);
         Active { keys, privilege, limit, highest: 0, seen: 1, next_outbound: 1 }
     }
 
-    /// §6.12.13: each number once, and near the highest so far.
+    /// §6.12.13: accepts each number once, and only near the highest number so far.
     fn accepts(&mut self, sequence: u32) -> bool {
         let ahead = sequence.wrapping_sub(self.highest);
         let behind = self.highest.wrapping_sub(sequence);

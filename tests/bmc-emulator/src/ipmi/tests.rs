@@ -1,4 +1,4 @@
-//! Hostile and malformed datagrams, and what time does to boot flags and sessions.
+//! Malformed and hostile datagrams, and the expiry of boot flags and sessions.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn face(profile: &str) -> IpmiFace {
     )
 }
 
-/// A session that is open, as administrator; what it is called.
+/// Opens an administrator session. Returns its id.
 fn session(face: &mut IpmiFace) -> u32 {
     let suite = CipherSuite::Suite17;
     let id = face.sessions.open(0xA0A1_A2A3, suite, 0).unwrap().id;
@@ -33,7 +33,7 @@ fn session(face: &mut IpmiFace) -> u32 {
     id
 }
 
-/// A request message.
+/// The bytes of a request message.
 fn request(net_fn: u8, command: u8, data: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0x20, net_fn << 2];
     bytes.push(checksum(&bytes));
@@ -43,7 +43,7 @@ fn request(net_fn: u8, command: u8, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What the BMC says in a session: completion code and data.
+/// Sends a request in a session. Returns the completion code and the data.
 fn ask(face: &mut IpmiFace, session: u32, net_fn: u8, command: u8, data: &[u8]) -> Vec<u8> {
     let message = request(net_fn, command, data);
     let reply = face.execute(&LanMessage::read(&message).unwrap(), Some(session));
@@ -69,8 +69,8 @@ fn a_ping_is_answered_in_every_byte() {
 }
 
 #[test]
-fn authentication_capabilities_are_told_in_both_formats() {
-    // Channel E, IPMI 2.0 data wanted, administrator.
+fn authentication_capabilities_are_sent_in_both_formats() {
+    // Channel E, IPMI 2.0 data, administrator.
     let request = request(0x06, 0x38, &[0x8E, 0x04]);
     let replies = face("generic").handle(&packet::v15(&request));
     assert_eq!(
@@ -82,7 +82,7 @@ fn authentication_capabilities_are_told_in_both_formats() {
 }
 
 #[test]
-fn cipher_suites_are_told_as_records() {
+fn cipher_suites_are_sent_as_records() {
     let mut face = face("generic");
     let id = session(&mut face);
     let told = ask(&mut face, id, 0x06, 0x54, &[0x0E, 0x00, 0x80]);
@@ -110,7 +110,7 @@ async fn boot_flags_lapse_unless_a_power_command_comes_in_time() {
     tokio::time::advance(Duration::from_secs(61)).await;
     assert_eq!(face.machine.take_boot_device().device, Some(BootDevice::Pxe));
 
-    // Parameter 3, bit 3: do not clear the valid bit for want of a command.
+    // Parameter 3, bit 3: keep the valid bit without a chassis control command.
     assert_eq!(ask(&mut face, id, net_fn, command, &[0x03, 0x08]), [0x00]);
     assert_eq!(ask(&mut face, id, net_fn, command, &pxe), [0x00]);
     tokio::time::advance(Duration::from_secs(61)).await;
@@ -133,14 +133,14 @@ fn two_writers_of_boot_options_take_turns() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slots_are_freed_by_time_and_by_the_dallying() {
+async fn slots_are_freed_by_timeouts_and_unfinished_handshakes() {
     let mut face = face("poor");
     let first = session(&mut face);
     let open =
         hex::decode("0004000001020304000000080100000001000008010000000200000801000000").unwrap();
     let dallying = face.open_session(&open).unwrap();
     assert_eq!(dallying[1], 0x00);
-    // Two slots, both taken; the one without a login gives way.
+    // Both slots are taken. The session without a finished handshake loses its slot.
     let other = face.open_session(&open).unwrap();
     assert_eq!(other[1], 0x00);
     let second = u32::from_le_bytes([other[8], other[9], other[10], other[11]]);
@@ -199,10 +199,10 @@ fn a_repeated_rakp_1_gets_the_same_answer() {
 }
 
 #[test]
-fn a_packet_that_was_touched_or_seen_before_gets_no_answer() {
+fn a_changed_or_repeated_packet_gets_no_answer() {
     let mut face = face("generic");
     let id = session(&mut face);
-    // What this console would send is what the BMC would send to a console of that name.
+    // With the same id on both sides, a packet of the BMC is also a valid packet of the console.
     face.sessions.find(id).unwrap().console_id = id;
     let sealed = face.sessions.seal(id, PayloadType::Ipmi, &request(0x06, 0x01, &[])).unwrap();
     for position in 4..sealed.len() {

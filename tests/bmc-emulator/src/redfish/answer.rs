@@ -1,4 +1,4 @@
-//! A response before it becomes bytes.
+//! A response, before it is serialized.
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
@@ -45,7 +45,7 @@ impl Answer {
         }
     }
 
-    /// DSP0266 §8.2: every response says its OData version and that it must not be cached.
+    /// DSP0266 §8.2: every response contains its OData version and forbids caching.
     pub(crate) fn into_response(self, method: &Method) -> Response<Full<Bytes>> {
         let (content_type, bytes) = match self.body {
             Body::None => (None, Bytes::new()),

@@ -1,4 +1,4 @@
-//! What each resource says, made when it is asked for.
+//! The document of each resource, made anew for each request.
 
 mod chassis;
 mod inventory;
@@ -18,7 +18,7 @@ use crate::sensors::SENSORS;
 pub(crate) use service::METADATA;
 
 impl RedfishFace {
-    /// The document of `resource`; `None` if it came and went, or is an action.
+    /// The document of `resource`. `None` if the resource is gone or is an action.
     pub(crate) fn document(&self, resource: &Resource) -> Option<Value> {
         let mut document = match *resource {
             Resource::Versions => return Some(json!({"v1": "/redfish/v1/"})),
@@ -129,7 +129,7 @@ impl RedfishFace {
         Some(document)
     }
 
-    /// The tag of a document that can be changed, where the profile has tags (DSP0266 §6.5).
+    /// The entity tag of a document that can be changed. `None` if the profile has no tags (DSP0266 §6.5).
     pub(crate) fn entity_tag(&self, resource: &Resource, document: &Value) -> Option<String> {
         if self.profile.if_match == IfMatch::Ignored || !resource.methods(self).contains(&"PATCH") {
             return None;
@@ -162,7 +162,7 @@ impl RedfishFace {
         json!({"@odata.id": to.path(self.profile)})
     }
 
-    /// Adds links to those parts the profile has.
+    /// Adds links to the parts that the profile has.
     fn add_links(&self, document: &mut Value, links: &[(&str, Resource)]) {
         for (name, resource) in links {
             if resource.exists(self) {
@@ -171,7 +171,7 @@ impl RedfishFace {
         }
     }
 
-    /// The `Links` object, where the profile has one.
+    /// Adds the `Links` object if the profile has one.
     fn add_relations(&self, document: &mut Value, relations: &[(&str, Resource)]) {
         if !self.profile.has(Part::Links) {
             return;
@@ -184,7 +184,7 @@ impl RedfishFace {
     }
 }
 
-/// A `Status` that says all is well.
+/// The `Status` of a part that works.
 fn well() -> Value {
     json!({"State": "Enabled", "Health": "OK"})
 }

@@ -1,4 +1,4 @@
-//! What POST and PATCH may say, and what they do.
+//! The bodies of POST and PATCH requests, and their effects.
 
 mod boot;
 mod media;
@@ -63,11 +63,11 @@ impl RedfishFace {
         } else if let Resource::MediaDrive(index) = *resource {
             self.patch_media(index, &form).unwrap_or_else(|| Err(missing()))?;
         }
-        // DSP0266 §7.7: a changed resource is either shown or not mentioned.
+        // DSP0266 §7.7: the answer to a change contains the changed resource or nothing.
         Ok(Answer::json(StatusCode::OK, self.document(resource).ok_or_else(missing)?))
     }
 
-    /// DSP0266 §6.5: a change may, or must, name the state it is a change of.
+    /// DSP0266 §6.5: a change may or must name the entity tag that it is based on.
     fn check_tag(&self, resource: &Resource, parts: &Parts) -> Result<(), Problem> {
         let sent = parts.headers.get(header::IF_MATCH).map(|value| value.as_bytes());
         let document = self.document(resource).unwrap_or_default();
@@ -128,7 +128,7 @@ impl RedfishFace {
         Ok(())
     }
 
-    /// The light: `IndicatorLED`, or since 2020.3 `LocationIndicatorActive`.
+    /// The identify light: `IndicatorLED`, or since 2020.3 `LocationIndicatorActive`.
     fn read_identify(
         &self,
         resource: &Resource,
@@ -159,7 +159,7 @@ impl RedfishFace {
         let Some(value) = form.get("SessionTimeout") else { return Ok(()) };
         let seconds =
             value.as_u64().ok_or_else(|| Problem::property_type("SessionTimeout", value))?;
-        // The SessionService schema's own bounds.
+        // The limits of the SessionService schema.
         if !(30..=86_400).contains(&seconds) {
             return Err(Problem::property_not_in_list("SessionTimeout", &seconds.to_string()));
         }
@@ -168,7 +168,7 @@ impl RedfishFace {
     }
 }
 
-/// A body that is a JSON object; none at all is an empty one.
+/// Parses a body that must be a JSON object. No body counts as an empty object.
 fn read_form(parts: &Parts, body: &[u8]) -> Result<Map<String, Value>, Problem> {
     if body.is_empty() {
         return Ok(Map::new());
@@ -188,7 +188,7 @@ fn read_form(parts: &Parts, body: &[u8]) -> Result<Map<String, Value>, Problem> 
     }
 }
 
-/// A success that some services put in words.
+/// A success message, which some services send as a body.
 fn success() -> Value {
     json!({
         "error": {

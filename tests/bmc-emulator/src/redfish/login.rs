@@ -1,4 +1,4 @@
-//! Who may ask: Basic authentication, and sessions opened with a POST.
+//! Authentication: Basic, and sessions opened with a POST.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -11,7 +11,7 @@ use crate::redfish::problem::Problem;
 use crate::redfish::resource::Resource;
 
 impl RedfishFace {
-    /// Lets a request in that carries a live token or the right password.
+    /// Accepts a request with a valid token or the right password.
     pub(crate) fn authenticate(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let text =
             |name| headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
@@ -27,7 +27,7 @@ impl RedfishFace {
         }
     }
 
-    /// `POST …/Sessions`.
+    /// Answers `POST …/Sessions`.
     pub(crate) fn open_session(&self, form: &Map<String, Value>) -> Result<Answer, Problem> {
         let field = |name| {
             let value = form.get(name).ok_or_else(|| Problem::property_missing(name))?;
@@ -57,7 +57,7 @@ impl RedfishFace {
     }
 }
 
-/// RFC 7617 §2.
+/// Decodes Basic credentials (RFC 7617 §2).
 fn decode_basic(header: &str) -> Option<(String, String)> {
     let (scheme, encoded) = header.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("basic") {

@@ -1,4 +1,4 @@
-//! Refusals, in the error form of DSP0266 §8.6 with message ids of the Base registry (DSP8011).
+//! Errors in the form of DSP0266 §8.6, with message ids of the Base registry (DSP8011).
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 use crate::profile::Refusal;
 use crate::redfish::answer::Answer;
 
-/// Why a request was not served.
+/// The reason why a request was refused.
 #[derive(Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
-    /// With its registry, such as `Base.1.13.GeneralError`.
+    /// The message id with its registry, such as `Base.1.13.GeneralError`.
     message_id: String,
     message: Box<str>,
     arguments: Vec<String>,
-    /// The property at fault, as a JSON pointer.
+    /// The wrong property, as a JSON pointer.
     property: Option<Box<str>>,
     headers: Vec<(&'static str, String)>,
 }
@@ -48,7 +48,7 @@ impl Problem {
         format!("{} {}", self.status.as_u16(), self.message_id)
     }
 
-    /// An error a fault asked for, with nothing in it that a client could go by.
+    /// The error of a fault, without details that a client could use.
     pub(crate) fn fault(status: u16) -> Problem {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         Problem::base(status, "GeneralError", "The service cannot do this now.", &[])
@@ -67,7 +67,7 @@ impl Problem {
             "No valid session or credentials came with the request.",
             &[],
         );
-        // RFC 9110 §15.5.2: a 401 names a scheme that would do.
+        // RFC 9110 §15.5.2: a 401 names an authentication scheme.
         problem
             .headers
             .push(("www-authenticate", "Basic realm=\"Redfish\", charset=\"UTF-8\"".to_owned()));

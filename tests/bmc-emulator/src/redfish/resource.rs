@@ -1,4 +1,4 @@
-//! The tree: which paths exist, and what may be done at each.
+//! The resource tree: which paths exist, and which methods each path allows.
 
 use http::Method;
 
@@ -6,7 +6,7 @@ use crate::profile::{MediaChange, MediaPlace, Part, Profile, ResetTold};
 use crate::redfish::RedfishFace;
 use crate::sensors::SENSORS;
 
-/// Something with a path of its own. Indexes count from 0, ids are shown as they are.
+/// A resource with a path of its own. Indexes count from 0, ids are those in the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Resource {
     Versions,
@@ -64,11 +64,11 @@ pub(crate) enum Resource {
     TaskMonitor(u32),
 }
 
-/// What `FirmwareInventory` holds.
+/// The members of `FirmwareInventory`.
 pub(crate) const FIRMWARE: [&str; 2] = ["BMC", "BIOS"];
 
 impl Resource {
-    /// Where this is.
+    /// The path of the resource.
     pub(crate) fn path(&self, profile: &Profile) -> String {
         if *self == Resource::Versions {
             return "/redfish".to_owned();
@@ -77,9 +77,9 @@ impl Resource {
         format!("/redfish/v1/{}{slash}", self.below_root(profile))
     }
 
-    /// What is at `path` of this machine, a slash at the end or not (DSP0266 §6.4).
+    /// The resource at `path`, with or without a slash at the end (DSP0266 §6.4).
     ///
-    /// Sessions, tasks and log entries come and go; that they exist is for their documents to say.
+    /// Sessions, tasks and log entries come and go. Their documents tell whether they exist.
     pub(crate) fn find(path: &str, face: &RedfishFace) -> Option<Resource> {
         let path = path.strip_suffix('/').unwrap_or(path);
         match path.strip_prefix("/redfish")? {
@@ -92,7 +92,7 @@ impl Resource {
     /// The path below `/redfish/v1/`.
     fn below_root(&self, profile: &Profile) -> String {
         let ids = &profile.ids;
-        // Made only where needed: a path is looked up by comparing it with every resource's.
+        // Closures, because a lookup compares a path with the paths of all resources, and most need only one of these.
         let system = || format!("Systems/{}", ids.system);
         let manager = || format!("Managers/{}", ids.manager);
         let chassis = || format!("Chassis/{}", ids.chassis);
@@ -181,7 +181,7 @@ impl Resource {
     }
 
     fn find_below_root(below: &str, face: &RedfishFace) -> Option<Resource> {
-        // The last segment is looked at as an id first; everything else is a path some resource has.
+        // The last segment may be the id of a session, task or log entry. All other paths are compared with those of all resources.
         let id = below.rsplit('/').next().unwrap_or_default();
         let number = id.parse::<u32>().ok();
         let coming_and_going = number.into_iter().flat_map(|id| {
@@ -195,7 +195,7 @@ impl Resource {
             .find(|resource| resource.exists(face) && resource.below_root(face.profile) == below)
     }
 
-    /// Everything whose existence only depends on the machine and its profile, there or not.
+    /// All resources that depend only on the machine and its profile, including those that the profile leaves out.
     pub(crate) fn all(face: &RedfishFace) -> impl Iterator<Item = Resource> {
         let drives = face.profile.media.as_ref().map_or(0, |media| media.drives.len());
         FIXED
@@ -211,7 +211,7 @@ impl Resource {
             .chain((0..FIRMWARE.len()).map(Resource::Firmware))
     }
 
-    /// Whether this kind of thing is in the profile.
+    /// Whether the profile has this kind of resource.
     pub(crate) fn exists(&self, face: &RedfishFace) -> bool {
         let profile = face.profile;
         match self {
@@ -263,13 +263,13 @@ impl Resource {
         }
     }
 
-    /// DSP0266 §13.3.1: the few things that need no authentication.
+    /// DSP0266 §13.3.1: the few resources that need no authentication.
     pub(crate) fn is_public(&self, method: &Method) -> bool {
         matches!(self, Resource::Versions | Resource::Root | Resource::OData | Resource::Metadata)
             || (*self == Resource::Sessions && *method == Method::POST)
     }
 
-    /// The methods this takes.
+    /// The methods that the resource allows.
     pub(crate) fn methods(&self, face: &RedfishFace) -> &'static [&'static str] {
         use Resource::{
             ClearLog, EjectMedia, InsertMedia, MediaDrive, Reset, Session, SessionService, System,
@@ -292,7 +292,7 @@ impl Resource {
     }
 }
 
-/// What there is one of.
+/// The resources that exist once.
 const FIXED: [Resource; 40] = [
     Resource::Versions,
     Resource::Root,
@@ -336,7 +336,7 @@ const FIXED: [Resource; 40] = [
     Resource::Tasks,
 ];
 
-/// An id with its number in it; numbers count from 1.
+/// An id with its number inserted. Numbers count from 1.
 fn numbered(template: &str, index: usize) -> String {
     template.replace("{n}", &(index + 1).to_string())
 }

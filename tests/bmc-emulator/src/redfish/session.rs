@@ -1,4 +1,4 @@
-//! Sessions: a limited number of slots, each with a token that goes stale (DSP0266 §13.3.4).
+//! Sessions: a limited number of slots, each with a token that expires (DSP0266 §13.3.4).
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::profile::SessionRules;
 
-/// The slots of one service.
+/// The session slots of one service.
 pub(crate) struct Sessions {
     slots: usize,
     pub(crate) timeout: Duration,
@@ -21,7 +21,7 @@ struct Session {
     era: u64,
 }
 
-/// The token of a fresh session, told once.
+/// A new session. The token is shown only once.
 pub(crate) struct Opened {
     pub(crate) id: u32,
     pub(crate) token: String,
@@ -49,7 +49,7 @@ impl Sessions {
         Ok(opened)
     }
 
-    /// Whether `token` opens the door; if so its session lives on.
+    /// Whether `token` is valid. A valid token extends its session.
     pub(crate) fn use_token(&mut self, token: &str, era: u64) -> bool {
         self.forget_stale(era);
         let found = self.open.iter_mut().find(|session| text(&session.token) == token);

@@ -1,4 +1,4 @@
-//! Tasks: what a service that answers 202 is still doing (DSP0266 §13.2).
+//! Tasks, which a service that answers 202 is still working on (DSP0266 §13.2).
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::redfish::RedfishFace;
 use crate::redfish::answer::Answer;
 use crate::redfish::resource::Resource;
 
-/// How many tasks a service remembers.
+/// How many tasks a service keeps.
 const KEPT: usize = 16;
 
 /// The tasks of one service, oldest first.
@@ -49,7 +49,7 @@ impl Tasks {
 }
 
 impl RedfishFace {
-    /// 202, the task, and where to watch it.
+    /// Starts a task. The answer is 202 with the task and the address of its monitor.
     pub(crate) fn start_task(&self, lasting: Duration) -> Answer {
         let id = self.tasks().start(lasting);
         let body = self.task(id).unwrap_or_default();
@@ -58,7 +58,7 @@ impl RedfishFace {
             .with("retry-after", "1".to_owned())
     }
 
-    /// The document of a task.
+    /// The document of a task. `None` if the service has forgotten the task.
     pub(crate) fn task(&self, id: u32) -> Option<Value> {
         let tasks = self.tasks();
         let task = tasks.tasks.iter().find(|task| task.id == id)?;
@@ -77,7 +77,7 @@ impl RedfishFace {
         }))
     }
 
-    /// 202 while the task runs, then what the request would have answered at once.
+    /// Status 202 while the task runs, afterwards the answer to the request.
     pub(crate) fn task_monitor(&self, id: u32) -> Option<Answer> {
         let done = {
             let tasks = self.tasks();

@@ -1,4 +1,4 @@
-//! Hostile requests, and the tree against itself.
+//! Malformed and hostile requests, and the consistency of the resource tree.
 
 use http::header::CONTENT_TYPE;
 use proptest::prelude::*;
@@ -49,7 +49,7 @@ fn every_path_leads_back_to_its_resource() {
 }
 
 #[test]
-fn whatever_exists_has_a_document_or_is_an_action() {
+fn every_resource_has_a_document_or_is_an_action() {
     for profile in PROFILES {
         let face = face(profile);
         for resource in Resource::all(&face).filter(|resource| resource.exists(&face)) {
@@ -66,7 +66,7 @@ fn large_memory_is_made_of_equal_modules() {
     assert_eq!((face.dimm_count(), face.processor_count()), (8, 2));
 }
 
-/// JSON with the names the service knows, in all the wrong places.
+/// JSON with names that the service knows, in wrong places.
 fn any_form() -> impl Strategy<Value = Value> {
     let word = prop_oneof![
         Just("On"),

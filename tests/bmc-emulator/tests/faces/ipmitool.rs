@@ -1,4 +1,4 @@
-//! ipmitool, which shares no code with us, drives a machine with both cipher suites.
+//! ipmitool, an independent client, drives a machine with both cipher suites.
 
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::net::UdpSocket;
 
 use crate::rack::{PASSWORD, USER, spec};
 
-/// One IPMI machine that is served.
+/// A served IPMI machine.
 struct Bench {
     machine: Machine,
     port: u16,
@@ -45,7 +45,7 @@ impl Bench {
             .expect("ipmitool runs; it is in Debian's package `ipmitool`")
     }
 
-    /// What ipmitool says, which must succeed.
+    /// The output of an ipmitool command, which must succeed.
     async fn says(&self, suite: &str, arguments: &str) -> String {
         let output = self.ipmitool(suite, arguments).await;
         let (out, err) =
@@ -55,7 +55,7 @@ impl Bench {
     }
 }
 
-/// Reads what `program` says until it ends with `want`.
+/// Reads the output of `program` until the output ends with `want`.
 async fn hears(program: &mut tokio::process::Child, want: &str) {
     let mut heard = Vec::new();
     let said = program.stdout.as_mut().unwrap();
@@ -82,7 +82,7 @@ async fn the_serial_port_is_read_and_typed_at_with_both_suites() {
             .kill_on_drop(true)
             .spawn()
             .unwrap();
-        // It keeps its greeting to itself until the machine says something.
+        // ipmitool prints its greeting only after the first output of the machine, so wait for the session on the BMC's side.
         while bench.says(suite, "raw 0x06 0x4a 0x01").await != " 01 01 00\n" {}
         bench.machine.serial().say("r1u8 login: ");
         hears(&mut program, "r1u8 login: ").await;
@@ -164,7 +164,7 @@ async fn a_persistent_boot_device_holds() {
 }
 
 #[tokio::test]
-async fn the_bmc_says_what_it_is() {
+async fn the_bmc_reports_its_identity() {
     let bench = Bench::with_profile("supermicro").await;
     let told = bench.says("17", "mc info").await;
     for line in [
@@ -234,7 +234,7 @@ async fn the_event_log_is_read_and_cleared() {
 }
 
 #[tokio::test]
-async fn the_light_is_lit() {
+async fn the_identify_light_is_switched() {
     let bench = Bench::start().await;
     bench.says("17", "chassis identify force").await;
     bench.says("17", "chassis identify 0").await;
@@ -243,7 +243,7 @@ async fn the_light_is_lit() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_opens_nothing() {
+async fn a_wrong_password_opens_no_session() {
     for suite in ["3", "17"] {
         let bench = Bench::start().await;
         let output = bench.ipmitool_as("wrong", suite, "power on").await;
@@ -263,8 +263,8 @@ async fn an_unknown_suite_is_refused() {
 }
 
 #[tokio::test]
-async fn sessions_are_closed_behind_every_command() {
-    // Two slots: sessions that stay open would fill them.
+async fn every_command_closes_its_session() {
+    // The BMC has two slots. Sessions that stay open would fill them.
     let bench = Bench::with_profile("poor").await;
     for _ in 0..6 {
         bench.says("17", "power status").await;
@@ -285,7 +285,7 @@ async fn a_user_may_not_switch_power() {
 }
 
 #[tokio::test]
-async fn doubled_replies_are_survived() {
+async fn ipmitool_survives_doubled_replies() {
     let bench = Bench::start().await;
     bench.machine.faults().update(|faults| faults.duplicate_replies = true);
     bench.says("17", "power on").await;
@@ -295,7 +295,7 @@ async fn doubled_replies_are_survived() {
 
 #[tokio::test]
 async fn replies_are_dropped_doubled_and_swapped() {
-    // ASF presence pings; byte 9 is a tag the pong gives back.
+    // ASF presence pings. Byte 9 is a tag that the pong repeats.
     let ping = |tag| [6, 0, 0xFF, 6, 0, 0, 0x11, 0xBE, 0x80, tag, 0, 0];
     let bench = Bench::start().await;
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -326,7 +326,7 @@ async fn replies_are_dropped_doubled_and_swapped() {
 }
 
 #[tokio::test]
-async fn a_busy_bmc_says_so_as_often_as_it_is_told() {
+async fn a_busy_bmc_refuses_as_often_as_set() {
     let bench = Bench::start().await;
     let busy =
         CompletionFault { code: 0xC0, net_fn: Some(0x00), command: Some(0x02), times: Some(1) };

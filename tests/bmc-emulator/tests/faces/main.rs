@@ -1,6 +1,6 @@
-//! What clients that share no code with the emulator see of it.
+//! Tests of the emulator with independent clients.
 
-#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
+#![expect(clippy::unwrap_used, reason = "a helper of a test may fail the test")]
 
 mod ipmitool;
 mod misbehaviour;

@@ -1,4 +1,4 @@
-//! Faults, sessions and what a guest does, over HTTP.
+//! Faults, sessions and actions of the guest, over HTTP.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn with_token(bench: &Bench, token: &str) -> StatusCode {
 }
 
 #[tokio::test]
-async fn a_session_opens_the_door_until_it_is_deleted() {
+async fn a_session_token_works_until_the_session_is_deleted() {
     let bench = Bench::redfish("generic").await;
     let opened = log_in(&bench).await;
     assert_eq!(opened.status(), 201);
@@ -73,7 +73,7 @@ async fn a_bmc_refuses_and_fills_up() {
 }
 
 #[tokio::test]
-async fn a_bmc_that_drops_never_answers_and_later_does() {
+async fn a_bmc_answers_again_after_it_dropped_requests() {
     let bench = Bench::redfish("generic").await;
     bench.machine.faults().update(|faults| faults.drop = true);
     let asked = bench.ask(Method::GET, SYSTEM).timeout(Duration::from_millis(200)).send().await;
@@ -152,7 +152,7 @@ async fn a_guest_shuts_down_when_asked_and_restarts_by_itself() {
 }
 
 #[tokio::test]
-async fn another_process_can_cause_trouble() {
+async fn another_process_can_set_faults() {
     let bench = Bench::redfish("generic").await;
     let control =
         serve_control("127.0.0.1:0".parse().unwrap(), vec![bench.machine.clone()]).await.unwrap();

@@ -1,4 +1,4 @@
-//! The program, from a file of machines to an answer.
+//! The program `bmc-emulator`, from a file of machines to an answer.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::rack::client;
 
-/// Stops the program when the test is over.
+/// Stops the program at the end of the test.
 struct Running(Child);
 
 impl Drop for Running {
@@ -68,7 +68,7 @@ async fn a_file_of_machines_is_served_with_a_guest_in_each() {
     assert_eq!(send(Method::PATCH, "", boot).await.status(), 200);
     let on = json!({"ResetType": "On"});
     assert_eq!(send(Method::POST, "/Actions/ComputerSystem.Reset", on).await.status(), 204);
-    // The guest takes the override as it starts.
+    // The guest uses up the override when it starts.
     let taken = async {
         loop {
             let system: Value = send(Method::GET, "", json!({})).await.json().await.unwrap();

@@ -1,4 +1,4 @@
-//! What families of BMCs do differently, each from its profile.
+//! Differences between families of BMCs, each defined by its profile.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn pxe_once() -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn an_idrac_refuses_the_power_that_already_is() {
+async fn an_idrac_refuses_the_current_power_state() {
     let bench = Bench::redfish("dell-idrac").await;
     let reset = "/redfish/v1/Systems/System.Embedded.1/Actions/ComputerSystem.Reset";
     let (status, body) = bench.send(Method::POST, reset, json!({"ResetType": "ForceOff"})).await;
@@ -28,7 +28,7 @@ async fn an_idrac_refuses_the_power_that_already_is() {
 }
 
 #[tokio::test]
-async fn an_ilo_says_success_in_words() {
+async fn an_ilo_answers_a_success_message() {
     let bench = Bench::redfish("hpe-ilo").await;
     let reset = "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset/";
     let (status, body) = bench.send(Method::POST, reset, json!({"ResetType": "On"})).await;
@@ -99,7 +99,7 @@ async fn reset_values_may_be_in_an_action_info() {
 }
 
 #[tokio::test]
-async fn a_poor_bmc_keeps_what_it_can_to_itself() {
+async fn a_poor_bmc_leaves_out_optional_parts() {
     let bench = Bench::redfish("poor").await;
     let system = bench.get("/redfish/v1/Systems/system").await;
     for absent in ["Links", "Storage", "EthernetInterfaces", "Processors", "@odata.etag"] {
@@ -121,7 +121,7 @@ async fn http_boot_is_not_offered_to_a_bios() {
 }
 
 #[tokio::test]
-async fn http_boot_remembers_what_to_fetch() {
+async fn http_boot_keeps_its_url() {
     let bench = Bench::redfish("generic").await;
     let boot = json!({"Boot": {
         "BootSourceOverrideTarget": "UefiHttp",

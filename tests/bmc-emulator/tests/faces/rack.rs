@@ -10,7 +10,7 @@ use serde_json::Value;
 pub(crate) const USER: &str = "admin";
 pub(crate) const PASSWORD: &str = "secret-of-the-lab";
 
-/// Every profile the crate ships.
+/// All profiles of this crate.
 pub(crate) const PROFILES: [&str; 7] =
     ["generic", "dell-idrac", "hpe-ilo", "supermicro", "lenovo-xcc", "ami-megarac", "poor"];
 
@@ -53,7 +53,7 @@ fn disk(name: &str, size_bytes: u64, rotational: bool) -> DiskSpec {
     }
 }
 
-/// One Redfish machine that is served, and a client for it.
+/// A served Redfish machine, and a client for it.
 pub(crate) struct Bench {
     pub(crate) machine: Machine,
     pub(crate) at: ServedMachine,
@@ -89,13 +89,13 @@ impl Bench {
         response.json().await.unwrap()
     }
 
-    /// Sends `body` and gives back status and body.
+    /// Sends `body` and returns status and body of the answer.
     pub(crate) async fn send(&self, method: Method, path: &str, body: Value) -> (u16, Value) {
         let response = self.ask(method, path).json(&body).send().await.unwrap();
         (response.status().as_u16(), response.json().await.unwrap_or_default())
     }
 
-    /// The one system's path, as the tree tells it.
+    /// The path of the only system, found by its link.
     pub(crate) async fn system(&self) -> String {
         let systems = self.get("/redfish/v1/Systems").await;
         systems["Members"][0]["@odata.id"].as_str().unwrap().to_owned()
@@ -103,7 +103,7 @@ impl Bench {
 }
 
 pub(crate) fn client(certificate_pem: Option<&str>) -> Client {
-    // Fails when another test of this process was first.
+    // The call fails if another test of this process was first, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let roots = certificate_pem.map(|pem| reqwest::Certificate::from_pem(pem.as_bytes()).unwrap());
     Client::builder().tls_certs_only(roots).build().unwrap()

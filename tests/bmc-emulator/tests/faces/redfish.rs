@@ -1,4 +1,4 @@
-//! Power, boot and manners over HTTP.
+//! Power, boot overrides and the log over Redfish.
 
 use bmc_emulator::{BootDevice, Face, Lasting, Outcome, PowerRequest, Request};
 use reqwest::Method;
@@ -55,7 +55,7 @@ async fn a_continuous_override_stays_until_it_is_taken_back() {
 }
 
 #[tokio::test]
-async fn the_log_tells_what_was_done_and_what_was_refused() {
+async fn the_log_holds_accepted_and_refused_requests() {
     let bench = Bench::redfish("generic").await;
     bench.send(Method::POST, RESET, json!({"ResetType": "On"})).await;
     bench.send(Method::POST, RESET, json!({"ResetType": "Explode"})).await;

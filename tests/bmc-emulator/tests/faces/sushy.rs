@@ -1,4 +1,4 @@
-//! sushy, OpenStack's Redfish client, installs nothing here but into a folder of the build.
+//! sushy, OpenStack's Redfish client, drives every profile. sushy is installed only into the build folder.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use crate::rack::{Bench, PASSWORD, PROFILES, USER};
 
 const VERSION: &str = "5.14.0";
 
-/// A Python that has sushy, made when first needed; `None` where there is no Python or no package index.
+/// A Python with sushy, installed at the first use. `None` without Python or without a package index.
 fn python() -> Option<PathBuf> {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("sushy-{VERSION}"));
     let python = home.join("bin/python");

@@ -1,4 +1,4 @@
-//! Thousands of machines in one process, certificates, and specs that cannot be served.
+//! Thousands of machines in one process, certificates, and invalid specs.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -10,7 +10,7 @@ use crate::rack::{Bench, PASSWORD, PROFILES, USER, client, spec};
 
 const MACHINES: usize = 2000;
 
-/// What this process holds in memory.
+/// The resident memory of this process.
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
@@ -33,7 +33,7 @@ async fn two_thousand_machines_fit_in_one_process() {
     let served = serve(machines).await.unwrap();
     let idle = resident_kib();
 
-    // One client without kept connections, so that none of its memory is counted for long.
+    // One client without kept connections, so that little of its memory is counted.
     let client = client(None);
     let redfish: Vec<SocketAddr> =
         served.machines.iter().filter_map(|machine| machine.redfish).collect();
@@ -106,7 +106,7 @@ async fn a_machine_may_have_a_certificate_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_served_is_named() {
+async fn an_invalid_spec_is_named() {
     let refused =
         serve(vec![Machine::new(spec("r9", BmcKind::Redfish, "acme"))]).await.unwrap_err();
     assert!(
@@ -120,7 +120,7 @@ async fn what_cannot_be_served_is_named() {
 }
 
 #[tokio::test]
-async fn nothing_answers_once_the_served_are_dropped() {
+async fn nothing_answers_after_served_is_dropped() {
     let bench = Bench::redfish("generic").await;
     let (url, client) = (bench.url("/redfish/v1/"), bench.client.clone());
     assert_eq!(client.get(&url).send().await.unwrap().status(), 200);

@@ -1,4 +1,4 @@
-//! The Redfish tree as a stranger walks it, and the manners it is asked with.
+//! Walks the Redfish tree by its links, and checks the answers to bad requests.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::process::Command;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::rack::{Bench, PASSWORD, PROFILES, USER, spec};
 
-/// Every path an `@odata.id` below `value` names, without the part after `#`.
+/// All paths in an `@odata.id` below `value`, without the part after `#`.
 fn links(value: &Value, found: &mut BTreeSet<String>) {
     if let Some(object) = value.as_object() {
         let id = object.get("@odata.id").and_then(Value::as_str);
@@ -19,7 +19,7 @@ fn links(value: &Value, found: &mut BTreeSet<String>) {
     value.as_array().into_iter().flatten().for_each(|inner| links(inner, found));
 }
 
-/// Every document that can be reached from the root.
+/// All documents that can be reached from the root.
 async fn walk(bench: &Bench) -> BTreeMap<String, Value> {
     let mut documents = BTreeMap::new();
     let mut waiting = VecDeque::from(["/redfish/v1/".to_owned()]);
@@ -62,14 +62,14 @@ async fn every_link_of_every_profile_leads_somewhere() {
     }
 }
 
-/// Where the one system is reset, as it tells.
+/// The path of the reset action, found in the system's document.
 async fn reset_target(bench: &Bench) -> String {
     let system = bench.get(&bench.system().await).await;
     system["Actions"]["#ComputerSystem.Reset"]["target"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]
-async fn the_inventory_is_what_the_machine_is_made_of() {
+async fn the_inventory_matches_the_machine() {
     let bench = Bench::redfish("dell-idrac").await;
     let documents = walk(&bench).await;
     let of_kind = |kind: &str| -> Vec<&Value> {
@@ -94,7 +94,7 @@ async fn the_inventory_is_what_the_machine_is_made_of() {
 }
 
 #[tokio::test]
-async fn only_the_front_door_is_open() {
+async fn only_public_resources_need_no_login() {
     let bench = Bench::redfish("generic").await;
     for (path, status) in [
         ("/redfish", 200),
@@ -113,7 +113,7 @@ async fn only_the_front_door_is_open() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_or_not_allowed_is_said_so() {
+async fn missing_resources_and_wrong_methods_are_refused() {
     let bench = Bench::redfish("generic").await;
     let (status, body) = bench.send(Method::GET, "/redfish/v1/Systems/2", json!({})).await;
     assert_eq!(status, 404);
@@ -135,7 +135,7 @@ async fn what_is_not_there_or_not_allowed_is_said_so() {
 }
 
 #[tokio::test]
-async fn bad_bodies_name_what_is_wrong() {
+async fn errors_name_the_wrong_part_of_a_body() {
     let bench = Bench::redfish("generic").await;
     let reset = "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset";
     let system = "/redfish/v1/Systems/1";

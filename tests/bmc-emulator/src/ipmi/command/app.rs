@@ -1,57 +1,57 @@
-//! The BMC itself: who it is, how one logs in, its channel and users (IPMI 2.0 chapters 20 and 22).
+//! Commands about the BMC: its identity, logins, its channel and its users (IPMI 2.0 chapters 20 and 22).
 
 use crate::ipmi::IpmiFace;
 use crate::ipmi::command::{Answer, Call, Completion};
 use crate::ipmi::session::Privilege;
 
-/// The LAN channel.
+/// The number of the LAN channel.
 const CHANNEL: u8 = 0x01;
-/// "The channel this came in by".
+/// The channel number for the channel of the request.
 const THIS_CHANNEL: u8 = 0x0E;
-/// The one user's number; 1 is the user without a name (§22.28).
+/// The id of the one user. Id 1 is the user without a name (§22.28).
 const USER: u8 = 0x02;
 
 impl IpmiFace {
-    /// §20.1.
+    /// Get Device ID (§20.1).
     pub(super) fn get_device_id(&mut self, _: &Call<'_>) -> Answer {
         let rules = &self.profile.ipmi;
         let (major, minor) = rules.firmware;
         let [m0, m1, m2, _] = rules.manufacturer_id.to_le_bytes();
         let [p0, p1] = rules.product_id.to_le_bytes();
         let minor = ((minor / 10 % 10) << 4) | (minor % 10);
-        // Device 20h revision 1 with SDRs, IPMI 2.0; chassis, FRU, SEL, SDR and sensors are here.
+        // Device 20h, revision 1 with SDRs, IPMI 2.0. The BMC supports chassis, FRU, SEL, SDR and sensor commands.
         Ok(vec![0x20, 0x81, major & 0x7F, minor, 0x02, 0x8F, m0, m1, m2, p0, p1, 0, 0, 0, 0])
     }
 
-    /// §20.2 and §20.3: a BMC that restarts knows no session any more.
+    /// Cold and Warm Reset (§20.2 and §20.3): a BMC that restarts forgets its sessions.
     pub(super) fn reset_bmc(&mut self, _: &Call<'_>) -> Answer {
         self.record_other("BMC reset".to_owned());
         self.machine.faults().forget_sessions();
         Ok(vec![])
     }
 
-    /// §20.4: no error.
+    /// Get Self Test Results (§20.4): no error.
     pub(super) fn get_self_test_results(&mut self, _: &Call<'_>) -> Answer {
         Ok(vec![0x55, 0x00])
     }
 
-    /// §20.7: S0/G0 or S5/G2; the BMC itself is D0.
+    /// Get ACPI Power State (§20.7): S0/G0 or S5/G2. The BMC itself is in D0.
     pub(super) fn get_acpi_power_state(&mut self, _: &Call<'_>) -> Answer {
         Ok(vec![if self.machine.reported_on() { 0x00 } else { 0x05 }, 0x00])
     }
 
-    /// §20.8 and §22.14.
+    /// Get Device GUID and Get System GUID (§20.8 and §22.14).
     pub(super) fn get_system_guid(&mut self, _: &Call<'_>) -> Answer {
         Ok(self.guid().to_vec())
     }
 
-    /// §22.13.
+    /// Get Channel Authentication Capabilities (§22.13).
     pub(super) fn get_channel_authentication_capabilities(&mut self, call: &Call<'_>) -> Answer {
         check_channel(call.byte(0)? & 0x0F)?;
         if Privilege::read(call.byte(1)? & 0x0F).is_none() {
             return Err(Completion::INVALID_DATA);
         }
-        // No 1.5 authentication at all; names are required, each message and each user is authenticated.
+        // No IPMI 1.5 authentication. User names are required, and each message and each user is authenticated.
         let named_users = 0x04;
         match call.byte(0)? & 0x80 {
             0 => Ok(vec![CHANNEL, 0x00, named_users, 0, 0, 0, 0, 0]),
@@ -59,7 +59,7 @@ impl IpmiFace {
         }
     }
 
-    /// §22.15: 16 bytes of the list of suites, or of the algorithms in them.
+    /// Get Channel Cipher Suites (§22.15): 16 bytes of the list of suites, or of the list of their algorithms.
     pub(super) fn get_channel_cipher_suites(&mut self, call: &Call<'_>) -> Answer {
         check_channel(call.byte(0)? & 0x0F)?;
         if call.byte(1)? & 0x3F != 0 {
@@ -81,7 +81,7 @@ impl IpmiFace {
         Ok([&[CHANNEL], chunk].concat())
     }
 
-    /// §22.18.
+    /// Set Session Privilege Level (§22.18).
     pub(super) fn set_session_privilege_level(&mut self, call: &Call<'_>) -> Answer {
         let asked = call.byte(0)? & 0x0F;
         let session = call.session.and_then(|id| self.sessions.find(id));
@@ -97,7 +97,7 @@ impl IpmiFace {
         Ok(vec![active.privilege as u8])
     }
 
-    /// §22.19: one's own session, or as an administrator anyone's.
+    /// Close Session (§22.19): the session of the caller, or any session if the caller is an administrator.
     pub(super) fn close_session(&mut self, call: &Call<'_>) -> Answer {
         let id = u32::from_le_bytes([call.byte(0)?, call.byte(1)?, call.byte(2)?, call.byte(3)?]);
         let own = call.session == Some(id);
@@ -110,7 +110,7 @@ impl IpmiFace {
         if self.sessions.close(id) { Ok(vec![]) } else { Err(Completion(0x87)) }
     }
 
-    /// §22.20, of the asking session only.
+    /// Get Session Info (§22.20), for the session of the caller only.
     pub(super) fn get_session_info(&mut self, call: &Call<'_>) -> Answer {
         if call.byte(0)? != 0 {
             return Err(Completion::NOT_PRESENT);
@@ -120,35 +120,35 @@ impl IpmiFace {
         let privilege = asking
             .and_then(|session| session.active.as_ref())
             .map_or(0, |active| active.privilege as u8);
-        // The handle, then how many there can be and are; bit 4 of the channel byte says 2.0.
+        // The handle, the number of slots and of active sessions. Bit 4 of the channel byte means IPMI 2.0.
         Ok(vec![0x01, slots as u8 & 0x3F, active as u8 & 0x3F, USER, privilege, 0x10 | CHANNEL])
     }
 
-    /// §22.23: always available, messages and users authenticated, up to administrator.
+    /// Get Channel Access (§22.23): always available, messages and users authenticated, up to administrator.
     pub(super) fn get_channel_access(&mut self, call: &Call<'_>) -> Answer {
         check_channel(call.byte(0)? & 0x0F)?;
         Ok(vec![0x02, 0x04])
     }
 
-    /// §22.24: 802.3 LAN, IPMB protocol 1.0, sessions on several connections.
+    /// Get Channel Info (§22.24): 802.3 LAN, IPMB protocol 1.0, sessions on several connections.
     pub(super) fn get_channel_info(&mut self, call: &Call<'_>) -> Answer {
         check_channel(call.byte(0)? & 0x0F)?;
         let active = self.sessions.active_count() as u8 & 0x3F;
         Ok(vec![CHANNEL, 0x04, 0x01, 0x80 | active, 0xF2, 0x1B, 0x00, 0x00, 0x00])
     }
 
-    /// §22.27.
+    /// Get User Access (§22.27).
     pub(super) fn get_user_access(&mut self, call: &Call<'_>) -> Answer {
         check_channel(call.byte(0)? & 0x0F)?;
         match call.byte(1)? & 0x3F {
-            // Two user numbers, one of them enabled, none with a fixed name; link and messaging, administrator.
+            // Two user ids, one of them enabled, none with a fixed name. Link and messaging enabled, administrator.
             USER => Ok(vec![0x02, 0x41, 0x00, 0x34]),
             1 => Ok(vec![0x02, 0x41, 0x00, 0x0F]),
             _ => Err(Completion::INVALID_DATA),
         }
     }
 
-    /// §22.29.
+    /// Get User Name (§22.29).
     pub(super) fn get_user_name(&mut self, call: &Call<'_>) -> Answer {
         let mut name = match call.byte(0)? & 0x3F {
             USER => self.machine.spec().bmc.username.clone().into_bytes(),
@@ -159,7 +159,7 @@ impl IpmiFace {
         Ok(name)
     }
 
-    /// §24.8: IPMI messages, the serial port where it is passed on, and what opens a session.
+    /// Get Channel Payload Support (§24.8): IPMI messages, serial over LAN if the profile has it, and session setup.
     pub(super) fn get_channel_payload_support(&mut self, call: &Call<'_>) -> Answer {
         check_channel(call.byte(0)? & 0x0F)?;
         let standard = if self.profile.ipmi.serial.is_some() { 0x03 } else { 0x01 };

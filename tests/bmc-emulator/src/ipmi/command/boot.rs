@@ -13,37 +13,31 @@ use crate::spec::Firmware;
 /// The only version of the parameters.
 const PARAMETER_VERSION: u8 = 0x01;
 
-/// Parameter 5, first byte.
+/// Bits in the first byte of parameter 5.
 const VALID: u8 = 0x80;
 const PERSISTENT: u8 = 0x40;
 const EFI: u8 = 0x20;
-/// Parameter 5, second byte: where the device selector is.
+/// The bits of the device selector in the second byte of parameter 5.
 const DEVICE: u8 = 0x3C;
-/// Parameter 3: the valid bit stays although no chassis control command comes within 60 seconds.
+/// A bit of parameter 3: the valid bit stays although no chassis control command comes within 60 seconds.
 const KEEP_PAST_TIMEOUT: u8 = 0x08;
 
-/// §28.12 and §28.13.
+/// Completion codes of §28.12 and §28.13.
 const PARAMETER_NOT_SUPPORTED: Completion = Completion(0x80);
 const ALREADY_IN_PROGRESS: Completion = Completion(0x81);
 
-/// The parameters as they were written.
+/// The parameters as a client wrote them.
 #[derive(Debug, Default)]
 pub(crate) struct BootOptions {
-    /// Parameter 0.
     in_progress: u8,
-    /// Parameter 1.
     service_partition: u8,
-    /// Parameter 2.
     service_partition_scan: u8,
-    /// Parameter 3.
     clearing: u8,
-    /// Parameter 4.
     acknowledged: u8,
-    /// Parameter 5; whether it holds is for the machine to know.
+    /// Parameter 5. The machine knows whether the flags are still valid.
     flags: [u8; 5],
-    /// Parameter 6.
     initiator: [u8; 9],
-    /// Parameters whose lock bit is set, by number.
+    /// A bit for each parameter whose lock bit is set.
     invalid: u8,
 }
 
@@ -61,7 +55,7 @@ impl IpmiFace {
         };
         let [_, data @ ..] = call.data else { return Err(Completion::DATA_LENGTH) };
         if data.is_empty() {
-            // The lock bit may be set alone.
+            // A client may set the lock bit alone.
             return Ok(vec![]);
         }
         match parameter {
@@ -101,13 +95,13 @@ impl IpmiFace {
         Ok([&[PARAMETER_VERSION, lock | parameter], data.as_slice()].concat())
     }
 
-    /// Two writers take turns by this: whoever finds it taken must wait.
+    /// Takes or frees the lock between two writers. A writer that finds the lock taken has to wait.
     fn set_in_progress(&mut self, state: u8) -> Result<(), Completion> {
         match (state & 0x03, self.boot.in_progress) {
             (0, _) => self.boot.in_progress = 0,
             (1, 0) => self.boot.in_progress = 1,
             (1, _) => return Err(ALREADY_IN_PROGRESS),
-            // "Commit write" is optional, and not here.
+            // "Commit write" is optional and not implemented.
             _ => return Err(Completion::INVALID_DATA),
         }
         Ok(())
@@ -132,7 +126,7 @@ impl IpmiFace {
         Ok(vec![])
     }
 
-    /// When flags for one boot stop being valid if no chassis control command comes.
+    /// When flags for one boot expire unless a chassis control command comes first.
     fn lapse(&self, lasting: Lasting) -> Option<Instant> {
         let seconds = self.profile.ipmi.boot_flags_timeout_seconds;
         let lapses =
@@ -140,7 +134,7 @@ impl IpmiFace {
         lapses.then(|| Instant::now() + Duration::from_secs(seconds))
     }
 
-    /// The flags as they hold now, whichever face imposed them.
+    /// The current boot flags, regardless of whether IPMI or Redfish set them.
     fn boot_flags(&self) -> [u8; 5] {
         let mut flags = self.boot.flags;
         match self.machine.boot_override() {
@@ -150,7 +144,7 @@ impl IpmiFace {
                 flags[0] = VALID | lasting | efi;
                 flags[1] = flags[1] & !DEVICE | selector_of(boot.device);
             }
-            // Used up or lapsed: only the valid bit goes.
+            // Used or expired flags keep everything but the valid bit.
             None if flags[1] & DEVICE != 0 => flags[0] &= !VALID,
             None => {}
         }
@@ -158,15 +152,15 @@ impl IpmiFace {
     }
 }
 
-/// The device selector, bits 5 to 2 of the second byte.
+/// The device of a selector, which is bits 5 to 2 of the second byte.
 fn device_of(selector: u8) -> Result<Option<BootDevice>, Completion> {
     match selector >> 2 {
         0x0 => Ok(None),
         0x1 => Ok(Some(BootDevice::Pxe)),
-        // The default disk, the same in safe mode, and a remote one.
+        // The default disk, the default disk in safe mode, and a remote disk.
         0x2 | 0x3 | 0xB => Ok(Some(BootDevice::Disk)),
         0x4 => Ok(Some(BootDevice::Diagnostics)),
-        // The CD drive, a remote one included.
+        // The CD drive and a remote CD drive.
         0x5 | 0x8 => Ok(Some(BootDevice::Cdrom)),
         0x6 => Ok(Some(BootDevice::Setup)),
         0x7 | 0xF => Ok(Some(BootDevice::Floppy)),
@@ -175,7 +169,7 @@ fn device_of(selector: u8) -> Result<Option<BootDevice>, Completion> {
     }
 }
 
-/// The selector of a device. HTTP boot, which only Redfish can ask for, has none.
+/// The selector of a device. HTTP boot has none, because only Redfish can request it.
 fn selector_of(device: BootDevice) -> u8 {
     let selector = match device {
         BootDevice::Http => 0x0,

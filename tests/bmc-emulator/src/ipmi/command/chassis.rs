@@ -1,4 +1,4 @@
-//! Power and light (IPMI 2.0 chapter 28).
+//! Power and the identify light (IPMI 2.0 chapter 28).
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use crate::log::{Face, PowerRequest};
 use crate::machine::Identify;
 
 impl IpmiFace {
-    /// §28.1: everything is at the BMC.
+    /// Get Chassis Capabilities (§28.1): the BMC's address for every function.
     pub(super) fn get_chassis_capabilities(&mut self, _: &Call<'_>) -> Answer {
         Ok(vec![0x00, BMC_ADDRESS, BMC_ADDRESS, BMC_ADDRESS, BMC_ADDRESS, BMC_ADDRESS])
     }
 
-    /// §28.2.
+    /// Get Chassis Status (§28.2).
     pub(super) fn get_chassis_status(&mut self, _: &Call<'_>) -> Answer {
         let on = u8::from(self.machine.reported_on());
         let identify = match self.machine.identify() {
@@ -24,12 +24,12 @@ impl IpmiFace {
             Identify::Until(_) => 0x10,
             Identify::On => 0x20,
         };
-        // The last power-on came by a command (bit 4 of the second byte); identify can be told (bit 6 of the third).
+        // Bit 4 of the second byte: a command caused the last power-on. Bit 6 of the third byte: the identify state is reported.
         let by_command = if self.machine.power_now().generation > 0 { 0x10 } else { 0x00 };
         Ok(vec![on | self.restore_policy << 5, by_command, 0x40 | identify, 0x00])
     }
 
-    /// §28.3.
+    /// Chassis Control (§28.3).
     pub(super) fn chassis_control(&mut self, call: &Call<'_>) -> Answer {
         let request = match call.byte(0)? & 0x0F {
             0x00 => PowerRequest::ForceOff,
@@ -44,7 +44,7 @@ impl IpmiFace {
         done.map(|_| vec![]).map_err(|_| Completion::NOT_IN_THIS_STATE)
     }
 
-    /// §28.5: 15 seconds unless told.
+    /// Chassis Identify (§28.5): 15 seconds by default.
     pub(super) fn chassis_identify(&mut self, call: &Call<'_>) -> Answer {
         let seconds = call.byte(0).unwrap_or(15);
         let for_good = call.byte(1).is_ok_and(|force| force & 0x01 != 0);
@@ -57,7 +57,7 @@ impl IpmiFace {
         Ok(vec![])
     }
 
-    /// §28.8: all three policies are there.
+    /// Set Power Restore Policy (§28.8): all three policies are supported.
     pub(super) fn set_power_restore_policy(&mut self, call: &Call<'_>) -> Answer {
         match call.byte(0)? & 0x07 {
             policy @ 0..=2 => {
@@ -70,13 +70,13 @@ impl IpmiFace {
         Ok(vec![0x07])
     }
 
-    /// §28.11: a chassis control command, by the LAN channel; or unknown.
+    /// Get System Restart Cause (§28.11): a chassis control command on the LAN channel, or unknown.
     pub(super) fn get_system_restart_cause(&mut self, _: &Call<'_>) -> Answer {
         let cause = if self.machine.power_now().generation > 0 { 0x01 } else { 0x00 };
         Ok(vec![cause, 0x01])
     }
 
-    /// §28.14: counts of an hour; this machine is always new.
+    /// Get POH Counter (§28.14) in counts of an hour: the machine is always new.
     pub(super) fn get_power_on_hours(&mut self, _: &Call<'_>) -> Answer {
         Ok(vec![60, 0, 0, 0, 0])
     }

@@ -1,29 +1,29 @@
-//! Field replaceable unit 0: the machine itself (IPMI 2.0 chapter 34; FRU Information Storage Definition 1.0).
+//! Field replaceable unit 0, the machine itself (IPMI 2.0 chapter 34; FRU Information Storage Definition 1.0).
 
 use crate::ipmi::IpmiFace;
 use crate::ipmi::command::{Answer, Call, Completion};
 use crate::ipmi::message::checksum;
 use crate::spec::MachineSpec;
 
-/// The most that is read at once.
+/// The most bytes in one read.
 const LARGEST_READ: usize = 128;
 /// §3 of the FRU definition: fields are 8-bit text (type 11b) of at most 63 bytes.
 const TEXT: u8 = 0xC0;
 const LONGEST_TEXT: usize = 63;
-/// "No more fields"; also what a text of length one would look like.
+/// The end of the fields. A text of length one would look the same.
 const END: u8 = 0xC1;
 const ENGLISH: u8 = 25;
 const RACK_MOUNT: u8 = 0x17;
 
 impl IpmiFace {
-    /// §34.1.
+    /// Get FRU Inventory Area Info (§34.1).
     pub(super) fn get_fru_inventory_area_info(&mut self, call: &Call<'_>) -> Answer {
         let [low, high] = (self.fru(call)?.len() as u16).to_le_bytes();
-        // Accessed by bytes.
+        // Offsets count bytes.
         Ok(vec![low, high, 0x00])
     }
 
-    /// §34.2.
+    /// Read FRU Data (§34.2).
     pub(super) fn read_fru_data(&mut self, call: &Call<'_>) -> Answer {
         let fru = self.fru(call)?;
         let (offset, count) = (usize::from(call.word(1)?), usize::from(call.byte(3)?));
@@ -41,10 +41,10 @@ impl IpmiFace {
     }
 }
 
-/// The whole inventory: common header, chassis, board and product areas.
+/// The whole inventory: common header, chassis area, board area and product area.
 fn inventory(spec: &MachineSpec) -> Vec<u8> {
     let chassis = area(&[RACK_MOUNT], &["", &spec.serial]);
-    // The date of manufacture is unspecified.
+    // Zeros mean an unspecified date of manufacture.
     let board = area(&[ENGLISH, 0, 0, 0], &[&spec.manufacturer, &spec.model, &spec.serial, "", ""]);
     let product = area(
         &[ENGLISH],
@@ -62,7 +62,7 @@ fn inventory(spec: &MachineSpec) -> Vec<u8> {
     fru
 }
 
-/// One area: version, length in eights, its fixed bytes, its fields, the end, padding and a checksum.
+/// One area: version, length in units of 8 bytes, fixed bytes, fields, end mark, padding and checksum.
 fn area(fixed: &[u8], fields: &[&str]) -> Vec<u8> {
     let mut area = vec![0x01, 0x00];
     area.extend(fixed);
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_area_is_made_of_eights_and_sums_to_zero() {
+    fn every_area_has_a_multiple_of_8_bytes_and_sums_to_zero() {
         for length in 0..70 {
             let field = "x".repeat(length);
             let area = area(&[ENGLISH], &[&field, &field]);

@@ -10,13 +10,13 @@ use crate::ipmi::command::{Answer, Call, Completion};
 const REVISION: u8 = 0x11;
 
 impl IpmiFace {
-    /// §23.2, those of table 23-4 that say where the BMC is and which suites it has.
+    /// Get LAN Configuration Parameters (§23.2): the parameters of table 23-4 about the address and the cipher suites.
     pub(super) fn get_lan_configuration_parameters(&mut self, call: &Call<'_>) -> Answer {
         check_channel(call.byte(0)? & 0x0F)?;
         let address = self.machine.spec().bmc.also_ipmi.unwrap_or(self.machine.spec().bmc.address);
         let suites: Vec<u8> = self.suites().map(|suite| suite.id()).collect();
         let data = match call.byte(1)? {
-            // Set complete; no 1.5 authentication, supported or enabled.
+            // Set complete. No IPMI 1.5 authentication is supported or enabled.
             0 => vec![0x00],
             1 => vec![0x00],
             2 => vec![0x00; 5],
@@ -37,14 +37,14 @@ impl IpmiFace {
                 entries.resize(17, 0x00);
                 entries
             }
-            // Every suite goes up to administrator.
+            // Every suite is allowed up to administrator.
             24 => [&[0x00], [0x44; 8].as_slice()].concat(),
             _ => return Err(Completion(0x80)),
         };
         Ok([&[REVISION], data.as_slice()].concat())
     }
 
-    /// A locally administered address that follows from the UUID.
+    /// A locally administered address made from the UUID.
     fn mac(&self) -> [u8; 6] {
         let uuid = self.machine.spec().uuid.into_bytes();
         [0x02, uuid[11], uuid[12], uuid[13], uuid[14], uuid[15]]

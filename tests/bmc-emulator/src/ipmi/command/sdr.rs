@@ -6,35 +6,35 @@ use crate::ipmi::command::{Answer, Call, Completion};
 use crate::ipmi::message::BMC_ADDRESS;
 use crate::sensors::{SENSORS, Sensor, Unit};
 
-/// IPMI 1.5 and 2.0 both call their records 51h.
+/// The record version of both IPMI 1.5 and 2.0.
 const SDR_VERSION: u8 = 0x51;
 const FULL_SENSOR: u8 = 0x01;
 const THRESHOLD_EVENTS: u8 = 0x01;
 const LAST_RECORD: u16 = 0xFFFF;
-/// The record header, which the length does not count.
+/// The length of the record header. The length byte does not count the header.
 const HEADER: usize = 5;
 
 impl IpmiFace {
-    /// §33.9: never changed, reservations are known.
+    /// Get SDR Repository Info (§33.9): never changed, supports reservations.
     pub(super) fn get_sdr_repository_info(&mut self, _: &Call<'_>) -> Answer {
         let [low, high] = (SENSORS.len() as u16).to_le_bytes();
         Ok(vec![SDR_VERSION, low, high, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x02])
     }
 
-    /// §33.11.
+    /// Reserve SDR Repository (§33.11).
     pub(super) fn reserve_sdr_repository(&mut self, _: &Call<'_>) -> Answer {
         self.sdr_reservation = self.sdr_reservation.checked_add(1).unwrap_or(1);
         Ok(self.sdr_reservation.to_le_bytes().to_vec())
     }
 
-    /// §33.12: a part of a record wants a reservation, a whole one does not.
+    /// Get SDR (§33.12): reading a part of a record needs a reservation, reading a whole record does not.
     pub(super) fn get_sdr(&mut self, call: &Call<'_>) -> Answer {
         let (reservation, id) = (call.word(0)?, call.word(2)?);
         let (offset, count) = (usize::from(call.byte(4)?), usize::from(call.byte(5)?));
         if offset != 0 && (reservation == 0 || reservation != self.sdr_reservation) {
             return Err(Completion::RESERVATION_CANCELLED);
         }
-        // Records are numbered like sensors, from 1; 0 is the first, FFFFh the last.
+        // Records have the numbers of their sensors, from 1. 0 is the first record, FFFFh the last.
         let number = match id {
             0 => 1,
             LAST_RECORD => SENSORS.len(),
@@ -53,7 +53,7 @@ impl IpmiFace {
     }
 }
 
-/// Table 43-1, type 01h.
+/// The full sensor record of table 43-1, type 01h.
 fn full_record(number: u8, sensor: &Sensor) -> Vec<u8> {
     let (multiplier, exponent) = factors(sensor);
     let (kind, unit) = kind_and_unit(sensor.unit);
@@ -62,7 +62,7 @@ fn full_record(number: u8, sensor: &Sensor) -> Vec<u8> {
     let name: Vec<u8> = sensor.name.bytes().take(16).collect();
 
     let mut record = vec![number, 0, SDR_VERSION, FULL_SENSOR, 0];
-    // Key: owner, LUN, number. Body: what it is on, initialized and enabled; thresholds readable, no events.
+    // Key: owner, LUN, number. Body: the entity, initialized and enabled, readable thresholds, no events.
     record.extend([
         BMC_ADDRESS,
         0,
@@ -74,9 +74,9 @@ fn full_record(number: u8, sensor: &Sensor) -> Vec<u8> {
         kind,
         THRESHOLD_EVENTS,
     ]);
-    // Which comparisons a reading tells: lower ones, upper ones (each in the high byte), and which can be read.
+    // The comparisons that a reading reports, lower ones and upper ones (each in the high byte), and the readable thresholds.
     record.extend([0, (readable & 0x07) << 4, 0, (readable >> 3 & 0x07) << 4, readable, 0]);
-    // Unsigned, no rate or modifier; linear; reading = M × raw × 10^R.
+    // Unsigned, no rate or modifier, linear: reading = M × raw × 10^R.
     let [m_low, m_high] = multiplier.to_le_bytes();
     record.extend([
         0x00,
@@ -90,11 +90,11 @@ fn full_record(number: u8, sensor: &Sensor) -> Vec<u8> {
         0x00,
         (exponent as u8) << 4,
     ]);
-    // A nominal reading, no normal range; then the bounds of a byte.
+    // A nominal reading, no normal range, then the limits of a byte.
     record.extend([0x01, raw(sensor, sensor.running), 0, 0, 0xFF, 0x00]);
     record.extend([0, threshold(sensor.upper_critical), threshold(sensor.upper_warning)]);
     record.extend([0, threshold(sensor.lower_critical), 0]);
-    // No hysteresis, nothing reserved or of the maker's.
+    // No hysteresis. Reserved and OEM bytes are zero.
     record.extend([0, 0, 0, 0, 0]);
     record.push(0xC0 | name.len() as u8);
     record.extend(name);
@@ -102,7 +102,7 @@ fn full_record(number: u8, sensor: &Sensor) -> Vec<u8> {
     record
 }
 
-/// M and the exponent R (§36.3), so that a count is the sensor's step.
+/// M and the exponent R (§36.3), chosen so that one count is the sensor's step.
 pub(super) fn factors(sensor: &Sensor) -> (u16, i8) {
     match sensor.step_thousandths {
         step if step % 1000 == 0 => ((step / 1000) as u16, 0),
@@ -110,7 +110,7 @@ pub(super) fn factors(sensor: &Sensor) -> (u16, i8) {
     }
 }
 
-/// Sensor type (table 42-3) and unit (table 43-15).
+/// The sensor type (table 42-3) and the unit (table 43-15).
 pub(super) fn kind_and_unit(unit: Unit) -> (u8, u8) {
     match unit {
         Unit::Celsius => (0x01, 1),

@@ -11,15 +11,15 @@ use crate::log::Face;
 const SEL_VERSION: u8 = 0x51;
 const RECORD: usize = 16;
 const SYSTEM_EVENT: u8 = 0x02;
-/// The format of an IPMI 1.5 or 2.0 event.
+/// The format of IPMI 1.5 and 2.0 events.
 const EVENT_REVISION: u8 = 0x04;
-/// A sensor-specific event that came about.
+/// The event type of a sensor-specific assertion.
 const SENSOR_SPECIFIC: u8 = 0x6F;
 const FIRST: u16 = 0x0000;
 const LAST: u16 = 0xFFFF;
 
 impl IpmiFace {
-    /// §31.2: reservations are known.
+    /// Get SEL Info (§31.2): supports reservations.
     pub(super) fn get_sel_info(&mut self, _: &Call<'_>) -> Answer {
         let chassis = self.machine.chassis();
         let entries = chassis.events.all().count() as u16;
@@ -36,13 +36,13 @@ impl IpmiFace {
         Ok(info)
     }
 
-    /// §31.4.
+    /// Reserve SEL (§31.4).
     pub(super) fn reserve_sel(&mut self, _: &Call<'_>) -> Answer {
         self.sel_reservation = self.sel_reservation.checked_add(1).unwrap_or(1);
         Ok(self.sel_reservation.to_le_bytes().to_vec())
     }
 
-    /// §31.5.
+    /// Get SEL Entry (§31.5).
     pub(super) fn get_sel_entry(&mut self, call: &Call<'_>) -> Answer {
         let (reservation, id) = (call.word(0)?, call.word(2)?);
         let (offset, count) = (usize::from(call.byte(4)?), usize::from(call.byte(5)?));
@@ -65,7 +65,7 @@ impl IpmiFace {
         Ok([next.to_le_bytes().as_slice(), &rest[..rest.len().min(count)]].concat())
     }
 
-    /// §31.9: with a reservation and the letters CLR; it is done at once.
+    /// Clear SEL (§31.9): needs a reservation and the letters CLR. The log is cleared at once.
     pub(super) fn clear_sel(&mut self, call: &Call<'_>) -> Answer {
         if call.word(0)? != self.sel_reservation || self.sel_reservation == 0 {
             return Err(Completion::RESERVATION_CANCELLED);
@@ -84,15 +84,15 @@ impl IpmiFace {
         Ok(vec![0x01])
     }
 
-    /// §31.10.
+    /// Get SEL Time (§31.10).
     pub(super) fn get_sel_time(&mut self, _: &Call<'_>) -> Answer {
         Ok(seconds(Timestamp::now()).to_le_bytes().to_vec())
     }
 }
 
-/// Table 32-1, type 02h.
+/// The event record of table 32-1, type 02h.
 fn record(event: &Event) -> Vec<u8> {
-    // Sensor type and offset, table 42-3.
+    // Sensor type and event offset of table 42-3.
     let (kind, offset) = match event.kind {
         EventKind::PoweredOn => (0x22, 0x00),
         EventKind::PoweredOff => (0x22, 0x05),
@@ -103,7 +103,7 @@ fn record(event: &Event) -> Vec<u8> {
     let mut record = event.id.to_le_bytes().to_vec();
     record.push(SYSTEM_EVENT);
     record.extend(seconds(event.at).to_le_bytes());
-    // The BMC says so of no sensor that can be read.
+    // These events belong to no sensor that can be read.
     record.extend([
         BMC_ADDRESS,
         0x00,

@@ -7,9 +7,9 @@ use crate::sensors::{SENSORS, Sensor};
 
 /// Events and scanning are enabled.
 const WORKING: u8 = 0xC0;
-/// The reading means nothing now.
+/// The reading is not valid now.
 const UNAVAILABLE: u8 = 0x20;
-/// The bit of a status byte that is always set.
+/// The bits of a status byte that are always set.
 const RESERVED: u8 = 0xC0;
 
 /// Bits of threshold masks, table 35-9.
@@ -18,19 +18,19 @@ const UPPER_WARNING: u8 = 0x08;
 const UPPER_CRITICAL: u8 = 0x10;
 
 impl IpmiFace {
-    /// §35.5.
+    /// Get Sensor Reading Factors (§35.5).
     pub(super) fn get_sensor_reading_factors(&mut self, call: &Call<'_>) -> Answer {
         let (multiplier, exponent) = factors(sensor_of(call)?);
         let [m_low, m_high] = multiplier.to_le_bytes();
         Ok(vec![call.byte(1)?, m_low, m_high << 6, 0x00, 0x00, 0x00, (exponent as u8) << 4])
     }
 
-    /// §35.7: there is none.
+    /// Get Sensor Hysteresis (§35.7): no sensor has any.
     pub(super) fn get_sensor_hysteresis(&mut self, call: &Call<'_>) -> Answer {
         sensor_of(call).map(|_| vec![0x00, 0x00])
     }
 
-    /// §35.9.
+    /// Get Sensor Thresholds (§35.9).
     pub(super) fn get_sensor_thresholds(&mut self, call: &Call<'_>) -> Answer {
         let sensor = sensor_of(call)?;
         let threshold = |value: Option<f64>| value.map_or(0, |value| raw(sensor, value));
@@ -45,7 +45,7 @@ impl IpmiFace {
         ])
     }
 
-    /// §35.14.
+    /// Get Sensor Reading (§35.14).
     pub(super) fn get_sensor_reading(&mut self, call: &Call<'_>) -> Answer {
         let sensor = sensor_of(call)?;
         Ok(match sensor.reading(self.machine.reported_on()) {
@@ -54,13 +54,13 @@ impl IpmiFace {
         })
     }
 
-    /// §35.16.
+    /// Get Sensor Type (§35.16).
     pub(super) fn get_sensor_type(&mut self, call: &Call<'_>) -> Answer {
         Ok(vec![kind_and_unit(sensor_of(call)?.unit).0, 0x01])
     }
 }
 
-/// The thresholds a sensor has.
+/// A bit for each threshold that the sensor has.
 pub(super) fn readable_thresholds(sensor: &Sensor) -> u8 {
     let bit = |threshold: Option<f64>, bit| if threshold.is_some() { bit } else { 0 };
     bit(sensor.lower_critical, LOWER_CRITICAL)
@@ -68,12 +68,12 @@ pub(super) fn readable_thresholds(sensor: &Sensor) -> u8 {
         | bit(sensor.upper_critical, UPPER_CRITICAL)
 }
 
-/// A value as the nearest count.
+/// The value as a raw count, rounded.
 pub(super) fn raw(sensor: &Sensor, value: f64) -> u8 {
     (value * 1000.0 / f64::from(sensor.step_thousandths)).round() as u8
 }
 
-/// The thresholds that `value` is at or past.
+/// A bit for each threshold that `value` has reached or crossed.
 fn crossed(sensor: &Sensor, value: f64) -> u8 {
     let past = |crossed: bool, bit| if crossed { bit } else { 0 };
     past(sensor.lower_critical.is_some_and(|threshold| value <= threshold), LOWER_CRITICAL)
@@ -81,7 +81,7 @@ fn crossed(sensor: &Sensor, value: f64) -> u8 {
         | past(sensor.upper_critical.is_some_and(|threshold| value >= threshold), UPPER_CRITICAL)
 }
 
-/// Sensors are numbered from 1.
+/// The sensor of the request. Sensors are numbered from 1.
 fn sensor_of(call: &Call<'_>) -> Result<&'static Sensor, Completion> {
     let index = usize::from(call.byte(0)?).checked_sub(1);
     index.and_then(|index| SENSORS.get(index)).ok_or(Completion::NOT_PRESENT)

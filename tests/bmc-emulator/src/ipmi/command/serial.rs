@@ -1,4 +1,4 @@
-//! Serial over LAN: who has the port, and how it is passed on (IPMI 2.0 chapters 24 and 26).
+//! Serial over LAN: which session has the port, and its settings (IPMI 2.0 chapters 24 and 26).
 
 use crate::ipmi::IpmiFace;
 use crate::ipmi::command::app::check_channel;
@@ -7,15 +7,15 @@ use crate::ipmi::packet::PayloadType;
 use crate::ipmi::serial::Link;
 use crate::profile::SerialRules;
 
-/// The one instance of the one port.
+/// The payload instance of the only port.
 const INSTANCE: u8 = 1;
 
 impl IpmiFace {
-    /// §24.1. A session that has the port already keeps it.
+    /// Activate Payload (§24.1). A session that has the port already keeps it.
     pub(super) fn activate_payload(&mut self, call: &Call<'_>) -> Answer {
         let rules = self.serial_rules()?;
         check_instance(call)?;
-        // Sessions here are encrypted, whatever bit 7 says; without bit 6 there would be no code.
+        // All sessions are encrypted, whatever bit 7 says. Without bit 6 packets would have no authentication code.
         if call.byte(2)? & 0xC0 != 0xC0 {
             return Err(Completion(0x84));
         }
@@ -36,21 +36,21 @@ impl IpmiFace {
         Ok(answer)
     }
 
-    /// §24.2: anyone's.
+    /// Deactivate Payload (§24.2), also for the session of another client.
     pub(super) fn deactivate_payload(&mut self, call: &Call<'_>) -> Answer {
         self.serial_rules()?;
         check_instance(call)?;
         if self.end_serial() { Ok(vec![]) } else { Err(Completion(0x80)) }
     }
 
-    /// §24.4.
+    /// Get Payload Activation Status (§24.4).
     pub(super) fn get_payload_activation_status(&mut self, call: &Call<'_>) -> Answer {
         self.serial_rules()?;
         check_serial(call)?;
         Ok(vec![INSTANCE, u8::from(self.link.is_some()), 0x00])
     }
 
-    /// §26.3.
+    /// Get SOL Configuration Parameters (§26.3).
     pub(super) fn get_serial_configuration_parameters(&mut self, call: &Call<'_>) -> Answer {
         let rules = self.serial_rules()?;
         check_channel(call.byte(0)? & 0x0F)?;
@@ -62,10 +62,10 @@ impl IpmiFace {
             1 => vec![0x01],
             // Encrypted and authenticated, for operators.
             2 => vec![0xC3],
-            // Sent after 25 ms, or 255 characters.
+            // Sends after 25 ms or 255 characters.
             3 => vec![0x05, 0xFF],
             4 => vec![rules.retries, interval],
-            // 115,200 bits a second.
+            // 115,200 bits per second.
             5 | 6 => vec![0x0A],
             7 => vec![0x01],
             8 => vec![port_low, port_high],
@@ -74,7 +74,7 @@ impl IpmiFace {
         Ok([&[0x11], data.as_slice()].concat())
     }
 
-    /// The rules of the port, where it is passed on at all.
+    /// The serial rules of the profile. Without them, serial over LAN is an invalid command.
     fn serial_rules(&self) -> Result<SerialRules, Completion> {
         self.profile.ipmi.serial.ok_or(Completion::INVALID_COMMAND)
     }

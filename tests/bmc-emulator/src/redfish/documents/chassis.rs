@@ -128,7 +128,7 @@ impl RedfishFace {
     }
 }
 
-/// A sensor that does not work now is absent, not ill.
+/// The status of a sensor. A sensor without a reading is absent, not faulty.
 fn status(reading: Option<f64>) -> Value {
     match reading {
         Some(_) => super::well(),

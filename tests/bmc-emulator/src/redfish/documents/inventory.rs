@@ -1,24 +1,23 @@
-//! What the machine is made of: processors, memory, drives, network cards.
+//! The hardware of the machine: processors, memory, drives, network cards.
 
 use serde_json::{Value, json};
 
 use crate::redfish::RedfishFace;
 use crate::redfish::resource::Resource;
 
-/// What every emulated socket holds.
+/// The model of every processor.
 pub(super) const PROCESSOR: &str = "Emulated Processor 2.40GHz";
 
 /// The most logical processors in one socket.
 const LARGEST_SOCKET: u32 = 64;
 
-/// The largest memory module.
+/// The size of the largest memory module.
 const LARGEST_DIMM_MIB: u64 = 64 * 1024;
 
-/// The most memory slots.
 const MOST_DIMMS: u64 = 32;
 
 impl RedfishFace {
-    /// How many sockets are filled.
+    /// The number of processors.
     pub(crate) fn processor_count(&self) -> usize {
         match self.machine.spec().cpus {
             cpus if cpus > LARGEST_SOCKET && cpus.is_multiple_of(2) => 2,
@@ -26,7 +25,7 @@ impl RedfishFace {
         }
     }
 
-    /// How many equal modules make up the memory: as few as fit.
+    /// The number of memory modules: as few equal ones as possible.
     pub(crate) fn dimm_count(&self) -> usize {
         let memory = self.machine.spec().memory_mib;
         let fits =
@@ -126,7 +125,7 @@ impl RedfishFace {
     }
 }
 
-/// The id a path ends in.
+/// The last segment of a path, which is an id.
 fn last_segment(path: &str) -> &str {
     path.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
 }

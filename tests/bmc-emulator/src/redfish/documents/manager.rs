@@ -1,4 +1,4 @@
-//! The management controller: itself, its network port, virtual drives and event log.
+//! The management controller, its network port, virtual drives and event log.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -97,7 +97,7 @@ impl RedfishFace {
         })
     }
 
-    /// The one collection whose members are written out, as the LogEntryCollection schema wants.
+    /// The only collection that contains its members in full, as the LogEntryCollection schema demands.
     pub(super) fn log_entries(&self) -> Value {
         let entries: Vec<Value> =
             self.machine.chassis().events.all().map(|event| self.describe(event)).collect();

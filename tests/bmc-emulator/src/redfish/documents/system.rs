@@ -1,4 +1,4 @@
-//! The computer system: power, boot override and where its parts are.
+//! The computer system: power, boot override, and links to its parts.
 
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ impl RedfishFace {
         system
     }
 
-    /// What takes boot changes where the system itself does not.
+    /// The settings resource, which takes boot changes if the system itself does not.
     pub(super) fn system_settings(&self) -> Value {
         json!({
             "@odata.type": "#ComputerSystem.v1_16_0.ComputerSystem",
@@ -94,7 +94,7 @@ impl RedfishFace {
         })
     }
 
-    /// The kinds of boot this machine's firmware has.
+    /// The boot modes of this machine's firmware.
     pub(crate) fn boot_modes(&self) -> &'static [&'static str] {
         match self.machine.spec().firmware {
             Firmware::Bios => &["Legacy"],
@@ -102,7 +102,7 @@ impl RedfishFace {
         }
     }
 
-    /// The targets an override may have on this machine: HTTP boot is UEFI's.
+    /// The targets of a boot override on this machine. Only UEFI has HTTP boot.
     pub(crate) fn boot_targets(&self) -> impl Iterator<Item = BootTarget> {
         let uefi = self.machine.spec().firmware == Firmware::Uefi;
         self.profile
@@ -159,7 +159,7 @@ impl RedfishFace {
     }
 }
 
-/// The word for how long an override holds.
+/// The value of `BootSourceOverrideEnabled`.
 fn enabled(boot: Option<&BootOverride>) -> &'static str {
     match boot.map(|boot| boot.lasting) {
         None => "Disabled",

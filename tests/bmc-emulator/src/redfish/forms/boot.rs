@@ -14,13 +14,13 @@ const MODE: &str = "BootSourceOverrideMode";
 const HTTP_URI: &str = "HttpBootUri";
 
 impl RedfishFace {
-    /// The override that holds after `boot` is merged into the one that holds now.
+    /// The new override: the current one with the properties of `boot` merged in.
     pub(super) fn read_boot(
         &self,
         resource: &Resource,
         boot: &Value,
     ) -> Result<Option<BootOverride>, Problem> {
-        // A service with a settings resource takes changes there, and only there.
+        // A service with a settings resource takes changes only there.
         if *resource == Resource::System && self.profile.boot.settings.is_some() {
             return Err(Problem::property_not_writable("Boot"));
         }

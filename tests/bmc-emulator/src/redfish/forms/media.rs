@@ -1,4 +1,4 @@
-//! Images into and out of virtual drives.
+//! Inserts images into virtual drives and ejects them.
 
 use http::StatusCode;
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use crate::redfish::problem::Problem;
 
 const INSERT: &str = "VirtualMedia.InsertMedia";
 
-/// The parameters of InsertMedia (VirtualMedia schema, DSP8010); all but the image may be left out.
+/// The parameters of InsertMedia (VirtualMedia schema, DSP8010). All except the image are optional.
 const PARAMETERS: [&str; 7] = [
     "Image",
     "Inserted",
@@ -24,7 +24,7 @@ const PARAMETERS: [&str; 7] = [
 ];
 
 impl RedfishFace {
-    /// `InsertMedia`; `None` if there is no such drive.
+    /// `InsertMedia`. `None` if there is no such drive.
     pub(super) fn insert_media(
         &self,
         index: usize,
@@ -56,13 +56,13 @@ impl RedfishFace {
         Ok(Answer::empty(StatusCode::NO_CONTENT))
     }
 
-    /// `EjectMedia`; `None` if there is no such drive.
+    /// `EjectMedia`. `None` if there is no such drive.
     pub(super) fn eject_media(&self, index: usize) -> Option<Result<Answer, Problem>> {
         let (rules, drive) = self.drive_at(index)?;
         Some(self.empty(rules, drive).map(|()| Answer::empty(StatusCode::NO_CONTENT)))
     }
 
-    /// A PATCH of a drive without actions: `Image` is what it should hold.
+    /// A PATCH of a drive without actions: `Image` is the new contents.
     pub(super) fn patch_media(
         &self,
         index: usize,
@@ -120,7 +120,7 @@ impl RedfishFace {
     }
 }
 
-/// An image's address, over something a BMC can read from (`TransferProtocolType`, DSP8010).
+/// The URL of an image. `None` for a protocol that a BMC cannot read from (`TransferProtocolType`, DSP8010).
 fn read_image(raw: &str) -> Option<Url> {
     let url = Url::parse(raw).ok()?;
     matches!(url.scheme(), "http" | "https" | "nfs" | "cifs" | "smb").then_some(url)
