@@ -1,4 +1,4 @@
-//! Ranges of addresses.
+//! Address ranges in CIDR notation.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,7 +11,7 @@ pub(crate) struct Cidr {
 }
 
 impl Cidr {
-    /// Reads `10.0.0.0/24`; bits below the prefix are dropped.
+    /// Parses `10.0.0.0/24`. Bits below the prefix are dropped.
     pub(crate) fn parse(text: &str) -> Option<Cidr> {
         let (address, prefix) = text.split_once('/')?;
         let address: IpAddr = address.parse().ok()?;
@@ -31,12 +31,12 @@ impl Cidr {
         1_u128.checked_shl(bits).unwrap_or(u128::MAX)
     }
 
-    /// The address so far above the first.
+    /// The address at this offset from the first.
     pub(crate) fn at(self, offset: u128) -> IpAddr {
         address(self.first + offset, self.v6)
     }
 
-    /// The last address that a host can have.
+    /// The last address that a host can have: in IPv4, the one before the broadcast address.
     pub(crate) fn last_host(self) -> IpAddr {
         let last = self.first + self.size() - 1;
         address(if self.v6 || self.size() <= 2 { last } else { last - 1 }, self.v6)
@@ -56,7 +56,7 @@ impl Cidr {
     }
 }
 
-/// An address as a number.
+/// Converts an address to a number.
 pub(crate) fn number(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(v4) => u32::from(v4).into(),
@@ -64,7 +64,7 @@ pub(crate) fn number(address: IpAddr) -> u128 {
     }
 }
 
-/// A number as an address.
+/// Converts a number to an address.
 pub(crate) fn address(number: u128, v6: bool) -> IpAddr {
     if v6 {
         return IpAddr::V6(Ipv6Addr::from(number));

@@ -1,4 +1,4 @@
-//! A running cloud, and what tests can ask of it.
+//! A running cloud, and the functions by which tests inspect and change it.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -24,66 +24,66 @@ use crate::trap::Stop;
 use crate::world::World;
 use crate::{keystone, seed, serve};
 
-/// What all parts of a running cloud share.
+/// The state that all parts of a running cloud share.
 pub(crate) struct Shared {
     pub(crate) address: SocketAddr,
     world: Mutex<World>,
     wake: Notify,
     calls: watch::Sender<u64>,
     pub(crate) guest: Arc<dyn Guest>,
-    /// How far each guest is, by server.
+    /// The progress of each guest, by the id of its server.
     pub(crate) progress: Mutex<std::collections::BTreeMap<String, Progress>>,
-    /// Ports that guests listen on.
+    /// The ports on which guests listen.
     pub(crate) offers: Mutex<Offers>,
-    /// Addresses that are open on this host.
+    /// The addresses that are open on this host.
     pub(crate) openings: Mutex<Openings>,
-    /// Who keeps all of it in a file, where somebody does.
+    /// Writes the cloud to a file. `None` if the cloud is not kept in a file.
     keeper: Option<Keeper>,
 }
 
 impl Shared {
-    /// One look at the world, or one change of it.
+    /// Reads or changes the world under its lock.
     pub(crate) fn with<T>(&self, look: impl FnOnce(&mut World) -> T) -> T {
         look(&mut self.world.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether all of it is kept in a file.
+    /// Whether the cloud is kept in a file.
     pub(crate) fn is_kept(&self) -> bool {
         self.keeper.is_some()
     }
 
-    /// Returns once the file has all that is true now, if there is one.
+    /// Waits until the file holds the current state. Returns at once if there is no file.
     pub(crate) async fn keep(self: &Arc<Shared>) {
         if let Some(keeper) = &self.keeper {
             keeper.keep(self).await;
         }
     }
 
-    /// Something may have become due earlier than the clock knows.
+    /// Wakes the clock, because a new event may be due before the one it waits for.
     pub(crate) fn changed(&self) {
         self.wake.notify_one();
     }
 
-    /// A call has come or gone.
+    /// Wakes `wait_until`, because a call arrived or ended.
     pub(crate) fn called(&self) {
         self.calls.send_modify(|number| *number += 1);
     }
 
-    /// Waits until a rule is gone.
+    /// Waits until a rule has ended.
     pub(crate) async fn until_gone(&self, rule: u64) {
         while self.with(|world| world.misbehaviour.has(rule, Instant::now())) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
-    /// Waits until the trap is opened.
+    /// Waits until the trap is opened again.
     pub(crate) async fn until_opened(&self, opening: u64) {
         while self.with(|world| world.trap.holds(opening)) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
-    /// Lets happen what is due, when it is due.
+    /// Runs the events of the world when they are due.
     async fn clock(&self) {
         loop {
             let next = self.with(|world| {
@@ -102,22 +102,22 @@ impl Shared {
     }
 }
 
-/// A cloud that answers until this is dropped.
+/// A running cloud. Dropping the value stops it.
 #[derive(Debug)]
 pub struct Emulator {
-    /// What to ask of it.
+    /// The functions for tests.
     pub cloud: Cloud,
     _tasks: JoinSet<()>,
 }
 
 impl Emulator {
-    /// Starts a cloud on a free port of 127.0.0.1, with the default guest.
+    /// Starts a cloud on a free port of 127.0.0.1 with the default guest.
     pub async fn start(settings: Settings) -> io::Result<Emulator> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         Emulator::start_with(settings, address, Arc::new(crate::kubernetes::Nodes::default())).await
     }
 
-    /// Starts a cloud on `address`, whose servers run `guest`.
+    /// Starts a cloud on `address` whose servers run `guest`.
     pub async fn start_with(
         settings: Settings,
         address: SocketAddr,
@@ -126,8 +126,9 @@ impl Emulator {
         Emulator::begin(settings, address, guest, None).await
     }
 
-    /// Starts a cloud on `address` that goes on where the one ended that kept itself in the file `path`; a new one where there is no such
-    /// file. Of `settings` only times, limits and the services of others count for one that goes on.
+    /// Starts a cloud on `address` that continues from the state in the file `path` and keeps its state there. Without the file, the cloud
+    /// is
+    /// new. A cloud that continues takes only times, limits and endpoints from `settings`.
     pub async fn start_kept(
         settings: Settings,
         address: SocketAddr,
@@ -157,7 +158,7 @@ impl Emulator {
             (_, None) => {
                 let before = kept.as_ref().map(|kept| kept.external_cidr.as_str());
                 let (cidr, claim) = claim_loopback(before).await?;
-                // The claim on the piece of loopback lasts as long as the cloud.
+                // The task holds the listener, so that no other emulator takes the range while the cloud runs.
                 tasks.spawn(async move {
                     let _claim = claim;
                     std::future::pending::<()>().await;
@@ -200,7 +201,9 @@ impl Emulator {
     }
 }
 
-/// A piece of 127.0.0.0/8 that no other emulator on this host has, or the one that it had `before`: claimed by a port on its first address.
+/// Claims a part of 127.0.0.0/8 by listening on a port of its first address: the part `before` if given, otherwise one that no other
+/// emulator
+/// on this host has.
 async fn claim_loopback(before: Option<&str>) -> io::Result<(String, TcpListener)> {
     if let Some(cidr) = before {
         let first = Cidr::parse(cidr).map(|cidr| cidr.at(1));
@@ -224,18 +227,13 @@ async fn claim_loopback(before: Option<&str>) -> io::Result<(String, TcpListener
     Err(io::Error::other("no piece of 127.0.0.0/8 is free for an outside network"))
 }
 
-/// Somebody who may use the cloud.
+/// A user's account in a project.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Account {
-    /// The user's name.
     pub user: String,
-    /// The user's password.
     pub password: String,
-    /// The project's name.
     pub project: String,
-    /// The user's id.
     pub user_id: String,
-    /// The project's id.
     pub project_id: String,
 }
 
@@ -248,7 +246,7 @@ impl std::fmt::Debug for Account {
     }
 }
 
-/// What tests can ask of a running cloud.
+/// A running cloud, as tests see it.
 #[derive(Clone)]
 pub struct Cloud {
     pub(crate) shared: Arc<Shared>,
@@ -261,22 +259,22 @@ impl std::fmt::Debug for Cloud {
 }
 
 impl Cloud {
-    /// Where all APIs and the control API answer.
+    /// The address of all APIs and of the control API.
     pub fn address(&self) -> SocketAddr {
         self.shared.address
     }
 
-    /// `http://ADDRESS`.
+    /// The URL of the cloud, `http://ADDRESS`.
     pub fn url(&self) -> String {
         format!("http://{}", self.shared.address)
     }
 
-    /// The URL that clients authenticate at.
+    /// The URL of Keystone.
     pub fn auth_url(&self) -> String {
         format!("{}/identity/v3", self.url())
     }
 
-    /// A clouds.yaml with the accounts that are there from the beginning: `admin`, `alice`, `bob` and `clusterd`.
+    /// A clouds.yaml with the accounts that exist from the start: `admin`, `alice`, `bob` and `clusterd`.
     pub fn clouds_yaml(&self) -> String {
         let accounts = [
             ("admin", "admin"),
@@ -299,12 +297,12 @@ impl Cloud {
         format!("{:#}\n", json!({"clouds": clouds}))
     }
 
-    /// A user with the roles of an ordinary member in a project; both are made if they are not there.
+    /// Creates a user with the roles of an ordinary member in a project. User and project are created if they are missing.
     pub fn add_user(&self, user: &str, password: &str, project: &str) -> Account {
         self.add_user_with(user, password, project, &["member", "reader", "load-balancer_member"])
     }
 
-    /// A user with these roles in a project; both are made if they are not there.
+    /// Creates a user with these roles in a project. User and project are created if they are missing.
     pub fn add_user_with(
         &self,
         user: &str,
@@ -323,7 +321,7 @@ impl Cloud {
         }
     }
 
-    /// Gives a user roles in the whole cloud.
+    /// Grants a user roles on the whole cloud (scope `system`).
     pub fn grant_system(&self, user_id: &str, roles: &[&str]) {
         self.shared.with(|world| {
             for name in roles {
@@ -335,12 +333,12 @@ impl Cloud {
         });
     }
 
-    /// Puts a service into the catalogue; `%(project_id)s` in the URL is replaced.
+    /// Adds a service to the catalog. `%(project_id)s` in the URL is replaced.
     pub fn add_endpoint(&self, kind: &str, url: &str) {
         self.shared.with(|world| keystone::register(world, kind, kind, url));
     }
 
-    /// Sets a project's limit, by the project's name and the service's name for the limit; -1 is none.
+    /// Sets a quota of a project, given the project's name and the service's name of the quota. -1 means unlimited.
     pub fn set_quota(&self, project: &str, name: &str, limit: i64) {
         self.shared.with(|world| {
             let project = seed::project(world, project);
@@ -348,18 +346,18 @@ impl Cloud {
         });
     }
 
-    /// Makes calls go wrong; the number is for [`Cloud::forgive`].
+    /// Adds a fault rule for calls. Pass the returned id to [`Cloud::forgive`].
     pub fn misbehave(&self, rule: Rule) -> u64 {
         self.shared.with(|world| world.misbehaviour.add(rule, Instant::now()))
     }
 
-    /// How many calls a rule has hit; none once it has ended.
+    /// How many calls a rule has hit. Returns 0 once the rule has ended.
     pub fn hits(&self, rule: u64) -> u32 {
         let rules = self.shared.with(|world| world.misbehaviour.rules());
         rules.iter().find(|(id, ..)| *id == rule).map_or(0, |(.., hit)| *hit)
     }
 
-    /// Ends a rule; what hangs by it ends too.
+    /// Ends a rule, and the calls that hang because of it.
     pub fn forgive(&self, rule: u64) {
         self.shared.with(|world| world.misbehaviour.remove(rule));
     }
@@ -369,70 +367,71 @@ impl Cloud {
         self.shared.with(|world| world.misbehaviour.clear());
     }
 
-    /// Stops the first call that comes, of the cloud's APIs or of a cluster's own, and has nothing done of what is asked
-    /// after it: as if its client had died at that moment. [`Cloud::caught`] tells of it.
+    /// Stops the next call, whether to a cloud API or to the API of a cluster, and does none of the work requested afterwards: the client
+    /// looks
+    /// as if it had died at that moment. [`Cloud::caught`] returns the call.
     pub fn set_trap(&self, stop: Stop) {
         self.shared.with(|world| world.trap.set(Some(stop)));
     }
 
-    /// The call that the trap caught: method, path, and a name or what else tells it from others.
+    /// The call in the trap: method, path, and a name or hash that tells calls of one path apart.
     pub fn caught(&self) -> Option<String> {
         self.shared.with(|world| world.trap.caught())
     }
 
-    /// Stops the next call that was not caught before. Connections that hang by the trap are closed.
+    /// Opens the trap for the next call that was not caught before. Connections held by the trap are closed.
     pub fn open_trap(&self) {
         self.shared.with(|world| world.trap.open());
     }
 
-    /// Stops no more calls.
+    /// Removes the trap.
     pub fn remove_trap(&self) {
         self.shared.with(|world| world.trap.set(None));
     }
 
-    /// Decides what becomes of objects that are made from now on.
+    /// Sets how objects end that are created from now on.
     pub fn decide(&self, fate: Fate) {
         self.shared.with(|world| world.misbehaviour.fate(fate));
     }
 
-    /// Lets lists of a kind show new objects late.
+    /// Delays new objects in lists of a kind.
     pub fn lag(&self, lag: Lag) {
         self.shared.with(|world| world.misbehaviour.lags.push(lag));
     }
 
-    /// Voids every token, as a Keystone does that has changed its keys.
+    /// Invalidates every token, as Keystone does when its keys change.
     pub fn void_tokens(&self) {
         self.shared.with(|world| world.tokens.clear());
     }
 
-    /// Everything that was asked, in the order of arrival.
+    /// All calls, in the order of arrival.
     pub fn calls(&self) -> Vec<Call> {
         self.shared.with(|world| world.log.calls())
     }
 
-    /// How many calls `want` wants.
+    /// The number of calls that `want` accepts.
     pub fn count(&self, want: impl Fn(&Call) -> bool) -> usize {
         self.shared.with(|world| world.log.count(want))
     }
 
-    /// Forgets the calls; their numbers go on.
+    /// Clears the log of calls. The numbering continues.
     pub fn forget_calls(&self) {
         self.shared.with(|world| world.log.clear());
     }
 
-    /// Waits until `look` finds something, looking whenever something has happened.
+    /// Waits until `look` returns a value. `look` runs again after every call and change.
     pub async fn wait_until<T>(&self, mut look: impl FnMut(&Cloud) -> Option<T>) -> T {
         let mut calls = self.shared.calls.subscribe();
         loop {
             if let Some(found) = look(self) {
                 return found;
             }
-            // The sender lives as long as we do.
+            // An error is impossible: the sender lives as long as the cloud.
             let _ = calls.changed().await;
         }
     }
 
-    /// All passwords, tokens and secrets of application credentials that there ever were, the oldest first.
+    /// All passwords, tokens and application credential secrets that ever existed, the oldest first.
     pub fn secrets(&self) -> Vec<String> {
         self.shared.with(|world| world.secrets.clone())
     }
@@ -445,18 +444,18 @@ impl Cloud {
         })
     }
 
-    /// How many objects were looked at so far to find others: by lists, and by what has to know what hangs together. What is
-    /// asked for by its id is not looked for.
+    /// How many objects were visited so far in order to find others. Lookups by id do not count.
     pub fn looked_at(&self) -> u64 {
         self.shared.with(|world| world.store.looked_at())
     }
 
-    /// How many objects of a kind a project has.
+    /// The number of objects of a kind in a project.
     pub fn count_of(&self, kind: Kind, project_id: &str) -> usize {
         self.shared.with(|world| world.store.count(kind, project_id))
     }
 
-    /// What a project has, by kind, name and id, apart from what every project has: the zero-orphan proof.
+    /// The kind, name and id of all objects in a project, without those that every project has. Tests use the list to prove that nothing is
+    /// left.
     pub fn belongings(&self, project_id: &str) -> Vec<(Kind, String, String)> {
         const KINDS: [Kind; 18] = [
             Kind::ApplicationCredential,
@@ -493,12 +492,12 @@ impl Cloud {
         })
     }
 
-    /// How far each guest is, by server.
+    /// The progress of each guest, by the id of its server.
     pub fn guests(&self) -> std::collections::BTreeMap<String, Progress> {
         self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Where a port of a server can be reached on this host, if the guest listens there.
+    /// The address on this host of a port of a server. `None` if the guest does not listen there.
     pub fn guest_port(&self, server: &str, port: u16) -> Option<SocketAddr> {
         self.shared
             .offers
@@ -508,19 +507,19 @@ impl Cloud {
             .copied()
     }
 
-    /// Where a port of a load balancer's or floating address can be reached on this host.
+    /// The address on this host of a port of a load balancer or floating IP.
     pub fn reach(&self, address: IpAddr, port: u16) -> Option<SocketAddr> {
         let openings = self.shared.openings.lock().unwrap_or_else(PoisonError::into_inner);
         openings.find(address, port)
     }
 
-    /// A guest listens: connections to that port of its server go to `at`.
+    /// Forwards connections to a port of a server to `at`. Guests call this when they listen.
     pub fn offer(&self, server: &str, port: u16, at: SocketAddr) {
         let mut offers = self.shared.offers.lock().unwrap_or_else(PoisonError::into_inner);
         offers.insert((server.to_owned(), port), at);
     }
 
-    /// Adds to what a server's console shows.
+    /// Appends a line to the console output of a server.
     pub fn write_console(&self, server: &str, line: &str) {
         self.shared.with(|world| {
             world.changes += 1;
@@ -537,7 +536,7 @@ impl Cloud {
             let mut all = self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner);
             all.insert(server.to_owned(), progress.clone())
         };
-        // Who goes on after the emulator has started again says nothing new.
+        // A guest that continues after a restart of the emulator repeats its progress.
         if before != Some(progress) {
             self.write_console(server, &line);
         }

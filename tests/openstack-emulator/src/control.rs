@@ -1,4 +1,4 @@
-//! The control API under `/_control`: misbehaviour, the log, what there is. For people and tests in another process.
+//! The control API under `/_control`: faults, the log of calls, and the objects. For people, and for tests in another process.
 
 use http::Method;
 use serde::de::DeserializeOwned;
@@ -13,7 +13,7 @@ use crate::problem::plain;
 use crate::seed;
 use crate::store::Kind;
 
-/// A user to be made: a password, for an ordinary member, or with roles.
+/// The body of a request for a user: the password of an ordinary member, or a password with roles.
 #[derive(serde::Deserialize)]
 #[serde(untagged)]
 enum NewUser {
@@ -43,7 +43,7 @@ pub(crate) async fn answer(
     result.unwrap_or_else(|reply| reply)
 }
 
-/// What changes something.
+/// Answers the requests that change something.
 fn change(
     shared: &Shared,
     method: &Method,
@@ -92,7 +92,7 @@ fn change(
             shared.with(|world| keystone::register(world, kind, kind, &url));
             done(json!({}))
         }),
-        // What nova-compute on a host says over the message bus, again and again while it runs.
+        // Stands in for the reports that nova-compute sends regularly over the message bus.
         ("PUT", ["compute-hosts"]) => parse(body).and_then(|report: compute::Report| {
             let told = shared.with(|world| compute::report(world, &report));
             told.map(|told| (200, told)).map_err(|why| (409, plain(&why)))
@@ -120,7 +120,7 @@ fn change(
     Some(reply)
 }
 
-/// What only looks.
+/// Answers the requests that only read.
 fn look(shared: &Shared, method: &Method, path: &[&str], query: &str) -> Result<Reply, Reply> {
     let nothing = || Err((404, plain("there is nothing at that path of the control API")));
     if *method != Method::GET {

@@ -1,4 +1,4 @@
-//! From a request to the service that answers it: versions, tokens, microversions.
+//! Routes a request to the service that answers it, and checks versions, tokens and microversions.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::service::Service;
 use crate::world::World;
 use crate::{cinder, designate, glance, keystone, neutron, nova, octavia, placement};
 
-/// Answers one request, problems included.
+/// Answers one request. Problems become error answers.
 pub(crate) fn dispatch(world: &mut World, asked: &mut Asked) -> Answer {
     let verdict = answer(world, asked);
     let mut answer = verdict.unwrap_or_else(|problem| refuse(asked, &problem));
@@ -29,7 +29,7 @@ pub(crate) fn dispatch(world: &mut World, asked: &mut Asked) -> Answer {
     answer
 }
 
-/// A problem in the service's envelope.
+/// The error answer for a problem, in the envelope of the service.
 pub(crate) fn refuse(asked: &Asked, problem: &Problem) -> Answer {
     let (kind, body) = problem.envelope(asked.service, &asked.request_id);
     let headers = vec![("content-type", kind.to_owned())];
@@ -89,7 +89,7 @@ fn version_name(service: Service) -> &'static str {
     if service == Service::Volume { "volume" } else { service.prefix() }
 }
 
-/// The minor version a request asks for; the first one when it asks for none.
+/// The minor version that a request asks for. The first microversion if the request names none.
 fn microversion(asked: &Asked) -> Result<u32, Problem> {
     let Some((major, first, last)) = asked.service.microversions() else { return Ok(0) };
     let name = version_name(asked.service);
@@ -122,7 +122,7 @@ fn microversion(asked: &Asked) -> Result<u32, Problem> {
     }
 }
 
-/// The words of a rule's answer.
+/// The error answer that a rule gives.
 pub(crate) fn by_rule(
     asked: &Asked,
     status: u16,

@@ -1,4 +1,4 @@
-//! What is done outside of the world's lock: guests, downloads, open addresses.
+//! Work outside of the world's lock: guests, downloads, open addresses.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -19,13 +19,13 @@ use crate::index::PROJECT;
 use crate::store::{Kind, Object};
 use crate::world::{Errand, World};
 
-/// Of an image so much is kept.
+/// The number of bytes kept of an image.
 const KEPT_IMAGE: usize = 1 << 20;
 
-/// Ports of servers that guests listen on.
+/// The ports of servers on which guests listen.
 pub(crate) type Offers = HashMap<(String, u16), SocketAddr>;
 
-/// Runs errands until the world is gone.
+/// Runs errands until the world is dropped.
 pub(crate) async fn run(mut todo: UnboundedReceiver<Errand>, shared: Arc<Shared>) {
     let mut guests: HashMap<String, AbortHandle> = HashMap::new();
     let mut tasks = JoinSet::new();
@@ -64,7 +64,7 @@ pub(crate) async fn run(mut todo: UnboundedReceiver<Errand>, shared: Arc<Shared>
     }
 }
 
-/// A guest that is no more listens no more.
+/// Removes the ports of a guest that has ended. Tells the guest type if the server was deleted.
 fn halt(shared: &Shared, server: &str) {
     let gone = shared.with(|world| world.store.get(Kind::Server, server).is_none());
     shared
@@ -78,7 +78,7 @@ fn halt(shared: &Shared, server: &str) {
     shared.guest.halted(server);
 }
 
-/// Glance's web-download.
+/// Downloads an image, as Glance's web-download does.
 async fn fetch(shared: Arc<Shared>, image: String, url: String) {
     let delay = shared.with(|world| world.settings.times.image_import);
     tokio::time::sleep(crate::settings::millis(delay)).await;
@@ -115,7 +115,7 @@ async fn download(url: &str) -> Result<(i64, String, bytes::Bytes), String> {
     Ok((size, hash, kept.freeze()))
 }
 
-/// Addresses that are open on this host, and the tasks behind them.
+/// The addresses that are open on this host, and the tasks that serve them.
 #[derive(Default)]
 pub(crate) struct Openings {
     open: BTreeMap<(IpAddr, u16), (SocketAddr, Vec<AbortHandle>)>,
@@ -174,7 +174,7 @@ async fn reopen(shared: &Arc<Shared>) {
     }
 }
 
-/// Each address and port at which somebody listens, as the records of Octavia and Neutron say.
+/// Every address and port with a listener, according to Octavia and Neutron.
 fn wanted(world: &mut World) -> BTreeSet<(IpAddr, u16)> {
     let mut all = BTreeSet::new();
     let mut floating: HashMap<&str, Vec<&Object>> = HashMap::new();
@@ -194,7 +194,7 @@ fn wanted(world: &mut World) -> BTreeSet<(IpAddr, u16)> {
             .chain([balancer.text("vip_address")]);
         all.extend(addresses.filter_map(|address| Some((address.parse().ok()?, port))));
     }
-    // A machine's own floating address leads to its Kubernetes API, when it has one.
+    // A floating IP of a server leads to the server's Kubernetes API, if it has one.
     for floating in world.store.all(Kind::FloatingIp) {
         let port = world.store.get(Kind::Port, floating.text("port_id"));
         if port.is_some_and(|port| port.text("device_owner").starts_with("compute:"))
@@ -206,7 +206,7 @@ fn wanted(world: &mut World) -> BTreeSet<(IpAddr, u16)> {
     all
 }
 
-/// Passes connections on to whoever stands behind an address at that moment.
+/// Forwards each connection to a guest that is behind the address at that moment.
 async fn forward(shared: Arc<Shared>, listener: TcpListener, address: IpAddr, port: u16) {
     let mut connections = JoinSet::new();
     let mut turn = 0_usize;
@@ -232,10 +232,12 @@ async fn forward(shared: Arc<Shared>, listener: TcpListener, address: IpAddr, po
     }
 }
 
-/// The ports of Neutron's that members were found to have, by the members' ids: thousands are not looked through for each connection.
+/// The Neutron port of each load balancer member, by the id of the member. A cache, because searching thousands of ports for each
+/// connection
+/// would be slow.
 type Ports = HashMap<String, String>;
 
-/// The guests behind an address and port: a load balancer's members, or one server.
+/// The addresses of the guests behind an address and port: the members of a load balancer, or one server.
 fn targets(shared: &Shared, at: (IpAddr, u16), ports: &mut Ports) -> Vec<SocketAddr> {
     let servers = shared.with(|world| behind(world, &at.0.to_string(), at.1, ports));
     let offers = shared.offers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -272,8 +274,9 @@ fn behind(world: &World, address: &str, port: u16, ports: &mut Ports) -> Vec<(St
         .collect()
 }
 
-/// The server that has a member's address: in the member's subnet, or in the load balancer's where none is said. Other networks of a
-/// project may have the same addresses.
+/// The server with the address of a member: in the subnet of the member, or of the load balancer if the member names none. Other networks
+/// of
+/// the project may use the same addresses.
 fn server_at(
     world: &World,
     member: &Object,
@@ -294,11 +297,11 @@ fn server_at(
     };
     let is_near = |port: &&Object| has(port, Some(subnet));
     let known = ports.get(&member.id).and_then(|id| world.store.get(Kind::Port, id));
-    // Networks have the same addresses as each other, and a network has many.
+    // Searches by address and project, because many networks use the same addresses and a network has many.
     let said = [vec![("fixed_ips", address)], vec![(PROJECT, member.project.as_str())]];
     let holders = || world.store.narrowed(Kind::Port, &said).into_iter();
     let near = known.filter(is_near).or_else(|| holders().find(is_near));
-    // What is elsewhere is reached by way of a router.
+    // A member in another subnet is reached through a router.
     let far = || holders().find(|port| has(port, None));
     let found = near.or_else(|| member.text("subnet_id").is_empty().then(far).flatten())?;
     ports.insert(member.id.clone(), found.id.clone());

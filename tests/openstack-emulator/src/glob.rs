@@ -1,6 +1,6 @@
-//! Patterns of paths and names.
+//! Patterns for paths and names.
 
-/// Whether `text` is as `pattern` says: `*` is anything but a slash, `**` anything at all.
+/// Whether `text` matches `pattern`, in which `*` stands for anything but a slash and `**` for anything.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     if let Some(rest) = pattern.strip_prefix("**") {
         return text.char_indices().any(|(at, _)| matches(rest, &text[at..])) || matches(rest, "");
@@ -14,7 +14,7 @@ pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     text.strip_prefix(first).is_some_and(|text| matches(&pattern[first.len_utf8()..], text))
 }
 
-/// A pattern in which `{anything}` stands for `*`, as Keystone's access rules have it.
+/// The pattern with `*` for each `{name}`, as used in Keystone's access rules.
 pub(crate) fn without_names(pattern: &str) -> String {
     let mut parts = pattern.split('{');
     let first = parts.next().unwrap_or_default().to_owned();

@@ -1,7 +1,7 @@
-//! Which objects say what, so that a list of a few looks at a few.
+//! An index of objects by the texts in their fields, so that a list of a few objects visits only a few.
 //!
-//! What is kept is what the APIs' lists can be filtered by and what leads from one object to others, as far as it tells some of many:
-//! a status or a flag does not.
+//! The index covers the fields by which the APIs filter lists and by which objects refer to each other, if their values are selective.
+//! Status fields and flags are not selective.
 
 use std::collections::HashMap;
 
@@ -9,13 +9,13 @@ use serde_json::Value;
 
 use crate::store::{Kind, Object};
 
-/// The project an object belongs to, as a field.
+/// The project of an object, used like a field.
 pub(crate) const PROJECT: &str = "project";
 
-/// Fields that are flags: only that one is set is kept.
+/// Fields that are flags. Only set flags are indexed.
 pub(crate) const FLAGS: [&str; 2] = ["shared", "router:external"];
 
-/// The fields of a kind that are kept besides the project, shown or not.
+/// The indexed fields of a kind besides the project, public or hidden.
 fn fields(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Network => &["name", "tags", "subnets", "shared", "router:external"],
@@ -74,17 +74,17 @@ fn fields(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-/// Whether an index is kept of that field of a kind.
+/// Whether a field of a kind is indexed.
 pub(crate) fn has(kind: Kind, field: &str) -> bool {
     field == PROJECT || fields(kind).contains(&field)
 }
 
-/// Whether an object says that in a field: as its text, or as one of those in it.
+/// Whether a field of an object is this text, or contains it.
 pub(crate) fn says(object: &Object, field: &str, text: &str) -> bool {
     texts(object, field).contains(&text)
 }
 
-/// Every text in a field; `true` for one that is.
+/// All texts in a field. A flag that is set counts as the text `true`.
 fn texts<'o>(object: &'o Object, field: &str) -> Vec<&'o str> {
     let mut all = Vec::new();
     if field == PROJECT {
@@ -107,19 +107,19 @@ fn gather<'o>(value: Option<&'o Value>, all: &mut Vec<&'o str>) {
     }
 }
 
-/// The rows of a kind, by field and by what they say in it.
+/// The row numbers of a kind, by field and by text in the field.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     rows: HashMap<&'static str, HashMap<String, Vec<u64>>>,
 }
 
 impl Index {
-    /// Those that say that in a field, the oldest first.
+    /// The rows whose field contains the text, the oldest first.
     pub(crate) fn rows(&self, field: &str, text: &str) -> &[u64] {
         self.rows.get(field).and_then(|said| said.get(text)).map_or(&[], Vec::as_slice)
     }
 
-    /// Adds what an object says.
+    /// Adds an object to the index.
     pub(crate) fn add(&mut self, kind: Kind, row: u64, object: &Object) {
         for field in [PROJECT].iter().chain(fields(kind)) {
             let said = self.rows.entry(field).or_default();
@@ -128,7 +128,7 @@ impl Index {
                     said.insert(text.to_owned(), vec![row]);
                     continue;
                 };
-                // Said twice, it is there once.
+                // A text that occurs twice in a field is indexed once.
                 if let Err(at) = rows.binary_search(&row) {
                     rows.insert(at, row);
                 }
@@ -136,7 +136,7 @@ impl Index {
         }
     }
 
-    /// Takes out what an object says, which was added as it is.
+    /// Removes an object from the index. The object must not have changed since it was added.
     pub(crate) fn remove(&mut self, kind: Kind, row: u64, object: &Object) {
         for field in [PROJECT].iter().chain(fields(kind)) {
             let Some(said) = self.rows.get_mut(field) else { continue };

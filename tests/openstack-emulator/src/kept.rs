@@ -1,8 +1,8 @@
-//! A cloud in a file, so that it goes on where it ended.
+//! Keeps a cloud in a file, so that it continues after a restart.
 //!
-//! A call of the cloud's APIs that changes something is answered once the file has it. What clusters' own APIs are told, and what guests
-//! and the clock do, follows within [`LOOK_EVERY`]. Tokens, the log of calls and misbehaviour are not kept: clients authenticate again, as
-//! after a Keystone has changed its keys. The file is there for an end of the program, not of the computer: nothing is synced to disk.
+//! A call that changes something is answered only after the change is in the file. Changes in the clusters' own APIs, by guests and by the
+//! clock follow within [`LOOK_EVERY`]. Tokens, the log of calls and faults are not kept: clients authenticate again, as after a change of
+//! Keystone's keys. The file survives the end of the program but not a crash of the host: nothing is synced to disk.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Write};
@@ -27,10 +27,10 @@ use crate::settings::Settings;
 use crate::store::{Kind, Object};
 use crate::world::{Errand, Event, Usage, World};
 
-/// How often it is looked whether something has changed.
+/// How often the keeper checks whether something has changed.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// What the file of a cloud has.
+/// The contents of the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Kept {
@@ -40,19 +40,19 @@ pub(crate) struct Kept {
     usage: HashMap<String, Usage>,
     addresses: HashMap<String, BTreeSet<IpAddr>>,
     user_data: HashMap<String, Arc<str>>,
-    /// In base64.
+    /// Image data in base64, by the id of the image.
     image_bytes: HashMap<String, String>,
     actions: HashMap<String, Vec<Value>>,
     configs: BTreeMap<String, Value>,
     fetches: BTreeMap<String, String>,
-    /// What is to happen, and in how many milliseconds.
+    /// Pending events, each with the milliseconds until it is due.
     to_come: Vec<(u64, Event)>,
     pub(crate) progress: BTreeMap<String, Progress>,
     pub(crate) guest: Value,
 }
 
 impl Kept {
-    /// What a file has; none where there is no file.
+    /// Reads the file. `None` if the file does not exist.
     pub(crate) fn read(path: &Path) -> io::Result<Option<Kept>> {
         let text = match std::fs::read(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -62,7 +62,7 @@ impl Kept {
     }
 
     fn of(shared: &Shared) -> Kept {
-        // Guests first: what they say of themselves is never ahead of the cloud that made them.
+        // The guests are read first, so that their state never refers to objects that the file lacks.
         let guest = shared.guest.kept();
         let progress = shared.progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
         shared.with(|world| Kept {
@@ -90,7 +90,7 @@ impl Kept {
         })
     }
 
-    /// The world as it was. Its machines run on, and what was about to happen happens.
+    /// Restores the world. Running servers keep running, and pending events happen.
     pub(crate) fn world(self, settings: Settings, errands: UnboundedSender<Errand>) -> World {
         let mut world = World::empty(settings, self.external_cidr, errands);
         for (kind, object) in self.objects {
@@ -121,7 +121,7 @@ impl Kept {
     }
 }
 
-/// What was being done outside of the world, or has to be done again.
+/// The errands that were in progress, and those that must be repeated after a restart.
 fn errands_left(world: &World, progress: &BTreeMap<String, Progress>) -> Vec<Errand> {
     let running = |server: &&Object| {
         !["BUILD", "SHUTOFF", "ERROR"].contains(&server.text("status"))
@@ -144,20 +144,20 @@ fn errands_left(world: &World, progress: &BTreeMap<String, Progress>) -> Vec<Err
     guests.chain(fetches).chain([Errand::Reopen]).collect()
 }
 
-/// Writes the file, one at a time.
+/// Writes the file. A lock allows one write at a time.
 pub(crate) struct Keeper {
     path: PathBuf,
-    /// The changes that the file has: of the world, and of the guests.
+    /// The change counters of the world and of the guests at the last write.
     has: Mutex<(u64, u64)>,
 }
 
 impl Keeper {
     pub(crate) fn new(path: PathBuf) -> Keeper {
-        // Nothing yet, not even the beginning.
+        // No counter reaches this value, so the first call writes the file.
         Keeper { path, has: Mutex::new((u64::MAX, u64::MAX)) }
     }
 
-    /// Writes the file, if it lacks anything of what is now.
+    /// Writes the file if the state has changed since the last write.
     pub(crate) async fn keep(&self, shared: &Arc<Shared>) {
         let mut has = self.has.lock().await;
         let now = (shared.with(|world| world.changes), shared.guest.changes());
@@ -172,7 +172,7 @@ impl Keeper {
         }
     }
 
-    /// Follows what changes, for ever.
+    /// Writes the file after changes, for ever.
     pub(crate) async fn run(&self, shared: &Arc<Shared>) {
         loop {
             self.keep(shared).await;
@@ -181,7 +181,7 @@ impl Keeper {
     }
 }
 
-/// Whoever reads the file finds it whole, and nobody else reads it: it has passwords.
+/// Writes the file atomically. Only the owner can read it, because it contains passwords.
 fn write(path: &Path, kept: &Kept) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
@@ -190,7 +190,7 @@ fn write(path: &Path, kept: &Kept) -> io::Result<()> {
     Ok(())
 }
 
-/// A moment of this process, as the milliseconds since.
+/// Serializes an instant as the milliseconds since then.
 pub(crate) mod age {
     use std::time::Duration;
 
@@ -204,7 +204,7 @@ pub(crate) mod age {
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Instant, D::Error> {
         let age = Duration::from_millis(u64::deserialize(from)?);
         let now = Instant::now();
-        // The computer may have been started since.
+        // The host may have restarted since, so the instant may be before its start.
         Ok(now.checked_sub(age).unwrap_or(now))
     }
 }

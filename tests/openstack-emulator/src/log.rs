@@ -1,37 +1,35 @@
-//! What was asked, in order.
+//! The log of calls, in the order of arrival.
 
 use std::collections::VecDeque;
 
 use serde::Serialize;
 use tokio::time::Instant;
 
-/// How many calls are kept; the oldest go first.
+/// How many calls the log keeps. A full log drops the oldest.
 const KEPT: usize = 200_000;
 
-/// One call.
+/// One logged call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Call {
-    /// Its number, counted from 1 in the order of arrival.
+    /// The number of the call, counted from 1 in the order of arrival.
     pub number: u64,
-    /// Milliseconds from the cloud's start to its arrival.
+    /// Milliseconds from the start of the cloud to the arrival of the call.
     pub at_millis: u64,
-    /// Milliseconds it took; `None` while it is under way.
+    /// Milliseconds until the answer. `None` while the call is in progress.
     pub took_millis: Option<u64>,
-    /// The HTTP method.
     pub method: String,
-    /// The path, with the service's prefix.
+    /// The path, with the prefix of the service.
     pub path: String,
-    /// The query, as it was sent.
+    /// The query, as the client sent it.
     pub query: String,
-    /// The caller's project; empty without a valid token.
+    /// The project of the caller. Empty without a valid token.
     pub project: String,
-    /// The status that was answered; `None` when nothing was.
+    /// The status of the answer. `None` if there was no answer.
     pub status: Option<u16>,
-    /// Whether the service did the work, or refused it by itself; false when a rule stepped in before.
+    /// Whether the service handled the call, even if it refused. False if a fault rule prevented that.
     pub worked: bool,
-    /// The request's id.
     pub request_id: String,
-    /// The id that whoever sent it gave it (`X-Openstack-Request-Id`); empty where that is none.
+    /// The id that the client sent (`X-Openstack-Request-Id`). Empty if the client sent none.
     pub global_request_id: String,
 }
 
@@ -103,7 +101,7 @@ impl Log {
         self.calls.iter().filter(|call| want(call)).count()
     }
 
-    /// Forgets all calls; numbers go on.
+    /// Clears the log. The numbering continues.
     pub(crate) fn clear(&mut self) {
         self.calls.clear();
     }

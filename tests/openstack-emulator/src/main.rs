@@ -95,7 +95,7 @@ async fn main() -> anyhow::Result<()> {
     tokio::signal::ctrl_c().await.context("cannot wait for a signal")
 }
 
-/// Whoever waits for the file finds it whole.
+/// Writes the file atomically, so that a process that waits for the file never reads a part.
 fn write_whole(path: &std::path::Path, text: &str) -> std::io::Result<()> {
     let folder = path
         .parent()

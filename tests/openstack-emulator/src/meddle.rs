@@ -1,4 +1,4 @@
-//! Where rules and the trap step in: between a call and its answer.
+//! Applies fault rules and the trap between a call and its answer.
 
 use std::io;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::misbehave::Act;
 use crate::settings::millis;
 use crate::trap::Stop;
 
-/// A call, as rules know it.
+/// The parts of a call that rules match.
 pub(crate) struct Met<'c> {
     pub(crate) method: &'c str,
     pub(crate) path: &'c str,
@@ -19,10 +19,10 @@ pub(crate) struct Met<'c> {
     pub(crate) body: &'c [u8],
 }
 
-/// What a rule answers in place of the service: the status, seconds in `Retry-After`, words.
+/// The answer of a rule in place of the service: status, seconds for `Retry-After`, message.
 pub(crate) type Instead = (u16, Option<u32>, Option<String>);
 
-/// Does a call's work, unless a rule has something else done. The error closes the connection without an answer.
+/// Runs `work` for a call, unless a rule or the trap decides otherwise. An error closes the connection without an answer.
 pub(crate) async fn meddle<T: Send + 'static>(
     shared: &Arc<Shared>,
     met: &Met<'_>,

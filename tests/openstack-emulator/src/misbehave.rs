@@ -1,4 +1,4 @@
-//! How the cloud can be told to misbehave: rules for calls, fates for objects, lags for lists.
+//! Faults of the cloud: rules for calls, fates of objects, lags of lists.
 
 use std::time::Duration;
 
@@ -9,30 +9,30 @@ use crate::glob;
 use crate::settings::millis;
 use crate::store::Kind;
 
-/// Which calls go wrong, and how.
+/// A fault rule: which calls it hits, and what happens to them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Only this method, if given.
+    /// Match only this method. `None` matches all.
     #[serde(default)]
     pub method: Option<String>,
-    /// The path with the service's prefix: `*` is one segment or a part of it, `**` any number of them. That of a call to
-    /// a cluster's own API begins with `kubernetes:` and not with a slash.
+    /// The path with the prefix of the service: `*` is one segment or a part of it, `**` any number of segments. The path of a call to a
+    /// cluster's
+    /// own API begins with `kubernetes:` instead of a slash.
     #[serde(default = "anything")]
     pub path: String,
-    /// Only calls whose body holds this text, if given.
+    /// Match only calls whose body contains this text. `None` matches all.
     #[serde(default)]
     pub body_contains: Option<String>,
-    /// So many calls that match are left alone first.
+    /// How many matching calls pass before the rule hits.
     #[serde(default)]
     pub after: u32,
-    /// Only so many calls are hit, if given.
+    /// How many calls the rule hits. `None` means no limit.
     #[serde(default)]
     pub times: Option<u32>,
-    /// The rule ends so many milliseconds after it was made, if given.
+    /// Milliseconds after which the rule ends. `None` means never.
     #[serde(default)]
     pub lasts_millis: Option<u32>,
-    /// What happens.
     pub act: Act,
 }
 
@@ -40,44 +40,37 @@ fn anything() -> String {
     "/**".to_owned()
 }
 
-/// What happens to a call.
+/// The effect of a rule on a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Act {
-    /// Nothing is done, and this is the answer.
+    /// The work is not done, and the client gets this answer.
     Answer {
-        /// The HTTP status.
         status: u16,
-        /// Seconds in a `Retry-After` header, if given.
+        /// Seconds for a `Retry-After` header. `None` omits the header.
         #[serde(default)]
         retry_after: Option<u32>,
-        /// The words in the service's envelope.
+        /// The message in the service's envelope.
         #[serde(default)]
         message: Option<String>,
     },
-    /// The work is done `millis` late.
-    Delay {
-        /// Milliseconds.
-        millis: u32,
-    },
-    /// Nothing is done and nothing answered; the connection closes when the rule is gone.
+    /// The work starts `millis` late.
+    Delay { millis: u32 },
+    /// The work is not done and the client gets no answer. The connection closes when the rule ends.
     Hang,
-    /// The work is done and nothing answered; the connection closes when the rule is gone.
+    /// The work is done but the client gets no answer. The connection closes when the rule ends.
     HangAfterwards,
-    /// Nothing is done, and the connection is closed.
+    /// The work is not done, and the connection is closed.
     Close,
-    /// The work is done, and the connection is closed instead of answered.
+    /// The work is done, and the connection is closed without an answer.
     LoseAnswer,
-    /// The connection is closed at once, and the work is done `millis` later: a proxy gave up on a request that was still
-    /// under way.
-    Land {
-        /// Milliseconds.
-        millis: u32,
-    },
+    /// The connection is closed at once, and the work is done `millis` later, as if a proxy had given up on a request that was still in
+    /// progress.
+    Land { millis: u32 },
 }
 
 impl Rule {
-    /// A rule for a method (any, when empty) and a path.
+    /// A rule for a path and a method. An empty method matches all.
     pub fn new(method: &str, path: &str, act: Act) -> Rule {
         Rule {
             method: (!method.is_empty()).then(|| method.to_owned()),
@@ -90,38 +83,37 @@ impl Rule {
         }
     }
 
-    /// The same, for the call of that number only, counted from 1.
+    /// Makes the rule hit only the n-th matching call, counted from 1.
     pub fn nth(self, number: u32) -> Rule {
         Rule { after: number.saturating_sub(1), times: Some(1), ..self }
     }
 
-    /// The same, for so many calls.
+    /// Makes the rule hit only this number of calls.
     pub fn times(self, times: u32) -> Rule {
         Rule { times: Some(times), ..self }
     }
 
-    /// The same, for so long.
+    /// Makes the rule end after this time.
     pub fn lasting(self, time: Duration) -> Rule {
         Rule { lasts_millis: Some(u32::try_from(time.as_millis()).unwrap_or(u32::MAX)), ..self }
     }
 }
 
-/// What becomes of objects made from now on.
+/// How new objects end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fate {
-    /// Servers, load balancers, zones, recordsets, volumes, snapshots or images.
+    /// The kind: servers, load balancers, zones, recordsets, volumes, snapshots or images.
     pub kind: Kind,
-    /// A pattern of names.
+    /// A pattern for names.
     #[serde(default = "any_name")]
     pub name: String,
-    /// So many objects that match are left alone first.
+    /// How many matching objects come up normally before the fate applies.
     #[serde(default)]
     pub after: u32,
-    /// Only so many objects, if given.
+    /// How many objects the fate applies to. `None` means no limit.
     #[serde(default)]
     pub times: Option<u32>,
-    /// What becomes of them.
     pub end: End,
 }
 
@@ -129,17 +121,17 @@ fn any_name() -> String {
     "**".to_owned()
 }
 
-/// What becomes of an object.
+/// The end of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum End {
-    /// It stays in the state it begins in.
+    /// The object stays in its first state.
     Stuck,
-    /// It ends in ERROR, with this message where there is a place for one.
+    /// The object ends in ERROR. The message is shown if the service has a field for one.
     Error(String),
-    /// A server that becomes ACTIVE and whose guest does nothing.
+    /// The server becomes ACTIVE, but its guest does nothing.
     NeverBoots,
-    /// It takes so many milliseconds instead of what others take.
+    /// The object takes this many milliseconds instead of the usual time.
     Takes(u32),
 }
 
@@ -147,9 +139,8 @@ pub enum End {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lag {
-    /// Of what.
     pub kind: Kind,
-    /// Milliseconds.
+    /// Milliseconds until a new object appears.
     pub millis: u32,
 }
 
@@ -168,7 +159,7 @@ impl Active {
     }
 }
 
-/// All misbehaviour of a cloud.
+/// All faults of a cloud.
 #[derive(Debug, Default)]
 pub(crate) struct Misbehaviour {
     rules: Vec<Active>,
@@ -198,13 +189,13 @@ impl Misbehaviour {
         self.rules.iter().any(|active| active.id == id && !active.is_over(now))
     }
 
-    /// Rules with their ids, how many calls matched and how many were hit.
+    /// Each rule with its id, the number of matching calls, and the number of hits.
     pub(crate) fn rules(&self) -> Vec<(u64, Rule, u32, u32)> {
         let row = |active: &Active| (active.id, active.rule.clone(), active.seen, active.hit);
         self.rules.iter().map(row).collect()
     }
 
-    /// What happens to a call; each rule that matches counts it, the first that hits decides.
+    /// The effect on a call. Every matching rule counts the call, and the first rule that hits decides.
     pub(crate) fn on_call(
         &mut self,
         now: Instant,
@@ -236,7 +227,7 @@ impl Misbehaviour {
         self.fates.push((fate, 0));
     }
 
-    /// What becomes of a new object.
+    /// The fate of a new object. `None` means the usual.
     pub(crate) fn on_create(&mut self, kind: Kind, name: &str) -> Option<End> {
         for (fate, seen) in &mut self.fates {
             if fate.kind != kind || !glob::matches(&fate.name, name) {

@@ -1,4 +1,4 @@
-//! Pages, filters and orders, as lists of all services have them.
+//! Pages, filters and sort order of lists, for all services.
 
 use std::cmp::Ordering;
 
@@ -12,11 +12,11 @@ use crate::store::{Object, Wanted};
 /// One page of a list.
 pub(crate) struct Page<'o> {
     pub(crate) objects: Vec<&'o Object>,
-    /// The URL of the next page, if there is one.
+    /// The URL of the next page. `None` on the last page.
     pub(crate) next: Option<String>,
 }
 
-/// Cuts the page that was asked for out of `objects`, which are in order.
+/// Cuts the requested page out of `objects`, which are sorted.
 pub(crate) fn cut<'o>(
     asked: &Asked,
     objects: Vec<&'o Object>,
@@ -25,7 +25,7 @@ pub(crate) fn cut<'o>(
     cut_by(asked, objects, most, |object| &object.id)
 }
 
-/// The same, with markers that are not ids.
+/// Like `cut`, with markers that are not ids.
 pub(crate) fn cut_by<'o>(
     asked: &Asked,
     objects: Vec<&'o Object>,
@@ -65,7 +65,7 @@ fn next_url(asked: &Asked, marker: &str) -> String {
     format!("{}{}?{}", asked.base, asked.path, query.finish())
 }
 
-/// Puts objects in the order of one or more keys.
+/// Sorts objects by one or more keys.
 pub(crate) fn sort(objects: &mut [&Object], keys: &[(String, bool)]) {
     objects.sort_by(|left, right| {
         let mut orders = keys.iter().map(|(key, descending)| {
@@ -76,7 +76,7 @@ pub(crate) fn sort(objects: &mut [&Object], keys: &[(String, bool)]) {
     });
 }
 
-/// The keys that `sort_key` and `sort_dir` name.
+/// The keys and directions in `sort_key` and `sort_dir`.
 pub(crate) fn order(asked: &Asked) -> Vec<(String, bool)> {
     let mut directions = asked.query.iter().filter(|(key, _)| key == "sort_dir");
     let keys = asked.query.iter().filter(|(key, _)| key == "sort_key");
@@ -107,7 +107,7 @@ pub(crate) fn words(value: Option<&Value>) -> String {
     }
 }
 
-/// Whether a value is what a query asked for; booleans in any case.
+/// Whether a value equals the text in a query. Flags may be written in any case.
 pub(crate) fn equals(value: Option<&Value>, wanted: &str) -> bool {
     match value {
         Some(Value::Bool(value)) => is_yes(wanted) == *value,
@@ -121,7 +121,7 @@ fn is_yes(text: &str) -> bool {
     ["true", "1", "t", "yes", "on"].contains(&text.to_ascii_lowercase().as_str())
 }
 
-/// What all objects say that have one of these values in a field, by [`equals`]; `None` where they may say nothing.
+/// The index entry for objects whose field has one of these values by [`equals`]. `None` if missing values match too.
 pub(crate) fn said<'a>(field: &'a str, values: &[&'a str]) -> Option<Wanted<'a>> {
     if FLAGS.contains(&field) {
         return values.iter().all(|value| is_yes(value)).then(|| vec![(field, "true")]);
@@ -130,7 +130,7 @@ pub(crate) fn said<'a>(field: &'a str, values: &[&'a str]) -> Option<Wanted<'a>>
     says_it.then(|| values.iter().map(|value| (field, *value)).collect())
 }
 
-/// What all objects say that have the tags a query asks for.
+/// The index entries for the tags in a query.
 pub(crate) fn said_tags(asked: &Asked) -> Vec<Wanted<'_>> {
     let mut wanted = Vec::new();
     for (key, value) in &asked.query {
@@ -144,7 +144,7 @@ pub(crate) fn said_tags(asked: &Asked) -> Vec<Wanted<'_>> {
     wanted
 }
 
-/// Whether an object has the tags a query asks for: `tags`, `tags-any`, `not-tags`, `not-tags-any`.
+/// Whether an object passes the tag filters `tags`, `tags-any`, `not-tags`, `not-tags-any` of a query.
 pub(crate) fn tagged(asked: &Asked, tags: &[Value]) -> bool {
     let has = |tag: &str| tags.iter().any(|mine| mine == tag);
     asked.query.iter().all(|(key, value)| {
@@ -159,7 +159,7 @@ pub(crate) fn tagged(asked: &Asked, tags: &[Value]) -> bool {
     })
 }
 
-/// Leaves only the fields that `fields` names.
+/// Keeps only the fields that `fields` names.
 pub(crate) fn pick(asked: &Asked, body: Map<String, Value>) -> Value {
     let fields: Vec<&str> = asked
         .query
@@ -173,7 +173,7 @@ pub(crate) fn pick(asked: &Asked, body: Map<String, Value>) -> Value {
     Value::Object(body.into_iter().filter(|(key, _)| fields.contains(&key.as_str())).collect())
 }
 
-/// Links as Nova, Neutron and Octavia write them.
+/// Links in the form of Nova, Neutron and Octavia.
 pub(crate) fn links(next: Option<&str>) -> Option<Value> {
     next.map(|href| json!([{"rel": "next", "href": href}]))
 }

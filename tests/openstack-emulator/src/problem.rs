@@ -1,17 +1,17 @@
-//! What goes wrong, and the words each service has for it.
+//! Errors, and their form in the answers of each service.
 
 use serde_json::{Value, json};
 
 use crate::service::Service;
 
-/// A request that is refused.
+/// A refused request.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
     pub(crate) status: u16,
-    /// The service's name for it: Neutron's exception, Designate's type.
+    /// The service's name of the error: Neutron's exception, Designate's type.
     pub(crate) kind: String,
     pub(crate) message: String,
-    /// Seconds after which the client may ask again.
+    /// Seconds for the header `Retry-After`.
     pub(crate) retry_after: Option<u32>,
 }
 
@@ -36,7 +36,7 @@ impl Problem {
         Problem::new(409, "", message)
     }
 
-    /// No such path.
+    /// The error for an unknown path.
     pub(crate) fn nowhere() -> Problem {
         Problem::new(404, "", "The resource could not be found.")
     }
@@ -45,11 +45,11 @@ impl Problem {
         Problem::new(401, "", "The request you have made requires authentication.")
     }
 
-    /// The body of the answer, and its content type.
+    /// The content type and body of the answer.
     pub(crate) fn envelope(&self, service: Service, request_id: &str) -> (&'static str, String) {
         let json = "application/json";
         let (status, message) = (self.status, &self.message);
-        // keystonemiddleware answers 401 before the service is reached.
+        // keystonemiddleware answers 401 before the request reaches the service.
         if status == 401 {
             let error =
                 json!({"error": {"message": message, "code": 401, "title": "Unauthorized"}});
@@ -93,7 +93,7 @@ impl Problem {
         (json, body.to_string())
     }
 
-    /// Glance lets WebOb write a page.
+    /// Glance's errors are HTML pages made by WebOb.
     fn page(&self) -> String {
         let title = format!("{} {}", self.status, title(self.status));
         let message = self.message.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
@@ -147,7 +147,7 @@ fn designate_kind(status: u16) -> &'static str {
     }
 }
 
-/// A refusal in JSON for those who ask the emulator itself.
+/// The JSON body of errors of the control API.
 pub(crate) fn plain(message: &str) -> Value {
     json!({"error": message})
 }

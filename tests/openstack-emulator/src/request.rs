@@ -1,4 +1,4 @@
-//! A request, read; and an answer, to be written.
+//! Parsed requests, and answers.
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
@@ -8,16 +8,16 @@ use crate::glob;
 use crate::problem::Problem;
 use crate::service::Service;
 
-/// Who asks, as their token says.
+/// The caller of a request, according to its token.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Caller {
     pub(crate) token: String,
     pub(crate) user: String,
     pub(crate) project: String,
     pub(crate) roles: Vec<String>,
-    /// An application credential that may not make others, if the token came from one.
+    /// Whether the token came from a restricted application credential, which may not create others.
     pub(crate) restricted: bool,
-    /// All that it may ask, if the application credential says so: `service`, `method`, `path`.
+    /// The access rules of the application credential: `service`, `method`, `path`. Empty if there are none.
     pub(crate) rules: Vec<Value>,
 }
 
@@ -31,23 +31,23 @@ impl Caller {
     }
 }
 
-/// One request to a service.
+/// A request to a service.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) service: Service,
     pub(crate) method: Method,
-    /// The whole path, as it was sent.
+    /// The whole path, as the client sent it.
     pub(crate) path: String,
-    /// What follows the service's prefix and version, decoded.
+    /// The decoded path segments after the service's prefix and version.
     pub(crate) segments: Vec<String>,
     pub(crate) query: Vec<(String, String)>,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    /// Scheme, host and port as the client used them.
+    /// Scheme, host and port, as the client used them.
     pub(crate) base: String,
     pub(crate) request_id: String,
     pub(crate) caller: Caller,
-    /// The microversion's minor part.
+    /// The minor part of the microversion.
     pub(crate) version: u32,
 }
 
@@ -65,25 +65,25 @@ impl Asked {
         self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// Whether a flag of the query is set.
+    /// Whether a flag in the query is set.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.query(name).is_some_and(|value| {
             ["", "1", "t", "true", "on", "yes"].contains(&value.to_ascii_lowercase().as_str())
         })
     }
 
-    /// Whether the microversion is this one or a later one.
+    /// Whether the microversion is `minor` or later.
     pub(crate) fn since(&self, minor: u32) -> bool {
         self.version >= minor
     }
 
-    /// The body as JSON.
+    /// Parses the body as JSON.
     pub(crate) fn json(&self) -> Result<Value, Problem> {
         serde_json::from_slice(&self.body)
             .map_err(|error| Problem::bad(format!("Malformed request body: {error}")))
     }
 
-    /// The object under `key` of the body.
+    /// The object under `key` in the body.
     pub(crate) fn wrapped(&self, key: &str) -> Result<Map<String, Value>, Problem> {
         match self.json()?.get_mut(key).map(Value::take) {
             Some(Value::Object(map)) => Ok(map),
@@ -93,7 +93,7 @@ impl Asked {
         }
     }
 
-    /// Refuses what the access rules of an application credential do not name.
+    /// Refuses requests outside of the application credential's access rules.
     pub(crate) fn within_rules(&self) -> Result<(), Problem> {
         let path =
             self.path.strip_prefix(&format!("/{}", self.service.prefix())).unwrap_or(&self.path);
@@ -107,7 +107,7 @@ impl Asked {
         if allowed { Ok(()) } else { Err(Problem::unauthorized()) }
     }
 
-    /// Refuses everybody but administrators.
+    /// Refuses callers other than administrators.
     pub(crate) fn admin(&self, rule: &str) -> Result<(), Problem> {
         if self.caller.is_admin() {
             return Ok(());
@@ -115,7 +115,7 @@ impl Asked {
         Err(Problem::forbidden(format!("Policy doesn't allow {rule} to be performed.")))
     }
 
-    /// Refuses those who may only read.
+    /// Refuses callers who may only read.
     pub(crate) fn writer(&self) -> Result<(), Problem> {
         if self.caller.may("member") {
             return Ok(());
@@ -123,13 +123,13 @@ impl Asked {
         Err(Problem::forbidden("Policy doesn't allow this action to be performed."))
     }
 
-    /// Whether an object of that project is the caller's to see.
+    /// Whether the caller may see objects of this project.
     pub(crate) fn sees(&self, project: &str) -> bool {
         self.caller.is_admin() || self.caller.project == project
     }
 }
 
-/// An answer.
+/// An answer to a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -157,5 +157,5 @@ impl Answer {
     }
 }
 
-/// What a service says to a request.
+/// The answer of a service, or the reason for a refusal.
 pub(crate) type Verdict = Result<Answer, Problem>;

@@ -1,7 +1,7 @@
-//! Which fields each service takes in a request's body. What it does not know it refuses, before it looks for what the request is
-//! about: nova, api/openstack/compute/schemas; cinder, api/schemas; designate, objects/adapters; octavia, api/v2/types; placement, schemas.
+//! The fields that each service accepts in a request body. A service refuses unknown fields before it looks up any object: nova,
+//! api/openstack/compute/schemas; cinder, api/schemas; designate, objects/adapters; octavia, api/v2/types; placement, schemas.
 //!
-//! Neutron's rows are its table of resources. Keystone and Glance take fields that they do not know, and keep them.
+//! Neutron's fields are in its table of resources. Keystone and Glance accept and store unknown fields.
 
 use serde_json::Value;
 
@@ -10,12 +10,13 @@ use crate::problem::Problem;
 use crate::request::Asked;
 use crate::service::Service;
 
-/// A request with a body, and each field that it may have: `server.networks[].port`. What is below a field that is named here is not
-/// looked at. `@52` says since which microversion, `@1-56` in which ones.
+/// A request with a body, and the fields that the body may have, such as `server.networks[].port`. Objects below a field in the table are
+/// not
+/// checked. `@52` means since this microversion, `@1-56` means in this range of microversions.
 struct Row {
     service: Service,
     method: &'static str,
-    /// What follows the service's version.
+    /// The path after the version of the service.
     path: &'static str,
     fields: &'static [&'static str],
 }
@@ -116,7 +117,7 @@ const ROWS: &[Row] = &[
         "volume.name", "volume.description", "volume.display_name", "volume.display_description", "volume.volume_type",
         "volume.metadata", "volume.snapshot_id", "volume.source_volid", "volume.consistencygroup_id", "volume.size",
         "volume.availability_zone", "volume.multiattach", "volume.image_id", "volume.imageRef", "volume.group_id@13", "volume.backup_id@47",
-        // Until 3.52 it takes any field of a volume.
+        // Up to 3.52, Cinder accepts any field of a volume.
         "volume.*@0-52",
         "OS-SCH-HNT:scheduler_hints",
     ]),
@@ -171,8 +172,7 @@ const RECORDSET: &[&str] = &[
     "description",
 ];
 
-/// Refuses a body with a field that the service does not know. A body of which no field is known is left to the route, which says what it
-/// misses.
+/// Refuses a body with an unknown field. If no field at all is known, the route answers which fields are missing.
 pub(crate) fn check(asked: &Asked) -> Result<(), Problem> {
     let path = asked.segments.join("/");
     let row = ROWS.iter().find(|row| {
@@ -193,12 +193,12 @@ struct Known<'a> {
     fields: &'static [&'static str],
 }
 
-/// What a table says of a path.
+/// What the table says about the path of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// It may be there, whatever it is.
+    /// A field, whose contents are not checked.
     Field,
-    /// It has fields of its own.
+    /// An object with fields of its own.
     Object,
     Unknown,
 }
@@ -242,7 +242,7 @@ impl Known<'_> {
         }
     }
 
-    /// In the service's own words.
+    /// The error in the words of the service.
     fn refuse(&self, path: &str, key: &str) -> Problem {
         let inner = path.rsplit(['.', '[']).find(|it| *it != "]").unwrap_or_default();
         match self.asked.service {
@@ -271,7 +271,7 @@ impl Known<'_> {
     }
 }
 
-/// Whether `versions`, `52` or `1-56`, include this one.
+/// Whether `versions` (`52` or `1-56`) includes this version.
 fn includes(versions: &str, version: u32) -> bool {
     let (first, last) = versions.split_once('-').unwrap_or((versions, ""));
     let read = |text: &str, other| text.parse::<u32>().unwrap_or(other);

@@ -1,4 +1,4 @@
-//! What a cloud has before anybody uses it.
+//! The initial contents of a cloud.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::store::Kind;
 use crate::world::{World, short_id, stamp};
 use crate::{cidr::Cidr, glance};
 
-/// Roles as a new Keystone has them, and Octavia's.
+/// The roles of a new Keystone, and Octavia's roles.
 const ROLES: [&str; 7] = [
     "admin",
     "manager",
@@ -19,7 +19,7 @@ const ROLES: [&str; 7] = [
     "load-balancer_admin",
 ];
 
-/// Users: name, password, project, roles.
+/// The users: name, password, project, roles.
 const USERS: [(&str, &str, &str, &[&str]); 5] = [
     ("admin", "admin-secret", "admin", &["admin", "member", "reader", "load-balancer_admin"]),
     ("alice", "alice-secret", "tenant-a", &["member", "reader", "load-balancer_member"]),
@@ -33,7 +33,7 @@ const USERS: [(&str, &str, &str, &[&str]); 5] = [
     ),
 ];
 
-/// Flavors: name, processors, MiB, GiB.
+/// The flavors: name, processors, MiB of memory, GiB of disk.
 const FLAVORS: [(&str, i64, i64, i64); 6] = [
     ("m1.nano", 1, 128, 1),
     ("m1.tiny", 1, 512, 5),
@@ -83,7 +83,7 @@ pub(crate) fn plant(world: &mut World) {
     networks(world, &admin);
 }
 
-/// The id of the project of that name, which is made if there is none.
+/// The id of the project with this name. Creates the project if it is missing.
 pub(crate) fn project(world: &mut World, name: &str) -> String {
     if let Some(project) = world.store.find(Kind::Project, |project| project.text("name") == name) {
         return project.id.clone();
@@ -93,7 +93,7 @@ pub(crate) fn project(world: &mut World, name: &str) -> String {
     }))
 }
 
-/// Makes a user, or adds to one: roles in a project.
+/// Creates a user with roles in a project, or adds the roles to an existing user.
 pub(crate) fn user(
     world: &mut World,
     name: &str,
@@ -128,7 +128,7 @@ pub(crate) fn user(
     (user, project)
 }
 
-/// The outside network, `public`, and those that are for all.
+/// Creates the external network `public` and the shared networks.
 fn networks(world: &mut World, project: &str) {
     let outside = ("public".to_owned(), world.external_cidr.clone());
     network(world, project, outside, true);
@@ -137,7 +137,7 @@ fn networks(world: &mut World, project: &str) {
     }
 }
 
-/// A network that is there from the beginning.
+/// Creates one initial network.
 fn network(world: &mut World, project: &str, (name, text): (String, String), is_outside: bool) {
     let Some(cidr) = Cidr::parse(&text) else { return };
     let common = |mut body: Value| {

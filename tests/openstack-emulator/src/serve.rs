@@ -1,4 +1,4 @@
-//! The listener: reads requests, steps in where a rule says so, keeps the log.
+//! The HTTP server: reads requests, applies fault rules, logs calls.
 
 use std::io;
 use std::sync::Arc;
@@ -29,9 +29,9 @@ use crate::world;
 
 /// How long a client may take to send its headers.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The largest body that is not an image.
+/// The most bytes of a body, except for image data.
 const LARGEST_BODY: usize = 1 << 20;
-/// Of an image so much is kept, to be given back; of larger ones the checksum only.
+/// The most bytes of an image to keep for downloads. Of larger images only the checksum is kept.
 const KEPT_IMAGE: usize = 1 << 20;
 
 /// Answers on `listener` until dropped.
@@ -43,14 +43,14 @@ pub(crate) async fn run(listener: TcpListener, shared: Arc<Shared>) {
                 Ok((stream, _)) => {
                     connections.spawn(connection(stream, shared.clone()));
                 }
-                // Too many open files, mostly; a pause lets some close.
+                // The usual error is too many open files. A pause lets some close.
                 Err(error) => {
                     debug!(%error, "cannot accept a connection");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             },
             Some(ended) = connections.join_next() => {
-                // A panic in a task is a panic of the program.
+                // A panic in a task becomes a panic of the program.
                 if let Err(error) = ended && error.is_panic() {
                     std::panic::resume_unwind(error.into_panic());
                 }
@@ -72,7 +72,7 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
     }
 }
 
-/// The error closes the connection without an answer.
+/// Answers one request. An error closes the connection without an answer.
 async fn respond(
     shared: Arc<Shared>,
     request: Request<Incoming>,
@@ -163,7 +163,7 @@ async fn handle(
     .await
 }
 
-/// Reads a body; of an image's data only what there is to know of it, in headers of our own.
+/// Reads a body. Of image data, only size and checksum are passed on, in internal headers.
 async fn read(asked: &mut Asked, mut body: Incoming) -> Result<Bytes, Option<Problem>> {
     let last = asked.segments.last().map(String::as_str);
     let data = asked.method == http::Method::PUT

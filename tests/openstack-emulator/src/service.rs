@@ -1,32 +1,24 @@
-//! The services, where they lie and which versions they speak.
+//! The services with their paths, catalog entries and versions.
 
 use serde_json::{Value, json};
 
-/// One of the APIs.
+/// One of the OpenStack services.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Service {
-    /// Keystone.
     Identity,
-    /// Glance.
     Image,
-    /// Nova.
     Compute,
-    /// Placement.
     Placement,
-    /// Neutron.
     Network,
-    /// Octavia.
     LoadBalancer,
-    /// Designate.
     Dns,
-    /// Cinder.
     Volume,
 }
 
-/// All of them, in the order of the catalogue.
+/// All services, in the order of the catalog.
 pub(crate) const SERVICES: [Service; 8] = [
     Service::Identity,
     Service::Image,
@@ -39,7 +31,7 @@ pub(crate) const SERVICES: [Service; 8] = [
 ];
 
 impl Service {
-    /// The first segment of its paths.
+    /// The first path segment of the service.
     pub fn prefix(self) -> &'static str {
         match self {
             Service::Identity => "identity",
@@ -53,7 +45,7 @@ impl Service {
         }
     }
 
-    /// Its types in the catalogue.
+    /// The service types in the catalog.
     pub(crate) fn types(self) -> &'static [&'static str] {
         match self {
             Service::Identity => &["identity"],
@@ -67,7 +59,7 @@ impl Service {
         }
     }
 
-    /// Its name in the catalogue.
+    /// The service name in the catalog.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Service::Identity => "keystone",
@@ -81,7 +73,7 @@ impl Service {
         }
     }
 
-    /// What the catalogue adds to its prefix.
+    /// The part of the catalog URL after the prefix.
     pub(crate) fn below(self, project: &str) -> String {
         match self {
             Service::Identity => "/v3".into(),
@@ -95,7 +87,7 @@ impl Service {
         }
     }
 
-    /// The major version in its paths; Placement has none.
+    /// The major version in paths. Empty for Placement.
     pub(crate) fn major(self) -> &'static str {
         match self {
             Service::Identity | Service::Volume => "v3",
@@ -106,7 +98,7 @@ impl Service {
         }
     }
 
-    /// The first and last microversion, for those that have them.
+    /// The first and last microversion. `None` for services without microversions.
     pub(crate) fn microversions(self) -> Option<(u32, u32, u32)> {
         match self {
             Service::Compute => Some((2, 1, 96)),
@@ -120,7 +112,7 @@ impl Service {
         }
     }
 
-    /// The document that lists its versions, and the status it comes with.
+    /// The document that lists the versions, and its status.
     pub(crate) fn versions(self, base: &str) -> (u16, Value) {
         let root = format!("{base}/{}", self.prefix());
         let version = |id: &str, status: &str, path: &str| json!({"id": id, "status": status, "links": [{"rel": "self", "href": format!("{root}/{path}")}]});
@@ -154,7 +146,7 @@ impl Service {
         }
     }
 
-    /// The document of its one version.
+    /// The document of the only version.
     pub(crate) fn version(self, base: &str) -> Value {
         let root = format!("{base}/{}", self.prefix());
         match self {

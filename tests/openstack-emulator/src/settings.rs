@@ -1,53 +1,53 @@
-//! What a cloud is like: its hypervisors, its limits, how long things take.
+//! The settings of a cloud: hypervisors, quotas, durations.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// A cloud, before anybody uses it.
+/// The settings of a new cloud.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// The one region of the catalogue.
+    /// The only region of the catalog.
     pub region: String,
-    /// How long things take after the API has agreed to them.
+    /// How long objects take to come up after the API has accepted them.
     pub times: Times,
-    /// How long the API takes to answer; the first that matches counts.
+    /// How long the API takes to answer. The first matching entry counts.
     pub latencies: Vec<Latency>,
-    /// The hosts that servers are placed on.
+    /// The hosts on which servers are placed.
     pub hypervisors: Vec<Hypervisor>,
-    /// Whether a compute service that reports for the first time takes servers: Nova's option of that name.
+    /// Whether a new compute service gets servers: Nova's option `enable_new_services`.
     pub enable_new_services: bool,
-    /// Limits of every project that has none of its own, by the services' names for them; -1 is none.
+    /// Quotas of projects that have no quotas of their own, by the services' names. -1 means unlimited.
     pub quotas: BTreeMap<String, i64>,
-    /// Seconds a token lasts.
+    /// The lifetime of a token in seconds.
     pub token_seconds: u32,
     /// The most entries of a page.
     pub page_limit: usize,
-    /// The outside network. By default a free piece of 127.0.0.0/8, whose addresses can be reached on this host.
+    /// The range of the external network. By default a free part of 127.0.0.0/8, whose addresses work on this host.
     pub external_cidr: Option<String>,
-    /// Networks that every project may put servers on: name and CIDR.
+    /// Shared networks, on which every project may put servers: name and CIDR.
     pub shared_networks: BTreeMap<String, String>,
-    /// Services of others in the catalogue: type and URL, in which `%(project_id)s` is replaced.
+    /// Further services in the catalog: type and URL, in which `%(project_id)s` is replaced.
     pub endpoints: BTreeMap<String, String>,
-    /// Whether addresses of load balancers and floating addresses are opened on this host.
+    /// Whether the addresses of load balancers and floating IPs are opened on this host.
     pub open_addresses: bool,
 }
 
-/// How long things take, in milliseconds.
+/// Durations in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Times {
     pub server_build: u32,
     pub server_action: u32,
     pub server_delete: u32,
-    /// From ACTIVE until the guest reads its user-data.
+    /// From ACTIVE until the guest reads its user data.
     pub guest_boot: u32,
-    /// From one question of a node's, whether it holds the right authorities, to the next; a fifteenth where it is told to ask soon.
+    /// The pause between a member's polls for CA rotations. One fifteenth of it while a rotation is in progress.
     pub guest_asks: u32,
     pub load_balancer: u32,
-    /// A listener, pool, member or monitor.
+    /// The time for a change of a listener, pool, member or health monitor.
     pub load_balancer_child: u32,
     pub zone: u32,
     pub recordset: u32,
@@ -56,43 +56,38 @@ pub struct Times {
     pub image_import: u32,
     pub floating_ip: u32,
     pub router: u32,
-    /// From one report of a compute service to the next.
+    /// The interval of a compute service's reports.
     pub report_interval: u32,
-    /// Without a report for so long a compute service is down.
+    /// A compute service without a report for this long counts as down.
     pub service_down: u32,
-    /// From the first report of a compute service until its host is in the cells' mapping.
+    /// From the first report of a compute service until its host is in the cell mapping.
     pub host_discovery: u32,
 }
 
-/// How long calls take to be answered.
+/// How long matching calls take until they are answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Latency {
-    /// Only this method, if given.
+    /// Match only this method. `None` matches all.
     #[serde(default)]
     pub method: Option<String>,
-    /// The path: `*` is one segment or a part of it, `**` any number of them.
+    /// The path: `*` is one segment or a part of it, `**` any number of segments.
     pub path: String,
-    /// Milliseconds.
     pub millis: u32,
 }
 
-/// A host of Nova's.
+/// A compute host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hypervisor {
-    /// Its name.
     pub name: String,
-    /// Its availability zone.
     #[serde(default = "nova")]
     pub zone: String,
-    /// Processors; each is given out four times over.
+    /// The number of processors. The overcommit ratio is four.
     pub vcpus: i64,
-    /// Memory.
     pub memory_mb: i64,
-    /// Disk.
     pub disk_gb: i64,
-    /// Graphics cards, as Placement's PGPU.
+    /// The number of graphics cards, as Placement's PGPU.
     #[serde(default)]
     pub gpus: i64,
 }
@@ -102,7 +97,7 @@ fn nova() -> String {
 }
 
 impl Default for Settings {
-    /// A quick cloud of four hosts in two zones.
+    /// A fast cloud of four hosts in two zones.
     fn default() -> Self {
         let host = |number: usize| Hypervisor {
             name: format!("compute-{number}"),
@@ -130,7 +125,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// A cloud that takes its time as one on two cores was seen to.
+    /// A cloud with the durations measured in a real cloud on two cores.
     pub fn realistic() -> Self {
         Settings {
             times: Times::realistic(),
@@ -141,7 +136,7 @@ impl Settings {
 }
 
 impl Default for Times {
-    /// Long enough that every state in between can be seen by somebody quick.
+    /// Long enough that a fast client sees every intermediate status.
     fn default() -> Self {
         Times {
             server_build: 30,
@@ -166,7 +161,8 @@ impl Default for Times {
 }
 
 impl Times {
-    /// What a real OpenStack was seen to take: a server 3 to 5 s, a load balancer 3 s and 1 s a child, names 1.3 s. Nodes ask as
+    /// Durations measured in a real OpenStack: a server 3 to 5 s, a load balancer 3 s and 1 s for each child, DNS names 1.3 s. Members poll
+    /// as often as
     /// their own script does.
     pub fn realistic() -> Self {
         Times {
@@ -192,12 +188,12 @@ impl Times {
 }
 
 impl Times {
-    /// What is waited for takes a `speed`-th of the time; nonsense changes nothing. Who reports or asks does so as often as before.
+    /// Divides all waiting times by `speed`. Intervals of reports and polls stay. Invalid speeds change nothing.
     pub fn faster(self, speed: f64) -> Self {
         if !speed.is_finite() || speed <= 0.0 {
             return self;
         }
-        // A float becomes the nearest number that fits.
+        // The cast saturates at the limits of u32.
         let of = |millis: u32| (f64::from(millis) / speed) as u32;
         Times {
             server_build: of(self.server_build),
@@ -220,7 +216,7 @@ impl Times {
 }
 
 impl Latency {
-    /// What calls of a small real cloud take.
+    /// The latencies measured in a small real cloud.
     pub fn realistic() -> Vec<Latency> {
         let table = [
             ("POST", "/identity/v3/auth/tokens", 250),
@@ -245,7 +241,7 @@ impl Latency {
     }
 }
 
-/// A time in milliseconds as a duration.
+/// Converts milliseconds to a duration.
 pub(crate) fn millis(millis: u32) -> Duration {
     Duration::from_millis(millis.into())
 }

@@ -1,4 +1,4 @@
-//! Every object of every service, in the order they were made.
+//! Stores every object of every service, in the order of creation.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::index::{self, Index, PROJECT};
 use crate::kept::age;
 
-/// What an object is.
+/// The kind of an object.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
@@ -56,56 +56,56 @@ pub enum Kind {
 /// One object of a service.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Object {
-    /// Its id: a UUID, mostly.
+    /// The id of the object, usually a UUID.
     pub id: String,
-    /// The project it belongs to; empty when it belongs to none.
+    /// The id of the object's project. Empty if it belongs to none.
     pub project: String,
-    /// When it was made.
+    /// The time of creation.
     #[serde(with = "age")]
     pub born: Instant,
-    /// What its service shows of it.
+    /// The fields that the API shows.
     pub body: Map<String, Value>,
-    /// What the service knows besides.
+    /// The fields that the API does not show.
     pub hidden: Map<String, Value>,
 }
 
 impl Object {
-    /// The text of a field that is shown; empty when there is none.
+    /// The text of a public field. Empty if the field is missing.
     pub fn text(&self, field: &str) -> &str {
         self.body.get(field).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The text of a field that is not shown; empty when there is none.
+    /// The text of a hidden field. Empty if the field is missing.
     pub fn note(&self, field: &str) -> &str {
         self.hidden.get(field).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The number in a field that is shown; 0 when there is none.
+    /// The number in a public field. 0 if the field is missing.
     pub fn number(&self, field: &str) -> i64 {
         self.body.get(field).and_then(Value::as_i64).unwrap_or_default()
     }
 
-    /// Whether a field that is shown is true.
+    /// Whether a public field is true.
     pub fn is(&self, field: &str) -> bool {
         self.body.get(field).and_then(Value::as_bool).unwrap_or_default()
     }
 
-    /// The list in a field that is shown; empty when there is none.
+    /// The list in a public field. Empty if the field is missing.
     pub fn list(&self, field: &str) -> &[Value] {
         self.body.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
-    /// Sets a field that is shown.
+    /// Sets a public field.
     pub fn set(&mut self, field: &str, value: impl Into<Value>) {
         self.body.insert(field.to_owned(), value.into());
     }
 
-    /// Sets a field that is not shown.
+    /// Sets a hidden field.
     pub fn keep(&mut self, field: &str, value: impl Into<Value>) {
         self.hidden.insert(field.to_owned(), value.into());
     }
 
-    /// All that is shown, as JSON.
+    /// All public fields as JSON.
     pub fn shown(&self) -> Value {
         Value::Object(self.body.clone())
     }
@@ -116,13 +116,13 @@ struct Table {
     rows: BTreeMap<u64, Object>,
     by_id: HashMap<String, u64>,
     index: Index,
-    /// A row that was handed out to be changed, and that the index does not have meanwhile.
+    /// The row that was last given out for changes. The index does not contain the row until `settle`.
     lent: Option<u64>,
     next: u64,
 }
 
 impl Table {
-    /// The index has again what was lent.
+    /// Adds the row in `lent` to the index again.
     fn settle(&mut self, kind: Kind) {
         if let Some(row) = self.lent.take()
             && let Some(object) = self.rows.get(&row)
@@ -131,7 +131,7 @@ impl Table {
         }
     }
 
-    /// The rows that say that in a field, but for what is lent.
+    /// The rows whose field contains the text, except the row in `lent`.
     fn rows(&self, field: &str, text: &str) -> &[u64] {
         match field {
             ID => self.by_id.get(text).map_or(&[], std::slice::from_ref),
@@ -140,22 +140,22 @@ impl Table {
     }
 }
 
-/// All objects.
+/// All objects of a cloud.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     tables: BTreeMap<Kind, Table>,
-    /// How many objects were looked at to find others.
+    /// How many objects were visited in order to find others.
     looked_at: Cell<u64>,
 }
 
-/// The id of an object, as a field.
+/// The id of an object, used like a field.
 const ID: &str = "id";
 
-/// One thing that a list asks for: that an object says one of these texts, each in its field.
+/// One condition of a list: the object has at least one of these texts, each in its field.
 pub(crate) type Wanted<'a> = Vec<(&'a str, &'a str)>;
 
 impl Store {
-    /// Adds an object, the youngest of its kind.
+    /// Adds an object as the youngest of its kind.
     pub(crate) fn insert(&mut self, kind: Kind, object: Object) {
         let table = self.tables.entry(kind).or_default();
         table.next += 1;
@@ -164,13 +164,13 @@ impl Store {
         table.rows.insert(table.next, object);
     }
 
-    /// The object of that id.
+    /// The object with this id.
     pub(crate) fn get(&self, kind: Kind, id: &str) -> Option<&Object> {
         let table = self.tables.get(&kind)?;
         table.rows.get(table.by_id.get(id)?)
     }
 
-    /// The object of that id, to be changed.
+    /// The object with this id, for changes.
     pub(crate) fn get_mut(&mut self, kind: Kind, id: &str) -> Option<&mut Object> {
         let table = self.tables.get_mut(&kind)?;
         let row = *table.by_id.get(id)?;
@@ -181,7 +181,7 @@ impl Store {
         Some(object)
     }
 
-    /// Takes an object out.
+    /// Removes an object.
     pub(crate) fn remove(&mut self, kind: Kind, id: &str) -> Option<Object> {
         let table = self.tables.get_mut(&kind)?;
         table.settle(kind);
@@ -191,19 +191,19 @@ impl Store {
         Some(object)
     }
 
-    /// All there is, the oldest of each kind first.
+    /// All objects, sorted by kind and then by age, the oldest first.
     pub(crate) fn every(&self) -> impl Iterator<Item = (Kind, &Object)> {
         let all = self.tables.iter();
         all.flat_map(|(kind, table)| table.rows.values().map(|object| (*kind, object)))
     }
 
-    /// All of a kind, the oldest first.
+    /// All objects of a kind, the oldest first.
     pub(crate) fn all(&self, kind: Kind) -> impl DoubleEndedIterator<Item = &Object> {
         let all = self.tables.get(&kind).into_iter().flat_map(|table| table.rows.values());
         all.inspect(|_| self.look())
     }
 
-    /// Those of a kind that say that in a field, the oldest first: as its text, or as one of those in it.
+    /// The objects of a kind whose field is this text or contains it, the oldest first.
     pub(crate) fn saying(
         &self,
         kind: Kind,
@@ -215,8 +215,7 @@ impl Store {
         found.into_iter()
     }
 
-    /// Objects of a kind, the oldest first: all that a list shows which asks for all of these things, and others as well. Only the thing
-    /// that the fewest say is gone by.
+    /// A superset of the objects that meet all conditions, the oldest first. Only the most selective indexed condition is applied.
     pub(crate) fn narrowed(&self, kind: Kind, wanted: &[Wanted<'_>]) -> Vec<&Object> {
         let Some(table) = self.tables.get(&kind) else { return Vec::new() };
         let known = |said: &&Wanted<'_>| {
@@ -229,27 +228,27 @@ impl Store {
             return self.all(kind).collect();
         };
         let rows = narrowest.iter().flat_map(|(field, text)| table.rows(field, text));
-        // Each once, and what is lent whatever it says.
+        // Each row once. The row in `lent` is always included, because the index does not know its current texts.
         let rows: BTreeSet<u64> = rows.copied().chain(table.lent).collect();
         rows.iter().filter_map(|row| table.rows.get(row)).inspect(|_| self.look()).collect()
     }
 
-    /// The ids of those of a kind that say that in a field.
+    /// The ids of the objects of a kind whose field contains this text.
     pub(crate) fn ids(&self, kind: Kind, field: &str, text: &str) -> Vec<String> {
         self.saying(kind, field, text).map(|object| object.id.clone()).collect()
     }
 
-    /// The first of a kind that has that name.
+    /// The oldest object of a kind with this name.
     pub(crate) fn named(&self, kind: Kind, name: &str) -> Option<&Object> {
         self.saying(kind, "name", name).next()
     }
 
-    /// The first of a kind that `want` wants, of all of them.
+    /// The oldest object of a kind that `want` accepts. Visits all objects of the kind.
     pub(crate) fn find(&self, kind: Kind, want: impl Fn(&Object) -> bool) -> Option<&Object> {
         self.all(kind).find(|object| want(object))
     }
 
-    /// How many of a kind say that in a field.
+    /// The number of objects of a kind whose field contains this text.
     pub(crate) fn how_many(&self, kind: Kind, field: &str, text: &str) -> usize {
         let Some(table) = self.tables.get(&kind) else { return 0 };
         let lent = table.lent.and_then(|row| table.rows.get(&row));
@@ -257,12 +256,12 @@ impl Store {
         table.rows(field, text).len() + usize::from(lent.is_some())
     }
 
-    /// How many of a kind a project has.
+    /// The number of objects of a kind in a project.
     pub(crate) fn count(&self, kind: Kind, project: &str) -> usize {
         self.how_many(kind, PROJECT, project)
     }
 
-    /// How many objects were looked at to find others; one that is asked for by its id is not looked for.
+    /// How many objects were visited in order to find others. Lookups by id do not count.
     pub(crate) fn looked_at(&self) -> u64 {
         self.looked_at.get()
     }
@@ -292,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_found_by_what_it_says_now() {
+    fn an_object_is_found_by_its_current_fields() {
         let mut store = Store::default();
         store.insert(Kind::Port, port("a", "p", &["g", "h", "g"]));
         store.insert(Kind::Port, port("b", "q", &["g"]));
@@ -300,7 +299,7 @@ mod tests {
         finds(&store, "security_groups", "g", &["a", "b"]);
         finds(&store, PROJECT, "p", &["a", "c"]);
         store.get_mut(Kind::Port, "a").unwrap().set("security_groups", ["h"].as_slice());
-        // As long as nothing else is changed, and then.
+        // Twice: before and after the lent row is added to the index again.
         for _ in 0..2 {
             finds(&store, "security_groups", "g", &["b"]);
             finds(&store, "security_groups", "h", &["a", "c"]);
@@ -314,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_fewest_say_is_gone_by() {
+    fn the_most_selective_condition_is_applied() {
         let mut store = Store::default();
         for number in 0..100 {
             store.insert(Kind::Port, port(&format!("n{number}"), "p", &["g"]));

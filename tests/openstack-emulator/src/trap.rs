@@ -1,30 +1,29 @@
-//! A trap for a client that is to be killed at each of its calls, one after another.
+//! A trap that stops a client at each of its calls in turn, so that a test can kill the client there.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// Where in a call its client is stopped.
+/// The point of a call at which the client is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// Before the work is done.
     Before,
-    /// After the work is done, and before anybody is told.
+    /// After the work is done and before the answer.
     After,
 }
 
 /// A call that is stopped.
 pub(crate) struct Stopped {
     pub(crate) stop: Stop,
-    /// Which call it is; nothing where it only came after the one that is.
+    /// The identity of the caught call. `None` for a call that only came after the caught one.
     call: Option<String>,
-    /// Which opening of the trap it waits for.
+    /// The opening of the trap that the call waits for.
     pub(crate) opening: u64,
 }
 
-/// Stops each call once. From then on nothing is done of what is asked, until the trap is opened again: it is as if the
-/// client had died at that moment.
+/// Stops each call once. After that, no work is done until the trap is opened again, as if the client had died at that moment.
 #[derive(Debug, Default)]
 pub(crate) struct Trap {
     stop: Option<Stop>,
@@ -35,28 +34,28 @@ pub(crate) struct Trap {
 }
 
 impl Trap {
-    /// Sets it anew: no call is known.
+    /// Resets the trap. No call is known then.
     pub(crate) fn set(&mut self, stop: Option<Stop>) {
         *self = Trap { stop, openings: self.openings + 1, ..Trap::default() };
     }
 
-    /// Lets go of what was caught, and waits for another call.
+    /// Releases the caught call and waits for the next new call.
     pub(crate) fn open(&mut self) {
         (self.is_shut, self.caught) = (false, None);
         self.openings += 1;
     }
 
-    /// The call that was caught; the work of one that is stopped afterwards is done.
+    /// The call in the trap. With [`Stop::After`], its work is done.
     pub(crate) fn caught(&self) -> Option<String> {
         self.caught.clone()
     }
 
-    /// Whether that opening is still to come.
+    /// Whether the trap has not been opened since `opening`.
     pub(crate) fn holds(&self, opening: u64) -> bool {
         self.openings == opening
     }
 
-    /// Whether a call is stopped.
+    /// Decides whether a call is stopped.
     pub(crate) fn on_call(
         &mut self,
         method: &str,
@@ -77,7 +76,7 @@ impl Trap {
         Some(Stopped { stop, call: Some(call), opening })
     }
 
-    /// What is to be done of a call that is stopped has been done.
+    /// Records the caught call, after its work was done if it is stopped afterwards.
     pub(crate) fn hold(&mut self, stopped: &Stopped) {
         if self.holds(stopped.opening) && stopped.call.is_some() {
             self.caught.clone_from(&stopped.call);
@@ -85,7 +84,7 @@ impl Trap {
     }
 }
 
-/// A call, so that the same one asked again is the same: what a body has besides a name may change with time.
+/// A key that is equal for a repeated call. Only the name in the body counts, because other contents may change with time.
 fn identity(method: &str, path: &str, query: &str, body: &[u8]) -> String {
     let mut text = format!("{method} {path}");
     if !query.is_empty() {
@@ -93,7 +92,7 @@ fn identity(method: &str, path: &str, query: &str, body: &[u8]) -> String {
     }
     match serde_json::from_slice::<Value>(body).ok().as_ref().and_then(name) {
         Some(name) => format!("{text} {name}"),
-        // What a delete has in its body is which of those of one name is meant.
+        // The body of a delete only has preconditions, such as the uid of the object.
         None if body.is_empty() || method == "DELETE" => text,
         None => {
             let digest = Sha256::digest(body);
@@ -103,7 +102,7 @@ fn identity(method: &str, path: &str, query: &str, body: &[u8]) -> String {
     }
 }
 
-/// The name in a body, or in the one object that it holds.
+/// The name in a body, or in the object that the body wraps.
 fn name(body: &Value) -> Option<&str> {
     let own = |value: &'_ Value| value.get("name").is_some_and(|it| it.as_str() != Some(""));
     let map = body.as_object()?;
@@ -122,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delete_is_the_same_whichever_of_one_name_it_means() {
+    fn deletes_with_other_preconditions_are_the_same_call() {
         let delete = |uid: &str| {
             let body = format!(r#"{{"preconditions":{{"uid":"{uid}"}}}}"#);
             identity("DELETE", "/api/v1/namespaces/a/pods/b", "", body.as_bytes())
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn each_call_is_stopped_once_and_after_it_all_are() {
+    fn each_call_is_stopped_once_and_so_are_all_later_calls() {
         let mut trap = Trap::default();
         let (one, two) = (r#"{"port":{"name":"a","n":1}}"#, r#"{"port":{"name":"b"}}"#);
         assert_eq!(call(&mut trap, one), None);

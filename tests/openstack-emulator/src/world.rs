@@ -23,42 +23,42 @@ use crate::store::{Kind, Object, Store};
 use crate::trap::Trap;
 use crate::{designate, neutron, nova, octavia, seed};
 
-/// What is to be done outside of the world's lock.
+/// Work that is done outside of the world's lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Errand {
-    /// A server became ACTIVE: its guest begins.
+    /// Start the guest of a server that became ACTIVE.
     Boot(String),
-    /// A server runs since before the emulator began: its guest goes on.
+    /// Continue the guest of a server that was running before the emulator started.
     Resume(String),
-    /// A server is no longer ACTIVE: its guest ends.
+    /// End the guest of a server that is no longer ACTIVE.
     Halt(String),
-    /// An image is fetched from a URL.
+    /// Download an image from a URL.
     Fetch { image: String, url: String },
-    /// What answers at addresses may have changed.
+    /// Update the open addresses.
     Reopen,
 }
 
-/// What happens later.
+/// An event that happens later.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Event {
-    /// A server has been built, or could not be.
+    /// The build of a server ends, successfully or not.
     Built(String),
-    /// A load balancer and what is below it come to rest.
+    /// A PENDING status of a load balancer and its children ends.
     Settled(String),
     /// Fields of an object change.
     Set(Kind, String, Vec<(Cow<'static, str>, Value)>),
-    /// A server's action ends in this status and power state.
+    /// An action of a server ends with this status and power state.
     Acted(String, Cow<'static, str>, i64),
-    /// A server's live migration ends.
+    /// A live migration of a server ends.
     Migrated(String),
-    /// A server's image is a step further: the server, the image, and the status that it has now; none where it failed.
+    /// An image of a server reaches its next status: the server, the image, the status. `None` if the image failed.
     Imaged(String, String, Option<Cow<'static, str>>),
-    /// An object is gone.
+    /// An object is deleted.
     Gone(Kind, String),
 }
 
 impl Event {
-    /// Fields of an object change.
+    /// An event that changes fields of an object.
     pub(crate) fn set(kind: Kind, id: &str, fields: Vec<(&'static str, Value)>) -> Event {
         let fields = fields.into_iter().map(|(field, value)| (Cow::Borrowed(field), value));
         Event::Set(kind, id.to_owned(), fields.collect())
@@ -88,14 +88,14 @@ impl Ord for Due {
     }
 }
 
-/// What a project uses of Nova's limits.
+/// A project's usage of Nova's quotas.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Usage {
     pub(crate) cores: i64,
     pub(crate) ram: i64,
 }
 
-/// Everything there is.
+/// The whole state of a cloud.
 pub(crate) struct World {
     pub(crate) settings: Settings,
     pub(crate) store: Store,
@@ -103,25 +103,25 @@ pub(crate) struct World {
     pub(crate) trap: Trap,
     pub(crate) log: Log,
     pub(crate) tokens: HashMap<String, Token>,
-    /// All passwords, tokens and secrets that there ever were.
+    /// All passwords, tokens and secrets that ever existed.
     pub(crate) secrets: Vec<String>,
-    /// Limits of projects, by project and name.
+    /// Quotas of projects, by project and name.
     pub(crate) quotas: BTreeMap<(String, String), i64>,
     pub(crate) usage: HashMap<String, Usage>,
-    /// Addresses in use, by subnet.
+    /// Used addresses, by subnet.
     pub(crate) addresses: HashMap<String, HashSet<IpAddr>>,
-    /// User-data as Nova was given it, by server.
+    /// User data in base64, by server.
     pub(crate) user_data: HashMap<String, std::sync::Arc<str>>,
-    /// Bytes of small images.
+    /// The data of small images.
     pub(crate) image_bytes: HashMap<String, bytes::Bytes>,
-    /// Actions of servers, newest first: request id, action, time.
+    /// The actions of servers, newest first: request id, action, time.
     pub(crate) actions: HashMap<String, Vec<Value>>,
     pub(crate) external_cidr: String,
-    /// What guests found in their user-data and where that led, by server: the file of a kept cloud has it, and nobody else needs it.
+    /// The final Ignition configs of guests, by server. Only the file of a kept cloud needs them.
     pub(crate) configs: BTreeMap<String, Value>,
-    /// Images that are being fetched, and from where.
+    /// Images that are being downloaded, with their URLs.
     pub(crate) fetches: BTreeMap<String, String>,
-    /// Counts what changed of all this.
+    /// Counts the changes of this state.
     pub(crate) changes: u64,
     due: BinaryHeap<Reverse<Due>>,
     order: u64,
@@ -139,7 +139,7 @@ impl World {
         world
     }
 
-    /// A world with nothing in it.
+    /// A world without any object.
     pub(crate) fn empty(
         settings: Settings,
         external_cidr: String,
@@ -169,7 +169,7 @@ impl World {
         }
     }
 
-    /// What is to happen, and in how many milliseconds, in that order.
+    /// The pending events in order, each with the milliseconds until it is due.
     pub(crate) fn to_come(&self) -> Vec<(u64, Event)> {
         let now = Instant::now();
         let mut all: Vec<&Due> = self.due.iter().map(|Reverse(due)| due).collect();
@@ -179,7 +179,7 @@ impl World {
         all.into_iter().map(|due| (left(due), due.event.clone())).collect()
     }
 
-    /// A new object, not yet in the store.
+    /// Builds an object without storing it.
     pub(crate) fn object(&self, project: &str, body: Value) -> Object {
         let body = if let Value::Object(map) = body { map } else { Map::new() };
         let id = body.get("id").and_then(Value::as_str).map_or_else(new_id, str::to_owned);
@@ -195,7 +195,7 @@ impl World {
         object
     }
 
-    /// Adds what `body` says to the store and returns its id.
+    /// Stores an object with this body and returns its id.
     pub(crate) fn add(&mut self, kind: Kind, project: &str, body: Value) -> String {
         let object = self.object(project, body);
         let id = object.id.clone();
@@ -214,16 +214,16 @@ impl World {
     }
 
     pub(crate) fn errand(&self, errand: Errand) {
-        // Nobody runs errands any more when the emulator is being dropped.
+        // The receiver is gone while the emulator is being dropped.
         let _ = self.errands.send(errand);
     }
 
-    /// When the next event is due.
+    /// The time of the next event.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         self.due.peek().map(|Reverse(due)| due.at)
     }
 
-    /// Lets happen what is due.
+    /// Runs all events that are due.
     pub(crate) fn settle(&mut self) {
         let now = Instant::now();
         while self.next_due().is_some_and(|at| at <= now) {
@@ -259,13 +259,13 @@ impl World {
         }
     }
 
-    /// Whether lists show `object` yet.
+    /// Whether lists show `object` already.
     pub(crate) fn listed(&self, kind: Kind, object: &Object) -> bool {
         let lag = self.misbehaviour.lags.iter().find(|lag| lag.kind == kind);
         lag.is_none_or(|lag| object.born.elapsed() >= Duration::from_millis(lag.millis.into()))
     }
 
-    /// Schedules how a new object leaves its first state: `ready` after `usual`, or as its fate says.
+    /// Schedules the end of a new object's first status: `ready` after `usual` milliseconds, or the object's fate.
     pub(crate) fn fated(
         &mut self,
         kind: Kind,
@@ -287,18 +287,18 @@ impl World {
         }
     }
 
-    /// A project's limit; `default` when nobody has set one. -1 is none.
+    /// The quota of a project, or `default` if none is set. -1 means unlimited.
     pub(crate) fn quota(&self, project: &str, name: &str, default: i64) -> i64 {
         let own = self.quotas.get(&(project.to_owned(), name.to_owned()));
         own.or_else(|| self.settings.quotas.get(name)).copied().unwrap_or(default)
     }
 
-    /// What the caller sees of an object, by id.
+    /// The object with this id, if the caller may see it.
     pub(crate) fn seen(&self, kind: Kind, id: &str, asked: &Asked) -> Option<&Object> {
         self.store.get(kind, id).filter(|object| asked.sees(&object.project))
     }
 
-    /// The object a caller means, or `missing`.
+    /// The object with this id for changes, or `missing` if the caller may not see it.
     pub(crate) fn own(
         &mut self,
         kind: Kind,
@@ -313,27 +313,27 @@ impl World {
     }
 }
 
-/// A UUID, with dashes.
+/// A new UUID with dashes.
 pub(crate) fn new_id() -> String {
     Uuid::new_v4().to_string()
 }
 
-/// A UUID as Keystone writes it.
+/// A new UUID without dashes, as Keystone uses.
 pub(crate) fn short_id() -> String {
     Uuid::new_v4().simple().to_string()
 }
 
-/// Now, as Nova, Neutron and Glance write it.
+/// The current time in the format of Nova, Neutron and Glance.
 pub(crate) fn stamp() -> String {
     Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Now, as Octavia writes it.
+/// The current time in the format of Octavia.
 pub(crate) fn bare_stamp() -> String {
     Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S").to_string()
 }
 
-/// Now, as Cinder and Designate write it.
+/// The current time in the format of Cinder and Designate.
 pub(crate) fn fine_stamp() -> String {
     Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6f").to_string()
 }

@@ -1,4 +1,4 @@
-//! Limits of volumes, snapshots and gigabytes.
+//! Quotas of volumes, snapshots and gigabytes.
 
 use serde_json::json;
 
@@ -22,7 +22,7 @@ fn used(world: &World, project: &str) -> [i64; 3] {
     [count(Kind::Volume), count(Kind::Snapshot), size(Kind::Volume) + size(Kind::Snapshot)]
 }
 
-/// Refuses what is beyond the limits.
+/// Refuses a request that would exceed a quota.
 pub(super) fn check(
     world: &World,
     project: &str,
@@ -54,7 +54,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// `GET /limits`.
+/// Answers `GET /limits`.
 pub(super) fn absolute(world: &World, asked: &Asked) -> Verdict {
     let project = &asked.caller.project;
     let [volumes, snapshots, gigabytes] = used(world, project);
@@ -67,7 +67,7 @@ pub(super) fn absolute(world: &World, asked: &Asked) -> Verdict {
     Ok(Answer::ok(json!({"limits": {"rate": [], "absolute": absolute}})))
 }
 
-/// `/os-quota-sets/{project}`.
+/// Answers `/os-quota-sets/{project}`.
 pub(super) fn quotas(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
     let Some(project) = path.first().copied() else { return Err(Problem::nowhere()) };
     if !asked.sees(project) {

@@ -11,14 +11,14 @@ use crate::request::{Answer, Asked, Verdict};
 use crate::store::{Kind, Object, Wanted};
 use crate::world::{Event, World, fine_stamp};
 
-/// A collection: its path, its word for one, its words for none.
+/// The collections: path, key of one object, kind, and the word in error messages.
 const COLLECTIONS: [(&str, &str, Kind, &str); 2] = [
     ("volumes", "volume", Kind::Volume, "Volume"),
     ("snapshots", "snapshot", Kind::Snapshot, "Snapshot"),
 ];
 
 pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
-    // The project may be in the path, before or after which it says nothing new.
+    // Older clients put the id of the project into the path. The token names the project already.
     let path = match path {
         [project, rest @ ..] if *project == asked.caller.project => rest,
         [project, ..]
@@ -165,7 +165,7 @@ fn create_volume(world: &mut World, asked: &Asked) -> Verdict {
     Ok(Answer::json(202, json!({"volume": shown(asked, "volumes", volume)})))
 }
 
-/// Makes a volume.
+/// Creates a volume.
 fn make(
     world: &mut World,
     project: &str,
@@ -222,7 +222,7 @@ fn create_snapshot(world: &mut World, asked: &Asked) -> Verdict {
     Ok(Answer::json(202, json!({"snapshot": shown(asked, "snapshots", snapshot)})))
 }
 
-/// Makes a snapshot of a volume.
+/// Creates a snapshot of a volume.
 pub(crate) fn snap(
     world: &mut World,
     project: &str,
@@ -328,7 +328,7 @@ fn metadata(world: &mut World, asked: &Asked, id: &str) -> Verdict {
     Ok(Answer::ok(json!({"metadata": volume.body.get("metadata")})))
 }
 
-/// The volume a block device of a new server means, made or attached; `None` for what is no volume.
+/// Creates or attaches the volume that a block device of a new server describes. `None` if the device is not a volume.
 pub(crate) fn for_server(
     world: &mut World,
     project: &str,
@@ -357,7 +357,7 @@ pub(crate) fn for_server(
     Ok(Some(id))
 }
 
-/// A server takes a volume.
+/// Attaches a volume to a server.
 pub(crate) fn attach(world: &mut World, id: &str, server: &str, device: &str) {
     let delay = world.settings.times.volume;
     if let Some(volume) = world.store.get_mut(Kind::Volume, id) {
@@ -371,8 +371,9 @@ pub(crate) fn attach(world: &mut World, id: &str, server: &str, device: &str) {
     world.later(delay, Event::set(Kind::Volume, id, vec![("status", json!("in-use"))]));
 }
 
-/// A server lets go of a volume, which is deleted if it was only the server's. One with snapshots stays: Cinder refuses to
-/// delete it, which Nova only logs.
+/// Detaches a volume from a server and deletes the volume if `delete` is set. A volume with snapshots stays: Cinder refuses to delete it,
+/// and
+/// Nova only logs the refusal.
 pub(crate) fn release(world: &mut World, id: &str, delete: bool) {
     let kept = world.store.saying(Kind::Snapshot, "volume_id", id).next().is_some();
     if delete && !kept {

@@ -1,4 +1,4 @@
-//! Designate v2: zones, recordsets, and names of floating addresses.
+//! Designate v2: zones, recordsets, and names of floating IPs.
 
 mod quota;
 mod recordset;
@@ -49,7 +49,7 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
     }
 }
 
-/// Whose things the caller asks for: its own project's, another one's it acts for, or everybody's where none is named.
+/// The project whose objects the request is about: the caller's, or another one that an administrator names. `None` means all projects.
 fn asked_for(asked: &Asked) -> Option<&str> {
     let admin = asked.caller.is_admin();
     let all =
@@ -62,12 +62,12 @@ fn asked_for(asked: &Asked) -> Option<&str> {
     }
 }
 
-/// Whether that is what `object` belongs to.
+/// Whether `object` belongs to the project of the request.
 fn own(asked: &Asked, object: &Object) -> bool {
     asked_for(asked).is_none_or(|project| object.project == project)
 }
 
-/// What the caller asks for of a kind; by name, where a filter says one.
+/// The objects of a kind that the request is about, filtered by name if the request has such a filter.
 fn owned<'w>(world: &'w World, asked: &Asked, kind: Kind) -> Vec<&'w Object> {
     let name = whole_name(asked);
     let mut wanted: Vec<Wanted<'_>> = Vec::new();
@@ -78,12 +78,12 @@ fn owned<'w>(world: &'w World, asked: &Asked, kind: Kind) -> Vec<&'w Object> {
     found
 }
 
-/// The name that a list asks for, as names are kept, unless it is a pattern.
+/// The name in the filter of a list, in lower case as names are stored. `None` if the filter is a pattern.
 fn whole_name(asked: &Asked) -> Option<String> {
     asked.query("name").filter(|name| !name.contains('*')).map(str::to_ascii_lowercase)
 }
 
-/// An object and its links.
+/// An object with its links.
 fn shown(asked: &Asked, object: &Object) -> Value {
     let mut body = object.shown();
     let zone = object.text("zone_id");
@@ -121,7 +121,7 @@ fn list(world: &World, asked: &Asked, plural: &str, mut objects: Vec<&Object>) -
     Ok(Answer::ok(json!({plural: rows, "links": links, "metadata": {"total_count": total}})))
 }
 
-/// Designate's filters: `*` is anything.
+/// Matches one of Designate's filters, in which `*` stands for anything.
 fn like(pattern: &str, text: &str) -> bool {
     if !pattern.contains('*') {
         return pattern.eq_ignore_ascii_case(text);

@@ -1,4 +1,4 @@
-//! How many zones and recordsets a project may have.
+//! Quotas of zones and recordsets.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ fn limit(world: &World, project: &str, name: &str) -> i64 {
     world.quota(project, name, default)
 }
 
-/// Refuses one more than `count` beyond the limit.
+/// Refuses one more object if `count` objects fill the quota already.
 pub(super) fn check(world: &World, project: &str, name: &str, count: usize) -> Result<(), Problem> {
     let limit = limit(world, project, name);
     if usize::try_from(limit).is_ok_and(|limit| count >= limit) {
@@ -65,7 +65,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
     }
 }
 
-/// `GET /limits`.
+/// Answers `GET /limits`.
 pub(super) fn limits(world: &World, asked: &Asked) -> Verdict {
     let project = &asked.caller.project;
     Ok(Answer::ok(json!({

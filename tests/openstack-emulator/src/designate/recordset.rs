@@ -1,4 +1,4 @@
-//! Recordsets of a zone.
+//! The recordsets of a zone.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -77,7 +77,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked, zone_id: &str, path: &[&s
     }
 }
 
-/// Refuses to change what a zone brought with it.
+/// Refuses to change the recordsets that Designate manages itself.
 fn guard(one: &Object) -> Result<(), Problem> {
     if one.hidden.contains_key("managed") {
         return Err(Problem::new(400, "bad_request", "Managed records may not be updated"));
@@ -138,7 +138,7 @@ fn records(given: &Value) -> Result<&[Value], Problem> {
     Ok(records)
 }
 
-/// designate, objects/recordset.py: from 0 to 2^31 - 1, or nothing.
+/// designate, objects/recordset.py: from 0 to 2^31 - 1, or none.
 fn check_ttl(ttl: &Value) -> Result<(), Problem> {
     let is_right = ttl.is_null()
         || ttl.as_i64().is_some_and(|ttl| i32::try_from(ttl).is_ok_and(|ttl| ttl >= 0));

@@ -1,4 +1,4 @@
-//! Names of floating addresses.
+//! PTR records of floating IPs.
 
 use serde_json::{Value, json};
 

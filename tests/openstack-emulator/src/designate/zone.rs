@@ -1,4 +1,4 @@
-//! Zones.
+//! The zones of Designate.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -92,7 +92,7 @@ pub(super) fn create(world: &mut World, asked: &Asked) -> Verdict {
             "name": name, "type": kind, "records": [records], "ttl": null, "description": null, "status": "ACTIVE", "action": "NONE", "zone_id": id,
             "zone_name": name, "project_id": project, "version": 1, "created_at": fine_stamp(), "updated_at": null,
         });
-        // What a zone brings with it counts for nobody's quota.
+        // Managed recordsets do not count towards the quota.
         let mut object = world.object(&project, body);
         object.keep("managed", true);
         world.store.insert(Kind::Recordset, object);
@@ -103,12 +103,12 @@ pub(super) fn create(world: &mut World, asked: &Asked) -> Verdict {
     Ok(Answer::json(202, shown(asked, zone)))
 }
 
-/// What becomes of a zone or recordset when the name servers have it.
+/// The fields of a zone or recordset after the name servers have taken it.
 pub(super) fn rested(status: &str) -> Vec<(&'static str, Value)> {
     vec![("status", json!(status)), ("action", json!("NONE"))]
 }
 
-/// Notes that a zone is being written anew.
+/// Raises the serial of a zone and sets the zone to PENDING, because one of its recordsets changed.
 pub(super) fn touch(world: &mut World, id: &str) {
     let usual = world.settings.times.recordset;
     if let Some(zone) = world.store.get_mut(Kind::Zone, id) {
@@ -160,7 +160,7 @@ pub(super) fn delete(world: &mut World, asked: &Asked, id: &str) -> Verdict {
     Ok(Answer::json(202, shown(asked, find(world, asked, id)?)))
 }
 
-/// A zone is gone, and all in it.
+/// Removes a zone and its recordsets.
 pub(crate) fn gone(world: &mut World, id: &str) {
     for recordset in world.store.ids(Kind::Recordset, "zone_id", id) {
         world.store.remove(Kind::Recordset, &recordset);
@@ -168,7 +168,7 @@ pub(crate) fn gone(world: &mut World, id: &str) {
     world.store.remove(Kind::Zone, id);
 }
 
-/// The fate of a new recordset.
+/// Schedules the end of a new recordset's PENDING status.
 pub(super) fn settle_recordset(world: &mut World, id: &str) {
     let usual = world.settings.times.recordset;
     let name = world

@@ -1,4 +1,4 @@
-//! The data of images: uploaded, staged, imported, given back.
+//! The data of images: upload, staging, import, download.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::request::{Answer, Asked, Verdict};
 use crate::store::Kind;
 use crate::world::{Errand, World, stamp};
 
-/// What the reader of the request found out about the data.
+/// The size and checksum that the reader of the request computed.
 fn measured(asked: &Asked) -> (i64, String) {
     let size =
         asked.header("x-emulator-size").and_then(|size| size.parse().ok()).unwrap_or_default();
@@ -102,7 +102,7 @@ fn ready(size: i64, hash: String) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// An image's data is there.
+/// Stores the data of an image and makes the image active.
 pub(crate) fn arrived(world: &mut World, id: &str, size: i64, hash: String, bytes: Bytes) {
     let Some(image) = world.store.get_mut(Kind::Image, id) else { return };
     for (field, value) in ready(size, hash) {
@@ -111,7 +111,7 @@ pub(crate) fn arrived(world: &mut World, id: &str, size: i64, hash: String, byte
     world.image_bytes.insert(id.to_owned(), bytes);
 }
 
-/// An image's data could not be fetched: it waits for another try, as Glance lets it.
+/// Puts an image whose data could not be fetched back into `queued`, as Glance does, so that the client can try again.
 pub(crate) fn failed(world: &mut World, id: &str, why: &str) {
     if let Some(image) = world.store.get_mut(Kind::Image, id) {
         image.set("status", "queued");

@@ -1,4 +1,4 @@
-//! Records of images: made, listed, changed.
+//! The records of images.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::request::{Answer, Asked, Verdict};
 use crate::store::{Kind, Object, Wanted};
 use crate::world::{World, stamp};
 
-/// What only the service sets.
+/// The fields that only Glance sets.
 const READ_ONLY: [&str; 12] = [
     "id",
     "status",
@@ -111,20 +111,20 @@ pub(super) fn list(world: &World, asked: &Asked) -> Verdict {
     let rows: Vec<Value> = page.objects.iter().map(|image| shown(image)).collect();
     let mut body = json!({"images": rows, "schema": "/v2/schemas/images", "first": "/v2/images"});
     if let Some(next) = page.next {
-        // Glance's links have no host.
+        // Glance's links are relative.
         body["next"] = json!(next.split_once("/image").map_or(next.as_str(), |(_, path)| path));
     }
     Ok(Answer::ok(body))
 }
 
-/// Whether a list is to show what others share: what was accepted, unless it asks for more.
+/// Whether a list shows an image that another project shares: by default only after the caller's project accepted it.
 fn taken(asked: &Asked, image: &Object) -> bool {
     let wanted = asked.query("member_status").unwrap_or("accepted");
     let said = member::status(image, &asked.caller.project);
     said.is_none_or(|said| wanted == "all" || wanted == said)
 }
 
-/// What all images say that pass a filter.
+/// The index entry for a filter. `None` if no index has it.
 fn said<'a>(key: &'a str, value: &'a str) -> Option<Wanted<'a>> {
     match key {
         "tag" => Some(vec![("tags", value)]),
@@ -156,7 +156,7 @@ pub(super) fn show(world: &World, _: &Asked, id: &str) -> Verdict {
     Ok(Answer::ok(shown(image)))
 }
 
-/// `PATCH /images/{id}`: RFC 6902 on top-level fields.
+/// Answers `PATCH /images/{id}`: RFC 6902 on top-level fields.
 pub(super) fn patch(world: &mut World, asked: &Asked, id: &str) -> Verdict {
     let operations = asked.json()?;
     let image = world.store.get_mut(Kind::Image, id).ok_or_else(|| missing(id))?;
@@ -213,7 +213,7 @@ pub(super) fn tag(world: &mut World, id: &str, tag: &str, add: bool) -> Verdict 
     Ok(Answer::empty(204))
 }
 
-/// An image that is there from the beginning.
+/// Creates an image that exists from the start.
 pub(crate) fn plant(world: &mut World, project: &str, name: &str, properties: Value) -> String {
     let mut body = blank(project);
     let fixed = json!({"name": name, "status": "active", "visibility": "public", "disk_format": "qcow2", "container_format": "bare", "size": 1 << 20});
@@ -225,7 +225,7 @@ pub(crate) fn plant(world: &mut World, project: &str, name: &str, properties: Va
     world.add(Kind::Image, project, body)
 }
 
-/// The record of an image of a server, `queued`.
+/// Creates the record of an image of a server, in status `queued`.
 pub(crate) fn snapshot(world: &mut World, project: &str, name: &str, properties: Value) -> String {
     let mut body = blank(project);
     for (key, value) in properties.as_object().into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! Members of images: the projects that an image is shared with, and what they said to that.
+//! The members of an image: the projects that the image is shared with, and whether they accepted it.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::world::{World, stamp};
 
 const STATUSES: [&str; 3] = ["pending", "accepted", "rejected"];
 
-/// What a project said to an image that is shared with it; nothing, if it is not.
+/// Whether a project has accepted a shared image. `None` if the image is not shared with the project.
 pub(super) fn status<'i>(image: &'i Object, project: &str) -> Option<&'i str> {
     let members = image.hidden.get("members").and_then(Value::as_array)?;
     let own = members.iter().find(|member| member["member_id"] == project)?;
@@ -57,7 +57,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked, id: &str, path: &[&str]) 
             })?;
             match method {
                 "GET" => return Ok(Answer::ok(members[at].clone())),
-                // Nobody takes an image in another's place.
+                // A project accepts or rejects only for itself.
                 "PUT" if own(who) => {
                     let given = asked.json()?;
                     let status = given["status"].as_str().filter(|it| STATUSES.contains(it));

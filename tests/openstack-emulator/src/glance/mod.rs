@@ -73,7 +73,7 @@ fn sees(asked: &Asked, image: &Object) -> bool {
         || member::status(image, &asked.caller.project).is_some()
 }
 
-/// An image and its own links.
+/// An image with its links.
 fn shown(image: &Object) -> Value {
     let mut body = image.shown();
     body["self"] = json!(format!("/v2/images/{}", image.id));

@@ -1,4 +1,4 @@
-//! How Ignition fetches: authorities from the config, headers, retries, verification.
+//! Fetches resources as Ignition does: CAs from the config, headers, retries, verification.
 
 use std::io::{self, Read};
 use std::time::Duration;
@@ -10,16 +10,16 @@ use reqwest::{Certificate, Client, StatusCode};
 use serde_json::Value;
 use sha2::{Digest, Sha256, Sha512};
 
-/// The pause before the first retry; it doubles.
+/// The pause before the first retry. Each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause between retries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// How long Ignition waits for an answer's headers when the config does not say.
+/// How long Ignition waits for the headers of an answer if the config does not say.
 const HEADERS: Duration = Duration::from_secs(10);
-/// Nothing that a config refers to is larger.
+/// The most bytes of a resource.
 const LARGEST: u64 = 64 << 20;
 
-/// Why something could not be fetched.
+/// The reason why a resource could not be fetched.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unfetched {
     #[error("a certificate authority of the config cannot be read")]
@@ -42,21 +42,21 @@ pub(crate) enum Unfetched {
     Compression,
 }
 
-/// A client that trusts what a config says it may.
+/// An HTTP client that trusts only the CAs of a config.
 pub(super) struct Fetcher {
     client: Client,
-    /// Seconds after which it gives up; none is never.
+    /// Seconds after which the client gives up. `None` means never.
     total: Option<u64>,
 }
 
-/// A client without any authorities, for plain HTTP.
+/// A client without CAs, for plain HTTP.
 pub(crate) fn plain_client() -> reqwest::Result<Client> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder().no_proxy().tls_certs_only([]).build()
 }
 
 impl Fetcher {
-    /// A client that trusts `authorities`, entries of `ignition.security.tls`, and nobody else.
+    /// A client that trusts only `authorities`, which are entries of `ignition.security.tls`.
     pub(super) async fn new(authorities: &[Value], timeouts: &Value) -> Result<Fetcher, Unfetched> {
         let plain = Fetcher {
             client: plain_client().map_err(|source| Unfetched::Client { source })?,
@@ -84,7 +84,7 @@ impl Fetcher {
         })
     }
 
-    /// What a resource of a config (`source`, `compression`, `httpHeaders`, `verification`) refers to.
+    /// Fetches a resource of a config (`source`, `compression`, `httpHeaders`, `verification`).
     pub(super) async fn resource(&self, resource: &Value) -> Result<Vec<u8>, Unfetched> {
         let source = resource["source"].as_str().unwrap_or_default();
         let raw = match source.split_once(':').map(|(scheme, _)| scheme) {
@@ -107,7 +107,7 @@ impl Fetcher {
         Ok(bytes)
     }
 
-    /// `GET`, again and again while the server cannot answer, as Ignition does.
+    /// Sends `GET` and retries as Ignition does.
     async fn get(&self, url: &str, headers: &Value) -> Result<Vec<u8>, Unfetched> {
         let begun = tokio::time::Instant::now();
         let mut pause = FIRST_PAUSE;
@@ -132,7 +132,7 @@ impl Fetcher {
                         .map_err(|source| Unfetched::BrokenOff { source: source.without_url() })?;
                     return Ok(body.to_vec());
                 }
-                // Ignition tries again at 429 and at errors of the server, and at nothing else.
+                // Ignition retries at 429 and at server errors, and at no other status.
                 Ok(answer)
                     if answer.status() != StatusCode::TOO_MANY_REQUESTS
                         && !answer.status().is_server_error() =>
@@ -164,7 +164,7 @@ fn verify(wanted: &str, bytes: &[u8]) -> Result<(), Unfetched> {
     if found == wanted { Ok(()) } else { Err(Unfetched::Hash) }
 }
 
-/// What a `data:` URL (RFC 2397) holds.
+/// The contents of a `data:` URL (RFC 2397).
 pub(super) fn data_url(url: &str) -> Option<Vec<u8>> {
     let (kind, data) = url.strip_prefix("data:")?.split_once(',')?;
     let decoded: Vec<u8> = percent_decode_str(data).collect();
@@ -174,7 +174,7 @@ pub(super) fn data_url(url: &str) -> Option<Vec<u8>> {
     Some(decoded)
 }
 
-/// The bytes themselves, or what they hold when they are gzip.
+/// Decompresses gzip data. Other data is returned unchanged.
 pub(super) fn ungzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
     if !bytes.starts_with(&[0x1f, 0x8b]) {
         return Ok(bytes.to_vec());

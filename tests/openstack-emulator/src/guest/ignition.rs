@@ -1,4 +1,4 @@
-//! What Ignition does before anything else: from user-data to the final config.
+//! Resolves user data to the final Ignition config, as the first stage of Ignition does.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use super::GuestMachine;
 use super::fetch::{Fetcher, Unfetched, ungzip};
 use super::merge::merge;
 
-/// The most configs that may replace each other or be merged into each other in a row.
+/// The longest chain of configs that replace each other or are merged.
 const DEEPEST: usize = 10;
-/// The specifications that are read.
+/// The supported versions of the Ignition specification.
 const VERSIONS: [&str; 6] = ["3.0.0", "3.1.0", "3.2.0", "3.3.0", "3.4.0", "3.5.0"];
 
-/// Why there is no final config.
+/// The reason why there is no final config.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoConfig {
     #[error("the user-data is not gzip, though it begins so")]
@@ -31,7 +31,7 @@ pub(crate) enum NoConfig {
     },
 }
 
-/// The config a machine ends up with: its user-data's, with what that refers to. Null when the user-data is not for Ignition.
+/// The final config of a server: its user data with all configs that it refers to. Null if the user data is not an Ignition config.
 pub(super) async fn final_config(machine: &GuestMachine) -> Result<Value, NoConfig> {
     let data = ungzip(&machine.user_data).map_err(|_| NoConfig::Compression)?;
     let first = data.iter().copied().find(|byte| !byte.is_ascii_whitespace());
@@ -51,9 +51,9 @@ fn parse(data: &[u8]) -> Result<Value, NoConfig> {
     Ok(config)
 }
 
-/// Replaces a config by what it says replaces it, and merges into it what it says it is merged with.
+/// Replaces a config by the one it names in `replace`, or merges the configs it names in `merge`.
 ///
-/// Certificate authorities of the configs that led here stay trusted, as Ignition has it.
+/// As in Ignition, the certificate authorities of earlier configs stay trusted.
 fn resolve(
     config: Value,
     authorities: Vec<Value>,
@@ -85,7 +85,7 @@ fn resolve(
     })
 }
 
-/// The texts of a config's files, by path: what is inline, or in `data:` URLs.
+/// The text files of a config by path, if their contents are inline in a `data:` URL.
 pub fn files(config: &Value) -> BTreeMap<String, String> {
     let files = config["storage"]["files"].as_array().into_iter().flatten();
     let text = |file: &Value| {

@@ -1,8 +1,8 @@
-//! How two Ignition configs become one (the specification's "Merging" chapter).
+//! Merges two Ignition configs (the specification's "Merging" chapter).
 
 use serde_json::Value;
 
-/// Lists whose entries are the same thing when these fields are the same, by the last words of their path.
+/// Lists whose entries are merged if this field is equal, by the last word of their path.
 const KEYS: [(&str, &str); 10] = [
     ("files", "path"),
     ("directories", "path"),
@@ -16,7 +16,7 @@ const KEYS: [(&str, &str); 10] = [
     ("raid", "name"),
 ];
 
-/// The child's values win; lists are appended, entries of the same key become one.
+/// Merges `child` into `parent`. The child's values win, lists are appended, entries with the same key are merged.
 pub(super) fn merge(parent: Value, child: Value) -> Value {
     merge_at("", parent, child)
 }

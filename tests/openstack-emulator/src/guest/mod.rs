@@ -1,4 +1,4 @@
-//! What runs in servers: reads the user-data, does what Ignition does, then is the guest it was told to be.
+//! Guests of servers: each reads its user data as Ignition does, then runs as the chosen guest type.
 
 mod fetch;
 mod ignition;
@@ -19,34 +19,34 @@ use crate::store::Kind;
 pub(crate) use fetch::plain_client;
 pub use ignition::files;
 
-/// What a machine is after its first boot has been through Ignition.
+/// The behaviour of a server after the first boot with Ignition.
 ///
 /// A guest's future is dropped when its server is stopped, rebooted or deleted.
 #[async_trait]
 pub trait Guest: Send + Sync + 'static {
-    /// Runs the machine. `config` is its final Ignition config, or null when its user-data is nothing that Ignition reads.
+    /// Runs a server. `config` is its final Ignition config, or null if the user data is not an Ignition config.
     async fn run(&self, machine: GuestMachine, config: Value);
 
-    /// A machine has been stopped, rebooted or deleted.
+    /// Called after a server was stopped, rebooted or deleted.
     fn halted(&self, _server: &str) {}
 
-    /// Counts what changed of what [`Guest::kept`] tells.
+    /// A counter that changes whenever the result of [`Guest::kept`] changes.
     fn changes(&self) -> u64 {
         0
     }
 
-    /// What machines have on their disks and among themselves, to be kept.
+    /// The state of all guests, to store with the cloud.
     fn kept(&self) -> Value {
         Value::Null
     }
 
-    /// Takes up what was kept, before any machine runs.
+    /// Restores the stored state, before any guest runs.
     fn take_up(&self, _kept: Value) -> serde_json::Result<()> {
         Ok(())
     }
 }
 
-/// A guest that does nothing more: it has joined as soon as it runs.
+/// A guest that reports to have joined as soon as it runs, and does nothing else.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Joins;
 
@@ -57,43 +57,43 @@ impl Guest for Joins {
     }
 }
 
-/// A machine that runs.
+/// A running server, as its guest sees it.
 #[derive(Clone, Debug)]
 pub struct GuestMachine {
-    /// The server's id.
+    /// The id of the server.
     pub id: String,
-    /// Its name.
+    /// The name of the server.
     pub name: String,
-    /// The id of its project.
+    /// The id of the server's project.
     pub project: String,
-    /// Its addresses, in the order of its ports.
+    /// The addresses of the server, in the order of its ports.
     pub addresses: Vec<String>,
-    /// Its availability zone.
+    /// The availability zone of the server.
     pub zone: String,
-    /// The user-data, decoded.
+    /// The user data, decoded from base64.
     pub user_data: Vec<u8>,
-    /// The cloud it runs in.
+    /// The cloud of the server.
     pub cloud: Cloud,
 }
 
 impl GuestMachine {
-    /// Says how far the guest is; the console shows it too.
+    /// Reports the progress of the guest. The console shows it too.
     pub fn report(&self, progress: Progress) {
         self.cloud.report(&self.id, progress);
     }
 }
 
-/// How far a guest is.
+/// How far a guest has come.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Progress {
-    /// It reads its user-data.
+    /// The guest reads its user data.
     Booting,
-    /// It could not become what its user-data says.
+    /// The user data could not be applied, for this reason.
     Failed(String),
-    /// It has its final config and runs.
+    /// The guest has its final config and runs.
     Running,
-    /// It is part of what it was made for.
+    /// The guest has joined its cluster.
     Joined,
 }
 
@@ -140,7 +140,7 @@ pub(crate) async fn boot(cloud: Cloud, id: String) {
     }
 }
 
-/// Lets the guest of a server go on that has its final config on its disk.
+/// Continues the guest of a server whose final config is on its disk.
 pub(crate) async fn resume(cloud: Cloud, id: String) {
     let config = cloud.shared.with(|world| world.configs.get(&id).cloned());
     if let (Some(machine), Some(config)) = (machine(&cloud, &id), config) {

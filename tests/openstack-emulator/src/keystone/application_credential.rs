@@ -1,4 +1,4 @@
-//! Application credentials: a part of a user's roles in one project, under a secret of its own.
+//! Application credentials: some of a user's roles in one project, with a secret of their own.
 
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked, user: &str, path: &[&str]
     }
 }
 
-/// Refuses tokens of application credentials that may not make or delete others, and of trusts.
+/// Refuses tokens that come from a restricted application credential or from a trust.
 pub(super) fn unrestricted(asked: &Asked, rule: &str) -> Result<(), Problem> {
     if asked.caller.restricted {
         return Err(Problem::forbidden(format!(

@@ -1,4 +1,4 @@
-//! The catalogue: regions, services and their endpoints, and what a token shows of them.
+//! The catalog: regions, services and endpoints, and their form in a token.
 
 mod given;
 
@@ -14,10 +14,10 @@ use crate::world::World;
 
 const INTERFACES: [&str; 3] = ["public", "internal", "admin"];
 
-/// Stands for the address by which the client reached us, in the URLs of our own services.
+/// Stands for the address that the client used, in the URLs of the emulator's own services.
 const BASE: &str = "%(base)s";
 
-/// What the catalogue is made of.
+/// The types of objects in the catalog.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Regions,
@@ -26,7 +26,7 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// The part that lies below this path.
+    /// The type of the objects below this path.
     pub(super) fn at(path: &str) -> Option<Part> {
         [Part::Regions, Part::Services, Part::Endpoints].into_iter().find(|it| it.plural() == path)
     }
@@ -51,7 +51,7 @@ impl Part {
         self.plural().trim_end_matches('s')
     }
 
-    /// What its lists can be asked for.
+    /// The filters that lists of the type accept.
     fn filters(self) -> &'static [&'static str] {
         match self {
             Part::Regions => &["parent_region_id"],
@@ -61,7 +61,7 @@ impl Part {
     }
 }
 
-/// The catalogue that a cloud begins with: our services, and those of the settings.
+/// Creates the initial catalog: the emulator's services, and the endpoints of the settings.
 pub(crate) fn plant(world: &mut World) {
     let region = world.settings.region.clone();
     world.add(Kind::Region, "", json!({"id": region, "description": "", "parent_region_id": null}));
@@ -76,7 +76,7 @@ pub(crate) fn plant(world: &mut World) {
     }
 }
 
-/// Puts a service into the catalogue, or moves it elsewhere.
+/// Adds a service to the catalog, or changes its URL.
 pub(crate) fn register(world: &mut World, name: &str, kind: &str, url: &str) {
     let service = format!("svc-{kind}");
     let region = world.settings.region.clone();
@@ -100,7 +100,7 @@ pub(crate) fn register(world: &mut World, name: &str, kind: &str, url: &str) {
     }
 }
 
-/// Answers what is below a part of the catalogue.
+/// Answers requests for objects of the catalog.
 pub(super) fn answer(world: &mut World, asked: &Asked, part: Part, path: &[&str]) -> Verdict {
     let (kind, plural, single) = (part.kind(), part.plural(), part.single());
     let action = match (asked.method.as_str(), path) {
@@ -110,7 +110,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked, part: Part, path: &[&str]
         ("DELETE", _) => format!("delete_{single}"),
         _ => format!("update_{single}"),
     };
-    // Everybody reads regions, and who reads the whole cloud reads services and endpoints (`keystone.common.policies`).
+    // Everybody may read regions. A reader of the whole cloud may read services and endpoints (`keystone.common.policies`).
     let reads = asked.method == http::Method::GET
         && (part == Part::Regions || asked.caller.project.is_empty() && asked.caller.may("reader"));
     if !(reads || asked.caller.is_admin()) {
@@ -161,7 +161,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked, part: Part, path: &[&str]
     }
 }
 
-/// A thing of the catalogue as administrators see it.
+/// An object of the catalog as administrators see it.
 fn told(asked: &Asked, plural: &str, one: &Object) -> Value {
     let mut body = shown(asked, plural, one);
     if let Some(url) = one.body.get("url").and_then(Value::as_str) {
@@ -190,7 +190,7 @@ fn remove(world: &mut World, part: Part, id: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The catalogue as a user sees it in a project: what is enabled.
+/// The catalog for a user in a project: the enabled services and endpoints.
 pub(super) fn catalog(world: &World, asked: &Asked, user: &str, project: &str) -> Value {
     let services = world.store.all(Kind::Service).filter(|one| one.is("enabled"));
     let entries = services.map(|service| {

@@ -9,7 +9,7 @@ use crate::request::{Answer, Asked, Verdict};
 use crate::store::{Kind, Wanted};
 use crate::world::{World, short_id};
 
-/// A collection: its path, its word for one, whether those without a part in it may read it.
+/// The collections: path, key of one object, kind, and whether every user may read it.
 const COLLECTIONS: [(&str, &str, Kind, bool); 4] = [
     ("projects", "project", Kind::Project, false),
     ("users", "user", Kind::User, false),
@@ -154,7 +154,7 @@ fn create(world: &mut World, asked: &Asked, plural: &str, single: &str, kind: Ki
     Ok(Answer::json(201, json!({single: answer})))
 }
 
-/// `GET /v3/auth/projects`: where the caller has a role.
+/// Answers `GET /v3/auth/projects`: the projects where the caller has a role.
 pub(super) fn own_projects(world: &World, asked: &Asked) -> Verdict {
     let mine = world
         .store
@@ -194,7 +194,7 @@ fn assignments(world: &World, asked: &Asked) -> Verdict {
     Ok(Answer::ok(json!({"role_assignments": all, "links": no_links(asked)})))
 }
 
-/// The roles of a user in a project, in the domain, or in the whole cloud.
+/// Lists, grants or revokes roles of a user. `place` is a project, the domain, or the whole cloud.
 fn roles(world: &mut World, asked: &Asked, place: &str, user: &str, rest: &[&str]) -> Verdict {
     asked.admin("identity:create_grant")?;
     world.store.get(Kind::User, user).ok_or_else(|| missing("user", user))?;

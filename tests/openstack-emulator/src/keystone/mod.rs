@@ -1,4 +1,4 @@
-//! Keystone v3: who is who, who may what, and where the services are.
+//! Keystone v3: users, their roles, and the catalog of services.
 
 mod application_credential;
 mod catalogue;
@@ -17,7 +17,7 @@ use catalogue::Part;
 pub(crate) use catalogue::{plant as plant_catalogue, register};
 pub(crate) use token::{Token, caller, issue};
 
-/// Answers those who have a token.
+/// Answers requests that have a token.
 pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
     if !asked.body.is_empty() && !asked.json()?.is_object() {
         return Err(Problem::bad("Expecting to find valid JSON in request body."));
@@ -49,10 +49,10 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
     }
 }
 
-/// In place of a project: the whole cloud.
+/// Stands for the whole cloud where the id of a project is expected.
 pub(crate) const SYSTEM: &str = "system";
 
-/// Keystone's way to say that there is nothing of that id.
+/// Keystone's error for an unknown id.
 fn missing(what: &str, id: &str) -> Problem {
     Problem::missing(format!("Could not find {what}: {id}."))
 }
@@ -81,14 +81,14 @@ fn role<'w>(world: &'w World, given: &Value) -> Option<&'w Object> {
     world.store.find(Kind::Role, named)
 }
 
-/// The ids of the roles a user has in a project.
+/// The ids of a user's roles in a project.
 fn roles_of(world: &World, user: &str, project: &str) -> Vec<String> {
     let user = world.store.get(Kind::User, user);
     let roles = user.and_then(|user| user.hidden.get("roles")?.get(project)?.as_array().cloned());
     roles.unwrap_or_default().iter().filter_map(|id| id.as_str().map(str::to_owned)).collect()
 }
 
-/// Gives a user a role in a project.
+/// Grants a user a role in a project.
 pub(crate) fn grant(world: &mut World, user: &str, project: &str, role: &str) {
     if let Some(user) = world.store.get_mut(Kind::User, user) {
         let mut roles = user.hidden.get("roles").cloned().unwrap_or_else(|| json!({}));
@@ -101,7 +101,7 @@ pub(crate) fn grant(world: &mut World, user: &str, project: &str, role: &str) {
     }
 }
 
-/// Takes a role away, and the tokens and application credentials that rest on it.
+/// Revokes a role, together with the tokens and application credentials that depend on it.
 fn revoke(world: &mut World, user: &str, project: &str, role: &str) {
     if let Some(user) = world.store.get_mut(Kind::User, user) {
         let mut roles = user.hidden.get("roles").cloned().unwrap_or_else(|| json!({}));
@@ -118,7 +118,7 @@ fn revoke(world: &mut World, user: &str, project: &str, role: &str) {
     }
 }
 
-/// A role's id and name.
+/// The id and name of a role.
 fn role_document(world: &World, id: &str) -> Value {
     let name = world.store.get(Kind::Role, id).map(|role| role.text("name"));
     json!({"id": id, "name": name})

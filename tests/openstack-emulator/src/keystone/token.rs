@@ -1,4 +1,4 @@
-//! Tokens: issued, shown, checked, revoked.
+//! Tokens: issue, show, check, revoke.
 
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ use crate::world::{World, short_id};
 #[derive(Clone, Debug)]
 pub(crate) struct Token {
     pub(crate) user: String,
-    /// Empty when it has no scope.
+    /// The id of the project. Empty for a token without a project scope.
     pub(crate) project: String,
-    /// Whether it is for a domain: the only one there is.
+    /// Whether the token has the scope of the only domain.
     domain: bool,
     roles: Vec<String>,
     methods: Vec<Value>,
@@ -30,14 +30,14 @@ pub(crate) struct Token {
     pub(crate) trust: Option<String>,
 }
 
-/// Who has proved to be whom, and by what.
+/// An authenticated user, and the methods used.
 struct Proven {
     user: String,
     application_credential: Option<String>,
     methods: Vec<Value>,
 }
 
-/// `POST /v3/auth/tokens`.
+/// Answers `POST /v3/auth/tokens`.
 pub(crate) fn issue(world: &mut World, asked: &Asked) -> Verdict {
     let auth = asked.wrapped("auth")?;
     let identity = auth.get("identity").cloned().unwrap_or_default();
@@ -177,7 +177,7 @@ fn scope(world: &World, proven: Proven, scope: Option<&Value>) -> Result<Token, 
                 return Ok(token);
             }
         }
-        // Either of them without a role there: administrators only.
+        // A user without a role in that scope gets a token only if the user is an administrator of some project.
         let admin = world.store.all(Kind::Project).any(|project| {
             roles_of(world, &token.user, &project.id).iter().any(|role| is_admin(world, role))
         });
@@ -222,7 +222,7 @@ fn living<'w>(world: &'w World, id: &str) -> Option<&'w Token> {
     (!gone && world.store.get(Kind::User, &token.user).is_some()).then_some(token)
 }
 
-/// Who sent a request.
+/// The caller of a request, by its token.
 pub(crate) fn caller(world: &World, asked: &Asked) -> Result<Caller, Problem> {
     let id = asked.header("x-auth-token").unwrap_or_default();
     let token = living(world, id).ok_or_else(Problem::unauthorized)?;
@@ -239,7 +239,7 @@ pub(crate) fn caller(world: &World, asked: &Asked) -> Result<Caller, Problem> {
     })
 }
 
-/// `GET`, `HEAD` and `DELETE /v3/auth/tokens`: a token about a token.
+/// Answers `GET`, `HEAD` and `DELETE /v3/auth/tokens`, where one token asks about another.
 pub(super) fn answer(world: &mut World, asked: &Asked) -> Verdict {
     let subject = asked.header("x-subject-token").unwrap_or_default().to_owned();
     let token = living(world, &subject).cloned().ok_or_else(|| missing("token", &subject))?;
@@ -266,7 +266,7 @@ fn time(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }
 
-/// The token as JSON.
+/// The JSON document of a token.
 fn document(world: &World, asked: &Asked, token: &Token, catalog: bool) -> Value {
     let domain = json!({"id": "default", "name": "Default"});
     let user = world.store.get(Kind::User, &token.user);

@@ -1,4 +1,4 @@
-//! Trusts: one user acts for another.
+//! Trusts, by which one user acts for another.
 
 use serde_json::{Value, json};
 

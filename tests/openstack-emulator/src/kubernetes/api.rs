@@ -1,4 +1,4 @@
-//! The API server: connections, who asks, discovery, and where requests lead.
+//! The API server: connections, authentication, discovery, and routing of requests.
 
 use std::io;
 use std::sync::Arc;
@@ -27,10 +27,10 @@ use crate::meddle::{Instead, Met, meddle};
 
 const LARGEST_BODY: usize = 3 << 20;
 
-/// Status and body.
+/// Status and body of an answer.
 pub(super) type Reply = (u16, Value);
 
-/// Answers until dropped.
+/// Serves the API until dropped.
 pub(super) async fn serve(
     listener: TcpListener,
     tls: watch::Receiver<TlsAcceptor>,
@@ -48,7 +48,7 @@ pub(super) async fn serve(
             let service = service_fn(move |request| {
                 respond(cloud.clone(), cluster.clone(), user.clone(), request)
             });
-            // A client that goes away ends its connection; nobody needs to know.
+            // An error only means that the client closed its connection.
             let _ = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .serve_connection(TokioIo::new(stream), service)
@@ -57,7 +57,7 @@ pub(super) async fn serve(
     }
 }
 
-/// The error closes the connection without an answer.
+/// Answers one request. An error closes the connection without an answer.
 async fn respond(
     cloud: Cloud,
     cluster: Arc<Cluster>,
@@ -77,7 +77,7 @@ async fn respond(
     meddle(&cloud.shared, &met, work, refuse).await
 }
 
-/// Nothing stands for a body that is too large.
+/// The reply to a request. `body` is `None` if the body was too large.
 fn reply(cluster: &Cluster, user: Option<User>, parts: &Parts, body: Option<&Bytes>) -> Reply {
     let path = parts.uri.path();
     if ["/healthz", "/livez", "/readyz"].contains(&path) {
@@ -107,7 +107,7 @@ fn reply(cluster: &Cluster, user: Option<User>, parts: &Parts, body: Option<&Byt
 }
 
 fn write((status, value): Reply) -> Response<Full<Bytes>> {
-    // What containers print is no JSON.
+    // A JSON string is the output of a container, which is sent as plain text.
     let (kind, text) = match value.as_str() {
         Some(text) => ("text/plain", text.to_owned()),
         None => ("application/json", value.to_string()),
@@ -119,7 +119,7 @@ fn write((status, value): Reply) -> Response<Full<Bytes>> {
     response
 }
 
-/// A request.
+/// A parsed request.
 pub(super) struct Asked<'r> {
     pub(super) user: User,
     pub(super) method: &'r str,
@@ -131,7 +131,7 @@ pub(super) struct Asked<'r> {
 }
 
 impl Asked<'_> {
-    /// What the query says of this, or nothing.
+    /// The value of a query parameter. Empty if it is missing.
     pub(super) fn parameter(&self, wanted: &str) -> String {
         let mut pairs = url::form_urlencoded::parse(self.query.as_bytes());
         let found = pairs.find(|(key, _)| key == wanted);
@@ -139,7 +139,7 @@ impl Asked<'_> {
     }
 }
 
-/// An answer that is not a success.
+/// A `Status` object for an error.
 pub(super) fn failure(code: u16, reason: &str, message: &str) -> Reply {
     (
         code,
@@ -204,7 +204,7 @@ fn resource(objects: &mut Objects, asked: &Asked<'_>, group: &str, path: &[&str]
             object(objects, asked, &at, below)
         }
     };
-    // Objects are told in the version that was asked for.
+    // Objects are returned in the API version that the client asked for.
     if body["apiVersion"] == resource.group.as_str() {
         body["apiVersion"] = json!(group);
         let items = body.get_mut("items").and_then(Value::as_array_mut);

@@ -1,8 +1,8 @@
-//! Server-side apply: who applies says all that they have to say, and what they say no more goes.
+//! Server-side apply: a field manager sends all its fields, and fields that the manager no longer sends are removed.
 
 use serde_json::Value;
 
-/// Lists whose entries are known by these fields; other lists are one value.
+/// Lists whose entries are identified by these fields. Any other list is one value.
 const KEYED: [(&str, &[&str]); 11] = [
     ("containers", &["name"]),
     ("initContainers", &["name"]),
@@ -13,19 +13,19 @@ const KEYED: [(&str, &[&str]); 11] = [
     ("conditions", &["type"]),
     ("addresses", &["type"]),
     ("ownerReferences", &["uid"]),
-    // Of Services; of containers it is `containerPort`.
+    // Services identify ports by `port`, containers by `containerPort`.
     ("ports", &["port", "containerPort", "protocol"]),
     ("hostAliases", &["ip"]),
 ];
 
-/// The object after `config` was applied, of which `before` was applied last time and `others` by others.
+/// Applies `config` to an object. `before` is what the same manager applied last, `others` what other managers applied.
 pub(super) fn applied(live: Value, before: &Value, config: &Value, others: &[&Value]) -> Value {
     let mut live = live;
     forget(&mut live, before, config, others, "");
     put(live, config, "")
 }
 
-/// The fields that `config` would change though others applied them.
+/// The fields that `config` would change although other managers applied them.
 pub(super) fn conflicts(live: &Value, config: &Value, others: &[&Value]) -> Vec<String> {
     let mut all = Vec::new();
     collect(live, config, others, String::new(), "", &mut all);
@@ -65,7 +65,7 @@ fn collect(
     }
 }
 
-/// What identifies an object is nobody's.
+/// Whether a field can have a manager. The fields that identify an object have none.
 fn is_content(at: &str, key: &str) -> bool {
     let top = at.is_empty() && ["apiVersion", "kind"].contains(&key);
     let meta = at == ".metadata" && ["name", "namespace"].contains(&key);
@@ -100,7 +100,7 @@ fn forget(live: &mut Value, before: &Value, config: &Value, others: &[&Value], n
     }
 }
 
-/// Whether an object here has something that was not applied, so that it stays for that.
+/// Whether an object has fields that were not applied. Such an object is kept.
 fn has_more(here: &Value, applied: &Value) -> bool {
     match (here, applied) {
         (Value::Object(here), Value::Object(applied)) => {
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_no_more_goes_and_what_others_said_stays() {
+    fn a_field_no_longer_applied_is_removed_unless_others_applied_it() {
         let live = json!({"data": {"a": "1", "b": "2", "c": "3"}});
         let before = json!({"data": {"a": "1", "b": "2"}});
         let after = applied(live.clone(), &before, &json!({"data": {"a": "7"}}), &[]);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_lists_are_known_by_their_keys() {
+    fn list_entries_are_identified_by_their_keys() {
         let live = json!({"ports": [{"port": 80, "protocol": "TCP", "nodePort": 30000}, {"port": 53, "protocol": "UDP"}]});
         let before = json!({"ports": [{"port": 80}, {"port": 53, "protocol": "UDP"}]});
         let after = applied(live, &before, &json!({"ports": [{"port": 80, "name": "http"}]}), &[]);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_another_applied_and_is_changed_is_a_conflict() {
+    fn only_a_changed_field_of_another_manager_is_a_conflict() {
         let live = json!({"kind": "A", "spec": {"a": 1, "b": 2, "c": 3}});
         let others = json!({"kind": "A", "spec": {"a": 1, "b": 2}});
         let config = json!({"kind": "A", "spec": {"a": 7, "b": 2, "c": 7}});

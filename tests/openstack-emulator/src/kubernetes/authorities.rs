@@ -1,7 +1,8 @@
-//! What a machine's unit does that keeps its authorities: it asks, as a file for `curl` says, which it should hold, and takes them.
+//! Imitates the unit of a member that rotates CAs: the unit polls for CAs, as a `curl` config file describes, and installs them.
 //!
-//! What it takes is a tar archive: `revision`, `ca.crt`, and `ca.key` on machines of the control plane. Kubernetes' programs start again
-//! with them at once here.
+//! The answer is a tar archive with `revision`, `ca.crt` and, on control-plane members, `ca.key`. The emulated Kubernetes programs use new
+//! CAs
+//! at once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -10,19 +11,19 @@ use std::time::Duration;
 use reqwest::{Certificate, Client, StatusCode};
 use serde::{Deserialize, Serialize};
 
-/// How long a machine waits for an answer.
+/// How long a member waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a machine holds: on its disk, so it stays when the machine restarts.
+/// The CAs that a member has on its disk. They survive a restart of the member.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Held {
     pub(super) revision: String,
-    /// PEM; who signs stands first. Empty until others are taken than those it began with.
+    /// The CA certificates as PEM, the signing one first. Empty until the first rotation step.
     pub(super) authority: String,
     pub(super) key: Option<String>,
 }
 
-/// The disks of machines, by the ids of their servers.
+/// The disks of members, by the ids of their servers.
 #[derive(Debug, Default)]
 pub(super) struct Disks(Mutex<HashMap<String, Held>>);
 
@@ -31,7 +32,7 @@ impl Disks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(server).cloned()
     }
 
-    /// All of them, to be kept.
+    /// A copy of all disks, to store with the cloud.
     pub(super) fn all(&self) -> HashMap<String, Held> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -46,7 +47,7 @@ impl Disks {
     }
 }
 
-/// Whom a machine asks, and what it shows.
+/// The URL that a member polls, and the credentials it sends.
 #[derive(Clone, Debug)]
 pub(super) struct Asks {
     url: String,
@@ -56,7 +57,7 @@ pub(super) struct Asks {
 }
 
 impl Asks {
-    /// By the files of a machine; none where it asks nobody.
+    /// Reads the settings from the files of a member. `None` if the member polls nothing.
     pub(super) fn read(files: &BTreeMap<String, String>) -> Option<Asks> {
         let curl = files.iter().find(|(path, _)| path.ends_with("/authorities.curl"))?.1;
         let option = |name: &str| {
@@ -73,7 +74,7 @@ impl Asks {
         })
     }
 
-    /// Asks for ever, so long after each answer; `taken` is told of what was taken before the next question is.
+    /// Polls for ever, with the pause `every` after each answer. Calls `taken` for new CAs before the next poll.
     pub(super) async fn keep(
         &self,
         (server, every): (&str, Duration),
@@ -105,13 +106,13 @@ impl Asks {
 
     fn client(&self) -> reqwest::Result<Client> {
         let authority = Certificate::from_pem(self.authority.as_bytes())?;
-        // A connection for each question, as curl does.
+        // Uses a new connection for each poll, as curl does.
         let client = Client::builder().no_proxy().pool_max_idle_per_host(0);
         client.tls_certs_only([authority]).timeout(PATIENCE).build()
     }
 }
 
-/// The files of a tar archive (POSIX.1-1988) that are text.
+/// The text files of a tar archive (POSIX.1-1988).
 fn unpacked(archive: &[u8]) -> BTreeMap<String, String> {
     let (mut files, mut rest) = (BTreeMap::new(), archive);
     while let Some((header, after)) = rest.split_at_checked(512) {

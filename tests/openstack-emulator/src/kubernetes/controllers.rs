@@ -1,4 +1,4 @@
-//! What follows from a change: the controllers and the scheduler, done at once.
+//! The controllers and the scheduler, which run immediately after each change.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use super::state::{Objects, Place, place};
 use super::{requests, schedule};
 use crate::world::{short_id, stamp};
 
-/// Rounds after which something is wrong with the controllers.
+/// More rounds than this mean that the controllers have a bug.
 const MOST_ROUNDS: usize = 64;
 
-/// Lets everything follow from everything until nothing changes any more.
+/// Runs all controllers until nothing changes any more.
 pub(super) fn settle(objects: &mut Objects) {
     for _ in 0..MOST_ROUNDS {
         if !std::mem::take(&mut objects.is_unsettled) {
@@ -31,12 +31,12 @@ pub(super) fn settle(objects: &mut Objects) {
     }
 }
 
-/// Asks for an object's deletion; what has to happen before happens then.
+/// Deletes an object, or marks it as being deleted if a controller or kubelet has to act first.
 pub(super) fn delete(objects: &mut Objects, at: &Place, grace: Option<u64>) {
     let Some(object) = objects.shared(at) else { return };
     let waits = match at.1.as_str() {
         "namespaces" => true,
-        // A kubelet ends what runs.
+        // The kubelet stops a running pod first.
         "pods" => {
             let bound = object["spec"]["nodeName"].is_string();
             let ended = ["Succeeded", "Failed"].iter().any(|it| object["status"]["phase"] == *it);
@@ -63,7 +63,7 @@ fn is_deleted(object: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_string()
 }
 
-/// A namespace goes with all that is in it.
+/// Deletes the objects of a terminating namespace, then the namespace.
 fn namespaces(objects: &mut Objects) {
     let going = objects.places(("v1", "namespaces", ""), is_deleted);
     for namespace in going {
@@ -80,7 +80,7 @@ fn namespaces(objects: &mut Objects) {
     }
 }
 
-/// What is owned goes with its last owner; pods go with their node; custom objects with their definition.
+/// Deletes objects whose owners are gone, pods whose node is gone, and custom objects whose definition is gone.
 fn garbage(objects: &mut Objects) {
     if !std::mem::take(&mut objects.may_have_garbage) {
         return;
@@ -110,7 +110,7 @@ fn garbage(objects: &mut Objects) {
         }
     }
     let mut undefined: Vec<Place> = Vec::new();
-    // They lie in order, so each resource is looked up once.
+    // The objects are sorted by resource, so each resource is looked up once.
     let mut last = None;
     for (at, _) in objects.every() {
         let resource = (&at.0, &at.1);
@@ -128,7 +128,7 @@ fn garbage(objects: &mut Objects) {
     }
 }
 
-/// Volumes and claims are bound to each other, and go once nobody holds them.
+/// Binds claims to volumes, and deletes claims and volumes once nothing uses them.
 fn volumes(objects: &mut Objects) {
     let claims = objects.places(("v1", "persistentvolumeclaims", ""), |_| true);
     for at in claims {
@@ -260,7 +260,7 @@ fn daemon_sets(objects: &mut Objects) {
     }
 }
 
-/// How many disruptions each budget allows.
+/// Updates how many disruptions each disruption budget allows.
 fn budgets(objects: &mut Objects) {
     let all = objects.places(("policy/v1", "poddisruptionbudgets", ""), |_| true);
     for at in all {
@@ -287,7 +287,7 @@ fn budgets(objects: &mut Objects) {
     }
 }
 
-/// A pod's eviction, if every budget that means it allows one more.
+/// Evicts a pod if every disruption budget that selects the pod allows one more disruption.
 pub(super) fn evict(objects: &mut Objects, at: &Place, grace: Option<u64>) -> Result<(), String> {
     let Some(pod) = objects.shared(at) else { return Ok(()) };
     let counts = !is_deleted(&pod) && is_ready(&pod);
@@ -317,7 +317,7 @@ fn is_owned(object: &Value, by: &Value) -> bool {
     owners.into_iter().any(|owner| owner["uid"] == by["metadata"]["uid"])
 }
 
-/// A pod by the template of what owns it.
+/// A pod made from the template of its owner.
 fn pod(set: &Value, kind: &str) -> Value {
     let template = &set["spec"]["template"];
     let mut metadata = json!({"labels": template["metadata"]["labels"], "ownerReferences": owner(set, "apps/v1", kind)});
@@ -327,7 +327,7 @@ fn pod(set: &Value, kind: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"], "status": {"phase": "Pending"}})
 }
 
-/// The pods that a set owns and that are neither ended nor going.
+/// The pods of a set that have neither ended nor are being deleted.
 fn pods_of(objects: &Objects, namespace: &str, set: &Value) -> Vec<Place> {
     let counts = |pod: &Value| {
         let ended = ["Succeeded", "Failed"].iter().any(|it| pod["status"]["phase"] == *it);

@@ -1,4 +1,4 @@
-//! What resources there are.
+//! API discovery: the resources of the cluster.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::state::Objects;
 
 const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io/v1", "customresourcedefinitions");
 
-/// Group and version, resource, kind, whether it is namespaced, short name.
+/// Each resource with its group and version, plural, kind, whether it is namespaced, and short name.
 pub(super) const RESOURCES: [(&str, &str, &str, bool, &str); 31] = [
     ("v1", "nodes", "Node", false, "no"),
     ("v1", "namespaces", "Namespace", false, "ns"),
@@ -53,7 +53,7 @@ pub(super) const RESOURCES: [(&str, &str, &str, bool, &str); 31] = [
     ("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", false, "pc"),
 ];
 
-/// A resource.
+/// A resource of the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Resource {
     pub(super) group: String,
@@ -63,7 +63,7 @@ pub(super) struct Resource {
     short: String,
 }
 
-/// Groups and versions that the release serves in other words: what it calls them, and what they are here.
+/// API versions that depend on the release: the name in the release, and the name used here.
 fn renamed(minor: u32) -> &'static [(&'static str, &'static str)] {
     match minor {
         // `policy/v1` came with 1.21.
@@ -73,7 +73,7 @@ fn renamed(minor: u32) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// What a group and version is here, if the release serves it.
+/// The name used here for an API version. `None` if the release does not serve the version.
 pub(super) fn canonical(objects: &Objects, group: &str) -> Option<String> {
     let names = renamed(objects.minor());
     let meant = names.iter().find(|(name, _)| *name == group).map(|(_, meant)| *meant);
@@ -81,7 +81,7 @@ pub(super) fn canonical(objects: &Objects, group: &str) -> Option<String> {
     meant.map(str::to_owned).or_else(|| (!other).then(|| group.to_owned()))
 }
 
-/// All resources, those that somebody defined too.
+/// All resources, including custom resources.
 fn all(objects: &Objects) -> Vec<Resource> {
     let own = RESOURCES.iter().map(|(group, name, kind, namespaced, short)| Resource {
         group: (*group).to_owned(),
@@ -112,7 +112,7 @@ pub(super) fn find(objects: &Objects, group: &str, resource: &str) -> Option<Res
     all(objects).into_iter().find(|it| it.group == group && it.name == resource)
 }
 
-/// `GET /api/v1` and `GET /apis/GROUP/VERSION`.
+/// Answers `GET /api/v1` and `GET /apis/GROUP/VERSION`.
 pub(super) fn resources(objects: &Objects, group: &str) -> Option<Value> {
     let verbs = ["create", "delete", "get", "list", "patch", "update"];
     let meant = canonical(objects, group)?;
@@ -141,7 +141,7 @@ pub(super) fn resources(objects: &Objects, group: &str) -> Option<Value> {
     (!rows.is_empty()).then(|| json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group, "resources": rows}))
 }
 
-/// The groups and versions, as the release calls them.
+/// The API versions that the release serves.
 fn served(objects: &Objects) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for one in all(objects).into_iter().filter(|it| it.group.contains('/')) {
@@ -159,7 +159,7 @@ fn served(objects: &Objects) -> Vec<String> {
     names
 }
 
-/// `GET /apis`.
+/// Answers `GET /apis`.
 pub(super) fn groups(objects: &Objects) -> Value {
     let mut names: Vec<String> = Vec::new();
     for group in served(objects) {
@@ -182,7 +182,7 @@ fn one_group(objects: &Objects, name: &str) -> Option<Value> {
     Some(json!({"name": name, "versions": versions, "preferredVersion": preferred}))
 }
 
-/// `GET /apis/GROUP`.
+/// Answers `GET /apis/GROUP`.
 pub(super) fn group(objects: &Objects, name: &str) -> Option<Value> {
     let mut body = one_group(objects, name)?;
     body["kind"] = json!("APIGroup");

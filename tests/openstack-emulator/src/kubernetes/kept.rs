@@ -1,4 +1,4 @@
-//! Clusters, and what machines have on their disks, as a cloud's file has them.
+//! The form of clusters and of the disks of members in the file of a kept cloud.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
@@ -18,7 +18,7 @@ struct Kept {
     disks: HashMap<String, Held>,
 }
 
-/// A cluster, and the pins of all authorities by which it is known.
+/// A cluster, with the pins of all its CAs.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct One {
@@ -27,7 +27,7 @@ struct One {
 }
 
 impl Nodes {
-    /// Every cluster, once, with its pins.
+    /// Every cluster once, with its pins.
     fn all(&self) -> Vec<(Vec<String>, Arc<Cluster>)> {
         let clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all: Vec<(Vec<String>, Arc<Cluster>)> = Vec::new();
@@ -40,7 +40,7 @@ impl Nodes {
         all
     }
 
-    /// Counts what was written to clusters; what machines have on their disks changes with their clusters.
+    /// Counts the writes to all clusters. The disks of members only change together with their clusters.
     pub(super) fn writes(&self) -> u64 {
         let clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
         clusters.values().map(|cluster| cluster.with(|objects| objects.writes())).sum()

@@ -1,4 +1,4 @@
-//! What `kubeadm init` leaves in a new cluster, once.
+//! The objects that `kubeadm init` creates in a new cluster.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use super::state::{Objects, place};
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 const JOINING: &str = "system:bootstrappers:kubeadm:default-node-token";
 
-/// The first machine of the control plane makes the cluster: later ones find it made.
+/// Initialises the cluster for its first control-plane member. For later members the cluster is initialised already.
 pub(super) fn initialise(objects: &mut Objects, release: &str, init: &Value, cluster: &Value) {
     if !objects.release.is_empty() {
         return;

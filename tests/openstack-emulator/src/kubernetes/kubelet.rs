@@ -1,4 +1,4 @@
-//! What a kubelet does: it joins, and runs the pods of its node.
+//! Imitates the kubelet: joins the cluster and runs the pods of its Kubernetes node.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,9 +14,9 @@ use super::{SETTLES, requests};
 use crate::guest::GuestMachine;
 use crate::world::stamp;
 
-/// Becomes known to the cluster by a token: asks for a certificate and waits until somebody grants it.
+/// Joins with a bootstrap token: requests a certificate and waits until the request is approved or denied.
 pub(super) async fn bootstrap(cluster: &Cluster, name: &str, token: &str) -> Result<(), String> {
-    // As `kubeadm join`, which tries again while the token is not known yet.
+    // As `kubeadm join`, which retries while the token does not exist yet.
     let user = cluster.wait_until(|objects| User::by_token(objects, token)).await;
     let key = KeyPair::generate().map_err(|error| error.to_string())?;
     let mut params = CertificateParams::default();
@@ -38,7 +38,7 @@ pub(super) async fn bootstrap(cluster: &Cluster, name: &str, token: &str) -> Res
     }
 }
 
-/// Registers the node, and the pods of its control plane if it is one.
+/// Registers the Kubernetes node and, on a control-plane member, its static pods.
 pub(super) async fn register(cluster: &Cluster, layout: &Layout, machine: &GuestMachine) {
     cluster.with(|objects| {
         let release = objects.release.clone();
@@ -53,13 +53,13 @@ pub(super) async fn register(cluster: &Cluster, layout: &Layout, machine: &Guest
     cluster.with(|objects| objects.set_ready(&layout.name, true));
 }
 
-/// Runs the pods that are bound to this node, for ever.
+/// Runs the pods that are bound to this Kubernetes node, for ever.
 pub(super) async fn run_pods(cluster: &Cluster, node: &str) {
     let mut changes = cluster.changes();
     loop {
         changes.mark_unchanged();
         cluster.with(|objects| tend(objects, node));
-        // The sender lives as long as the cluster.
+        // An error is impossible: the sender lives as long as the cluster.
         let _ = changes.changed().await;
         tokio::time::sleep(SETTLES).await;
     }
@@ -95,7 +95,7 @@ fn status(phase: &str, ready: &str) -> Value {
     json!({"phase": phase, "startTime": stamp(), "conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": stamp()}]})
 }
 
-/// What the kubelet has from files, as the API shows it.
+/// Creates the mirror pods of the kubelet's static pods.
 fn mirror_pods(objects: &mut Objects, layout: &Layout) {
     let node = place("v1", "nodes", "", &layout.name);
     let Some(uid) = objects.get(&node).map(|node| node["metadata"]["uid"].clone()) else { return };

@@ -1,4 +1,4 @@
-//! What a machine's files say about the cluster it belongs to, by kubeadm's conventions.
+//! Reads a server's role in a cluster from its files, by kubeadm's conventions.
 
 use std::collections::BTreeMap;
 
@@ -11,30 +11,30 @@ use super::authorities::Asks;
 use crate::guest::{GuestMachine, files};
 use crate::world::stamp;
 
-/// A machine's place in a cluster.
+/// The role of a server in a cluster.
 #[derive(Clone)]
 pub(super) struct Layout {
-    /// The name of the node.
+    /// The name of the Kubernetes node.
     pub(super) name: String,
-    /// The SHA-256 of the public key of the cluster's authority, in hex, as `kubeadm` pins it.
+    /// The SHA-256 of the public key of the cluster's CA, in hex, as `kubeadm` pins it.
     pub(super) pin: String,
-    /// The authority itself, as PEM, where the machine has it.
+    /// The CA certificate as PEM. Empty if the files do not contain it.
     pub(super) authority: String,
-    /// Its key, on machines of the control plane.
+    /// The key of the CA. Only control-plane members have it.
     pub(super) authority_key: Option<String>,
-    /// Names and addresses that the API server is called by.
+    /// The names and addresses of the API server, for its certificate.
     pub(super) called: Vec<String>,
-    /// The release, as `v1.20.2`, where the files tell it.
+    /// The release, such as `v1.20.2`. `None` if the files do not tell it.
     pub(super) version: Option<String>,
-    /// Where images of the control plane are from.
+    /// The registry of the control plane's images.
     pub(super) repository: String,
     /// The tag of etcd's image.
     pub(super) etcd_tag: String,
-    /// The token a machine joins with that has no identity yet.
+    /// The bootstrap token of a member that has no certificate yet.
     pub(super) token: Option<String>,
-    /// Whom the machine asks which authorities it should hold.
+    /// The settings for polling CA rotations. `None` if the member does not poll.
     pub(super) asks: Option<Asks>,
-    /// kubeadm's configurations, null where there is none: of `init`, and of the cluster.
+    /// kubeadm's configurations of `init` and of the cluster. Null if the files have none.
     pub(super) init: Value,
     pub(super) cluster: Value,
     labels: Map<String, Value>,
@@ -42,7 +42,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// What the files say; `None` when they are of no cluster.
+    /// Reads the layout. `None` if the files belong to no cluster.
     pub(super) fn read(machine: &GuestMachine, config: &Value) -> Result<Option<Layout>, String> {
         let files = files(config);
         let ending = |end: &str| {
@@ -136,7 +136,7 @@ impl Layout {
         }))
     }
 
-    /// The machine as a node of a cluster of this release.
+    /// The Kubernetes node of this member, in a cluster of this release.
     pub(super) fn node(&self, machine: &GuestMachine, release: &str) -> Value {
         let version = self.version.as_deref().unwrap_or(release);
         let mut labels = json!({
@@ -170,7 +170,7 @@ impl Layout {
     }
 }
 
-/// The release of the kubelet that a config fetches, where its URL tells it.
+/// The release of the kubelet that a config fetches, taken from the URL. `None` if the URL does not contain it.
 fn kubelet(config: &Value) -> Option<String> {
     let mut files = config["storage"]["files"].as_array()?.iter();
     let kubelet =
@@ -182,7 +182,7 @@ fn kubelet(config: &Value) -> Option<String> {
     kubelet?["contents"]["source"].as_str()?.split('/').find(is_release).map(str::to_owned)
 }
 
-/// Labels among a kubelet's arguments: a map up to kubeadm's v1beta3, a list of pairs from v1beta4.
+/// The labels among a kubelet's arguments: a map up to kubeadm's v1beta3, a list of pairs from v1beta4.
 fn node_labels(arguments: &Value) -> Map<String, Value> {
     let pairs = arguments.as_array().into_iter().flatten();
     let listed =
@@ -194,7 +194,7 @@ fn node_labels(arguments: &Value) -> Map<String, Value> {
         .collect()
 }
 
-/// The authority in a kubeconfig.
+/// The CA in a kubeconfig.
 fn in_kubeconfig(documents: &[Value]) -> Option<String> {
     let kubeconfigs = documents.iter().filter(|document| document["kind"] == "Config");
     let mut data = kubeconfigs.filter_map(|config| {
@@ -204,7 +204,7 @@ fn in_kubeconfig(documents: &[Value]) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The pin of the authority in a configuration of `kubeadm join`.
+/// The CA pin in a configuration of `kubeadm join`.
 fn pinned(documents: &[Value]) -> Option<String> {
     let mut joins = documents.iter().filter(|document| document["kind"] == "JoinConfiguration");
     let hash =
@@ -220,7 +220,7 @@ pub(super) fn pin(pem: &str) -> Option<String> {
     Some(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// All YAML documents that have a kind.
+/// All YAML documents with a kind.
 fn documents(files: &BTreeMap<String, String>) -> Vec<Value> {
     let texts = files.values().filter(|text| text.contains("kind:") || text.contains("\"kind\""));
     let parts = texts.flat_map(|text| text.split("\n---"));

@@ -1,4 +1,4 @@
-//! etcd's members: the machines of the control plane that have run, until somebody removes one.
+//! The members of etcd: all control-plane members that ever ran, until somebody removes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// The members, and which of them run.
+/// All etcd members, and which of them run.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Members {
     all: BTreeMap<u64, (String, String)>,
@@ -14,7 +14,7 @@ pub(super) struct Members {
 }
 
 impl Members {
-    /// A machine's etcd runs. It is a member if it was none.
+    /// Marks the etcd of a server as running, and adds it as a member if necessary.
     pub(super) fn up(&mut self, name: &str, address: &str) {
         self.all.insert(id(name), (name.to_owned(), address.to_owned()));
         self.running.insert(name.to_owned());
@@ -34,7 +34,7 @@ impl Members {
         running > count / 2
     }
 
-    /// `etcdctl`, asked on a machine: whether it ended well, and what it printed.
+    /// Runs an `etcdctl` command on a member. Returns whether it succeeded, and its output.
     pub(super) fn etcdctl(&mut self, on: &str, words: &[&str]) -> (bool, String) {
         if !self.running.contains(on) || !self.healthy(None) {
             return failed("context deadline exceeded");

@@ -1,10 +1,12 @@
-//! Machines that become nodes of a Kubernetes cluster, and the API of that cluster.
+//! Servers that join a Kubernetes cluster, and the API of the cluster.
 //!
-//! Nothing of Kubernetes runs. A machine whose config has kubeadm's layout of files (`…/pki/ca.crt` and `ca.key`, a kubeadm configuration)
-//! answers on its port 6443 as an API server does, signed by that authority; one that has only the authority, or `kubeadm join`'s pin of it,
-//! joins as a worker: with a token as who has no identity yet, and so once its request for a certificate was granted.
+//! Nothing of Kubernetes runs. A server whose config has kubeadm's files of a control plane (`…/pki/ca.crt` and `ca.key`, a kubeadm
+//! configuration) answers on its port 6443 like an API server, with a certificate signed by that CA. A server that has only the CA
+//! certificate, or the pin of the CA for `kubeadm join`, joins as a worker. A worker without a certificate uses a bootstrap token, and
+//! joins
+//! once its certificate request is approved.
 //!
-//! What controllers do follows at once from each change; what kubelets do, a moment later, and while their machine runs.
+//! Controllers act immediately after each change. Kubelets act a moment later, and only while their server runs.
 
 mod api;
 mod apply;
@@ -48,21 +50,23 @@ use state::Cluster;
 
 /// The port of an API server.
 const PORT: u16 = 6443;
-/// The release of a cluster whose first machine was told none.
+/// The release of a cluster whose first server has no release in its files.
 const UNTOLD: &str = "v1.20.2";
-/// How long a new node is NotReady.
+/// How long a new Kubernetes node is NotReady.
 const SETTLES: Duration = Duration::from_millis(20);
 
-/// The default guest: a node of the cluster whose authority its config has. One without any is joined as soon as it runs.
+/// The default guest: a server whose config has a cluster CA becomes a member of that cluster. Any other server counts as joined as soon as
+/// it
+/// runs.
 #[derive(Debug, Default)]
 pub struct Nodes {
-    /// Clusters by the pins of their authorities.
+    /// The clusters, by the pins of their CAs.
     clusters: Mutex<HashMap<String, Arc<Cluster>>>,
     /// The cluster and node name of each server.
     homes: Mutex<HashMap<String, (Arc<Cluster>, String)>>,
-    /// Servers whose disk has a kubelet's identity.
+    /// The servers whose disk has a kubelet certificate.
     known: Mutex<HashSet<String>>,
-    /// What machines hold on their disks of other authorities than those they began with.
+    /// The CAs that members received in CA rotations.
     disks: Disks,
 }
 
@@ -110,7 +114,7 @@ impl Guest for Nodes {
             }
         };
         if layout.token.is_some() {
-            // One more of a control plane that is there.
+            // This server joins an existing control plane.
             cluster.wait_for_server().await;
             if !self.is_known(&cluster, &layout, &machine).await {
                 return;
@@ -164,7 +168,7 @@ impl Guest for Nodes {
 }
 
 impl Nodes {
-    /// Takes other authorities whenever it is told to; what `serves` does so with them from then on.
+    /// Polls for CA rotations. A control-plane member then serves a certificate of the new CA, through `serves`.
     async fn keep_authorities(
         &self,
         cluster: &Arc<Cluster>,
@@ -179,7 +183,7 @@ impl Nodes {
             with.authority.clone_from(&held.authority);
             if let Ok(acceptor) = tls::acceptor(&with, key) {
                 cluster.adopt(&held.authority, key);
-                // Who joins later knows the cluster by the one that signs.
+                // Later members know the cluster by the pin of the CA that signs now.
                 if let Some(pin) = layout::pin(&held.authority) {
                     let mut all = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
                     all.insert(pin, cluster.clone());
@@ -191,7 +195,7 @@ impl Nodes {
         asks.keep((&machine.id, millis(every)), &self.disks, taken).await;
     }
 
-    /// Whether the kubelet has an identity, if need be after a token got it one.
+    /// Whether the kubelet has a certificate. Requests one with the bootstrap token if necessary.
     async fn is_known(&self, cluster: &Cluster, layout: &Layout, machine: &GuestMachine) -> bool {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(token) = layout.token.as_ref().filter(|_| !known().contains(&machine.id)) else {

@@ -1,4 +1,4 @@
-//! Objects and lists of them: read, made, changed, deleted.
+//! Create, read, change and delete objects and lists of objects.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::world::{short_id, stamp};
 const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
-/// `GET`, `POST` and `DELETE` of a list.
+/// Answers `GET`, `POST` and `DELETE` of a list.
 pub(super) fn collection(
     objects: &mut Objects,
     asked: &Asked<'_>,
@@ -37,7 +37,7 @@ pub(super) fn collection(
     }
 }
 
-/// The places of what the query selects.
+/// The places of the objects that the query selects.
 fn selected(
     objects: &Objects,
     asked: &Asked<'_>,
@@ -62,7 +62,7 @@ fn list(objects: &Objects, asked: &Asked<'_>, resource: &Resource, namespace: &s
         Ok(places) => places,
         Err(reply) => return reply,
     };
-    // A page ends with how many came before the next one.
+    // The token for the next page is the number of objects before it.
     let number = |name: &str| asked.parameter(name).parse::<usize>().ok();
     let (from, limit) = (number("continue").unwrap_or(0), number("limit").filter(|it| *it > 0));
     let to = limit.map_or(places.len(), |limit| places.len().min(from.saturating_add(limit)));
@@ -106,7 +106,7 @@ fn create(objects: &mut Objects, asked: &Asked<'_>, resource: &Resource, namespa
     }
 }
 
-/// A new object as it is stored, or why it is not.
+/// A new object in the form in which it is stored, or the error answer.
 fn admitted(
     objects: &Objects,
     asked: &Asked<'_>,
@@ -153,7 +153,7 @@ fn admitted(
     Ok(object)
 }
 
-/// A Secret's texts are kept as base64.
+/// Moves the texts of a Secret's `stringData` to `data`, in base64.
 fn stored(secret: &mut Value) {
     use base64::Engine;
     let texts = secret["stringData"].take();
@@ -166,7 +166,7 @@ fn stored(secret: &mut Value) {
     }
 }
 
-/// What is asked of one object, or of something below it.
+/// Answers requests for one object or one of its subresources.
 pub(super) fn object(
     objects: &mut Objects,
     asked: &Asked<'_>,
@@ -224,7 +224,7 @@ pub(super) fn object(
     }
 }
 
-/// Writes an object, or the part of it that lies below this path, unless somebody else did since it was read.
+/// Replaces an object, or the part of it at the path `below`. Fails if the object has changed since the client read it.
 fn write(objects: &mut Objects, at: &Place, before: &Value, given: Value, below: &[&str]) -> Reply {
     let version = &given["metadata"]["resourceVersion"];
     if version.is_string() && *version != before["metadata"]["resourceVersion"] {
@@ -247,7 +247,7 @@ fn write(objects: &mut Objects, at: &Place, before: &Value, given: Value, below:
     (200, Value::clone(&objects.put(at.clone(), kept(at, after))))
 }
 
-/// An object as it is kept.
+/// An object in the form in which it is stored.
 fn kept(at: &Place, mut object: Value) -> Value {
     if at.1 == "secrets" {
         stored(&mut object);
@@ -306,7 +306,7 @@ fn apply_patch(
     }
 }
 
-/// `DeleteOptions`, where they lie in this body.
+/// `DeleteOptions`, from the body or the query.
 struct Options {
     uid: Option<String>,
     grace: Option<u64>,
@@ -319,7 +319,7 @@ impl Options {
         Options { uid, grace: said.or_else(|| options["gracePeriodSeconds"].as_u64()) }
     }
 
-    /// Why the object is not the one that is meant.
+    /// The error answer if the uid in the precondition is not the object's.
     fn objection(&self, at: &Place, object: &Value) -> Option<Reply> {
         let uid = self.uid.as_ref()?;
         let other = object["metadata"]["uid"] != *uid;
@@ -339,7 +339,7 @@ fn delete(objects: &mut Objects, asked: &Asked<'_>, at: &Place, object: &Value) 
     }
     controllers::delete(objects, at, options.grace);
     match objects.get(at) {
-        // It takes its time.
+        // The deletion takes time: the object still exists.
         Some(object) => (200, object.clone()),
         None => {
             let mut body = success();

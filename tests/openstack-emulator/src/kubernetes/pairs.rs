@@ -1,4 +1,4 @@
-//! Maps whose keys are no text: lists of pairs, in JSON.
+//! Serializes maps whose keys are not strings, as lists of pairs.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! Patches: JSON, merge, strategic merge and apply.
+//! Patches: JSON patch, merge patch, strategic merge patch and apply.
 
 use serde_json::Value;
 
-/// Lists of strategic merge whose entries are the same thing when these fields are.
+/// Lists whose entries a strategic merge identifies by this field.
 const KEYS: [(&str, &str); 6] = [
     ("taints", "key"),
     ("conditions", "type"),
@@ -12,7 +12,7 @@ const KEYS: [(&str, &str); 6] = [
     ("addresses", "type"),
 ];
 
-/// An object after a patch of that content type; `None` when the patch cannot be read or does not fit.
+/// Applies a patch of this content type. `None` if the patch is malformed or does not fit the object.
 pub(super) fn patched(object: &Value, kind: &str, body: &[u8]) -> Option<Value> {
     match kind.split(';').next().unwrap_or_default().trim() {
         "application/json-patch+json" => {
@@ -29,7 +29,7 @@ pub(super) fn patched(object: &Value, kind: &str, body: &[u8]) -> Option<Value> 
     }
 }
 
-/// YAML or JSON.
+/// Parses YAML or JSON.
 pub(super) fn yaml(body: &[u8]) -> Option<Value> {
     serde_json::from_slice(body)
         .ok()
@@ -119,7 +119,7 @@ mod tests {
     use super::patched;
 
     #[test]
-    fn a_cordon_is_a_patch_of_any_sort() {
+    fn a_cordon_works_with_every_patch_type() {
         let node = json!({"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}});
         let merge =
             patched(&node, "application/merge-patch+json", br#"{"spec": {"unschedulable": true}}"#)

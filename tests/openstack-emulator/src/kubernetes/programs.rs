@@ -1,19 +1,19 @@
-//! What the programs do that pods run: a few end, the others run on.
+//! Imitates the programs in pods. A few of them end, the others run for ever.
 
 use serde_json::Value;
 
 use super::members::Members;
 
-/// What becomes of a pod's container.
+/// The result of starting a pod's container.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Run {
-    /// It runs on.
+    /// The container keeps running.
     On,
-    /// It ends: whether well, and what it printed.
+    /// The container ends: whether successfully, and its output.
     Ends(bool, String),
 }
 
-/// What becomes of the first container of a pod on this node.
+/// Starts the first container of a pod on this node.
 pub(super) fn run(members: &mut Members, node: &str, pod: &Value) -> Run {
     let container = &pod["spec"]["containers"][0];
     let words = |key: &str| -> Vec<&str> {
@@ -33,7 +33,7 @@ pub(super) fn run(members: &mut Members, node: &str, pod: &Value) -> Run {
     }
 }
 
-/// Reaches the member on its node, with a certificate that lies there, or fails as it would.
+/// Runs `etcdctl` if the pod uses the network and the certificates of its node. Fails like the real program otherwise.
 fn etcdctl(members: &mut Members, node: &str, pod: &Value, words: &[&str]) -> (bool, String) {
     let mut rest = Vec::new();
     let mut options = Vec::new();
@@ -68,7 +68,7 @@ fn etcdctl(members: &mut Members, node: &str, pod: &Value, words: &[&str]) -> (b
     members.etcdctl(node, &rest)
 }
 
-/// Whether a path of the machine's lies at the same place in the container.
+/// Whether a path of the host is mounted at the same path in the container.
 fn is_mounted(pod: &Value, path: &str) -> bool {
     let mounts = pod["spec"]["containers"][0]["volumeMounts"].as_array();
     mounts.into_iter().flatten().any(|mount| {

@@ -1,8 +1,8 @@
-//! As much of Kubernetes' protobuf as `kubectl certificate approve` writes, which asks for JSON and sends none.
+//! The part of Kubernetes' protobuf format that `kubectl certificate approve` sends. kubectl asks for JSON answers but sends protobuf.
 
 use serde_json::{Value, json};
 
-/// What every protobuf body begins with.
+/// The first bytes of every protobuf body.
 const MAGIC: &[u8] = b"k8s\0";
 
 /// The conditions of the certificate request in a body.
@@ -20,7 +20,7 @@ pub(super) fn conditions(body: &[u8]) -> Option<Value> {
     Some(Value::Array(bytes(status, 1).map(row).collect()))
 }
 
-/// The fields of that number which hold bytes.
+/// The fields of this number that contain bytes.
 fn bytes(message: &[u8], wanted: u64) -> impl Iterator<Item = &[u8]> {
     let mut rest = message;
     std::iter::from_fn(move || {
@@ -45,7 +45,7 @@ fn bytes(message: &[u8], wanted: u64) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// A number of variable length.
+/// A number of variable length (varint).
 fn number(rest: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {
@@ -71,7 +71,7 @@ mod tests {
         condition.extend(b"True");
         let mut status = vec![0x0a, u8::try_from(condition.len()).unwrap()];
         status.extend(condition);
-        // A field of a number before it, which is passed over.
+        // Another field in front, which must be skipped.
         let mut object = vec![0x20, 0x96, 0x01, 0x1a, u8::try_from(status.len()).unwrap()];
         object.extend(status);
         let mut body = b"k8s\0\x12".to_vec();

@@ -1,4 +1,4 @@
-//! Requests for certificates: who may ask, who approves, and that what is approved is signed.
+//! Certificate signing requests: creation, approval, signing.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,11 +12,11 @@ const GROUP: &str = "certificates.k8s.io/v1";
 const RESOURCE: &str = "certificatesigningrequests";
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 const CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
-/// Who signs. Requests to others wait for whoever that is.
+/// The signers of this cluster. Requests to other signers stay pending.
 const SIGNERS: [&str; 3] =
     [CLIENT, "kubernetes.io/kubelet-serving", "kubernetes.io/kube-apiserver-client"];
 
-/// A new request: who asked is noted by the server, whatever the body says.
+/// A new request. The server records the caller and ignores what the body says about it.
 pub(super) fn asked(mut object: Value, by: &User) -> Result<Value, String> {
     if decoded(&object["spec"]["request"]).is_none_or(|pem| !pem.contains("CERTIFICATE REQUEST")) {
         return Err(
@@ -29,7 +29,7 @@ pub(super) fn asked(mut object: Value, by: &User) -> Result<Value, String> {
     Ok(object)
 }
 
-/// As a request of this name is made by a kubelet.
+/// Creates a request as a kubelet does.
 pub(super) fn ask(objects: &mut Objects, name: &str, spec: Value, by: &User) {
     let object = json!({"apiVersion": GROUP, "kind": "CertificateSigningRequest", "metadata": {"name": name}, "spec": spec});
     if let Ok(object) = asked(object, by) {
@@ -37,7 +37,7 @@ pub(super) fn ask(objects: &mut Objects, name: &str, spec: Value, by: &User) {
     }
 }
 
-/// What was signed for a request; `Err` if it was denied.
+/// The certificate of a request, or `Err` if the request was denied. `None` if it is pending.
 pub(super) fn outcome(objects: &Objects, name: &str) -> Option<Result<String, ()>> {
     let object = objects.get(&place(GROUP, RESOURCE, "", name))?;
     if has(object, "Denied") {
@@ -46,7 +46,7 @@ pub(super) fn outcome(objects: &Objects, name: &str) -> Option<Result<String, ()
     decoded(&object["status"]["certificate"]).map(Ok)
 }
 
-/// kube-controller-manager: approves what bindings let be approved, signs what is approved.
+/// Acts as kube-controller-manager: approves requests that role bindings allow, and signs approved ones.
 pub(super) fn decide(objects: &mut Objects) {
     let is_signed = |it: &Value| it["status"]["certificate"].is_string();
     let open = objects.places((GROUP, RESOURCE, ""), |it| !is_signed(it));
@@ -70,7 +70,7 @@ pub(super) fn decide(objects: &mut Objects) {
     }
 }
 
-/// Whether who asks may have requests approved for new clients, or, being a node, for itself.
+/// Whether a role binding approves client certificates for the caller; a node only for itself.
 fn is_approved_by_binding(objects: &Objects, request: &Value) -> bool {
     if request["spec"]["signerName"] != CLIENT {
         return false;

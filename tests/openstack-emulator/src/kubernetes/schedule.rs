@@ -1,11 +1,11 @@
-//! Which node takes a pod.
+//! Schedules pods to Kubernetes nodes.
 
 use serde_json::{Value, json};
 
 use super::selector::{expression, labels_match};
 use super::state::Objects;
 
-/// Binds the pods that have no node to one that takes them, if one does: the one that has the fewest.
+/// Binds each unbound pod to the node with the fewest pods among those that accept the pod.
 pub(super) fn schedule(objects: &mut Objects) {
     let unbound = objects.places(("v1", "pods", ""), |pod| pod["spec"]["nodeName"].is_null());
     for at in unbound {
@@ -31,7 +31,7 @@ fn takes(node: &Value, pod: &Value) -> bool {
     ready && node["spec"]["unschedulable"] != true && tolerates(pod, node) && wants(pod, node)
 }
 
-/// Whether a pod bears what keeps others off a node.
+/// Whether a pod tolerates all taints of a node.
 pub(super) fn tolerates(pod: &Value, node: &Value) -> bool {
     let taints = node["spec"]["taints"].as_array().into_iter().flatten();
     let mut hard = taints.filter(|taint| taint["effect"] != "PreferNoSchedule");
@@ -49,7 +49,7 @@ pub(super) fn tolerates(pod: &Value, node: &Value) -> bool {
     })
 }
 
-/// Whether a node is one that a pod asks for.
+/// Whether a node satisfies the node affinity of a pod.
 pub(super) fn wants(pod: &Value, node: &Value) -> bool {
     let terms = &pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
         ["nodeSelectorTerms"];

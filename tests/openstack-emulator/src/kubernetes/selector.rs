@@ -1,15 +1,15 @@
-//! Which objects are meant.
+//! Label selectors and field selectors.
 
 use serde_json::{Value, json};
 
-/// Fields that API servers select by, beside name and namespace.
+/// Fields that field selectors may use, besides name and namespace.
 const FIELDS: [(&str, &[&str]); 3] = [
     ("pods", &["spec.nodeName", "status.phase", "spec.restartPolicy", "status.podIP"]),
     ("nodes", &["spec.unschedulable"]),
     ("certificatesigningrequests", &["spec.signerName"]),
 ];
 
-/// Whether an object is what a label selector selects, as queries write them.
+/// Whether a label selector of a query matches an object.
 pub(super) fn by_labels(object: &Value, selector: &str) -> bool {
     terms(selector).into_iter().all(|term| by_label(object, term.trim()))
 }
@@ -30,7 +30,7 @@ fn by_label(object: &Value, term: &str) -> bool {
     equals(term, |key| value(key).map(str::to_owned))
 }
 
-/// Commas end a term, but not within parentheses.
+/// Splits a selector at commas outside of parentheses.
 fn terms(selector: &str) -> Vec<&str> {
     let (mut from, mut depth, mut all) = (0, 0, Vec::new());
     for (at, letter) in selector.char_indices() {
@@ -60,7 +60,7 @@ fn equals(term: &str, value: impl Fn(&str) -> Option<String>) -> bool {
     }
 }
 
-/// Whether an object is what a field selector selects; the field, if it is none to select by.
+/// Whether a field selector matches an object. An error names the unsupported field.
 pub(super) fn by_fields(resource: &str, object: &Value, selector: &str) -> Result<bool, String> {
     let mut all = true;
     for term in selector.split(',').filter(|term| !term.is_empty()) {
@@ -74,7 +74,7 @@ pub(super) fn by_fields(resource: &str, object: &Value, selector: &str) -> Resul
             Some(match found {
                 Some(Value::String(text)) => text.clone(),
                 Some(Value::Bool(truth)) => truth.to_string(),
-                // What is not said is the empty text, and the empty truth.
+                // A missing field equals the empty text, or false for a flag.
                 _ if key == "spec.unschedulable" => "false".to_owned(),
                 _ => String::new(),
             })
@@ -84,7 +84,7 @@ pub(super) fn by_fields(resource: &str, object: &Value, selector: &str) -> Resul
     Ok(all)
 }
 
-/// Whether a pod is what a `LabelSelector` of an object means. An empty one means all.
+/// Whether a `LabelSelector` in an object matches a pod. An empty selector matches all pods.
 pub(super) fn fits_template(selector: &Value, pod: &Value) -> bool {
     let expressions = selector["matchExpressions"].as_array().into_iter().flatten();
     labels_match(&selector["matchLabels"], pod)
@@ -97,7 +97,7 @@ pub(super) fn labels_match(wanted: &Value, object: &Value) -> bool {
     wanted.as_object().into_iter().flatten().all(|(key, value)| labels[key] == *value)
 }
 
-/// `{key, operator, values}`, of labels and of nodes.
+/// Evaluates `{key, operator, values}` for labels of objects or of nodes.
 pub(super) fn expression(expression: &Value, labels: &Value) -> bool {
     let value = expression["key"].as_str().map_or(&Value::Null, |key| &labels[key]);
     let none = json!([]);

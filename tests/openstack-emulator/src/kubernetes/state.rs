@@ -14,7 +14,7 @@ use super::members::Members;
 use super::pairs;
 use crate::world::{new_id, stamp};
 
-/// A cluster: its objects, and which machines serve its API.
+/// A cluster: its objects, and the servers that serve its API.
 #[derive(Debug, Default)]
 pub(super) struct Cluster {
     objects: Mutex<Objects>,
@@ -23,12 +23,12 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// A cluster whose objects are there already; no machine serves its API yet.
+    /// A cluster with stored objects. No server serves its API yet.
     pub(super) fn of(objects: Objects) -> Cluster {
         Cluster { objects: Mutex::new(objects), ..Cluster::default() }
     }
 
-    /// Looks at the objects, or changes them; what follows from a change has happened afterwards.
+    /// Reads or changes the objects under their lock. After a change, the controllers run before the function returns.
     pub(super) fn with<T>(&self, look: impl FnOnce(&mut Objects) -> T) -> T {
         let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
         let before = objects.version;
@@ -40,7 +40,7 @@ impl Cluster {
         seen
     }
 
-    /// Is told of every change.
+    /// Notifies of every change.
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -61,50 +61,50 @@ impl Cluster {
         });
     }
 
-    /// Waits until a machine serves the API.
+    /// Waits until a server serves the API.
     pub(super) async fn wait_for_server(&self) {
-        // The sender lives as long as we do.
+        // An error is impossible: the sender lives as long as the cluster.
         let _ = self.servers.subscribe().wait_for(|servers| !servers.is_empty()).await;
     }
 
-    /// Waits until `look` finds something, looking whenever something has changed.
+    /// Waits until `look` returns a value. `look` runs again after every change.
     pub(super) async fn wait_until<T>(&self, mut look: impl FnMut(&mut Objects) -> Option<T>) -> T {
         let mut changes = self.changes();
         loop {
             if let Some(found) = self.with(&mut look) {
                 return found;
             }
-            // The sender lives as long as we do.
+            // An error is impossible: the sender lives as long as the cluster.
             let _ = changes.changed().await;
         }
     }
 }
 
-/// Where an object lies: API group and version, resource, namespace (empty for none), name.
+/// The key of an object: API group and version, resource, namespace (empty for none), name.
 pub(super) type Place = (String, String, String, String);
 
-/// All objects by their places, and what the programs of the control plane know besides.
+/// All objects by their keys, and further state of the control plane.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Objects {
     #[serde(with = "pairs")]
     all: BTreeMap<Place, Arc<Value>>,
     version: u64,
     authority: Option<(String, String)>,
-    /// What each manager applied last, by place.
+    /// The last applied config of each field manager, by object.
     #[serde(with = "pairs")]
     pub(super) applied: BTreeMap<Place, BTreeMap<String, Value>>,
-    /// What the containers of pods printed, by the pods' uids.
+    /// The output of containers, by the uids of their pods.
     pub(super) logs: BTreeMap<String, String>,
     pub(super) members: Members,
-    /// Whether something changed from which something else may follow, since the controllers looked.
+    /// Whether something has changed since the controllers last ran.
     pub(super) is_unsettled: bool,
-    /// Whether something came or went since it was looked for what nobody owns.
+    /// Whether an object was created or deleted since the last garbage collection.
     pub(super) may_have_garbage: bool,
-    /// As `v1.20.2`; empty until the first machine of the control plane runs.
+    /// The release, such as `v1.20.2`. Empty until the first control-plane member runs.
     pub(super) release: String,
 }
 
-/// Resources that nothing follows from, as long as they stay and belong to nobody.
+/// Resources that trigger no controller unless they have an owner or are deleted.
 const INERT: [&str; 8] = [
     "configmaps",
     "secrets",
@@ -120,13 +120,13 @@ fn node(name: &str) -> Place {
     place("v1", "nodes", "", name)
 }
 
-/// A place, in words.
+/// The key of an object.
 pub(super) fn place(group: &str, resource: &str, namespace: &str, name: &str) -> Place {
     (group.to_owned(), resource.to_owned(), namespace.to_owned(), name.to_owned())
 }
 
 impl Objects {
-    /// Counts what was written.
+    /// The number of writes so far.
     pub(super) fn writes(&self) -> u64 {
         self.version
     }
@@ -135,7 +135,7 @@ impl Objects {
         self.version.to_string()
     }
 
-    /// The minor version of Kubernetes that it says it is.
+    /// The minor version of the release. 20 if the release cannot be parsed.
     pub(super) fn minor(&self) -> u32 {
         self.release.split('.').nth(1).and_then(|minor| minor.parse().ok()).unwrap_or(20)
     }
@@ -144,17 +144,17 @@ impl Objects {
         self.all.get(place).map(Arc::as_ref)
     }
 
-    /// An object as it is now, whatever becomes of it.
+    /// A shared copy of an object, which later changes do not affect.
     pub(super) fn shared(&self, place: &Place) -> Option<Arc<Value>> {
         self.all.get(place).cloned()
     }
 
-    /// All of a resource, in one namespace or all.
+    /// All objects of a resource, in one namespace or, if `namespace` is empty, in all.
     pub(super) fn list(&self, group: &str, resource: &str, namespace: &str) -> Vec<&Value> {
         self.each(group, resource, namespace).map(|(_, object)| object).collect()
     }
 
-    /// They and their places.
+    /// The objects of a resource with their keys.
     pub(super) fn each(
         &self,
         group: &str,
@@ -169,7 +169,7 @@ impl Objects {
             .map(|(place, object)| (place, object.as_ref()))
     }
 
-    /// The places of those that are meant.
+    /// The keys of the objects that `is_meant` accepts.
     pub(super) fn places(
         &self,
         (group, resource, namespace): (&str, &str, &str),
@@ -179,12 +179,12 @@ impl Objects {
         all.filter(|(_, object)| is_meant(object)).map(|(place, _)| place.clone()).collect()
     }
 
-    /// Every object.
+    /// All objects with their keys.
     pub(super) fn every(&self) -> impl Iterator<Item = (&Place, &Value)> {
         self.all.iter().map(|(place, object)| (place, object.as_ref()))
     }
 
-    /// Writes an object: it gets an id when it is new, and the next version if it is another than before.
+    /// Stores an object. A new object gets a uid. The resource version grows if the object differs from the stored one.
     pub(super) fn put(&mut self, place: Place, mut object: Value) -> Arc<Value> {
         let before = self.all.get(&place).map(Arc::as_ref);
         let metadata = before.map(|before| before["metadata"].clone()).unwrap_or_default();
@@ -214,7 +214,7 @@ impl Objects {
         object
     }
 
-    /// Changes an object that is there.
+    /// Changes an object, if it exists.
     pub(super) fn change(&mut self, place: &Place, change: impl FnOnce(&mut Value)) {
         if let Some(mut object) = self.get(place).cloned() {
             change(&mut object);
@@ -222,7 +222,7 @@ impl Objects {
         }
     }
 
-    /// The object is gone at once.
+    /// Removes an object at once.
     pub(super) fn remove(&mut self, place: &Place) {
         let Some(gone) = self.all.remove(place) else { return };
         self.applied.remove(place);
@@ -233,7 +233,7 @@ impl Objects {
         self.version += 1;
     }
 
-    /// A kubelet makes itself known. A node that is there stays what others made of it.
+    /// Registers a Kubernetes node. An existing node only gets a new status and keeps changes of other clients.
     pub(super) fn register(&mut self, object: Value) {
         let place = node(object["metadata"]["name"].as_str().unwrap_or_default());
         if self.all.contains_key(&place) {
@@ -243,7 +243,7 @@ impl Objects {
         }
     }
 
-    /// A kubelet reports, or has fallen silent.
+    /// Sets the condition Ready, as after a report of the kubelet or after a missed one.
     pub(super) fn set_ready(&mut self, name: &str, ready: bool) {
         let condition = if ready {
             json!({"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status", "lastHeartbeatTime": stamp(), "lastTransitionTime": stamp()})
@@ -253,7 +253,7 @@ impl Objects {
         self.change(&node(name), |node| node["status"]["conditions"] = json!([condition]));
     }
 
-    /// A certificate for a request in PEM, by the cluster's authority.
+    /// Signs a certificate request (PEM) with the cluster's CA.
     pub(super) fn sign(&self, request: &str) -> Option<String> {
         let (certificate, key) = self.authority.as_ref()?;
         let issuer = Issuer::from_ca_cert_pem(certificate, KeyPair::from_pem(key).ok()?).ok()?;
@@ -262,7 +262,7 @@ impl Objects {
     }
 }
 
-/// The text in a field that holds base64.
+/// The text in a base64 field.
 pub(super) fn decoded(value: &Value) -> Option<String> {
     let bytes = base64::engine::general_purpose::STANDARD.decode(value.as_str()?).ok()?;
     String::from_utf8(bytes).ok()

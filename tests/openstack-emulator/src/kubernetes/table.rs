@@ -1,4 +1,4 @@
-//! Lists as tables, for those who show them to people.
+//! Lists as tables, which kubectl prints.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The API server's certificate, and whom it lets in.
+//! The TLS certificate of the API server, and client certificates.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::layout::Layout;
 
-/// Why a certificate could not be made.
+/// The reason why a certificate could not be made.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unusable {
     #[error("certificate or key: {0}")]
@@ -24,7 +24,7 @@ pub(super) enum Unusable {
     Verifier(#[from] rustls::server::VerifierBuilderError),
 }
 
-/// TLS as an API server of that cluster speaks it: its certificate is the authority's, and so are those it asks for.
+/// A TLS acceptor with a certificate signed by the cluster's CA. Client certificates must be signed by the same CA.
 pub(super) fn acceptor(layout: &Layout, authority_key: &str) -> Result<TlsAcceptor, Unusable> {
     let issuer = Issuer::from_ca_cert_pem(&layout.authority, KeyPair::from_pem(authority_key)?)?;
     let key = KeyPair::generate()?;

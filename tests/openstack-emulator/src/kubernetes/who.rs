@@ -1,4 +1,4 @@
-//! Who asks, and what they may.
+//! Authentication and authorization of callers.
 
 use jiff::Timestamp;
 use x509_parser::asn1_rs::Oid;
@@ -7,7 +7,7 @@ use x509_parser::parse_x509_certificate;
 
 use super::state::{Objects, decoded, place};
 
-/// Who asks.
+/// The caller of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct User {
     pub(super) name: String,
@@ -15,7 +15,7 @@ pub(super) struct User {
 }
 
 impl User {
-    /// By a certificate of the cluster's authority: the common name is the user, organizations are groups.
+    /// The user of a client certificate: the common name is the user name, organizations are groups.
     pub(super) fn by_certificate(der: &[u8]) -> Option<User> {
         let (_, certificate) = parse_x509_certificate(der).ok()?;
         let texts = |oid: &Oid<'_>| {
@@ -29,7 +29,7 @@ impl User {
         Some(User { name, groups })
     }
 
-    /// By a bootstrap token that is good now.
+    /// The user of a bootstrap token, if the token is valid now.
     pub(super) fn by_token(objects: &Objects, token: &str) -> Option<User> {
         let (id, secret) = token.split_once('.')?;
         let at = place("v1", "secrets", "kube-system", &format!("bootstrap-token-{id}"));
@@ -48,7 +48,8 @@ impl User {
         Some(User { name: format!("system:bootstrap:{id}"), groups })
     }
 
-    /// Whether they may do this: administrators all, kubelets what kubelets do, who joins ask for a certificate.
+    /// Whether the user may use a method on a resource. Administrators may do everything, kubelets what they need, and bootstrap tokens may
+    /// request certificates.
     pub(super) fn may(&self, method: &str, resource: &str) -> bool {
         let member = |group: &str| self.groups.iter().any(|it| it == group);
         let asks = resource == "certificatesigningrequests" && ["GET", "POST"].contains(&method);

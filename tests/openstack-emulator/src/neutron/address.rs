@@ -1,4 +1,4 @@
-//! Addresses, given out and taken back.
+//! Allocates and releases IP addresses.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use crate::problem::Problem;
 use crate::store::{Kind, Object};
 use crate::world::World;
 
-/// The addresses a new port gets: what `wanted` asks for, or one of the network's first subnet of each version.
+/// The addresses of a new port: those in `wanted`, or one address for each IP version of the network.
 pub(crate) fn allocate(
     world: &mut World,
     network: &str,
@@ -129,7 +129,7 @@ fn pick(
     Ok(json!({"subnet_id": subnet, "ip_address": text}))
 }
 
-/// The next free address of a subnet's pools.
+/// The next free address in the pools of a subnet.
 fn free(world: &mut World, id: &str) -> Option<Value> {
     let subnet = world.store.get(Kind::Subnet, id)?;
     let from: u128 = subnet.note("cursor").parse().unwrap_or_default();
@@ -154,7 +154,7 @@ fn range(pool: &Value) -> Option<(u128, u128, bool)> {
     Some((number(first), number(last), first.is_ipv6()))
 }
 
-/// Gives addresses back.
+/// Releases addresses.
 pub(crate) fn release(world: &mut World, ips: &[Value]) {
     for ip in ips {
         let subnet = ip["subnet_id"].as_str().and_then(|subnet| world.addresses.get_mut(subnet));

@@ -1,4 +1,4 @@
-//! Floating addresses.
+//! Floating IPs.
 
 use serde_json::{Map, Value, json};
 
@@ -163,7 +163,7 @@ fn part(world: &mut World, id: &str) {
     world.errand(Errand::Reopen);
 }
 
-/// Parts all floating addresses from a port that is gone.
+/// Disassociates all floating IPs from a port that was deleted.
 pub(super) fn leave(world: &mut World, port: &str) {
     for id in world.store.ids(Kind::FloatingIp, "port_id", port) {
         part(world, &id);

@@ -1,4 +1,4 @@
-//! Neutron v2.0: networks and what lies in them.
+//! Neutron v2.0: networks and the objects in them.
 
 mod address;
 mod floating_ip;
@@ -26,7 +26,7 @@ pub(crate) use quota::check as check_quota;
 use resource::{RESOURCES, Resource};
 pub(crate) use security_group::{default_group, group_called};
 
-/// The extensions that are there, by alias.
+/// The supported extensions, by alias.
 const EXTENSIONS: [&str; 24] = [
     "address-scope",
     "agent",
@@ -116,7 +116,7 @@ fn extension(alias: &str) -> Value {
     json!({"alias": alias, "name": alias, "description": "", "links": [], "updated": "2015-01-01T00:00:00-00:00"})
 }
 
-/// Whether the caller sees an object: its own, and networks and subnets that are shared or lead outside.
+/// Whether the caller sees an object: objects of the own project, and networks and subnets that are shared or external.
 fn sees(world: &World, asked: &Asked, kind: Kind, object: &Object) -> bool {
     if asked.sees(&object.project) {
         return true;
@@ -141,7 +141,7 @@ fn visible<'w>(
     object.ok_or_else(|| resource.missing(id))
 }
 
-/// Refuses to change what others own.
+/// Refuses to change an object of another project.
 fn owned(world: &World, asked: &Asked, resource: &Resource, id: &str) -> Result<(), Problem> {
     let object = world.store.get(resource.kind, id).ok_or_else(|| resource.missing(id))?;
     if asked.sees(&object.project) {
@@ -157,7 +157,7 @@ fn ensure_default_group(world: &mut World, asked: &Asked, resource: &Resource) {
     }
 }
 
-/// An object as the API shows it: a group with its rules.
+/// An object as the API shows it. A security group contains its rules.
 fn shown(world: &World, object: &Object, resource: &Resource) -> Map<String, Value> {
     let mut body = object.body.clone();
     if resource.kind == Kind::SecurityGroup {
@@ -233,7 +233,7 @@ fn list(world: &mut World, asked: &Asked, resource: &Resource) -> Verdict {
     Ok(Answer::ok(body))
 }
 
-/// What all objects say that pass a filter.
+/// The index entries for a filter.
 fn said<'a>(key: &'a str, values: &[&'a str]) -> Vec<Wanted<'a>> {
     match key {
         "fixed_ips" => {
@@ -241,13 +241,13 @@ fn said<'a>(key: &'a str, values: &[&'a str]) -> Vec<Wanted<'a>> {
             let whole = parts.filter(|(field, _)| *field != "ip_address_substr");
             whole.map(|(_, wanted)| vec![(key, wanted)]).collect()
         }
-        // Whose it is, is kept once.
+        // The index has the project under one name only.
         "project_id" | "tenant_id" => vec![values.iter().map(|id| (PROJECT, *id)).collect()],
         key => page::said(key, values).into_iter().collect(),
     }
 }
 
-/// What all objects say that the caller sees; nothing where that is all.
+/// The index entry for objects that the caller sees. `None` if the caller sees all objects.
 fn seen_by<'a>(world: &'a World, asked: &'a Asked, kind: Kind) -> Option<Wanted<'a>> {
     if asked.caller.is_admin() {
         return None;
@@ -263,7 +263,7 @@ fn seen_by<'a>(world: &'a World, asked: &'a Asked, kind: Kind) -> Option<Wanted<
     Some(said)
 }
 
-/// Whether an object is one of those a filter asks for.
+/// Whether an object passes a filter.
 fn passes(object: &Object, key: &str, values: &[&str]) -> bool {
     if key == "fixed_ips" {
         return values.iter().all(|value| {
@@ -287,7 +287,7 @@ fn create(world: &mut World, asked: &Asked, resource: &Resource) -> Verdict {
             match make(world, asked, resource, one) {
                 Ok(id) => ids.push(id),
                 Err(problem) => {
-                    // All or none.
+                    // A bulk create makes all objects or none.
                     for id in ids {
                         (resource.delete)(world, &id, asked)?;
                     }
@@ -369,7 +369,7 @@ fn update(world: &mut World, asked: &Asked, resource: &Resource, id: &str) -> Ve
     Ok(Answer::ok(json!({resource.single: shown(world, object, resource)})))
 }
 
-/// Notes that an object has changed.
+/// Raises the revision number and updates `updated_at` of an object.
 pub(crate) fn touch(world: &mut World, kind: Kind, id: &str) {
     if let Some(object) = world.store.get_mut(kind, id) {
         let revision = object.number("revision_number") + 1;
@@ -378,7 +378,7 @@ pub(crate) fn touch(world: &mut World, kind: Kind, id: &str) {
     }
 }
 
-/// Takes over every field that was given.
+/// Copies the given fields into an object.
 fn merge(world: &mut World, kind: Kind, id: &str, given: &Map<String, Value>) {
     if let Some(object) = world.store.get_mut(kind, id) {
         for (key, value) in given {

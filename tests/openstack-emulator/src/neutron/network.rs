@@ -1,4 +1,4 @@
-//! Networks.
+//! The networks of Neutron.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ use crate::request::Asked;
 use crate::store::{Kind, Object};
 use crate::world::World;
 
-/// What only administrators may set.
+/// Fields that only administrators may set.
 const ADMINS: [&str; 6] = [
     "shared",
     "router:external",

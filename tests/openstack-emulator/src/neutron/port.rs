@@ -1,4 +1,4 @@
-//! Ports.
+//! The ports of networks.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::request::Asked;
 use crate::store::{Kind, Object};
 use crate::world::{Errand, World, stamp};
 
-/// Ports that go with what they belong to, and not before.
+/// Device owners whose ports can only be deleted with their owner.
 const OWNED: [&str; 4] =
     ["network:router_interface", "network:router_gateway", "network:floatingip", "network:dhcp"];
 
@@ -38,7 +38,7 @@ pub(super) fn create(
     finish(world, object, given)
 }
 
-/// A port that a service makes for itself.
+/// Creates a port for another service.
 pub(crate) fn make(world: &mut World, project: &str, body: Value) -> Result<String, Problem> {
     check_quota(world, project, Kind::Port, 1)?;
     let given = body.as_object().cloned().unwrap_or_default();
@@ -88,7 +88,7 @@ fn finish(
     Ok(id)
 }
 
-/// The names that the network's own resolver has for a port.
+/// The DNS names of a port within its network.
 fn assignment(port: &Object, ips: &[Value]) -> Vec<Value> {
     let row = |ip: &Value| {
         let address = ip["ip_address"].as_str().unwrap_or_default();
@@ -128,7 +128,7 @@ pub(super) fn change(
     let port = world.store.get(Kind::Port, id).cloned();
     if let (Some(wanted), Some(port)) = (given.get("fixed_ips").and_then(Value::as_array), port) {
         let wanted = wanted.clone();
-        // What stays is kept; the rest is given back and asked for anew.
+        // Addresses that stay are kept. The others are released and allocated anew.
         let (kept, gone): (Vec<Value>, Vec<Value>) = port
             .list("fixed_ips")
             .iter()
@@ -165,12 +165,12 @@ pub(super) fn delete_asked(world: &mut World, id: &str, _: &Asked) -> Result<(),
     Ok(())
 }
 
-/// Deletes a port whoever owns it; floating addresses let go of it.
+/// Deletes a port, even if a device owns it. Floating IPs are disassociated.
 pub(crate) fn delete(world: &mut World, id: &str) {
     gone(world, id);
 }
 
-/// A port is gone.
+/// Removes a port, releases its addresses and disassociates its floating IPs.
 pub(crate) fn gone(world: &mut World, id: &str) {
     let Some(port) = world.store.remove(Kind::Port, id) else { return };
     release(world, port.list("fixed_ips"));

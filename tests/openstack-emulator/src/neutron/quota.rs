@@ -1,4 +1,4 @@
-//! How much of what a project may have.
+//! The quotas of Neutron.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::request::{Answer, Asked, Verdict};
 use crate::store::Kind;
 use crate::world::World;
 
-/// Neutron's names for what is limited, and its limits.
+/// Neutron's names of quotas, with their defaults.
 const LIMITS: [(&str, Kind, i64); 7] = [
     ("network", Kind::Network, 100),
     ("subnet", Kind::Subnet, 100),
@@ -18,7 +18,7 @@ const LIMITS: [(&str, Kind, i64); 7] = [
     ("security_group_rule", Kind::SecurityGroupRule, 100),
 ];
 
-/// Refuses `more` of a kind beyond the limit.
+/// Refuses `more` objects of a kind if they exceed the quota.
 pub(crate) fn check(world: &World, project: &str, kind: Kind, more: usize) -> Result<(), Problem> {
     let Some((name, _, default)) = LIMITS.iter().find(|(_, limited, _)| *limited == kind) else {
         return Ok(());
@@ -69,7 +69,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
             asked.admin("update_quota")?;
             for (name, value) in asked.wrapped("quota")? {
                 let known = LIMITS.iter().any(|(limit, ..)| *limit == name);
-                // Others of Neutron's limits, and flags of the request itself.
+                // Neutron's quotas of objects that do not exist here, and flags of the request itself.
                 if ["subnetpool", "rbac_policy", "trunk", "check_limit", "force"]
                     .contains(&name.as_str())
                 {

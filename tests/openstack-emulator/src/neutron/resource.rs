@@ -1,4 +1,4 @@
-//! What sorts of things there are: their names, fields and functions.
+//! The resource types of Neutron: their names, fields and functions.
 
 use serde_json::{Map, Value, json};
 
@@ -12,21 +12,21 @@ type Make = fn(&mut World, &Asked, Object, &Map<String, Value>) -> Result<String
 type Change = fn(&mut World, &Asked, &str, &Map<String, Value>) -> Result<(), Problem>;
 type Delete = fn(&mut World, &str, &Asked) -> Result<(), Problem>;
 
-/// A sort of thing.
+/// A resource type.
 pub(super) struct Resource {
-    /// Its segment in paths.
+    /// The path segment of the type.
     pub(super) path: &'static str,
-    /// The key of a list.
+    /// The key of a list in a body.
     pub(super) plural: &'static str,
-    /// The key of one.
+    /// The key of one object in a body.
     pub(super) single: &'static str,
     pub(super) kind: Kind,
-    /// Its exception's name and message, in which `{}` is the id.
+    /// The name of the not-found exception and its message, in which `{}` stands for the id.
     not_found: (&'static str, &'static str),
     pub(super) defaults: fn() -> Value,
-    /// Fields a create takes.
+    /// The fields that a create accepts.
     pub(super) create: &'static [&'static str],
-    /// Fields an update takes.
+    /// The fields that an update accepts.
     pub(super) update: &'static [&'static str],
     pub(super) make: Make,
     pub(super) change: Change,
@@ -38,7 +38,7 @@ impl Resource {
         Problem::new(404, self.not_found.0, self.not_found.1.replace("{}", id))
     }
 
-    /// Whether a list can be filtered by that field.
+    /// Whether lists can be filtered by this field.
     pub(super) fn knows(&self, key: &str) -> bool {
         const COMMON: [&str; 8] = [
             "id",
@@ -79,7 +79,7 @@ impl Resource {
     }
 }
 
-/// All sorts.
+/// All resource types.
 pub(super) const RESOURCES: [Resource; 7] = [
     Resource {
         path: "networks",

@@ -113,7 +113,7 @@ fn clear_gateway(world: &mut World, id: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// `PUT …/add_router_interface`.
+/// Answers `PUT …/add_router_interface`.
 pub(super) fn attach(world: &mut World, asked: &Asked, id: &str) -> Verdict {
     let router = world.store.get(Kind::Router, id).filter(|router| asked.sees(&router.project));
     let project = router.ok_or_else(|| lost(id))?.project.clone();
@@ -192,7 +192,7 @@ pub(super) fn attach(world: &mut World, asked: &Asked, id: &str) -> Verdict {
     Ok(Answer::ok(interface(id, &project, &network, &subnet_id, &port_id)))
 }
 
-/// `PUT …/remove_router_interface`.
+/// Answers `PUT …/remove_router_interface`.
 pub(super) fn detach(world: &mut World, asked: &Asked, id: &str) -> Verdict {
     let router = world.store.get(Kind::Router, id).filter(|router| asked.sees(&router.project));
     let project = router.ok_or_else(|| lost(id))?.project.clone();
@@ -260,14 +260,14 @@ pub(super) fn delete(world: &mut World, id: &str, _: &Asked) -> Result<(), Probl
     Ok(())
 }
 
-/// A router's ports.
+/// The ports of a router.
 fn ports<'w>(world: &'w World, id: &str) -> impl Iterator<Item = &'w Object> + use<'w> {
     world.store.saying(Kind::Port, "device_id", id)
 }
 
-/// The router that leads from a subnet to an outside network.
+/// The router that connects a subnet to an external network.
 pub(super) fn way_out(world: &World, subnet: &str, outside: &str) -> Option<String> {
-    // A subnet may have many ports, and a cloud many interfaces.
+    // Searches by subnet and device owner, because a subnet may have many ports and a cloud many router interfaces.
     let said = [vec![("fixed_ips", subnet)], vec![("device_owner", INTERFACE)]];
     let interfaces = world.store.narrowed(Kind::Port, &said).into_iter();
     let mut interfaces = interfaces.filter(|port| {

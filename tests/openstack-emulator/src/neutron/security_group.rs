@@ -10,7 +10,7 @@ use crate::request::Asked;
 use crate::store::{Kind, Object};
 use crate::world::{World, stamp};
 
-/// Protocols by name.
+/// The protocols by name.
 const PROTOCOLS: [&str; 16] = [
     "ah",
     "dccp",
@@ -30,7 +30,7 @@ const PROTOCOLS: [&str; 16] = [
     "vrrp",
 ];
 
-/// The id of a project's group `default`, which is made when first needed.
+/// The id of the project's group `default`. Creates the group if it is missing.
 pub(crate) fn default_group(world: &mut World, project: &str) -> String {
     if let Some(group) = group_called(world, project, "default") {
         return group.id.clone();
@@ -55,7 +55,7 @@ pub(crate) fn default_group(world: &mut World, project: &str) -> String {
     id
 }
 
-/// A project's group of that name or id, the oldest where it has several.
+/// The group of a project with this name or id. The oldest one if several match.
 pub(crate) fn group_called<'w>(world: &'w World, project: &str, name: &str) -> Option<&'w Object> {
     let said = [vec![(PROJECT, project)], vec![("name", name), ("id", name)]];
     let mut groups = world.store.narrowed(Kind::SecurityGroup, &said).into_iter();
@@ -89,7 +89,7 @@ pub(super) fn make(
             "Default security group already exists.",
         ));
     }
-    // The first group of a project brings the default one with it.
+    // Neutron creates the group `default` with the first group of a project.
     default_group(world, &project);
     check_quota(world, &project, Kind::SecurityGroup, 1)?;
     world.store.insert(Kind::SecurityGroup, object);
@@ -129,7 +129,7 @@ pub(super) fn delete(world: &mut World, id: &str, asked: &Asked) -> Result<(), P
             "Insufficient rights for removing default security group.",
         ));
     }
-    // Its own rules go with it, and so do those of others that name it.
+    // Deletes the group's own rules, and rules of other groups that refer to the group.
     for field in ["security_group_id", "remote_group_id"] {
         for rule in world.store.ids(Kind::SecurityGroupRule, field, id) {
             world.store.remove(Kind::SecurityGroupRule, &rule);
@@ -206,7 +206,7 @@ pub(super) fn make_rule(
     Ok(id)
 }
 
-/// Brings protocol, ports and range into the form they are kept in.
+/// Brings protocol, ports and address range into their stored form.
 fn normalise(object: &mut Object, prefix: &str) -> Result<(), Problem> {
     let bad = |kind: &str, message: String| Err(Problem::new(400, kind, message));
     let protocol = match object.body.get("protocol") {

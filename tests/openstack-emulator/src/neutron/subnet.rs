@@ -1,4 +1,4 @@
-//! Subnets.
+//! The subnets of networks.
 
 use std::net::IpAddr;
 
@@ -71,14 +71,14 @@ pub(super) fn make(
         network.set("subnets", subnets);
     }
     if dhcp {
-        // An agent, or OVN, takes an address of its own; it goes with the network.
+        // A DHCP agent or OVN takes an address in the subnet. Its port is deleted with the network.
         let port = json!({"network_id": network_id, "device_owner": "network:dhcp", "device_id": format!("dhcp-{network_id}"), "fixed_ips": [{"subnet_id": id}], "status": "ACTIVE", "port_security_enabled": false});
         make_port(world, &project, port)?;
     }
     Ok(id)
 }
 
-/// All host addresses but the gateway's.
+/// Allocation pools of all host addresses except the gateway's.
 fn pools(cidr: Cidr, gateway: Option<IpAddr>) -> Vec<Value> {
     let (first, last) = (number(cidr.at(1)), number(cidr.last_host()));
     let pool = |from: u128, to: u128| json!({"start": address(from, cidr.v6).to_string(), "end": address(to, cidr.v6).to_string()});
@@ -151,7 +151,7 @@ pub(super) fn delete(world: &mut World, id: &str, _: &Asked) -> Result<(), Probl
     Ok(())
 }
 
-/// Takes a subnet out of its network.
+/// Removes a subnet from its network.
 pub(super) fn remove(world: &mut World, id: &str) {
     let Some(subnet) = world.store.remove(Kind::Subnet, id) else { return };
     world.addresses.remove(id);

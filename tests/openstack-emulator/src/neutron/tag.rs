@@ -1,4 +1,4 @@
-//! Tags of whatever has them.
+//! The tags of Neutron's objects.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::problem::Problem;
 use crate::request::{Answer, Asked, Verdict};
 use crate::world::World;
 
-/// The longest a tag may be.
+/// The most characters of a tag.
 const LONGEST: usize = 255;
 
 pub(super) fn answer(
@@ -57,7 +57,7 @@ pub(super) fn answer(
     Ok(answer)
 }
 
-/// The tags of a request: no longer than they may be, each once.
+/// The tags of a request without duplicates. Refuses tags that are too long.
 pub(super) fn checked(tags: Option<&Vec<Value>>) -> Result<Vec<Value>, Problem> {
     let invalid = |what: &str| {
         Problem::new(400, "HTTPBadRequest", format!("Invalid input for tags. Reason: {what}."))

@@ -1,4 +1,4 @@
-//! `POST /servers/{id}/action`.
+//! Answers `POST /servers/{id}/action`.
 
 use serde_json::{Value, json};
 
@@ -9,10 +9,10 @@ use crate::request::{Answer, Asked, Verdict};
 use crate::store::{Kind, Object};
 use crate::world::{Errand, Event, World};
 
-/// Name, states it starts from, state meanwhile, task, state after, power after.
+/// The name of an action, the statuses that allow it, the status and task meanwhile, and the status and power state afterwards.
 type Move = (&'static str, &'static [&'static str], &'static str, &'static str, &'static str, i64);
 
-/// Actions that only lead from one state to another.
+/// Actions that only change the status.
 const MOVES: [Move; 9] = [
     ("os-start", &["SHUTOFF"], "SHUTOFF", "powering-on", "ACTIVE", 1),
     ("os-stop", &["ACTIVE", "ERROR"], "ACTIVE", "powering-off", "SHUTOFF", 4),
@@ -80,7 +80,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked, id: &str) -> Verdict {
     }
 }
 
-/// An action that only leads from one state to another.
+/// Starts an action that only changes the status.
 fn moved(world: &mut World, asked: &Asked, id: &str, step: &Move) -> Verdict {
     let (name, from, during, task, after, power) = *step;
     ready(server(world, asked, id)?, name, from)?;
@@ -88,10 +88,10 @@ fn moved(world: &mut World, asked: &Asked, id: &str, step: &Move) -> Verdict {
     Ok(begin(world, id, during, task, after, power))
 }
 
-/// Nova's `check_instance_state`: refuses an action in a state in which it cannot be, or while another is under way.
+/// Nova's `check_instance_state`: refuses an action that the status does not allow, or while another action is in progress.
 pub(super) fn ready(server: &Object, action: &str, from: &[&str]) -> Result<(), Problem> {
     let (status, task) = (server.text("status"), server.note("task"));
-    // Some are called otherwise here than in requests.
+    // Nova's error messages use other names for some actions than requests do.
     let action = match action {
         "os-migrateLive" => action,
         action => action.trim_start_matches("os-"),
@@ -119,7 +119,7 @@ fn reboot(world: &mut World, asked: &Asked, id: &str, given: &Value) -> Verdict 
             ("REBOOT", "rebooting")
         }
         Some("HARD") => {
-            // A reboot that hangs may be asked for again, the hard way (`task_states.ALLOW_REBOOT`).
+            // A reboot that hangs may be repeated as a hard reboot (`task_states.ALLOW_REBOOT`).
             let hangs = one.note("task").starts_with("rebooting");
             if !hangs {
                 ready(one, "reboot", &["ACTIVE", "SHUTOFF", "ERROR", "PAUSED", "SUSPENDED"])?;
@@ -159,7 +159,7 @@ fn rebuild(world: &mut World, asked: &Asked, id: &str, given: &Value) -> Verdict
     Ok(Answer::json(202, json!({"server": shown})))
 }
 
-/// Lets an action begin that ends in the state `after`.
+/// Starts an action that ends in the status `after`.
 pub(super) fn begin(
     world: &mut World,
     id: &str,

@@ -1,4 +1,4 @@
-//! Host aggregates, and the availability zones that some of them are.
+//! Host aggregates, some of which are availability zones.
 
 use serde_json::{Value, json};
 
@@ -8,10 +8,10 @@ use crate::request::{Answer, Asked, Verdict};
 use crate::store::{Kind, Object};
 use crate::world::{World, fine_stamp};
 
-/// The zone of hosts that are in no other.
+/// The zone of hosts that are in no other zone.
 const DEFAULT_ZONE: &str = "nova";
 
-/// Puts a host of the settings into its zone.
+/// Adds a host of the settings to the aggregate of its zone.
 pub(super) fn plant(world: &mut World, host: &str, zone: &str) {
     if zone == DEFAULT_ZONE {
         return;
@@ -64,7 +64,7 @@ fn shown(one: &Object) -> Value {
     })
 }
 
-/// `/os-aggregates`.
+/// Answers `/os-aggregates`.
 pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
     asked.admin("os_compute_api:os-aggregates:index")?;
     let wrapped = |one: &Object| Ok(Answer::ok(json!({"aggregate": shown(one)})));
@@ -152,7 +152,7 @@ fn remove(world: &mut World, id: &str, host: &str) {
     }
 }
 
-/// Takes a host out of all of them, as Nova does when its compute service is deleted.
+/// Removes a host from all aggregates, as Nova does when its compute service is deleted.
 pub(super) fn forget(world: &mut World, host: &str) {
     let of = world.store.all(Kind::Aggregate).filter(|one| has(one, host));
     for id in of.map(|one| one.id.clone()).collect::<Vec<_>>() {

@@ -1,4 +1,4 @@
-//! Ports and volumes, attached to servers that exist.
+//! Attaches ports and volumes to existing servers.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Compute hosts as Nova's database has them: the service that reports, and the hypervisor it looks after.
+//! Compute hosts as Nova's database knows them: the compute service that reports, and its hypervisor.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use crate::settings::{Hypervisor, millis};
 use crate::store::{Kind, Object};
 use crate::world::{World, new_id};
 
-/// A host of the settings: it reports always.
+/// The hidden field of hosts from the settings, whose compute service always counts as up.
 const ALWAYS: &str = "always";
 
-/// Makes the service and the hypervisor of a host of the settings; a hypervisor has its resource provider's id.
+/// Creates the service and the hypervisor of a host from the settings. The hypervisor has the id of its resource provider.
 pub(super) fn plant(world: &mut World, id: &str, host: &Hypervisor) {
     insert(world, id, host);
     if let Some(planted) = world.store.get_mut(Kind::ComputeHost, id) {
@@ -38,18 +38,18 @@ fn insert(world: &mut World, id: &str, host: &Hypervisor) {
     world.store.insert(Kind::ComputeHost, made);
 }
 
-/// A report of nova-compute's.
+/// A report of nova-compute.
 #[derive(Deserialize)]
 pub(crate) struct Report {
     host: Hypervisor,
-    /// What it knows its compute node by, if it was told: `/var/lib/nova/compute_id`. One that differs from what the host is known by does
-    /// not start.
+    /// The id of the compute node in `/var/lib/nova/compute_id`. With another id than the host's known one, nova-compute refuses to start.
     #[serde(default)]
     uuid: Option<String>,
 }
 
-/// `nova-compute` on a host reports, as it does over the message bus: the first time it becomes known. What comes back is the id of its
-/// hypervisor, and in how many milliseconds it is to report again.
+/// Handles a report of `nova-compute`, which comes over the message bus in a real cloud. The first report registers the host. Returns the
+/// id of
+/// the hypervisor and the milliseconds until the next report is due.
 pub(crate) fn report(world: &mut World, report: &Report) -> Result<Value, String> {
     let host = &report.host;
     let known = world.store.find(Kind::ComputeHost, |one| one.text("name") == host.name);
@@ -91,25 +91,25 @@ fn is_disabled(host: &Object) -> bool {
     host.hidden.get("disabled").and_then(Value::as_bool).unwrap_or_default()
 }
 
-/// Whether the cells' mapping has the host, without which Nova lists no hypervisor and knows no host.
+/// Whether the host is in the cell mapping. Nova shows no hypervisor and finds no host that is missing there.
 fn is_discovered(world: &World, host: &Object) -> bool {
     let after: Duration = millis(world.settings.times.host_discovery);
     host.hidden.contains_key(ALWAYS) || host.born.elapsed() >= after
 }
 
-/// The host of this name, if it is known to the cells' mapping.
+/// The host of this name, if it is in the cell mapping.
 pub(super) fn discovered<'w>(world: &'w World, name: &str) -> Option<&'w Object> {
     let found = world.store.find(Kind::ComputeHost, |one| one.text("name") == name)?;
     is_discovered(world, found).then_some(found)
 }
 
-/// Whether the scheduler gives the host of this provider a server: its ComputeFilter.
+/// Whether the scheduler places servers on the host of this resource provider, as Nova's ComputeFilter decides.
 pub(super) fn takes_servers(world: &World, provider: &Object) -> bool {
     let host = world.store.get(Kind::ComputeHost, &provider.id);
     host.is_some_and(|host| is_up(world, host) && !is_disabled(host) && is_discovered(world, host))
 }
 
-/// `GET /os-availability-zone`.
+/// Answers `GET /os-availability-zone`.
 pub(super) fn zones(world: &World, detail: bool) -> Verdict {
     let mut zones: BTreeMap<&str, Vec<&Object>> = BTreeMap::new();
     for host in world.store.all(Kind::ComputeHost) {
@@ -122,7 +122,7 @@ pub(super) fn zones(world: &World, detail: bool) -> Verdict {
                 json!({"nova-compute": {"available": is_up(world, host), "active": !is_disabled(host), "updated_at": stamp(host)}}),
             )
         };
-        // Nova leaves out zones all of whose hosts are disabled.
+        // Nova marks a zone as unavailable if all its hosts are disabled.
         let available = hosts.iter().any(|host| !is_disabled(host));
         let hosts = detail.then(|| hosts.iter().map(service).collect::<Map<_, _>>());
         json!({"zoneName": name, "zoneState": {"available": available}, "hosts": hosts})
@@ -134,7 +134,7 @@ fn stamp(host: &Object) -> Option<String> {
     reported(host).map(|at| at.strftime("%Y-%m-%dT%H:%M:%S.%6f").to_string())
 }
 
-/// `/os-hypervisors`.
+/// Answers `/os-hypervisors`.
 pub(super) fn hypervisors(world: &World, asked: &Asked, path: &[&str]) -> Verdict {
     asked.admin("os_compute_api:os-hypervisors:list")?;
     let detail = |host: &Object| {
@@ -175,7 +175,7 @@ pub(super) fn hypervisors(world: &World, asked: &Asked, path: &[&str]) -> Verdic
     }
 }
 
-/// `/os-services`.
+/// Answers `/os-services`.
 pub(super) fn services(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
     match (asked.method.as_str(), path) {
         ("GET", []) => {
@@ -188,7 +188,7 @@ pub(super) fn services(world: &mut World, asked: &Asked, path: &[&str]) -> Verdi
             let all: Vec<Value> = all.map(|host| service(world, host)).collect();
             Ok(Answer::ok(json!({"services": all})))
         }
-        // 2.53 put this in the place of `/os-services/disable` and its like.
+        // Microversion 2.53 replaced `/os-services/disable` and similar requests.
         ("PUT", [id]) if asked.since(53) => {
             asked.admin("os_compute_api:os-services:update")?;
             let body = asked.json()?;
@@ -221,7 +221,7 @@ pub(super) fn services(world: &mut World, asked: &Asked, path: &[&str]) -> Verdi
     }
 }
 
-/// What an update says of a service's status.
+/// Whether an update disables the service.
 fn is_to_be_disabled(body: &Value) -> Result<bool, Problem> {
     match body["status"].as_str() {
         Some("disabled") => Ok(true),
@@ -238,7 +238,7 @@ fn is_to_be_disabled(body: &Value) -> Result<bool, Problem> {
     }
 }
 
-/// The id of the host whose service this is.
+/// The id of the host with this service.
 fn of_service(world: &World, service: &str) -> Result<String, Problem> {
     let found = world.store.find(Kind::ComputeHost, |host| host.note("service") == service);
     let missing = || Problem::missing(format!("Service {service} could not be found."));

@@ -1,4 +1,4 @@
-//! What a server shows: consoles to look at, and what it wrote.
+//! Consoles of servers, and their console output.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::request::{Answer, Asked, Verdict};
 use crate::store::Kind;
 use crate::world::{World, new_id};
 
-/// Protocols of 2.6 and later, their types, and whether this cloud has a proxy for them.
+/// The protocols since microversion 2.6 and their types, and whether this cloud has a proxy for them.
 const KINDS: [(&str, &str, bool); 6] = [
     ("vnc", "novnc", true),
     ("vnc", "xvpvnc", false),
@@ -18,7 +18,7 @@ const KINDS: [(&str, &str, bool); 6] = [
     ("mks", "webmks", false),
 ];
 
-/// `POST /servers/{id}/remote-consoles`.
+/// Answers `POST /servers/{id}/remote-consoles`.
 pub(super) fn remote(world: &World, asked: &Asked, id: &str) -> Verdict {
     let given = asked.wrapped("remote_console")?;
     let text = |key: &str| given.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -36,7 +36,7 @@ pub(super) fn remote(world: &World, asked: &Asked, id: &str) -> Verdict {
     Ok(Answer::ok(json!({"remote_console": console})))
 }
 
-/// `os-getVNCConsole` and its like, which 2.6 took away.
+/// Answers `os-getVNCConsole` and similar actions, which microversion 2.6 removed.
 pub(super) fn by_action(world: &World, asked: &Asked, id: &str, given: &Value) -> Verdict {
     let kind = given["type"].as_str().unwrap_or_default();
     let protocol = KINDS.iter().find(|(_, known, _)| *known == kind).map_or("", |row| row.0);
@@ -44,7 +44,7 @@ pub(super) fn by_action(world: &World, asked: &Asked, id: &str, given: &Value) -
     Ok(Answer::ok(json!({"console": {"type": kind, "url": url}})))
 }
 
-/// Where a console is, with a token that is new each time.
+/// The URL of a console, with a new token each time.
 fn address(world: &World, asked: &Asked, id: &str, kind: (&str, &str)) -> Result<String, Problem> {
     let one = server(world, asked, id)?;
     if one.note("host").is_empty() {
@@ -60,7 +60,7 @@ fn address(world: &World, asked: &Asked, id: &str, kind: (&str, &str)) -> Result
     })
 }
 
-/// `os-getConsoleOutput`.
+/// Answers `os-getConsoleOutput`.
 pub(super) fn output(world: &World, id: &str, given: &Value) -> Verdict {
     let one = world.store.get(Kind::Server, id);
     let text = one.map(|one| one.note("console").to_owned()).unwrap_or_default();

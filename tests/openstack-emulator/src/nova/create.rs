@@ -1,4 +1,4 @@
-//! `POST /servers`.
+//! Answers `POST /servers`.
 
 use base64::Engine;
 use serde_json::{Map, Value, json};
@@ -11,10 +11,10 @@ use crate::store::{Kind, Object};
 use crate::world::{World, short_id, stamp};
 use crate::{cinder, misbehave::End, neutron, world};
 
-/// The longest user-data, as base64 (Nova's `MAX_USERDATA_SIZE`).
+/// The most bytes of user data in base64 (Nova's `MAX_USERDATA_SIZE`).
 const LONGEST_USER_DATA: usize = 65535;
 
-/// A request that was found to be right.
+/// A validated request.
 struct Wanted {
     name: String,
     flavor: Object,
@@ -23,7 +23,7 @@ struct Wanted {
     ports: Vec<Port>,
 }
 
-/// A port that is to be used or made.
+/// A port to use or to create.
 enum Port {
     There { id: String, tag: Value },
     New { network: String, ip: Option<String>, tag: Value },
@@ -227,7 +227,7 @@ fn check_image(
     }
 }
 
-/// Refuses a flavor whose disk is smaller than an image wants; one of 0 GiB is as large as the image.
+/// Refuses a flavor whose disk is smaller than the image needs. A disk of 0 GiB takes the size of the image.
 pub(super) fn fits_disk(image: &Object, flavor: &Object) -> Result<(), Problem> {
     let (least, disk) = (image.number("min_disk"), flavor.number("disk"));
     if disk > 0 && least > disk {
@@ -319,7 +319,7 @@ fn ports(world: &World, asked: &Asked, given: &Map<String, Value>) -> Result<Vec
     Ok(ports)
 }
 
-/// Makes the record of one server and what it needs, and lets it build.
+/// Creates the record of one server with its ports and volumes, and starts the build.
 fn begin(
     world: &mut World,
     asked: &Asked,
@@ -390,7 +390,7 @@ fn begin(
     Ok(id)
 }
 
-/// Ports and volumes of a new server.
+/// Prepares the ports and volumes of a new server.
 fn furnish(world: &mut World, asked: &Asked, wanted: &Wanted, id: &str) -> Result<(), Problem> {
     let project = asked.caller.project.clone();
     let groups = group_ids(world, asked, &wanted.given);
@@ -435,7 +435,7 @@ fn furnish(world: &mut World, asked: &Asked, wanted: &Wanted, id: &str) -> Resul
     Ok(())
 }
 
-/// The ids of the security groups a request names.
+/// The ids of the security groups in a request.
 fn group_ids(world: &mut World, asked: &Asked, given: &Map<String, Value>) -> Vec<Value> {
     let default = neutron::default_group(world, &asked.caller.project);
     let Some(names) = given.get("security_groups").and_then(Value::as_array) else {

@@ -1,4 +1,4 @@
-//! `GET /servers/{id}/diagnostics`: what a server's hypervisor knows of its work.
+//! Answers `GET /servers/{id}/diagnostics`: the hypervisor's counters of a server.
 
 use serde_json::{Value, json};
 
@@ -7,14 +7,14 @@ use crate::request::{Answer, Asked, Verdict};
 use crate::store::Kind;
 use crate::world::World;
 
-/// Administrators' only by Nova's own policy; of servers that run.
+/// By Nova's default policy only administrators may read diagnostics. The server must run.
 pub(super) fn show(world: &World, asked: &Asked, id: &str) -> Verdict {
     asked.admin("os_compute_api:os-server-diagnostics")?;
     let one = server(world, asked, id)?;
     action::ready(one, "get_diagnostics", &["ACTIVE", "PAUSED", "SUSPENDED"])?;
     let flavor = world.store.get(Kind::Flavor, one.note("flavor"));
     let number = |field: &str| flavor.map(|flavor| flavor.number(field)).unwrap_or_default();
-    // Guests do nothing that would keep a processor busy.
+    // Guests use no CPU time.
     let busy = 0_i64;
     let uptime = i64::try_from(one.born.elapsed().as_secs()).unwrap_or_default();
     if !asked.since(48) {

@@ -1,4 +1,4 @@
-//! Flavors.
+//! The flavors of Nova.
 
 use serde_json::{Value, json};
 
@@ -113,7 +113,7 @@ fn create(world: &mut World, asked: &Asked) -> Verdict {
     Ok(Answer::ok(json!({"flavor": shown(asked, &flavor)})))
 }
 
-/// Whether the caller may know of a flavor and use it. No project is let in to one that is not public.
+/// Whether the caller may see and use a flavor. Flavors that are not public are for administrators only.
 pub(super) fn is_open(asked: &Asked, flavor: &Object) -> bool {
     flavor.is("os-flavor-access:is_public") || asked.caller.is_admin()
 }

@@ -1,4 +1,4 @@
-//! Server groups.
+//! The server groups of Nova.
 
 use serde_json::{Value, json};
 
@@ -103,7 +103,7 @@ fn create(world: &mut World, asked: &Asked) -> Verdict {
     Ok(Answer::ok(json!({"server_group": body})))
 }
 
-/// Refuses more members than the quota has.
+/// Refuses more members than the quota allows.
 pub(super) fn check_room(
     world: &World,
     asked: &Asked,
@@ -122,7 +122,7 @@ pub(super) fn check_room(
     Ok(())
 }
 
-/// A server becomes a member.
+/// Adds a server to its group.
 pub(super) fn join(world: &mut World, id: &str, server: &str) {
     if let Some(group) = world.store.get_mut(Kind::ServerGroup, id) {
         let mut members = group.list("members").to_vec();
@@ -131,7 +131,7 @@ pub(super) fn join(world: &mut World, id: &str, server: &str) {
     }
 }
 
-/// A server that is gone is no member.
+/// Removes a deleted server from its group.
 pub(super) fn leave(world: &mut World, server: &Object) {
     if let Some(group) = world.store.get_mut(Kind::ServerGroup, server.note("group")) {
         let left: Vec<Value> = group

@@ -1,4 +1,4 @@
-//! Which host takes a server, and what it has.
+//! Placement of servers on hosts, and the resources of hosts.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::settings::Hypervisor;
 use crate::store::{Kind, Object};
 use crate::world::World;
 
-/// How often a processor is given out.
+/// The overcommit ratio of processors.
 const OVERCOMMIT: i64 = 4;
 
-/// Makes every host of the settings: its compute service always reports.
+/// Creates the hosts of the settings, whose compute services always count as up.
 pub(crate) fn plant(world: &mut World) {
     for host in world.settings.hypervisors.clone() {
         let body = json!({"name": host.name, "generation": 1});
@@ -25,7 +25,7 @@ pub(crate) fn plant(world: &mut World) {
     }
 }
 
-/// What a provider has in all.
+/// Sets the inventory of a provider.
 fn stock(provider: &mut Object, host: &Hypervisor) {
     for (class, total) in [
         ("VCPU", host.vcpus),
@@ -37,18 +37,18 @@ fn stock(provider: &mut Object, host: &Hypervisor) {
     }
 }
 
-/// What a provider has of a class in all.
+/// The capacity of a provider for a resource class, with overcommit.
 pub(crate) fn capacity(provider: &Object, class: &str) -> i64 {
     let total = provider.hidden.get(class).and_then(Value::as_i64).unwrap_or_default();
     if class == "VCPU" { total * OVERCOMMIT } else { total }
 }
 
-/// What is used of it.
+/// The used amount of a resource class.
 pub(crate) fn used(provider: &Object, class: &str) -> i64 {
     provider.hidden.get(&format!("used {class}")).and_then(Value::as_i64).unwrap_or_default()
 }
 
-/// What a flavor takes of a host.
+/// The resources that a flavor needs.
 pub(crate) fn resources(flavor: &Object) -> Vec<(String, i64)> {
     let mut all = vec![
         ("VCPU".to_owned(), flavor.number("vcpus")),
@@ -72,7 +72,7 @@ fn fits(provider: &Object, wanted: &[(String, i64)]) -> bool {
     wanted.iter().all(|(class, amount)| used(provider, class) + amount <= capacity(provider, class))
 }
 
-/// Finds a host for a server and takes what it needs there: the host's name and zone.
+/// Chooses a host for a server and reserves the resources. Returns the name and zone of the host. `None` if no host fits.
 pub(super) fn place(world: &mut World, id: &str) -> Option<(String, String)> {
     let server = world.store.get(Kind::Server, id)?;
     let flavor = world.store.get(Kind::Flavor, server.note("flavor"))?;
@@ -107,7 +107,7 @@ pub(super) fn place(world: &mut World, id: &str) -> Option<(String, String)> {
             && (policy != "anti-affinity" || near(host) < most)
             && (policy != "affinity" || companions.is_empty() || near(host) > 0)
     });
-    // The host with the most free memory; companions weigh more where the policy is a wish.
+    // Chooses the host with the most free memory. For a soft policy, the number of group members on the host comes first.
     let chosen = candidates.min_by_key(|host| {
         let wish = match policy {
             "soft-anti-affinity" => near(host),
@@ -127,7 +127,7 @@ pub(super) fn place(world: &mut World, id: &str) -> Option<(String, String)> {
     Some((name, zone))
 }
 
-/// Has a server take what its flavor needs now, on the host that has the most room, and says whether there is one.
+/// Places a server again for its current flavor. Returns false, and keeps the old host, if no host fits.
 pub(super) fn replace(world: &mut World, before: &Object) -> bool {
     leave(world, before);
     let Some((host, zone)) = place(world, &before.id) else {
@@ -141,13 +141,13 @@ pub(super) fn replace(world: &mut World, before: &Object) -> bool {
     true
 }
 
-/// What a server has of its host.
+/// The resources of a server on its host.
 pub(crate) fn allocations(server: &Object) -> Vec<(String, i64)> {
     let all = server.hidden.get("allocations").and_then(Value::as_array).into_iter().flatten();
     all.filter_map(|one| Some((one[0].as_str()?.to_owned(), one[1].as_i64()?))).collect()
 }
 
-/// Gives back what a server had of its host.
+/// Releases the resources of a server on its host.
 pub(super) fn leave(world: &mut World, server: &Object) {
     change(world, server.note("provider"), &allocations(server), -1);
 }

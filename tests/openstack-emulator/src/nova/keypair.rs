@@ -1,4 +1,4 @@
-//! Key pairs: a user's, not a project's.
+//! Key pairs, which belong to users, not to projects.
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -64,7 +64,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
     }
 }
 
-/// A user's key of that name.
+/// The key pair of a user with this name.
 pub(super) fn of_user<'w>(world: &'w World, user: &str, name: &str) -> Option<&'w Object> {
     world.store.saying(Kind::Keypair, "user", user).find(|pair| pair.text("name") == name)
 }
@@ -86,7 +86,7 @@ fn create(world: &mut World, asked: &Asked, user: &str) -> Verdict {
     if usize::try_from(limit).is_ok_and(|limit| count >= limit) {
         return Err(Problem::forbidden("Quota exceeded, too many key pairs."));
     }
-    // Nova no longer makes keys from 2.92 on, and nobody here needs it to before.
+    // From 2.92 on, Nova generates no keys. Here it never does, because no test needs generated keys.
     let Some(key) = given.get("public_key").and_then(Value::as_str) else {
         return Err(Problem::bad(
             "Invalid input for field/attribute keypair. 'public_key' is a required property",

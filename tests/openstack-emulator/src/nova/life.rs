@@ -1,4 +1,4 @@
-//! A server's life after it was asked for: built, deleted, acted upon.
+//! The life cycle of a server: build, actions, deletion.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::store::Kind;
 use crate::world::{Errand, Event, World, stamp};
 use crate::{cinder, neutron};
 
-/// A server's build ends.
+/// Ends the build of a server.
 pub(crate) fn built(world: &mut World, id: &str) {
     let Some(server) = world.store.get(Kind::Server, id) else { return };
     if server.text("status") != "BUILD" || server.note("task") == "deleting" {
@@ -40,7 +40,7 @@ pub(crate) fn built(world: &mut World, id: &str) {
         }
         neutron::touch(world, Kind::Port, &port);
     }
-    // A floating address may have been given to a port before the server was.
+    // A floating IP may have been associated with a port before the server existed.
     world.errand(Errand::Reopen);
     if boots {
         world.errand(Errand::Boot(id.to_owned()));
@@ -49,7 +49,7 @@ pub(crate) fn built(world: &mut World, id: &str) {
 
 fn fail(world: &mut World, id: &str, message: &str) {
     let fault = json!({"code": 500, "created": stamp(), "message": message, "details": ""});
-    // A server that was never built holds no port.
+    // A server whose build failed has no ports.
     release_ports(world, id);
     if let Some(server) = world.store.get_mut(Kind::Server, id) {
         server.set("status", "ERROR");
@@ -66,7 +66,7 @@ pub(super) fn ports(world: &World, id: &str) -> Vec<String> {
     ports.into_iter().flatten().filter_map(|port| port.as_str().map(str::to_owned)).collect()
 }
 
-/// Deletes the ports Nova made for a server and lets go of the others.
+/// Deletes the ports that Nova created for a server, and detaches the others.
 fn release_ports(world: &mut World, id: &str) {
     let made = world
         .store
@@ -86,7 +86,7 @@ fn release_ports(world: &mut World, id: &str) {
     }
 }
 
-/// Lets go of a port that was there before the server.
+/// Detaches a port that existed before the server.
 pub(super) fn release_port(world: &mut World, id: &str) {
     if let Some(port) = world.store.get_mut(Kind::Port, id) {
         port.set("device_id", "");
@@ -96,7 +96,7 @@ pub(super) fn release_port(world: &mut World, id: &str) {
     neutron::touch(world, Kind::Port, id);
 }
 
-/// `DELETE /servers/{id}`.
+/// Answers `DELETE /servers/{id}`.
 pub(super) fn delete(world: &mut World, asked: &Asked, id: &str) -> Verdict {
     let server = server(world, asked, id)?;
     if server.hidden.contains_key("locked") && !asked.caller.is_admin() {
@@ -114,7 +114,7 @@ pub(super) fn delete(world: &mut World, asked: &Asked, id: &str) -> Verdict {
     Ok(Answer::empty(204))
 }
 
-/// A server is gone, and with it what was only its own.
+/// Removes a server, with the ports and volumes that belong to it alone.
 pub(crate) fn gone(world: &mut World, id: &str) {
     release_ports(world, id);
     let Some(server) = world.store.get(Kind::Server, id).cloned() else { return };
@@ -132,7 +132,7 @@ pub(crate) fn gone(world: &mut World, id: &str) {
     world.errand(Errand::Halt(id.to_owned()));
 }
 
-/// An action has ended.
+/// Ends an action of a server.
 pub(crate) fn acted(world: &mut World, id: &str, status: &str, power: i64) {
     let Some(server) = world.store.get_mut(Kind::Server, id) else { return };
     if server.note("task") == "deleting" {

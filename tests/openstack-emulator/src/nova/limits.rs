@@ -1,4 +1,4 @@
-//! Limits and what is used of them.
+//! Nova's quotas and their usage.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::request::{Answer, Asked, Verdict};
 use crate::store::{Kind, Object};
 use crate::world::World;
 
-/// Nova's names and defaults.
+/// Nova's names of quotas, with their defaults.
 const LIMITS: [(&str, i64); 7] = [
     ("instances", 10),
     ("cores", 20),
@@ -35,7 +35,7 @@ fn used(world: &World, project: &str, name: &str) -> i64 {
     }
 }
 
-/// Refuses servers beyond the limits.
+/// Refuses new servers if they exceed a quota.
 pub(super) fn check(
     world: &World,
     asked: &Asked,
@@ -70,7 +70,7 @@ pub(super) fn check(
     )))
 }
 
-/// Refuses another flavor of a server where that is more than the limits let.
+/// Refuses a resize if the new flavor exceeds a quota.
 pub(super) fn check_resize(
     world: &World,
     project: &str,
@@ -89,14 +89,14 @@ pub(super) fn check_resize(
     Ok(())
 }
 
-/// Counts a server in.
+/// Adds a server to the usage.
 pub(super) fn take(world: &mut World, project: &str, flavor: &Object) {
     let usage = world.usage.entry(project.to_owned()).or_default();
     usage.cores += flavor.number("vcpus");
     usage.ram += flavor.number("ram");
 }
 
-/// Counts a server out.
+/// Subtracts a server from the usage.
 pub(super) fn give_back(world: &mut World, server: &Object) {
     let flavor = world.store.get(Kind::Flavor, server.note("flavor"));
     let (cores, ram) =
@@ -106,7 +106,7 @@ pub(super) fn give_back(world: &mut World, server: &Object) {
     usage.ram -= ram;
 }
 
-/// `GET /limits`.
+/// Answers `GET /limits`.
 pub(super) fn absolute(world: &World, asked: &Asked) -> Verdict {
     let own = asked.caller.project.as_str();
     let project = asked
@@ -128,7 +128,7 @@ pub(super) fn absolute(world: &World, asked: &Asked) -> Verdict {
     Ok(Answer::ok(json!({"limits": {"rate": [], "absolute": absolute}})))
 }
 
-/// `/os-quota-sets/{project}`.
+/// Answers `/os-quota-sets/{project}`.
 pub(super) fn quotas(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
     let Some(project) = path.first().copied() else { return Err(Problem::nowhere()) };
     if !asked.sees(project) {

@@ -59,7 +59,7 @@ fn answer(world: &World, asked: &Asked, shown: impl Fn(&Object) -> Value) -> Ver
     Ok(Answer::ok(body))
 }
 
-/// What all servers say that pass a filter.
+/// The index entry for a filter.
 fn said<'a>(key: &str, value: &'a str) -> Option<Wanted<'a>> {
     let field = match key {
         "name" | "display_name" => return Some(vec![("name", whole(value)?)]),
@@ -73,7 +73,7 @@ fn said<'a>(key: &str, value: &'a str) -> Option<Wanted<'a>> {
     (!value.is_empty()).then(|| vec![(field, value)])
 }
 
-/// The name that alone is found by a pattern, if there is one that is written in it.
+/// The name in a pattern that matches exactly one name. `None` for any other pattern.
 fn whole(pattern: &str) -> Option<&str> {
     pattern.strip_prefix('^')?.strip_suffix('$').filter(|name| !name.contains('\\'))
 }
@@ -95,7 +95,7 @@ fn wanted(asked: &Asked, server: &Object) -> bool {
     plain && (!asked.since(26) || page::tagged(asked, server.list("tags")))
 }
 
-/// Whether a name is found by Nova's filter: a regular expression, of which `^`, `$` and quoting are understood.
+/// Whether a name matches Nova's filter: a regular expression, of which `^`, `$` and quoting are supported.
 fn found(name: &str, pattern: &str) -> bool {
     let (pattern, start) = pattern.strip_prefix('^').map_or((pattern, false), |rest| (rest, true));
     let (pattern, end) = pattern.strip_suffix('$').map_or((pattern, false), |rest| (rest, true));

@@ -1,4 +1,4 @@
-//! Servers that move to another host as they run: `os-migrateLive`.
+//! Live migration of servers: `os-migrateLive`.
 
 use serde_json::Value;
 
@@ -9,8 +9,9 @@ use crate::request::{Answer, Asked, Verdict};
 use crate::store::Kind;
 use crate::world::{Event, World, stamp};
 
-/// `os-migrateLive`: accepted where the server's state allows it; whether a host takes it turns out later (since 2.34), and the server
-/// then stays where it is.
+/// Answers `os-migrateLive`. The request is accepted if the status of the server allows it. Since 2.34 a missing host only shows later, and
+/// the
+/// server then stays where it is.
 pub(super) fn live(world: &mut World, asked: &Asked, id: &str, given: &Value) -> Verdict {
     asked.admin("os_compute_api:os-migrate-server:migrate_live")?;
     let block = &given["block_migration"];
@@ -47,7 +48,7 @@ pub(super) fn live(world: &mut World, asked: &Asked, id: &str, given: &Value) ->
     Ok(Answer::empty(202))
 }
 
-/// A live migration ends: on another host, or where it began.
+/// Ends a live migration: the server is on another host, or where it was.
 pub(crate) fn migrated(world: &mut World, id: &str) {
     let Some(before) = world.store.get(Kind::Server, id).cloned() else { return };
     if before.note("task") == "deleting" {

@@ -1,4 +1,4 @@
-//! Nova v2.1: servers and what they are made of.
+//! Nova v2.1: servers, and the objects around them.
 
 mod action;
 mod aggregate;
@@ -60,7 +60,7 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
     }
 }
 
-/// What is done to, or asked of, one server.
+/// Answers requests for one server.
 fn one(world: &mut World, asked: &Asked, id: &str, rest: &[&str]) -> Verdict {
     let server = server(world, asked, id)?;
     match (asked.method.as_str(), rest) {
@@ -71,7 +71,7 @@ fn one(world: &mut World, asked: &Asked, id: &str, rest: &[&str]) -> Verdict {
         ("PUT", []) => parts::rename(world, asked, id),
         ("DELETE", []) => life::delete(world, asked, id),
         ("POST", ["action"]) => action::answer(world, asked, id),
-        // 2.6 put these in the place of actions.
+        // These replaced actions with microversion 2.6.
         ("POST", ["remote-consoles"]) if asked.since(6) => console::remote(world, asked, id),
         ("GET", ["diagnostics"]) => diagnostics::show(world, asked, id),
         (_, ["metadata", rest @ ..]) => parts::metadata(world, asked, id, rest),
@@ -91,7 +91,7 @@ fn one(world: &mut World, asked: &Asked, id: &str, rest: &[&str]) -> Verdict {
     }
 }
 
-/// A server of the caller's.
+/// A server of the caller's project.
 fn server<'w>(world: &'w World, asked: &Asked, id: &str) -> Result<&'w Object, Problem> {
     let server = world.seen(Kind::Server, id, asked);
     server.ok_or_else(|| Problem::missing(format!("Instance {id} could not be found.")))

@@ -1,4 +1,4 @@
-//! Smaller things of a server: its name, metadata, tags, groups, history.
+//! The name, metadata, tags, security groups and history of a server.
 
 use serde_json::{Value, json};
 
@@ -8,10 +8,10 @@ use crate::request::{Answer, Asked, Verdict};
 use crate::store::{Kind, Object};
 use crate::world::{World, fine_stamp, stamp};
 
-/// The most tags a server may have.
+/// The most tags of a server.
 const MOST_TAGS: usize = 50;
 
-/// `PUT /servers/{id}`.
+/// Answers `PUT /servers/{id}`.
 pub(super) fn rename(world: &mut World, asked: &Asked, id: &str) -> Verdict {
     let given = asked.wrapped("server")?;
     if let Some(server) = world.store.get_mut(Kind::Server, id) {
@@ -66,7 +66,7 @@ pub(super) fn metadata(world: &mut World, asked: &Asked, id: &str, path: &[&str]
     Ok(answer)
 }
 
-/// Refuses tags that Nova does not take.
+/// Refuses tags that Nova does not accept.
 pub(super) fn check_tags(tags: &[Value]) -> Result<(), Problem> {
     let wrong = tags.iter().find(|tag| {
         !tag.as_str()
@@ -125,7 +125,7 @@ pub(super) fn tags(world: &mut World, asked: &Asked, id: &str, path: &[&str]) ->
     Ok(answer)
 }
 
-/// `GET /servers/{id}/os-security-groups`.
+/// Answers `GET /servers/{id}/os-security-groups`.
 pub(super) fn security_groups(world: &World, id: &str) -> Verdict {
     let ports = life::ports(world, id);
     let ports = ports.iter().filter_map(|port| world.store.get(Kind::Port, port));
@@ -139,7 +139,7 @@ pub(super) fn security_groups(world: &World, id: &str) -> Verdict {
     Ok(Answer::ok(json!({"security_groups": groups})))
 }
 
-/// Writes an action into a server's history.
+/// Adds an action to a server's history.
 pub(super) fn note_action(world: &mut World, asked: &Asked, id: &str, action: &str) {
     let entry = json!({
         "action": action.trim_start_matches("os-"), "instance_uuid": id, "request_id": asked.request_id, "user_id": asked.caller.user,
@@ -148,7 +148,7 @@ pub(super) fn note_action(world: &mut World, asked: &Asked, id: &str, action: &s
     world.actions.entry(id.to_owned()).or_default().insert(0, entry);
 }
 
-/// `GET /servers/{id}/os-instance-actions`.
+/// Answers `GET /servers/{id}/os-instance-actions`.
 pub(super) fn actions(world: &World, id: &str, path: &[&str]) -> Verdict {
     let all = world.actions.get(id).cloned().unwrap_or_default();
     match path {

@@ -1,4 +1,4 @@
-//! Other flavors for servers: `resize`, `confirmResize`, `revertResize`.
+//! Changes the flavor of servers: `resize`, `confirmResize`, `revertResize`.
 
 use serde_json::Value;
 
@@ -8,8 +8,9 @@ use crate::request::{Answer, Asked, Verdict};
 use crate::store::{Kind, Object};
 use crate::world::World;
 
-/// `resize`: accepted where flavor, image and quota allow it; whether a host has room, and a disk that does not become
-/// smaller, turns out later, and the server is then as it was.
+/// Answers `resize`. The request is accepted if flavor, image and quota allow it. A host without room, or a flavor with a smaller disk,
+/// only
+/// shows later, and the server then keeps its flavor.
 pub(super) fn begin(world: &mut World, asked: &Asked, id: &str, given: &Value) -> Verdict {
     let before = server(world, asked, id)?.clone();
     action::ready(&before, "resize", &["ACTIVE", "SHUTOFF"])?;
@@ -47,7 +48,7 @@ pub(super) fn begin(world: &mut World, asked: &Asked, id: &str, given: &Value) -
     Ok(action::begin(world, id, "RESIZE", "resize_prep", after, power))
 }
 
-/// `confirmResize`: the server goes on as it was before, on or off.
+/// Answers `confirmResize`: the server returns to its status before the resize, on or off.
 pub(super) fn confirm(world: &mut World, asked: &Asked, id: &str) -> Verdict {
     let one = server(world, asked, id)?;
     action::ready(one, "confirmResize", &["VERIFY_RESIZE"])?;
@@ -57,7 +58,7 @@ pub(super) fn confirm(world: &mut World, asked: &Asked, id: &str) -> Verdict {
     Ok(Answer::empty(204))
 }
 
-/// `revertResize`: the flavor it had before.
+/// Answers `revertResize`: the server gets its former flavor back.
 pub(super) fn revert(world: &mut World, asked: &Asked, id: &str) -> Verdict {
     let one = server(world, asked, id)?;
     action::ready(one, "revertResize", &["VERIFY_RESIZE"])?;
@@ -73,7 +74,7 @@ fn rest(server: &Object) -> (&'static str, i64) {
     if off { ("SHUTOFF", 4) } else { ("ACTIVE", 1) }
 }
 
-/// Gives a server a flavor, and says whether a host has room for it so.
+/// Changes the flavor of a server. Returns whether a host has room for it.
 fn give(world: &mut World, id: &str, flavor: &str) -> bool {
     let Some(before) = world.store.get(Kind::Server, id).cloned() else { return false };
     let Some(next) = world.store.get(Kind::Flavor, flavor).cloned() else { return false };

@@ -1,8 +1,8 @@
 //! Images of servers: `createImage`.
 //!
-//! Of a server with a disk of its flavor's Glance gets the bytes: the image is `queued`, then `saving`, then `active`. Of one that
-//! boots a volume the image is a bucket of properties without bytes, which name the snapshots of its volumes (nova's
-//! `API.snapshot_volume_backed`).
+//! For a server with a disk of its flavor, Glance gets the data: the image is `queued`, then `saving`, then `active`. For a server that
+//! boots
+//! from a volume, the image has no data, and its properties name the snapshots of the volumes (nova's `API.snapshot_volume_backed`).
 
 use serde_json::{Map, Value, json};
 
@@ -42,7 +42,7 @@ pub(super) fn create(world: &mut World, asked: &Asked, id: &str, given: &Value) 
     Ok(Answer::empty(202).with("location", format!("{}/image/v2/images/{image}", asked.base)))
 }
 
-/// What Nova says of every image of a server.
+/// Sets the properties that Nova gives to every image of a server.
 fn describe(world: &World, server: &Object, properties: &mut Value) {
     properties["instance_uuid"] = json!(server.id);
     properties["user_id"] = json!(server.text("user_id"));
@@ -61,7 +61,7 @@ fn describe(world: &World, server: &Object, properties: &mut Value) {
     }
 }
 
-/// Lets the bytes of a server's disk be written.
+/// Starts writing the data of a server's disk.
 fn begin(world: &mut World, server: &str, image: &str, name: &str) {
     if let Some(one) = world.store.get_mut(Kind::Server, server) {
         one.keep("task", "image_snapshot");
@@ -80,11 +80,11 @@ fn begin(world: &mut World, server: &str, image: &str, name: &str) {
     world.later(time, step(end));
 }
 
-/// An image of a server is a step further. One that failed goes: Nova deletes it (`delete_image_on_error`).
+/// Moves an image of a server to the next status. Nova deletes an image that failed (`delete_image_on_error`).
 pub(crate) fn went_on(world: &mut World, server: &str, image: &str, status: Option<&str>) {
     let size = world.store.get(Kind::Image, image).map(|_| 1 << 20);
     let is_over = status != Some("saving") || size.is_none();
-    // Whoever deletes the server meanwhile ends that too.
+    // Deleting the server meanwhile ends the snapshot too.
     let there =
         world.store.get_mut(Kind::Server, server).filter(|one| one.note("task") != "deleting");
     let status = if there.is_some() { status } else { None };
@@ -123,7 +123,7 @@ fn of_volumes(
             "delete_on_termination": volume["delete_on_termination"], "tag": volume["tag"], "volume_type": null,
         }));
     }
-    // Glance keeps properties as text.
+    // Glance stores properties as text.
     properties["block_device_mapping"] = json!(json!(mapping).to_string());
     properties["bdm_v2"] = json!("True");
     properties["root_device_name"] = json!("/dev/vda");

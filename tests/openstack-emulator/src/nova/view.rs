@@ -6,7 +6,7 @@ use crate::request::Asked;
 use crate::store::{Kind, Object};
 use crate::world::World;
 
-/// Id, name and links.
+/// Id, name and links of a server.
 pub(super) fn brief(asked: &Asked, server: &Object) -> Value {
     json!({"id": server.id, "name": server.text("name"), "links": links(asked, &server.id)})
 }
@@ -16,7 +16,7 @@ fn links(asked: &Asked, id: &str) -> Value {
     json!([{"rel": "self", "href": format!("{root}/v2.1/servers/{id}")}, {"rel": "bookmark", "href": format!("{root}/servers/{id}")}])
 }
 
-/// All of a server.
+/// All fields of a server.
 pub(super) fn detail(world: &World, asked: &Asked, server: &Object) -> Value {
     let status = server.text("status");
     let task = server.note("task");
@@ -100,7 +100,7 @@ pub(super) fn detail(world: &World, asked: &Asked, server: &Object) -> Value {
     body
 }
 
-/// Nova's own word for a status.
+/// Nova's `vm_state` for a status.
 pub(super) fn vm_state(status: &str) -> &'static str {
     match status {
         "BUILD" => "building",
@@ -116,7 +116,7 @@ pub(super) fn vm_state(status: &str) -> &'static str {
     }
 }
 
-/// What later microversions added.
+/// Adds the fields of later microversions.
 fn extra(asked: &Asked, server: &Object, body: &mut Value) {
     if asked.since(9) {
         body["locked"] = json!(server.hidden.contains_key("locked"));
@@ -159,7 +159,7 @@ fn flavor(world: &World, asked: &Asked, server: &Object) -> Value {
     })
 }
 
-/// Addresses by network.
+/// The addresses of a server, by network.
 pub(super) fn addresses(world: &World, _: &Asked, server: &Object) -> Value {
     let mut networks: Map<String, Value> = Map::new();
     let ports = server.hidden.get("ports").and_then(Value::as_array).into_iter().flatten();

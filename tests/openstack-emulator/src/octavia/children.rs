@@ -1,4 +1,4 @@
-//! Listeners, pools, members and monitors.
+//! Listeners, pools, members and health monitors.
 
 use serde_json::{Map, Value, json};
 
@@ -15,12 +15,12 @@ const POOL_PROTOCOLS: [&str; 7] = ["TCP", "HTTP", "HTTPS", "PROXY", "PROXYV2", "
 const ALGORITHMS: [&str; 4] = ["ROUND_ROBIN", "LEAST_CONNECTIONS", "SOURCE_IP", "SOURCE_IP_PORT"];
 const MONITORS: [&str; 7] = ["HTTP", "HTTPS", "PING", "TCP", "TLS-HELLO", "UDP-CONNECT", "SCTP"];
 
-/// `POST /listeners` and so on.
+/// Answers `POST /listeners` and the like.
 pub(super) fn create(world: &mut World, asked: &Asked, sort: &Sort) -> Verdict {
     let given = asked.wrapped(sort.single)?;
     let balancer = balancer_of(world, asked, &given)?;
     let usual = world.settings.times.load_balancer_child;
-    // What is wrong with the request is told before it is told that the load balancer is busy, and nothing is half made.
+    // Validation comes first: a bad request to a busy load balancer gets the validation error, and creates nothing.
     let status = world
         .store
         .get(Kind::LoadBalancer, &balancer)
@@ -34,7 +34,7 @@ pub(super) fn create(world: &mut World, asked: &Asked, sort: &Sort) -> Verdict {
     Ok(Answer::json(201, json!({sort.single: body})))
 }
 
-/// The load balancer a new child belongs to.
+/// The load balancer of a new child.
 fn balancer_of(
     world: &World,
     asked: &Asked,
@@ -54,7 +54,7 @@ fn balancer_of(
     ))
 }
 
-/// Makes a child of whatever its fields name.
+/// Creates a child of the parents that its fields name.
 pub(super) fn make(
     world: &mut World,
     asked: &Asked,
@@ -242,7 +242,7 @@ fn check(
     Ok(())
 }
 
-/// `PUT` on anything, a load balancer included.
+/// Answers `PUT` for any object, including a load balancer.
 pub(super) fn update(world: &mut World, asked: &Asked, sort: &Sort, id: &str) -> Verdict {
     let given = asked.wrapped(sort.single)?;
     fill(sort, &given, sort.update)?;
@@ -268,7 +268,7 @@ pub(super) fn update(world: &mut World, asked: &Asked, sort: &Sort, id: &str) ->
     Ok(Answer::ok(json!({sort.single: body})))
 }
 
-/// `DELETE` of a child.
+/// Answers `DELETE` for a child.
 pub(super) fn delete(world: &mut World, sort: &Sort, id: &str) -> Verdict {
     let object = world.store.get(sort.kind, id).ok_or_else(|| sort.missing(id))?;
     let balancer = object.note("balancer").to_owned();
@@ -289,7 +289,7 @@ pub(super) fn delete(world: &mut World, sort: &Sort, id: &str) -> Verdict {
     Ok(Answer::empty(204))
 }
 
-/// Takes a child away, and every mention of it.
+/// Removes a child and all references to it.
 pub(super) fn take_out(world: &mut World, kind: Kind, id: &str) {
     let Some(object) = world.store.remove(kind, id) else { return };
     let balancer = object.note("balancer").to_owned();
@@ -325,7 +325,7 @@ pub(super) fn take_out(world: &mut World, kind: Kind, id: &str) {
     }
 }
 
-/// `/pools/{pool}/members`.
+/// Answers `/pools/{pool}/members`.
 pub(super) fn members(world: &mut World, asked: &Asked, pool: &str, path: &[&str]) -> Verdict {
     let sort = Sort::of("members")?;
     match (asked.method.as_str(), path) {
@@ -353,7 +353,7 @@ pub(super) fn members(world: &mut World, asked: &Asked, pool: &str, path: &[&str
     }
 }
 
-/// `PUT /pools/{pool}/members`: these members and no others, unless it says that others stay.
+/// Answers `PUT /pools/{pool}/members`: replaces all members, or adds some if the request says so.
 fn replace(world: &mut World, asked: &Asked, pool: &str, sort: &Sort) -> Verdict {
     let wanted = asked.json()?["members"].as_array().cloned().unwrap_or_default();
     let additive = asked.query("additive_only").is_some() && asked.flag("additive_only");

@@ -1,4 +1,4 @@
-//! Load balancers that are asked for with all that is below them.
+//! Fully populated load balancers: one request with all children.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use crate::request::Asked;
 use crate::store::{Kind, Object};
 use crate::world::World;
 
-/// Makes what a create names below a load balancer. Pools first, for listeners may name them.
+/// Creates the children in a request. Pools come first, because listeners may refer to them.
 pub(super) fn below(
     world: &mut World,
     asked: &Asked,
@@ -79,7 +79,7 @@ fn pool(
     Ok(pool)
 }
 
-/// A pool becomes a listener's default.
+/// Makes a pool the default pool of a listener.
 pub(super) fn tie(world: &mut World, listener: &str, pool: &str) {
     if let Some(listener) = world.store.get_mut(Kind::Listener, listener) {
         listener.set("default_pool_id", pool);
@@ -91,7 +91,7 @@ pub(super) fn tie(world: &mut World, listener: &str, pool: &str) {
     }
 }
 
-/// A load balancer with all below it, as the answer to a create shows it.
+/// A load balancer with all children, as the answer to a create shows it.
 pub(super) fn shown(world: &World, id: &str) -> Value {
     let Some(balancer) = world.store.get(Kind::LoadBalancer, id) else { return Value::Null };
     let of = |kind: Kind| world.store.saying(kind, "balancer", id);

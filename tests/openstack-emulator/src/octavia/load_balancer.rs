@@ -1,4 +1,4 @@
-//! Load balancers: made, settled, deleted.
+//! Creates and deletes load balancers.
 
 use serde_json::{Map, Value, json};
 
@@ -11,12 +11,12 @@ use crate::request::{Answer, Asked, Verdict};
 use crate::store::Kind;
 use crate::world::{Errand, Event, World, bare_stamp};
 
-/// How long a load balancer takes to come up.
+/// How long a load balancer takes to come up, in milliseconds.
 pub(super) fn usual(world: &World) -> u32 {
     world.settings.times.load_balancer
 }
 
-/// `POST /loadbalancers`, fully populated or not.
+/// Answers `POST /loadbalancers`, fully populated or not.
 pub(super) fn create(world: &mut World, asked: &Asked) -> Verdict {
     let given = asked.wrapped("loadbalancer")?;
     let sort = Sort::of("loadbalancers")?;
@@ -71,7 +71,7 @@ pub(super) fn create(world: &mut World, asked: &Asked) -> Verdict {
     Ok(Answer::json(201, json!({"loadbalancer": full::shown(world, &id)})))
 }
 
-/// The port of the VIP: the one that is given, or one of our own.
+/// The VIP port: the port that the request names, or a new one.
 fn vip(
     world: &mut World,
     asked: &Asked,
@@ -136,7 +136,7 @@ fn vip(
     neutron::make_port(world, project, port)
 }
 
-/// A load balancer comes to rest.
+/// Ends a PENDING status of a load balancer.
 pub(crate) fn settled(world: &mut World, id: &str) {
     let Some(balancer) = world.store.get(Kind::LoadBalancer, id) else { return };
     if balancer.text("provisioning_status") == "PENDING_DELETE" {
@@ -166,7 +166,7 @@ pub(crate) fn settled(world: &mut World, id: &str) {
     world.errand(Errand::Reopen);
 }
 
-/// Takes a load balancer, all below it and its port away.
+/// Removes a load balancer, its children and its port.
 fn remove(world: &mut World, id: &str) {
     for (kind, child) in below(world, id) {
         world.store.remove(kind, &child);
@@ -181,7 +181,7 @@ fn remove(world: &mut World, id: &str) {
     }
 }
 
-/// `DELETE /loadbalancers/{id}`.
+/// Answers `DELETE /loadbalancers/{id}`.
 pub(super) fn delete(world: &mut World, asked: &Asked, id: &str) -> Verdict {
     let cascade = asked.query("cascade").is_some() && asked.flag("cascade");
     let children = below(world, id);

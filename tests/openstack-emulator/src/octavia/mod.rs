@@ -1,4 +1,4 @@
-//! Octavia v2: load balancers and what is below them.
+//! Octavia v2: load balancers and their children.
 
 mod children;
 mod full;
@@ -94,7 +94,7 @@ fn find<'w>(world: &'w World, asked: &Asked, sort: &Sort, id: &str) -> Result<&'
     world.seen(sort.kind, id, asked).ok_or_else(|| sort.missing(id))
 }
 
-/// A list, of a pool's where one is named.
+/// Lists objects. Members are those of `pool`.
 fn list(world: &World, asked: &Asked, sort: &Sort, pool: Option<&str>) -> Verdict {
     let about_pages = [
         "fields",
@@ -135,7 +135,7 @@ fn list(world: &World, asked: &Asked, sort: &Sort, pool: Option<&str>) -> Verdic
     Ok(Answer::ok(json!({sort.plural: rows, format!("{}_links", sort.plural): links})))
 }
 
-/// What all objects say that pass a filter.
+/// The index entry for a filter.
 fn said<'a>(key: &'a str, value: &'a str) -> Option<Wanted<'a>> {
     match key {
         "loadbalancer_id" | "load_balancer_id" => Some(vec![("balancer", value)]),
@@ -146,7 +146,7 @@ fn said<'a>(key: &'a str, value: &'a str) -> Option<Wanted<'a>> {
     }
 }
 
-/// Whether an object is one of those a filter asks for; those above it can be named by their ids.
+/// Whether an object passes a filter. Filters may name the ids of parents.
 fn passes(one: &Object, key: &str, value: &str) -> bool {
     let refers = |field: &str| one.list(field).iter().any(|other| other["id"] == value);
     match key {
@@ -157,7 +157,7 @@ fn passes(one: &Object, key: &str, value: &str) -> bool {
     }
 }
 
-/// Flavors and their profiles, which belong to no load balancer.
+/// Flavors and flavor profiles, which belong to no load balancer.
 fn plain(world: &mut World, asked: &Asked, single: &str, kind: Kind, path: &[&str]) -> Verdict {
     let missing = |id: &str| Problem::missing(format!("{single} {id} not found."));
     match (asked.method.as_str(), path) {
@@ -202,7 +202,7 @@ fn plain(world: &mut World, asked: &Asked, single: &str, kind: Kind, path: &[&st
     }
 }
 
-/// Refuses a change while another is under way; otherwise the load balancer is PENDING_UPDATE for so long.
+/// Refuses a change while another one is in progress. Otherwise sets the load balancer to PENDING_UPDATE for this time.
 fn change(world: &mut World, balancer: &str, time: u32) -> Result<(), Problem> {
     let missing = || Problem::missing(format!("Load Balancer {balancer} not found."));
     let object = world.store.get_mut(Kind::LoadBalancer, balancer).ok_or_else(missing)?;
@@ -219,7 +219,7 @@ fn immutable(balancer: &str) -> Problem {
     Problem::conflict(format!("Load Balancer {balancer} is immutable and cannot be updated."))
 }
 
-/// Takes over what was given, if it is known.
+/// The defaults with the given fields. Refuses unknown fields.
 fn fill(sort: &Sort, given: &Map<String, Value>, known: &[&str]) -> Result<Value, Problem> {
     let mut body = (sort.defaults)();
     for (key, value) in given {
@@ -234,7 +234,7 @@ fn fill(sort: &Sort, given: &Map<String, Value>, known: &[&str]) -> Result<Value
     Ok(body)
 }
 
-/// All sorts of children, the lowest first.
+/// The children of a load balancer, the lowest types first.
 fn below(world: &World, balancer: &str) -> Vec<(Kind, String)> {
     let kinds = SORTS.iter().rev().map(|sort| sort.kind).filter(|kind| *kind != Kind::LoadBalancer);
     kinds

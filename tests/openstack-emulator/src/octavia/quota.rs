@@ -1,4 +1,4 @@
-//! How many load balancers and parts of them a project may have.
+//! The quotas of Octavia.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::request::{Answer, Asked, Verdict};
 use crate::store::Kind;
 use crate::world::World;
 
-/// Octavia's names; older clients write them in one word.
+/// Octavia's names of quotas. Older clients write them as one word.
 const LIMITS: [(&str, Kind); 5] = [
     ("load_balancer", Kind::LoadBalancer),
     ("listener", Kind::Listener),
@@ -16,7 +16,7 @@ const LIMITS: [(&str, Kind); 5] = [
     ("health_monitor", Kind::HealthMonitor),
 ];
 
-/// Refuses one more beyond the limit.
+/// Refuses one more object if it exceeds the quota.
 pub(super) fn check(world: &World, project: &str, kind: Kind, word: &str) -> Result<(), Problem> {
     let Some((name, _)) = LIMITS.iter().find(|(_, limited)| *limited == kind) else {
         return Ok(());

@@ -1,11 +1,11 @@
-//! The sorts of things: names, fields.
+//! The resource types of Octavia: their names and fields.
 
 use serde_json::{Value, json};
 
 use crate::problem::Problem;
 use crate::store::Kind;
 
-/// A sort of thing.
+/// A resource type.
 pub(super) struct Sort {
     pub(super) path: &'static str,
     pub(super) plural: &'static str,
@@ -13,9 +13,9 @@ pub(super) struct Sort {
     word: &'static str,
     pub(super) kind: Kind,
     pub(super) defaults: fn() -> Value,
-    /// Fields a create takes.
+    /// The fields that a create accepts.
     pub(super) create: &'static [&'static str],
-    /// Fields an update takes.
+    /// The fields that an update accepts.
     pub(super) update: &'static [&'static str],
 }
 
@@ -29,7 +29,7 @@ impl Sort {
     }
 }
 
-/// All sorts, the highest first.
+/// All resource types, the highest first.
 pub(super) static SORTS: [Sort; 5] = [
     Sort {
         path: "loadbalancers",

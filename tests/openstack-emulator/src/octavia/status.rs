@@ -1,4 +1,4 @@
-//! `GET /loadbalancers/{id}/status`: the tree.
+//! Answers `GET /loadbalancers/{id}/status` with the status tree.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Placement: what each host has, what is taken, and what still fits.
+//! Placement: the inventory and usage of each host, and the hosts that fit a request.
 
 mod provider;
 
@@ -14,7 +14,7 @@ use crate::world::World;
 const CLASSES: [&str; 4] = ["VCPU", "MEMORY_MB", "DISK_GB", "PGPU"];
 
 pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
-    // Administrators, and services such as nova-compute.
+    // Only administrators, and services such as nova-compute, may use Placement.
     if !asked.caller.may("service") {
         return Err(Problem::forbidden("Access was denied to this resource.\n\n admin_required "));
     }
@@ -153,7 +153,7 @@ fn held(server: &Object) -> Value {
     )
 }
 
-/// `VCPU:4,MEMORY_MB:2048`.
+/// Parses `VCPU:4,MEMORY_MB:2048`.
 fn resources(text: &str) -> Result<Vec<(String, i64)>, Problem> {
     let parts = text.split(',').filter(|part| !part.is_empty());
     parts
@@ -175,7 +175,7 @@ fn fits(provider: &Object, wanted: &[(String, i64)]) -> bool {
     })
 }
 
-/// `GET /allocation_candidates`: each host that has room for the whole of one request.
+/// Answers `GET /allocation_candidates`: the hosts with room for the whole request.
 fn candidates(world: &World, asked: &Asked) -> Verdict {
     let wanted = resources(asked.query("resources").unwrap_or_default())?;
     if wanted.is_empty() {

@@ -1,4 +1,4 @@
-//! Resource providers that somebody makes, as nova-compute makes that of its host.
+//! Resource providers that a client creates, as nova-compute does for its host.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::request::{Answer, Asked, Verdict};
 use crate::store::Kind;
 use crate::world::World;
 
-/// `POST /resource_providers`.
+/// Answers `POST /resource_providers`.
 pub(super) fn create(world: &mut World, asked: &Asked) -> Verdict {
     let body = asked.json()?;
     let name = body["name"].as_str().unwrap_or_default().to_owned();
@@ -34,7 +34,7 @@ pub(super) fn create(world: &mut World, asked: &Asked) -> Verdict {
     Ok(Answer::ok(answer))
 }
 
-/// `PUT /resource_providers/{id}/inventories`: by the generation that was read.
+/// Answers `PUT /resource_providers/{id}/inventories`. Refuses an outdated generation.
 pub(super) fn stock(world: &mut World, asked: &Asked, id: &str) -> Verdict {
     let body = asked.json()?;
     let missing = || {

@@ -1,4 +1,4 @@
-//! What is done to one server, and what Nova says to it.
+//! Actions of servers, and Nova's answers to them.
 
 use openstack_emulator::{End, Fate, Kind, Settings};
 use reqwest::Method;
@@ -14,7 +14,7 @@ async fn act(who: &Somebody, server: &str, body: Value) -> (u16, String) {
     (status, said.map(|fault| text(&fault["message"])).unwrap_or_default())
 }
 
-/// A server of the smallest flavor that runs.
+/// A running server of the smallest flavor.
 async fn running(alice: &Somebody, more: Value) -> String {
     let (network, _) = alice.network("10.0.0.0/24").await;
     let id = alice.server("own", &network, more).await;
@@ -23,7 +23,7 @@ async fn running(alice: &Somebody, more: Value) -> String {
 }
 
 #[tokio::test]
-async fn an_action_is_refused_while_another_is_under_way_and_where_it_cannot_be() {
+async fn an_action_is_refused_in_the_wrong_status_or_during_another_action() {
     let mut settings = Settings::default();
     settings.times.server_action = 600;
     let (_emulator, alice) = alice(settings).await;
@@ -89,10 +89,10 @@ async fn a_stopped_server_is_resized_and_stays_stopped_confirmed_or_reverted() {
 }
 
 #[tokio::test]
-async fn a_disk_does_not_become_smaller_and_a_quota_is_told() {
+async fn a_resize_to_a_smaller_disk_or_beyond_the_quota_fails() {
     let (_emulator, alice) = alice(Settings::default()).await;
     let id = running(&alice, json!({"flavorRef": "3"})).await;
-    // Accepted, and then the hypervisor refuses: the server is as it was.
+    // Nova accepts the request, then the hypervisor refuses, and the server keeps its flavor.
     assert_eq!(act(&alice, &id, json!({"resize": {"flavorRef": "1"}})).await.0, 202);
     assert_eq!(alice.server_is(&id, "ACTIVE").await["flavor"]["ram"], 2048);
     let quotas = json!({"quota_set": {"cores": 4}});
@@ -190,7 +190,7 @@ async fn the_image_of_a_boot_volume_has_no_bytes_and_its_snapshot_holds_the_volu
         (&snapshots[0]["id"], &json!(0))
     );
     assert_eq!(mapping[0]["volume_size"], 3);
-    // The server goes, and its volume stays for its snapshot's sake, as Cinder has it.
+    // The server is deleted, but Cinder keeps its volume because the volume has a snapshot.
     assert_eq!(alice.delete(&format!("/compute/v2.1/servers/{id}")).await, 204);
     alice.cloud.wait_until(|cloud| cloud.objects(Kind::Server).is_empty().then_some(())).await;
     let volumes = alice.get("/volume/v3/volumes/detail").await["volumes"].clone();

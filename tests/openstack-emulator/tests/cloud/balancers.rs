@@ -1,4 +1,4 @@
-//! Whom load balancers lead to.
+//! How load balancers find the servers of their members.
 
 use openstack_emulator::{Kind, Settings};
 use serde_json::json;
@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::somebody::alice;
 
 #[tokio::test]
-async fn a_member_is_looked_for_where_its_load_balancer_is() {
+async fn a_member_is_searched_in_the_subnet_of_its_load_balancer() {
     let (emulator, alice) = alice(Settings::default()).await;
     let mut there = Vec::new();
     for name in ["a", "b"] {

@@ -1,4 +1,4 @@
-//! Services and endpoints that come into the catalogue, change and go.
+//! Services and endpoints are added to the catalog, changed and deleted.
 
 use openstack_emulator::{Emulator, Settings};
 use reqwest::Method;
@@ -15,7 +15,7 @@ async fn admin() -> (Emulator, Somebody) {
     (emulator, admin)
 }
 
-/// What a new token shows of a type.
+/// The endpoints of a service type in the catalog of a new token.
 async fn shown(who: &Somebody, kind: &str) -> Vec<Value> {
     let all = who.get("/identity/v3/auth/catalog").await["catalog"].clone();
     let entries = all.as_array().unwrap().iter().filter(|entry| entry["type"] == kind);
@@ -23,7 +23,7 @@ async fn shown(who: &Somebody, kind: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn what_an_administrator_registers_is_in_everybodys_catalogue() {
+async fn a_registered_service_is_in_the_catalog_of_all_users() {
     let (emulator, admin) = admin().await;
     let body = json!({"service": {"type": "baremetal", "name": "b"}});
     let service = admin.make(SERVICES, body).await["service"].clone();
@@ -55,7 +55,7 @@ async fn what_an_administrator_registers_is_in_everybodys_catalogue() {
 }
 
 #[tokio::test]
-async fn endpoints_belong_to_services_and_regions_that_are_there() {
+async fn endpoints_need_an_existing_service_and_region() {
     let (_emulator, admin) = admin().await;
     let service = admin.make(SERVICES, json!({"service": {"type": "t"}})).await;
     let good = json!({
@@ -74,7 +74,7 @@ async fn endpoints_belong_to_services_and_regions_that_are_there() {
         assert_eq!(status, 400);
         assert!(body["error"]["message"].as_str().unwrap().contains(words), "{body}");
     }
-    // As clients of API v2 said it: such a region is made.
+    // In the form of API v2, the region is created.
     let mut older = good;
     older.as_object_mut().unwrap().remove("region_id");
     older["region"] = json!("north");
@@ -84,7 +84,7 @@ async fn endpoints_belong_to_services_and_regions_that_are_there() {
 }
 
 #[tokio::test]
-async fn the_catalogue_is_for_administrators_to_change() {
+async fn only_administrators_change_the_catalog() {
     let (_emulator, alice) = alice(Settings::default()).await;
     let body = json!({"service": {"type": "baremetal"}});
     let (status, said) = alice.ask(Method::POST, SERVICES, body).await;

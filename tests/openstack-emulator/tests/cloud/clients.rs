@@ -1,4 +1,4 @@
-//! The public clients drive all services, unmodified.
+//! The public clients use all services, unmodified.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use openstack_emulator::{Emulator, Settings, Times};
 
 const HOME: &str = env!("CARGO_MANIFEST_DIR");
 
-/// A Python that has the clients, made when first needed; `None` where there is no Python or no package index.
+/// A Python with the clients, installed at the first use. `None` without Python or without a package index.
 fn python() -> Option<PathBuf> {
     let mut venv = Command::new(Path::new(HOME).join("../real/venv.sh"));
     venv.arg(Path::new(HOME).join("requirements.txt"))
@@ -21,7 +21,7 @@ async fn drive(script: &str) {
     let Some(python) = tokio::task::spawn_blocking(python).await.unwrap() else {
         return peers::skip(script, "the public clients cannot be installed from a package index");
     };
-    // Slow enough that a client in Python sees a load balancer at work.
+    // Slow enough that a client in Python sees a load balancer in PENDING_UPDATE.
     let times = Times { load_balancer_child: 400, ..Times::default() };
     let settings = Settings { times, ..Settings::default() };
     let emulator = Emulator::start(settings).await.unwrap();
@@ -30,7 +30,7 @@ async fn drive(script: &str) {
     std::fs::write(&clouds, emulator.cloud.clouds_yaml()).unwrap();
     let mut command = Command::new(python);
     command.arg(Path::new(HOME).join("tests/cloud").join(script));
-    // Nothing of the caller's cloud may leak into the test.
+    // The environment of the caller must not influence the test.
     command
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())

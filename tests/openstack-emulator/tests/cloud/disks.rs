@@ -1,4 +1,4 @@
-//! Disks that a server is asked for with.
+//! Disks in requests for servers.
 
 use openstack_emulator::Settings;
 use reqwest::Method;
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::somebody::alice;
 
 #[tokio::test]
-async fn a_disk_is_found_by_its_tag_where_nova_takes_one() {
+async fn a_disk_is_tagged_only_in_microversions_that_allow_tags() {
     let (_emulator, alice) = alice(Settings::default()).await;
     let (network, _) = alice.network("10.0.0.0/24").await;
     let disk = |tag: &str| json!({"boot_index": -1, "source_type": "blank", "destination_type": "volume", "volume_size": 1, "tag": tag});

@@ -1,4 +1,4 @@
-//! What a server's guest makes of its user-data.
+//! How the guest of a server applies its user data.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -26,15 +26,15 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::somebody::Somebody;
 
-/// A server of configs with a certificate of its own.
+/// An HTTPS server of configs with its own certificate.
 struct Configs {
     address: SocketAddr,
     certificate: String,
-    /// The headers of each request, as far as they matter here.
+    /// The claim header of each request.
     seen: Arc<Mutex<Vec<String>>>,
 }
 
-/// Answers each request with the next of `answers`: a status and a body.
+/// Answers each request with the next of `answers`, a status and a body.
 async fn configs(answers: Vec<(u16, String)>) -> Configs {
     let key = KeyPair::generate().unwrap();
     let certificate =
@@ -55,7 +55,7 @@ async fn configs(answers: Vec<(u16, String)>) -> Configs {
     let (asked, answers) = (seen.clone(), Arc::new(Mutex::new(VecDeque::from(answers))));
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            // Whoever does not trust us goes away.
+            // A client that does not trust the certificate closes the connection.
             let Ok(stream) = acceptor.accept(stream).await else { continue };
             let (asked, answers) = (asked.clone(), answers.clone());
             let service = service_fn(move |request: Request<Incoming>| {
@@ -77,7 +77,7 @@ async fn configs(answers: Vec<(u16, String)>) -> Configs {
 }
 
 impl Configs {
-    /// User-data that is replaced by what this server has.
+    /// User data whose config is replaced by the config of this server.
     fn stub(&self, hash: Option<&str>) -> String {
         let mut replace = json!({
             "source": format!("https://{}/config", self.address),
@@ -94,7 +94,7 @@ impl Configs {
     }
 }
 
-/// Keeps the final config of every machine.
+/// A guest that records the final config of every server.
 #[derive(Default)]
 struct Keeps {
     configs: Mutex<Vec<(String, Value)>>,
@@ -108,7 +108,7 @@ impl Guest for Keeps {
     }
 }
 
-/// Boots a server with that user-data; how far its guest got, and the configs of all that ran.
+/// Boots a server with this user data. Returns the progress of its guest, and the configs of all guests that ran.
 async fn boot(user_data: &str) -> (Progress, Vec<(String, Value)>) {
     let guest = Arc::new(Keeps::default());
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -136,7 +136,7 @@ fn hash(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_stub_is_replaced_by_what_it_points_at_after_retries_and_with_its_headers() {
+async fn a_stub_is_replaced_by_its_config_after_retries_and_with_its_headers() {
     let configs =
         configs(vec![(503, String::new()), (429, String::new()), (200, REAL.to_owned())]).await;
     let (progress, finals) = boot(&configs.stub(Some(&hash(REAL)))).await;
@@ -160,7 +160,7 @@ async fn a_claim_that_is_refused_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn what_does_not_match_its_hash_is_not_run() {
+async fn a_config_that_does_not_match_its_hash_is_not_run() {
     let configs = configs(vec![(200, REAL.replace("hello", "hullo"))]).await;
     let (progress, _) = boot(&configs.stub(Some(&hash(REAL)))).await;
     assert_eq!(
@@ -170,7 +170,7 @@ async fn what_does_not_match_its_hash_is_not_run() {
 }
 
 #[tokio::test]
-async fn a_server_whose_authority_is_not_in_the_config_is_not_believed() {
+async fn a_server_with_another_ca_than_in_the_config_is_not_trusted() {
     let (theirs, ours) = (configs(vec![(200, REAL.to_owned())]).await, configs(Vec::new()).await);
     let stub = theirs
         .stub(None)

@@ -1,4 +1,4 @@
-//! Compute hosts that appear, and aggregates of them.
+//! Compute hosts that appear, and aggregates of hosts.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::somebody::{Somebody, alice};
 
 const NOVA: &str = "/compute/v2.1";
 
-/// What nova-compute on a host says over the message bus.
+/// Reports a host as nova-compute does over the message bus.
 async fn report(somebody: &Somebody, name: &str) -> Value {
     let url = format!("{}/_control/compute-hosts", somebody.cloud.url());
     let host = json!({"name": name, "vcpus": 8, "memory_mb": 32_768, "disk_gb": 100});
@@ -24,7 +24,7 @@ async fn service(admin: &Somebody, host: &str) -> Value {
     admin.get(&path).await["services"][0].clone()
 }
 
-/// Asks again until it is so: times are short here.
+/// Polls until `look` returns true. Durations are short in these tests.
 async fn until(what: &str, look: impl AsyncFn() -> bool) {
     for _ in 0..400 {
         if look().await {
@@ -56,7 +56,7 @@ async fn a_host_that_reports_comes_up_is_discovered_and_goes_down_when_it_falls_
     let is = ["state", "status", "zone", "binary"].map(|key| seen[key].as_str().unwrap());
     assert_eq!(is, ["up", "disabled", "nova", "nova-compute"], "{seen}");
 
-    // A pattern that fits none is 404; and a host is not known before it is discovered.
+    // A pattern without a match answers 404. A host is unknown until it is discovered.
     let path = format!("{NOVA}/os-hypervisors/detail?hypervisor_hostname_pattern=h1");
     assert_eq!(admin.ask(Method::GET, &path, Value::Null).await.0, 404);
     until("a hypervisor that is listed", async || {
@@ -86,7 +86,7 @@ async fn servers_go_to_hosts_that_are_enabled_and_have_a_resource_provider() {
     let nowhere = alice.server("a", &network, json!({})).await;
     alice.server_is(&nowhere, "ERROR").await;
 
-    // As nova-compute does it: a provider of the hypervisor's id, then what it has.
+    // As nova-compute does: first a resource provider with the id of the hypervisor, then its inventory.
     let body = json!({"name": "h1", "uuid": id});
     let made = admin.make("/placement/resource_providers", body.clone()).await;
     assert_eq!((&made["uuid"], &made["generation"]), (&json!(id), &json!(0)));
@@ -115,7 +115,7 @@ async fn a_host_is_in_one_zone_and_any_number_of_aggregates() {
         let body = json!({"aggregate": {"name": name, "availability_zone": zone}});
         admin.ask(Method::POST, &format!("{NOVA}/os-aggregates"), body).await
     };
-    // The settings have put two hosts into az2.
+    // The settings put two hosts into az2.
     let all = admin.get(&format!("{NOVA}/os-aggregates")).await;
     assert_eq!(all["aggregates"][0]["hosts"], json!(["compute-3", "compute-4"]));
     let (status, made) = make("r1", json!("r1")).await;

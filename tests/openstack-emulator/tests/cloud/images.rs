@@ -1,4 +1,4 @@
-//! Images that one project shares with another.
+//! Images that a project shares with another.
 
 use openstack_emulator::Settings;
 use reqwest::Method;
@@ -8,14 +8,14 @@ use crate::somebody::{Somebody, alice, text};
 
 const IMAGES: &str = "/image/v2/images";
 
-/// The names in a list.
+/// The names in a list of images.
 async fn listed(who: &Somebody, query: &str) -> Vec<String> {
     let all = who.get(&format!("{IMAGES}?{query}")).await;
     all["images"].as_array().unwrap().iter().map(|image| text(&image["name"])).collect()
 }
 
 #[tokio::test]
-async fn a_shared_image_is_seen_by_its_members_and_listed_when_they_took_it() {
+async fn members_see_a_shared_image_and_list_it_after_they_accepted_it() {
     let (emulator, alice) = alice(Settings::default()).await;
     let bob = Somebody::log_in(&emulator.cloud, "bob", "tenant-b").await;
     let made = alice.make(IMAGES, json!({"name": "ours"})).await;
@@ -35,7 +35,7 @@ async fn a_shared_image_is_seen_by_its_members_and_listed_when_they_took_it() {
     assert!(!listed(&bob, "").await.contains(&"ours".to_owned()));
     assert_eq!(listed(&bob, "visibility=shared&member_status=pending").await, ["ours"]);
 
-    // Only the member says whether it takes it, and only the owner who is one.
+    // Only the member may accept, and only the owner may add members.
     assert_eq!(say(&alice, "accepted").await, 403);
     assert_eq!(say(&bob, "soon").await, 400);
     assert_eq!(say(&bob, "accepted").await, 200);
@@ -49,7 +49,7 @@ async fn a_shared_image_is_seen_by_its_members_and_listed_when_they_took_it() {
 }
 
 #[tokio::test]
-async fn only_what_is_shared_has_members() {
+async fn only_shared_images_have_members() {
     let (emulator, alice) = alice(Settings::default()).await;
     let bob = Somebody::log_in(&emulator.cloud, "bob", "tenant-b").await;
     let made = alice.make(IMAGES, json!({"name": "mine", "visibility": "private"})).await;

@@ -1,4 +1,4 @@
-//! Machines with kubeadm's layout of files become nodes, and their API answers behind the load balancer.
+//! Servers with kubeadm's files become Kubernetes nodes, and their API answers behind the load balancer.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -18,13 +18,13 @@ use sha2::{Digest, Sha256};
 
 use crate::somebody::{Somebody, alice, text};
 
-/// A cluster's authority and its administrator.
+/// The CA of a cluster, and its administrator's certificate.
 struct Pki {
     authority: String,
     authority_key: String,
     admin: String,
     admin_key: String,
-    /// The authority's public key, as `kubeadm join` pins it.
+    /// The pin of the CA, as `kubeadm join` uses it.
     pin: String,
 }
 
@@ -80,7 +80,7 @@ discovery:
     caCertHashes: ['sha256:PIN']
 ";
 
-/// A load balancer on 6443 with a floating address, one control-plane machine behind it and one worker: the floating address.
+/// Creates a load balancer on 6443 with a floating IP, one control-plane member behind it, and one worker. Returns the floating IP.
 async fn cluster(alice: &Somebody, pki: &Pki) -> String {
     let cloud = &alice.cloud;
     let (network, subnet) = alice.network("10.0.0.0/24").await;
@@ -109,7 +109,7 @@ async fn cluster(alice: &Somebody, pki: &Pki) -> String {
         ("/etc/kubeadm.yaml", &kubeadm),
     ]);
     first["networks"] = json!([{"port": port}]);
-    // The worker is asked for first: it waits for the others by itself.
+    // The worker is requested first and waits for the control plane.
     alice
         .server(
             "worker-0",
@@ -197,7 +197,7 @@ async fn kubectl_finds_the_nodes_through_the_load_balancers_floating_address() {
         (rows[0][0], rows[0][1], rows[0][2], rows[0][4]),
         ("control-plane-0", "Ready", "control-plane", "v1.34.1")
     );
-    // A worker's own files tell none, and it fetches what the cluster is of.
+    // The worker's files name no release, so the worker has the release of its cluster.
     assert_eq!(
         (rows[1][0], rows[1][1], rows[1][2], rows[1][4]),
         ("worker-0", "Ready", "<none>", "v1.34.1")
@@ -234,7 +234,7 @@ async fn kubectl_finds_the_nodes_through_the_load_balancers_floating_address() {
         String::from_utf8(STANDARD.decode(signed).unwrap()).unwrap().contains("BEGIN CERTIFICATE")
     );
 
-    // A machine that is gone is a node that is not ready, until somebody deletes the node.
+    // The node of a deleted server is NotReady until somebody deletes the node.
     let worker = emulator
         .cloud
         .objects(Kind::Server)
@@ -249,7 +249,7 @@ async fn kubectl_finds_the_nodes_through_the_load_balancers_floating_address() {
 }
 
 #[tokio::test]
-async fn nobody_without_a_certificate_of_the_authority_learns_anything() {
+async fn a_client_without_a_certificate_of_the_ca_is_refused() {
     let (emulator, alice) = alice(Settings::default()).await;
     let pki = pki();
     let vip = cluster(&alice, &pki).await;

@@ -1,4 +1,4 @@
-//! What lists look at: of many things, those that they are asked for.
+//! How many objects a list visits: few if the list asks for few.
 
 use openstack_emulator::{Kind, Settings};
 use reqwest::Method;
@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use crate::somebody::{Somebody, alice, text};
 
-/// How many there are of everything.
+/// How many objects of each kind the test creates.
 const MANY: usize = 40;
-/// So many objects a list may look at that it does not show.
+/// How many objects a list may visit beyond those that it shows.
 const BESIDES: u64 = 6;
 
-/// What one of the many is told from the others by.
+/// The ids of one of the many groups of objects.
 struct One {
     network: String,
     subnet: String,
@@ -73,7 +73,7 @@ async fn make(alice: &Somebody, number: usize) -> One {
     }
 }
 
-/// How many rows a list shows, and how many objects it looked at.
+/// The number of rows that a list shows, and of objects that the list visited.
 async fn listed(who: &Somebody, path: &str) -> (u64, u64) {
     let before = who.cloud.looked_at();
     let body = who.get(path).await;
@@ -84,8 +84,8 @@ async fn listed(who: &Somebody, path: &str) -> (u64, u64) {
 }
 
 #[tokio::test]
-async fn a_list_of_a_few_looks_at_a_few() {
-    // What opens addresses looks at all of them, whenever it comes to it.
+async fn a_list_of_few_objects_visits_few() {
+    // Opening addresses visits many objects, at unpredictable times.
     let mut settings = Settings { open_addresses: false, ..Settings::default() };
     for name in [
         "network",
@@ -162,7 +162,7 @@ async fn a_list_of_a_few_looks_at_a_few() {
         assert!(looked_at <= shown + BESIDES, "{path} looked at {looked_at} for {shown}");
     }
 
-    // Whose project has little looks at little, though nothing is asked for by name.
+    // A list in a project with few objects visits few, even without a filter.
     let bob = Somebody::log_in(&emulator.cloud, "bob", "tenant-b").await;
     for path in [
         format!("{net}/networks"),
@@ -174,7 +174,7 @@ async fn a_list_of_a_few_looks_at_a_few() {
         assert!(shown <= 1 && looked_at <= BESIDES, "{path} looked at {looked_at} for {shown}");
     }
 
-    // What a change makes of an object is what it is found by, and what was taken away is not found.
+    // Changed objects are found by their new fields, and deleted objects are not found.
     let renamed = format!("{net}/networks/{network}");
     let body = json!({"network": {"name": "renamed"}});
     assert_eq!(alice.ask(Method::PUT, &renamed, body).await.0, 200);
@@ -182,7 +182,7 @@ async fn a_list_of_a_few_looks_at_a_few() {
     assert_eq!(listed(&admin, &format!("{net}/networks?name=renamed")).await.0, 1);
     assert_eq!(alice.delete(&format!("{net}/ports/{port}")).await, 204);
     assert_eq!(listed(&admin, &format!("{net}/ports?mac_address={mac}")).await.0, 0);
-    // And who asks for all gets all.
+    // A list of all objects shows all of them.
     let (shown, looked_at) = listed(&admin, &format!("{net}/networks?limit=100")).await;
     assert!(shown > u64::try_from(MANY).unwrap() && looked_at >= shown, "{shown}, {looked_at}");
 }

@@ -1,6 +1,6 @@
-//! The emulated cloud, seen from outside.
+//! Tests of the emulated cloud from outside.
 
-#![expect(clippy::unwrap_used, reason = "a helper of a test fails the test")]
+#![expect(clippy::unwrap_used, reason = "a helper of a test may fail the test")]
 
 mod actions;
 mod balancers;

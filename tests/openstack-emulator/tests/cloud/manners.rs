@@ -1,4 +1,4 @@
-//! Pages, microversions, envelopes, and what is refused.
+//! Pages, microversions, error envelopes, and refusals.
 
 use openstack_emulator::{Kind, Settings};
 use reqwest::Method;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::somebody::{Somebody, alice, client, text};
 
 #[tokio::test]
-async fn pages_lead_to_each_other_until_all_has_been_seen() {
+async fn pages_link_to_each_other_until_the_last() {
     let (emulator, alice) = alice(Settings::default()).await;
     let many: Vec<Value> = (0..7).map(|number| json!({"name": format!("n{number}")})).collect();
     alice.make("/network/v2.0/networks", json!({"networks": many})).await;
@@ -93,7 +93,7 @@ async fn user(somebody: &Somebody) -> String {
 }
 
 #[tokio::test]
-async fn what_is_in_use_cannot_go() {
+async fn an_object_in_use_cannot_be_deleted() {
     let (emulator, alice) = alice(Settings::default()).await;
     let (network, subnet) = alice.network("10.0.0.0/24").await;
     let port = alice.make("/network/v2.0/ports", json!({"port": {"network_id": network}})).await;
@@ -113,7 +113,7 @@ async fn what_is_in_use_cannot_go() {
         (409, Some(format!("Port {port} is still in use.").as_str()))
     );
 
-    // A server that goes gives its port back, and then all can go.
+    // Deleting the server detaches its port, and then everything can be deleted.
     let id = emulator.cloud.objects(Kind::Server)[0].id.clone();
     assert_eq!(alice.delete(&format!("/compute/v2.1/servers/{id}")).await, 204);
     emulator.cloud.wait_until(|cloud| cloud.objects(Kind::Server).is_empty().then_some(())).await;
@@ -151,7 +151,7 @@ async fn user_data_is_base64_and_no_longer_than_nova_takes() {
 }
 
 #[tokio::test]
-async fn what_fits_is_told_before_and_after() {
+async fn allocation_candidates_change_with_the_usage() {
     let (emulator, alice) = alice(Settings::default()).await;
     let admin = Somebody::log_in(&emulator.cloud, "admin", "admin").await;
     let fits = async |resources: &str| {
@@ -170,7 +170,7 @@ async fn what_fits_is_told_before_and_after() {
 }
 
 #[tokio::test]
-async fn an_application_credential_is_held_to_what_its_rules_name() {
+async fn an_application_credential_is_limited_by_its_access_rules() {
     let (_emulator, alice) = alice(Settings::default()).await;
     let path = format!("/identity/v3/users/{}/application_credentials", user(&alice).await);
     let rules = json!([{"service": "network", "method": "GET", "path": "/v2.0/networks/{id}"}]);

@@ -1,4 +1,4 @@
-//! Hosts that take no more servers, and servers that move from one to another as they run.
+//! Disabled hosts, and live migration of servers.
 
 use openstack_emulator::{Emulator, Settings};
 use reqwest::Method;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::somebody::{Somebody, alice, text};
 
-/// A cloud with a server of alice's that runs, and its administrator.
+/// A cloud, alice with a running server, and the administrator.
 async fn running() -> (Emulator, Somebody, Somebody, String) {
     let (emulator, alice) = alice(Settings::default()).await;
     let admin = Somebody::log_in(&alice.cloud, "admin", "admin").await;
@@ -38,7 +38,7 @@ async fn set(admin: &Somebody, service: &Value, body: Value) -> u16 {
 }
 
 #[tokio::test]
-async fn a_server_moves_to_another_host_as_it_runs_for_administrators() {
+async fn an_administrator_moves_a_running_server_to_another_host() {
     let (_emulator, alice, admin, id) = running().await;
     let before = text(&shown(&admin, &id).await["OS-EXT-SRV-ATTR:host"]);
     let anywhere = || json!({"host": null, "block_migration": "auto"});

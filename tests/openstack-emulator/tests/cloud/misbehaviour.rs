@@ -1,4 +1,4 @@
-//! What tests can do to a cloud.
+//! Faults that tests can cause in a cloud.
 
 use std::time::{Duration, Instant};
 
@@ -65,7 +65,7 @@ async fn a_request_that_was_given_up_lands_later() {
 }
 
 #[tokio::test]
-async fn a_trap_catches_each_call_once_and_has_nothing_done_of_what_is_asked_after_it() {
+async fn a_trap_catches_each_call_once_and_prevents_all_later_work() {
     let (emulator, alice) = alice(Settings::default()).await;
     let cloud = &emulator.cloud;
     let number = || cloud.objects(Kind::Network).len();
@@ -90,7 +90,7 @@ async fn a_trap_catches_each_call_once_and_has_nothing_done_of_what_is_asked_aft
     cloud.set_trap(Stop::After);
     dies(Stop::After).await;
     assert_eq!(number(), 2);
-    // It was caught before.
+    // The trap has caught this call before.
     assert_eq!(alice.ask(Method::POST, NETWORKS, network()).await.0, 201);
     cloud.remove_trap();
 }
@@ -189,7 +189,7 @@ async fn a_load_balancer_is_stuck_and_refuses_to_be_deleted() {
 }
 
 #[tokio::test]
-async fn a_list_lags_behind_creates_and_a_look_at_the_thing_itself_does_not() {
+async fn a_list_lags_behind_creates_but_a_get_does_not() {
     let (emulator, alice) = alice(Settings::default()).await;
     emulator.cloud.lag(Lag { kind: Kind::Network, millis: 300 });
     let begun = Instant::now();
@@ -205,7 +205,7 @@ async fn a_list_lags_behind_creates_and_a_look_at_the_thing_itself_does_not() {
 }
 
 #[tokio::test]
-async fn a_quota_is_lowered_midway_and_other_projects_do_not_mind() {
+async fn a_lowered_quota_does_not_affect_other_projects() {
     let (emulator, alice) = alice(Settings::default()).await;
     let bob = Somebody::log_in(&emulator.cloud, "bob", "tenant-b").await;
     let (network, _) = alice.network("10.0.0.0/24").await;
@@ -227,7 +227,7 @@ async fn a_quota_is_lowered_midway_and_other_projects_do_not_mind() {
 }
 
 #[tokio::test]
-async fn tokens_are_voided_and_every_service_says_so() {
+async fn every_service_refuses_voided_tokens() {
     let (emulator, alice) = alice(Settings::default()).await;
     emulator.cloud.void_tokens();
     let paths = [

@@ -1,4 +1,4 @@
-//! The program, as a script uses it.
+//! The program `openstack-emulator`, as a script uses it.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -17,7 +17,7 @@ impl Drop for Running {
 }
 
 #[tokio::test]
-async fn the_program_says_where_it_is_and_misbehaves_when_told_over_http() {
+async fn the_program_prints_its_address_and_takes_faults_over_http() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("clouds.yaml");
     let mut command = Command::new(env!("CARGO_BIN_EXE_openstack-emulator"));
@@ -51,7 +51,7 @@ async fn the_program_says_where_it_is_and_misbehaves_when_told_over_http() {
     assert_eq!(wrong.status(), 400);
 }
 
-/// Starts the program on the state in `folder`, and says where it is once it serves.
+/// Starts the program with the state in `folder`. Returns its URL once it serves.
 fn kept(folder: &std::path::Path, speed: &str) -> (Running, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_openstack-emulator"));
     command.args(["--realistic", "--speed", speed, "--state"]).arg(folder.join("cloud.json"));
@@ -63,7 +63,7 @@ fn kept(folder: &std::path::Path, speed: &str) -> (Running, String) {
     (running, url.trim_end_matches("/identity/v3").to_owned())
 }
 
-/// All servers as the control API shows them.
+/// All servers in the control API.
 async fn servers(url: &str) -> Vec<Value> {
     let answer = client().get(format!("{url}/_control/objects/server")).send().await.unwrap();
     answer.json().await.unwrap()
@@ -72,7 +72,7 @@ async fn servers(url: &str) -> Vec<Value> {
 #[tokio::test]
 async fn a_cloud_in_a_file_goes_on_where_it_was_killed() {
     let folder = tempfile::tempdir().unwrap();
-    // So slow that the server is not built before the end.
+    // So slow that the build has not ended when the program is killed.
     let (running, url) = kept(folder.path(), "0.001");
     let token = log_in(&url).await;
     let get = async |path: &str| {
@@ -94,7 +94,7 @@ async fn a_cloud_in_a_file_goes_on_where_it_was_killed() {
     let (_running, url) = kept(folder.path(), "1");
     let there = servers(&url).await;
     assert_eq!((there.len(), &there[0]["id"], &there[0]["status"]), (1, &id, &json!("BUILD")));
-    // Its tokens are void, its accounts are not.
+    // The tokens are invalid, but the accounts still exist.
     log_in(&url).await;
     let text = std::fs::read_to_string(folder.path().join("cloud.json")).unwrap();
     let state: Value = serde_json::from_str(&text).unwrap();

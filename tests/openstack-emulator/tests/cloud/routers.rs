@@ -1,4 +1,4 @@
-//! Routers, and whose their ports are.
+//! Routers, and the projects of their ports.
 
 use openstack_emulator::{Kind, Settings};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::somebody::{alice, text};
 
 #[tokio::test]
-async fn what_a_router_has_outside_belongs_to_no_project_and_counts_for_none() {
+async fn the_gateway_port_of_a_router_belongs_to_no_project_and_no_quota() {
     let (emulator, alice) = alice(Settings::default()).await;
     let outside = emulator.cloud.objects(Kind::Network)[0].id.clone();
     let before = alice.get("/network/v2.0/ports").await["ports"].as_array().unwrap().len();

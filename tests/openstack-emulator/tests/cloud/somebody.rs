@@ -1,4 +1,4 @@
-//! Somebody with a token, who speaks plain HTTP.
+//! A user with a token, who sends plain HTTP requests.
 
 use openstack_emulator::{Cloud, Emulator, Settings};
 use reqwest::{Client, Method, Response};
@@ -11,13 +11,13 @@ pub(crate) struct Somebody {
     pub(crate) project: String,
 }
 
-/// A client that keeps no connection, so that a closed one is never taken for an answer that was lost.
+/// A client without kept connections, so that a closed connection is never mistaken for a lost answer.
 pub(crate) fn client() -> Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder().no_proxy().tls_certs_only([]).pool_max_idle_per_host(0).build().unwrap()
 }
 
-/// A cloud and alice in it.
+/// A cloud, and alice in it.
 pub(crate) async fn alice(settings: Settings) -> (Emulator, Somebody) {
     let emulator = Emulator::start(settings).await.unwrap();
     let alice = Somebody::log_in(&emulator.cloud, "alice", "tenant-a").await;
@@ -61,7 +61,7 @@ impl Somebody {
         request.send().await
     }
 
-    /// The status and body of an answer.
+    /// Sends a request and returns the status and body of the answer.
     pub(crate) async fn ask(&self, method: Method, path: &str, body: Value) -> (u16, Value) {
         let answer = self.send(method, path, &body).await.unwrap();
         let status = answer.status().as_u16();
@@ -75,7 +75,7 @@ impl Somebody {
         body
     }
 
-    /// What a create answers.
+    /// Creates an object and returns the answer.
     pub(crate) async fn make(&self, path: &str, body: Value) -> Value {
         let (status, answer) = self.ask(Method::POST, path, body).await;
         assert!((200..300).contains(&status), "{path}: {status} {answer}");
@@ -86,7 +86,7 @@ impl Somebody {
         self.ask(Method::DELETE, path, Value::Null).await.0
     }
 
-    /// A network with a subnet: both ids.
+    /// Creates a network with a subnet and returns both ids.
     pub(crate) async fn network(&self, cidr: &str) -> (String, String) {
         let network =
             self.make("/network/v2.0/networks", json!({"network": {"name": "net"}})).await;
@@ -96,7 +96,7 @@ impl Somebody {
         (network, text(&subnet["subnet"]["id"]))
     }
 
-    /// A server on a network, by id.
+    /// Creates a server on a network and returns its id.
     pub(crate) async fn server(&self, name: &str, network: &str, more: Value) -> String {
         let mut server = json!({"name": name, "flavorRef": "1", "imageRef": self.image(), "networks": [{"uuid": network}]});
         for (key, value) in more.as_object().into_iter().flatten() {
@@ -110,7 +110,7 @@ impl Somebody {
         self.cloud.objects(openstack_emulator::Kind::Image)[0].id.clone()
     }
 
-    /// Waits until a server has a status.
+    /// Waits until a server has this status.
     pub(crate) async fn server_is(&self, id: &str, status: &str) -> Value {
         self.cloud
             .wait_until(|cloud| {

@@ -1,5 +1,5 @@
-//! What a service does not know it refuses, as the real one does: a client that sends a misspelt field is told so here, and not by the
-//! first real cloud.
+//! Services refuse unknown fields, as the real ones do. A client that misspells a field fails in these tests instead of in the first real
+//! cloud.
 
 use openstack_emulator::{Kind, Settings};
 use reqwest::Method;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::somebody::alice;
 
-/// A request with a field that the service does not know, and what its answer says.
+/// A request with an unknown field, and a part of the expected error.
 type Case = (&'static str, &'static str, Value, &'static str);
 
 fn cases() -> Vec<Case> {
@@ -178,7 +178,7 @@ async fn a_field_that_a_service_does_not_know_is_refused_and_nothing_is_made() {
 }
 
 #[tokio::test]
-async fn recordsets_hold_what_their_type_says() {
+async fn recordsets_hold_records_of_their_type() {
     let (_emulator, alice) = alice(Settings::default()).await;
     let zone = json!({"name": "z.example.", "email": "a@example.org"});
     let zone = alice.ask(Method::POST, "/dns/v2/zones", zone).await.1;

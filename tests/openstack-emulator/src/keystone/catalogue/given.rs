@@ -1,4 +1,4 @@
-//! Regions, services and endpoints as they are asked for, and what is wrong with them.
+//! Validates requests that create or change regions, services and endpoints.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::request::Asked;
 use crate::store::{Kind, Object};
 use crate::world::{World, short_id};
 
-/// What else may stand in a URL for what is known only when it is shown (`keystone.common.utils.check_endpoint_url`).
+/// The variables that a URL may contain (`keystone.common.utils.check_endpoint_url`).
 const VARIABLES: [&str; 3] = ["project_id", "tenant_id", "user_id"];
 
 pub(super) fn new_region(world: &World, asked: &Asked) -> Result<Object, Problem> {
@@ -57,7 +57,7 @@ pub(super) fn new_endpoint(world: &mut World, asked: &Asked) -> Result<Object, P
     Ok(world.object("", Value::Object(given)))
 }
 
-/// What a `PATCH` changes.
+/// The validated changes of a `PATCH`.
 pub(super) fn changes(
     world: &mut World,
     asked: &Asked,
@@ -107,7 +107,7 @@ fn valid_endpoint(world: &mut World, given: &mut Map<String, Value>) -> Result<(
         let id = id.as_str().unwrap_or_default();
         world.store.get(Kind::Service, id).ok_or_else(|| expected("service_id", "service"))?;
     }
-    // `region` is that of API v2, and is made where there is none.
+    // `region` is the name from API v2. Keystone creates the region if it does not exist.
     let older = given.remove("region").filter(|region| !region.is_null());
     if let Some(id) = given.get("region_id").and_then(Value::as_str) {
         world.store.get(Kind::Region, id).ok_or_else(|| expected("region_id", "region"))?;
