@@ -31,14 +31,12 @@ impl World {
             // The work ends with this answer, so no session with the BMC has to stay open.
             Some(Task::TryBmc) => seen.power = self.look_at_power(node, Then::Nothing).await,
             Some(Task::Power(_)) => seen.power = self.look_at_power(node, Then::More).await,
-            Some(Task::AwaitInventory) => {
-                seen.inventory =
-                    self.boot_of_work(node).await?.is_some_and(|boot| boot.inventory_at.is_some());
-            }
-            Some(Task::AwaitAgent) => {
-                let reported =
-                    self.boot_of_work(node).await?.is_some_and(|boot| boot.callback_url.is_some());
-                seen.agent = if reported { AgentSeen::Present } else { AgentSeen::Absent };
+            Some(Task::AwaitInventory | Task::AwaitAgent) => {
+                if let Some(boot) = self.boot_of_work(node).await? {
+                    seen.inventory = boot.inventory_at.is_some();
+                    let reported = boot.callback_url.is_some();
+                    seen.agent = if reported { AgentSeen::Present } else { AgentSeen::Absent };
+                }
             }
             Some(Task::Agent(_)) => seen.agent = self.look_at_agent(node).await?,
             Some(Task::AskBmcForInventory | Task::BootRamdisk | Task::BootDisk) => {}

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use baremetal_core::{
     AgentSeen, Failure, HistoryEntry, IllegalEvent, LendingStep, Node, NodeIdent, NodeUuid,
-    Observed, PowerSeen, Problem, Reason, Step, Task, Work, WorkUuid, finish, give_up, plan,
-    plan_lending, power_step_done, released, start_next_task,
+    Observed, PowerSeen, Problem, Reason, Step, Task, Work, WorkUuid, boot_again, finish, give_up,
+    plan, plan_lending, power_step_done, released, start_next_task,
 };
 use baremetal_store::StoreError;
 use jiff::Timestamp;
@@ -87,6 +87,11 @@ impl World {
             Step::Finish => {
                 let (done, entry) = finish(&node, WorkUuid::new_v4(), now)?;
                 self.record(&node, done, &[entry]).await
+            }
+            Step::BootAgain => {
+                let (again, entry) = boot_again(&node, WorkUuid::new_v4(), now)?;
+                warn!("node {}: {}", node.label(), entry.event);
+                self.record(&node, again, &[entry]).await
             }
             Step::GiveUp(failure) => self.fail(&node, failure).await,
             Step::PowerStepDone => self.power_step_done(&node).await,

@@ -2,6 +2,7 @@
 
 mod allocation;
 mod boot;
+mod boot_again;
 mod change;
 mod console;
 mod driver;
@@ -33,6 +34,7 @@ pub use allocation::{
     occupy, release, released,
 };
 pub use boot::Boot;
+pub use boot_again::boot_again;
 pub use change::{Frozen, check_change, check_delete, check_idle};
 pub use console::{NoConsole, switch_console};
 pub use driver::{

@@ -85,6 +85,8 @@ pub enum Step {
     NextTask,
     /// All tasks are done.
     Finish,
+    /// The service missed a part of the awaited boot: boot the ramdisk again.
+    BootAgain,
     /// The work fails.
     GiveUp(Failure),
     /// One step of the requested change of power has happened.
@@ -198,17 +200,26 @@ fn plan_work(work: &Work, seen: &Observed, timeouts: &Timeouts, now: Timestamp) 
 
         (Task::AwaitInventory, Observed { inventory: true, .. }) => Step::NextTask,
         (Task::AwaitInventory, _) if late(timeouts.boot) => {
-            Step::GiveUp(no_callback(timeouts.boot, "sent no inventory"))
+            boot_missed(work, seen, no_callback(timeouts.boot, "sent no inventory"))
         }
         (Task::AwaitInventory, _) => look_again,
 
         (Task::AwaitAgent, Observed { agent: AgentSeen::Absent, .. }) if late(timeouts.boot) => {
-            Step::GiveUp(no_callback(timeouts.boot, "never called back"))
+            boot_missed(work, seen, no_callback(timeouts.boot, "never called back"))
         }
         (Task::AwaitAgent, Observed { agent: AgentSeen::Absent, .. }) => look_again,
         (Task::AwaitAgent, _) => Step::NextTask,
 
         (Task::Agent(command), _) => plan_command(*command, work, seen, timeouts, now),
+    }
+}
+
+/// The next step of a boot that is late: the boot is repeated if the service restarted during it and no agent has reported.
+fn boot_missed(work: &Work, seen: &Observed, failure: Failure) -> Step {
+    if seen.agent == AgentSeen::Absent && work.missed_boot(seen.watching_since) {
+        Step::BootAgain
+    } else {
+        Step::GiveUp(failure)
     }
 }
 

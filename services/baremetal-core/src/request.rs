@@ -293,6 +293,9 @@ pub fn start_next_task(
 ) -> Result<(Node, Option<HistoryEntry>), IllegalEvent> {
     let mut next = node.clone();
     let Some(work) = &mut next.work else { return Ok((next, None)) };
+    if work.task() == Some(&Task::Power(PowerState::On)) {
+        work.switched_on_at = Some(work.asked_at.unwrap_or(now));
+    }
     work.cursor += 1;
     work.task_started_at = now;
     work.intent = None;

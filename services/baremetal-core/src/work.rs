@@ -26,6 +26,12 @@ pub struct Work {
     pub asked_at: Option<Timestamp>,
     /// Whether the verb `clean` started this cleaning, so that it leads back to `manageable`.
     pub by_hand: bool,
+    /// When the BMC was last asked to switch the machine on, once the machine is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switched_on_at: Option<Timestamp>,
+    /// How many times the machine booted the ramdisk again, because the service restarted during the boot.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repeated_boots: u32,
 }
 
 /// One task of a node's work. Every task may be done twice without harm.
@@ -108,6 +114,8 @@ impl Work {
             intent: None,
             asked_at: None,
             by_hand: false,
+            switched_on_at: None,
+            repeated_boots: 0,
         }
     }
 
@@ -139,6 +147,11 @@ impl Work {
     pub fn inspects(&self) -> bool {
         self.tasks.contains(&Task::AwaitInventory)
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// The tasks that boot the ramdisk and then wait with the task `waiting`.

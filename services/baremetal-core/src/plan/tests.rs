@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Driver, NodeUuid, Refusal, State, Verb, WorkUuid, ask, finish, give_up, power_step_done,
-    start_next_task,
+    Driver, NodeUuid, Refusal, State, Verb, WorkUuid, ask, boot_again, finish, give_up,
+    power_step_done, start_next_task,
 };
 
 mod lives;
@@ -53,6 +53,7 @@ fn check(node: &Node, seen: Observed, after_secs: i64, want: Expect) {
         | Step::Act(_)
         | Step::NextTask
         | Step::Finish
+        | Step::BootAgain
         | Step::PowerStepDone
         | Step::PowerGivenUp(_)) => format!("{step:?}"),
     };
@@ -118,6 +119,68 @@ fn time_without_a_conductor_does_not_count_as_late() {
         601,
         expect!["Wait(1 s)"],
     );
+}
+
+#[test]
+fn a_boot_is_repeated_only_if_the_service_restarted_during_it_and_no_agent_reported() {
+    let (began, restarted) = (T0 + Duration::from_secs(10), T0 + Duration::from_secs(20));
+    let gives_up = || {
+        expect!["GiveUp(NoCallback: the machine was switched on 600 s ago and never called back)"]
+    };
+    let booting = |switched_on_at| {
+        let mut node = at(Task::AwaitAgent, None);
+        node.work.as_mut().unwrap().switched_on_at = switched_on_at;
+        node
+    };
+    let since = |watching_since| Observed { watching_since, ..seen() };
+    check(&booting(Some(began)), since(restarted), 620, expect!["Wait(1 s)"]);
+    check(&booting(Some(began)), since(restarted), 621, expect!["BootAgain"]);
+    check(&booting(Some(restarted)), since(restarted), 621, gives_up());
+    check(&booting(Some(began)), since(T0), 621, gives_up());
+    check(&booting(None), since(restarted), 621, gives_up());
+    let present = Observed { agent: AgentSeen::Present, ..since(restarted) };
+    check(&booting(Some(began)), present.clone(), 621, expect!["NextTask"]);
+
+    let mut inspecting = booting(Some(began));
+    inspecting.work.as_mut().unwrap().tasks = vec![Task::AwaitInventory];
+    check(&inspecting, since(restarted), 621, expect!["BootAgain"]);
+    check(
+        &inspecting,
+        present,
+        621,
+        expect!["GiveUp(NoCallback: the machine was switched on 600 s ago and sent no inventory)"],
+    );
+
+    let mut repeated = booting(Some(began));
+    repeated.work.as_mut().unwrap().repeated_boots = crate::boot_again::MOST_REPEATED_BOOTS;
+    check(&repeated, since(restarted), 621, gives_up());
+}
+
+#[test]
+fn a_repeated_boot_begins_with_the_power_and_is_another_work() {
+    let mut ready = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
+    ready.provision_state = State::Manageable;
+    for verb in [Verb::Inspect, Verb::Provide, Verb::Clean(AgentCommand::EraseDisks)] {
+        let (mut node, _) = ask(&ready, verb, WorkUuid::nil(), T0).unwrap();
+        while !node.provision_state.is_waiting() {
+            let work = node.work.as_mut().unwrap();
+            work.asked_at = matches!(work.task(), Some(Task::Power(_))).then_some(T0);
+            node = start_next_task(&node, T0 + Duration::from_secs(5)).unwrap().0;
+        }
+        assert_eq!(node.work.as_ref().unwrap().switched_on_at, Some(T0), "when it was asked for");
+
+        let (again, entry) = boot_again(&node, WorkUuid::max(), T0).unwrap();
+        let work = again.work.as_ref().unwrap();
+        assert_eq!(
+            work.tasks[work.cursor..][..2],
+            [Task::Power(PowerState::Off), Task::BootRamdisk]
+        );
+        assert_eq!((work.id, work.repeated_boots), (WorkUuid::max(), 1));
+        assert_eq!((work.switched_on_at, work.asked_at), (None, None));
+        let busy = if verb == Verb::Inspect { State::Inspecting } else { State::Cleaning };
+        assert_eq!((again.provision_state, entry.to.as_str()), (busy, busy.as_str()));
+        assert_eq!(again.target_provision_state, node.target_provision_state);
+    }
 }
 
 #[test]
@@ -279,6 +342,7 @@ fn obliging(
         Step::Finish => finish(node, WorkUuid::nil(), T0).unwrap().0,
         Step::Rest
         | Step::Wait { .. }
+        | Step::BootAgain
         | Step::GiveUp(_)
         | Step::PowerStepDone
         | Step::PowerGivenUp(_) => {

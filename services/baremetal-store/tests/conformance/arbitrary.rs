@@ -82,9 +82,13 @@ fn work() -> impl Strategy<Value = Work> {
     ];
     let begun = (work_id(), vec(task, 0..6), moment(), moment());
     let so_far = (0..6usize, option::of(0..9usize), option::of(moment()), any::<bool>());
-    (begun, so_far).prop_map(|((id, tasks, started_at, task_started_at), so_far)| {
+    let boots = (option::of(moment()), 0..3u32);
+    (begun, so_far, boots).prop_map(|((id, tasks, started_at, task_started_at), so_far, boots)| {
         let (cursor, intent, asked_at, by_hand) = so_far;
-        Work { id, tasks, cursor, started_at, task_started_at, intent, asked_at, by_hand }
+        let (switched_on_at, repeated_boots) = boots;
+        let begun = Work { id, by_hand, ..Work::new(id, tasks, started_at) };
+        let begun = Work { task_started_at, cursor, intent, asked_at, ..begun };
+        Work { switched_on_at, repeated_boots, ..begun }
     })
 }
 

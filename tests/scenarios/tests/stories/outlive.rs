@@ -66,9 +66,10 @@ fn every() -> usize {
     if std::env::var_os("BEDPLATE_SOAK").is_some() { 1 } else { EVERY }
 }
 
-/// Eager, for the service dies before most of what it waits for.
+/// Eager, for the service dies before most of what it waits for. A machine whose boot script is lost boots the ramdisk again after the boot
+/// timeout.
 fn settings() -> Settings {
-    Settings { ask_again: "200ms", poll_every: "10ms", ..Settings::default() }
+    Settings { ask_again: "200ms", poll_every: "10ms", boot_timeout: "10s", ..Settings::default() }
 }
 
 /// What was done to a machine and recorded of its node up to some time.
@@ -118,6 +119,12 @@ impl Before {
         begun
     }
 
+    /// How many times the machine has run the system on its disk since then.
+    fn disk_boots(&self, machine: &Placed) -> usize {
+        let events = machine.events().split_off(self.events);
+        events.iter().filter(|event| matches!(event, Event::DiskRuns(_))).count()
+    }
+
     /// The states that the node has come to since then, as its history tells them.
     async fn states(&self, lab: &Lab, node: Node) -> Vec<String> {
         let history = lab.history(node).await.split_off(self.history);
@@ -125,15 +132,45 @@ impl Before {
     }
 }
 
-/// A machine whose boot script is lost boots its disk, if that holds a system; its node waits for the boot timeout then, and fails, as any whose
-/// network boot fails.
-fn may_boot_the_disk(point: &str) -> bool {
-    point.contains("save_boot") && !point.contains("reported")
+/// Whether a service that is killed here loses a boot script. The machine then boots its disk, if the disk holds a system.
+fn loses_a_boot_script(point: &str) -> bool {
+    point.contains("save_boot")
 }
 
-/// Has a node live through `part` with a service that is killed all the time, and asserts that it was done as if it had not been.
-async fn outlived(lab: &Lab, node: Node, machine: &Placed, part: &Part) -> usize {
+/// `list` with `added`, so many times, after its element number `after`.
+fn with_repeats<T: Copy>(list: &[T], after: usize, added: &[T], times: usize) -> Vec<T> {
+    let (head, tail) = list.split_at(after + 1);
+    [head, &added.repeat(times), tail].concat()
+}
+
+/// The states of a part in which the machine boots the ramdisk so many times more.
+fn states_with_repeats(states: &[&'static str], boots: usize) -> Vec<&'static str> {
+    let waits = |state: &&str| state.contains(" wait") || state.starts_with("wait ");
+    match states.iter().position(waits) {
+        Some(waiting) => {
+            with_repeats(states, waiting, &[states[waiting - 1], states[waiting]], boots)
+        }
+        None => states.to_vec(),
+    }
+}
+
+/// The changes of power of a part in which the machine boots the ramdisk so many times more; `boot` switches it on for the ramdisk.
+fn power_with_repeats(power: &[PowerRequest], boot: usize, boots: usize) -> Vec<PowerRequest> {
+    if boots == 0 { power.to_vec() } else { with_repeats(power, boot, &[ForceOff, On], boots) }
+}
+
+/// Has a node live through `part` with a service that is killed at every so-many-th point but for those that are spared, and asserts that it
+/// was done as if it had not been killed. The machine boots the ramdisk once more for each time that it ran its disk instead, and never
+/// otherwise.
+async fn outlived(
+    lab: &Lab,
+    node: Node,
+    machine: &Placed,
+    part: &Part,
+    (every, spares): (usize, fn(&str) -> bool),
+) -> Vec<String> {
     let before = Before::of(lab, node, machine).await;
+    let may_boot_its_disk = !machine.disks_are_blank();
     let end = *part.states.last().expect("it ends somewhere");
     let path = format!("/v1/nodes/{}", node.0);
     let ended = |node: &Value| {
@@ -143,13 +180,26 @@ async fn outlived(lab: &Lab, node: Node, machine: &Placed, part: &Part) -> usize
     };
     let ask = async || lab.ask_once(node, &before.node, &part.asked).await;
     let done = async || lab.api().until(&path, end, ended).await;
-    let spares = if machine.disks_are_blank() { |_: &str| false } else { may_boot_the_disk };
-    let points = lab.outlives(every(), spares, ask, done).await;
+    let points = lab.outlives(every, spares, ask, done).await;
     let story = format!("{}: killed at {points:#?}", part.asked);
-    assert_eq!(before.states(lab, node).await, part.states, "{story}");
-    assert_eq!(before.power(machine), part.power, "{story}");
+    if part.steps == WRITES {
+        installed(machine).await;
+    }
+    let repeats = before.disk_boots(machine) - usize::from(part.steps == WRITES);
+    let lost = points.iter().filter(|point| loses_a_boot_script(point)).count();
+    assert!(if may_boot_its_disk { repeats >= lost } else { repeats == 0 }, "{repeats}: {story}");
+    let states = states_with_repeats(part.states, repeats);
+    assert_eq!(before.states(lab, node).await, states, "{story}");
+    let boot = part.power.iter().position(|power| *power == On).unwrap_or_default();
+    let power = power_with_repeats(part.power, boot, repeats);
+    assert_eq!(before.power(machine), power, "{story}");
     assert_eq!(before.steps(machine), part.steps, "{story}");
-    points.len()
+    points
+}
+
+/// Where the service is killed unless a story is about certain points.
+fn anywhere() -> (usize, fn(&str) -> bool) {
+    (every(), |_| false)
 }
 
 async fn lives(blueprint: Machine) {
@@ -158,10 +208,7 @@ async fn lives(blueprint: Machine) {
     let node = lab.enroll(&machine).await;
     let mut kills = 0;
     for part in life() {
-        kills += outlived(&lab, node, &machine, &part).await;
-        if part.steps == WRITES {
-            installed(&machine).await;
-        }
+        kills += outlived(&lab, node, &machine, &part, anywhere()).await.len();
     }
     assert!(kills >= 80, "it was killed {kills} times only");
 }
@@ -187,10 +234,22 @@ async fn a_deployment_over_ipmi_and_one_by_virtual_media() {
         let machine = lab.rack(blueprint).await;
         let node = lab.available(&machine).await;
         let deployment = part("active", DEPLOYMENT, &[On, ForceOff, On], WRITES);
-        let kills = outlived(&lab, node, &machine, &deployment).await;
-        assert!(kills >= 10, "it was killed {kills} times only");
-        installed(&machine).await;
+        let points = outlived(&lab, node, &machine, &deployment, anywhere()).await;
+        assert!(points.len() >= 10, "{points:#?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_that_boots_its_disk_because_its_boot_script_was_lost() {
+    let lab = Lab::with_mortal(Settings { boot_timeout: "5s", ..settings() }).await;
+    let machine = lab.rack(Machine::redfish("r1u8").without_tls()).await;
+    let node = lab.available(&machine).await;
+    lab.provision(node, "active").await.reaches("active").await;
+    installed(&machine).await;
+    let rebuild = part("rebuild", DEPLOYMENT, &[ForceOff, On, ForceOff, On], WRITES);
+    let at_scripts: (usize, fn(&str) -> bool) = (1, |point| !loses_a_boot_script(point));
+    let points = outlived(&lab, node, &machine, &rebuild, at_scripts).await;
+    assert!(points.len() >= 2, "before the boot is recorded and after: {points:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -206,7 +265,7 @@ async fn an_inspection_that_is_aborted_and_what_comes_after_it() {
         part("provide", CLEANING, &[ForceOff, On, ForceOff], ERASES),
     ];
     for part in parts {
-        outlived(&lab, node, &machine, &part).await;
+        outlived(&lab, node, &machine, &part, anywhere()).await;
         machine.misbehave(|faults| faults.never_call_back = false);
     }
 }
@@ -332,12 +391,14 @@ async fn a_machine_that_is_reserved_and_given_back() {
         (node["provision_state"] == "available").then(|| changed(node, &before.node)).flatten()
     };
     let done = async || lab.api().until(&path, "a free node", is_free).await;
-    let points = lab.outlives(every(), may_boot_the_disk, ask, done).await;
+    let points = lab.outlives(every(), |_| false, ask, done).await;
     assert!(points.len() >= 10, "{points:#?}");
+    let repeats = before.disk_boots(&machine);
     let mut states = before.states(&lab, node).await;
     states.dedup();
-    assert_eq!(states, UNDEPLOYMENT, "{points:#?}");
-    assert_eq!(before.power(&machine), [ForceOff, On, ForceOff], "{points:#?}");
+    assert_eq!(states, states_with_repeats(UNDEPLOYMENT, repeats), "{points:#?}");
+    let power = power_with_repeats(&[ForceOff, On, ForceOff], 1, repeats);
+    assert_eq!(before.power(&machine), power, "{points:#?}");
     assert_eq!(before.steps(&machine), ["erase_devices", "sync"], "{points:#?}");
     assert!(machine.disks_are_blank());
     is_listed_nowhere(&lab).await;
@@ -371,8 +432,9 @@ async fn a_machine_whose_lease_ends() {
         lab.api().until(&format!("/v1/nodes/{}", node.0), "a free node", is_free).await;
         lab.api().until(&lease, "a node that is not lent", is_over).await;
     };
-    let points = lab.outlives(every(), may_boot_the_disk, ask, done).await;
+    let points = lab.outlives(every(), |_| false, ask, done).await;
     assert!(points.len() >= 15, "{points:#?}");
+    let repeats = before.disk_boots(&machine);
 
     let history = lab.history(node).await.split_off(before.history);
     for stage in STAGES {
@@ -381,12 +443,14 @@ async fn a_machine_whose_lease_ends() {
     }
     let mut states = before.states(&lab, node).await;
     states.dedup();
-    assert_eq!(states, [&["active"], UNDEPLOYMENT].concat(), "{points:#?}");
+    let undeployment = states_with_repeats(UNDEPLOYMENT, repeats);
+    assert_eq!(states, [vec!["active"], undeployment].concat(), "{points:#?}");
     assert_eq!(before.steps(&machine), ["erase_devices", "sync"], "{points:#?}");
     let mut power = before.power(&machine);
     // A system that is slow to shut down is asked once more.
     power.dedup_by(|next, last| *next == SoftOff && *last == SoftOff);
-    assert_eq!(power, [SoftOff, On, ForceOff], "{points:#?}");
+    let all = power_with_repeats(&[SoftOff, On, ForceOff], 1, repeats);
+    assert_eq!(power, all, "{points:#?}");
     assert!(machine.disks_are_blank());
     is_listed_nowhere(&lab).await;
 }

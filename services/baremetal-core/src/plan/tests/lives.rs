@@ -7,6 +7,7 @@ use lease::{Length, Terms};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 
 use super::*;
+use crate::boot_again::MOST_REPEATED_BOOTS;
 use crate::{Interface, Loan, Maintenance, TRANSITIONS, ask_power, lend, lending_taken};
 
 type Checked = Result<(), TestCaseError>;
@@ -117,6 +118,12 @@ impl Life {
             Step::Act(action) => self.act(action, seen, performed)?,
             Step::NextTask => self.next_task()?,
             Step::Finish => self.becomes(legal(finish(&node, WorkUuid::nil(), self.now))?.0)?,
+            Step::BootAgain => {
+                prop_assert_eq!(&seen.agent, &AgentSeen::Absent);
+                self.becomes(legal(boot_again(&node, WorkUuid::nil(), self.now))?.0)?;
+                let repeated = self.node.work.as_ref().map_or(0, |work| work.repeated_boots);
+                prop_assert!((1..=MOST_REPEATED_BOOTS).contains(&repeated), "{} boots", repeated);
+            }
             Step::GiveUp(failure) => self.becomes(legal(give_up(&node, failure, self.now))?.0)?,
             Step::PowerStepDone => self.becomes(power_step_done(&node))?,
             Step::PowerGivenUp(failure) => {
