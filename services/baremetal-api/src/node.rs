@@ -12,7 +12,8 @@ use std::sync::Arc;
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use baremetal_core::{
-    Driver, Node, NodeIdent, NodeUuid, State as Stage, check_change, check_delete, released,
+    Driver, Node, NodeIdent, NodeUuid, State as Stage, check_change, check_compute_host,
+    check_delete, released,
 };
 use baremetal_store::Listed;
 use http::header::LOCATION;
@@ -100,6 +101,7 @@ async fn create(
     }
     write::create(&mut node, body, asked)?;
     app.conductor.check_hosts(None, &node)?;
+    check_compute_host(None, &node.instance_info)?;
     holders::check(&app.auth, &caller, None, &node).await?;
     check_parent(&app, &node).await?;
     app.store.insert_node(&node).await?;
@@ -191,6 +193,7 @@ async fn patch(
         }
         check_change(&before, &after)?;
         app.conductor.check_hosts(Some(&before), &after)?;
+        check_compute_host(Some(&before.instance_info), &after.instance_info)?;
         holders::check(&app.auth, &caller, Some(&before), &after).await?;
         if before.parent_node != after.parent_node {
             check_parent(&app, &after).await?;

@@ -1,9 +1,9 @@
 //! Compute hosts that need a drain: the host name of a node, and the requests that stop the servers on it.
 
 use hardware::PowerChange;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::{Node, State, Verb};
+use crate::{Node, Refusal, State, Verb};
 
 /// The key of `instance_info` for nodes that joined an OpenStack without a hypervisor profile: the operator writes the host's name there.
 const COMPUTE_HOST: &str = "hypervisor_hostname";
@@ -14,7 +14,36 @@ pub fn compute_host(node: &Node) -> Option<&str> {
     let joined = joined.map(|hypervisor| hypervisor.host.as_str());
     let said = || node.instance_info.get(COMPUTE_HOST).and_then(Value::as_str);
     let named = joined.or_else(said)?;
-    (!named.is_empty() && node.provision_state == State::Active).then_some(named)
+    (is_host_name(named) && node.provision_state == State::Active).then_some(named)
+}
+
+/// Refuses an `instance_info` whose compute host has a name that no host can have. A name that was stored `before` is not checked again.
+pub fn check_compute_host(
+    before: Option<&Map<String, Value>>,
+    instance_info: &Map<String, Value>,
+) -> Result<(), Refusal> {
+    let named = instance_info.get(COMPUTE_HOST);
+    if before.and_then(|before| before.get(COMPUTE_HOST)) == named {
+        return Ok(());
+    }
+    let shown = match named {
+        None | Some(Value::Null) => return Ok(()),
+        Some(Value::String(name)) if name.is_empty() || is_host_name(name) => return Ok(()),
+        Some(Value::String(name)) => format!("{:?}", name.chars().take(64).collect::<String>()),
+        Some(_) => "the value".to_owned(),
+    };
+    let problem = format!(
+        "{shown} cannot be a host's name: it must have 1 to 255 letters, digits, '-', '.' and '_', and more than dots"
+    );
+    Err(Refusal::Field { field: format!("instance_info.{COMPUTE_HOST}"), problem })
+}
+
+/// Whether Nova takes `name` for a host (`nova/api/validation/parameter_types.py`, `hostname`) and a URL can hold the name as one segment of
+/// its path: RFC 3986 §5.2.4 takes "." and ".." out.
+fn is_host_name(name: &str) -> bool {
+    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    let is_named = name.chars().any(|c| c != '.');
+    is_named && name.len() <= 255 && name.chars().all(legal)
 }
 
 /// Returns whether `verb`, asked of an installed machine, stops the servers on it.
@@ -60,6 +89,30 @@ mod tests {
         assert_eq!(compute_host(&node), Some("h1"), "it says so itself");
         node.provision_state = State::Available;
         assert_eq!(compute_host(&node), None);
+    }
+
+    #[test]
+    fn what_cannot_be_a_segment_of_a_path_is_no_compute_host() {
+        let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
+        node.provision_state = State::Active;
+        let long = "a".repeat(256);
+        for name in [".", "..", "...", "a/b", "a%2fb", "a b", "r1?u1", "r1#u1", "h\u{f6}st", &long]
+        {
+            node.instance_info.insert(COMPUTE_HOST.to_owned(), name.into());
+            assert_eq!(compute_host(&node), None, "{name}");
+            let refusal = check_compute_host(None, &node.instance_info).unwrap_err().to_string();
+            assert!(refusal.starts_with("instance_info.hypervisor_hostname: \""), "{refusal}");
+            assert_eq!(check_compute_host(Some(&node.instance_info), &node.instance_info), Ok(()));
+        }
+        for value in [Value::from(7), Value::from(vec!["h1"])] {
+            node.instance_info.insert(COMPUTE_HOST.to_owned(), value);
+            assert!(check_compute_host(None, &node.instance_info).is_err());
+        }
+        for name in ["h1", "r1u07.dc_1.example", "..a", ""] {
+            node.instance_info.insert(COMPUTE_HOST.to_owned(), name.into());
+            assert_eq!(compute_host(&node), Some(name).filter(|name| !name.is_empty()));
+            assert_eq!(check_compute_host(None, &node.instance_info), Ok(()), "{name}");
+        }
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub use driver::{
 };
 pub use explain::{CurrentTask, Explanation, current_task, explain};
 pub use failure::{Failure, Problem, Reason};
-pub use guard::{compute_host, switches_off, takes_out};
+pub use guard::{check_compute_host, compute_host, switches_off, takes_out};
 pub use hypervisor::{
     AggregateSeen, CloudSeen, Host, Hypervisor, HypervisorSeen, JoinAction, JoinState, JoinStep,
     Report, ServiceSeen, join_again, plan_join,

@@ -24,9 +24,11 @@ pub use turn::{DrainRules, DrainStep, DrainTurned, drain_turn};
 #[serde(try_from = "String", into = "String")]
 pub struct HostName(String);
 
-/// The text cannot be the name of a host.
+/// The text cannot be the name of a host, or cannot be a segment of a URL's path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{raw:?} cannot be a host's name: it must have 1 to 255 letters, digits, '-', '.' and '_'")]
+#[error(
+    "{raw:?} cannot be a host's name: it must have 1 to 255 letters, digits, '-', '.' and '_', and more than dots"
+)]
 pub struct InvalidHostName {
     /// The text that was given, cut to 64 characters so that it fits in a message.
     pub raw: String,
@@ -248,10 +250,12 @@ impl HostName {
 impl FromStr for HostName {
     type Err = InvalidHostName;
 
-    /// Follows Nova's own schema for host names (`nova/api/validation/parameter_types.py`, `hostname`).
+    /// Follows Nova's own schema for host names (`nova/api/validation/parameter_types.py`, `hostname`), and refuses names that RFC 3986 §5.2.4
+    /// takes out of a path.
     fn from_str(raw: &str) -> Result<Self, InvalidHostName> {
         let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
-        if raw.is_empty() || raw.len() > 255 || !raw.chars().all(legal) {
+        let is_named = raw.chars().any(|c| c != '.');
+        if !is_named || raw.len() > 255 || !raw.chars().all(legal) {
             return Err(InvalidHostName { raw: raw.chars().take(64).collect() });
         }
         Ok(HostName(raw.to_owned()))

@@ -4,7 +4,7 @@ mod view;
 
 use axum::extract::State;
 use axum::response::Response;
-use baremetal_core::{Profile, check_profile};
+use baremetal_core::{Profile, check_compute_host, check_profile};
 use baremetal_store::{ProfileRow, StoreError};
 use http::StatusCode;
 use openstack_api::{ApiError, Caller, Handle, Need, Routes, Segment, Shape, Strict, json};
@@ -65,6 +65,7 @@ async fn create(
 ) -> Result<Response, Error> {
     let profile = checked(asked, None)?;
     app.conductor.check_image_host(&profile.instance_info)?;
+    check_compute_host(None, &profile.instance_info)?;
     app.store.insert_profile(&profile, (app.clock)()).await?;
     Ok(json(StatusCode::CREATED, &view::of(&find(&app, profile.name.as_str()).await?)?))
 }
@@ -87,6 +88,7 @@ async fn set(
         })?;
         let profile = checked(asked.clone(), Some(&known))?;
         app.conductor.check_image_host(&profile.instance_info)?;
+        check_compute_host(Some(&known.instance_info), &profile.instance_info)?;
         Ok(app.store.update_profile(&profile, before.version, (app.clock)()).await?)
     })
     .await?;

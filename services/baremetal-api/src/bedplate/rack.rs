@@ -7,7 +7,9 @@ use std::num::NonZeroU32;
 
 use axum::extract::State;
 use axum::response::Response;
-use baremetal_core::{Host, Node, Profile, Rack, RackGoal, Reach, check_deploy, way};
+use baremetal_core::{
+    Host, Node, Profile, Rack, RackGoal, Reach, check_compute_host, check_deploy, way,
+};
 use http::StatusCode;
 use openstack_api::{ApiError, Caller, Handle, Need, Routes, Segment, Shape, Strict, json};
 use rack_manifest::RackRequest;
@@ -149,6 +151,7 @@ async fn up(
     let nodes = app.conductor.nodes_of_rack(&name).await?;
     if goal.reach == Reach::Installed {
         app.conductor.check_image_host(&goal.instance_info)?;
+        check_compute_host(None, &goal.instance_info)?;
         for node in &nodes {
             check_deploy(&Node { instance_info: goal.instance_info.clone(), ..node.clone() })?;
             if let Some(profile) = &profile {

@@ -184,6 +184,40 @@ async fn a_refused_request_asks_clusterd_for_nothing_and_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_host_name_that_no_path_can_hold_is_refused_and_names_no_host() {
+    let (api, clusterd) = host().await;
+    let path = format!("/v1/nodes/{ID}");
+    for name in [json!("."), json!(".."), json!("a/b"), json!("r1?u1"), json!("a b"), json!(7)] {
+        let info = json!({"hypervisor_hostname": name});
+        let set =
+            json!([{"op": "add", "path": "/instance_info/hypervisor_hostname", "value": name}]);
+        let node = json!({"driver": "fake-hardware", "instance_info": info});
+        let up = json!({"reach": "installed", "instance_info": info});
+        for (method, path, body) in [
+            ("PATCH", path.as_str(), set),
+            ("POST", "/v1/nodes", node),
+            ("PUT", "/bedplate/v1/racks/r1/up", up),
+        ] {
+            let said = api.send(method, path, NEWEST, &body.to_string()).await.has(400).text;
+            assert!(said.contains("instance_info.hypervisor_hostname: "), "{name}: {said}");
+        }
+    }
+
+    // A name that was stored before it was checked.
+    api.edit(|node| {
+        node.instance_info.insert("hypervisor_hostname".to_owned(), "..".into());
+    })
+    .await;
+    let other = json!([{"op": "add", "path": "/description", "value": "x"}]);
+    api.send("PATCH", &path, NEWEST, &other.to_string()).await.has(200);
+    put(&api, "states/power", OFF).await.has(202);
+    assert_eq!(node(&api).await.leaving, None);
+    put(&api, "maintenance", "").await.has(202);
+    api.send("DELETE", &path, NEWEST, "").await.has(204);
+    assert_eq!(clusterd.tell(|told| told.asked.clone()), Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn a_drain_that_would_be_refused_is_reported_at_once_and_changes_nothing() {
     let (api, clusterd) = host().await;
     clusterd.tell(|told| told.refuses = Some(LOST));

@@ -183,3 +183,20 @@ async fn hosts_are_unknown_without_a_cloud_or_the_role_admin() {
     assert!(said["errors"][0]["detail"].as_str().unwrap().contains("needs the role admin"));
     api.get("/bedplate/v1/hosts/a%20b").await.refuses(404, "Host a b could not be found.");
 }
+
+#[tokio::test]
+async fn a_name_that_no_path_can_hold_is_no_host() {
+    let emulator = Emulator::start(Settings::default()).await.unwrap();
+    let api = Api::of_administrators(&emulator.cloud).await;
+    for (spelled, name) in [("%2e", "."), ("%2e%2e", ".."), ("a%2fb", "a/b"), ("a%3fb", "a?b")] {
+        let why = format!("Host {name} could not be found.");
+        let path = format!("/bedplate/v1/drains/{spelled}");
+        api.get(&format!("/bedplate/v1/hosts/{spelled}")).await.refuses(404, &why);
+        api.get(&path).await.refuses(404, &why);
+        api.get(&format!("{path}/check")).await.refuses(404, &why);
+        api.put(&path, "").await.refuses(404, &why);
+        api.delete(&path).await.refuses(404, &why);
+        let places = api.get(&format!("/bedplate/v1/places/{spelled}")).await.has(200).json();
+        assert_eq!(places, json!({"places": []}));
+    }
+}
