@@ -6,9 +6,9 @@ mod view;
 use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{
-    Allocation, AllocationFilter, AllocationSort, AllocationState, AllocationUuid, Driver,
-    HistoryEntry, LendError, Lending, Node, NodeIdent, NodeName, NodeUuid, Order, Page, Pool,
-    Reservation, Verb, WorkUuid, ask, extend, image, lending_taken, undo,
+    AfterDrain, Allocation, AllocationFilter, AllocationSort, AllocationState, AllocationUuid,
+    Driver, HistoryEntry, LendError, Lending, Node, NodeIdent, NodeName, NodeUuid, Order, Page,
+    Pool, Reservation, Verb, WorkUuid, ask, extend, image, lending_taken, undo,
 };
 use baremetal_store::Reserved;
 use http::StatusCode;
@@ -48,6 +48,7 @@ pub(crate) fn routes() -> Routes<App> {
         Handle::get("Show a reservation", show).ruled(rule::SEE_ALLOCATION).tells(view::shape()),
         Handle::delete("Give a reserved machine back", give_back)
             .ruled(rule::ALLOCATE)
+            .refuses([StatusCode::CONFLICT])
             .answers(StatusCode::ACCEPTED)
             .tells_nothing(),
     ];
@@ -186,14 +187,25 @@ async fn give_back(
     Segment(ident): Segment<String>,
 ) -> Result<StatusCode, Error> {
     let work = WorkUuid::new_v4();
-    again(|| async {
+    let decide = |node: &Node| {
         let now = (app.clock)();
+        let (ended, _) = lending_taken(node, Step::Delete, now);
+        let asked = ask(&ended, Verb::Undeploy, work, now);
+        let asked = asked.map_err(|why| ApiError::conflict(why.to_string()))?;
+        // The lease of a compute host ends once the host is drained and the machine is off. A drain that fails leaves the lease as it is.
+        let left = app.leaving(&caller, node, AfterDrain::Undeploy, &[]);
+        Ok::<_, ApiError>(left.unwrap_or(asked))
+    };
+    let (_, node) = find(&app, &caller, &ident).await?;
+    if let Some(node) = &node {
+        decide(node)?;
+        app.check_leave(&caller, node, &[]).await?;
+    }
+    again(|| async {
         let (found, node) = find(&app, &caller, &ident).await?;
         let Some(node) = node else { return Err(gone(&ident).into()) };
-        let (ended, _) = lending_taken(&node, Step::Delete, now);
-        let (mut asked, entry) = ask(&ended, Verb::Undeploy, work, now)
-            .map_err(|why| ApiError::conflict(why.to_string()))?;
-        asked.updated_at = Some(now);
+        let (mut asked, entry) = decide(&node)?;
+        asked.updated_at = Some((app.clock)());
         app.store.update_node(&asked, &[entry.by(caller.user())]).await?;
         app.conductor.wake(node.id);
         info!(node.id = %node.id, "node {} is given back by {}", node.label(), found.id);

@@ -269,6 +269,79 @@ async fn a_host_is_drained_by_the_conductor_before_its_node_is_taken_out() {
     }
 }
 
+/// A host that is reserved, for long enough.
+async fn reserved() -> (Api, Clusterd) {
+    let (api, clusterd) = host().await;
+    api.edit(|node| {
+        node.provision_state = Stage::Available;
+        node.resource_class = Some("gpu".to_owned());
+    })
+    .await;
+    let wish = json!({
+        "name": "train-1", "resource_class": "gpu", "lease": "3d", "ssh_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2 ann@desk"],
+        "image": {"url": "http://images.example/disk.raw", "checksum": format!("sha256:{}", "a".repeat(64))},
+    });
+    api.send("POST", "/bedplate/v1/reservations", NEWEST, &wish.to_string()).await.has(201);
+    api.edit(|node| {
+        node.provision_state = Stage::Active;
+        node.power_state = Some(PowerState::On);
+        node.work = None;
+        node.target_provision_state = None;
+        node.instance_info.insert("hypervisor_hostname".to_owned(), "h1".into());
+        let lending = node.lending.as_mut().unwrap();
+        lending.lease.until = jiff::Timestamp::now() + Duration::from_secs(30 * 86400);
+    })
+    .await;
+    (api, clusterd)
+}
+
+#[tokio::test]
+async fn a_reserved_host_is_drained_before_it_is_given_back() {
+    let path = "/bedplate/v1/reservations/train-1";
+    let (api, clusterd) = reserved().await;
+    let before = node(&api).await;
+    api.send("DELETE", path, NEWEST, "").await.has(202);
+    let asked = node(&api).await;
+    assert_eq!(clusterd.effects(), Vec::<String>::new(), "the request is only recorded");
+    assert_eq!((asked.provision_state, &asked.lending), (Stage::Active, &before.lending));
+    assert_eq!(api.get(path).await.json()["state"], "leaving");
+
+    let still = works(&api, |_| clusterd.tell(|told| told.asked.len() > 8)).await;
+    assert_eq!((still.provision_state, still.power_state), (Stage::Active, Some(PowerState::On)));
+    clusterd.tell(|told| told.drain = Some("drained"));
+    let free = works(&api, |node| node.lessee.is_none() && node.lending.is_none()).await;
+    assert_eq!((free.provision_state, free.leaving), (Stage::Available, None));
+    assert_eq!(clusterd.effects(), ["PUT h1"]);
+    api.get(path).await.has(404);
+}
+
+#[tokio::test]
+async fn a_reserved_host_that_may_not_leave_stays_as_it_is() {
+    let path = "/bedplate/v1/reservations/train-1";
+    let (api, clusterd) = reserved().await;
+    clusterd.tell(|told| told.refuses = Some(LOST));
+    let before = node(&api).await;
+    let words = format!("node n1 is compute host h1: {LOST}");
+    api.send("DELETE", path, NEWEST, "").await.refuses(409, &words);
+    assert!(node(&api).await == before);
+
+    clusterd.tell(|told| told.refuses = None);
+    api.edit(|node| node.protected = Some(String::new())).await;
+    let before = node(&api).await;
+    api.send("DELETE", path, NEWEST, "").await.has(409);
+    assert_eq!(clusterd.effects(), Vec::<String>::new());
+    assert!(node(&api).await == before);
+
+    // Another request took the quorum between the question and the drain: the node stays lent.
+    api.edit(|node| node.protected = None).await;
+    api.send("DELETE", path, NEWEST, "").await.has(202);
+    clusterd.tell(|told| told.refuses = Some(LOST));
+    let stayed = works(&api, |node| node.leaving.is_none()).await;
+    assert_eq!(stayed.failure.as_ref().map(|it| it.reason), Some(Reason::DrainRefused));
+    assert_eq!((stayed.provision_state, &stayed.lending), (Stage::Active, &before.lending));
+    assert_eq!(api.get(path).await.json()["state"], "active");
+}
+
 #[tokio::test]
 async fn a_refused_drain_ends_the_request_and_the_drain_it_started() {
     // Another request took the last spare etcd member between the check and the drain.

@@ -89,6 +89,7 @@ impl<'a> View<'a> {
 fn state(node: &Node) -> &'static str {
     match node.provision_state {
         State::Deploying | State::DeployWait => "installing",
+        State::Active if node.leads_to() == Some(State::Available) => "leaving",
         State::Active if node.wanted_by_lease() == Wanted::AsAsked => "active",
         State::Active => "ended",
         State::DeployFailed | State::Error => "failed",
