@@ -53,6 +53,7 @@ impl Refusals {
         count.times = count.times.saturating_add(1);
     }
 
+    /// Returns whether no refusal was counted since the last drain.
     pub fn is_empty(&self) -> bool {
         self.counted.is_empty()
     }

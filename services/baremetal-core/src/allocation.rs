@@ -67,6 +67,7 @@ pub struct UnknownAllocationState {
 }
 
 impl AllocationState {
+    /// Every state, in the order in which an allocation passes them.
     pub const ALL: [AllocationState; 3] =
         [AllocationState::Allocating, AllocationState::Active, AllocationState::Error];
 

@@ -75,6 +75,7 @@ pub const CREDENTIALS: [Credential; 2] = [
 ];
 
 impl Driver {
+    /// Every driver, sorted by name.
     pub const ALL: [Driver; 3] = [Driver::FakeHardware, Driver::Ipmi, Driver::Redfish];
 
     /// Returns the name of the driver in the Bare Metal API.

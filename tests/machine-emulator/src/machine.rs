@@ -76,6 +76,7 @@ impl Machine {
         }))
     }
 
+    /// Returns the name under which a rack knows the machine.
     pub fn name(&self) -> &str {
         &self.spec().name
     }
