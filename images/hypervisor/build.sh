@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# build.sh [FOLDER] - FOLDER/hypervisor.qcow2: a disk that becomes an OpenStack compute host once its config drive says of which cloud.
+# build.sh [FOLDER] - builds FOLDER/hypervisor.qcow2: a disk that becomes an OpenStack compute host with the settings of its config drive.
 #
-# Debian with libvirt, QEMU, nova-compute and Neutron's Open vSwitch agent; a GPT, booted by UEFI through Debian's signed shim and GRUB
-# to Debian's signed kernel, so Secure Boot can stay on. README.md says what it does when it boots.
-#   HYPERVISOR_PACKAGES  more packages to put in, such as "intel-microcode firmware-bnx2x"
+# The disk has Debian with libvirt, QEMU, nova-compute and Neutron's Open vSwitch agent, and a GPT. UEFI boots through Debian's signed shim
+# and
+# GRUB to Debian's signed kernel, so Secure Boot can stay on. README.md describes the boot.
+#   HYPERVISOR_PACKAGES  additional packages, such as "intel-microcode firmware-bnx2x"
 #   HYPERVISOR_SUITE     the Debian release, which decides Nova's (default bookworm: Zed)
 #
-# FOLDER is images/ in the cache by default. The packages are kept in the cache under the hash of their list; what is built already of
-# the same is not built again. Needs root.
+# FOLDER is images/ in the cache by default. The cache keeps the packages under the hash of their list. An up-to-date disk is not built
+# again. Needs root.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=../ramdisk/lib.sh disable=SC1091
@@ -30,7 +31,7 @@ ALL=$({
   tar -C "$HERE" --sort=name --mtime=@0 --owner=0 --group=0 -cf - build.sh disk.sh tree
 } | hash_of)
 
-mirror() { # the one that this machine's own apt uses
+mirror() { # prints the mirror of this host's apt
   local mirror=${BEDPLATE_DEBIAN_MIRROR:-}
   # shellcheck disable=SC2016 # apt expands this
   [ -n "$mirror" ] || mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' | sed -n 1p)

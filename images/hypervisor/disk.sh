@@ -1,14 +1,14 @@
 # shellcheck shell=bash
-# disk.sh - makes a disk of a tree of packages: a GPT with an EFI system partition and the root. Sourced by build.sh.
+# disk.sh - makes a disk of a tree of packages: a GPT with an EFI system partition and a root partition. Sourced by build.sh.
 ESP_MIB=64
 
-uuid_of() { # TEXT: the same of the same
+uuid_of() { # TEXT: a UUID made from the text
   local hash
   hash=$(printf '%s' "$1" | md5sum)
   printf '%s-%s-4%s-a%s-%s' "${hash:0:8}" "${hash:8:4}" "${hash:13:3}" "${hash:17:3}" "${hash:20:12}"
 }
 
-finish_root() { # ROOT UUID: what makes packages a machine, whichever
+finish_root() { # ROOT UUID: configures the unpacked packages, the same for every machine
   local root=$1
   cp -r "$HERE/tree/." "$root/"
   chown -R 0:0 "$root/etc/cloud/cloud.cfg.d" "$root/etc/systemd/system" "$root/usr/lib/bedplate"
@@ -17,7 +17,7 @@ finish_root() { # ROOT UUID: what makes packages a machine, whichever
 UUID=$2 / ext4 errors=remount-ro,x-systemd.growfs 0 1
 LABEL=ESP /boot/efi vfat umask=0077,quiet 0 2
 F
-  # what each machine makes for itself
+  # each machine makes these itself
   rm -f "$root"/etc/{hostname,ssh/ssh_host_*} "$root/var/lib/dbus/machine-id"
   : >"$root/etc/machine-id"
   echo 'GenerateName=yes' >"$root/etc/iscsi/initiatorname.iscsi"
@@ -25,12 +25,12 @@ F
   chroot "$root" systemctl --quiet disable nova-compute neutron-openvswitch-agent
   chroot "$root" systemctl --quiet mask apt-daily.timer apt-daily-upgrade.timer e2scrub_reap libvirt-guests
   ln -sfn /run/systemd/resolve/stub-resolv.conf "$root/etc/resolv.conf"
-  # Python's packages bring their tests, which nothing imports
+  # the tests in Python's packages, which nothing imports
   find "$root/usr/lib/python3/dist-packages" -type d -name tests -prune -exec rm -r {} +
   rm -rf "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/* "$root"/var/log/*.log "$root"/tmp/*
 }
 
-esp() { # FILE UUID: the file system with the loaders, which know the root by its UUID
+esp() { # FILE UUID: makes the file system with the boot loaders, which find the root by its UUID
   local grub shim
   grub=$(unpacked grub-efi-amd64-signed)/usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed
   shim=$(unpacked shim-signed)/usr/lib/shim/shimx64.efi.signed
@@ -39,7 +39,7 @@ esp() { # FILE UUID: the file system with the loaders, which know the root by it
   mcopy -i "$1" "$shim" ::/EFI/BOOT/BOOTX64.EFI
   mcopy -i "$1" "$grub" ::/EFI/BOOT/grubx64.efi
   mcopy -i "$1" - ::/EFI/debian/grub.cfg <<C
-# /vmlinuz and /initrd.img are the newest kernel's, as Debian's packages link them. arguments.cfg is written on the machine.
+# /vmlinuz and /initrd.img are Debian's links to the newest kernel. The machine itself writes arguments.cfg.
 search --no-floppy --fs-uuid --set=root $2
 if [ -s \$prefix/arguments.cfg ]; then source \$prefix/arguments.cfg; fi
 linux /vmlinuz root=UUID=$2 ro console=tty0 console=ttyS0,115200 loglevel=4 \$arguments
@@ -52,7 +52,7 @@ C
 make_disk() {
   local work root mebibytes sectors
   work=$(mktemp -d "$STORE/.disk.XXXXXX")
-  # shellcheck disable=SC2064 # this folder, whatever the name stands for later
+  # shellcheck disable=SC2064 # expand the folder now, because the variable may change
   trap "rm -rf '$work'" EXIT
   root=$work/root
   cp -a --reflink=auto "$1" "$root"

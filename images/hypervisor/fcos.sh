@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# fcos.sh FILE - FILE: the Ignition config that makes a Fedora CoreOS a compute host, its services in containers of the Kolla project.
+# fcos.sh FILE - writes FILE: the Ignition config that makes a Fedora CoreOS a compute host, with services in containers of Kolla.
 #
-# Where Fedora CoreOS is installed instead of hypervisor.qcow2, a config with the cloud's settings names this file's URL and SHA-256 as one
-# to be merged. fcos/tree is what is written, fcos/units what is started. Needs jq.
+# Use FILE if Fedora CoreOS is installed instead of hypervisor.qcow2: a config with the cloud's settings merges FILE by its URL and SHA-256.
+# fcos/tree holds the files, fcos/units the units. Needs jq.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 FILE=${1:?usage: fcos.sh FILE}
 
-files() { # one JSON object for each; text, so that the config can be read
+files() { # prints one JSON object per file; as text, so that the config stays readable
   local path
   while IFS= read -r path; do
     jq -n --arg path "/$path" --rawfile text "$HERE/fcos/tree/$path" \
@@ -23,7 +23,7 @@ units() {
   done
 }
 
-# Kolla's images have nova and neutron by these numbers, and the settings are files of theirs.
+# Kolla's images use these ids for nova and neutron, and those users own the settings.
 jq -n --slurpfile files <(files) --slurpfile units <(units) '{
   ignition: {version: "3.3.0"},
   passwd: {groups: [{name: "neutron", gid: 42435}, {name: "nova", gid: 42436}]},

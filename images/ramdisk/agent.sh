@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# agent.sh [--example NAME] - builds the agent as one static program and prints where it is; or, in the same way, an example of it.
+# agent.sh [--example NAME] - builds the agent, or one of its examples, as one static program and prints its path.
 #
-# The flags are given here and not in a cargo configuration: an explicit target keeps them from procedural macros.
+# The flags are here and not in a cargo configuration, because an explicit target keeps the flags away from procedural macros.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 TARGET=${TARGET:-x86_64-unknown-linux-gnu}
@@ -13,7 +13,7 @@ if [ "${1:-}" = --example ]; then
 fi
 cd "$HERE/../.."
 VARIABLE=CARGO_TARGET_$(printf '%s' "$TARGET" | tr 'a-z-' 'A-Z_')_RUSTFLAGS
-# what unpacks gigabytes is worth its size
+# miniz_oxide unpacks gigabytes, so speed matters more than size
 # clippy, which compiles the workspace for tests, optimises less
 env -u RUSTC_WORKSPACE_WRAPPER -u CLIPPY_ARGS "$VARIABLE=-C target-feature=+crt-static" cargo build --quiet --locked --package agent "${WHAT[@]}" \
   --profile agent --target "$TARGET" \

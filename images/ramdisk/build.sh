@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# build.sh OUT - builds OUT/ramdisk and OUT/kernel: what a machine boots to be worked on.
+# build.sh OUT - builds OUT/ramdisk and OUT/kernel, which a machine boots for inspection, cleaning and deployment.
 #
-# The kernel is Debian's, as it is. The ramdisk holds the agent, busybox, the modules named in `modules`, and `init`.
-#   AGENT       the static agent; built by cargo if not given
-#   AUTHORITIES a PEM file of certificate authorities to trust beside Debian's
+# The kernel is Debian's, unchanged. The ramdisk holds the agent, busybox, the modules listed in `modules`, and `init`.
+#   AGENT       the static agent; cargo builds it by default
+#   AUTHORITIES a PEM file of CA certificates to trust in addition to Debian's
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -22,7 +22,7 @@ BUSYBOX=$(unpacked busybox-static)
 AUTHORITY=$(unpacked ca-certificates)
 VERSION=${PACKAGE#linux-image-}
 BUSYBOX=$(find "$BUSYBOX" -path "*bin/busybox" -type f | head -n 1)
-# from trixie on modules lie below /usr
+# since trixie, modules are below /usr
 [ -d "$KERNEL/lib/modules" ] || ln -s usr/lib "$KERNEL/lib"
 MODULES=$KERNEL/lib/modules/$VERSION
 if [ ! -f "$MODULES/.listed" ]; then
@@ -42,11 +42,11 @@ install -m 755 "$HERE/init" "$TREE/init"
 install -m 755 "$HERE/lease" "$TREE/etc/lease"
 find "$AUTHORITY/usr/share/ca-certificates" -name '*.crt' | LC_ALL=C sort | xargs cat ${AUTHORITIES:+"$AUTHORITIES"} \
   >"$TREE/etc/ssl/certs/ca-certificates.crt"
-# addresses of names: no other sources than these are linked into the agent
+# the static agent supports only these sources of host names
 printf 'hosts: files dns\n' >"$TREE/etc/nsswitch.conf"
 printf '127.0.0.1 localhost\n' >"$TREE/etc/hosts"
 
-# with_needs NAME...   the files of these modules and of what they need, from modules.dep
+# with_needs NAME...   prints the files of these modules and of their dependencies, from modules.dep
 with_needs() {
   awk -v names="$*" '
     function module(path) { gsub(/.*\/|\.ko.*/, "", path); gsub(/-/, "_", path); return path }

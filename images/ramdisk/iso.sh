@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# iso.sh OUT - builds OUT/ramdisk.iso, to be booted as virtual media by BIOS and by UEFI, from OUT/kernel and OUT/ramdisk.
+# iso.sh OUT - builds OUT/ramdisk.iso from OUT/kernel and OUT/ramdisk, for booting as virtual media by BIOS and by UEFI.
 #
-# It needs no network to start and no DHCP: a server writes a machine's arguments into it while it streams it (README.md).
-# UEFI goes through Debian's signed shim and GRUB to Debian's signed kernel, so Secure Boot can stay on.
+# The image needs no network to start and no DHCP: a server writes a machine's arguments into the image while it streams it (README.md).
+# UEFI boots through Debian's signed shim and GRUB to Debian's signed kernel, so Secure Boot can stay on.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -11,7 +11,7 @@ OUT=${1:?usage: iso.sh OUT}
 if [ ! -f "$OUT/ramdisk" ] || [ ! -f "$OUT/kernel" ]; then die "run build.sh $OUT first"; fi
 needs apt-get apt-cache dpkg-deb
 borrows cpio
-# programs of several packages: their own libraries first, this machine's for the rest
+# programs from several packages: their own libraries first, those of this host for the rest
 for package in xorriso libisoburn1 libisofs6 libburn4 libjte2 mtools dosfstools; do
   folder=$(unpacked "$package")
   PATH=$PATH:$folder/usr/bin:$folder/usr/sbin:$folder/sbin
@@ -21,7 +21,7 @@ xorriso() { LD_LIBRARY_PATH=$LIBRARIES command xorriso "$@"; }
 SYSLINUX=$(unpacked syslinux-common)/usr/lib/syslinux/modules/bios
 ISOLINUX=$(unpacked isolinux)/usr/lib/ISOLINUX
 SHIM=$(unpacked shim-signed)/usr/lib/shim/shimx64.efi.signed
-# the one of Debian's own CDs: it looks for /.disk/info and reads /boot/grub/grub.cfg beside it
+# the GRUB of Debian's own CDs, which looks for /.disk/info and reads /boot/grub/grub.cfg
 GRUB=$(unpacked grub-efi-amd64-signed)/usr/lib/grub/x86_64-efi-signed/gcdx64.efi.signed
 
 WORK=$(mktemp -d)
@@ -31,7 +31,7 @@ mkdir -p "$ISO"/{.disk,boot/grub,isolinux}
 cp "$OUT/kernel" "$OUT/ramdisk" "$ISO/boot/"
 echo bedplate >"$ISO/.disk/info"
 
-# The arguments: a second archive, not packed, in which one file of 4096 bytes waits to be overwritten.
+# The arguments: a second, uncompressed archive with one file of 4096 bytes, which the server overwrites.
 MARKER='# bedplate arguments: 4096 bytes from here may be overwritten'
 mkdir -p "$WORK/arguments/etc/bedplate"
 {
@@ -59,7 +59,7 @@ menuentry ramdisk {
 }
 CFG
 
-# El Torito's image for UEFI: a FAT file system with the loaders alone
+# the El Torito image for UEFI: a FAT file system with only the boot loaders
 EFI=$ISO/boot/efi.img
 mkfs.vfat -C -i BEDB1A7E -n BEDPLATE --invariant "$EFI" 8192 >/dev/null
 export MTOOLS_SKIP_CHECK=1

@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# What the recipes of this folder share; sourced, not run.
+# Functions that the scripts of this folder share. Sourced, not run.
 #
-# Debian packages are downloaded by this machine's own apt and unpacked into a cache, never installed, so no root is needed.
+# apt of this host downloads Debian packages, which are unpacked into a cache and never installed, so no root is needed.
 CACHE=${BEDPLATE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/bedplate}
-# Every file in what is built carries this time, so that the same input gives the same bytes.
+# All files get this time, so the same input gives the same bytes.
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-1700000000}
 
 say() { printf '%s\n' "$*" >&2; }
@@ -15,7 +15,7 @@ needs() { # PROGRAM...
   [ ${#missing[@]} = 0 ] || die "missing programs: ${missing[*]}"
 }
 
-# unpacked PACKAGE   prints the folder the package's newest version is unpacked in
+# unpacked PACKAGE   prints the folder with the unpacked newest version of the package
 unpacked() {
   local package=$1 version folder download
   version=$(apt-cache show --no-all-versions "$package" 2>/dev/null | awk '$1 == "Version:" {print $2; exit}')
@@ -29,14 +29,14 @@ unpacked() {
       { rm -rf "$download"; die "apt-get download $package failed"; }
     mkdir "$download/tree"
     dpkg-deb -x "$download"/*.deb "$download/tree"
-    # somebody else may have been quicker
+    # another process may have been faster
     mv -T "$download/tree" "$folder" 2>/dev/null || [ -d "$folder" ] || die "cannot keep $package in $folder"
     rm -rf "$download"
   fi
   printf '%s\n' "$folder"
 }
 
-# borrows PROGRAM...   takes those that are not installed out of the Debian packages of the same name
+# borrows PROGRAM...   adds missing programs to PATH, from the Debian packages of the same names
 borrows() {
   local program
   for program in "$@"; do
@@ -44,7 +44,7 @@ borrows() {
   done
 }
 
-# archive FOLDER   an initramfs archive of the folder, the same bytes each time
+# archive FOLDER   writes a reproducible initramfs archive of the folder
 archive() {
   (cd "$1" && find . -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} + && find . -print0 | LC_ALL=C sort -z |
     cpio -0 -o -H newc -R 0:0 --quiet --reproducible)
