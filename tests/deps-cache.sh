@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# deps-cache.sh restore|save - keeps what cargo built of others' crates outside this clone, so that a clean clone builds only its own.
+# deps-cache.sh restore|save - caches the builds of other people's crates, so that a clean clone builds only its own crates.
 #
-# The cache has one folder for each state of what decides the outcome: Cargo.lock, the toolchain, the profiles, and the variables that
-# change a profile. Cargo checks each piece by its fingerprint and builds anew what does not match, so a cache costs time at worst.
-# It is $BEDPLATE_CACHE/deps (BEDPLATE_DEPS_CACHE=no: none); the two used last are kept.
+# The cache has one folder for each combination of Cargo.lock, toolchain, profiles, and variables that change a profile. Cargo checks each
+# build by its fingerprint and repeats it if the fingerprint differs, so a wrong cache only costs time.
+# The cache is $BEDPLATE_CACHE/deps (BEDPLATE_DEPS_CACHE=no: none). The two folders used last are kept.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=real/debian.sh disable=SC1091
@@ -21,13 +21,13 @@ KEPT=$BEDPLATE_CACHE/deps
 CACHE=$KEPT/$KEY
 TREES=(debug agent x86_64-unknown-linux-gnu/agent)
 
-# The names of our own crates, as cargo writes them in names of files. They are never kept: each clone has its own.
+# Prints the names of our own crates, as cargo writes them in file names. They are never cached, because each clone has its own.
 ours() { cargo metadata --no-deps --format-version 1 | python3 -c 'import json, sys
 for package in json.load(sys.stdin)["packages"]:
     for name in [package["name"]] + [target["name"] for target in package["targets"]]:
         print(name); print(name.replace("-", "_"))' | sort -u; }
 
-# What of a build's folder belongs to others' crates.
+# Prints the files of a build folder that belong to other people's crates.
 theirs() { # TREE
   (cd "$1" && find .fingerprint build deps -mindepth 1 -maxdepth 1 \
     \( -path 'deps/*' \( -name '*.rlib' -o -name '*.rmeta' -o -name '*.so' -o -name '*.d' \) -o -not -path 'deps/*' \) -printf '%p\n') |

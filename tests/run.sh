@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
-# run.sh STAGE... - runs make's targets stage after stage, and ends with a table of what each one took.
+# run.sh STAGE... - runs make's targets stage by stage, and ends with a table of their times.
 #
-# A stage names targets that run one after the other; "a b | c" runs the lanes `a b` and `c` side by side. What a target prints is kept in
-# target/log/TARGET.log and shown whole when the target ends, so that lanes do not mix. The first lane has precedence on the processors:
-# its tests look at the clock, where those of machines wait for minutes. After a failure the stage goes on, so that one run tells all that
-# fails, and the stages after it are left out.
+# A stage names targets that run one after the other; "a b | c" runs the lanes `a b` and `c` in parallel. The output of a target is kept in
+# target/log/TARGET.log and printed as a whole when the target ends, so that lanes do not mix. The first lane has a higher CPU priority,
+# because its tests measure time, while tests of machines wait for minutes. After a failure the stage continues, so that one run shows all
+# failures, but later stages are skipped.
 #
-# The table tells the wall time of each target, its time on the processors (as root, from a control group; else a dash), its tests and its
-# skips. "all of it passed" is printed only where nothing was skipped. Where CI is set, a skip fails the run of root, who can install all.
+# The table shows the wall time of each target, its CPU time (as root, from a control group; else a dash), its tests and its skips.
+# "all of it passed" is printed only if nothing was skipped. If CI is set, a skip fails the run of root, who can install everything.
 set -uo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.." || exit 1
 LOGS=target/log
 mkdir -p "$LOGS"
 rm -f "$LOGS"/*.log "$LOGS"/*.row
-# What several targets need is made once (see the Makefile).
+# Work that several targets need is done once for each run (see the Makefile).
 BEDPLATE_RUN=$$-$(date +%s)
 export BEDPLATE_RUN
 GROUPS_V1=/sys/fs/cgroup/cpuacct GROUPS_V2=/sys/fs/cgroup
 
-# Makes a control group that counts the processor time of what enters it; prints its folder, or nothing where there can be none.
+# Makes a control group that counts CPU time; prints its folder, or nothing if control groups are not writable.
 counter() { # NAME
   local root
   for root in "$GROUPS_V1" "$GROUPS_V2"; do
@@ -27,7 +27,7 @@ counter() { # NAME
   done
 }
 
-# Prints the seconds that a control group used, and removes it where nobody is left in it.
+# Prints the CPU seconds of a control group, and removes the group if it is empty.
 counted() { # FOLDER
   if [ -r "$1/cpuacct.usage" ]; then
     echo $(($(cat "$1/cpuacct.usage") / 1000000000))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tool.sh NAME VERSION - a cargo subcommand of exactly that version; prints its program. Built once, and kept in the cache.
+# tool.sh NAME VERSION - builds a cargo subcommand of exactly this version and prints its path. The program is built once and cached.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=real/debian.sh disable=SC1091
@@ -15,7 +15,8 @@ if [ ! -x "$PROGRAM" ]; then
   say "building $NAME $VERSION"
   BUILD=$(mktemp -d)
   trap 'rm -rf "$BUILD"' EXIT
-  # Away from the workspace, whose wrapper and profile are not the tool's. Optimised little: it runs for a second, and is built on two cores.
+  # Outside of the workspace, whose wrapper and profile are not meant for the tool. With little optimisation: building takes longer than
+  # running.
   (cd / && env -u RUSTC_WORKSPACE_WRAPPER -u CLIPPY_ARGS CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off \
     CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_TARGET_DIR="$BUILD" \
     cargo install --quiet --locked --root "$TOOLS/$NAME-$VERSION" "$NAME@$VERSION" >&2)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# with-cloud.sh COMMAND... - runs COMMAND with BEDPLATE_TEST_OPENSTACK naming the clouds.yaml of an emulated cloud of its own.
+# with-cloud.sh COMMAND... - runs COMMAND with BEDPLATE_TEST_OPENSTACK set to the clouds.yaml of a new emulated cloud.
 #
-# Where a cloud is given already, that one is used. The emulator has to be built (target/debug, or BEDPLATE_EMULATOR).
+# If BEDPLATE_TEST_OPENSTACK is set already, that cloud is used. The emulator must be built (target/debug, or BEDPLATE_EMULATOR).
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 EMULATOR=${BEDPLATE_EMULATOR:-$HERE/../../target/debug/openstack-emulator}

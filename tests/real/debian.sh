@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# debian.sh - what the scripts of the tests share: words, the cache, Debian's packages. Sourced, not run.
+# debian.sh - functions that the scripts of the tests share: messages, the cache, Debian's packages. Sourced, not run.
 #
 #   BEDPLATE_CACHE  downloads and state (default ${XDG_CACHE_HOME:-$HOME/.cache}/bedplate)
 BEDPLATE_CACHE=${BEDPLATE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/bedplate}
@@ -14,7 +14,7 @@ needs() { # PROGRAM...
   for program in "$@"; do command -v "$program" >/dev/null || missing+=("$program"); done
   [ ${#missing[@]} = 0 ] || die "missing programs: ${missing[*]}"
 }
-# What stays keeps nothing of its starter's open: no lock, no job server of make's.
+# Closes all inherited files, so that a daemon keeps no lock and no job server of make open.
 keep_nothing_open() {
   local descriptor
   for descriptor in "/proc/$BASHPID/fd/"*; do
@@ -23,17 +23,17 @@ keep_nothing_open() {
 }
 is_root() { [ "$(id -u)" = 0 ]; }
 
-apt() { # apt-get with an archive folder of its own, so that two at once do not empty each other's, and none of its questions
+apt() { # apt-get without questions, with a separate archive folder, so that two runs do not delete each other's archives
   local archives=$BEDPLATE_CACHE/apt-archives
   mkdir -p "$archives/partial"
   DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dir::Cache::archives="$archives" -o DPkg::Lock::Timeout=600 \
     -o APT::Sandbox::User=root -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 "$@" </dev/null >&2
 }
-know_packages() { # a fresh container has no package lists yet
+know_packages() { # updates the package lists if there are none, as in a new container
   [ -n "$(apt-cache madison busybox-static 2>/dev/null)" ] || apt update
 }
 
-# without_services COMMAND...: nothing that is installed meanwhile starts a service of the whole machine
+# without_services COMMAND...: packages that COMMAND installs start no services on this host
 without_services() {
   local policy=/usr/sbin/policy-rc.d status=0
   [ ! -e "$policy" ] || { "$@"; return; }
@@ -44,7 +44,7 @@ without_services() {
   return "$status"
 }
 
-# install PACKAGE...: what is missing of these, and only that. Needs root when anything is.
+# install_packages PACKAGE...: installs the packages that are missing. Needs root if any is missing.
 install_packages() {
   local package missing=() options=() installed offered
   for package in "$@"; do
@@ -52,12 +52,12 @@ install_packages() {
   done
   [ ${#missing[@]} != 0 ] || return 0
   is_root || die "needs root to install ${missing[*]}"
-  # One at a time: whoever is done takes away what keeps services from starting.
+  # One at a time: the first to finish would remove the file that keeps services from starting.
   mkdir -p "$BEDPLATE_CACHE"
   exec 7>"$BEDPLATE_CACHE/install.lock"
   flock 7
   know_packages
-  # A qemu-utils from backports is newer than the emulator on offer and breaks it: take both in the emulator's version.
+  # A qemu-utils from backports is newer than the available emulator and breaks it: install both in the emulator's version.
   case " ${missing[*]} " in *" qemu-system-x86 "*)
     installed=$(dpkg-query -W -f '${Version}' qemu-utils 2>/dev/null || true)
     offered=$(apt-cache madison qemu-system-x86 | awk 'NR == 1 {print $3}')
@@ -74,7 +74,7 @@ install_packages() {
   exec 7>&-
 }
 
-# unpacked PACKAGE...: fetches these and unpacks them in the cache, installing nothing; prints the folder. Needs no root.
+# unpacked PACKAGE...: downloads packages and unpacks them in the cache without installing them; prints the folder. Needs no root.
 unpacked() {
   local folder download archive
   folder=$BEDPLATE_CACHE/unpacked/$(printf '%s\n' "$@" | paste -sd+)

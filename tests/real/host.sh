@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# host.sh - a Debian 12 machine with systemd, of namespaces: what somebody installs services on.
+# host.sh - a Debian 12 host with systemd, made of namespaces, on which tests install services as an administrator does.
 #
-#   host.sh up FOLDER [PLACE=FOLDER...]  boots it; it sees the other folders, read only, at their PLACEs, and keeps what it writes in memory
+#   host.sh up FOLDER [PLACE=FOLDER...]  boots it; the other folders are mounted at their PLACEs, and changes to them stay in memory
 #   host.sh run FOLDER WHERE             runs the script on standard input there as root
 #   host.sh down FOLDER
 #
-# The tree is made once, in the cache, with the archives that apt-get finds there, for the machine has no network but lo and provisioning0
-# (10.0.0.1/24), whose other end nobody listens at. Services have users, credentials, namespaces and system call filters as on any
-# machine; control groups only to tell them apart. Needs root.
+# The Debian tree is made once, in the cache, with the archives that apt-get finds there: the host has no network but lo and provisioning0
+# (10.0.0.1/24), and nobody listens at the other end of provisioning0. Services have users, credentials, namespaces and system call filters
+# as on any host. Control groups only track processes. Needs root.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=debian.sh disable=SC1091
@@ -15,9 +15,9 @@ HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=suites.sh disable=SC1091
 . "$HERE/suites.sh"
 
-# what is there when an administrator comes
+# packages that exist before the administrator comes
 PACKAGES=systemd,systemd-sysv,dbus,procps,iproute2,ca-certificates,sudo,curl,sqlite3,postgresql,python3-openstackclient
-# what that one installs
+# packages that the administrator installs
 ARCHIVES=(ipxe apache2-utils bash-completion man-db)
 PATHS=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
@@ -52,11 +52,11 @@ up() { # FOLDER PLACE=FOLDER...
   setsid unshare --mount --pid --fork --kill-child --uts --ipc --net --cgroup \
     "$HERE/host.sh" inside "$tree" "$folder" "$@" >"$folder/console.log" 2>&1 </dev/null &
   echo $! >"$folder/pid"
-  # "degraded": units that want the hardware of a whole machine
+  # "degraded" is fine: some units need the hardware of a whole machine
   until_true "the machine to be up" running "$folder" || { cat "$folder/console.log" >&2; exit 1; }
 }
 
-inside() { # TREE FOLDER PLACE=FOLDER...: the first process of its namespaces becomes systemd
+inside() { # TREE FOLDER PLACE=FOLDER...: runs as first process of the namespaces and becomes systemd
   local tree=$1 machine=$2/machine root=$2/machine/root place node
   shift 2
   mount --make-rprivate /
@@ -99,7 +99,7 @@ inside() { # TREE FOLDER PLACE=FOLDER...: the first process of its namespaces be
   mkdir -p .old
   pivot_root . .old
   umount -l .old
-  # A service's credentials are mounted by a child of systemd's, and seen by others only so.
+  # A child of systemd mounts a service's credentials. The service sees the mount only if it propagates.
   mount --make-rshared /
   exec env -i container=bedplate PATH="$PATHS" /lib/systemd/systemd --system --unit=multi-user.target
 }
@@ -127,7 +127,7 @@ until_true() { # WHAT COMMAND...
   return 1
 }
 
-run() { # FOLDER WHERE: all of the script is read before any of it runs
+run() { # FOLDER WHERE: reads the whole script before running it
   # shellcheck disable=SC2016 # the shell there expands it
   enter "$1" bash -leuo pipefail -c 'cd "$1" && . /dev/stdin' bash "$2"
 }

@@ -1,8 +1,8 @@
 #!/bin/sh
-# lan.sh ADDRESS get NAME... - what ipmi_sim, the BMC as its machine sees it, is to say of its own network: it asks by these names.
+# lan.sh ADDRESS get NAME... - prints network settings for ipmi_sim, the BMC as its machine sees it. ipmi_sim asks for these names.
 set -eu
 address=$1
-[ "$2" = get ] || exit 1 # nobody may change it
+[ "$2" = get ] || exit 1 # settings are read-only
 shift 2
 for name; do
   case $name in

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# packages.sh PACKAGE... - installs what is missing of these; without root says what is missing and goes on.
+# packages.sh PACKAGE... - installs missing packages; without root, only reports what is missing.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=debian.sh disable=SC1091

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# postgres.sh COMMAND... - runs a command with a PostgreSQL of its own, whose URL is in BEDPLATE_TEST_POSTGRES.
+# postgres.sh COMMAND... - runs a command with a temporary PostgreSQL, whose URL is in BEDPLATE_TEST_POSTGRES.
 #
-# The server is Debian's, its data in a temporary folder, reached by a socket in there; it is gone when the command ends.
-# As root it is installed where it is missing. Where there is none, the command runs all the same, and this says so.
+# The server is Debian's, with its data and its socket in a temporary folder. It stops when the command ends. As root, a missing server is
+# installed. Without a server, the command runs anyway, and the script says so.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=debian.sh disable=SC1091
 . "$HERE/debian.sh"
 
 newest_server() { find /usr/lib/postgresql -maxdepth 3 -name initdb -path '*/bin/*' 2>/dev/null | sort -V | tail -n 1 | xargs -r dirname; }
-install_server() { # without the cluster, and the service, that Debian would make of it
+install_server() { # installs only the server, without Debian's default cluster and service
   install_packages postgresql-common
   sed -i 's/^#\?create_main_cluster.*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf
   install_packages postgresql
@@ -40,7 +40,7 @@ as_server "$BIN/initdb" -D "$DATA/data" -U postgres -A trust -E UTF8 --no-sync >
   cat "$DATA/initdb.log" >&2
   die "initdb failed"
 }
-# a crash may cost it everything: nothing is to be kept
+# a crash may lose everything, because no data is kept
 as_server "$BIN/pg_ctl" -D "$DATA/data" -w -l "$DATA/data/log" -o "-c listen_addresses= -c unix_socket_directories=$DATA -c fsync=off \
   -c synchronous_commit=off -c full_page_writes=off -c max_connections=300" start >/dev/null || {
   cat "$DATA/data/log" >&2

@@ -1,25 +1,25 @@
 #!/usr/bin/env bash
-# rack.sh - a rack of virtual machines with BMCs, on a network of its own; without an uplink unless asked.
+# rack.sh - a rack of virtual machines with BMCs, on a separate network; without an uplink by default.
 #
 #   rack.sh deps               install Debian's packages and make the Python environment
-#   rack.sh up FIRMWARE...     one machine for each: bios, uefi, or http (UEFI that boots by HTTP and never by PXE)
+#   rack.sh up FIRMWARE...     start one machine for each: bios, uefi, or http (UEFI that boots by HTTP and never by PXE)
 #   rack.sh down               stop and remove this rack
 #   rack.sh down-all           stop and remove every rack
-#   rack.sh json               the machines, their BMCs and what they are made of
-#   rack.sh manifest           the same as `bedplate rack enroll` takes it: BIOS over IPMI, UEFI over Redfish
+#   rack.sh json               print the machines, their BMCs and their hardware
+#   rack.sh manifest           print the same for `bedplate rack enroll`: BIOS over IPMI, UEFI over Redfish
 #   rack.sh exec COMMAND...    run a command inside the rack's network
-#   rack.sh virsh ARGUMENT...  virsh against the rack's own libvirtd
-#   rack.sh uplink ADDRESS     a way out to what this host has at ADDRESS; one rack at a time
+#   rack.sh virsh ARGUMENT...  run virsh against the rack's own libvirtd
+#   rack.sh uplink ADDRESS     connect the rack to ADDRESS of this host; one rack at a time
 #
 # A machine is a libvirt domain run by TCG (no hardware virtualisation), powered off at first, with one virtio NIC on br0, one
-# empty virtio disk, a CD drive and an IPMI interface to its own host. Its BMC has an address of its own and speaks Redfish
-# (HTTPS, Basic; sushy-emulator) on 8443 and IPMI 2.0 (vbmcd) on 623; to its host it is OpenIPMI's ipmi_sim, which says that
-# address. Provisioning is 10.78.0.0/24, BMCs are 10.78.1.0/24; both gateways are 10.78.x.1 inside the network. Racks with
+# empty virtio disk, a CD drive and an IPMI interface to its own host. Its BMC has a separate address and speaks Redfish
+# (HTTPS, Basic; sushy-emulator) on 8443 and IPMI 2.0 (vbmcd) on 623. Inside the machine, the BMC is OpenIPMI's ipmi_sim, which reports
+# that address. Provisioning is 10.78.0.0/24, BMCs are 10.78.1.0/24; both gateways are 10.78.x.1 inside the network. Racks with
 # different names do not see each other.
 #
-#   RACK_NAME  which rack (default: rack)     RACK_MEMORY  MiB a machine (512)
-#   RACK_CPUS  processors a machine (1)       RACK_DISK    size of its disk (4G)
-#   BEDPLATE_RACKS  the folder of the cache that holds these racks, which down-all ends (racks)
+#   RACK_NAME  name of the rack (default: rack)  RACK_MEMORY  MiB of each machine (512)
+#   RACK_CPUS  processors of each machine (1)    RACK_DISK    disk size of each machine (4G)
+#   BEDPLATE_RACKS  the folder of the cache that holds these racks, which down-all removes (racks)
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=debian.sh disable=SC1091
@@ -32,7 +32,7 @@ RACK=$RACKS/$NAME                        # all state of this rack
 NETWORK=bedplate-$NAME                   # its network namespace
 PROVISIONING=10.78.0 BMCS=10.78.1 WAY=10.78.2
 REDFISH_PORT=8443
-HOST_PORT=29000                          # from here up, on loopback: what a machine's own interface to its BMC is connected to
+HOST_PORT=29000                          # the first of the loopback ports to which the machines' own BMC interfaces connect
 USERNAME=admin PASSWORD=password
 OVMF=/usr/share/OVMF
 LIBVIRT="qemu+unix:///system?socket=$RACK/libvirt/run/libvirt-sock"
@@ -46,14 +46,14 @@ bmc() { printf '%s.%d' "$BMCS" $((10 + $1)); }
 mac() { printf '52:54:00:78:00:%02x' "$1"; }
 serial() { printf 'RACK%04d' "$1"; }
 disk_serial() { printf 'DISK%04d' "$1"; }
-uuid() { # follows from rack and index, so it survives down and up
+uuid() { # made from rack and index, so the same after down and up
   local hash
   hash=$(printf '%s/%s' "$NAME" "$1" | md5sum)
   printf '%s-%s-4%s-a%s-%s' "${hash:0:8}" "${hash:8:4}" "${hash:13:3}" "${hash:17:3}" "${hash:20:12}"
 }
 
 alive() { [ -s "$1" ] && kill -0 "$(cat "$1")" 2>/dev/null; }
-until_it_works() { # TRIES COMMAND...: five tries a second
+until_it_works() { # TRIES COMMAND...: retries five times a second
   local tries=$1
   shift
   for (( ; tries > 0; tries--)); do
@@ -62,15 +62,15 @@ until_it_works() { # TRIES COMMAND...: five tries a second
   done
   return 1
 }
-start() { # PIDFILE LOG COMMAND...: in the background, inside the network
+start() { # PIDFILE LOG COMMAND...: starts it in the background, inside the network
   local pidfile=$1 log=$2
   shift 2
-  # `ip netns exec` becomes the command, so $! is the command's own pid
+  # `ip netns exec` becomes the command, so $! is the pid of the command
   ip netns exec "$NETWORK" "$@" >>"$log" 2>&1 </dev/null &
   echo $! >"$pidfile"
   disown
 }
-stop() { # PIDFILE: end the process named there, hard after five seconds
+stop() { # PIDFILE: ends the process, and kills it after five seconds
   local pid
   if alive "$1"; then
     pid=$(cat "$1")
@@ -89,7 +89,7 @@ deps() {
   account
   "$HERE/venv.sh" "$HERE/requirements.txt" >/dev/null
 }
-# libvirtd looks this account up when it starts, before it reads qemu.conf
+# libvirtd looks up this account when it starts, before it reads qemu.conf
 account() { getent passwd libvirt-qemu >/dev/null || useradd -r -U -s /usr/sbin/nologin -d /nonexistent libvirt-qemu; }
 
 network_up() {
@@ -125,7 +125,7 @@ cgroup_controllers = [ ]
 namespaces = [ ]
 stdio_handler = "file"
 C
-  # `ip netns exec` gives a mount namespace too, so these binds are seen by this libvirtd alone
+  # `ip netns exec` also creates a mount namespace, so only this libvirtd sees these binds
   # shellcheck disable=SC2016 # for the inner shell
   start "$RACK/libvirtd.pid" "$RACK/libvirtd.out" bash -c '
     set -e; mount --make-rprivate /
@@ -150,12 +150,12 @@ firmware_xml() { # INDEX FIRMWARE
       ;;
   esac
 }
-# What keeps OVMF from PXE leaves HTTP as its only network boot: OVMF reads these names, libvirt's boot order cannot say it.
+# With PXE disabled, HTTP is OVMF's only network boot. OVMF reads these names; libvirt's boot order has no setting for this.
 fwcfg_xml() { # FIRMWARE
   [ "$1" = http ] || return 0
   printf '<sysinfo type="fwcfg"><entry name="opt/org.tianocore/IPv4PXESupport">no</entry><entry name="opt/org.tianocore/IPv6PXESupport">no</entry></sysinfo>'
 }
-# iPXE in the NIC's ROM is the BIOS machine's way to boot; UEFI machines bring their own PXE and HTTP.
+# A BIOS machine boots by the iPXE in the NIC's ROM. UEFI machines bring their own PXE and HTTP.
 rom_xml() { [ "$1" = bios ] || printf '<rom enabled="no"/>'; }
 
 domain_xml() { # INDEX FIRMWARE
@@ -204,7 +204,7 @@ machine_up() { # INDEX FIRMWARE
   inside ip addr replace "$(bmc "$1")/24" dev bmc0
 }
 
-authority_up() { # the certificate authority and the account of all BMCs
+authority_up() { # makes the CA and the account of all BMCs
   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj "/CN=rack CA" \
     -addext basicConstraints=critical,CA:TRUE -keyout "$RACK/ca.key" -out "$RACK/ca.pem" 2>/dev/null
   "$VENV/bin/python" -c 'import bcrypt, sys; print(sys.argv[1] + ":" + bcrypt.hashpw(sys.argv[2].encode(), bcrypt.gensalt(4)).decode())' \
@@ -236,7 +236,7 @@ redfish_answers() { inside curl -s -o /dev/null --cacert "$RACK/ca.pem" "https:/
 
 ipmi_up() { # COUNT
   local index home
-  # One file a BMC, written directly: vbmcd starts those marked active by itself, where `vbmc add` costs two Python starts each
+  # One file per BMC, written directly: vbmcd starts BMCs marked active by itself, while each `vbmc add` would start Python twice
   for ((index = 0; index < $1; index++)); do
     home=$RACK/vbmc/$(machine "$index")
     mkdir -p "$home"
@@ -260,7 +260,7 @@ host_ipmi_up() { # INDEX
   local home port
   home=$RACK/$(machine "$1")/ipmi_sim port=$((HOST_PORT + $1))
   mkdir -p "$home/state"
-  # The LAN channel is there for what is said of it; nobody uses its port, vbmcd has the address.
+  # The LAN channel exists only to report its settings. Nobody uses its port; vbmcd has the address.
   cat >"$home/lan.conf" <<C
 name "$(machine "$1")"
 set_working_mc 0x20
@@ -273,10 +273,10 @@ set_working_mc 0x20
   serial kcs 127.0.0.1 $port codec VM
 C
   printf '%s\n' 'mc_setbmc 0x20' 'mc_add 0x20 0 no-device-sdrs 0x01 2 0x42 0x9f 0x0002a2 0x0100' 'mc_enable 0x20' >"$home/machine.emu"
-  # without -n it wants a console on its standard input
+  # without -n, ipmi_sim needs a console on its standard input
   start "$home.pid" "$home.log" ipmi_sim -n -c "$home/lan.conf" -f "$home/machine.emu" -s "$home/state"
 }
-# A mistake in its files closes the port without a word. It takes one connection, so it is not tried by connecting.
+# A mistake in its files closes the port silently. ipmi_sim accepts one connection only, so the check must not connect.
 host_ipmi_listens() { [ -n "$(inside ss -Hlnt "sport = :$((HOST_PORT + $1))")" ]; }
 ipmi_answers() { inside ipmitool -I lanplus -C 3 -N 1 -R 1 -H "$(bmc "$1")" -U $USERNAME -P $PASSWORD chassis power status; }
 
@@ -286,7 +286,7 @@ up() {
   for index in "$@"; do case $index in bios | uefi | http) ;; *) die "$index is no firmware: bios, uefi or http" ;; esac; done
   is_root || die "a rack needs root: a network namespace, tap devices, libvirtd"
   needs qemu-system-x86_64 qemu-img libvirtd virsh ip openssl curl ipmitool python3 ipmi_sim
-  # a socket's path has to stay below 108 bytes
+  # the path of a socket must stay below 108 bytes
   [ ${#RACK} -le 80 ] || die "$RACK is too long a path for sockets: set BEDPLATE_CACHE"
   down
   account
@@ -310,7 +310,7 @@ up() {
   manifest >"$RACK/rack.yaml"
 }
 
-# The rack's machines go through its gateway, 10.78.0.1, and the answers come back: nothing is translated, no other address is reached.
+# Routes the rack's machines through its gateway, 10.78.0.1, to ADDRESS and back. No address is translated, and no other one is reachable.
 uplink() { # ADDRESS
   local outside
   outside=up-$(printf '%s' "$NAME" | md5sum | cut -c1-8)
@@ -369,7 +369,7 @@ down() {
   done
   stop "$RACK/libvirtd.pid"
   if [ -e "/run/netns/$NETWORK" ]; then
-    # whatever is still inside was started there by this script or its user
+    # processes that are still inside were started there by this script or its user
     for pid in $(ip netns pids "$NETWORK"); do kill -9 "$pid" 2>/dev/null || true; done
     ip netns del "$NETWORK"
   fi

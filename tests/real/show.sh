@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# show.sh - what `make run` shows, on virtual machines: a rack goes from powered off to installed. It stays up until Ctrl-C.
+# show.sh - the demonstration of `make run`: a rack of virtual machines goes from powered off to installed. It stays up until Ctrl-C.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=debian.sh disable=SC1091

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# suites.sh - packages of Debian suites other than this machine's own, installing nothing. Sourced after debian.sh.
+# suites.sh - uses packages of other Debian suites than this host's, without installing them. Sourced after debian.sh.
 #
-#   BEDPLATE_DEBIAN_MIRROR  where from (default: the mirror this machine's apt uses)
+#   BEDPLATE_DEBIAN_MIRROR  the mirror (default: the mirror of this host's apt)
 KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 
 debian_mirror() {
@@ -14,7 +14,7 @@ debian_mirror() {
   printf '%s\n' "$mirror"
 }
 
-# read_suites FOLDER SUITE...: package lists of these in a folder of their own; suite_get and suite_cache then use them.
+# read_suites FOLDER SUITE...: reads the package lists of these suites into a separate folder, which suite_get and suite_cache then use.
 read_suites() {
   local folder=$1 mirror
   shift

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # tiny-image.sh [FOLDER] - tiny.raw, tiny.raw.gz and tiny.qcow2: a 48 MiB disk that boots by BIOS and by UEFI, to install in tests.
 #
-# Its init prints "DISK-BOOTED BIOS" or "DISK-BOOTED UEFI" on the serial console. One FAT16 partition: syslinux for BIOS,
-# systemd-boot for UEFI, Debian's cloud kernel, an initramfs of busybox alone. No root, no loop device, nothing installed:
-# programs and kernel are unpacked in the cache. Three seconds; the kernel's download once.
+# Its init prints "DISK-BOOTED BIOS" or "DISK-BOOTED UEFI" on the serial console. The disk has one FAT16 partition: syslinux for BIOS,
+# systemd-boot for UEFI, Debian's cloud kernel, an initramfs with only busybox. Needs no root and no loop device, and installs nothing:
+# programs and kernel are unpacked in the cache. Takes three seconds, plus the kernel's download once.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=debian.sh disable=SC1091
@@ -14,7 +14,7 @@ SECTORS=$((SIZE_MIB * 2048 - START)) OFFSET=$((START * 512))
 KERNEL_ARGUMENTS='console=ttyS0 quiet rdinit=/init'
 needs apt-get dpkg-deb gzip qemu-img
 
-newest_kernel() { # of the cloud flavour, which has virtio built in
+newest_kernel() { # prints the newest cloud kernel, which has virtio built in
   apt-cache depends linux-image-cloud-amd64 | awk '$1 == "Depends:" && $2 ~ /^linux-image-/ {print $2; exit}'
 }
 TOOLS=$(unpacked busybox-static cpio syslinux syslinux-common mtools dosfstools systemd-boot-efi)
@@ -43,7 +43,7 @@ S
 }
 
 little_endian() { printf '\\x%02x\\x%02x\\x%02x\\x%02x' $(($1 & 255)) $(($1 >> 8 & 255)) $(($1 >> 16 & 255)) $(($1 >> 24)); }
-partition_table() { # one bootable entry of type ef, an EFI system partition, which syslinux's MBR boots as well
+partition_table() { # writes one bootable entry of type ef (EFI system partition), which syslinux's MBR also boots
   truncate -s ${SIZE_MIB}M "$IMAGE"
   dd if="$TOOLS/usr/lib/syslinux/mbr/mbr.bin" of="$IMAGE" bs=440 count=1 conv=notrunc status=none
   # shellcheck disable=SC2059 # the format is the data

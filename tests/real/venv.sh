@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# venv.sh REQUIREMENTS - a Python environment holding exactly what that file pins; prints its folder.
+# venv.sh REQUIREMENTS - makes a Python environment with exactly the pinned versions of that file; prints its folder.
 #
-# Kept in the cache under the hash of the file, so a changed pin makes a new one and an unchanged one costs nothing.
+# The cache keeps the environment under the hash of the file, so a changed pin makes a new environment.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=debian.sh disable=SC1091

@@ -1,4 +1,4 @@
-"""What a person does with the console of `bedplate dev`, in Debian's Chromium."""
+"""Uses the console of `bedplate dev` as a person does, in Debian's Chromium."""
 
 import json
 import os
@@ -51,7 +51,7 @@ KINDS = {
     "phone": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}, "has_touch": True},
     "phone-dark": {"color_scheme": "dark", "viewport": {"width": 390, "height": 844}},
 }
-# The contrast of each text with what is behind it (WCAG 2.2, 1.4.3): those that have too little.
+# Lists the texts whose contrast with their background is too low (WCAG 2.2, 1.4.3).
 CONTRAST = """() => {
   const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
   const rgb = (colour) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
@@ -76,7 +76,7 @@ CONTRAST = """() => {
 
 
 def ask(port, method, path, body=None):
-    """What somebody else asks of a service meanwhile."""
+    """Sends a request of another user to a service."""
     headers = {"X-OpenStack-Ironic-API-Version": "1.95", "OpenStack-API-Version": "container-infra latest"}
     data = None if body is None else json.dumps(body).encode()
     if data:
@@ -87,7 +87,7 @@ def ask(port, method, path, body=None):
 
 
 def status(port, path):
-    """The status by which a service answers: whether there is such a thing."""
+    """The status of a service's answer, such as 404 if the object does not exist."""
     try:
         ask(port, "GET", path)
         return 200
@@ -96,7 +96,7 @@ def status(port, path):
 
 
 def answered(port, path):
-    """What a service says of something."""
+    """The JSON answer of a service."""
     return json.loads(ask(port, "GET", path))
 
 
@@ -104,7 +104,7 @@ class Console(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.playwright = sync_playwright().start()
-        # The browser's own sandbox wants namespaces that a container may not make; all it loads is ours.
+        # The sandbox of the browser needs namespaces, which a container may forbid. The browser loads only our own pages.
         cls.browser = cls.playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
 
     @classmethod
@@ -124,14 +124,14 @@ class Console(unittest.TestCase):
         return page
 
     def gone(self, port, path):
-        """Waits until a service has no such thing any more."""
+        """Waits until a service answers 404 for a path."""
         end = time.monotonic() + PATIENCE / 1000
         while status(port, path) != 404:
             self.assertLess(time.monotonic(), end, f"{path} is there still")
             time.sleep(0.1)
 
     def confirm(self, page, name, verb):
-        """Writes a name on the page that asks for it, and goes on."""
+        """Types a name to confirm an action, and continues."""
         page.get_by_label(re.compile("^Write .* to go on")).fill(name)
         page.get_by_role("button", name=verb).click()
 
@@ -185,7 +185,7 @@ class Console(unittest.TestCase):
 
     def test_what_changes_is_seen_without_a_reload(self):
         page = self.open()
-        # It carries one member of a cluster at most, in whatever order these tests run; the others may carry two.
+        # This node carries at most one cluster member, in any order of the tests. The other nodes may carry two.
         page.goto("/nodes/dev-3")
         page.evaluate("window.loadedOnce = true")
         expect(page.locator("#live .chip", has_text="maintenance")).to_have_count(0)
@@ -197,7 +197,7 @@ class Console(unittest.TestCase):
 
     def test_a_hypervisor_is_emptied_given_back_and_watched_until_it_is_available(self):
         page = self.open()
-        # As long as its rack has a goal, it would be installed again.
+        # While the rack has a goal, the node would be installed again.
         page.goto("/racks/dev")
         page.get_by_role("button", name="Begin nothing more").click()
         expect(page.get_by_role("button", name="Begin nothing more")).to_have_count(0)
@@ -232,7 +232,7 @@ class Console(unittest.TestCase):
         page = self.open()
         page.goto("/nodes/dev-4")
         page.get_by_role("link", name="Serial console").click()
-        # It stays enabled for whoever else looks at every page.
+        # The console stays enabled for the test that looks at every page.
         if page.get_by_role("button", name="Enable").count():
             page.get_by_role("button", name="Enable").click()
         screen, line = page.get_by_role("log"), page.get_by_label("A line to type")
@@ -303,7 +303,7 @@ class Console(unittest.TestCase):
         page.get_by_label("Password BMC").fill("another one")
         page.get_by_label("to have disks erased").fill("stuck")
         page.get_by_role("button", name="Enroll 1 machine").click()
-        # It has the BMC of another, which is looked at and not to be switched.
+        # The new machine has the BMC of another node, which must not be switched.
         page.get_by_role("button", name="Begin nothing more").click()
         expect(page.get_by_role("button", name="Begin nothing more")).to_have_count(0)
         page.goto("/")
@@ -348,7 +348,7 @@ class Console(unittest.TestCase):
         )
         self.assertEqual(len(shown.stdout.splitlines()), 2, shown.stdout)
         cluster = page.url
-        # Its only etcd member stands on that host.
+        # The only etcd member of the cluster is on that host.
         page.get_by_role("link", name="where it is").click()
         member = page.locator("tr", has_text="etcd member")
         member.locator("a[href^='/hosts/']").click()

@@ -1,4 +1,4 @@
-"""openstacksdk's container infrastructure proxy against the service that ENDPOINT names."""
+"""Tests openstacksdk's container infrastructure proxy against the service at ENDPOINT."""
 
 import os
 import unittest
@@ -8,7 +8,7 @@ from openstack import exceptions
 
 
 class ContainerInfra(unittest.TestCase):
-    """Each test leaves nothing behind but a cluster's end."""
+    """Each test deletes its template and its cluster."""
 
     def setUp(self):
         """Connects without Keystone, to one endpoint."""
@@ -25,7 +25,7 @@ class ContainerInfra(unittest.TestCase):
         self.addCleanup(connection.close)
 
     def template(self, name, **fields):
-        """A template, gone when the test ends."""
+        """Creates a template that is deleted at the end of the test."""
         template = self.coe.create_cluster_template(
             name=name, coe="kubernetes", image_id="fcos", flavor_id="m1.large", external_network_id="public", **fields
         )
@@ -33,11 +33,11 @@ class ContainerInfra(unittest.TestCase):
         return template
 
     def gone(self, cluster):
-        """Waits until a cluster is gone."""
+        """Waits until a cluster is deleted."""
         self.coe.wait_for_delete(cluster, interval=0.1, wait=30)
 
     def test_a_template_is_created_found_and_deleted(self):
-        """The template's own verbs."""
+        """Create, find and delete a template."""
         template = self.template("sdk-template", labels={"kube_tag": "v1.33.0"}, is_master_lb_enabled=True)
         self.assertEqual((template.coe, template.labels), ("kubernetes", {"kube_tag": "v1.33.0"}))
         self.assertIs(template.is_master_lb_enabled, True)
@@ -51,7 +51,7 @@ class ContainerInfra(unittest.TestCase):
         self.assertEqual(error["detail"], "labels/colour: there is no such label")
 
     def test_a_cluster_is_asked_for_and_its_end_too(self):
-        """The cluster's own verbs."""
+        """Create, find and delete a cluster."""
         self.template("sdk-clusters")
         cluster = self.coe.create_cluster(name="sdk-cluster", cluster_template_id="sdk-clusters", node_count=2)
         found = self.coe.get_cluster(cluster.uuid)
@@ -67,7 +67,7 @@ class ContainerInfra(unittest.TestCase):
         self.assertIsNone(self.coe.find_cluster("sdk-cluster"))
 
     def test_services_are_listed(self):
-        """Who serves."""
+        """List the services."""
         (service,) = self.coe.services()
         self.assertEqual((service.binary, service.state), ("clusterd", "up"))
 

@@ -1,8 +1,8 @@
-"""Runs `openstack` commands, one process each, without paying for Python's start and imports every time.
+"""Runs `openstack` commands, one process each, without the time for Python's start and imports.
 
-Reads one JSON list of arguments a line on standard input and answers each with one line
-{"code": exit code, "stdout": text, "stderr": text}. The client is imported once; every command runs in a fork of that,
-so commands share no state, and the client is what its users run: `openstackclient.shell.main`.
+Reads one JSON list of arguments per line on standard input and answers each with one line
+{"code": exit code, "stdout": text, "stderr": text}. The client is imported once, and every command runs in a fork of that process,
+so commands share no state. The entry point is the users' one: `openstackclient.shell.main`.
 """
 
 import gc
@@ -17,7 +17,7 @@ from openstackclient import shell
 
 
 def import_plugins():
-    """Imports what the client looks up by entry point: the commands and every kind of authentication."""
+    """Imports the modules that the client finds by entry point: commands and authentication types."""
     loading.get_available_plugin_loaders()
     for group in ("openstack.baremetal.v1", "openstack.container_infra.v1", "openstack.load_balancer.v2", "openstack.dns.v2"):
         for entry_point in importlib.metadata.entry_points(group=group):
@@ -28,7 +28,7 @@ def import_plugins():
 
 
 def run_in_fork(arguments):
-    """One command, as a process of its own."""
+    """Runs one command in a process of its own."""
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         child = os.fork()
         if child == 0:
@@ -48,13 +48,13 @@ def run_in_fork(arguments):
 
 
 def whole(file):
-    """All that was written to a file."""
+    """Reads a whole file from its start."""
     file.seek(0)
     return file.read().decode(errors="replace")
 
 
 def main():
-    """Answers commands until standard input ends."""
+    """Runs commands until standard input ends."""
     import_plugins()
     gc.freeze()
     for line in sys.stdin:

@@ -1,4 +1,4 @@
-"""openstacksdk's bare metal proxy, over the whole road, against the service that ENDPOINT names."""
+"""Tests openstacksdk's bare metal proxy, through all provision states, against the service at ENDPOINT."""
 
 import os
 import unittest
@@ -11,10 +11,10 @@ FAKE = {f"{kind}_interface": "fake" for kind in ("boot", "deploy", "inspect", "m
 
 
 class BareMetal(unittest.TestCase):
-    """Each test leaves no node behind."""
+    """Each test deletes its nodes."""
 
     def setUp(self):
-        """Connects as Bifrost and Ansible do: no Keystone, one endpoint."""
+        """Connects as Bifrost and Ansible do: without Keystone, to one endpoint."""
         connection = openstack.connect(
             load_yaml_config=False,
             load_envvars=False,
@@ -26,25 +26,25 @@ class BareMetal(unittest.TestCase):
         self.addCleanup(connection.close)
 
     def node(self, name, **fields):
-        """A node of pretend hardware, gone when the test ends."""
+        """Creates a node of fake hardware that is deleted at the end of the test."""
         node = self.baremetal.create_node(name=name, driver="fake-hardware", **FAKE, **fields)
         self.addCleanup(self.remove, node.id)
         return node
 
     def remove(self, node):
-        """Removes a node whatever state it is in."""
+        """Deletes a node in any provision state."""
         if self.baremetal.find_node(node) is not None:
             self.baremetal.set_node_maintenance(node)
             self.baremetal.delete_node(node)
 
     def available(self, name):
-        """A node somebody may have."""
+        """Creates a node and makes it available."""
         node = self.node(name, resource_class="baremetal")
         self.baremetal.set_node_provision_state(node, "manage", wait=True, timeout=WAIT)
         return self.baremetal.set_node_provision_state(node, "provide", wait=True, timeout=WAIT)
 
     def test_a_node_is_created_found_changed_and_deleted(self):
-        """The resource's own verbs."""
+        """Create, find, change and delete a node."""
         node = self.node("sdk-node", properties={"cpus": 4}, extra={"row": 7}, driver_info={"fake_password": "x"})
         self.assertEqual(node.provision_state, "enroll")
         self.assertEqual(node.properties, {"cpus": 4})
@@ -71,7 +71,7 @@ class BareMetal(unittest.TestCase):
             self.baremetal.delete_node(node, ignore_missing=False)
 
     def test_lists_are_filtered_and_paged(self):
-        """The SDK follows `next` by itself."""
+        """The SDK follows `next` links by itself."""
         ids = {self.node(f"sdk-list-{number}", resource_class=f"class-{number % 2}").id for number in range(5)}
         self.assertEqual({node.id for node in self.baremetal.nodes(limit=2)}, ids)
         detailed = list(self.baremetal.nodes(details=True, limit=2))
@@ -83,7 +83,7 @@ class BareMetal(unittest.TestCase):
         self.assertEqual({node.name for node in self.baremetal.nodes(fields=["name"])}, {f"sdk-list-{n}" for n in range(5)})
 
     def test_a_node_goes_the_whole_road(self):
-        """Provision states, waited for as Ansible's modules wait."""
+        """Go through the provision states and wait for each as Ansible's modules do."""
         node = self.available("sdk-road")
         self.assertEqual(node.provision_state, "available")
         validated = self.baremetal.validate_node(node, required=("boot", "deploy", "management", "power", "storage"))
@@ -100,7 +100,7 @@ class BareMetal(unittest.TestCase):
         self.assertEqual(node.instance_info, {})
 
     def test_a_node_is_inspected(self):
-        """Inspection ends where it began."""
+        """After inspection, the node is in its former provision state."""
         node = self.node("sdk-inspect")
         self.baremetal.set_node_provision_state(node, "manage", wait=True, timeout=WAIT)
         node = self.baremetal.set_node_provision_state(node, "inspect", wait=True, timeout=WAIT)
@@ -108,14 +108,14 @@ class BareMetal(unittest.TestCase):
         self.assertIsNone(self.baremetal.get_node(node).last_error)
 
     def test_power_is_switched(self):
-        """Power, and waiting for it."""
+        """Switch power and wait for it."""
         node = self.available("sdk-power")
         for target, state in (("power on", "power on"), ("rebooting", "power on"), ("power off", "power off")):
             self.baremetal.set_node_power_state(node, target, wait=True, timeout=WAIT)
             self.assertEqual(self.baremetal.get_node(node).power_state, state)
 
     def test_maintenance_traits_and_boot_device(self):
-        """What hangs on a node."""
+        """Set maintenance, traits and the boot device of a node."""
         node = self.available("sdk-hung")
         self.baremetal.set_node_maintenance(node, "a fan is loud")
         self.assertEqual(self.baremetal.get_node(node).maintenance_reason, "a fan is loud")
@@ -132,7 +132,7 @@ class BareMetal(unittest.TestCase):
         self.assertIn("pxe", self.baremetal.get_node_supported_boot_devices(node)["supported_boot_devices"])
 
     def test_ports(self):
-        """Ports by id, by node and by address."""
+        """Find ports by id, by node and by address."""
         node = self.node("sdk-ports")
         port = self.baremetal.create_port(address="52:54:00:cc:00:01", node_id=node.id, extra={"slot": 1})
         self.assertEqual([found.id for found in self.baremetal.ports(node=node.id)], [port.id])
@@ -149,7 +149,7 @@ class BareMetal(unittest.TestCase):
         self.assertEqual(list(self.baremetal.ports(node=node.id)), [])
 
     def test_a_node_is_allocated(self):
-        """As metalsmith does it."""
+        """Allocate a node as metalsmith does."""
         node = self.available("sdk-allocated")
         self.baremetal.set_node_power_state(node, "power off", wait=True, timeout=WAIT)
         allocation = self.baremetal.create_allocation(
@@ -175,7 +175,7 @@ class BareMetal(unittest.TestCase):
         self.assertIsNone(self.baremetal.get_node(node.id).instance_id)
 
     def test_drivers_and_conductors(self):
-        """Who serves what."""
+        """List drivers and conductors."""
         names = {driver.name for driver in self.baremetal.drivers()}
         self.assertLessEqual({"fake-hardware", "ipmi", "redfish"}, names)
         driver = self.baremetal.get_driver("redfish")

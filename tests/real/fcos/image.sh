@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# image.sh - makes an image that becomes on its first boot what an Ignition config says, as Fedora CoreOS does, once; prints its folder.
+# image.sh - makes an image that applies an Ignition config at its first boot, once, as Fedora CoreOS does; prints its folder.
 #
 #   disk.raw         one ext4 file system, sparse; no boot loader
 #   vmlinuz, initrd  boot it with: root=LABEL=root ignition.firstboot=1 ignition.platform.id=openstack
 #
-# It is Debian trixie: its Ignition (spec 3.0 to 3.3) in an initrd of dracut's, systemd, containerd, curl. dracut/ is what Debian's Ignition
-# needs around it, tree/ what makes Debian an image that waits for its first boot. The image is kept in the cache under the hash of this
-# folder, the packages under that of their list. Needs root, and a minute.
+# The image is Debian trixie with Ignition (spec 3.0 to 3.3) in an initrd of dracut, systemd, containerd and curl. dracut/ is what Debian's
+# Ignition needs around it, tree/ makes Debian wait for its first boot. The cache keeps the image under the hash of this folder and the
+# packages under the hash of their list. Needs root, and a minute.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=../debian.sh disable=SC1091
@@ -16,7 +16,7 @@ HERE=$(dirname "$(readlink -f "$0")")
 
 SIZE=3G
 PACKAGES=systemd,systemd-sysv,dbus,udev,kmod,iproute2,curl,ca-certificates,containerd,runc,e2fsprogs,linux-image-cloud-amd64,dracut,dracut-network,ignition
-# Drivers of what a virtual machine has: no others are put into the initrd.
+# Only the drivers of virtual machines are put into the initrd.
 DRIVERS='virtio_pci virtio_blk virtio_net af_packet ext4 isofs nls_iso8859-1'
 CACHE=$BEDPLATE_CACHE/fcos
 hash_of() { sha256sum | cut -c1-16; }
@@ -26,7 +26,7 @@ IMAGE=$CACHE/image-$(tar -C "$HERE" --sort=name --mtime=@0 --owner=0 --group=0 -
 make_tree() {
   say "making $TREE"
   rm -rf "$CACHE"/packages-*
-  # The initrd is made below, by dracut.
+  # dracut makes the initrd below.
   INITRD=No mmdebstrap --quiet --variant=minbase --include="$PACKAGES" --dpkgopt='path-exclude=/usr/share/doc/*' \
     --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
     trixie "$TREE.new" "deb [signed-by=$KEYRING] $(debian_mirror) trixie main" >&2
@@ -42,14 +42,14 @@ make_image() {
   cp -r "$HERE/tree/." "$root/"
   cp -r "$HERE/dracut" "$root/usr/lib/dracut/modules.d/31fcos"
   rm -f "$root/etc/hostname"
-  # Ignition gives labels to what it writes, of which there are none here.
+  # Ignition sets SELinux labels on its files. This image has none, so the list of labels is empty.
   mkdir -p "$root/etc/selinux/none/contexts/files"
   : >"$root/etc/selinux/none/contexts/files/file_contexts"
 
   version=$(ls "$root/usr/lib/modules")
-  # In a mount namespace of its own, with which /proc and /dev go. Not compressed: a machine without hardware virtualisation would be
-  # long about it.
-  # shellcheck disable=SC2016 # the inner shell's words
+  # A mount namespace, so that /proc and /dev are unmounted at its end. No compression, because a machine without hardware virtualisation
+  # would take long to decompress the initrd.
+  # shellcheck disable=SC2016 # the inner shell expands them
   unshare -m bash -euc 'mount -t proc proc "$0/proc"; mount --rbind /dev "$0/dev"; mount -t tmpfs tmpfs "$0/tmp"
     SYSTEMD_LOG_LEVEL=warning chroot "$0" \
       dracut --quiet --force --no-hostonly --no-compress --add "ignition fcos" --drivers "$2" /boot/initrd "$1"' \

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # build.sh [PROGRAM...] - builds Kubernetes v1.20.2 from Debian's source package; prints the folder that holds the programs.
 #
-# By default all of: kube-apiserver kube-controller-manager kube-scheduler kubelet kubeadm kube-proxy kubectl pause. What is built
-# already is left as it is. Under three minutes the first time, on two processors; no root is needed.
+# Default programs: kube-apiserver kube-controller-manager kube-scheduler kubelet kubeadm kube-proxy kubectl pause. Programs that exist are
+# not built again. The first build takes less than three minutes on two processors. No root is needed.
 #
-# bookworm's source (1.20.5+really1.20.2) is the last in Debian that holds every program and what they are built with; later suites
-# have kubectl alone. Upstream built v1.20.2 with Go 1.15, which is bullseye's.
+# bookworm's source (1.20.5+really1.20.2) is the last in Debian that holds every program and the tools to build them; later suites have
+# only kubectl. Upstream built v1.20.2 with Go 1.15, which is bullseye's.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=../debian.sh disable=SC1091
@@ -62,13 +62,13 @@ fi
 
 export GOROOT PATH=$GOROOT/bin:$PATH GOPATH=$WORK/gopath GOCACHE=$WORK/gocache
 export GOPROXY=off GOSUMDB=off GOFLAGS=-mod=vendor GOTOOLCHAIN=local CGO_ENABLED=0
-# one of the generators knows a package by its place below GOPATH
+# one of the generators identifies a package by its path below GOPATH
 mkdir -p "$GOPATH/src/k8s.io"
 ln -sfn "$SOURCE" "$GOPATH/src/k8s.io/kubernetes"
 cd "$GOPATH/src/k8s.io/kubernetes"
 
-# Upstream's archive lacks this generated file. That the generator complains of what upstream's exceptions list, and of nothing
-# else, shows that it saw the same types.
+# Upstream's archive lacks this generated file. The generator must complain about exactly the types in upstream's list of exceptions,
+# which shows that it saw the same types.
 if [ ! -s pkg/generated/openapi/zz_generated.openapi.go ]; then
   say "generating the OpenAPI definitions"
   go build -o "$WORK/openapi-gen" ./vendor/k8s.io/kube-openapi/cmd/openapi-gen
@@ -81,15 +81,15 @@ if [ ! -s pkg/generated/openapi/zz_generated.openapi.go ]; then
   cmp <(sort api/api-rules/violation_exceptions.list) <(sort "$WORK/violations")
 fi
 
-# without these the programs call themselves v0.0.0-master, and kubeadm misbehaves
+# without these flags the programs report v0.0.0-master, and kubeadm misbehaves
 flags='-s -w'
 for package in k8s.io/client-go/pkg/version k8s.io/component-base/version; do
   for setting in gitVersion=$VERSION gitMajor=1 gitMinor=20 gitCommit=$COMMIT gitTreeState=archive buildDate=$BUILD_DATE; do
     flags+=" -X $package.$setting"
   done
 done
-# All at once, for linking alone keeps one processor busy. What is left out: cloud providers and Docker within Kubernetes, which upstream
-# took out later, and nobody here uses.
+# All in parallel, because linking alone keeps one processor busy. Cloud providers and Docker are left out: upstream removed them later,
+# and nobody here uses them.
 mkdir -p "$WORK/built"
 commands=()
 for program in "${missing[@]}"; do

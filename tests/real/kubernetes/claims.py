@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """claims.py ADDRESS PORT CERTIFICATE KEY FOLDER
 
-Hands out Ignition configs over HTTPS, each once: GET /NAME with `Authorization: Bearer TOKEN` answers FOLDER/NAME.TOKEN, and removes it.
-GET /authorities/NAME?holds=N with the token "channel" notes N in FOLDER/NAME.authorities/held; it answers N.tar of that folder, where
-there is one, else 202 once there is FOLDER/rotating, else 204. POST /reports is heard and not noted.
+Serves Ignition configs over HTTPS, each once: GET /NAME with `Authorization: Bearer TOKEN` answers FOLDER/NAME.TOKEN and removes it.
+GET /authorities/NAME?holds=N with the token "channel" writes N to FOLDER/NAME.authorities/held. It answers N.tar of that folder if it
+exists, else 202 if FOLDER/rotating exists, else 204. POST /reports is accepted and ignored.
 
-It stands for the listener of clusterd that machines ask."""
+The server stands in for the listener of clusterd that machines ask."""
 
 import http.server
 import os

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """image.py NAME:TAG OUT.tar [--tree TREE] [--entry WORDS] [--directory D] [--link PATH=TARGET] [--file FILE=/path]
 
-Writes a container image of one layer from plain files, as an archive that containerd imports. The shared libraries of programs within TREE
-are added. The same files always become the same bytes."""
+Writes a container image of one layer from plain files, as an archive that containerd imports. The shared libraries of programs within
+TREE
+are added. The same files always give the same bytes."""
 
 import argparse
 import hashlib

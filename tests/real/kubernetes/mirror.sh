@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# mirror.sh - makes the folder that machines fetch everything from, once; prints it. Needs root.
+# mirror.sh - makes the folder from which machines fetch everything, once; prints its path. Needs root.
 #
-#   kubeadm kubelet kubectl    the programs, as build.sh made them
+#   kubeadm kubelet kubectl    the programs made by build.sh
 #   cni-plugins.tgz            Debian's CNI plugins
 #   IMAGE.tar                  images: kube-apiserver kube-controller-manager kube-scheduler kube-proxy etcd pause, and tools (a shell,
-#                              curl, socat), which stands for what users run
-#   SHA256SUMS                 of all of these;  ETCD_TAG  the tag of etcd's image
+#                              curl, socat), which stands in for workloads of users
+#   SHA256SUMS                 checksums of all of these;  ETCD_TAG  the tag of etcd's image
 #
-# Images are called bedplate.invalid/NAME:TAG, which no registry will ever serve: what is not fetched from here is missed.
+# Images are named bedplate.invalid/NAME:TAG. No registry ever serves that name, so an image that is missing here fails to load.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=../debian.sh disable=SC1091

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# nodes.sh - machines made of namespaces that boot with Ignition configs, on a network of their own without an uplink.
+# nodes.sh - machines made of namespaces that boot with Ignition configs, on a separate network without an uplink.
 #
-#   nodes.sh deps                        install Debian's packages, and make what machines are made of (three minutes, once)
-#   nodes.sh up                          the network: 10.99.0.1 is its host, where port 8000 serves the mirror
-#   nodes.sh boot NAME ADDRESS CONFIG    a machine's first boot: Ignition from this file, then its units; returns at once
-#   nodes.sh crash NAME                  the machine loses its power
-#   nodes.sh reboot NAME                 and gets it back: no Ignition this time
-#   nodes.sh destroy NAME                the machine and its disk are gone
+#   nodes.sh deps                        install Debian's packages, and make the tree of the machines (three minutes, once)
+#   nodes.sh up                          start the network: 10.99.0.1 is its host, where port 8000 serves the mirror
+#   nodes.sh boot NAME ADDRESS CONFIG    boot a machine for the first time: Ignition from this file, then its units; returns at once
+#   nodes.sh crash NAME                  cut the power of a machine
+#   nodes.sh reboot NAME                 cut the power of a machine and switch it on again, without Ignition
+#   nodes.sh destroy NAME                remove a machine and its disk
 #   nodes.sh exec NAME COMMAND...        run a command on a machine
 #   nodes.sh network COMMAND...          run a command on the network's host
-#   nodes.sh down                        all of it is gone;  down-all: of every network
+#   nodes.sh down                        remove the network and its machines;  down-all: all networks
 #
-# What a machine is: ../machines/machine.sh.
+# ../machines/machine.sh describes a machine.
 #
-#   NODES_NAME   which network (default: nodes)     UNIT_RUNNER   the program (default: the one in target/debug)
+#   NODES_NAME   name of the network (default: nodes)     UNIT_RUNNER   the program (default: the one in target/debug)
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=../debian.sh disable=SC1091
@@ -54,7 +54,7 @@ up() {
   disown
 }
 
-attach() { # MACHINE ADDRESS: its network
+attach() { # MACHINE ADDRESS: connects the machine to the network
   local link
   link=v$(printf '%s' "$1" | md5sum | cut -c1-10)
   ip netns add "$PREFIX-$1"
@@ -97,7 +97,7 @@ destroy() { # MACHINE
 down() {
   local machine process
   for machine in $(machines); do destroy "$machine"; done
-  # the mirror, and what else was started beside the machines
+  # the mirror and other processes on the network's host
   for process in $(ip netns pids "$PREFIX" 2>/dev/null); do kill "$process" 2>/dev/null || true; done
   ip netns del "$PREFIX" 2>/dev/null || true
   rm -rf "$STATE"

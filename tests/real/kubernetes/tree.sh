@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# tree.sh - makes the Debian trixie tree that machines and images are made of, once; prints its folder. Needs root.
+# tree.sh - makes the Debian trixie tree of machines and container images, once; prints its folder. Needs root.
 #
-# It holds what a machine's image has beside Kubernetes: containerd 1.7 (the last that speaks to kubelet 1.20), runc, iptables; and
-# what images are made of: etcd, the CNI plugins, socat.
+# The tree holds the programs that a machine has besides Kubernetes, containerd 1.7 (the last that works with kubelet 1.20), runc and
+# iptables,
+# and the contents of images: etcd, the CNI plugins, socat.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=../debian.sh disable=SC1091

@@ -1,4 +1,4 @@
-"""Neutron's and Octavia's APIs, asked as the cloud's administrator."""
+"""Calls the APIs of Neutron and Octavia as the cloud's administrator."""
 
 import json
 import time

@@ -1,6 +1,6 @@
-"""Octavia's load balancers, each an haproxy in a network namespace of its own that has the VIP port's address.
+"""Runs Octavia's load balancers, each an haproxy in a network namespace with the address of the VIP port.
 
-What Octavia's API says is what haproxy is told; Octavia is told nothing back, so its operating status stays OFFLINE.
+haproxy gets what Octavia's API says. Octavia gets no reports back, so its operating status stays OFFLINE.
 """
 
 import os
@@ -15,7 +15,7 @@ class Balancers:
     def __init__(self, apis, routers, folder):
         self.apis, self.routers, self.folder = apis, routers, folder
         self.running = {}  # balancer: (configuration, process)
-        self.before = self.seen = {}  # balancer: when it was last changed, as Octavia says, at the last two looks
+        self.before = self.seen = {}  # balancer: its last change according to Octavia, at the last two checks
 
     def turn(self):
         balancers = self.apis.balancer("loadbalancers")
@@ -23,7 +23,7 @@ class Balancers:
         for identity in set(self.running) - set(balancers):
             self._remove(identity)
         changed = {identity: (it["updated_at"], it["provisioning_status"]) for identity, it in balancers.items()}
-        # Octavia tells the second: what changed is looked at twice, for another change may be of the same one
+        # Octavia's timestamps have a resolution of one second, so everything is read again after a change: another may have followed
         if changed == self.seen == self.before and all(process.poll() is None for _, process in self.running.values()):
             return
         listeners, pools = self.apis.balancer("listeners"), self.apis.balancer("pools")
@@ -74,7 +74,7 @@ def namespace(balancer):
 
 def configuration(balancer, listeners, pools, members, monitors):
     lines = ["global", "  maxconn 4000", "defaults", "  mode tcp", "  timeout connect 5s", "  timeout client 1h", "  timeout server 1h"]
-    # haproxy wants one proxy at least
+    # haproxy needs at least one proxy
     lines += ["listen nothing", "  bind unix@/run/bedplate-nothing-" + balancer["id"]] if not listeners else []
     for listener in sorted(listeners, key=lambda it: it["protocol_port"]):
         lines += [f"frontend {listener['id']}", f"  bind {balancer['vip_address']}:{listener['protocol_port']}"]

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# machine.sh - one machine made of namespaces, in a folder, with a network namespace that is there already.
+# machine.sh - one machine made of namespaces, in a folder, with an existing network namespace.
 #
-#   machine.sh prepare FOLDER          makes what a machine's disk is made of
-#   machine.sh start FOLDER            power: at the first time Ignition, from FOLDER/config.ign; then its units. Returns at once
-#   machine.sh crash FOLDER            loses its power
-#   machine.sh destroy FOLDER          crash, and its disk is gone
-#   machine.sh exec FOLDER COMMAND...  runs a command on it
+#   machine.sh prepare FOLDER          make the tree of the machine's disk
+#   machine.sh start FOLDER            power on: Ignition from FOLDER/config.ign at the first start, then the units; returns at once
+#   machine.sh crash FOLDER            cut the power
+#   machine.sh destroy FOLDER          crash and remove the disk
+#   machine.sh exec FOLDER COMMAND...  run a command on the machine
 #
-# The folder says what the machine is: config.ign; namespace, the name of its network namespace, which its control groups have too;
-# resolv.conf; hostname, which is what the cloud says of it, for an image whose config says nothing.
+# Files in the folder describe the machine: config.ign; namespace, the name of its network namespace and of its control groups;
+# resolv.conf; hostname, the name that the cloud gives to an image whose config sets no name.
 #
-# A machine has namespaces of its own (mount, network, processes, host name, IPC) and a root folder laid over the tree of tree.sh.
-# Before it is entered `ignition-apply` writes what the config says, as Ignition does before it hands over to a Fedora CoreOS; files
-# are fetched over the machine's own network. Its first process is unit-runner, for systemd cannot be one here.
+# A machine has its own namespaces (mount, network, processes, host name, IPC) and a root folder laid over the tree of tree.sh.
+# Before the machine starts, `ignition-apply` writes the files of the config, as Ignition does before it starts a Fedora CoreOS; it fetches
+# files over the machine's own network. The first process is unit-runner, because systemd cannot run as first process here.
 #
 #   UNIT_RUNNER  the program (default: the one in target/debug)
 set -euo pipefail
@@ -22,10 +22,10 @@ HERE=$(dirname "$(readlink -f "$0")")
 
 TREE=$BEDPLATE_CACHE/kubernetes/tree
 UNIT_RUNNER=${UNIT_RUNNER:-$HERE/../../../target/debug/unit-runner}
-IGNITION=/usr/lib/dracut/modules.d/30ignition/ignition # its work is chosen by the name it is called by
+IGNITION=/usr/lib/dracut/modules.d/30ignition/ignition # the program's function depends on the name it is called by
 
 alive() { [ -s "$1" ] && kill -0 "$(cat "$1")" 2>/dev/null; }
-first_process() { # the machine's process 1, as seen from here
+first_process() { # prints the host's pid of the machine's first process
   local outside children
   alive "$FOLDER/pid" || die "$MACHINE is not running"
   outside=$(cat "$FOLDER/pid")
@@ -33,7 +33,7 @@ first_process() { # the machine's process 1, as seen from here
   [ -n "$children" ] || die "$MACHINE has no process yet"
   echo "${children%% *}"
 }
-control_groups() { # its folders (version 1 has one for each controller)
+control_groups() { # prints the folders of its control groups (version 1 has one per controller)
   local controller
   if [ -f /sys/fs/cgroup/cgroup.controllers ]; then
     echo "/sys/fs/cgroup/$MACHINE"
@@ -52,7 +52,7 @@ prepare() {
 
 start() {
   local folder tunable
-  # what the machine's sysctl.d says, as far as a network namespace has it
+  # the settings in the machine's sysctl.d that exist for each network namespace
   for tunable in ipv4/ip_forward bridge/bridge-nf-call-iptables; do
     [ ! -e "/proc/sys/net/$tunable" ] || echo 1 | nsenter --net="/run/netns/$MACHINE" tee "/proc/sys/net/$tunable" >/dev/null
   done
@@ -64,7 +64,7 @@ start() {
       echo 1 >"$folder/cgroup.clone_children"
     fi
   done < <(control_groups)
-  # nsenter and not `ip netns exec`, which mounts a /sys without control groups; a session of its own, for it outlives who started it
+  # nsenter, because `ip netns exec` mounts a /sys without control groups; a separate session, because the machine outlives its starter
   (
     keep_nothing_open
     UNIT_RUNNER=$UNIT_RUNNER exec setsid nsenter --net="/run/netns/$MACHINE" \
@@ -74,7 +74,7 @@ start() {
   disown
 }
 
-authorities() { # the certificates in ignition.security
+authorities() { # prints the certificates in ignition.security
   python3 -c 'import gzip, json, sys, urllib.request
 tls = json.load(open(sys.argv[1]))["ignition"].get("security", {}).get("tls", {})
 for authority in tls.get("certificateAuthorities", []):
@@ -82,26 +82,26 @@ for authority in tls.get("certificateAuthorities", []):
     print((gzip.decompress(text) if authority.get("compression") == "gzip" else text).decode())' "$FOLDER/config.ign"
 }
 
-# Inside the namespaces: the root is put together, written to by Ignition, entered.
+# Runs inside the namespaces: mounts the root, runs Ignition, starts the first process.
 initramfs() {
   local root=$FOLDER/root tunable file
   mount --make-rprivate /
   mount -t overlay overlay -o "lowerdir=$TREE,upperdir=$FOLDER/disk,workdir=$FOLDER/work" "$root"
-  # containerd cannot lay its overlays over an overlay; etcd and the kubelet are better off on the disk itself, too
+  # containerd cannot mount its overlays on an overlay; etcd and the kubelet also work better directly on the disk
   mkdir -p "$root"/var/lib/{containerd,kubelet,etcd} "$root/var/log/pods" "$root/old"
   mount --bind "$FOLDER/containerd" "$root/var/lib/containerd"
   mount --bind "$FOLDER/kubelet" "$root/var/lib/kubelet"
   mount --bind "$FOLDER/etcd" "$root/var/lib/etcd"
   mount --bind "$FOLDER/pods" "$root/var/log/pods"
   if [ ! -e "$FOLDER/ignited" ]; then
-    # Ignition believes the authorities of its user data before it fetches; ignition-apply only later, so it is told
+    # Ignition trusts the CAs of its user data before it fetches anything; ignition-apply does so only later, so set them here
     authorities >"$FOLDER/authorities.pem"
     SSL_CERT_FILE=$FOLDER/authorities.pem bash -c 'exec -a ignition-apply "$@"' _ "$IGNITION" --root "$root" --ignore-unsupported \
       "$FOLDER/config.ign" || die "Ignition failed"
     touch "$FOLDER/ignited"
   fi
-  # what is the image's: it lacks a service that would name the machine; the kubelet's control groups are below the machine's, and the
-  # disk is the host's: how full that is, is no reason to remove images, which nothing here could bring again, nor pods
+  # settings that the image would have: a host name, because no service sets one; the kubelet's control groups below the machine's; and no
+  # removal of images or pods when the disk is full, because the disk is the host's and the images could not be fetched again
   [ -s "$FOLDER/disk/etc/hostname" ] || cp "$FOLDER/hostname" "$root/etc/hostname"
   hostname "$(cat "$root/etc/hostname")"
   printf '%s' "$MACHINE" | md5sum | cut -c1-32 >"$root/etc/machine-id"
@@ -119,7 +119,7 @@ initramfs() {
   mount --rbind /dev "$root/dev"
   mount -t tmpfs tmpfs "$root/run"
   mount -t tmpfs tmpfs "$root/tmp"
-  # the kernel tunables that a kubelet writes are the whole host's: lend it files instead
+  # the kernel tunables that a kubelet writes belong to the whole host, so the kubelet gets files instead
   mkdir -p "$root/run/tunables"
   for tunable in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 kernel/keys/root_maxkeys=1000000 \
     kernel/keys/root_maxbytes=25000000; do
@@ -143,7 +143,7 @@ enter() { # COMMAND...
 
 crash() {
   local process
-  # unshare takes no notice of TERM; its end takes all of the machine with it
+  # unshare ignores TERM; killing it ends the whole machine
   if alive "$FOLDER/pid"; then
     process=$(cat "$FOLDER/pid")
     kill -9 "$process"
@@ -160,7 +160,7 @@ destroy() {
   local folder
   crash
   while read -r folder; do
-    # containerd makes more of them, under "unified" for one
+    # containerd creates further ones, for example under "unified"
     for folder in "$folder" "/sys/fs/cgroup/unified/$MACHINE"; do
       [ ! -d "$folder" ] || find "$folder" -depth -type d -exec rmdir {} + 2>/dev/null || true
     done

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""room.py FOLDER ROOT - the machine room below the cloud of openstack.sh; it runs until it is ended.
-room.py clear FOLDER - takes away what it left.
+"""room.py FOLDER ROOT - the machine room below the cloud of openstack.sh; it runs until it is stopped.
+room.py clear FOLDER - removes what a machine room left behind.
 
-FOLDER is where servers' folders and the socket `room` lie that Nova's hypervisors speak to (openstack/python/bedplate_nova.py); ROOT is the
-root of OpenStack's packages. OS_* tell the administrator's credentials. Wants root, haproxy, ignition, iptables and the tree of tree.sh."""
+FOLDER holds the folders of servers and the socket `room`, to which Nova's hypervisors connect (openstack/python/bedplate_nova.py).
+ROOT is the root of OpenStack's packages. OS_* are the administrator's credentials. Needs root, haproxy, ignition, iptables and the
+tree of tree.sh."""
 
 import contextlib
 import json
@@ -22,11 +23,11 @@ from balancers import Balancers
 from routers import Routers
 from servers import Servers
 
-PAUSE = 2.0  # between two looks at Neutron and Octavia, in seconds
+PAUSE = 2.0  # seconds between two checks of Neutron and Octavia
 
 
 class Asked(socketserver.StreamRequestHandler):
-    """One line of JSON in, one out."""
+    """Answers one line of JSON with one line of JSON."""
 
     def handle(self):
         servers = self.server.servers
@@ -67,7 +68,7 @@ class Room(socketserver.ThreadingUnixStreamServer):
 
 def drive_reader(root):
     def read(drive, name):
-        """`drive` is a path within the root, which has the program that reads it."""
+        """Reads a file of a config drive. `drive` is a path within the root, which has the program that reads it."""
         run = subprocess.run(["chroot", root, "isoinfo", "-R", "-i", drive, "-x", f"/{name}"], capture_output=True, text=True, check=True)
         return run.stdout
 
@@ -75,7 +76,7 @@ def drive_reader(root):
 
 
 def clear(folder):
-    """Machines, disks and cables; nobody uses them any more."""
+    """Removes machines, disks and cables that a machine room left behind."""
     servers = Servers(folder, None)
 
     def end(server):
@@ -93,7 +94,7 @@ def clear(folder):
 
 def run(folder, root):
     os.makedirs(os.path.join(folder, "balancers"))
-    # the path of a socket is short, that of a folder may be long
+    # the path of a socket must be short, but that of a folder may be long
     os.chdir(folder)
     apis = Apis(os.environ)
     routers = Routers(apis)
@@ -107,7 +108,7 @@ def run(folder, root):
         except subprocess.CalledProcessError as error:
             print(f"{error.cmd}: {error.stderr}", file=sys.stderr, flush=True)
         except (OSError, LookupError):
-            # an API that does not answer now will; what was taken away meanwhile is seen at the next look
+            # an API that does not answer now will answer later; objects deleted meanwhile are noticed at the next check
             traceback.print_exc()
         time.sleep(PAUSE)
 

@@ -1,6 +1,6 @@
-"""Neutron's routers, each a network namespace: gateways of tenants' networks, and floating addresses.
+"""Runs Neutron's routers, each a network namespace: gateways of tenants' networks, and floating IPs.
 
-What is asked of Neutron is what is done. Security groups are not: nothing is filtered.
+The namespaces follow what Neutron's API says. Security groups are ignored: nothing is filtered.
 """
 
 import ipaddress
@@ -16,8 +16,8 @@ class Routers:
         self.subnets = {}
         self.mtus = {}
         self.plugged = {}  # port: its router
-        self.rules = {}  # router: what iptables-restore was told last
-        self.host = None  # the external network that the host is the gateway of
+        self.rules = {}  # router: the last input of iptables-restore
+        self.host = None  # the external network whose gateway is the host
 
     def turn(self):
         routers = {router["id"]: router for router in self.apis.network("routers")}
@@ -36,7 +36,7 @@ class Routers:
         return self.subnets[identity]
 
     def plug(self, namespace, device, port):
-        """A cable for one of Neutron's ports, with what Neutron says of it."""
+        """Connects a port of Neutron by a cable, with the port's addresses and MTU."""
         network = port["network_id"]
         if network not in self.mtus:
             self.mtus[network] = self.apis.network("networks", id=network)[0]["mtu"]
@@ -47,7 +47,7 @@ class Routers:
         return f"{fixed['ip_address']}/{self.subnet(fixed['subnet_id'])['cidr'].split('/')[1]}"
 
     def _plug_the_host(self):
-        """The host is what is beyond the external network: its gateway."""
+        """Makes the host the gateway of the external network, with everything beyond that network."""
         if self.host:
             return
         for network in self.apis.network("networks", **{"router:external": True}):
@@ -96,7 +96,7 @@ def namespace(router):
 
 
 def settle_addresses(name, device, wanted):
-    """Floating addresses are the gateway's own, each alone (/32)."""
+    """Sets the floating IPs of a router on its gateway device, each as a /32."""
     shown = wires.run("ip", "-n", name, "-o", "-4", "address", "show", "dev", device)
     present = {ipaddress.ip_interface(line.split()[3]) for line in shown.splitlines()}
     present = {str(address.ip) for address in present if address.network.prefixlen == 32}
@@ -107,7 +107,7 @@ def settle_addresses(name, device, wanted):
 
 
 def translation(router, gateway, floating):
-    """Where packets are sent instead, and who they then are from; for iptables-restore."""
+    """The address translation of a router, as input for iptables-restore."""
     device = f"q{gateway['id'][:11]}"
     own = gateway["fixed_ips"][0]["ip_address"]
     lines = ["*mangle", f"-A PREROUTING -i {device} -j MARK --set-mark 0x2", "COMMIT", "*nat"]
@@ -117,6 +117,6 @@ def translation(router, gateway, floating):
             lines.append(f"-A POSTROUTING -o {device} -s {address['fixed_ip_address']} -j SNAT --to {address['floating_ip_address']}")
     if (router["external_gateway_info"] or {}).get("enable_snat"):
         lines.append(f"-A POSTROUTING -o {device} -j SNAT --to {own}")
-    # who asks for a floating address from within is answered through here
+    # a request for a floating IP from within gets its answer through this router
     lines.append(f"-A POSTROUTING -m mark ! --mark 0x2 -m conntrack --ctstate DNAT -j SNAT --to {own}")
     return "\n".join([*lines, "COMMIT", ""])

@@ -1,4 +1,4 @@
-"""Nova's servers, each a machine of machine.sh: what Nova said of them lies in their folder."""
+"""Runs Nova's servers, each a machine of machine.sh. The server's folder holds what Nova said about it."""
 
 import json
 import os
@@ -8,11 +8,11 @@ import subprocess
 import wires
 
 MACHINE = os.path.join(os.path.dirname(os.path.realpath(__file__)), "machine.sh")
-NOTHING = '{"ignition": {"version": "3.0.0"}}'  # what an image without user data boots with
+NOTHING = '{"ignition": {"version": "3.0.0"}}'  # the config of an image without user data
 
 
 class Servers:
-    """`read_drive` tells what a file on a config drive says, or None."""
+    """The servers of a cloud. `read_drive` returns the text of a file on a config drive, or None."""
 
     def __init__(self, folder, read_drive):
         self.folder, self.read_drive = folder, read_drive
@@ -54,7 +54,7 @@ class Servers:
         gateways = [subnet["gateway"]["address"] for port in ports for subnet in port["network"]["subnets"] if subnet["gateway"]]
         if gateways:
             wires.route(name, gateways[0])
-        # its first process stays, and must not keep our pipes
+        # the first process keeps running and must not keep our pipes open
         with open(os.path.join(folder, "start.log"), "w") as log:
             subprocess.run([MACHINE, "start", folder], check=True, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         with open(os.path.join(folder, "on"), "w"):
@@ -92,7 +92,7 @@ class Servers:
             return "crashed"
 
     def console(self, server):
-        """What an administrator would see on the screen: the boot, and the first process's own words."""
+        """The console output of a server: the boot, and the output of the first process."""
         folder, _ = self._known(server)
         text = ""
         for name in ("boot.log", "disk/var/log/units/runner.log"):

@@ -1,6 +1,6 @@
-"""Cables and switches: a bridge for each network of Neutron's, and network namespaces plugged into them.
+"""Cables and switches: a bridge for each of Neutron's networks, and network namespaces connected to the bridges.
 
-Bridges lie in a namespace of their own and have no addresses, so networks of tenants may use the same ones.
+The bridges are in a separate namespace and have no addresses, so networks of different tenants may use the same ones.
 """
 
 import contextlib
@@ -50,11 +50,11 @@ def _bridge(network):
 
 
 def plug(namespace, device, network, port, mac, addresses, mtu=1500):
-    """A cable from a namespace (or from the host, where it is None) to a network, with addresses such as 10.0.0.5/24."""
+    """Connects a namespace (or the host, if None) to a network, with addresses such as 10.0.0.5/24."""
     tap = f"tap{port[:11]}"
     at = ["-n", namespace] if namespace else []
     with switching:
-        unplug(port)  # what an interrupted try left
+        unplug(port)  # left by an interrupted attempt
         bridge = _bridge(network)
         far = ["netns", namespace or "1"]
         run("ip", "-n", SWITCH, "link", "add", tap, "mtu", str(mtu), "type", "veth", "peer", "name", device, *far)
@@ -75,7 +75,7 @@ def route(namespace, gateway):
 
 
 def remove_all():
-    """The host's end goes with the switch."""
+    """Removes all namespaces. The host's cable goes with the switch."""
     for namespace in namespaces():
         for process in run("ip", "netns", "pids", namespace).split():
             with contextlib.suppress(subprocess.CalledProcessError):

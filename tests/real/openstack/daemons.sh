@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# daemons.sh - what openstack.sh runs, and how a daemon is started, waited for and stopped. Sourced.
+# daemons.sh - the daemons of openstack.sh, and functions that start, await and stop a daemon. Sourced.
 # shellcheck disable=SC2034 # openstack.sh uses some of these
 KEYSTONE=5000 PLACEMENT=8778 GLANCE=9292 NOVA=8774 NEUTRON=9696 OCTAVIA=9876 DESIGNATE=9001 CINDER=8776
 # shellcheck disable=SC2034
@@ -13,7 +13,7 @@ DATABASES=(keystone placement glance nova_api nova_cell0 nova neutron octavia de
 alive() { [ -s "$RUN/$1.pid" ] && kill -0 "$(cat "$RUN/$1.pid")" 2>/dev/null; }
 running() { [ ! -d "$RUN" ] || find "$RUN" -name '*.pid' -printf '%f\n' | sed 's/\.pid$//' | sort; }
 
-start() { # NAME COMMAND...: in the root, in the background, in a process group of its own, unless it runs already
+start() { # NAME COMMAND...: starts it in the root, in the background, in a separate process group, unless it runs already
   start_outside "$1" chroot "$ROOT" /usr/bin/env -i "${INSIDE[@]}" "${@:2}"
 }
 start_outside() { # NAME COMMAND...
@@ -27,7 +27,7 @@ start_outside() { # NAME COMMAND...
   echo $! >"$RUN/$name.pid"
 }
 
-stop() { # NAME...: their process groups, all at once, hard after ten seconds
+stop() { # NAME...: ends their process groups in parallel, and kills them after ten seconds
   local name left
   for name in "$@"; do ! alive "$name" || kill -TERM -- "-$(cat "$RUN/$name.pid")" 2>/dev/null || true; done
   for _ in $(seq 100); do
@@ -42,7 +42,7 @@ stop() { # NAME...: their process groups, all at once, hard after ten seconds
   done
 }
 
-wait_for() { # SECONDS WHAT COMMAND...: where WHAT is a daemon, its death ends the wait
+wait_for() { # SECONDS WHAT COMMAND...: if WHAT is a daemon, its end also ends the wait
   local end=$((SECONDS + $1)) what=$2
   shift 2
   until "$@" >/dev/null 2>&1; do
@@ -51,7 +51,7 @@ wait_for() { # SECONDS WHAT COMMAND...: where WHAT is a daemon, its death ends t
     sleep 0.3
   done
 }
-answers() { # PORT: any HTTP answer but a server's error
+answers() { # PORT: whether it gives any HTTP answer but a server error
   local status
   status=$(curl -s -o /dev/null -m 5 -w '%{http_code}' "http://$ADDRESS:$1/" || true)
   [ "${status:-000}" != 000 ] && [ "$status" -lt 500 ]
@@ -64,7 +64,7 @@ start_database() {
 }
 
 start_back_ends() {
-  # named listens only on addresses that an interface has, and 127.0.0.2 and so on are not among them
+  # named listens only on addresses that an interface has, and lo does not have 127.0.0.2 and the like
   [ -n "$(ip -o addr show dev lo to "$ADDRESS")" ] || ip addr add "$ADDRESS/32" dev lo
   [ -d "$STATE/mysql/mysql" ] || inroot mariadb-install-db --defaults-file=/etc/my.cnf --auth-root-authentication-method=normal \
     --skip-test-db >"$LOG/mysql-install.log" 2>&1
@@ -77,7 +77,7 @@ start_back_ends() {
   start_database
 }
 
-migrate() { # the schemas, as many at a time as there are processors, the longest first
+migrate() { # creates the schemas, one per processor at a time, the slowest first
   say "making the databases"
   local database
   for database in "${DATABASES[@]}"; do echo "CREATE DATABASE IF NOT EXISTS $database;"; done | inroot mariadb --socket=/run/mysql.sock
@@ -117,7 +117,7 @@ start_hypervisor() { # NAME [SETTING...]
   start "nova-compute-$1" nova-compute --config-file /etc/nova/nova.conf --config-file "/etc/nova/$1.conf"
 }
 
-# From now on the hypervisors' servers are machines made of namespaces.
+# From now on, the servers of the hypervisors run as machines made of namespaces.
 start_machines() {
   local host unit_runner
   unit_runner=${UNIT_RUNNER:-$HERE/../../../target/debug/unit-runner}
@@ -128,7 +128,7 @@ start_machines() {
   wait_for 30 room test -S "$STATE/machines/room"
   for host in "${HYPERVISORS[@]}"; do
     stop "nova-compute-$host"
-    # a machine that lost its power is off in Nova soon after
+    # a short interval, so that Nova soon notices a machine that lost its power
     start_hypervisor "$host" "compute_driver = bedplate.Namespaces" "force_config_drive = true" "sync_power_state_interval = 10"
   done
   wait_for 90 "the hypervisors" seed wait-computes "${HYPERVISORS[@]}"
@@ -136,7 +136,7 @@ start_machines() {
 
 start_services() {
   local host api
-  # a compute driver has to be found below nova.virt
+  # Nova only finds compute drivers below nova.virt
   ln -sfn /usr/local/bedplate/bedplate_nova.py "$ROOT/usr/lib/python3/dist-packages/nova/virt/bedplate.py"
   start_keystone
   wait_for 60 rabbitmq listens $RABBIT
@@ -156,7 +156,7 @@ start_services() {
   start designate-worker designate-worker
   start designate-mdns designate-mdns
   start designate-producer designate-producer
-  # a nova-compute that finds no Placement tries again only a minute later
+  # without Placement, nova-compute would wait a minute before its next attempt
   wait_for 120 placement answers $PLACEMENT
   for host in "${HYPERVISORS[@]}"; do start_hypervisor "$host"; done
   for api in "${APIS[@]}"; do wait_for 180 "${api%:*}" answers "${api#*:}"; done

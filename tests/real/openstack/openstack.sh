@@ -1,47 +1,47 @@
 #!/usr/bin/env bash
 # openstack.sh - a real OpenStack of Debian's packages on one loopback address, for tests.
 #
-#   openstack.sh up                fetch and unpack (once), make databases and seed them (once), start what does not run
+#   openstack.sh up                fetch and unpack (once), create and fill databases (once), start missing daemons
 #   openstack.sh status            ask every API; list the daemons and their memory
-#   openstack.sh env               the admin's OS_* variables, for `eval`; clouds.yaml's path is among them
-#   openstack.sh client ARGUMENT.. the `openstack` command, as OS_CLOUD (admin, alice or bob)
-#   openstack.sh machines          up, and from now on servers are machines made of namespaces (../machines)
-#   openstack.sh compute-add NAME  one more hypervisor
-#   openstack.sh compute-del NAME  take it away again
-#   openstack.sh reset             up, as the first `up` left it
-#   openstack.sh down              stop everything, keep what it knows
-#   openstack.sh wipe              down, and forget everything but the packages
-#   openstack.sh inside COMMAND..  a command among the unpacked packages
+#   openstack.sh env               print the admin's OS_* variables, for `eval`; they include the path of clouds.yaml
+#   openstack.sh client ARGUMENT.. run the `openstack` command as OS_CLOUD (admin, alice or bob)
+#   openstack.sh machines          up, and run servers as machines made of namespaces from now on (../machines)
+#   openstack.sh compute-add NAME  add a hypervisor
+#   openstack.sh compute-del NAME  remove a hypervisor
+#   openstack.sh reset             up, in the state after the first `up`
+#   openstack.sh down              stop everything and keep the state
+#   openstack.sh wipe              stop everything and remove all but the packages
+#   openstack.sh inside COMMAND..  run a command among the unpacked packages
 #
 # Keystone, Glance, Placement, Nova with hypervisors of its fake driver, Neutron without agents, Octavia without amphorae, Cinder
-# without disks, Designate with BIND. Nothing is installed: the packages are unpacked into a root of their own and run by chroot,
-# which needs root. Measured on two processors: the first `up` 100 s once the packages are there, `reset` 62 s, `down` 11 s; 2.8 GiB
-# of memory, 2.2 GiB on disk.
+# without disks, Designate with BIND. Nothing is installed: the packages are unpacked into a separate root and run by chroot, which needs
+# root. Measured on two processors: the first `up` 100 s once the packages are there, `reset` 62 s, `down` 11 s; 2.8 GiB of memory,
+# 2.2 GiB on disk.
 #
-#   OPENSTACK_ADDRESS         what all services bind (default 127.0.0.1); a cloud keeps the address it was made with
+#   OPENSTACK_ADDRESS         the address of all services (default 127.0.0.1); a cloud keeps the address it was created with
 #   OPENSTACK_HYPERVISORS     the hypervisors that `up` starts (default "compute1 compute2")
-#   OPENSTACK_MECHANISMS      who binds Neutron's ports, the first that can (default bedplate, which binds any on any host)
+#   OPENSTACK_MECHANISMS      Neutron's mechanism drivers; the first that can binds a port (default bedplate, which binds any port)
 #   UNIT_RUNNER               the first process of machines (default: the one in target/debug)
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=../debian.sh disable=SC1091
 . "$HERE/../debian.sh"
 
-CLOUD=$BEDPLATE_CACHE/openstack          # everything of this cloud
+CLOUD=$BEDPLATE_CACHE/openstack          # all files of this cloud
 ROOT=$CLOUD/root                         # the unpacked packages
 STATE=$CLOUD/state                       # databases, images, keys: /state inside the root
 LOG=$CLOUD/log                           # /log inside the root
 RUN=$CLOUD/run                           # a pid file for each daemon
 CLOUDS_YAML=$CLOUD/clouds.yaml
 LOOPBACK=127.0.0.1
-at() { # ADDRESS: from here on that is the cloud's
+at() { # ADDRESS: sets the address of the cloud
   ADDRESS=$1 BASELINE=$CLOUD/baseline    # the state as the first `up` at this address left it
   [ "$ADDRESS" = $LOOPBACK ] || BASELINE+=-$ADDRESS
 }
 at "${OPENSTACK_ADDRESS:-$(cat "$STATE/.address" 2>/dev/null || echo $LOOPBACK)}"
 MECHANISMS=${OPENSTACK_MECHANISMS:-bedplate}
 read -ra HYPERVISORS <<<"${OPENSTACK_HYPERVISORS:-compute1 compute2}"
-PASSWORD=bedplate                        # of everyone; nothing of this leaves loopback
+PASSWORD=bedplate                        # of every account; the cloud is only reachable on loopback
 # shellcheck source-path=SCRIPTDIR source=root.sh disable=SC1091
 . "$HERE/root.sh"
 # shellcheck source-path=SCRIPTDIR source=daemons.sh disable=SC1091
@@ -78,7 +78,7 @@ bootstrap_keystone() {
     --bootstrap-internal-url "$endpoint" --bootstrap-public-url "$endpoint" >"$LOG/bootstrap.log" 2>&1
 }
 
-save_baseline() { # the database is stopped for the copy; its clients connect again
+save_baseline() { # stops the database for the copy; its clients reconnect
   stop mariadb
   rm -rf "$BASELINE"
   mkdir -p "$BASELINE"
@@ -143,7 +143,7 @@ down() {
   stop "${services[@]}"
   [ ! -e "$STATE/machines" ] || "$HERE/../machines/room.py" clear "$STATE/machines"
   stop "${back_ends[@]}"
-  # RabbitMQ's epmd puts itself into the background: it is ours when its root is
+  # RabbitMQ's epmd runs in the background without a pid file: it is ours if its root is
   for pid in $(pgrep -x epmd || true); do [ "$(readlink "/proc/$pid/root")" != "$ROOT" ] || kill "$pid" || true; done
   [ "$ADDRESS" = $LOOPBACK ] || ip addr del "$ADDRESS/32" dev lo 2>/dev/null || true
   unmount_root

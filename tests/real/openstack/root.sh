@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# root.sh - the root that the daemons of openstack.sh run in: Debian's packages, unpacked and configured. Sourced.
+# root.sh - makes the root of openstack.sh's daemons: Debian's packages, unpacked and configured. Sourced.
 PACKAGES=(bash dash base-files openssl coreutils sed grep gawk findutils procps util-linux hostname iproute2
   keystone placement-api glance-api nova-api nova-conductor nova-scheduler nova-compute neutron-server octavia-api octavia-worker
   cinder-api cinder-scheduler cinder-volume
@@ -12,7 +12,7 @@ inroot() { # [NAME=VALUE...] COMMAND...
   chroot "$ROOT" /usr/bin/env -i "${INSIDE[@]}" "$@"
 }
 
-# ours_only COMMAND...: apt with the state of a machine that has no packages, so that it fetches all that these need, libc included
+# ours_only COMMAND...: runs apt as if this host had no packages, so that apt fetches all dependencies, including libc
 ours_only() {
   apt -o Dir::State::status="$CLOUD/packages/status" -o Dir::Cache::archives="$CLOUD/packages" -o Debug::NoLocking=1 "$@"
 }
@@ -41,7 +41,7 @@ unpack_root() {
   rm -rf "$CLOUD/packages"
 }
 
-finish_root() { # what the packages' own scripts would have done, as far as it matters here
+finish_root() { # does what the packages' own scripts would have done, as far as it matters here
   local etc=$ROOT/etc folder
   printf '%s\n' root:x:0:0:root:/root:/bin/bash daemon:x:1:1::/:/bin/false bind:x:53:53::/:/bin/false \
     nobody:x:65534:65534::/:/bin/false >"$etc/passwd"
@@ -51,13 +51,13 @@ finish_root() { # what the packages' own scripts would have done, as far as it m
   : >"$etc/resolv.conf"
   ln -sfn gawk "$ROOT/usr/bin/awk"
   ln -sfn dash "$ROOT/usr/bin/sh"
-  # numpy's libraries are alternatives, which nobody has set up
+  # numpy's libraries are alternatives, which no package script has set up
   { find "$ROOT"/usr/lib/x86_64-linux-gnu/{blas,lapack} -maxdepth 0 2>/dev/null || true; } |
     sed "s#^$ROOT##" >"$etc/ld.so.conf.d/alternatives.conf"
   ldconfig -r "$ROOT"
   # oslo.log 5.0.0 deadlocks the services that do not use eventlet, octavia-worker among them (Launchpad 1983863)
   sed -i 's/^    _fix_eventlet_logging()$/    pass/' "$ROOT/usr/lib/python3/dist-packages/oslo_log/log.py"
-  # Octavia 11 without a jobboard forgets the listeners that a load balancer is made with, and they stay PENDING_CREATE
+  # Octavia 11 without a jobboard forgets the listeners in a request for a load balancer, and they stay PENDING_CREATE
   sed -i "s/^                name=sf_name + '-' + constants.MARK_LB_ACTIVE_INDB,$/&\n                mark_subobjects=True,/" \
     "$ROOT/usr/lib/python3/dist-packages/octavia/controller/worker/v2/flows/load_balancer_flows.py"
   for folder in run lock; do
@@ -72,7 +72,7 @@ mount_root() {
   mounted proc || mount -t proc proc "$ROOT/proc"
   mounted sys || mount --rbind /sys "$ROOT/sys"
   mounted dev || mount --rbind /dev "$ROOT/dev"
-  # what goes on in here must not unmount anything out there
+  # unmounts inside must not propagate to the host
   mount --make-rslave "$ROOT/sys"
   mount --make-rslave "$ROOT/dev"
   mounted run || mount -t tmpfs tmpfs "$ROOT/run"
@@ -85,7 +85,7 @@ unmount_root() {
   for folder in log state run dev sys proc; do ! mounted $folder || umount -R -l "$ROOT/$folder"; done
 }
 
-# configure: what is in etc/, with the address filled in. Services of OpenStack get shared.conf as well.
+# configure: writes the configuration in etc/ with the address filled in. OpenStack services get shared.conf as well.
 configure() {
   local file target
   mkdir -p "$STATE"/{lock,glance/{images,tasks,staging},keystone,nova,neutron,octavia,designate,cinder,named,rabbit}

@@ -1,6 +1,6 @@
-"""`openstack` makes, lists, shows, changes and deletes one of everything, as somebody would type it.
+"""Creates, lists, shows, changes and deletes one object of each kind with `openstack` commands.
 
-The client is imported once; every command runs in a fork of that, so commands share no state.
+The client is imported once, and every command runs in a fork of that process, so commands share no state.
 """
 
 import importlib.metadata
@@ -16,7 +16,7 @@ from openstackclient import shell
 
 
 def run(arguments):
-    """One command in a process of its own: its code, output and errors."""
+    """Runs one command in a process of its own. Returns its exit code, output and errors."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         child = os.fork()
         if child == 0:
@@ -38,25 +38,25 @@ def run(arguments):
 
 
 def openstack(command, cloud="alice"):
-    """What a command prints; it has to succeed."""
+    """The output of a command that must succeed."""
     code, out, err = run(["--os-cloud", cloud, *shlex.split(command)])
     assert code == 0, f"openstack {command}\n{out}\n{err}"
     return out
 
 
 def ask(command, cloud="alice"):
-    """The same, as JSON."""
+    """The JSON output of a command that must succeed."""
     return json.loads(openstack(f"{command} -f json", cloud))
 
 
 def refused(command, words, cloud="alice"):
-    """A command that fails and says why."""
+    """Checks that a command fails with these words."""
     code, out, err = run(["--os-cloud", cloud, *shlex.split(command)])
     assert code != 0 and words in out + err, f"openstack {command}\n{out}\n{err}"
 
 
 def until(command, key, wanted):
-    """Asks until a field has a value."""
+    """Polls until a field has a value."""
     for _ in range(100):
         if ask(command)[key] == wanted:
             return
@@ -65,7 +65,7 @@ def until(command, key, wanted):
 
 
 def until_gone(command):
-    """Asks until there is nothing."""
+    """Polls until the object is gone."""
     for _ in range(100):
         if run(["--os-cloud", "alice", *shlex.split(command)])[0] != 0:
             return

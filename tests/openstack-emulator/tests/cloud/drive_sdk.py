@@ -1,4 +1,4 @@
-"""openstacksdk makes, lists, shows, changes and deletes one of everything. An exception is a failure."""
+"""Creates, lists, shows, changes and deletes one object of each kind with openstacksdk. An exception is a failure."""
 
 import openstack
 
@@ -8,7 +8,7 @@ QUICK = {"interval": 0.1, "wait": 20}
 
 
 def refused(kind, call):
-    """The call is refused in that way."""
+    """Checks that the call fails with this exception."""
     try:
         call()
     except kind:

@@ -1,11 +1,11 @@
 #!/bin/bash
-# What Debian's Ignition needs around it to be what Fedora CoreOS has in its initrd. dracut sources this file.
+# A dracut module that makes Debian's Ignition work as in the initrd of Fedora CoreOS. dracut sources this file.
 # shellcheck disable=SC2154 # moddir, initdir, systemdutildir and systemdsystemunitdir are dracut's
 
 depends() { echo ignition systemd-networkd; }
 
 install() {
-  # Debian's is built to label what it writes for SELinux, and fails without this program.
+  # Debian's Ignition is built to set SELinux labels and fails without this program.
   inst_simple "$moddir/setfiles" /usr/sbin/setfiles
   inst_simple /etc/systemd/network/80-dhcp.network
   inst_simple "$moddir/ignition-network.service" "$systemdsystemunitdir/ignition-network.service"

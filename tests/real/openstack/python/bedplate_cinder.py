@@ -1,4 +1,4 @@
-"""Cinder volumes that have everything but a disk: every act on the storage succeeds and does nothing."""
+"""A Cinder driver for volumes without disks: every storage operation succeeds and does nothing."""
 
 from cinder import interface
 from cinder.volume import driver

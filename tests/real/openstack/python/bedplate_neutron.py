@@ -1,4 +1,4 @@
-"""Neutron for a cloud whose hypervisors are not there: what agents would do is done at once.
+"""Neutron plugins for a cloud without real hypervisors: they do immediately what agents would do.
 
 PortsWithoutAgents binds every port on any host and reports it ACTIVE. RoutersWithoutAgents is the reference router
 service, with floating IPs ACTIVE as soon as they have a port and DOWN while they have none.
@@ -29,7 +29,7 @@ class PortsWithoutAgents(api.MechanismDriver):
             )
             return
 
-    # ports of routers have no host; they are up as soon as they exist
+    # ports of routers have no host and are up as soon as they exist
     def create_port_postcommit(self, context):
         port = context.current
         if port["device_owner"].startswith("network:") and port["status"] != constants.PORT_STATUS_ACTIVE:

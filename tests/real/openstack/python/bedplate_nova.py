@@ -1,7 +1,7 @@
-"""What stands in for Nova's hypervisors: such that pretend, and such whose servers are machines made of namespaces.
+"""Compute drivers for Nova: one whose servers run nothing, and one whose servers are machines made of namespaces.
 
-What Nova says of a server that is a machine goes to the machine room (tests/real/machines) over its socket, and what the room says Nova
-is told. The room has its hands on namespaces; this runs in the packages' root, where there are none.
+The second driver sends what Nova says about a server to the machine room (tests/real/machines) over its socket, and reports the
+room's answer to Nova. The room needs access to namespaces, which this process in the packages' root does not have.
 """
 
 import io
@@ -31,7 +31,7 @@ def ask(verb, instance, **details):
 
 
 class Pretended(fake.FakeDriver):
-    """The fake driver takes no picture of a server, and leaves its image `queued` for ever. This one sends Glance some bytes, as
+    """Adds snapshots to the fake driver, which would leave an image `queued` for ever. This driver sends some bytes to Glance, as
     libvirt's driver sends a disk (`LibvirtDriver.snapshot`)."""
 
     def snapshot(self, context, instance, image_id, update_task_state):

@@ -1,6 +1,6 @@
-"""Octavia without amphorae, but with real VIP ports in Neutron.
+"""An Octavia network driver without amphorae, but with real VIP ports in Neutron.
 
-Octavia's own no-op network driver invents an address whose port does not exist, so that no floating IP can be put on it.
+Octavia's own no-op network driver invents an address whose port does not exist, so no floating IP can be associated with it.
 """
 
 from octavia.common import data_models

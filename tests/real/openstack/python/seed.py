@@ -1,4 +1,4 @@
-"""Fills a fresh cloud. seed.py ADDRESS identity | cloud | wait-computes HOST... | wait-volumes | forget-compute HOST"""
+"""Fills a new cloud. seed.py ADDRESS identity | cloud | wait-computes HOST... | wait-volumes | forget-compute HOST"""
 
 import sys
 import time
@@ -64,7 +64,7 @@ def resources(cloud):
 
 
 def wait_computes(cloud, hosts):
-    """Until each host is up in Nova, mapped to the cell and known to Placement."""
+    """Waits until each host is up in Nova, mapped to the cell and known to Placement."""
     end = time.monotonic() + 60
     missing = set(hosts)
     while missing and time.monotonic() < end:
@@ -78,7 +78,7 @@ def wait_computes(cloud, hosts):
 
 
 def wait_volumes(cloud):
-    """Until Cinder's scheduler has heard of a place for volumes: one that is asked for before that fails at once."""
+    """Waits until Cinder's scheduler knows a storage pool: before that, new volumes fail at once."""
     end = time.monotonic() + 60
     while not cloud.block_storage.get("/scheduler-stats/get_pools").json().get("pools"):
         if time.monotonic() > end:
