@@ -1,22 +1,22 @@
-//! Command lines and environments, as systemd.service(5) and systemd.exec(5) read them.
+//! Parses command lines and environments as described in systemd.service(5) and systemd.exec(5).
 
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 
-/// Variables of a service.
+/// Environment variables of a service.
 pub(crate) type Environment = BTreeMap<String, String>;
 
 /// A command of a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Command {
-    /// Whether it may fail.
+    /// Whether a failure of the command is ignored.
     pub(crate) may_fail: bool,
     words: Vec<String>,
 }
 
 impl Command {
-    /// Reads what stands behind `ExecStart=`.
+    /// Parses the value of `ExecStart=`.
     pub(crate) fn parse(line: &str) -> Result<Self> {
         let plain = line.trim_start_matches('-');
         if plain.starts_with(['@', '+', '!', ':', '|']) {
@@ -29,7 +29,7 @@ impl Command {
         Ok(Command { may_fail: plain.len() < line.len(), words })
     }
 
-    /// The words with variables and specifiers in their places. `$NAME` alone becomes several words, `${NAME}` one.
+    /// The words with variables and specifiers replaced. `$NAME` alone may become several words, `${NAME}` is always one.
     pub(crate) fn words(&self, unit: &str, environment: &Environment) -> Result<Vec<String>> {
         let mut words = Vec::new();
         for word in &self.words {
@@ -46,7 +46,7 @@ impl Command {
     }
 }
 
-/// Adds what stands behind `Environment=`.
+/// Adds the variables of an `Environment=` line.
 pub(crate) fn assign(line: &str, environment: &mut Environment) -> Result<()> {
     for word in split(line)? {
         let Some((name, value)) = word.split_once('=') else { bail!("no NAME=VALUE: {word}") };
@@ -55,7 +55,7 @@ pub(crate) fn assign(line: &str, environment: &mut Environment) -> Result<()> {
     Ok(())
 }
 
-/// Adds what a file of variables says.
+/// Adds the variables of an environment file.
 pub(crate) fn read_file(text: &str, environment: &mut Environment) {
     let lines = text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';']));
     for (name, value) in lines.filter_map(|line| line.split_once('=')) {
@@ -66,7 +66,7 @@ pub(crate) fn read_file(text: &str, environment: &mut Environment) {
     }
 }
 
-/// Words by white space, with quotes and backslashes.
+/// Splits a line into words at white space, respecting quotes and backslashes.
 fn split(line: &str) -> Result<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -150,13 +150,13 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_words_and_quotes() {
+    fn a_command_is_split_into_words_with_quotes() {
         check("/bin/a b 'c d' \"e\\\"f\" g\\ h", &["/bin/a", "b", "c d", "e\"f", "g h"]);
         check("/bin/a \"\" %n 100%%", &["/bin/a", "", "u.service", "100%"]);
     }
 
     #[test]
-    fn variables_alone_are_split_and_in_braces_are_not() {
+    fn a_bare_variable_is_split_and_a_braced_one_is_not() {
         check(
             "/bin/a $TWO ${TWO} x${TWO}y $NONE $$HOME",
             &["/bin/a", "a", "b", "a  b", "xa  by", "$HOME"],
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn an_unsupported_command_is_refused() {
         for bad in ["a", "+/bin/a", "/bin/a 'b", ""] {
             assert!(Command::parse(bad).is_err(), "{bad}");
         }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_variables_are_read() {
+    fn environment_files_are_parsed() {
         let mut environment = Environment::new();
         read_file("# no\nA=b c\nD=\"e f\"\n\n", &mut environment);
         assign("\"G=h i\" J=k", &mut environment).unwrap();

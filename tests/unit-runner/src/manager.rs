@@ -1,4 +1,4 @@
-//! Which units start, and in which order.
+//! Decides which units start, and in which order.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, OpenOptions};
@@ -14,19 +14,19 @@ use crate::reaper::Reaper;
 use crate::service::{self, Started};
 use crate::unit::{Unit, load};
 
-/// Where logs go.
+/// The folder of the logs.
 pub(crate) const LOGS: &str = "/var/log/units";
-/// What a machine starts.
+/// The target that the machine starts.
 const GOAL: &str = "multi-user.target";
 
-/// How starts went so far.
+/// The results of the starts so far.
 #[derive(Default)]
 struct Board {
     started: Mutex<HashMap<String, Started>>,
     changed: Condvar,
 }
 
-/// Starts what is enabled, and never returns unless a unit is not understood.
+/// Starts the enabled units. Returns only if a unit contains a setting that is not supported.
 pub(crate) fn run(root: &Path) -> Result<()> {
     fs::create_dir_all(LOGS).context("cannot make the folder of logs")?;
     let units = wanted(root)?;
@@ -34,7 +34,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let reaper = Arc::new(Reaper::default());
     let board = Arc::new(Board::default());
     for unit in units.values() {
-        // An order between two units matters only if both are started.
+        // `After` only matters if both units are started.
         let before: Vec<String> =
             unit.after.iter().filter(|name| units.contains_key(*name)).cloned().collect();
         let (unit, reaper, board) = (unit.clone(), Arc::clone(&reaper), Arc::clone(&board));
@@ -54,7 +54,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     reaper.run()
 }
 
-/// Whether a requirement that ended so keeps who requires it from starting. systemd.unit(5): a condition that is not met does not.
+/// Whether a required unit with this result lets the requiring unit start. systemd.unit(5): an unmet condition does not count as a failure.
 fn is_met(how: Started) -> bool {
     match how {
         Started::Yes | Started::Skipped => true,
@@ -62,7 +62,7 @@ fn is_met(how: Started) -> bool {
     }
 }
 
-/// Enabled units and what they want.
+/// The enabled units, and the units that they want or require.
 fn wanted(root: &Path) -> Result<BTreeMap<String, Unit>> {
     let mut units = BTreeMap::new();
     let mut open: Vec<String> = Vec::new();
@@ -92,7 +92,7 @@ fn wanted(root: &Path) -> Result<BTreeMap<String, Unit>> {
     Ok(units)
 }
 
-/// What the presets of this machine's administrator enable. systemd.preset(5); those of the image are for its own units.
+/// The units enabled by the administrator's presets, systemd.preset(5). Presets of the image only concern its own units.
 fn enabled(root: &Path) -> Result<BTreeSet<String>> {
     let folder = root.join("etc/systemd/system-preset");
     let mut names = BTreeSet::new();
@@ -110,7 +110,7 @@ fn enabled(root: &Path) -> Result<BTreeSet<String>> {
 }
 
 impl Board {
-    /// Waits until the unit has started, or will not.
+    /// Waits until the unit has started, was skipped or has failed.
     fn wait(&self, name: &str) -> Started {
         let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -123,8 +123,8 @@ impl Board {
         }
     }
 
-    /// The unit that `unit` requires and comes after, and that failed. One that it does not come after starts beside it: systemd does not
-    /// wait for that either.
+    /// The failed unit that `unit` requires and starts after. Without `After` both units start in parallel, and systemd does not wait for
+    /// the required unit either.
     fn missing(&self, unit: &Unit, before: &[String]) -> Option<String> {
         let required = before.iter().filter(|name| unit.requires.contains(*name));
         required.into_iter().find(|name| !is_met(self.wait(name))).cloned()
@@ -142,7 +142,7 @@ impl Board {
 fn say(began: Instant, line: &str) {
     let log = OpenOptions::new().create(true).append(true).open(Path::new(LOGS).join("runner.log"));
     if let Ok(mut log) = log {
-        // Whoever looks for it finds it missing.
+        // If the log cannot be written, its reader notices the missing lines.
         let _ = writeln!(log, "{:8.1} {line}", began.elapsed().as_secs_f64());
     }
 }
@@ -151,7 +151,7 @@ fn say(began: Instant, line: &str) {
 mod tests {
     use super::*;
 
-    /// A machine with these units, of which the first is enabled.
+    /// A root folder with these units, of which the first is enabled.
     fn machine(units: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().expect("a folder");
         let write = |path: &str, text: &str| {
@@ -170,7 +170,7 @@ mod tests {
     const BASE: &str = "[Service]\nType=oneshot\nExecStart=/bin/false\n";
 
     #[test]
-    fn a_unit_does_not_start_whose_requirement_failed() {
+    fn a_unit_whose_requirement_failed_does_not_start() {
         let root = machine(&[("main.service", MAIN), ("base.service", BASE)]);
         let units = wanted(root.path()).expect("they are understood");
         let main = &units["main.service"];
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_wanted_may_fail() {
+    fn a_wanted_unit_may_fail() {
         let wants = MAIN.replace("Requires", "Wants");
         let root = machine(&[("main.service", &wants), ("base.service", BASE)]);
         let units = wanted(root.path()).expect("they are understood");
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_requirement_that_there_is_not_ends_the_machine_and_a_wish_does_not() {
+    fn a_missing_required_unit_is_an_error_and_a_missing_wanted_unit_is_not() {
         let why = wanted(machine(&[("main.service", MAIN)]).path()).expect_err("it lacks one");
         assert_eq!(
             why.to_string(),

@@ -1,4 +1,4 @@
-//! All children of the first process: those it started, and every orphan of the machine.
+//! Waits for all children of the first process: its own children, and every orphan of the machine.
 
 use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 
-/// Who is alive, and how those ended who were waited for.
+/// The running children, and the results of children that have ended.
 #[derive(Debug, Default)]
 pub(crate) struct Reaper {
     children: Mutex<HashMap<Pid, Option<bool>>>,
@@ -20,16 +20,16 @@ pub(crate) struct Reaper {
 }
 
 impl Reaper {
-    /// Starts a program. Its end is seen by `outcome`.
+    /// Starts a program. `outcome` waits for its end.
     pub(crate) fn spawn(&self, command: &mut Command) -> Result<Pid> {
         let program = Path::new(command.get_program()).to_owned();
-        // A failed exec would be waited for by the library, and reaped here.
+        // Checked before the start, because the library would wait for a child whose exec failed, while this process reaps all children.
         let executable =
             program.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0);
         if !executable {
             bail!("there is no program {}", program.display());
         }
-        // Held until the child is known, so that its end cannot be missed.
+        // The lock is held until the child is registered, so that its end cannot be missed.
         let mut children = self.children();
         let child =
             command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
@@ -41,7 +41,7 @@ impl Reaper {
         Ok(id)
     }
 
-    /// Whether the child succeeded, once it has ended; killed when `until` passes.
+    /// Waits for the child and returns whether it succeeded. The child is killed when `until` passes.
     pub(crate) fn outcome(&self, child: Pid, until: Option<Instant>) -> bool {
         let mut children = self.children();
         loop {
@@ -58,7 +58,7 @@ impl Reaper {
         }
     }
 
-    /// Reaps for ever.
+    /// Reaps children for ever.
     pub(crate) fn run(&self) -> ! {
         loop {
             match wait(WaitOptions::empty()) {

@@ -1,4 +1,4 @@
-//! One service: its conditions, its commands, and when it is started again.
+//! Runs one service: its conditions, its commands, and its restarts.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -16,19 +16,19 @@ use crate::manager::LOGS;
 use crate::reaper::Reaper;
 use crate::unit::{Kind, Restart, Unit, Variables};
 
-/// How a start of a unit went.
+/// The result of starting a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Started {
-    /// It runs, or did what it had to do.
+    /// The service runs, or a oneshot has finished.
     Yes,
-    /// One of its conditions is not met.
+    /// A condition is not met.
     Skipped,
-    /// It failed, and is not tried again.
+    /// The service failed and is not restarted.
     Failed,
 }
 
-/// Runs a service for as long as it is to be started again. `started` is told once how its first start went; a failure that is tried again
-/// is not yet an answer, as with `RestartMode=direct`.
+/// Runs a service, including its restarts. `started` is called once with the result of the start; a failure that leads to a restart does
+/// not count yet, as with `RestartMode=direct`.
 pub(crate) fn run(unit: &Unit, reaper: &Reaper, say: &dyn Fn(String), started: &dyn Fn(Started)) {
     let unmet = unit.conditions.iter().find(|(path, there)| path.exists() != *there);
     if let Some((path, there)) = unmet {
@@ -54,7 +54,7 @@ pub(crate) fn run(unit: &Unit, reaper: &Reaper, say: &dyn Fn(String), started: &
         if !success || unit.kind != Kind::Oneshot {
             stopped(unit, reaper, success, say);
         }
-        // A service that fails at each start is told of now and then.
+        // Frequent failures are logged at powers of two only.
         if tries.is_power_of_two() || success {
             let how = if success { "ended" } else { "failed" };
             say(format!(
@@ -78,7 +78,7 @@ pub(crate) fn run(unit: &Unit, reaper: &Reaper, say: &dyn Fn(String), started: &
     }
 }
 
-/// Runs what is to run after a service has ended or failed. systemd.exec(5): it is told how that went.
+/// Runs the `ExecStopPost` commands, with the result in their environment, systemd.exec(5).
 fn stopped(unit: &Unit, reaper: &Reaper, success: bool, say: &dyn Fn(String)) {
     let run = || {
         let mut environment = environment(unit)?;
@@ -94,7 +94,7 @@ fn stopped(unit: &Unit, reaper: &Reaper, success: bool, say: &dyn Fn(String)) {
     }
 }
 
-/// One start, until the service's end.
+/// Starts the service once and waits for its end.
 fn once(unit: &Unit, reaper: &Reaper, started: &dyn Fn(Started)) -> Result<bool> {
     let environment = environment(unit)?;
     let until =
@@ -152,7 +152,7 @@ fn to_its_end(
     until: Option<Instant>,
 ) -> Result<bool> {
     if command.may_fail {
-        // A program that is not there may be missing, too.
+        // The program of such a command may be missing.
         if let Ok(child) = spawn(unit, command, environment, reaper) {
             reaper.outcome(child, until);
         }
@@ -185,7 +185,7 @@ fn spawn(
 fn environment(unit: &Unit) -> Result<Environment> {
     let path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
     let mut environment = Environment::from([("PATH".to_owned(), path.to_owned())]);
-    // Files are read after lines, and win. systemd.exec(5)
+    // Environment files are read after `Environment=` lines and override them, systemd.exec(5).
     for variables in &unit.variables {
         if let Variables::Line(line) = variables {
             assign(line, &mut environment)?;
@@ -219,7 +219,7 @@ fn socket(path: &str) -> Result<UnixDatagram> {
     Ok(socket)
 }
 
-/// sd_notify(3)
+/// Waits for `READY=1`, sd_notify(3).
 fn wait_until_ready(socket: &UnixDatagram) -> Result<()> {
     let mut buffer = [0; 4096];
     loop {

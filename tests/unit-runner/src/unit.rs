@@ -1,4 +1,4 @@
-//! A unit: what its file and drop-ins say.
+//! Parses a unit from its file and its drop-ins.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::command::Command;
 
-/// Where units are, the first that has one winning. systemd.unit(5)
+/// The folders of units; the first folder that contains a unit wins, systemd.unit(5).
 const FOLDERS: [&str; 4] = [
     "etc/systemd/system",
     "run/systemd/system",
@@ -17,7 +17,7 @@ const FOLDERS: [&str; 4] = [
     "usr/lib/systemd/system",
 ];
 
-/// Settings that limit, describe or end a service, none of which changes what it does here.
+/// Settings that limit, describe or stop a service. The runner ignores these settings, because they do not change what the service does here.
 const PASSED_OVER: [&str; 21] = [
     "CPUAccounting",
     "DefaultDependencies",
@@ -50,7 +50,7 @@ pub(crate) enum Kind {
     Oneshot,
 }
 
-/// When an ended service is started again.
+/// When a service that has ended is restarted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Restart {
     No,
@@ -58,23 +58,23 @@ pub(crate) enum Restart {
     Always,
 }
 
-/// One line of a service's environment.
+/// A line of a service's environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Variables {
     Line(String),
     File { path: PathBuf, optional: bool },
 }
 
-/// What is known of a unit.
+/// A unit with the settings that this program supports.
 #[derive(Clone, Debug)]
 pub(crate) struct Unit {
     pub(crate) name: String,
     pub(crate) wants: BTreeSet<String>,
-    /// Units without which this one does not start.
+    /// Units that must have started before this one may start.
     pub(crate) requires: BTreeSet<String>,
     pub(crate) after: BTreeSet<String>,
     pub(crate) wanted_by: BTreeSet<String>,
-    /// Paths that have to be, or with `false` not to be.
+    /// Paths that must exist, or with `false` must not exist.
     pub(crate) conditions: Vec<(PathBuf, bool)>,
     pub(crate) kind: Kind,
     pub(crate) before_start: Vec<Command>,
@@ -87,7 +87,7 @@ pub(crate) struct Unit {
     pub(crate) start_timeout: Option<Duration>,
 }
 
-/// Reads the unit of this name; none where there is no file for it.
+/// Loads the unit of this name; `None` if it has no file.
 pub(crate) fn load(root: &Path, name: &str) -> Result<Option<Unit>> {
     let file = FOLDERS.iter().map(|folder| root.join(folder).join(name)).find(|path| path.exists());
     let Some(file) = file else { return Ok(None) };
@@ -195,7 +195,7 @@ impl Unit {
                 self.restart_after = span(value)?.context("a restart that never comes")?;
             }
             ("Service", "TimeoutStartSec") => self.start_timeout = span(value)?,
-            // A oneshot that is not started again by others need not be remembered, and is not stopped before the machine is.
+            // Ignored: no other unit restarts a oneshot here, and units are not stopped before the machine.
             ("Service", "RemainAfterExit") => {}
             ("Unit" | "Service", name) if PASSED_OVER.contains(&name) => {}
             _ => bail!("[{section}] {name}"),
@@ -204,7 +204,7 @@ impl Unit {
     }
 }
 
-/// An empty command takes away those before it.
+/// An empty value removes the commands set before.
 fn command(list: &mut Vec<Command>, value: &str) -> Result<()> {
     if value.is_empty() {
         list.clear();
@@ -214,7 +214,7 @@ fn command(list: &mut Vec<Command>, value: &str) -> Result<()> {
     Ok(())
 }
 
-/// systemd.time(7): a number is seconds. None is without end.
+/// Parses a time span, systemd.time(7). A plain number is seconds; `None` means infinity.
 fn span(value: &str) -> Result<Option<Duration>> {
     if value == "infinity" {
         return Ok(None);
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_runs_after_a_start_and_after_an_end_is_kept_apart() {
+    fn commands_after_start_and_after_stop_are_separate() {
         let mut unit = Unit::new("a.service");
         let text = "[Service]\nExecStart=/bin/a\nExecStartPost=-/bin/b\nExecStopPost=-/bin/c ${SERVICE_RESULT}\n";
         unit.read(text).unwrap();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn an_unsupported_setting_is_refused() {
         for bad in [
             "[Service]\nType=forking\n",
             "[Service]\nDynamicUser=yes\n",
