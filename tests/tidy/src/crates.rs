@@ -1,4 +1,4 @@
-//! Our own crates, as their manifests have them.
+//! The crates of this repository, as their manifests describe them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,45 +7,41 @@ use toml::{Table, Value};
 
 use crate::files::{files, root};
 
-/// One of our crates.
+/// A crate of this repository.
 pub struct Crate {
-    /// Its folder's name.
     pub folder: String,
-    /// Where its folder is.
+    /// The top folder that contains the crate.
     pub layer: Layer,
-    /// Its manifest.
     pub manifest: Table,
-    /// What it depends on.
     pub dependencies: Vec<Dependency>,
 }
 
-/// Where a crate is: what it may depend on.
+/// The layer of a crate, which decides which crates it may depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
-    /// Speaks to machines and knows no service.
+    /// Protocol drivers, which know no service.
     Drivers,
-    /// What an operator runs, and what it is made of.
+    /// The services that operators run, and their parts.
     Services,
-    /// What tries the others.
+    /// Tests, emulators and tools for tests.
     Tests,
 }
 
-/// A dependency of one of our crates.
+/// A dependency of a crate.
 pub struct Dependency {
-    /// Its name in the manifest.
+    /// The name in the manifest.
     pub name: String,
-    /// What it is for.
     pub kind: Kind,
-    /// Whether its version and features are the root manifest's.
+    /// Whether version and features come from the root manifest.
     pub from_root: bool,
 }
 
-/// What a dependency is for.
+/// The kind of a dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The crate itself, or the making of it.
+    /// For the crate itself or its build script.
     Normal,
-    /// The crate's tests.
+    /// For the tests of the crate.
     Dev,
 }
 
@@ -63,22 +59,22 @@ impl Layer {
 }
 
 impl Crate {
-    /// Its folder, from the root on.
+    /// The folder of the crate, relative to the root.
     pub fn path(&self) -> String {
         format!("{}/{}", self.layer.as_str(), self.folder)
     }
 
-    /// A file of it.
+    /// The path of a file in the crate.
     pub fn file(&self, name: &str) -> PathBuf {
         root().join(self.path()).join(name)
     }
 
-    /// Whether it pretends to be somebody else's machine or service.
+    /// Whether the crate emulates a foreign machine or service.
     pub fn is_emulator(&self) -> bool {
         self.folder.ends_with("-emulator")
     }
 
-    /// All its Rust, as one text.
+    /// All Rust files of the crate, as one text.
     pub fn source(&self) -> String {
         let folder = self.path() + "/";
         let own = files().into_iter().filter(|file| file.starts_with(&folder));
@@ -87,7 +83,7 @@ impl Crate {
     }
 }
 
-/// All our crates: each folder of a layer that has a manifest.
+/// All crates of this repository: each folder of a layer that has a manifest.
 pub fn crates() -> Vec<Crate> {
     let manifests = files().into_iter().filter_map(|file| {
         let mut parts = file.split('/');

@@ -1,25 +1,24 @@
-//! The files of the house.
+//! The files of the repository.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A file that is text.
+/// A text file of the repository.
 pub struct TextFile {
-    /// Where it is, from the root on.
+    /// The path, relative to the root.
     pub path: String,
-    /// What it holds.
     pub text: String,
 }
 
-/// The folder everything is in.
+/// The root folder of the repository.
 pub fn root() -> &'static Path {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     own.ancestors().nth(2).expect("this crate is two folders below the root")
 }
 
-/// Every file that is tracked, or would be if it were added; from the root on, sorted.
+/// Every file that git tracks or would track, relative to the root, sorted.
 pub fn files() -> Vec<String> {
-    // Whoever owns the checkout, reading its list of files runs nothing of it.
+    // Listing files executes nothing of the checkout, so the owner of the checkout does not matter.
     let listed = Command::new("git")
         .args(["-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others"])
         .args(["--exclude-standard", "--deduplicate"])
@@ -29,13 +28,13 @@ pub fn files() -> Vec<String> {
     assert!(listed.status.success(), "git ls-files: {}", String::from_utf8_lossy(&listed.stderr));
     let listed = String::from_utf8(listed.stdout).expect("names of files are UTF-8");
     let mut files: Vec<String> = listed.split_terminator('\0').map(str::to_owned).collect();
-    // A file that was deleted and not yet committed is listed and not there.
+    // git lists a file that was deleted but not committed, although it does not exist.
     files.retain(|file| root().join(file).exists());
     files.sort();
     files
 }
 
-/// Those of them that are text.
+/// The files that are UTF-8 text.
 pub fn text_files() -> Vec<TextFile> {
     let read = |path: String| {
         let file: PathBuf = root().join(&path);

@@ -1,4 +1,4 @@
-//! Everyone's crates that are built into ours, as Cargo resolves them.
+//! The foreign and own crates that are built, as Cargo resolves them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::process::Command;
@@ -7,24 +7,22 @@ use serde::Deserialize;
 
 use crate::files::root;
 
-/// Which crate is built with which others.
+/// The dependency graph of all crates that are built.
 pub struct Graph {
     packages: HashMap<String, Package>,
-    /// By id: what is linked with it, its tests aside.
+    /// The ids of the crates linked into a crate, by id; without dev-dependencies.
     linked: HashMap<String, Vec<String>>,
 }
 
-/// A crate, ours or another's.
+/// A crate of this repository or a foreign one.
 #[derive(Deserialize)]
 pub struct Package {
     id: String,
-    /// Its name.
     pub name: String,
-    /// Its version.
     pub version: String,
-    /// Its licence, as an SPDX expression.
+    /// The licence as an SPDX expression.
     pub license: Option<String>,
-    /// Where it is published; `None` for one of our folders.
+    /// The registry that publishes the crate; `None` for a crate of this repository.
     pub source: Option<String>,
 }
 
@@ -57,12 +55,12 @@ struct LinkKind {
 }
 
 impl Graph {
-    /// Every crate of anyone that is part of a build.
+    /// Every crate that is part of a build.
     pub fn packages(&self) -> impl Iterator<Item = &Package> {
         self.packages.values()
     }
 
-    /// The names of all crates that are linked with our crate `name`, directly or not, itself included.
+    /// The names of all crates linked into our crate `name`, directly or indirectly, including itself.
     pub fn linked_with(&self, name: &str) -> BTreeSet<&str> {
         let own = |package: &&Package| package.source.is_none() && package.name == name;
         let start = self.packages().find(own).unwrap_or_else(|| panic!("there is no crate {name}"));
@@ -76,7 +74,7 @@ impl Graph {
     }
 }
 
-/// Asks Cargo, for Linux: the only system this is built for.
+/// Reads the graph from Cargo for Linux, the only supported system.
 pub fn graph() -> Graph {
     let answer = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version=1", "--locked"])

@@ -1,6 +1,6 @@
-//! How a test says what is wrong.
+//! Reports the violations that a test has found.
 
-/// Fails with all of `wrong`, one a line, where there is any.
+/// Panics with every violation in `wrong`, one per line, unless `wrong` is empty.
 #[track_caller]
 pub fn none(rule: &str, wrong: impl IntoIterator<Item = String>) {
     let wrong: Vec<String> = wrong.into_iter().collect();

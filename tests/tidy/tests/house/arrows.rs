@@ -1,10 +1,10 @@
-//! Who may depend on whom: tests, then services, then drivers.
+//! Checks the allowed directions of dependencies: tests, then services, then drivers.
 
 use std::collections::HashMap;
 
 use tidy::{Crate, Kind, Layer, crates, graph, none, text_files};
 
-/// Crates that compute and do nothing else.
+/// Crates that compute without I/O, clock or randomness.
 const PURE: [&str; 12] = [
     "agent-protocol",
     "audit",
@@ -20,10 +20,10 @@ const PURE: [&str; 12] = [
     "tftp",
 ];
 
-/// What a crate that links it could do more than compute with.
+/// Crates that a pure crate must not link, because they allow more than computing.
 const IMPURE: [&str; 7] = ["axum", "hyper", "rand", "reqwest", "socket2", "sqlx", "tokio"];
 
-/// What one crate alone may use, so that there is one place to look.
+/// Crates with a restricted set of users, so that there is a single place to look.
 const KEPT_APART: [(&str, &[&str]); 4] = [
     ("sqlx", &["database"]),
     ("database", &["audit-store", "baremetal-store", "cluster-store", "notices"]),
@@ -31,11 +31,11 @@ const KEPT_APART: [(&str, &[&str]); 4] = [
     ("ipmi", &["baremetal-conductor"]),
 ];
 
-/// What a pure crate's `.clippy.toml` forbids at least.
+/// The functions that the `.clippy.toml` of a pure crate must forbid.
 const FORBIDDEN: [&str; 3] =
     ["std::time::Instant::now", "std::time::SystemTime::now", "std::env::var"];
 
-/// Why `from` must not depend on `to`, if so.
+/// The reason why `from` must not depend on `to`; `None` if it may.
 fn objection(from: &Crate, to: &Crate, kind: Kind) -> Option<&'static str> {
     if from.is_emulator() && to.layer != Layer::Tests {
         return Some("an emulator with our code in it would share our mistakes");
@@ -73,7 +73,7 @@ fn dependencies_point_one_way() {
 }
 
 #[test]
-fn pure_crates_link_nothing_that_acts() {
+fn pure_crates_link_no_impure_crate() {
     let graph = graph();
     let wrong = PURE.iter().flat_map(|pure| {
         let linked = graph.linked_with(pure);
@@ -84,7 +84,7 @@ fn pure_crates_link_nothing_that_acts() {
 }
 
 #[test]
-fn pure_crates_forbid_themselves_clocks_and_the_environment() {
+fn pure_crates_forbid_clocks_and_the_environment() {
     let crates = crates();
     let pure = crates.iter().filter(|one| PURE.contains(&one.folder.as_str()));
     let wrong = pure.flat_map(|one| {
@@ -116,9 +116,9 @@ fn sql_and_bmcs_have_few_users() {
 }
 
 #[test]
-fn nothing_that_is_run_starts_a_program() {
+fn no_service_or_driver_starts_a_program() {
     let starts = ["process::Command", "tokio::process", "process::{"];
-    // `bedplate dev` is there to start programs.
+    // The purpose of `bedplate dev` is to start programs.
     let sources = text_files().into_iter().filter(|file| {
         let run = file.path.starts_with("drivers/") || file.path.starts_with("services/");
         let source = file.path.ends_with(".rs") && file.path.contains("/src/");
@@ -136,8 +136,8 @@ fn every_core_is_pure() {
 }
 
 #[test]
-fn no_api_makes_a_route_that_has_no_row() {
-    // `Routes` makes routes and the table of who may use them in one; what goes around it has no row.
+fn every_api_makes_its_routes_with_routes() {
+    // `Routes` makes a route together with its row in the policy table; a route made by other means has no row.
     let around = ["axum::routing", "MethodRouter", ".route(", ".route_service(", ".nest("];
     let sources = text_files().into_iter().filter(|file| {
         let api = ["services/baremetal-api/src/", "services/cluster-api/src/"];

@@ -1,7 +1,7 @@
-//! Which items have a doc comment: every public type, function and constant, and every file.
+//! Checks that every file, and every public type, function and constant has a doc comment.
 //!
-//! The compiler's `missing_docs` would also ask for the fields of a struct and the variants of an enum. A field whose name says all needs
-//! no comment, and a comment that repeats the name hides the ones that matter.
+//! The `missing_docs` lint of the compiler would also require comments on fields and variants. A field with a clear name needs no comment,
+//! and a comment that repeats the name hides the useful ones.
 
 use tidy::{TextFile, none, text_files};
 
@@ -23,7 +23,7 @@ fn every_public_item_has_a_doc_comment() {
         let lines: Vec<&str> = file.text.lines().map(str::trim_start).collect();
         let items =
             (0..lines.len()).filter(|at| ITEMS.iter().any(|item| lines[*at].starts_with(item)));
-        // `$name` is the body of a macro, whose caller writes the comment.
+        // `$name` stands in a macro, whose callers write the comment.
         let bare = items.filter(|at| !lines[*at].contains('$') && !is_documented(&lines[..*at]));
         bare.map(|at| format!("{}:{}: {}", file.path, at + 1, lines[at])).collect::<Vec<_>>()
     });
@@ -31,8 +31,8 @@ fn every_public_item_has_a_doc_comment() {
 }
 
 #[test]
-fn every_file_says_what_it_is() {
-    // Unit tests that moved to a file of their own are read beside the module that they test.
+fn every_file_begins_with_a_description() {
+    // A file with only unit tests is read next to the module it tests, so it needs no description.
     let files = sources().filter(|file| !file.path.ends_with("/tests.rs"));
     let bare = files.filter(|file| {
         let first = file.text.lines().find(|line| !line.starts_with("#![") && !line.is_empty());
@@ -46,11 +46,11 @@ fn sources() -> impl Iterator<Item = TextFile> {
     text_files().into_iter().filter(|file| file.path.ends_with(".rs"))
 }
 
-/// Whether the lines before an item end with a doc comment, or with attributes that follow one.
+/// Whether the lines before an item end with a doc comment, or with attributes that follow a doc comment.
 fn is_documented(before: &[&str]) -> bool {
     let mut depth = 0_i32;
     for line in before.iter().rev() {
-        // An attribute of several lines is read from its closing bracket back to its opening one.
+        // An attribute over several lines is read backwards, from its closing to its opening bracket.
         depth += closings(line) - openings(line);
         let is_attribute = depth > 0 || line.starts_with("#[") || line.ends_with(")]");
         if line.starts_with("///") || line.starts_with("#[doc") || line.starts_with("/**") {

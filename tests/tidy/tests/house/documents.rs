@@ -1,4 +1,4 @@
-//! READMEs and the map.
+//! Checks READMEs and ARCHITECTURE.md.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use tidy::{Crate, crates, files, none, root, text_files};
 /// The most lines of a crate's README.
 const LONGEST: usize = 40;
 
-/// Folders whose files documents name by their whole path.
+/// Top folders; documents name files in them by the whole path.
 const FOLDERS: [&str; 5] = ["deploy", "drivers", "images", "services", "tests"];
 
 #[test]
@@ -61,7 +61,7 @@ fn a_readme_is_its_crates_front_page() {
 }
 
 #[test]
-fn the_map_shows_every_crate() {
+fn architecture_describes_every_crate() {
     let map = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("there is a map");
     let missing =
         crates().into_iter().filter(|one| !map.contains(&format!("**`{}`**", one.folder)));
@@ -69,7 +69,7 @@ fn the_map_shows_every_crate() {
 }
 
 #[test]
-fn the_map_shows_no_crate_that_is_not_there() {
+fn architecture_describes_no_missing_crate() {
     let map = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("there is a map");
     let shown = map.split("**`").skip(1).filter_map(|rest| rest.split_once("`**"));
     let there = crates();
@@ -78,7 +78,7 @@ fn the_map_shows_no_crate_that_is_not_there() {
 }
 
 #[test]
-fn documents_name_files_that_are_there() {
+fn documents_name_existing_files() {
     let crates = crates();
     let documents = text_files().into_iter().filter(|file| file.path.ends_with(".md"));
     let wrong = documents.flat_map(|document| {
@@ -96,7 +96,7 @@ fn documents_name_files_that_are_there() {
     none("documents that name what is not there", wrong);
 }
 
-/// What in `text` is a path of ours: quoted by backticks or linked, and beginning with a folder that we know.
+/// The paths of this repository that `text` names, quoted in backticks or linked.
 fn named_files<'t>(text: &'t str, crates: &[Crate]) -> Vec<&'t str> {
     let quoted = text.split('`').skip(1).step_by(2);
     let linked = text.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0));

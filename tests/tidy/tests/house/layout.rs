@@ -1,11 +1,11 @@
-//! What lies where.
+//! Checks the layout of the repository.
 
 use std::collections::BTreeSet;
 
 use tidy::{crates, files, none};
 use toml::Value;
 
-/// What may lie at the top, files that begin with a dot aside.
+/// The files and folders allowed at the top, apart from dot files.
 const TOP: [&str; 11] = [
     "ARCHITECTURE.md",
     "Cargo.lock",
@@ -21,7 +21,7 @@ const TOP: [&str; 11] = [
 ];
 
 #[test]
-fn the_top_holds_what_it_may_and_no_more() {
+fn the_top_folder_contains_only_allowed_files() {
     let files = files();
     let top: BTreeSet<&str> = files.iter().filter_map(|file| file.split('/').next()).collect();
     let expected = |name: &str| TOP.contains(&name) || name.starts_with('.');
@@ -45,7 +45,7 @@ fn a_crate_is_named_as_its_folder() {
 }
 
 #[test]
-fn no_crate_lies_in_a_crate() {
+fn no_crate_contains_another_crate() {
     let manifests = files().into_iter().filter(|file| file.ends_with("/Cargo.toml"));
     let wrong = manifests.filter(|file| {
         let layered =

@@ -1,14 +1,14 @@
-//! What others' code demands of us: to be named, and no more.
+//! Checks that all dependencies have permissive licences.
 
 use tidy::{graph, none};
 
-/// Licences that ask no more than to be passed on with the code. Whoever needs another adds it and says for what. 0BSD, which asks for
-/// nothing, is of what encodes mail.
+/// Licences that only require their text to be passed on with the code. Add another licence here only with the reason. 0BSD, which requires
+/// nothing, is the licence of the crate that encodes mail.
 const PERMISSIVE: [&str; 8] =
     ["0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "Unicode-3.0", "Zlib"];
 
 #[test]
-fn all_we_depend_on_is_permissively_licensed() {
+fn every_dependency_is_permissively_licensed() {
     let graph = graph();
     let wrong = graph.packages().filter_map(|package| {
         let licence = package.license.as_deref().unwrap_or("none");
@@ -18,8 +18,8 @@ fn all_we_depend_on_is_permissively_licensed() {
     none("dependencies whose licences are not on the list", wrong);
 }
 
-/// Whether an SPDX expression can be met by permissive licences alone. `AND` binds more tightly than `OR`
-/// (SPDX 2.3 annex D.4); a slash is the `OR` of older manifests.
+/// Whether permissive licences alone satisfy an SPDX expression. `AND` binds more tightly than `OR` (SPDX 2.3 annex D.4); a slash is the
+/// `OR` of older manifests.
 fn permits(expression: &str) -> bool {
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let mut words = spaced.split_whitespace().peekable();
@@ -51,7 +51,7 @@ fn one(words: &mut Words<'_>) -> bool {
         return words.next() == Some(")") && answer;
     }
     let known = words.next().is_some_and(|name| PERMISSIVE.contains(&name));
-    // An exception only ever permits more.
+    // An exception only adds permissions.
     if words.next_if_eq(&"WITH").is_some() {
         words.next();
     }
@@ -59,7 +59,7 @@ fn one(words: &mut Words<'_>) -> bool {
 }
 
 #[test]
-fn expressions_are_read_as_spdx_means_them() {
+fn licence_expressions_follow_spdx() {
     for good in [
         "MIT",
         "MIT/Apache-2.0",

@@ -1,4 +1,4 @@
-//! What a reader of this repository relies on.
+//! Checks of the repository itself.
 
 mod arrows;
 mod docs;

@@ -1,11 +1,11 @@
-//! One manifest for all crates: what may differ between them, and that each dependency is chosen once and used.
+//! Checks the manifests: shared settings come from the root, and each dependency is declared once and used.
 
 use std::collections::BTreeSet;
 
 use tidy::{Crate, crates, none, root};
 use toml::{Table, Value};
 
-/// Dependencies that no line of ours names, for macros name them.
+/// Dependencies that appear in no source line, because macros use them.
 const NAMED_BY_MACROS: [(&str, &str); 2] =
     [("baremetal-core", "newtype-uuid"), ("cluster-core", "newtype-uuid")];
 
@@ -19,7 +19,7 @@ fn at<'t>(table: &'t Table, path: &[&str]) -> Option<&'t Value> {
     rest.iter().try_fold(table.get(*first)?, |value, key| value.get(key))
 }
 
-/// What the root chose for all.
+/// The dependencies that the root manifest declares.
 fn chosen() -> BTreeSet<String> {
     let manifest = root_manifest();
     let entries = at(&manifest, &["workspace", "dependencies"]).and_then(Value::as_table);
@@ -27,7 +27,7 @@ fn chosen() -> BTreeSet<String> {
 }
 
 #[test]
-fn nothing_of_ours_is_versioned_or_published() {
+fn no_own_crate_is_versioned_or_published() {
     let manifest = root_manifest();
     let package = |key| at(&manifest, &["workspace", "package", key]);
     assert_eq!(package("version").and_then(Value::as_str), Some("0.0.0"));
@@ -36,7 +36,7 @@ fn nothing_of_ours_is_versioned_or_published() {
 }
 
 #[test]
-fn every_crate_takes_what_is_the_same_for_all_from_the_root() {
+fn every_crate_inherits_common_settings_from_the_root() {
     let same: [&[&str]; 5] = [
         &["package", "version", "workspace"],
         &["package", "edition", "workspace"],
@@ -54,7 +54,7 @@ fn every_crate_takes_what_is_the_same_for_all_from_the_root() {
 }
 
 #[test]
-fn every_dependency_is_chosen_in_the_root() {
+fn every_dependency_is_declared_in_the_root() {
     let chosen = chosen();
     let crates = crates();
     let wrong = crates.iter().flat_map(|one| {
@@ -65,7 +65,7 @@ fn every_dependency_is_chosen_in_the_root() {
 }
 
 #[test]
-fn every_choice_of_the_root_is_used() {
+fn every_dependency_of_the_root_is_used() {
     let crates = crates();
     let used: BTreeSet<&str> =
         crates.iter().flat_map(|one| &one.dependencies).map(|it| it.name.as_str()).collect();
@@ -74,7 +74,7 @@ fn every_choice_of_the_root_is_used() {
 }
 
 #[test]
-fn every_crate_uses_what_it_depends_on() {
+fn every_crate_uses_its_dependencies() {
     let crates = crates();
     none("dependencies that their crate never names", crates.iter().flat_map(unused));
 }

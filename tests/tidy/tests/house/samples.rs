@@ -1,4 +1,4 @@
-//! Sample racks are what an administrator begins with: they are read by the reader of racks, and nothing is wrong with them.
+//! Checks the sample racks and systemd units that administrators start from.
 
 use rack_manifest::{Manifest, Mistake, check, read_csv, read_yaml};
 use tidy::{none, root, text_files};
@@ -14,7 +14,7 @@ fn read(path: &str, text: &str) -> Option<Result<Manifest, Vec<Mistake>>> {
 }
 
 #[test]
-fn sample_racks_are_right() {
+fn sample_racks_have_no_mistakes() {
     let read = |file: &tidy::TextFile| Some((file.path.clone(), read(&file.path, &file.text)?));
     let racks: Vec<_> = text_files().iter().filter_map(read).collect();
     assert!(!racks.is_empty(), "deploy/ holds no rack");
@@ -26,7 +26,7 @@ fn sample_racks_are_right() {
 }
 
 #[test]
-fn the_files_that_sample_racks_name_are_there() {
+fn files_named_by_sample_racks_exist() {
     let folder = root().join("deploy/dev");
     let rack = std::fs::read_to_string(folder.join("rack.yaml")).expect("there is a sample rack");
     let named = rack.split("password_file: ").skip(1);
@@ -37,7 +37,7 @@ fn the_files_that_sample_racks_name_are_there() {
     none("deploy/dev/rack.yaml names files that are not there", gone.map(str::to_owned));
 }
 
-/// Whether the unit says how much memory its service has: in bytes, with one of systemd's suffixes.
+/// Whether the unit limits the memory of its service: bytes, with an optional suffix of systemd.
 fn bounds_memory(unit: &str) -> bool {
     let service = unit.split("\n[").find(|section| section.starts_with("Service]"));
     let mut lines = service.into_iter().flat_map(str::lines);
@@ -47,7 +47,7 @@ fn bounds_memory(unit: &str) -> bool {
 }
 
 #[test]
-fn every_unit_bounds_the_memory_of_its_service() {
+fn every_unit_limits_the_memory_of_its_service() {
     let is_unit = |path: &str| path.starts_with("deploy/systemd/") && path.ends_with(".service");
     let units: Vec<_> = text_files().into_iter().filter(|it| is_unit(&it.path)).collect();
     assert!(units.len() >= 3, "deploy/systemd lacks a unit");

@@ -1,8 +1,8 @@
-//! What no file may mention: where its writer happened to sit, and whose mirror a build happened to use.
+//! Texts that no file may contain: folders of a developer's machine, and addresses of registries.
 
 use tidy::{none, text_files};
 
-/// Written in pieces, so that this file does not mention them.
+/// Written in pieces, so that this file does not contain them.
 const UNWANTED: [&str; 7] = [
     concat!("..", "/shared"),
     concat!("/wo", "rk/"),
@@ -14,8 +14,8 @@ const UNWANTED: [&str; 7] = [
 ];
 
 #[test]
-fn no_file_names_a_registry_or_somebodys_folders() {
-    // The lock file names the registry that all of Cargo's do.
+fn no_file_names_a_registry_or_a_developers_folder() {
+    // Cargo's lock file contains the address of its registry.
     let files = text_files().into_iter().filter(|file| file.path != "Cargo.lock");
     let wrong = files.flat_map(|file| {
         let lines = file.text.lines().enumerate();
