@@ -1,22 +1,22 @@
-//! What has to be found: a search that finds none of it looked at nothing, or cannot see.
+//! Texts that the search must find. If the search misses one of them, it looked at nothing or cannot decode.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// As it is.
+/// Planted in plain text.
 pub const PLAIN: &str = "control plain/3k8+Rw5";
-/// In base64, in JSON that is in base64 itself.
+/// Planted in base64, inside JSON that is base64-encoded itself.
 pub const NESTED: &str = "control nested/7m2+Lc9";
-/// Percent-encoded twice.
+/// Planted with double percent-encoding.
 pub const PERCENT: &str = "control percent/1v6+Fg4";
-/// A list of numbers.
+/// Planted as a list of numbers.
 pub const BYTES: &str = "control bytes/9d5+Xt2";
 
-/// Those that are to be found wherever something was kept or printed.
+/// The texts that must be found in everything that was kept or printed.
 pub const ALL: [&str; 4] = [PLAIN, NESTED, PERCENT, BYTES];
 
-/// All of them, each spelled as it is to be found, in one line.
+/// A line with all texts, each in its encoding.
 pub fn planted() -> String {
     let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
     let within = format!("{{\"secret\": \"{}\"}}", STANDARD.encode(NESTED));

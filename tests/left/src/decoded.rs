@@ -1,15 +1,15 @@
-//! What a text spells in base64, percent-encoded and as lists of bytes, so that it is looked through as well.
+//! Decodes base64, percent-encoding and lists of bytes in a text, so that the decoded text can be searched too.
 
 use crate::search::from_base64;
 
-/// Of base64 no shorter run of letters is taken for it: it spells no secret that is looked for.
+/// Shorter runs of base64 letters are ignored: no secret is that short.
 const LETTERS: usize = 16;
-/// Of what base64 spells, so many characters in a row have to be text: else it was another word.
+/// Decoded base64 counts only if it contains this many printable characters in a row; otherwise the run was an ordinary word.
 const TEXT: usize = 10;
-/// Shorter lists of numbers are no secret.
+/// Shorter lists of numbers are ignored.
 const BYTES: usize = 8;
 
-/// All that `text` spells in any of these ways, a line for each; nothing, where it spells nothing.
+/// Decodes every encoded part of `text`, one line for each; empty if `text` has no encoded parts.
 pub(crate) fn decoded(text: &[u8]) -> Vec<u8> {
     let mut all = Vec::new();
     base64(text, &mut all);
@@ -18,7 +18,7 @@ pub(crate) fn decoded(text: &[u8]) -> Vec<u8> {
     all
 }
 
-/// Runs of base64's letters. Where it begins in a run is not known: a path before it has the same letters.
+/// Decodes runs of base64 letters at each of the four offsets, because a preceding path consists of the same letters.
 fn base64(text: &[u8], all: &mut Vec<u8>) {
     let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte);
     for run in text.split(|byte| !is_letter(byte)).filter(|run| run.len() >= LETTERS) {
@@ -32,7 +32,7 @@ fn base64(text: &[u8], all: &mut Vec<u8>) {
     }
 }
 
-/// Words in which something is percent-encoded, whatever else in them is.
+/// Decodes words that contain percent-encoding.
 fn percent(text: &[u8], all: &mut Vec<u8>) {
     let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'<>".contains(byte);
     let encodes = |part: &[u8]| part[0] == b'%' && part[1..].iter().all(u8::is_ascii_hexdigit);
@@ -43,14 +43,14 @@ fn percent(text: &[u8], all: &mut Vec<u8>) {
     }
 }
 
-/// Lists of numbers, as JSON and Rust's `Debug` write bytes.
+/// Decodes lists of numbers, the format in which JSON and Rust's `Debug` write bytes.
 fn lists(text: &[u8], all: &mut Vec<u8>) {
     for (at, _) in text.iter().enumerate().filter(|(_, byte)| **byte == b'[') {
         let listed = |byte: &u8| byte.is_ascii_digit() || b", \n\r\t".contains(byte);
         let rest = &text[at + 1..];
         let length = rest.iter().take_while(|byte| listed(byte)).count();
         let number = |word: &[u8]| std::str::from_utf8(word).ok()?.trim().parse::<u8>().ok();
-        // What is printed over many lines ends with a comma.
+        // A list that is printed over several lines ends with a comma.
         let listed = rest[..length].trim_ascii();
         let listed = listed.strip_suffix(b",").unwrap_or(listed);
         let bytes: Option<Vec<u8>> = listed.split(|byte| *byte == b',').map(number).collect();

@@ -1,4 +1,4 @@
-//! Keeping what is about to be deleted, where somebody wants it.
+//! Keeps files, logs and texts of tests for the search, before they are deleted.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tracing_subscriber::EnvFilter;
 
-/// Of one file no more is kept.
+/// Larger files are not kept.
 const LARGEST: u64 = 16 << 20;
-/// Of what one process leaves no more is kept.
+/// The most bytes kept for one process.
 const MOST: u64 = 512 << 20;
-/// A secret that was made is no shorter.
+/// Shorter generated secrets are not searched for.
 const SHORTEST: usize = 10;
-/// Keys are where secrets may be.
+/// Key files are the proper place for secrets, so they are not kept.
 const KEYS: [&str; 4] = ["seal.keys", "service.key", "nodes.authority", "api.key"];
 
 static KEPT: AtomicU64 = AtomicU64::new(0);
@@ -25,13 +25,13 @@ fn folder() -> Option<PathBuf> {
     std::env::var_os("BEDPLATE_LEFT").map(PathBuf::from).filter(|it| it.is_absolute())
 }
 
-/// Keeps what is in a folder, under a name that is made unlike others'; nothing, where nobody wants it.
+/// Copies a folder, under a unique name, to the folder that `BEDPLATE_LEFT` names; does nothing if the variable is not set.
 pub fn keep(from: &Path, name: &str) {
     let Some(folder) = folder() else { return };
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let to = folder.join(format!("{name}-{}-{number}", std::process::id()));
-    // What has to be found is planted in what is kept, and in what is printed.
+    // The control texts are planted in the copy and in the output.
     let planted = crate::control::planted();
     let kept = copy(from, &to).and_then(|()| fs::write(to.join("planted"), &planted));
     match kept {
@@ -40,7 +40,7 @@ pub fn keep(from: &Path, name: &str) {
     }
 }
 
-/// Keeps the folder that a SQLite database is in, by its URL.
+/// Copies the folder of the SQLite database at `url`.
 pub fn keep_database(url: &str, name: &str) {
     let file = url.strip_prefix("sqlite://").map(Path::new);
     if let Some(folder) = file.filter(|it| it.is_absolute()).and_then(Path::parent) {
@@ -48,7 +48,7 @@ pub fn keep_database(url: &str, name: &str) {
     }
 }
 
-/// Keeps a text.
+/// Appends a text to a file in the folder that `BEDPLATE_LEFT` names.
 pub fn note(name: &str, text: &[u8]) {
     let Some(folder) = folder() else { return };
     let written = fs::create_dir_all(&folder).and_then(|()| {
@@ -60,10 +60,10 @@ pub fn note(name: &str, text: &[u8]) {
     }
 }
 
-/// Has secrets looked for that nobody chose beforehand: tokens, say. They are written down beside what is kept, not in it.
+/// Adds generated secrets, such as tokens, to the search. The secrets are stored next to the kept files, not among them.
 pub fn know(secrets: impl IntoIterator<Item = String>) {
     let Some(folder) = folder() else { return };
-    // A word that short may stand anywhere.
+    // A shorter word could occur anywhere by chance.
     let long = secrets.into_iter().filter(|it| it.len() >= SHORTEST && !it.contains('\n'));
     let lines: String = long.map(|secret| secret + "\n").collect();
     let file = File::options().append(true).create(true).open(beside(&folder));
@@ -73,7 +73,7 @@ pub fn know(secrets: impl IntoIterator<Item = String>) {
     }
 }
 
-/// The secrets that were made while that was kept which is in this folder.
+/// The generated secrets that belong to the kept files in `folder`.
 pub fn known(folder: &Path) -> std::io::Result<BTreeSet<String>> {
     match fs::read_to_string(beside(folder)) {
         Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
@@ -88,17 +88,17 @@ fn beside(folder: &Path) -> PathBuf {
     name.into()
 }
 
-/// Keeps what services in this process log, at level `debug`.
+/// Keeps the logs of services in this process, at level `debug`.
 pub fn listen() {
     let Some(folder) = folder() else { return };
     let name = format!("log-{}", std::process::id());
     let file = fs::create_dir_all(&folder)
         .and_then(|()| File::options().append(true).create(true).open(folder.join(name)));
     let Ok(file) = file else { return };
-    // An emulator says much, and is given the secrets to keep.
+    // Emulators log a lot, and know the secrets legitimately.
     let services = "debug,openstack_emulator=off,machine_emulator=off,bmc_emulator=off";
     let log = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(services));
-    // Another test of this process may listen already.
+    // Fails if another test in this process has installed a subscriber already, which is fine.
     let _ = log.with_ansi(false).with_writer(Mutex::new(file)).try_init();
 }
 

@@ -1,4 +1,4 @@
-//! Looking for secrets, however they are spelled, and in what is packed.
+//! Searches for secrets in all encodings, including compressed data.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -15,21 +15,21 @@ use flate2::read::MultiGzDecoder;
 use crate::decoded::decoded;
 use crate::spelling::spellings;
 
-/// So much of a file is in memory at once: more than of any that was kept.
+/// How much of a file is read at a time; more than the size of any kept file.
 const PIECE: usize = 32 << 20;
-/// Of what is packed no more is looked at.
+/// The most bytes that are decompressed from one place.
 const UNPACKED: u64 = 64 << 20;
-/// How often something may be packed in something, or spelled by something.
+/// How many layers of compression and encoding are searched.
 const LAYERS: u8 = 4;
 
-/// How gzip begins (RFC 1952, section 2.3: the magic number, then the method, which is always 8), and how that begins in base64.
+/// The start of gzip data (RFC 1952 §2.3: the magic number and the method, which is always 8), and the same in base64.
 const GZIP: &[u8] = &[0x1f, 0x8b, 8];
 const GZIP_IN_BASE64: &[u8] = b"H4sI";
 
-/// What is looked for: each secret in each of its spellings.
+/// The patterns to search for: each secret in each of its encodings.
 pub struct Search {
     secrets: Vec<String>,
-    /// What each pattern is.
+    /// The meaning of each pattern.
     meanings: Vec<Meaning>,
     patterns: AhoCorasick,
     longest: usize,
@@ -42,19 +42,17 @@ enum Meaning {
     GzipInBase64,
 }
 
-/// A secret, and where it was.
+/// A secret that was found, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Find {
-    /// Which.
     pub secret: String,
-    /// How it was spelled.
+    /// The encoding of the secret.
     pub how: &'static str,
-    /// In which file.
     pub file: PathBuf,
 }
 
 impl Search {
-    /// Looks for these.
+    /// Prepares the search for these secrets.
     pub fn of<'a>(secrets: impl IntoIterator<Item = &'a str>) -> anyhow::Result<Search> {
         let secrets: BTreeSet<&str> = secrets.into_iter().filter(|it| !it.is_empty()).collect();
         let secrets: Vec<String> = secrets.into_iter().map(str::to_owned).collect();
@@ -71,7 +69,7 @@ impl Search {
         Ok(Search { secrets, meanings, patterns, longest })
     }
 
-    /// What is in a text: the secret, and how it is spelled.
+    /// Searches a text; returns each secret found, with its encoding.
     pub fn text(&self, text: &[u8]) -> BTreeSet<(&str, &'static str)> {
         let mut found = BTreeSet::new();
         self.look(text, LAYERS, &mut found);
@@ -98,7 +96,7 @@ impl Search {
         }
     }
 
-    /// What is in a file, or in any file of a folder. What is not there holds nothing; the count is of files looked at.
+    /// Searches a file, or every file in a folder, and returns how many files were searched. A missing path counts as no files.
     pub fn path(&self, path: &Path, finds: &mut Vec<Find>) -> anyhow::Result<usize> {
         let Ok(kind) = fs::symlink_metadata(path) else { return Ok(0) };
         if kind.is_dir() {
@@ -130,21 +128,21 @@ impl Search {
                 return Ok(found);
             }
             self.look(&piece, LAYERS, &mut found);
-            // What lies across two pieces is seen with the second.
+            // The end of this piece is searched again with the next one, for a secret that spans both.
             piece.drain(..piece.len().saturating_sub(self.longest));
         }
     }
 }
 
-/// What gzip packed, as far as it is whole.
+/// Decompresses gzip data as far as it is intact.
 fn unpacked(packed: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
-    // What was read before it broke off stays.
+    // The data decompressed before an error is kept.
     let _ = MultiGzDecoder::new(packed).take(UNPACKED).read_to_end(&mut text);
     text
 }
 
-/// What the letters at the beginning spell, of either alphabet.
+/// Decodes the base64 letters at the start of `text`, in the standard or the URL-safe alphabet.
 pub(crate) fn from_base64(text: &[u8]) -> Vec<u8> {
     const EITHER: GeneralPurpose = GeneralPurpose::new(
         &STANDARD,
@@ -159,7 +157,7 @@ pub(crate) fn from_base64(text: &[u8]) -> Vec<u8> {
         _ => letter.is_ascii_alphanumeric().then_some(*letter),
     };
     let mut letters: Vec<u8> = text.iter().map_while(plain).collect();
-    // One letter more than whole groups says nothing.
+    // A single letter after the last full group encodes no byte.
     if letters.len() % 4 == 1 {
         letters.pop();
     }

@@ -1,10 +1,10 @@
-//! The ways in which a secret may stand in a text.
+//! The encodings in which a secret may appear in a text.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Each way, with its name.
+/// Each encoding of the secret, with the name of the encoding.
 pub(crate) fn spellings(secret: &str) -> Vec<(&'static str, Vec<u8>)> {
     let mut all = vec![
         ("plain", secret.as_bytes().to_vec()),
@@ -17,20 +17,20 @@ pub(crate) fn spellings(secret: &str) -> Vec<(&'static str, Vec<u8>)> {
     for engine in [&STANDARD, &URL_SAFE] {
         all.extend((0..3).map(|offset| ("base64", within(engine, secret, offset))));
     }
-    // Most of a secret without special letters is spelled as it is.
+    // For a secret without special characters several encodings are equal.
     all.sort_by(|a, b| a.1.cmp(&b.1));
     all.dedup_by(|a, b| a.1 == b.1);
     all
 }
 
-/// As most clients' URLs spell it: what is unreserved as it is.
+/// Percent-encodes all but the unreserved characters, as most clients do in URLs.
 fn reserved(secret: &str) -> String {
     const RESERVED: &AsciiSet =
         &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
     utf8_percent_encode(secret, RESERVED).to_string()
 }
 
-/// The letters of base64 that are the same whatever stands before, `offset` bytes beyond a multiple of three, and after.
+/// The base64 letters that depend on the secret alone, if `offset` bytes beyond a multiple of three precede it.
 fn within(engine: &impl Engine, secret: &str, offset: usize) -> Vec<u8> {
     let text = engine.encode([&b"xxx"[..offset], secret.as_bytes()].concat());
     let begin = (offset * 8).div_ceil(6);

@@ -1,4 +1,4 @@
-//! The program finds what was planted, and all is planted: a search that never finds would be a test that cannot fail.
+//! The program finds every planted text. A search that never finds anything would be a test that cannot fail.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 use std::fs;
@@ -13,7 +13,7 @@ fn left(path: &Path) -> (bool, String) {
 }
 
 #[test]
-fn a_planted_canary_is_found_and_said_where() {
+fn a_planted_canary_is_reported_with_its_file() {
     for canary in canary::ALL {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("baremetald.log");
@@ -29,12 +29,12 @@ fn a_planted_canary_is_found_and_said_where() {
 }
 
 #[test]
-fn a_secret_that_was_made_is_kept_beside_and_found() {
+fn a_generated_secret_is_searched_for() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("left");
     let test = std::env::current_exe().unwrap();
     let keeps = Command::new(test)
-        .args(["--exact", "keeps_where_it_is_told_to"])
+        .args(["--exact", "keeps_files_for_another_test"])
         .env("BEDPLATE_LEFT", &folder)
         .output()
         .unwrap();
@@ -47,12 +47,12 @@ fn a_secret_that_was_made_is_kept_beside_and_found() {
 }
 
 #[test]
-fn a_folder_in_which_nothing_was_kept_is_no_clean_one() {
+fn a_folder_without_control_texts_fails() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("printed"), "test a ... ok\n").unwrap();
     let (clean, said) = left(folder.path());
     assert!(!clean && said.contains("nothing was kept"), "{said}");
-    // Each of what is planted has to be seen.
+    // The search fails if any single control text is missing.
     for control in control::ALL {
         let all: String = control::ALL.iter().filter(|it| **it != control).copied().collect();
         fs::write(folder.path().join("printed"), all).unwrap();
@@ -63,9 +63,10 @@ fn a_folder_in_which_nothing_was_kept_is_no_clean_one() {
     assert!(left(folder.path()).0);
 }
 
-/// By itself it keeps nothing, for nobody wants it.
+/// Runs as a child process of `a_generated_secret_is_searched_for`, which sets `BEDPLATE_LEFT`. On its own this test keeps nothing and checks
+/// nothing.
 #[test]
-fn keeps_where_it_is_told_to() {
+fn keeps_files_for_another_test() {
     left::note("note", b"nothing of worth");
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("state"), "nothing of worth").unwrap();
@@ -74,13 +75,13 @@ fn keeps_where_it_is_told_to() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_no_clean_one() {
+fn a_missing_folder_fails() {
     let folder = tempfile::tempdir().unwrap();
     assert!(!left(&folder.path().join("none")).0);
 }
 
 #[test]
-fn each_canary_is_given_to_a_service_by_a_test() {
+fn every_canary_is_used_by_a_test() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut sources = String::new();
     for layer in ["services", "tests"] {

@@ -17,7 +17,7 @@ fn gzip(text: &[u8]) -> Vec<u8> {
     packed.finish().unwrap()
 }
 
-/// Each way in which a secret may leak, by its name.
+/// Texts that leak the secret, each with the encoding that it uses.
 fn leaks(secret: &str) -> Vec<(&'static str, Vec<u8>)> {
     let url = secret.replace(' ', "%20").replace('/', "%2F").replace('+', "%2B");
     let form = secret.replace('/', "%2F").replace('+', "%2B").replace(' ', "+");
@@ -39,7 +39,7 @@ fn leaks(secret: &str) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
-fn each_secret_is_found_however_it_is_spelled() {
+fn every_secret_is_found_in_each_encoding() {
     let search = search();
     for secret in canary::ALL {
         for (how, text) in leaks(secret) {
@@ -54,7 +54,7 @@ fn each_secret_is_found_however_it_is_spelled() {
 }
 
 #[test]
-fn each_secret_is_found_in_what_is_packed() {
+fn every_secret_is_found_in_compressed_data() {
     let search = search();
     for secret in canary::ALL {
         for (how, text) in leaks(secret) {
@@ -72,7 +72,7 @@ fn each_secret_is_found_in_what_is_packed() {
 }
 
 #[test]
-fn what_is_packed_and_broken_off_is_looked_at_as_far_as_it_goes() {
+fn truncated_compressed_data_is_searched_as_far_as_possible() {
     let noise: Vec<u8> =
         (0u32..50_000).flat_map(|it| it.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     let packed = gzip(&[canary::BMC.as_bytes(), &noise].concat());
@@ -95,14 +95,14 @@ fn a_secret_is_found_across_pieces_and_deep_in_folders() {
 }
 
 #[test]
-fn each_secret_is_found_in_base64_of_what_holds_it_in_base64() {
+fn every_secret_is_found_in_nested_base64() {
     let search = search();
     for secret in canary::ALL {
         for before in ["", "a", "ab", "abc"] {
             for engine in [&STANDARD, &URL_SAFE] {
                 let inner = format!("{{\"write_files\": [\"{}\"]}}", engine.encode(secret));
                 let outer = engine.encode(format!("{before}{inner}"));
-                // A path has the same letters as what comes after it.
+                // The letters of the path `/v1/a/` belong to the base64 alphabet too.
                 for text in [format!("{{\"user_data\": \"{outer}\"}}"), format!("/v1/a/{outer}")] {
                     let found = search.text(text.as_bytes());
                     assert!(found.iter().any(|(it, _)| *it == secret), "{secret}: {text}");
@@ -116,7 +116,7 @@ fn each_secret_is_found_in_base64_of_what_holds_it_in_base64() {
 }
 
 #[test]
-fn each_secret_is_found_percent_encoded_in_whatever_part() {
+fn every_secret_is_found_with_any_part_percent_encoded() {
     let search = search();
     let lower = |text: &str| text.replace(' ', "%20").replace('/', "%2f").replace('+', "%2b");
     for secret in canary::ALL {
@@ -130,7 +130,7 @@ fn each_secret_is_found_percent_encoded_in_whatever_part() {
 }
 
 #[test]
-fn each_secret_is_found_as_a_list_of_bytes() {
+fn every_secret_is_found_as_a_list_of_bytes() {
     let search = search();
     for secret in canary::ALL {
         let list = format!("{:?}", secret.as_bytes());
