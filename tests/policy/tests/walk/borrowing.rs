@@ -1,4 +1,4 @@
-//! What a cluster is to use that is in the cloud already: its project's own, or everybody's.
+//! A cluster may only use images and networks that belong to its project or are shared.
 
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ async fn template(service: &Service, name: &str, fields: Value) -> Answer {
     service.ask_as(name, "POST", "/v1/clustertemplates", &body).await
 }
 
-/// Fails unless this is a refusal that names the field.
+/// Checks that the answer is a refusal that names the field.
 #[track_caller]
 fn refuses(answer: Answer, field: &str) {
     let answer = answer.has(400);
@@ -40,13 +40,13 @@ fn refuses(answer: Answer, field: &str) {
 }
 
 #[tokio::test]
-async fn a_project_names_what_it_has_or_everybody() {
+async fn a_project_may_use_its_own_and_shared_objects() {
     for service in Service::clusters_in_clouds().await {
         let for_all = image(&service, "project-a-admin", "for-all", "public").await;
         let a = image(&service, "project-a-member", "mine", "private").await;
         let b = image(&service, "project-b-member", "mine", "private").await;
         let c = image(&service, "project-b-member", "given", "community").await;
-        // It is newer, and called like that which is for all.
+        // A newer private image with the same name as the public one.
         image(&service, "project-b-member", "for-all", "private").await;
         let ours = network(&service, "project-a-member", "net-a", false).await;
         let theirs = network(&service, "project-b-member", "net-b", false).await;
@@ -68,7 +68,7 @@ async fn a_project_names_what_it_has_or_everybody() {
             let fields = json!({"fixed_network": network, "fixed_subnet": subnet});
             template(&service, member, fields).await.has(201);
         }
-        // Pods' own addresses are on no network of others.
+        // A network for pods must belong to the project; a shared network is refused.
         for (network, status) in [(&ours.0, 201), (&shared.0, 400)] {
             let fields = json!({"fixed_network": network, "labels": {"pod_network": "routes"}});
             let told = template(&service, member, fields).await.has(status).json();
@@ -94,7 +94,7 @@ async fn a_project_names_what_it_has_or_everybody() {
 }
 
 #[tokio::test]
-async fn a_name_with_a_slash_is_a_name_and_no_id() {
+async fn a_name_with_a_slash_is_a_name_not_an_id() {
     for service in Service::clusters_in_clouds().await {
         image(&service, "project-a-admin", "for-all", "public").await;
         let member = "project-a-member";
@@ -115,7 +115,7 @@ async fn a_name_with_a_slash_is_a_name_and_no_id() {
 }
 
 #[tokio::test]
-async fn what_is_offered_to_all_is_an_administrators_to_change() {
+async fn only_an_administrator_changes_the_image_of_a_public_template() {
     for service in Service::clusters_in_clouds().await {
         for called in ["for-all", "another"] {
             image(&service, "project-a-admin", called, "public").await;
@@ -139,7 +139,7 @@ async fn what_is_offered_to_all_is_an_administrators_to_change() {
 }
 
 #[tokio::test]
-async fn what_is_shared_with_a_project_is_named_once_it_took_it() {
+async fn a_shared_image_can_be_used_once_accepted() {
     for service in Service::clusters_in_clouds().await {
         let shared = image(&service, "project-b-member", "shared", "shared").await;
         let [a, l, _] = service.projects.clone();
@@ -150,7 +150,7 @@ async fn what_is_shared_with_a_project_is_named_once_it_took_it() {
         let named = json!({"image_id": shared});
         refuses(template(&service, "project-a-member", named.clone()).await, "image_id");
         let (own, accepted) = (format!("{members}/{a}"), json!({"status": "accepted"}));
-        // Nobody takes it in another's place.
+        // Another project cannot accept the image in place of its member.
         service.ask_cloud("project-b-member", "PUT", &own, &accepted).await.has(403);
         service.ask_cloud("project-a-member", "PUT", &own, &accepted).await.has(200);
         let made = template(&service, "project-a-member", named.clone()).await.has(201).json();
@@ -167,7 +167,7 @@ async fn what_is_shared_with_a_project_is_named_once_it_took_it() {
 }
 
 #[tokio::test]
-async fn neither_a_cluster_nor_a_group_nor_a_patch_names_what_is_anothers() {
+async fn no_request_may_use_objects_of_another_project() {
     for service in Service::clusters_in_clouds().await {
         image(&service, "project-a-admin", "for-all", "public").await;
         let b = image(&service, "project-b-member", "theirs", "private").await;
@@ -197,7 +197,7 @@ async fn neither_a_cluster_nor_a_group_nor_a_patch_names_what_is_anothers() {
 }
 
 #[tokio::test]
-async fn while_nobody_can_tell_whose_it_is_nothing_is_named() {
+async fn without_an_answer_of_the_cloud_no_object_can_be_used() {
     for service in Service::clusters_in_clouds().await {
         service.stop_answering("/image/");
         let answer = template(&service, "project-a-member", json!({"image_id": "for-all"})).await;

@@ -1,4 +1,4 @@
-//! clusterd's routes.
+//! The routes of clusterd.
 
 use cluster_core::{
     FlavorSize, Owner, Snapshot, SnapshotUuid, SnapshotWhy, Told, Vm, VmFlavor, VmImage, VmUuid,
@@ -14,12 +14,12 @@ use crate::walk::About::{self, List, Nobodys, Persons, PersonsList, Project, Thi
 use crate::walk::{OWNER, Step, Things, walk};
 
 #[tokio::test]
-async fn every_route_of_clusters_lets_in_whom_its_row_says() {
+async fn every_route_of_clusters_enforces_its_row() {
     everybody_tries(Cloud::emulated().await).await;
 }
 
 #[tokio::test]
-async fn every_route_of_clusters_does_so_by_the_word_of_a_given_keystone() {
+async fn every_route_of_clusters_enforces_its_row_with_a_given_keystone() {
     let Some(cloud) = Cloud::given() else { return };
     everybody_tries(cloud).await;
 }
@@ -35,7 +35,7 @@ async fn everybody_tries(cloud: Cloud) {
         let body = json!({"cluster_template_id": template});
         let cluster = service.ask_as(member, "POST", "/v1/clusters", &body).await;
         let cluster = cluster.has(202).json()["uuid"].as_str().unwrap().to_owned();
-        // One that nothing was made of, and that may be deleted.
+        // A template without clusters, so that it may be deleted.
         let body = json!({"image_id": "i", "coe": "kubernetes", "flavor_id": "f"});
         let unused = service.ask_as(member, "POST", "/v1/clustertemplates", &body).await;
         let unused = unused.has(201).json()["uuid"].as_str().unwrap().to_owned();
@@ -52,8 +52,8 @@ async fn everybody_tries(cloud: Cloud) {
     service.end().await;
 }
 
-/// A machine of one person in this project, and what was kept of it, both by their ids. They are written where clusterd reads them: there is no
-/// cloud to make one in.
+/// Stores a VM of one person in this project and its snapshot, and returns their ids. Both are written directly to clusterd's database,
+/// because there is no cloud to create them in.
 async fn lent(service: &Service, project: &str) -> (String, String) {
     let store = service.store().await;
     let (vm, snapshot) = (VmUuid::from_untyped_uuid(Uuid::new_v4()), Uuid::new_v4());

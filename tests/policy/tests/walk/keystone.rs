@@ -1,5 +1,4 @@
-//! What an administrator of a Keystone makes there for the walk, with nothing but the Identity API: of an emulated cloud or of a real
-//! one.
+//! Creates users, projects and roles for the walk in an emulated or a real Keystone, through the Identity API.
 
 use openstack::{CloudConfig, Session};
 use reqwest::{Client, Method};
@@ -7,18 +6,18 @@ use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// A Keystone, as its administrator.
+/// A Keystone, used as its administrator.
 pub(crate) struct Keystone {
     client: Client,
-    /// With `/v3`.
+    /// Includes `/v3`.
     url: String,
     token: String,
-    /// What names end with here: nobody else's do.
+    /// The suffix of all names in this run, so that they do not clash with others.
     run: String,
     made: Vec<String>,
 }
 
-/// Where somebody may have a role, as the Identity API's paths have it.
+/// The scope of a role assignment, as in the paths of the Identity API.
 pub(crate) enum Place<'a> {
     Project(&'a str),
     /// The only domain.
@@ -40,20 +39,20 @@ impl Keystone {
         &self.url
     }
 
-    /// A new project, by id.
+    /// Creates a project and returns its id.
     pub(crate) async fn project(&mut self, name: &str) -> String {
         let body = json!({"name": self.named(name), "domain_id": "default"});
         self.make("projects", "project", body).await
     }
 
-    /// A new user, by id, whose password is [`Keystone::password`].
+    /// Creates a user with the password [`Keystone::password`] and returns the id.
     pub(crate) async fn user(&mut self, name: &str) -> String {
         let body =
             json!({"name": self.named(name), "domain_id": "default", "password": self.password()});
         self.make("users", "user", body).await
     }
 
-    /// Everybody's, here.
+    /// The password of all users of this run.
     pub(crate) fn password(&self) -> String {
         format!("{} {}", left::canary::KEYSTONE, self.run)
     }
@@ -73,7 +72,7 @@ impl Keystone {
         self.ask(Method::PUT, &path, &Value::Null, 204).await;
     }
 
-    /// The role's id. Not every Keystone has all of them from the beginning.
+    /// The id of a role, which is created if this Keystone does not have it yet.
     async fn role(&self, name: &str) -> String {
         let found = self.ask(Method::GET, &format!("roles?name={name}"), &Value::Null, 200).await;
         if let Some(id) = found["roles"][0]["id"].as_str() {
@@ -84,7 +83,7 @@ impl Keystone {
         made["role"]["id"].as_str().unwrap().to_owned()
     }
 
-    /// A token of this user's in this scope; in none, where that is null.
+    /// Authenticates as a user for `scope`; a null scope gives an unscoped token.
     pub(crate) async fn token(&self, user: &str, scope: &Value) -> String {
         let user = json!({"id": user, "password": self.password()});
         let mut auth = json!({"identity": {"methods": ["password"], "password": {"user": user}}});
@@ -97,7 +96,7 @@ impl Keystone {
         answer.headers()["x-subject-token"].to_str().unwrap().to_owned()
     }
 
-    /// Removes what was made.
+    /// Deletes everything created in this run.
     pub(crate) async fn clear(&mut self) {
         for path in std::mem::take(&mut self.made).iter().rev() {
             self.ask(Method::DELETE, path, &Value::Null, 204).await;

@@ -1,10 +1,10 @@
-//! What the rows of the table do not say: which fields owners and lessees see and change.
+//! The fields of a node that owners and lessees see and change, which the policy table does not show.
 
 use serde_json::{Value, json};
 
 use crate::service::{Answer, Cloud, Service};
 
-/// A node of project A that is lent to project L, and has failed at something.
+/// A node of project A, lent to project L.
 async fn lent(service: &Service) -> String {
     let [owner, lessee, _] = &service.projects;
     let body = json!({
@@ -21,7 +21,7 @@ async fn patch(service: &Service, name: &str, node: &str, path: &str, value: Val
 }
 
 #[tokio::test]
-async fn a_lessee_sees_nothing_of_how_a_machine_is_driven() {
+async fn a_lessee_cannot_see_driver_settings() {
     let service = Service::machines(Cloud::emulated().await).await;
     let node = lent(&service).await;
     let hidden = ["driver_info", "driver_internal_info", "last_error", "reservation", "conductor"];
@@ -56,7 +56,7 @@ async fn a_lessee_sees_nothing_of_how_a_machine_is_driven() {
 }
 
 #[tokio::test]
-async fn each_changes_the_fields_that_are_its_own() {
+async fn owner_and_lessee_change_only_their_own_fields() {
     let service = Service::machines(Cloud::emulated().await).await;
     let node = lent(&service).await;
     let (member, manager) = ("member", "manager");
@@ -92,7 +92,7 @@ async fn each_changes_the_fields_that_are_its_own() {
 }
 
 #[tokio::test]
-async fn an_owner_lends_and_takes_back() {
+async fn an_owner_lends_a_node_and_ends_the_loan() {
     let service = Service::machines(Cloud::emulated().await).await;
     let node = lent(&service).await;
     let path = format!("/v1/nodes/{node}");
@@ -101,13 +101,13 @@ async fn an_owner_lends_and_takes_back() {
     let other = json!(service.projects[2]);
     patch(&service, "project-a-member", &node, "/lessee", other).await.has(200);
     service.ask_as("project-b-reader", "GET", &path, &Value::Null).await.has(200);
-    // What is lent is not the lessee's to lend on.
+    // The lessee may not lend the node to another project.
     let answer = patch(&service, "project-b-manager", &node, "/lessee", Value::Null).await;
     assert!(answer.has(403).text.contains("lessee: "));
 }
 
 #[tokio::test]
-async fn what_is_not_seen_is_not_found_by_any_query() {
+async fn a_hidden_node_is_found_by_no_query() {
     let service = Service::machines(Cloud::emulated().await).await;
     let node = lent(&service).await;
     let body = json!({"node_uuid": node, "address": "02:00:00:00:00:03"});
@@ -136,7 +136,7 @@ async fn what_is_not_seen_is_not_found_by_any_query() {
     ] {
         service.ask_as(stranger, "GET", &path, &Value::Null).await.has(status);
     }
-    // A port on another's machine: as on one that is not there.
+    // A port on a node of another project is refused like a port on a missing node.
     let refused = service.ask_as("project-b-manager", "POST", "/v1/ports", &body).await.has(400);
     assert!(
         refused.text.contains(&format!("node_uuid: Node {node} could not be found")),
@@ -146,7 +146,7 @@ async fn what_is_not_seen_is_not_found_by_any_query() {
 }
 
 #[tokio::test]
-async fn an_owner_does_not_have_a_stored_password_sent_elsewhere() {
+async fn an_owner_cannot_send_a_stored_password_elsewhere() {
     let service = Service::machines(Cloud::emulated().await).await;
     let node = lent(&service).await;
     let address = |host: &str| json!({"op": "replace", "path": "/driver_info/redfish_address", "value": host});

@@ -1,4 +1,4 @@
-//! baremetald's routes.
+//! The routes of baremetald.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -8,12 +8,12 @@ use crate::walk::About::{self, List, Nobodys, Own, OwnList, Thing};
 use crate::walk::{Step, Things, walk};
 
 #[tokio::test]
-async fn every_route_of_machines_lets_in_whom_its_row_says() {
+async fn every_route_of_machines_enforces_its_row() {
     everybody_tries(Cloud::emulated().await).await;
 }
 
 #[tokio::test]
-async fn every_route_of_machines_does_so_by_the_word_of_a_given_keystone() {
+async fn every_route_of_machines_enforces_its_row_with_a_given_keystone() {
     let Some(cloud) = Cloud::given() else { return };
     everybody_tries(cloud).await;
 }
@@ -33,7 +33,7 @@ async fn everybody_tries(cloud: Cloud) {
         let port = service.ask_as(admin, "POST", "/v1/ports", &body).await.has(201).json();
         let path = format!("/v1/nodes/{node}/traits/CUSTOM_FAST");
         service.ask_as(admin, "PUT", &path, &Value::Null).await.has(204);
-        // There is no such machine; the wish is somebody's all the same.
+        // No node matches this allocation, but the allocation still belongs to its project.
         let body = json!({"resource_class": "none", "owner": owner});
         let wish = service.ask_as(admin, "POST", "/v1/allocations", &body).await.has(201).json();
         let id = |made: &Value| made["uuid"].as_str().unwrap().to_owned();
@@ -43,7 +43,7 @@ async fn everybody_tries(cloud: Cloud) {
     service.end().await;
 }
 
-/// An address that no other port has.
+/// A MAC address that no other port has.
 fn mac() -> String {
     let [a, b, c, d, ..] = *Uuid::new_v4().as_bytes();
     format!("02:00:{a:02x}:{b:02x}:{c:02x}:{d:02x}")

@@ -1,4 +1,4 @@
-//! Every route, by every kind of caller.
+//! Tries every route as every kind of caller.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 mod borrowing;

@@ -1,44 +1,44 @@
-//! Every kind of caller that a Keystone knows.
+//! Every kind of caller that Keystone distinguishes.
 
 use serde_json::{Value, json};
 
 use crate::keystone::{Keystone, Place};
 
-/// Keystone's roles, each more than the one before.
+/// Keystone's roles; each includes the one before.
 pub(crate) const ROLES: [&str; 4] = ["reader", "member", "manager", "admin"];
 
-/// The projects of the walk: what is tried is of the first, lent to the second, and nothing to the third.
+/// The projects of the walk: the first owns the resources, the second is their lessee, the third is unrelated.
 pub(crate) const PROJECTS: [&str; 3] = ["project-a", "project-l", "project-b"];
 
-/// How somebody stands to what is tried.
+/// How a caller is related to the resource that is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// Has no token that is any good.
+    /// The caller has no valid token.
     Unknown,
-    /// Has this role in the whole cloud, or an administrator's anywhere.
+    /// The caller has this role in the whole cloud, or is an administrator of any project.
     Cloud(&'static str),
-    /// Is a service of the cloud.
+    /// The caller is a service of the cloud.
     Service,
-    /// Has this role in the project that the thing is of.
+    /// The caller has this role in the project that owns the resource.
     Owner(&'static str),
-    /// Has this role in the project that it is lent to.
+    /// The caller has this role in the project that the resource is lent to.
     Lessee(&'static str),
-    /// Has this role in a project that has nothing to do with it.
+    /// The caller has this role in an unrelated project.
     Stranger(&'static str),
-    /// Has a token, and nothing here.
+    /// The caller has a valid token without access to anything.
     Nothing,
 }
 
-/// Somebody who calls.
+/// A caller of the walk, with a token.
 pub(crate) struct Person {
     pub(crate) name: String,
-    /// Keystone's id of the user; empty where there is none.
+    /// Keystone's id of the user; empty if the caller is no user of Keystone.
     pub(crate) id: String,
     pub(crate) token: Option<String>,
     pub(crate) standing: Standing,
 }
 
-/// The ids of [`PROJECTS`], and one person of each kind; services are in a project of their own.
+/// Returns the ids of [`PROJECTS`], and one caller of each kind. Services have a project of their own.
 pub(crate) async fn everybody(
     keystone: &mut Keystone,
     services: &str,
@@ -100,7 +100,7 @@ fn project_scope(id: &str) -> Value {
     json!({"project": {"id": id}})
 }
 
-/// A new user with this role, by id, and a token of theirs in this scope.
+/// Creates a user with this role; returns its id and a token for the scope.
 async fn somebody(
     keystone: &mut Keystone,
     name: &str,

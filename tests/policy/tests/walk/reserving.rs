@@ -1,4 +1,4 @@
-//! Whole machines that projects reserve: each sees its own, and has no more than was granted.
+//! Each project sees only its own reservations, within its quota.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::service::{Cloud, Service};
 
 const PATH: &str = "/bedplate/v1/reservations";
 
-/// Asks until the node is in this state.
+/// Waits until the field of the node has this value.
 async fn reaches(service: &Service, node: &str, field: &str, state: &str) {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
@@ -22,7 +22,7 @@ async fn reaches(service: &Service, node: &str, field: &str, state: &str) {
     }
 }
 
-/// A node that is nobody's.
+/// Creates an available node without an owner.
 async fn free_node(service: &Service, name: &str) {
     let admin = "system-admin";
     let body = json!({"driver": "fake-hardware", "name": name, "resource_class": "gpu"});
@@ -45,7 +45,7 @@ fn wish(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_reservation_is_its_projects_alone() {
+async fn a_reservation_is_visible_to_its_project_only() {
     let service = Service::machines_with(Cloud::emulated().await, GRANTS).await;
     for name in ["n1", "n2", "n3"] {
         free_node(&service, name).await;
@@ -56,7 +56,7 @@ async fn a_reservation_is_its_projects_alone() {
     assert_eq!(made["project"], service.projects[2].as_str());
     let refused = service.ask_as(owner, "POST", PATH, &wish("more")).await.has(403);
     assert!(refused.text.contains("1 of the 1 whole nodes"), "{}", refused.text);
-    // What another project has does not count here.
+    // The reservation of another project does not count against this project's quota.
     service.ask_as(stranger, "POST", PATH, &wish("theirs")).await.has(201);
 
     let one = format!("{PATH}/{}", made["uuid"].as_str().unwrap());
@@ -84,7 +84,7 @@ async fn a_reservation_is_its_projects_alone() {
 }
 
 #[tokio::test]
-async fn what_an_owner_lent_for_a_time_the_owner_alone_lends_for_longer() {
+async fn a_lease_granted_by_the_owner_can_only_be_extended_by_the_owner() {
     let service = Service::machines_with(Cloud::emulated().await, GRANTS).await;
     let [owner, lessee, _] = &service.projects;
     let body = json!({"driver": "fake-hardware", "name": "lent", "owner": owner});
@@ -107,6 +107,6 @@ async fn what_an_owner_lent_for_a_time_the_owner_alone_lends_for_longer() {
     assert_ne!(kept["lease"]["until"], still["lease"]["until"]);
 }
 
-/// One node each, for a day unless said.
+/// Each project may reserve a single node, for a day by default.
 const GRANTS: &str =
     "[reservations]\nnodes_per_project = 1\n[leases]\nnodes = { default = '1d' }\n";

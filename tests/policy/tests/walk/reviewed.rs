@@ -1,14 +1,14 @@
-//! The whole policy of both services, as it was reviewed: one row for each route. The walk compares a service with its own table, and a row
-//! that was loosened by mistake is loosened in both; here it is a line of a file that changes.
+//! Compares the policy of both services with the reviewed files, one row for each route. The walk compares a service with its own table, so
+//! a row that is loosened by mistake is loosened in both. Here it is a changed line in a file.
 //!
-//! `UPDATE_EXPECT=1` writes the files anew.
+//! `UPDATE_EXPECT=1` rewrites the files.
 
 use expect_test::{ExpectFile, expect_file};
 use serde_json::Value;
 
 use crate::service::{Cloud, Service};
 
-/// A table as text: method, path, and the least role of each scope that the route takes. `-` is nobody.
+/// Formats a table: method, path, and for each scope the lowest role that may use the route. `-` means nobody.
 fn text(table: &Value) -> String {
     let mut rows: Vec<[String; 7]> = table["policy"].as_array().unwrap().iter().map(row).collect();
     rows.sort_by(|one, other| (&one[1], &one[0]).cmp(&(&other[1], &other[0])));
@@ -26,7 +26,7 @@ fn text(table: &Value) -> String {
 fn row(row: &Value) -> [String; 7] {
     let text = |key: &str| row[key].as_str().unwrap_or("-").to_owned();
     let yes = |key: &str| if row[key] == true { "yes" } else { "-" }.to_owned();
-    // A public route is open to all of them.
+    // A public route is open to everybody in each scope.
     let scope = |key: &str| if row["public"] == true { "anyone".to_owned() } else { text(key) };
     let services = if row["public"] == true { "anyone".to_owned() } else { yes("services") };
     [
@@ -46,13 +46,13 @@ async fn compare(service: Service, reviewed: ExpectFile) {
 }
 
 #[tokio::test]
-async fn the_policy_of_machines_is_as_it_was_reviewed() {
+async fn the_policy_of_machines_equals_the_reviewed_file() {
     let service = Service::machines(Cloud::emulated().await).await;
     compare(service, expect_file!["../../machines.txt"]).await;
 }
 
 #[tokio::test]
-async fn the_policy_of_clusters_is_as_it_was_reviewed() {
+async fn the_policy_of_clusters_equals_the_reviewed_file() {
     let service = Service::clusters(Cloud::emulated().await).await;
     compare(service, expect_file!["../../clusters.txt"]).await;
 }

@@ -1,4 +1,4 @@
-//! A service that believes the Keystone of a cloud, and all who call it.
+//! A service that authenticates with the Keystone of a cloud, and its callers.
 
 use std::path::{Path, PathBuf};
 
@@ -12,15 +12,14 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::keystone::{Keystone, Place};
 use crate::people::{Person, Standing, everybody};
 
-/// The cloud whose Keystone is believed.
+/// The cloud whose Keystone the service uses.
 pub(crate) enum Cloud {
-    /// One of our own.
     Emulated(Emulator),
-    /// One whose clouds.yaml names an `admin`: a real one, say.
+    /// The cloud of a clouds.yaml that contains an `admin`, for example a real cloud.
     Given(PathBuf),
 }
 
-/// A service, its cloud, and all who call it.
+/// A service with its cloud and its callers.
 pub(crate) struct Service {
     pub(crate) people: Vec<Person>,
     /// The ids of [`PROJECTS`].
@@ -33,19 +32,19 @@ pub(crate) struct Service {
     _running: AbortOnDropHandle<()>,
 }
 
-/// An answer, whole.
+/// An answer with its whole body.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) text: String,
 }
 
 impl Answer {
-    /// The body as JSON.
+    /// The body as JSON; null if it is not JSON.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
 
-    /// Fails unless the status is this.
+    /// Checks the status.
     #[track_caller]
     pub(crate) fn has(self, status: u16) -> Answer {
         assert_eq!(self.status, status, "{}", self.text);
@@ -58,7 +57,7 @@ impl Cloud {
         Cloud::Emulated(Emulator::start(Settings::default()).await.unwrap())
     }
 
-    /// The one that the environment names; none, and a word on it, where it names none.
+    /// The cloud that the environment names. If it names none, reports the test as skipped and returns `None`.
     pub(crate) fn given() -> Option<Cloud> {
         let path = std::env::var_os("BEDPLATE_TEST_OPENSTACK");
         if path.is_none() {
@@ -77,7 +76,7 @@ impl Cloud {
         }
     }
 
-    /// Its clouds.yaml.
+    /// The path of the cloud's clouds.yaml.
     fn file(&self, folder: &Path) -> PathBuf {
         match self {
             Cloud::Given(path) => path.clone(),
@@ -93,7 +92,7 @@ impl Service {
         Service::machines_with(cloud, "").await
     }
 
-    /// The same, with these tables in its configuration.
+    /// Starts baremetald with these additional tables in its configuration.
     pub(crate) async fn machines_with(cloud: Cloud, rest: &str) -> Service {
         Service::start(cloud, rest, async |text| {
             let service = baremetal::Service::start(toml::from_str(&text).unwrap()).await.unwrap();
@@ -106,12 +105,12 @@ impl Service {
         .await
     }
 
-    /// A clusterd that makes nothing.
+    /// Starts a clusterd that creates no clusters.
     pub(crate) async fn clusters(cloud: Cloud) -> Service {
-        // Each step that makes something is tried with a cluster of its own.
+        // The quota is large, because each step that makes something uses a cluster of its own.
         let mut service =
             Service::of_clusters(cloud, "[quotas.project]\nclusters = 100000\n").await;
-        // Clusters are lent to nobody.
+        // Clusters have no lessees.
         for person in &mut service.people {
             if let Standing::Lessee(role) = person.standing {
                 person.standing = Standing::Stranger(role);
@@ -120,8 +119,8 @@ impl Service {
         service
     }
 
-    /// Clusterds that make clusters in the emulated cloud whose Keystone they believe: one in its own project, as an administrator there,
-    /// and one in those of its tenants, where it has the role member.
+    /// Starts two clusterds that create clusters in the emulated cloud: one as an administrator in its own project, and one in the projects
+    /// of its tenants, where it has the role member.
     pub(crate) async fn clusters_in_clouds() -> [Service; 2] {
         let rest = "[cloud]\nclouds_yaml = CLOUDS\nname = 'clusterd'\n";
         let shared = format!("{rest}tenancy = 'shared'\n");
@@ -147,7 +146,7 @@ impl Service {
         .await
     }
 
-    /// `rest` is what its configuration says besides; CLOUDS is where the clouds.yaml is.
+    /// Starts a service with the additional configuration `rest`, in which CLOUDS stands for the path of the clouds.yaml.
     async fn start(
         cloud: Cloud,
         rest: &str,
@@ -162,7 +161,7 @@ impl Service {
         let mut keystone = Keystone::of(admin, &client).await;
         let services = keystone.project("services").await;
         let (projects, people) = everybody(&mut keystone, &services).await;
-        // Who asks about tokens need not be more than a service.
+        // The role `service` is enough to validate tokens.
         let validator = keystone.user("validator").await;
         keystone.grant(Place::Project(&services), &validator, "service").await;
         let auth = json!({
@@ -180,23 +179,23 @@ impl Service {
         Service { people, projects, client, url, cloud, keystone, state, _running: running }
     }
 
-    /// Where clusterd keeps everything.
+    /// Opens the store of clusterd.
     pub(crate) async fn store(&self) -> cluster_store::Store {
         let file = self.state.path().join("state/clusterd.db");
         cluster_store::Store::open(&format!("sqlite://{}", file.display())).await.unwrap()
     }
 
-    /// The id of somebody.
+    /// Keystone's id of a caller.
     pub(crate) fn user_id(&self, name: &str) -> &str {
         &self.people.iter().find(|it| it.name == name).unwrap().id
     }
 
-    /// Removes from the cloud who was made for this.
+    /// Deletes from the cloud the users and projects created for this test.
     pub(crate) async fn end(mut self) {
         self.keystone.clear().await;
     }
 
-    /// Asks as whoever has this token.
+    /// Sends a request with this token.
     pub(crate) async fn ask(
         &self,
         token: Option<&str>,
@@ -213,7 +212,7 @@ impl Service {
         sent(request).await
     }
 
-    /// Has somebody ask the cloud itself.
+    /// Sends a request to the cloud itself, as this caller.
     pub(crate) async fn ask_cloud(
         &self,
         name: &str,
@@ -229,19 +228,19 @@ impl Service {
         sent(if body.is_null() { request } else { request.json(body) }).await
     }
 
-    /// Has somebody make something in the cloud itself; what is made is at this key of the answer.
+    /// Creates an object in the cloud itself, as this caller; returns the part of the answer under `key`.
     pub(crate) async fn make(&self, name: &str, path: &str, key: &str, body: &Value) -> Value {
         let body = self.ask_cloud(name, "POST", path, body).await.has(201).json();
         if key.is_empty() { body } else { body[key].clone() }
     }
 
-    /// Has the cloud refuse what is asked below this path.
+    /// Makes the cloud refuse all GET requests below this path.
     pub(crate) fn stop_answering(&self, path: &str) {
         let act = Act::Answer { status: 500, retry_after: None, message: None };
         self.cloud.emulator().cloud.misbehave(Rule::new("GET", &format!("{path}**"), act));
     }
 
-    /// Asks as the person of this standing.
+    /// Sends a request as the first caller whose name starts with `name`.
     pub(crate) async fn ask_as(
         &self,
         name: &str,
@@ -255,7 +254,7 @@ impl Service {
 }
 
 impl Drop for Service {
-    /// What it stored is looked through for secrets.
+    /// Keeps the stored state for the search for leaked secrets.
     fn drop(&mut self) {
         if let Cloud::Emulated(emulator) = &self.cloud {
             left::know(emulator.cloud.secrets());

@@ -1,10 +1,10 @@
-//! Who sees what was asked.
+//! Access to the audit trail.
 
 use serde_json::{Value, json};
 
 use crate::service::{Cloud, Service};
 
-/// Whom the rows name that somebody is shown.
+/// The user names in the rows that this caller sees.
 async fn names(service: &Service, name: &str, query: &str) -> Vec<String> {
     let path = format!("/bedplate/v1/audit?{query}");
     let shown = service.ask_as(name, "GET", &path, &Value::Null).await.has(200).json();
@@ -17,7 +17,7 @@ async fn names(service: &Service, name: &str, query: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_project_s_managers_see_what_was_asked_in_it_and_nothing_else() {
+async fn managers_see_the_audit_trail_of_their_project_only() {
     let service = Service::clusters(Cloud::emulated().await).await;
     let [a, _, b] = service.projects.clone();
     let body = json!({"image_id": "i", "coe": "kubernetes", "flavor_id": "f"});

@@ -1,4 +1,4 @@
-//! The walk: each step by everybody, and what came of it against what the table says.
+//! The walk: every caller tries each step, and each result is compared with the policy table.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,34 +8,34 @@ use uuid::Uuid;
 use crate::people::{Person, ROLES, Standing};
 use crate::service::{Answer, Service};
 
-/// What a step is about.
+/// The resource that a step uses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum About {
-    /// Nothing of anybody's.
+    /// No resource of anybody.
     Nobodys,
-    /// Lists what the caller has to do with.
+    /// Lists the resources that the caller may see.
     List,
-    /// A thing of project A that is lent to project L, by its path or its body.
+    /// A resource of project A that is lent to project L, named in the path or the body.
     Thing,
-    /// Lists things of persons.
+    /// Lists resources of persons.
     PersonsList,
-    /// A thing of one person in project A: of its others only those have to do with it who manage the project.
+    /// A resource of one person in project A. Of the other members of the project, only those who manage the project may access it.
     Persons,
-    /// A thing of project A that is lent to nobody.
+    /// A resource of project A without a lessee.
     Own,
-    /// Lists such things.
+    /// Lists resources without lessees.
     OwnList,
-    /// What project A may have: that there is such a project is no secret.
+    /// The quota of project A. The existence of the project is no secret.
     Project,
 }
 
 impl About {
-    /// How somebody stands to this.
+    /// How the caller is related to the resource of this step.
     fn standing(self, person: &Person) -> Standing {
         let is_persons = matches!(self, About::Persons | About::PersonsList);
         match (self, person.standing) {
             (About::Own | About::OwnList, Standing::Lessee(role)) => Standing::Stranger(role),
-            // Another's, and not theirs to manage.
+            // The resource belongs to another person, and the caller does not manage the project.
             (_, Standing::Owner(role @ ("reader" | "member")))
                 if is_persons && person.name != OWNER =>
             {
@@ -46,17 +46,17 @@ impl About {
     }
 }
 
-/// A route, tried.
+/// A request that tries a route.
 pub(crate) struct Step {
     pub(crate) method: &'static str,
-    /// As in the table: what is in braces is replaced by the thing or the word of that name.
+    /// The path as in the table; names in braces are replaced by the resource or the word of that name.
     pub(crate) path: &'static str,
-    /// `"{name}"` is replaced too.
+    /// A text `"{name}"` in the body is replaced in the same way.
     pub(crate) body: Value,
     pub(crate) about: About,
 }
 
-/// What stands in paths that is no thing of anybody's.
+/// Words for path parameters that name no resource.
 const WORDS: [(&str, &str); 9] = [
     ("driver", "fake-hardware"),
     ("host", "r1u07"),
@@ -69,28 +69,26 @@ const WORDS: [(&str, &str); 9] = [
     ("user", "ann"),
 ];
 
-/// Things by the names that paths have for them.
+/// Ids of resources by the names of their path parameters.
 pub(crate) type Things = BTreeMap<&'static str, String>;
 
-/// What came of it.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// 401.
     Unknown,
-    /// 403.
     Forbidden,
-    /// There is no such thing, for this caller.
+    /// 404 or a similar answer: for this caller the resource does not exist.
     Hidden,
-    /// None of these.
+    /// None of the other results.
     LetIn,
 }
 
-/// Has everybody try each step; `make` makes new things, for what was tried may be gone.
+/// Lets every caller try each step. `make` creates new resources, because a step may delete its resource.
 pub(crate) async fn walk(service: &Service, steps: &[Step], make: impl AsyncFn() -> Things) {
     let table = service.ask_as("system-admin", "GET", "/bedplate/v1/policy", &Value::Null).await;
     let table = table.has(200).json();
     let rows = table["policy"].as_array().unwrap();
-    // What changes something is recorded, whoever declared the route; what only says what would be, changes nothing.
+    // Every route that changes something must be recorded. A plan only predicts a change, so it need not be.
     let silent = rows.iter().filter(|row| row["method"] != "GET" && row["recorded"] != true);
     let silent: Vec<&str> = silent.map(|row| row["path"].as_str().unwrap()).collect();
     assert!(silent.iter().all(|path| *path == "/bedplate/v1/plan"), "{silent:?}");
@@ -142,13 +140,13 @@ async fn tried(service: &Service, step: &Step, person: &Person, things: &Things)
     let (path, body) = (filled(step.path, things), filled(&step.body.to_string(), things));
     let body = serde_json::from_str(&body).unwrap();
     let answer = service.ask(person.token.as_deref(), step.method, &path, &body).await;
-    // Who has no cloud to ask says so.
+    // A service that cannot reach its cloud answers 503.
     let is_broken = answer.status >= 500 && answer.status != 503;
     assert!(!is_broken, "{} {path} {body}: {}", step.method, answer.text);
     answer
 }
 
-/// Whether a thing that is not there is answered like that which is hidden.
+/// Whether a missing resource and a hidden one get the same answer.
 async fn hidden_well(service: &Service, step: &Step, person: &Person, things: &Things) -> bool {
     let others: Things = things.keys().map(|name| (*name, Uuid::new_v4().to_string())).collect();
     let there = tried(service, step, person, things).await;
@@ -173,7 +171,7 @@ fn outcome(answer: &Answer, things: &Things) -> Outcome {
     }
 }
 
-/// Whether who stands so is to find the thing in a list.
+/// Whether a caller with this relation must find the resource in a list.
 fn sees(row: &Value, standing: Standing) -> bool {
     match standing {
         Standing::Service => row["services"] == true,
@@ -182,10 +180,10 @@ fn sees(row: &Value, standing: Standing) -> bool {
     }
 }
 
-/// The person of project A whose things are tried that are a person's.
+/// The caller in project A who owns the personal resources.
 pub(crate) const OWNER: &str = "project-a-member";
 
-/// What `row` says is to come of it.
+/// The result that `row` of the table requires.
 fn expected(row: &Value, step: &Step, standing: Standing) -> Outcome {
     let rank = |role: &str| ROLES.iter().position(|it| *it == role).unwrap();
     let needed = |column: &str| row[column].as_str().map(rank);
