@@ -1,4 +1,4 @@
-//! The Bare Metal API as a client sees it.
+//! A client of the Bare Metal API.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use url::Url;
 
-/// The microversion that is asked for: new enough for every field the tests look at.
+/// The requested microversion, new enough for every field that the tests read.
 const VERSION: &str = "1.90";
-/// How often a thing that is awaited is looked at.
+/// The polling interval of the waiting functions.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How long anything may take on a busy computer.
+/// The longest time that anything may take on a busy computer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A client of one service.
@@ -21,17 +21,16 @@ pub struct Api {
     base: Url,
 }
 
-/// What the service answered.
+/// An answer of the service.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The status.
     pub status: u16,
-    /// The body; null where there is none.
+    /// Null if the answer has no JSON body.
     pub body: Value,
 }
 
 impl Answer {
-    /// The body, where the status says that all is well.
+    /// Returns the body; panics if the status is not a success.
     #[track_caller]
     pub fn expect(self, what: &str) -> Value {
         assert!(self.status < 300, "{what}: {} {}", self.status, self.body);
@@ -45,12 +44,12 @@ impl Api {
         Api { client: client.expect("a client for plain HTTP can be made"), base }
     }
 
-    /// Where the service is.
+    /// The base URL of the service.
     pub fn url(&self) -> &Url {
         &self.base
     }
 
-    /// Sends a request; fails only where nobody answers.
+    /// Sends a request; returns an error only if the service does not answer.
     pub async fn try_send(
         &self,
         method: Method,
@@ -69,18 +68,18 @@ impl Api {
         Ok(Answer { status, body: serde_json::from_slice(&body).unwrap_or(Value::Null) })
     }
 
-    /// Sends a request to a service that is there.
+    /// Sends a request; panics if the service does not answer.
     pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Answer {
         let sent = self.try_send(method, path, body).await;
         sent.unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// Gets a document that is there.
+    /// Gets a document; panics if the status is not a success.
     pub async fn get(&self, path: &str) -> Value {
         self.send(Method::GET, path, None).await.expect(path)
     }
 
-    /// Gets a document again and again until `look` makes something of it. Waits also for the service to come back.
+    /// Gets a document repeatedly until `look` returns a value. Also waits for a service that is restarting.
     pub async fn until<T>(
         &self,
         path: &str,
@@ -102,7 +101,7 @@ impl Api {
     }
 }
 
-/// Waits until `seen` is true of something outside the service.
+/// Waits until the condition `seen` on something outside the service holds.
 pub async fn until(what: &str, seen: impl Fn() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !seen() {

@@ -1,4 +1,4 @@
-//! baremetald: inside this process, or as a child that can be killed.
+//! Runs baremetald inside the test process, or as a child process that can be killed.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -17,44 +17,43 @@ use tokio_util::sync::CancellationToken;
 use crate::api::PATIENCE;
 use crate::trap::Trap;
 
-/// A service that runs until this is dropped.
+/// A running service, which stops on drop.
 pub(crate) enum Daemon {
-    /// In this process.
+    /// Runs in the test process.
     Inside { stop: CancellationToken, _running: JoinSet<()> },
-    /// In another.
+    /// Runs as a child process.
     Child(Outside),
-    /// In this process, on a runtime of its own that can be dropped at any moment.
+    /// Runs in the test process, on a runtime of its own that can be dropped at any moment.
     Mortal(Mortal),
 }
 
-/// A service that dies where its trap stops it.
+/// A service that dies at the points selected by its trap.
 pub(crate) struct Mortal {
     config: PathBuf,
     pub(crate) trap: Arc<Trap>,
     life: Option<(Runtime, JoinHandle<()>)>,
 }
 
-/// A service in a process of its own.
+/// A service in a child process.
 #[derive(Default)]
 pub(crate) struct Outside {
     config: PathBuf,
     log: Arc<Mutex<Vec<String>>>,
     stop: CancellationToken,
-    /// Reads what it says until it is dead; tells at whose wish it died.
+    /// Reads the log of the service until the service is dead; returns whether the service was killed at its line.
     reading: JoinSet<Killed>,
 }
 
-/// Whether a service was killed that was to be killed at a line.
+/// Whether a service was killed at the requested line of its log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Killed {
-    /// At that line.
     AtLine,
-    /// Not there: it never said as many.
+    /// The service never wrote as many lines.
     Never,
 }
 
 impl Daemon {
-    /// Starts inside this process.
+    /// Starts the service inside the test process.
     pub(crate) async fn inside(config: &Path) -> (Daemon, Listeners) {
         let config = baremetal::config::load(config).expect("the lab's configuration is valid");
         let service = Service::start(config).await.expect("baremetald starts");
@@ -66,7 +65,7 @@ impl Daemon {
         (Daemon::Inside { stop, _running: running }, listeners)
     }
 
-    /// Starts as a child.
+    /// Starts the service as a child process.
     pub(crate) async fn child(config: &Path, state: &Path) -> (Daemon, Listeners) {
         let mut outside = Outside { config: config.to_owned(), ..Outside::default() };
         outside.start(usize::MAX);
@@ -76,7 +75,7 @@ impl Daemon {
 }
 
 impl Daemon {
-    /// Starts inside this process, to be killed.
+    /// Starts the service inside the test process, ready to be killed.
     pub(crate) async fn mortal(config: &Path, state: &Path) -> (Daemon, Listeners) {
         let mut mortal = Mortal { config: config.to_owned(), trap: Trap::new(state), life: None };
         let listeners = mortal.live().await.expect("baremetald listens");
@@ -95,7 +94,7 @@ impl Drop for Daemon {
             }
             Daemon::Child(_) => {}
             Daemon::Mortal(mortal) => {
-                // Its end is not waited for: nobody waits in a runtime.
+                // Does not wait for the end of the runtime, because drop may run inside a runtime, where waiting is not possible.
                 if let Some((runtime, _)) = mortal.life.take() {
                     runtime.shutdown_background();
                 }
@@ -105,7 +104,7 @@ impl Drop for Daemon {
 }
 
 impl Mortal {
-    /// Begins another life.
+    /// Starts the service again.
     pub(crate) fn live(&mut self) -> oneshot::Receiver<Listeners> {
         let (told, listening) = oneshot::channel();
         let config = baremetal::config::load(&self.config).expect("the configuration is valid");
@@ -114,7 +113,7 @@ impl Mortal {
         let runtime = runtime.expect("a runtime can be made");
         let living = runtime.spawn(async move {
             let service = Service::start_with(config, tripwire).await.expect("baremetald starts");
-            // Nobody needs to know where it listens that knew it before.
+            // The receiver is gone if the caller knows the addresses from the first start.
             let _ = told.send(service.listeners().clone());
             service.run(CancellationToken::new()).await.expect("baremetald runs");
         });
@@ -122,7 +121,7 @@ impl Mortal {
         listening
     }
 
-    /// Ends its life at once: nothing that is under way is finished.
+    /// Kills the service at once, without finishing anything in progress.
     pub(crate) async fn die(&mut self) {
         let Some((runtime, living)) = self.life.take() else { return };
         let ended = living.is_finished();
@@ -135,7 +134,7 @@ impl Mortal {
 }
 
 impl Outside {
-    /// Starts the program, and kills it (SIGKILL) as soon as it has said `lines` lines that tell a step or a state.
+    /// Starts the program and kills it (SIGKILL) as soon as it has logged `lines` lines that report an action or a state.
     pub(crate) fn start(&mut self, lines: usize) {
         let mut child = Command::new(compat::program("baremetald"))
             .arg("--config")
@@ -150,7 +149,7 @@ impl Outside {
             .kill_on_drop(true)
             .spawn()
             .expect("baremetald starts");
-        // What anybody on the machine can read of a program.
+        // Every user of the machine can read the command line, so it must contain no secret.
         let shown = child.id().map(|id| format!("/proc/{id}/cmdline"));
         let shown = shown.and_then(|file| std::fs::read(file).ok());
         left::note("command-lines", &shown.unwrap_or_default());
@@ -161,20 +160,20 @@ impl Outside {
                 killed = read(&mut child, &log, lines) => killed,
                 () = stop.cancelled() => Killed::Never,
             };
-            // Dead and gone: its ports are free.
+            // Waits until the process is gone and its ports are free.
             child.kill().await.expect("a child can be killed");
             killed
         });
     }
 
-    /// Waits until the program has been killed at its line.
+    /// Waits until the program was killed at its line.
     pub(crate) async fn killed(&mut self) {
         let ended = self.reading.join_next().await.expect("a child is there");
         let killed = ended.expect("reading does not panic");
         assert_eq!(killed, Killed::AtLine, "baremetald ended by itself");
     }
 
-    /// Kills the program now, if it is there; tells whether it was killed at its line before.
+    /// Kills the program now, unless it is dead already; returns whether it was killed at its line before.
     pub(crate) async fn kill(&mut self) -> Killed {
         self.stop.cancel();
         let mut killed = Killed::Never;
@@ -184,13 +183,13 @@ impl Outside {
         killed
     }
 
-    /// The lines it has said that tell a step or a state.
+    /// The logged lines that report an action or a state.
     pub(crate) fn steps(&self) -> Vec<String> {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.iter().filter(|line| is_step(line)).cloned().collect()
     }
 
-    /// Where it listens, once it does.
+    /// The addresses of the listeners, once the service listens.
     async fn listeners(&self, state: &Path) -> Listeners {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -204,7 +203,7 @@ impl Outside {
     }
 }
 
-/// Reads what the program says until that are so many lines that tell a step or a state, or it ends.
+/// Reads the log until it has `lines` lines that report an action or a state, or until the program ends.
 async fn read(child: &mut Child, log: &Mutex<Vec<String>>, lines: usize) -> Killed {
     let output = child.stderr.take().expect("its output is piped");
     let mut output = BufReader::new(output).lines();
@@ -220,7 +219,7 @@ async fn read(child: &mut Child, log: &Mutex<Vec<String>>, lines: usize) -> Kill
     Killed::Never
 }
 
-/// Whether a log line tells an action that is about to be done, or a new state: of a node, or of its host on the way into the cloud.
+/// Whether a line of the log reports the start of an action or a new state, of a node or of its host that joins the cloud.
 fn is_step(line: &str) -> bool {
     let node = line.contains(": node ") && (line.contains(" is now ") || line.contains(": host "));
     node || line.contains(": performing ") || line.contains(": asking the cloud for host ")

@@ -1,9 +1,9 @@
-//! Stand-ins for what machines load: nobody runs them, their bytes are only counted.
+//! Placeholder files for machines to load. Nothing executes these files; only their sizes matter.
 
 use std::io;
 use std::path::Path;
 
-/// What the area for parameters on a CD begins with, and how long it is; `images/ramdisk` makes real ones.
+/// The marker at the start of the parameter area on a CD, and the size of the area. `images/ramdisk` builds real CDs.
 const MARKER: &str = "# bedplate arguments: 4096 bytes from here may be overwritten";
 const AREA: usize = 4096;
 
@@ -18,7 +18,7 @@ pub(crate) fn write(folder: &Path) -> io::Result<()> {
     std::fs::write(folder.join("boot.iso"), cd())
 }
 
-/// A CD that holds the area and nothing else.
+/// A CD that contains only the parameter area.
 fn cd() -> Vec<u8> {
     let mut cd = vec![0; 32 << 10];
     cd.extend(format!("{MARKER:<AREA$}").bytes());

@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// Serves images over HTTP while it is there.
+/// An HTTP server for images, which stops on drop.
 pub struct Images {
     address: SocketAddr,
     served: Served,
@@ -21,33 +21,31 @@ pub struct Images {
 
 type Served = Arc<Mutex<HashMap<String, (Bytes, ImageFault)>>>;
 
-/// What is wrong with an image as it is served.
+/// How the server misbehaves for an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ImageFault {
-    /// Nothing.
     #[default]
     None,
-    /// One byte is another.
+    /// A byte of the image is wrong.
     WrongByte,
-    /// The connection ends in the middle.
+    /// The connection is closed in the middle of the image.
     Truncated,
     /// The server answers 503.
     Refused,
 }
 
-/// An image, as a node's `instance_info` names it.
+/// An image, with the fields of a node's `instance_info`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
-    /// Where it is.
     pub url: String,
-    /// SHA-256 of what is there, hexadecimal.
+    /// SHA-256 of the served bytes, in hexadecimal.
     pub checksum: String,
     /// `raw` or `qcow2`.
     pub format: &'static str,
 }
 
 impl Image {
-    /// `instance_info` of a node that is to have it.
+    /// The `instance_info` of a node that gets this image.
     pub fn instance_info(&self) -> Value {
         json!({
             "image_source": self.url, "image_os_hash_algo": "sha256", "image_os_hash_value": self.checksum,
@@ -65,7 +63,7 @@ impl Images {
         Ok(images)
     }
 
-    /// Serves `content` as `name`.
+    /// Serves `content` under `name`.
     pub fn put(&self, name: &str, format: &'static str, content: impl Into<Bytes>) -> Image {
         let content = content.into();
         let checksum = hex::encode(Sha256::digest(&content));
@@ -74,28 +72,28 @@ impl Images {
         Image { url: format!("http://{}/{name}", self.address), checksum, format }
     }
 
-    /// Serves a small raw image that boots.
+    /// Serves a small raw image with a boot sector.
     pub fn bootable(&self, name: &str) -> Image {
         let mut disk: Vec<u8> = (0..1 << 20).map(|at| (at / 512 % 251) as u8).collect();
         disk[510..512].copy_from_slice(&[0x55, 0xaa]);
         self.put(name, "raw", disk)
     }
 
-    /// Says what is wrong with an image from now on.
+    /// Sets how the server misbehaves for an image from now on.
     pub fn misbehave(&self, name: &str, fault: ImageFault) {
         let mut served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
         let image = served.get_mut(name).unwrap_or_else(|| panic!("no image is named {name}"));
         image.1 = fault;
     }
 
-    /// Stops serving: nobody listens at the address any more.
+    /// Stops the server; connections to its address are refused afterwards.
     pub async fn stop(&self) {
         let mut serving =
             std::mem::take(&mut *self.serving.lock().unwrap_or_else(PoisonError::into_inner));
         serving.shutdown().await;
     }
 
-    /// Serves again where it did before.
+    /// Serves again at the same address.
     pub async fn start_again(&self) {
         let listener = TcpListener::bind(self.address).await;
         self.serve(listener.expect("the port is still free"));
@@ -114,9 +112,9 @@ impl Images {
     }
 }
 
-/// Answers one request and closes, which HTTP/1.0 clients and newer ones understand (RFC 9112 §9.6).
+/// Answers one request and closes the connection, which every HTTP client understands (RFC 9112 §9.6).
 async fn answer(mut stream: TcpStream, served: Served) {
-    // Whoever goes away in the middle has what it wants.
+    // The client may disconnect in the middle; that is no error of the server.
     let _ = try_answer(&mut stream, served).await;
 }
 

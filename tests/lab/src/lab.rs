@@ -1,4 +1,4 @@
-//! Starting everything, and holding it while a test runs.
+//! Starts a whole installation, and holds it while a test runs.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -16,10 +16,10 @@ use crate::files;
 use crate::images::{Image, Images};
 use crate::machine::{AgentOf, Machine, Placed};
 
-/// Firmware that tests itself in 30 ms.
+/// At this speed the self-test of the firmware takes 30 ms.
 const SPEED: f64 = 100.0;
 
-/// A whole installation, on free ports, until this is dropped.
+/// A whole installation on free ports, which stops on drop.
 pub struct Lab {
     pub(crate) daemon: Mutex<Daemon>,
     pub(crate) api: Api,
@@ -29,35 +29,33 @@ pub struct Lab {
     folder: TempDir,
 }
 
-/// What differs from one lab to another, as `baremetald.toml` has it.
+/// The settings in which labs differ, with the names used in `baremetald.toml`.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// From power-on to the agent's report.
+    /// From power-on to the report of the agent.
     pub boot_timeout: &'static str,
-    /// For the BMC to answer and to do as asked.
+    /// For a request to a BMC.
     pub bmc_timeout: &'static str,
     /// For a machine to switch on or off.
     pub power_timeout: &'static str,
     /// For an agent that does not answer.
     pub silence_timeout: &'static str,
-    /// How long a BMC that accepted a change of power is given before it is asked again.
+    /// How long after an accepted power change the BMC is asked again.
     pub ask_again: &'static str,
-    /// How often to look at what is awaited.
     pub poll_every: &'static str,
-    /// How often power states are refreshed.
     pub power_sync_every: &'static str,
-    /// How many requests a BMC gets in a second.
+    /// The most requests per second to one BMC.
     pub requests_per_second: u32,
-    /// What is done with machines that nobody enrolled.
+    /// The treatment of machines that are not enrolled: `refuse` or `discover`.
     pub unknown_machines: &'static str,
-    /// A clouds.yaml with the cloud `admin`, which machines join whose image is a compute host's.
+    /// A clouds.yaml with the cloud `admin`. If set, machines with the image of a compute host join this cloud.
     pub cloud: Option<PathBuf>,
-    /// Further tables.
+    /// Further tables of the configuration file.
     pub more: &'static str,
 }
 
 impl Default for Settings {
-    /// Deadlines that no healthy machine meets on a busy computer, and eager looks.
+    /// Timeouts that no healthy machine exceeds on a busy computer, and short polling intervals.
     fn default() -> Self {
         Settings {
             boot_timeout: "40s",
@@ -76,33 +74,33 @@ impl Default for Settings {
 }
 
 impl Lab {
-    /// Starts with baremetald inside this process.
+    /// Starts a lab with baremetald inside the test process.
     pub async fn start() -> Lab {
         Lab::start_with(Settings::default()).await
     }
 
-    /// The same with other settings.
+    /// Starts a lab with other settings.
     pub async fn start_with(settings: Settings) -> Lab {
         let (folder, config) = prepare(&settings);
         let (daemon, listeners) = Daemon::inside(&config).await;
         Lab::around(daemon, &listeners, folder, systems(&settings)).await
     }
 
-    /// Starts with the program baremetald, which can be killed.
+    /// Starts a lab with baremetald as a child process, which can be killed.
     pub async fn with_child(settings: Settings) -> Lab {
         let (folder, config) = prepare(&settings);
         let (daemon, listeners) = Daemon::child(&config, &folder.path().join("state")).await;
-        // Started again it has to be where machines and agents know it to be.
+        // After a restart the service must listen at the addresses that machines and agents know.
         std::fs::write(&config, configuration(&settings, &folder, Some(&listeners)))
             .expect("the configuration can be written");
         Lab::around(daemon, &listeners, folder, systems(&settings)).await
     }
 
-    /// Starts with baremetald inside this process, to be killed at each of its effects and records.
+    /// Starts a lab with baremetald inside the test process, to be killed at its effects and writes.
     pub async fn with_mortal(settings: Settings) -> Lab {
         let (folder, config) = prepare(&settings);
         let (daemon, listeners) = Daemon::mortal(&config, &folder.path().join("state")).await;
-        // Started again it has to be where machines and agents know it to be.
+        // After a restart the service must listen at the addresses that machines and agents know.
         std::fs::write(&config, configuration(&settings, &folder, Some(&listeners)))
             .expect("the configuration can be written");
         Lab::around(daemon, &listeners, folder, systems(&settings)).await
@@ -130,13 +128,13 @@ impl Lab {
         }
     }
 
-    /// Puts a machine into the rack; it is off.
+    /// Puts a machine, switched off, into the rack.
     pub async fn rack(&self, machine: Machine) -> Placed {
         let mut placed = self.rack_all(vec![machine]).await;
         placed.pop().expect("one went in")
     }
 
-    /// Puts machines into the rack; they are off.
+    /// Puts machines, switched off, into the rack.
     pub async fn rack_all(&self, machines: Vec<Machine>) -> Vec<Placed> {
         let parts = machines.iter().map(|machine| (machine.spec.clone(), self.agent_of(machine)));
         let added = self.rack.lock().await.add(parts.collect()).await;
@@ -144,17 +142,17 @@ impl Lab {
         machines.iter().zip(added).map(|(wanted, added)| Placed::new(wanted, added)).collect()
     }
 
-    /// The image server.
+    /// The image server, which the test can make misbehave.
     pub fn images(&self) -> &Images {
         &self.images
     }
 
-    /// The image that nodes are given unless a test gives them another.
+    /// The default image of nodes.
     pub fn image(&self) -> &Image {
         &self.image
     }
 
-    /// The API.
+    /// A client of the API.
     pub fn api(&self) -> &Api {
         &self.api
     }
@@ -171,7 +169,7 @@ impl Lab {
 }
 
 impl Drop for Lab {
-    /// What the service stored is looked through for secrets.
+    /// Keeps the state of the service for the search for leaked secrets.
     fn drop(&mut self) {
         left::keep(&self.folder.path().join("state"), "lab");
     }
@@ -182,7 +180,7 @@ fn systems(settings: &Settings) -> Systems {
 }
 
 fn prepare(settings: &Settings) -> (TempDir, PathBuf) {
-    // Ours or another's of the same kind: whoever is first.
+    // Fails if another test has installed the provider already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     left::listen();
     let folder = tempfile::Builder::new().prefix("lab-").tempdir();
@@ -194,7 +192,7 @@ fn prepare(settings: &Settings) -> (TempDir, PathBuf) {
     (folder, config)
 }
 
-/// `baremetald.toml`: on free ports, or where it was before.
+/// The text of `baremetald.toml`: with free ports, or with the addresses `at` of an earlier start.
 fn configuration(settings: &Settings, folder: &TempDir, at: Option<&Listeners>) -> String {
     let free = SocketAddr::from(([127, 0, 0, 1], 0));
     let api = at.map_or(free, |at| at.api);

@@ -1,4 +1,4 @@
-//! Machines to put into the rack, and machines that are in it.
+//! Machines to put into the rack, and machines in the rack.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Deref;
@@ -11,67 +11,65 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-/// No two machines of a process have the same address.
+/// Gives each machine of the process a MAC address of its own.
 static MACHINES: AtomicU32 = AtomicU32::new(1);
 
 const USER: &str = "admin";
 const PASSWORD: &str = left::canary::BMC;
 
-/// A machine to put into the rack, and how it is to be enrolled.
+/// A machine to put into the rack, and the settings for its enrolment.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// What it is made of.
     pub spec: MachineSpec,
-    /// `boot_interface`, if it is not to be the driver's default.
+    /// `boot_interface`; `None` selects the default of the driver.
     pub boot: Option<&'static str>,
-    /// `ipmi_cipher_suite`, if it is not for the driver to choose.
+    /// `ipmi_cipher_suite`; `None` lets the driver choose.
     pub cipher_suite: Option<u8>,
-    /// What runs in its ramdisk.
     pub agent: AgentOf,
 }
 
-/// What runs in a machine's ramdisk.
+/// The agent that runs in the ramdisk of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentOf {
-    /// The emulator's agent.
+    /// The agent of the emulator.
     TheEmulator,
-    /// Our own, as a child process on a disk that is a file.
+    /// The `ramdisk-agent` of this project, as a child process with files as disks.
     TheProject,
 }
 
 impl Machine {
-    /// A BIOS machine with a Redfish BMC over HTTPS.
+    /// A machine with BIOS and a Redfish BMC over HTTPS.
     pub fn redfish(name: &str) -> Machine {
         Machine::new(name, BmcKind::Redfish)
     }
 
-    /// A BIOS machine with an IPMI BMC.
+    /// A machine with BIOS and an IPMI BMC.
     pub fn ipmi(name: &str) -> Machine {
         Machine::new(name, BmcKind::Ipmi)
     }
 
-    /// The same with UEFI.
+    /// Changes the firmware to UEFI.
     pub fn uefi(mut self) -> Machine {
         self.spec.firmware = Firmware::Uefi;
         self
     }
 
-    /// The same, booted in this way.
+    /// Sets the boot interface.
     pub fn boot(self, interface: &'static str) -> Machine {
         Machine { boot: Some(interface), ..self }
     }
 
-    /// The same, spoken to by this cipher suite.
+    /// Sets the IPMI cipher suite.
     pub fn suite(self, suite: u8) -> Machine {
         Machine { cipher_suite: Some(suite), ..self }
     }
 
-    /// The same with our own agent, and disks just large enough for a small image.
+    /// Uses the project's own agent, with disks just large enough for a small image.
     pub fn with_our_agent(self) -> Machine {
         Machine { agent: AgentOf::TheProject, ..self }
     }
 
-    /// The same over plain HTTP, which spares a computer thousands of handshakes.
+    /// Uses plain HTTP for the BMC, which saves thousands of TLS handshakes.
     pub fn without_tls(mut self) -> Machine {
         self.spec.bmc.tls = false;
         self
@@ -128,7 +126,7 @@ impl Placed {
         Placed { machine, boot: wanted.boot, cipher_suite: wanted.cipher_suite }
     }
 
-    /// The name of its driver.
+    /// The driver that a node of this machine uses.
     pub fn driver(&self) -> &'static str {
         match self.spec().bmc.kind {
             BmcKind::Redfish => "redfish",
@@ -136,7 +134,7 @@ impl Placed {
         }
     }
 
-    /// How its BMC is reached, in the API's words; its certificate, if it has one, is pinned.
+    /// The `driver_info` of the machine; the certificate of its BMC, if any, is pinned.
     pub fn driver_info(&self) -> Value {
         let bmc = self.bmc();
         let address = bmc.address().expect("every BMC listens");
@@ -166,7 +164,7 @@ impl Placed {
         }
     }
 
-    /// The machine in the words of `POST /v1/nodes`.
+    /// The body of `POST /v1/nodes` for this machine.
     pub fn node(&self) -> Value {
         let mut node = json!({
             "name": self.name(), "driver": self.driver(), "driver_info": self.driver_info(),
@@ -177,7 +175,7 @@ impl Placed {
         node
     }
 
-    /// The machine in the words of `POST /bedplate/v1/racks`, as written on `line`.
+    /// The entry for this machine in `POST /bedplate/v1/racks`, as written on `line`.
     pub fn row(&self, line: u64) -> Value {
         let mut row = self.node();
         row["line"] = line.into();

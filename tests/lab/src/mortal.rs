@@ -1,4 +1,4 @@
-//! A service that is killed at each of its effects and records, one after another, while it does what it was asked.
+//! Kills a service at its effects and writes, one after another, while it carries out a request.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -9,9 +9,9 @@ use crate::node::Node;
 use crate::trap::Bait;
 
 impl Lab {
-    /// Has `ask` begin something in each life of the service until that has been recorded, and waits until it is `done`; meanwhile the
-    /// service is killed at every so-many-th of the points that come up for the first time, but for those that are spared by name. Tells
-    /// where it was killed; it is alive then.
+    /// Kills the service at every `every`-th point that it reaches for the first time, except for points whose name `spares` accepts. In
+    /// each life of the service `ask` makes the request, unless it is recorded already; the function returns when `done` does. The service
+    /// is alive again at the end. Returns the points at which the service was killed.
     pub async fn outlives(
         &self,
         every: usize,
@@ -58,7 +58,7 @@ impl Lab {
         self.api.until("/v1", "an answer", |_| Some(())).await;
     }
 
-    /// Asks for a change of provision state, unless that was recorded since the node was as `before`.
+    /// Requests a change of provision state, unless the node shows that the request is recorded since `before`.
     pub async fn ask_once(&self, node: Node, before: &Value, body: &Value) {
         let path = format!("/v1/nodes/{}", node.0);
         let changed = |node: &Value| node["provision_updated_at"] != before["provision_updated_at"];
@@ -68,7 +68,7 @@ impl Lab {
         }
     }
 
-    /// What the node's history tells, in the order it happened: each state it came to, and why.
+    /// The history of the node in chronological order: each state it reached, and the event.
     pub async fn history(&self, node: Node) -> Vec<(String, String)> {
         let path = format!("/v1/nodes/{}/history?detail=true&limit=1000", node.0);
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -79,7 +79,7 @@ impl Lab {
 }
 
 impl Node {
-    /// The body that asks for this target.
+    /// The body of a request for this provision target.
     pub fn target(target: &str) -> Value {
         json!({"target": target})
     }

@@ -1,4 +1,4 @@
-//! The verbs of a test: enrol, bring to a state, ask, wait.
+//! The verbs of a test: enroll, bring to a state, request, wait.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -10,11 +10,11 @@ use crate::images::Image;
 use crate::lab::Lab;
 use crate::machine::Placed;
 
-/// A node of the lab's service.
+/// A node of the service in the lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Node(pub Uuid);
 
-/// A change of state that was asked for.
+/// A requested change of provision state.
 #[must_use = "what is asked for is awaited"]
 pub struct Asked<'a> {
     lab: &'a Lab,
@@ -22,7 +22,7 @@ pub struct Asked<'a> {
 }
 
 impl Lab {
-    /// Enrols a machine with its network ports.
+    /// Enrolls a machine with its network ports.
     pub async fn enroll(&self, machine: &Placed) -> Node {
         let mut body = machine.node();
         body["instance_info"] = self.image.instance_info();
@@ -37,21 +37,21 @@ impl Lab {
         node
     }
 
-    /// Enrols a machine and sees that its BMC answers.
+    /// Enrolls a machine and verifies that its BMC answers.
     pub async fn manageable(&self, machine: &Placed) -> Node {
         let node = self.enroll(machine).await;
         self.provision(node, "manage").await.reaches("manageable").await;
         node
     }
 
-    /// Enrols a machine and cleans it.
+    /// Enrolls a machine and cleans it.
     pub async fn available(&self, machine: &Placed) -> Node {
         let node = self.manageable(machine).await;
         self.provision(node, "provide").await.reaches("available").await;
         node
     }
 
-    /// Says what is to be installed.
+    /// Sets the image to install.
     pub async fn choose(&self, node: Node, image: &Image) {
         let patch =
             json!([{"op": "add", "path": "/instance_info", "value": image.instance_info()}]);
@@ -59,13 +59,13 @@ impl Lab {
         self.api.send(Method::PATCH, &path, Some(&patch)).await.expect("instance_info changes");
     }
 
-    /// Asks for a change of provision state.
+    /// Requests a change of provision state.
     pub async fn provision(&self, node: Node, target: &str) -> Asked<'_> {
         self.ask(node, &json!({"target": target})).await.expect(target);
         Asked { lab: self, node }
     }
 
-    /// Asks for a machine to be installed, with a config drive that has user data.
+    /// Requests the installation of a machine, with user data in the config drive.
     pub async fn install_with(&self, node: Node, user_data: &str) -> Asked<'_> {
         let body = json!({"target": "active", "configdrive": {"user_data": user_data}});
         self.ask(node, &body).await.expect("active");
@@ -77,29 +77,28 @@ impl Lab {
         self.api.send(Method::PUT, &path, Some(body)).await
     }
 
-    /// Asks for a change of provision state, of a service that may be killed before it has answered.
+    /// Requests a change of provision state from a service that may be killed before it answers.
     pub async fn provision_and_be_killed(&self, node: Node, target: &str) -> Asked<'_> {
         let path = format!("/v1/nodes/{}/states/provision", node.0);
         let body = json!({"target": target});
-        // What the service logs of this it has recorded before; whether the answer got out does not matter.
+        // The service records a request before it logs anything of it, so a lost answer does not matter.
         if let Ok(answer) = self.api.try_send(Method::PUT, &path, Some(&body)).await {
             answer.expect(target);
         }
         Asked { lab: self, node }
     }
 
-    /// The node now.
+    /// The node as the API shows it.
     pub async fn node(&self, node: Node) -> Value {
         self.api.get(&format!("/v1/nodes/{}", node.0)).await
     }
 
-    /// The machine's inventory, as inspected.
+    /// The inventory that the last inspection found.
     pub async fn inventory(&self, node: Node) -> Value {
         self.api.get(&format!("/v1/nodes/{}/inventory", node.0)).await
     }
 
-    /// Kills the service, which must be a child, and starts it again, to be killed once it has said so many lines that tell a
-    /// step or a state.
+    /// Kills the child process and starts it again, to be killed once it has logged `line` lines that report an action or a state.
     pub async fn restart_to_be_killed_at(&self, line: usize) {
         let mut daemon = self.daemon.lock().await;
         let Daemon::Child(outside) = &mut *daemon else { panic!("baremetald is no child") };
@@ -109,13 +108,13 @@ impl Lab {
         self.api.until("/v1", "an answer", |_| Some(())).await;
     }
 
-    /// Waits until the service has been killed; or until `node` has reached `state` without that, and kills it then: it may have
-    /// its line on its lips.
+    /// Waits until the service was killed at its line. If `node` reaches `state` first, kills the service then, since it may just be about
+    /// to log its line.
     pub async fn killed_or(&self, node: Node, state: &str) -> Killed {
         self.killed_unless(self.rests(node, state)).await
     }
 
-    /// Waits until the service has been killed at its line, or until something has come to pass: then it is killed.
+    /// Waits until the service was killed at its line. If `done` completes first, kills the service then.
     pub async fn killed_unless(&self, done: impl Future<Output = ()>) -> Killed {
         let mut daemon = self.daemon.lock().await;
         let Daemon::Child(outside) = &mut *daemon else { panic!("baremetald is no child") };
@@ -125,12 +124,12 @@ impl Lab {
         }
     }
 
-    /// Kills the service if it still runs, and starts it again for good.
+    /// Kills the service if it still runs, and starts it again without a line to be killed at.
     pub async fn restart(&self) {
         self.restart_to_be_killed_at(usize::MAX).await;
     }
 
-    /// The lines the service has said, over all its lives, that tell a step or a state.
+    /// The lines, from all lives of the service, that report an action or a state.
     pub async fn steps(&self) -> Vec<String> {
         match &*self.daemon.lock().await {
             Daemon::Child(outside) => outside.steps(),
@@ -146,7 +145,7 @@ impl Lab {
 }
 
 impl Asked<'_> {
-    /// Waits until the node is in `state`; a failure that was not asked for ends the test with its reason.
+    /// Waits until the node is in `state`; panics with the reason if the node fails instead.
     pub async fn reaches(self, state: &str) -> Value {
         let path = format!("/v1/nodes/{}", self.node.0);
         let reached = |node: &Value| {
@@ -161,7 +160,7 @@ impl Asked<'_> {
         self.lab.api.until(&path, &format!("state {state}"), reached).await
     }
 
-    /// Waits until the node is in `state` with an error to tell, and returns that.
+    /// Waits until the node is in `state` with an error, and returns the error.
     pub async fn fails(self, state: &str) -> String {
         let path = format!("/v1/nodes/{}", self.node.0);
         let failed = |node: &Value| {

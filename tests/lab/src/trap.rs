@@ -1,4 +1,4 @@
-//! A trap for a service that is to be killed at each of its effects and records, one after another.
+//! Stops a service at its effects and writes, one after another, as if it had died there.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -10,11 +10,11 @@ use baremetal_store::{Store, StoreError, Tripwire};
 use database::{Point, Side};
 use tokio::sync::{Notify, OnceCell};
 
-/// Writes that come with time or with each start, whatever is going on.
+/// Writes that happen at intervals or at each start, independent of the request under test.
 const REGULAR: [&str; 3] = ["::touch_conductor::", "::record_power::", "::know::"];
 
-/// Stops the service once at each point: an effect or a write, with what had been recorded by then. From then on nothing more is done, as if
-/// the service had died at that moment.
+/// Stops the service at points that it reaches for the first time. A point is an effect or a write, together with the state recorded at
+/// that moment. After the service was stopped, all its later effects and writes block too, as if it had died at that moment.
 pub(crate) struct Trap {
     state: Mutex<State>,
     changed: Notify,
@@ -22,12 +22,12 @@ pub(crate) struct Trap {
     reader: OnceCell<Store>,
 }
 
-/// At which points that come up for the first time a service is stopped.
+/// Selects the new points at which a service is stopped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bait {
-    /// At every so-many-th.
+    /// Stops at every `every`-th new point.
     pub(crate) every: usize,
-    /// But for those of these names.
+    /// Never stops at points whose name this function accepts.
     pub(crate) spares: fn(&str) -> bool,
 }
 
@@ -40,7 +40,7 @@ struct State {
 }
 
 impl Trap {
-    /// For a service whose state is in this folder; it lets everything pass.
+    /// A trap for a service with this state folder. The trap is not set at first.
     pub(crate) fn new(state: &Path) -> Arc<Trap> {
         Arc::new(Trap {
             state: Mutex::default(),
@@ -50,7 +50,7 @@ impl Trap {
         })
     }
 
-    /// What the service is started with.
+    /// The tripwire to start the service with.
     pub(crate) fn tripwire(self: &Arc<Trap>) -> Tripwire {
         let trap = self.clone();
         Tripwire::new(move |point| {
@@ -59,22 +59,22 @@ impl Trap {
         })
     }
 
-    /// Stops the service at such points from now on; no point is known.
+    /// Sets the trap, with no points known yet.
     pub(crate) fn set(&self, bait: Bait) {
         *self.state() = State { set: Some(bait), ..State::default() };
     }
 
-    /// Lets everything pass from now on; tells where the service was stopped.
+    /// Disables the trap, and returns the points at which the service was stopped.
     pub(crate) fn remove(&self) -> Vec<String> {
         std::mem::take(&mut *self.state()).stopped_at
     }
 
-    /// Waits for the next service to be stopped.
+    /// Makes the trap ready for the next life of the service.
     pub(crate) fn open(&self) {
         self.state().is_shut = false;
     }
 
-    /// Waits until the service is stopped.
+    /// Waits until the service was stopped.
     pub(crate) async fn shut(&self) {
         loop {
             let changed = self.changed.notified();
@@ -103,7 +103,7 @@ impl Trap {
         pending().await
     }
 
-    /// Whether the service dies here, or has died meanwhile.
+    /// Whether the service stops at this point, or was stopped already.
     fn stops(&self, point: Point, recorded: &str) -> bool {
         let side = match point.side {
             Side::Before => "before",
@@ -126,7 +126,7 @@ impl Trap {
         true
     }
 
-    /// What has been recorded of every node so far, without its times.
+    /// The recorded progress of every node, without times.
     async fn recorded(&self) -> Result<String, StoreError> {
         let url = format!("sqlite://{}", self.database.display());
         let store = self.reader.get_or_try_init(|| Store::open(&url)).await?;
@@ -145,7 +145,7 @@ impl Trap {
     }
 }
 
-/// How far a node is.
+/// Describes how far the work of a node has come.
 fn progress(node: &Node, boot: Option<&Boot>) -> String {
     let mut text = node.provision_state.to_string();
     if let Some(Work { cursor, intent, asked_at, .. }) = &node.work {
@@ -168,7 +168,8 @@ fn progress(node: &Node, boot: Option<&Boot>) -> String {
     text
 }
 
-/// `update_node` of `baremetal_store::store::Store::update_node::{{closure}}::…`; the effect's own name where it is none of Rust's.
+/// Shortens `baremetal_store::store::Store::update_node::{{closure}}::…` to `update_node`; keeps the name of an effect that is not a Rust
+/// path.
 fn short(effect: &str) -> &str {
     let names = effect.split("::").filter(|part| !part.starts_with("{{"));
     if effect.contains("{{") { names.last().unwrap_or(effect) } else { effect }
