@@ -1,10 +1,10 @@
-//! An operator changes their mind while a machine is on its way.
+//! An operator aborts work in progress.
 
 use lab::{Lab, Machine};
 use machine_emulator::{BootSource, Stage};
 
 #[tokio::test]
-async fn a_cleaning_is_aborted_and_done_again() {
+async fn cleaning_is_aborted_and_repeated() {
     let lab = Lab::start().await;
     let machine = lab.rack(Machine::redfish("r1u1")).await;
     let node = lab.manageable(&machine).await;
@@ -20,7 +20,7 @@ async fn a_cleaning_is_aborted_and_done_again() {
 }
 
 #[tokio::test]
-async fn an_inspection_is_aborted_and_done_again() {
+async fn an_inspection_is_aborted_and_repeated() {
     let lab = Lab::start().await;
     let machine = lab.rack(Machine::ipmi("r1u2")).await;
     let node = lab.manageable(&machine).await;
@@ -35,7 +35,7 @@ async fn an_inspection_is_aborted_and_done_again() {
 }
 
 #[tokio::test]
-async fn a_deployment_is_given_up_and_the_machine_given_back() {
+async fn an_aborted_deployment_is_undone() {
     let lab = Lab::start().await;
     let machine = lab.rack(Machine::redfish("r1u3")).await;
     let node = lab.available(&machine).await;

@@ -1,32 +1,32 @@
-//! baremetald is killed at every step of a deployment, and started again.
+//! baremetald is killed at every step of a deployment and started again.
 
 use bmc_emulator::{Outcome, PowerRequest, Request};
 use futures::{StreamExt, stream};
 use lab::{Killed, Lab, Machine, Placed, Settings, until};
 use machine_emulator::{Content, Event, Stage};
 
-/// How many labs run at once.
+/// How many labs run in parallel.
 const AT_ONCE: usize = 3;
-/// No deployment has more steps and states than this.
+/// A deployment logs fewer lines than this.
 const MOST_LINES: usize = 60;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deployment_over_redfish_outlives_a_kill_at_any_of_its_steps() {
+async fn a_deployment_over_redfish_survives_a_kill_at_any_step() {
     check(|| Machine::redfish("r1u1")).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deployment_over_ipmi_outlives_a_kill_at_any_of_its_steps() {
+async fn a_deployment_over_ipmi_survives_a_kill_at_any_step() {
     check(|| Machine::ipmi("r1u2")).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deployment_by_virtual_media_outlives_a_kill_at_any_of_its_steps() {
+async fn a_deployment_by_virtual_media_survives_a_kill_at_any_step() {
     check(|| Machine::redfish("r1u3").uefi().boot("redfish-virtual-media")).await;
 }
 
 #[tokio::test]
-async fn an_image_is_written_once_though_the_service_dies_meanwhile() {
+async fn an_image_is_written_only_once_if_the_service_dies() {
     let lab = Lab::with_child(Settings::default()).await;
     let machine = lab.rack(Machine::redfish("r1u4")).await;
     let node = lab.available(&machine).await;
@@ -44,7 +44,7 @@ async fn an_image_is_written_once_though_the_service_dies_meanwhile() {
     check_bmc(&machine, before.0, "killed amid the image");
 }
 
-/// One deployment for each line the service says in a deployment, killed there.
+/// Runs one deployment for each line that a deployment logs, and kills the service at that line.
 async fn check(blueprint: fn() -> Machine) {
     let runs = stream::iter(1..MOST_LINES).map(|line| killed_at(line, blueprint()));
     let runs = runs.buffered(AT_ONCE);
@@ -55,7 +55,8 @@ async fn check(blueprint: fn() -> Machine) {
     assert!(killed < MOST_LINES - 1, "a deployment says ever more");
 }
 
-/// Deploys a machine with a service that is killed at its `line`th line, or when it is done; then with one that is not.
+/// Deploys a machine with a service that is killed at its `line`-th line, or when the deployment is done. A second service, which is not
+/// killed, finishes the work.
 async fn killed_at(line: usize, blueprint: Machine) -> Killed {
     let lab = Lab::with_child(Settings::default()).await;
     let machine = lab.rack(blueprint).await;
@@ -76,7 +77,7 @@ async fn killed_at(line: usize, blueprint: Machine) -> Killed {
     killed
 }
 
-/// The machine got what was asked for, and went there by the shortest way.
+/// Checks that the machine has the requested image, without detours.
 fn check_machine(lab: &Lab, machine: &Placed, events: &[Event], story: &str) {
     let disks = machine.disks();
     let [Content::Image { name, checksum, .. }] = &disks[..] else {
@@ -95,7 +96,7 @@ fn check_machine(lab: &Lab, machine: &Placed, events: &[Event], story: &str) {
     }
 }
 
-/// Its power was never switched while that would have harmed, nor twice to the same end.
+/// Checks that power was never switched at a harmful moment, nor twice to the same state.
 fn check_bmc(machine: &Placed, before: usize, story: &str) {
     let log = machine.chassis().log();
     let changes = log[before..].iter().filter(|entry| entry.outcome == Outcome::Accepted);

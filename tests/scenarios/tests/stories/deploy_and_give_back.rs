@@ -1,4 +1,4 @@
-//! A machine is installed, installed anew, and given back.
+//! A machine is installed, rebuilt, and given back.
 
 use bmc_emulator::Firmware;
 use lab::{Lab, Machine};
@@ -27,7 +27,7 @@ async fn a_machine_is_deployed_and_given_back() {
 }
 
 #[tokio::test]
-async fn a_machine_is_installed_anew_with_another_image() {
+async fn a_machine_is_rebuilt_with_another_image() {
     let lab = Lab::start().await;
     let machine = lab.rack(Machine::redfish("r1u8").uefi()).await;
     assert_eq!(machine.spec().firmware, Firmware::Uefi);
@@ -36,7 +36,7 @@ async fn a_machine_is_installed_anew_with_another_image() {
 
     let newer = lab.images().bootable("newer.raw");
     lab.choose(node, &newer).await;
-    // The node is active before and after: what tells is the disk.
+    // The node is active before and after the rebuild, so the content of the disk is checked.
     lab.provision(node, "rebuild").await.reaches("active").await;
     let written = machine.disks();
     assert!(

@@ -1,11 +1,12 @@
-//! Each way a deployment goes wrong: what the operator is told, that the machine is left alone, and that asking again suffices.
+//! Each way in which a deployment fails: the operator gets an explanation, the machine is not touched, and a new request succeeds once the
+//! cause is gone.
 
 use bmc_emulator::StatusFault;
 use lab::{Image, ImageFault, Lab, Machine, Node, Placed, Settings};
 use machine_emulator::{Content, FaultSet, Stage};
 use serde_json::Value;
 
-/// A machine that is ready to be deployed, and what will go wrong.
+/// A machine that is ready to be deployed.
 struct Story {
     lab: Lab,
     machine: Placed,
@@ -20,7 +21,7 @@ impl Story {
         Story { lab, machine, node }
     }
 
-    /// Deploys: the node fails with all of `words` and what to do, and its machine is left as it is.
+    /// Deploys: the node fails with all of `words` and an advice, and the machine is not touched afterwards.
     async fn fails(&self, words: &[&str]) {
         let error = self.lab.provision(self.node, "active").await.fails("deploy failed").await;
         for word in words {
@@ -30,7 +31,7 @@ impl Story {
         let asked = self.machine.chassis().log().len();
         let power = *self.machine.chassis().power().borrow();
 
-        // Time passes: another machine goes its whole way.
+        // A second machine goes through cleaning, so that time passes.
         let neighbour = self.lab.rack(Machine::redfish("neighbour")).await;
         self.lab.available(&neighbour).await;
         let log = self.machine.chassis().log();
@@ -43,7 +44,7 @@ impl Story {
         );
     }
 
-    /// The BMC takes no password any more, and no session that is open.
+    /// The BMC refuses the password and ends all open sessions.
     fn forget_and_refuse(&self) {
         self.machine.chassis().faults().update(|faults| {
             faults.refuse_credentials = true;
@@ -51,7 +52,7 @@ impl Story {
         });
     }
 
-    /// Deploys again, and all is well.
+    /// Deploys again, and checks that the deployment succeeds.
     async fn succeeds(&self) {
         let node = self.lab.provision(self.node, "active").await.reaches("active").await;
         assert_eq!(node["last_error"], Value::Null);
@@ -61,7 +62,7 @@ impl Story {
 }
 
 #[tokio::test]
-async fn a_wrong_checksum_is_told_and_mended() {
+async fn a_wrong_checksum_is_reported_and_can_be_corrected() {
     let story = Story::begin(Settings::default(), Machine::redfish("m")).await;
     let right = story.lab.image().clone();
     story.lab.choose(story.node, &Image { checksum: "0".repeat(64), ..right.clone() }).await;
@@ -80,7 +81,7 @@ async fn an_image_with_a_wrong_byte_never_boots() {
 }
 
 #[tokio::test]
-async fn a_truncated_image_is_told_and_mended() {
+async fn a_truncated_image_is_reported_and_can_be_corrected() {
     let story = Story::begin(Settings::default(), Machine::ipmi("m")).await;
     story.lab.images().misbehave("system.raw", ImageFault::Truncated);
     story.fails(&["writing the image failed", "broke off"]).await;
@@ -89,7 +90,7 @@ async fn a_truncated_image_is_told_and_mended() {
 }
 
 #[tokio::test]
-async fn an_image_server_that_refuses_is_told_and_mended() {
+async fn a_refusing_image_server_is_reported_and_can_be_corrected() {
     let story = Story::begin(Settings::default(), Machine::redfish("m")).await;
     story.lab.images().misbehave("system.raw", ImageFault::Refused);
     story.fails(&["writing the image failed", "503"]).await;
@@ -98,7 +99,7 @@ async fn an_image_server_that_refuses_is_told_and_mended() {
 }
 
 #[tokio::test]
-async fn an_unreachable_image_server_is_told_and_mended() {
+async fn an_unreachable_image_server_is_reported_and_can_be_corrected() {
     let story = Story::begin(Settings::default(), Machine::redfish("m")).await;
     story.lab.images().stop().await;
     story.fails(&["writing the image failed", "cannot be downloaded", "refused"]).await;
@@ -107,7 +108,7 @@ async fn an_unreachable_image_server_is_told_and_mended() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_told_and_mended() {
+async fn a_disk_that_is_too_small_is_reported_and_can_be_corrected() {
     let story = Story::begin(Settings::default(), Machine::redfish("m")).await;
     story.machine.misbehave(|faults| faults.disk_full_after = Some(100_000));
     story.fails(&["writing the image failed", "larger than the disk"]).await;
@@ -126,7 +127,7 @@ async fn our_agent_refuses_an_image_with_a_backing_file() {
     story.succeeds().await;
 }
 
-/// The header of a qcow2 image (version 3) whose missing clusters are to be taken from /etc/shadow.
+/// The header of a qcow2 image (version 3) with /etc/shadow as its backing file.
 fn layered_qcow2() -> Vec<u8> {
     let name = b"/etc/shadow";
     let mut image = b"QFI\xfb".to_vec();
@@ -154,7 +155,7 @@ fn layered_qcow2() -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_bmc_that_refuses_the_password_is_told_and_mended() {
+async fn a_refused_bmc_password_is_reported_and_can_be_corrected() {
     let story = Story::begin(Settings::default(), Machine::redfish("m")).await;
     story.forget_and_refuse();
     story.fails(&["rejected our credentials", "correct user, password"]).await;
@@ -163,7 +164,7 @@ async fn a_bmc_that_refuses_the_password_is_told_and_mended() {
 }
 
 #[tokio::test]
-async fn an_ipmi_bmc_that_refuses_the_password_is_told_and_mended() {
+async fn a_refused_ipmi_password_is_reported_and_can_be_corrected() {
     let story = Story::begin(Settings::default(), Machine::ipmi("m")).await;
     story.forget_and_refuse();
     story.fails(&["correct user, password"]).await;
@@ -172,7 +173,7 @@ async fn an_ipmi_bmc_that_refuses_the_password_is_told_and_mended() {
 }
 
 #[tokio::test]
-async fn a_bmc_that_answers_503_is_given_time_and_then_told() {
+async fn a_bmc_that_answers_503_is_retried_and_then_reported() {
     let settings = Settings { power_timeout: "3s", bmc_timeout: "3s", ..Settings::default() };
     let story = Story::begin(settings, Machine::redfish("m")).await;
     let busy = StatusFault { status: 503, method: None, path_prefix: None, times: None };
@@ -183,7 +184,7 @@ async fn a_bmc_that_answers_503_is_given_time_and_then_told() {
 }
 
 #[tokio::test]
-async fn a_bmc_that_is_busy_for_a_while_is_borne() {
+async fn a_bmc_that_is_busy_for_a_while_is_tolerated() {
     let story = Story::begin(Settings::default(), Machine::redfish("m")).await;
     let busy = StatusFault { status: 503, method: None, path_prefix: None, times: Some(5) };
     story.machine.chassis().faults().update(|faults| faults.status.push(busy));
@@ -191,7 +192,7 @@ async fn a_bmc_that_is_busy_for_a_while_is_borne() {
 }
 
 #[tokio::test]
-async fn a_machine_that_never_calls_back_is_told_with_its_trail() {
+async fn a_machine_that_never_calls_back_is_reported_with_its_traces() {
     let settings = Settings { boot_timeout: "5s", ..Settings::default() };
     let story = Story::begin(settings, Machine::redfish("m")).await;
     story.machine.misbehave(|faults| faults.never_call_back = true);
@@ -200,8 +201,9 @@ async fn a_machine_that_never_calls_back_is_told_with_its_trail() {
     story.succeeds().await;
 }
 
-/// An agent reports, and does not do as asked: the node's history tells soon, and its work ends long before a command would be late.
-async fn is_told_and_mended(refuse: impl Fn(&mut FaultSet), words: &[&str]) {
+/// An agent reports but does not execute commands: the history of the node says so soon, and the work fails long before the timeout of a
+/// command.
+async fn is_reported_and_can_be_corrected(refuse: impl Fn(&mut FaultSet), words: &[&str]) {
     let settings = Settings { silence_timeout: "5s", ..Settings::default() };
     let story = Story::begin(settings, Machine::redfish("m")).await;
     story.machine.misbehave(refuse);
@@ -220,23 +222,26 @@ async fn is_told_and_mended(refuse: impl Fn(&mut FaultSet), words: &[&str]) {
 }
 
 #[tokio::test]
-async fn an_agent_that_refuses_its_commands_is_told_and_mended() {
-    is_told_and_mended(|faults| faults.agent_refuses = Some(401), &["401"]).await;
+async fn an_agent_that_refuses_commands_is_reported_and_can_be_corrected() {
+    is_reported_and_can_be_corrected(|faults| faults.agent_refuses = Some(401), &["401"]).await;
 }
 
 #[tokio::test]
-async fn an_agent_that_fails_at_its_commands_is_told_and_mended() {
-    is_told_and_mended(|faults| faults.agent_refuses = Some(503), &["503"]).await;
+async fn an_agent_whose_commands_fail_is_reported_and_can_be_corrected() {
+    is_reported_and_can_be_corrected(|faults| faults.agent_refuses = Some(503), &["503"]).await;
 }
 
 #[tokio::test]
-async fn an_agent_that_reports_and_cannot_be_reached_is_told_and_mended() {
-    is_told_and_mended(|faults| faults.agent_does_not_listen = true, &["cannot call the agent"])
-        .await;
+async fn an_unreachable_agent_is_reported_and_can_be_corrected() {
+    is_reported_and_can_be_corrected(
+        |faults| faults.agent_does_not_listen = true,
+        &["cannot call the agent"],
+    )
+    .await;
 }
 
 #[tokio::test]
-async fn a_machine_that_restarts_amid_the_image_is_told_and_mended() {
+async fn a_restart_during_the_image_is_reported_and_can_be_corrected() {
     let settings = Settings { silence_timeout: "2s", ..Settings::default() };
     let story = Story::begin(settings, Machine::redfish("m")).await;
     let step = "write_image".to_owned();
@@ -246,7 +251,7 @@ async fn a_machine_that_restarts_amid_the_image_is_told_and_mended() {
 }
 
 #[tokio::test]
-async fn a_step_that_fails_in_cleaning_keeps_the_machine_from_anyone() {
+async fn a_failed_clean_step_keeps_the_machine_unavailable() {
     let lab = Lab::start().await;
     let machine = lab.rack(Machine::redfish("m")).await;
     machine.put_on_disk(0, Content::leftover());
@@ -263,7 +268,7 @@ async fn a_step_that_fails_in_cleaning_keeps_the_machine_from_anyone() {
 }
 
 #[tokio::test]
-async fn a_bad_line_delays_a_machine_and_no_more() {
+async fn a_lossy_network_only_delays_a_machine() {
     let story = Story::begin(Settings::default(), Machine::redfish("m")).await;
     story.machine.misbehave(|faults| {
         faults.duplicate_dhcp = true;
@@ -274,7 +279,7 @@ async fn a_bad_line_delays_a_machine_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_bmc_nobody_can_log_in_to_is_told_at_once() {
+async fn a_bmc_without_a_working_login_is_reported_at_once() {
     let lab = Lab::start().await;
     let machine = lab.rack(Machine::redfish("m")).await;
     machine.chassis().faults().update(|faults| faults.refuse_credentials = true);

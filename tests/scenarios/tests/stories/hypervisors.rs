@@ -11,18 +11,18 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-/// How many labs run at once.
+/// How many labs run in parallel.
 const AT_ONCE: usize = 3;
-/// A deployment says no more lines than this; `crash` kills it at those.
+/// The number of lines that a deployment logs; the story `crash` kills the service at these lines.
 const DEPLOYED: usize = 11;
-/// No deployment with its joining has more steps and states than this.
+/// A deployment that joins the cloud logs fewer lines than this.
 const MOST_LINES: usize = 60;
 
-/// The password of nova-compute's user: what the service stores and says is looked through for it.
+/// The password of nova-compute's user. The state and the output of the service are searched for it.
 const PASSWORD: &str = left::canary::KEYSTONE;
 const ROLES: [&str; 3] = ["service", "member", "reader"];
 
-/// A cloud without hosts, and a lab whose machines may join it.
+/// A cloud without hosts, and a lab whose machines may join the cloud.
 struct Given {
     cloud: Cloud,
     lab: Lab,
@@ -30,7 +30,7 @@ struct Given {
     _emulator: Emulator,
 }
 
-/// A cloud that puts no server on a host before somebody said so.
+/// Settings of a cloud without hosts, in which new hosts stay disabled until an administrator enables them.
 fn no_hosts() -> openstack_emulator::Settings {
     openstack_emulator::Settings {
         hypervisors: Vec::new(),
@@ -52,7 +52,7 @@ impl Given {
         Given { cloud, lab, folder, _emulator: emulator }
     }
 
-    /// A profile as a file has it; its secrets lie beside it.
+    /// Writes the file of a profile; the files of its secrets are in the same folder.
     fn profile(&self, kind: &str, limit: &str) -> PathBuf {
         let path = |name: &str| self.folder.path().join(name);
         let bus = format!("rabbit://nova:bus-secret@{}/", self.cloud.address());
@@ -69,7 +69,7 @@ impl Given {
             "joining": {"resource_provider": limit},
         });
         let file = path("profile.yaml");
-        // What is JSON is YAML.
+        // The text is JSON, which is valid YAML.
         std::fs::write(&file, profile.to_string()).expect("a file");
         file
     }
@@ -87,7 +87,7 @@ impl Given {
         text(&said.stdout)
     }
 
-    /// Machines in the lab's rack, enrolled as rack r1.
+    /// Puts machines into the rack of the lab and enrolls them as rack r1.
     async fn rack(&self, number: u32) -> Vec<Placed> {
         let blueprints = (1..=number).map(|place| Machine::redfish(&format!("r1u{place}")));
         let machines = self.lab.rack_all(blueprints.collect()).await;
@@ -102,7 +102,7 @@ impl Given {
         self.lab.api().get(&format!("/bedplate/v1/nodes/{node}/hypervisor")).await
     }
 
-    /// What the cloud tells an administrator.
+    /// Gets a document of the cloud as an administrator.
     async fn admin(&self, path: &str) -> Value {
         let client = Client::builder().no_proxy().build().expect("a client");
         let domain = json!({"id": "default"});
@@ -152,7 +152,7 @@ async fn a_rack_becomes_hypervisors_by_one_command() {
         let said = &drive.network_data["links"][0]["ethernet_mac_address"];
         assert!(said.as_str().is_some_and(|it| it.eq_ignore_ascii_case(&mac)), "{said}");
     }
-    // As the cloud itself has it.
+    // The cloud itself confirms the result.
     let services = given.admin("/compute/v2.1/os-services").await;
     let services = services["services"].as_array().expect("a list").clone();
     assert_eq!(services.len(), 4);
@@ -176,7 +176,7 @@ async fn a_rack_becomes_hypervisors_by_one_command() {
     let explained = given.done(&["node", "explain", "r1u1"]).await;
     assert!(explained.contains("a hypervisor of the cloud, the host r1u1"), "{explained}");
 
-    // No answer tells what a machine was told.
+    // No answer contains the secrets of the profile.
     let shown = given.done(&["--output", "json", "profile", "show", "kvm"]).await;
     let node = given.lab.api().get("/v1/nodes/r1u1").await.to_string();
     for text in [shown, node] {
@@ -187,7 +187,7 @@ async fn a_rack_becomes_hypervisors_by_one_command() {
     given.done(&["rack", "pause", "r1"]).await;
     given.done(&["profile", "delete", "kvm", "--yes"]).await;
 
-    // What is taken out of use is no hypervisor any more.
+    // An undeployed node is no longer a hypervisor.
     let body = json!({"target": "deleted"});
     let path = "/v1/nodes/r1u4/states/provision";
     given.lab.api().send(Method::PUT, path, Some(&body)).await.expect("it is taken out of use");
@@ -204,11 +204,11 @@ async fn a_rack_becomes_hypervisors_by_one_command() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_does_not_join_says_why_and_joins_when_asked_again() {
+async fn a_host_that_fails_to_join_explains_why_and_joins_on_retry() {
     let given = Given::start(async |settings| Lab::start_with(settings).await).await;
     given.rack(1).await;
     given.cloud.add_user_with("nova", "another", "service", &ROLES);
-    // Its nova-compute reports, and Placement does not take its password.
+    // nova-compute reports, but Placement refuses its password.
     let file = given.profile("ignition", "3s");
     given.done(&["profile", "create", file.to_str().expect("a path")]).await;
     let said = given.bedplate(&["rack", "up", "r1", "--yes", "--profile", "kvm"]).await;
@@ -221,7 +221,7 @@ async fn what_does_not_join_says_why_and_joins_when_asked_again() {
     let service = given.admin("/compute/v2.1/os-services").await["services"][0].clone();
     assert_eq!(service["status"], "disabled", "it takes no servers: {service}");
 
-    // The cause is gone: now the cloud takes that password. And at the first attempt nobody hears that the aggregate was made.
+    // The cause is gone, because the cloud accepts the password now. In addition, the answer to the first creation of an aggregate is lost.
     given.cloud.add_user_with("nova", PASSWORD, "service", &ROLES);
     given.cloud.misbehave(Rule::new("POST", "/compute/v2.1/os-aggregates", Act::LoseAnswer).nth(1));
     given.done(&["rack", "up", "r1", "--yes", "--profile", "kvm"]).await;
@@ -233,21 +233,22 @@ async fn what_does_not_join_says_why_and_joins_when_asked_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn joining_outlives_a_kill_at_any_of_its_steps() {
+async fn joining_survives_a_kill_at_any_step() {
     let runs = stream::iter(DEPLOYED..MOST_LINES).map(killed_at).buffered(AT_ONCE);
     let killed = runs.take_while(|killed| std::future::ready(*killed == Killed::AtLine)).count();
     let killed = killed.await;
-    // Four questions answered, three things asked for, and the machine is there.
+    // Four conditions are met, three calls change the cloud, and the machine has joined.
     assert!(killed >= 8, "joining says only {killed} lines");
     assert!(killed < MOST_LINES - DEPLOYED - 1, "joining says ever more");
 }
 
-/// Brings a machine up with a service that is killed at its `line`th line, or when the machine has joined; then with one that is not.
+/// Brings a machine up with a service that is killed at its `line`-th line, or when the machine has joined. A second service, which is not
+/// killed, finishes the work.
 async fn killed_at(line: usize) -> Killed {
     let given = Given::start(async |settings| Lab::with_child(settings).await).await;
     given.rack(1).await;
     let up = async |body: Value| {
-        // What the service logs of this it has recorded before; whether the answer got out does not matter.
+        // The service records a request before it logs anything of it, so a lost answer does not matter.
         let path = "/bedplate/v1/racks/r1/up";
         let _ = given.lab.api().try_send(Method::PUT, path, Some(&body)).await;
     };

@@ -1,4 +1,4 @@
-//! What a machine is made of, as its agent tells it.
+//! The inventory of a machine, as reported by its agent.
 
 use bmc_emulator::DiskSpec;
 use lab::{Lab, Machine, Settings};
@@ -6,7 +6,7 @@ use machine_emulator::Lie;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn an_inventory_is_what_the_machine_is_made_of() {
+async fn an_inventory_describes_the_hardware_of_the_machine() {
     let lab = Lab::start().await;
     let mut blueprint = Machine::redfish("r1u1").uefi();
     blueprint.spec.cpus = 24;
@@ -39,7 +39,7 @@ async fn an_inventory_is_what_the_machine_is_made_of() {
 }
 
 #[tokio::test]
-async fn what_is_no_inventory_is_refused_and_never_believed() {
+async fn an_invalid_inventory_is_refused_and_not_stored() {
     let lab = Lab::start_with(Settings { boot_timeout: "3s", ..Settings::default() }).await;
     let machine = lab.rack(Machine::redfish("r1u2")).await;
     let node = lab.manageable(&machine).await;

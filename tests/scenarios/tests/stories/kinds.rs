@@ -1,9 +1,9 @@
-//! Every kind of BMC, and every way to get the ramdisk onto a machine.
+//! Every kind of BMC, and every way to boot the ramdisk.
 
 use lab::{Lab, Machine, Placed};
 use machine_emulator::{BootSource, Event, Stage};
 
-/// The whole road, from unknown to installed; then which way the ramdisk came is looked at.
+/// Takes a machine from enrolled to installed, and checks how the ramdisk was booted.
 async fn check(blueprint: Machine, way: BootSource) {
     let lab = Lab::start().await;
     let machine = lab.rack(blueprint).await;
@@ -13,7 +13,7 @@ async fn check(blueprint: Machine, way: BootSource) {
     lab.provision(node, "active").await.reaches("active").await;
     machine.stage().wait_for(|stage| *stage == Stage::Installed).await.expect("it boots its disk");
 
-    // Three times the ramdisk: to inspect, to clean, to install. Then the disk.
+    // The ramdisk boots three times, to inspect, to clean and to install; then the disk boots.
     assert_eq!(ways(&machine), [way, way, way, BootSource::Disk]);
     assert_eq!(machine.chassis().media(), None, "no medium is left in the drive");
 }
@@ -61,7 +61,7 @@ async fn ipmi_boots_uefi_with_the_suite_the_bmc_offers() {
 }
 
 #[tokio::test]
-async fn every_family_of_redfish_bmcs_is_led_through() {
+async fn every_family_of_redfish_bmcs_is_supported() {
     let lab = Lab::start().await;
     let families = ["ami-megarac", "dell-idrac", "hpe-ilo", "lenovo-xcc", "poor", "supermicro"];
     let blueprints = families.map(|family| {

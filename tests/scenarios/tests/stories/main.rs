@@ -1,4 +1,4 @@
-//! The stories, in the order an operator meets them; one program, for each would be linked for as long as all are run.
+//! The stories of operators. All stories are one program, because linking several programs would take as long as running the stories.
 
 mod abort;
 mod crash;

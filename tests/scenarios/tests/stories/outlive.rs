@@ -1,5 +1,5 @@
-//! baremetald is killed before and after each of its effects and records, one after another, in whatever a node is asked for: nothing is lost,
-//! and nothing is done twice.
+//! baremetald is killed before and after each of its effects and writes, one after another, during every kind of request for a node:
+//! nothing is lost, and nothing is done twice.
 
 use bmc_emulator::{Outcome, PowerRequest, Request};
 use lab::{Lab, Machine, Node, Placed, Settings};
@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 
 use PowerRequest::{ForceOff, On, SoftOff};
 
-/// The service is killed at every so-many-th point that comes up for the first time.
+/// The service is killed at every `EVERY`-th point that it reaches for the first time.
 const EVERY: usize = 4;
 
-/// What is asked of a node, and what comes of it.
+/// A request for a node, and the expected effects.
 struct Part {
     asked: Value,
-    /// The states that it passes, the last of which is its end.
+    /// The states that the node passes; the last is the final state.
     states: &'static [&'static str],
-    /// The changes of power that the BMC is asked for.
+    /// The power changes that the BMC receives.
     power: &'static [PowerRequest],
-    /// The steps that the agent does.
+    /// The steps that the agent executes.
     steps: &'static [&'static str],
 }
 
@@ -40,7 +40,7 @@ const UNDEPLOYMENT: &[&str] = &["deleting", "cleaning", "clean wait", "cleaning"
 const WRITES: &[&str] = &["write_image", "install_bootloader", "sync"];
 const ERASES: &[&str] = &["erase_devices_metadata", "sync"];
 
-/// All that a machine lives through, from its enrolment on.
+/// All requests in the life of a machine, from its enrolment on.
 fn life() -> Vec<Part> {
     let erase = json!([{"interface": "deploy", "step": "erase_devices"}]);
     vec![
@@ -61,18 +61,18 @@ fn life() -> Vec<Part> {
     ]
 }
 
-/// With `BEDPLATE_SOAK` the service is killed at each point.
+/// With `BEDPLATE_SOAK` the service is killed at every point.
 fn every() -> usize {
     if std::env::var_os("BEDPLATE_SOAK").is_some() { 1 } else { EVERY }
 }
 
-/// Eager, for the service dies before most of what it waits for. A machine whose boot script is lost boots the ramdisk again after the boot
-/// timeout.
+/// Short intervals, because the service dies before most of its timeouts. A machine whose boot script is lost boots the ramdisk again after
+/// the boot timeout.
 fn settings() -> Settings {
     Settings { ask_again: "200ms", poll_every: "10ms", boot_timeout: "10s", ..Settings::default() }
 }
 
-/// What was done to a machine and recorded of its node up to some time.
+/// The state of a machine and its node at some time.
 struct Before {
     node: Value,
     history: usize,
@@ -90,7 +90,7 @@ impl Before {
         }
     }
 
-    /// The changes of power since then.
+    /// The power changes since then.
     fn power(&self, machine: &Placed) -> Vec<PowerRequest> {
         let log = machine.chassis().log();
         let accepted = log[self.requests..].iter().filter(|it| it.outcome == Outcome::Accepted);
@@ -107,7 +107,7 @@ impl Before {
         accepted.filter_map(|it| power(&it.request)).collect()
     }
 
-    /// The steps that the agent has begun since then, each of which it has done.
+    /// The steps that the agent has started since then; each must also have finished.
     fn steps(&self, machine: &Placed) -> Vec<String> {
         let events = machine.events().split_off(self.events);
         let steps = |of: fn(&Event) -> Option<&String>| -> Vec<String> {
@@ -125,7 +125,7 @@ impl Before {
         events.iter().filter(|event| matches!(event, Event::DiskRuns(_))).count()
     }
 
-    /// The states that the node has come to since then, as its history tells them.
+    /// The states that the node has reached since then, according to its history.
     async fn states(&self, lab: &Lab, node: Node) -> Vec<String> {
         let history = lab.history(node).await.split_off(self.history);
         history.into_iter().map(|(state, _)| state).collect()
@@ -137,13 +137,13 @@ fn loses_a_boot_script(point: &str) -> bool {
     point.contains("save_boot")
 }
 
-/// `list` with `added`, so many times, after its element number `after`.
+/// Inserts `added`, `times` times, after the element at index `after` of `list`.
 fn with_repeats<T: Copy>(list: &[T], after: usize, added: &[T], times: usize) -> Vec<T> {
     let (head, tail) = list.split_at(after + 1);
     [head, &added.repeat(times), tail].concat()
 }
 
-/// The states of a part in which the machine boots the ramdisk so many times more.
+/// The states of a part in which the machine boots the ramdisk `boots` more times.
 fn states_with_repeats(states: &[&'static str], boots: usize) -> Vec<&'static str> {
     let waits = |state: &&str| state.contains(" wait") || state.starts_with("wait ");
     match states.iter().position(waits) {
@@ -154,13 +154,14 @@ fn states_with_repeats(states: &[&'static str], boots: usize) -> Vec<&'static st
     }
 }
 
-/// The changes of power of a part in which the machine boots the ramdisk so many times more; `boot` switches it on for the ramdisk.
+/// The power changes of a part in which the machine boots the ramdisk `boots` more times. `boot` is the index of the change that switches the
+/// machine on for the ramdisk.
 fn power_with_repeats(power: &[PowerRequest], boot: usize, boots: usize) -> Vec<PowerRequest> {
     if boots == 0 { power.to_vec() } else { with_repeats(power, boot, &[ForceOff, On], boots) }
 }
 
-/// Has a node live through `part` with a service that is killed at every so-many-th point but for those that are spared, and asserts that it
-/// was done as if it had not been killed. The machine boots the ramdisk once more for each time that it ran its disk instead, and never
+/// Lets a node go through `part` while the service is killed at every so-many-th point, except at points that are spared, and checks that
+/// the effects are the same as without kills. The machine boots the ramdisk once more for each time that it ran its disk instead, and never
 /// otherwise.
 async fn outlived(
     lab: &Lab,
@@ -197,7 +198,7 @@ async fn outlived(
     points
 }
 
-/// Where the service is killed unless a story is about certain points.
+/// The points at which the service is killed, unless a story is about certain points.
 fn anywhere() -> (usize, fn(&str) -> bool) {
     (every(), |_| false)
 }
@@ -219,12 +220,12 @@ async fn installed(machine: &Placed) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_that_a_node_is_asked_for_over_redfish() {
+async fn every_request_over_redfish_survives_kills() {
     lives(Machine::redfish("r1u1").without_tls()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deployment_over_ipmi_and_one_by_virtual_media() {
+async fn deployments_over_ipmi_and_by_virtual_media_survive_kills() {
     let blueprints = [
         Machine::ipmi("r1u2"),
         Machine::redfish("r1u3").without_tls().uefi().boot("redfish-virtual-media"),
@@ -253,7 +254,7 @@ async fn a_machine_that_boots_its_disk_because_its_boot_script_was_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_inspection_that_is_aborted_and_what_comes_after_it() {
+async fn an_aborted_inspection_and_later_requests_survive_kills() {
     let lab = Lab::with_mortal(settings()).await;
     let machine = lab.rack(Machine::redfish("r1u4").without_tls()).await;
     let node = lab.manageable(&machine).await;
@@ -271,7 +272,7 @@ async fn an_inspection_that_is_aborted_and_what_comes_after_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_machines_of_a_rack_that_is_brought_up() {
+async fn bringing_up_a_rack_of_two_machines_survives_kills() {
     let lab = Lab::with_mortal(settings()).await;
     let blueprints =
         [Machine::redfish("r1u5").without_tls(), Machine::redfish("r1u6").without_tls()];
@@ -291,7 +292,7 @@ async fn two_machines_of_a_rack_that_is_brought_up() {
         asked.expect("the rack is on its way");
     };
     let done = async || lab.api().until("/bedplate/v1/racks/r1", "a rack that is up", is_up).await;
-    // What is recorded of two machines comes together in many ways.
+    // The writes of two machines combine in many ways, so fewer of the points are tried.
     let points = lab.outlives(every() * 3, |_| false, ask, done).await;
     assert!(points.len() >= 20, "{points:#?}");
 
@@ -330,7 +331,7 @@ const STAGES: [&str; 5] = [
     "given back by its lessee",
 ];
 
-/// An image as a reservation asks for it.
+/// The field `image` of a reservation request.
 fn wished(lab: &Lab) -> Value {
     let image = lab.image();
     let checksum = format!("sha256:{}", image.checksum);
@@ -346,7 +347,7 @@ async fn is_listed_nowhere(lab: &Lab) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_machine_that_is_reserved_and_given_back() {
+async fn reserving_a_node_and_giving_it_back_survives_kills() {
     let lab = Lab::with_mortal(Settings { more: LEASES, ..settings() }).await;
     let machine = lab.rack(Machine::redfish("r1u7").without_tls()).await;
     let node = lab.available(&machine).await;
@@ -404,9 +405,9 @@ async fn a_machine_that_is_reserved_and_given_back() {
     is_listed_nowhere(&lab).await;
 }
 
-/// The lease begins when the machine is installed, so each of its stages is seen however slow this computer is.
+/// The lease begins after the installation, so every stage is observed even on a slow computer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_machine_whose_lease_ends() {
+async fn the_end_of_a_lease_survives_kills() {
     let lab = Lab::with_mortal(Settings { more: LEASES, ..settings() }).await;
     let machine = lab.rack(Machine::redfish("r1u8").without_tls()).await;
     let node = lab.available(&machine).await;
@@ -447,7 +448,7 @@ async fn a_machine_whose_lease_ends() {
     assert_eq!(states, [vec!["active"], undeployment].concat(), "{points:#?}");
     assert_eq!(before.steps(&machine), ["erase_devices", "sync"], "{points:#?}");
     let mut power = before.power(&machine);
-    // A system that is slow to shut down is asked once more.
+    // A system that shuts down slowly is asked a second time.
     power.dedup_by(|next, last| *next == SoftOff && *last == SoftOff);
     let all = power_with_repeats(&[SoftOff, On, ForceOff], 1, repeats);
     assert_eq!(power, all, "{points:#?}");

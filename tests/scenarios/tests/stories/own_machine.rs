@@ -1,6 +1,7 @@
-//! A person's own machine by `bedplate vm`, on an emulated cloud: asked for, named, warned of, shut off, kept, taken back, and gone in the end.
+//! A person's VM through `bedplate vm` on an emulated cloud: requested, named in DNS, warned before its lease ends, shut off, kept as a
+//! snapshot, restored, and deleted in the end.
 //!
-//! clusterd and `bedplate` are the programs themselves. How long things last is configuration.
+//! clusterd and `bedplate` run as programs. The configuration sets short leases.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -13,22 +14,22 @@ use tokio::time::{Instant, sleep};
 
 use crate::site::Site;
 
-/// How long anything may take that is waited for, on a machine that compiles meanwhile.
+/// The longest time that anything may take while the computer compiles.
 const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// A ladder whose undo window stays open.
+/// Lease stages with a long undo window.
 const SLOW: &str = "warn_before = ['5s'], notice = '2s', undo_window = '10m', undo_gives = '12s'";
-/// One that goes down by itself.
+/// Lease stages that lead to the deletion without further requests.
 const QUICK: &str = "warn_before = ['5s'], notice = '2s', undo_window = '4s', undo_gives = '12s'";
 
-/// An emulated cloud with a network and a zone, and clusterd as a process.
+/// An emulated cloud with a network and a DNS zone, and clusterd as a process.
 struct Given {
     site: Site,
     daemon: Option<Child>,
 }
 
-/// What a program said, and whether it did as told.
+/// The output of a program, and whether it succeeded.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) done: bool,
@@ -69,7 +70,7 @@ impl Given {
         self.site.folder.path().join("state/listeners.json")
     }
 
-    /// Starts clusterd with this ladder, and waits until it listens.
+    /// Starts clusterd with these lease stages, and waits until it listens.
     async fn clusterd(&mut self, ladder: &str) {
         let folder = self.site.folder.path();
         let _ = std::fs::remove_file(self.listeners());
@@ -95,14 +96,14 @@ impl Given {
         until("a clusterd that listens", async || self.listeners().is_file().then_some(())).await;
     }
 
-    /// Ends clusterd by SIGKILL.
+    /// Kills clusterd with SIGKILL.
     async fn kill(&mut self) {
         if let Some(mut daemon) = self.daemon.take() {
             daemon.kill().await.expect("a child can be killed");
         }
     }
 
-    /// A file with what a machine is told.
+    /// Writes a file with user data.
     fn user_data(&self) -> String {
         let file = self.site.folder.path().join("user-data");
         std::fs::write(&file, left::canary::USER_DATA).expect("a file");
@@ -122,7 +123,7 @@ impl Given {
         Said { done: output.status.success(), out: text(output.stdout), error: text(output.stderr) }
     }
 
-    /// Waits until `bedplate vm show` shows what is wanted, and gives that.
+    /// Waits until `bedplate vm show` shows the wanted state, and returns the VM.
     async fn shows(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         until(what, async || {
             let shown = self.vm(&["show", "lab-1", "-o", "json"]).await;
@@ -131,7 +132,7 @@ impl Given {
         .await
     }
 
-    /// The reasons of what happened to it, in order.
+    /// The reasons of the VM's events, in order.
     async fn happened(&self) -> Vec<String> {
         let told = self.vm(&["show", "lab-1", "--events", "-o", "json"]).await.json();
         let events = told["events"].as_array().expect("a list").iter();
@@ -144,7 +145,7 @@ impl Given {
         servers.first().map(|server| server.text("status").to_owned())
     }
 
-    /// The copies that are kept of machines.
+    /// The status of each snapshot image in the cloud.
     fn copies(&self) -> Vec<String> {
         let images = self.site.cloud.objects(Kind::Image).into_iter();
         let kept = images.filter(|image| image.text("image_type") == "snapshot");
@@ -158,7 +159,7 @@ impl Given {
         records.filter_map(|record| record.as_str().map(str::to_owned)).collect()
     }
 
-    /// Fails unless nothing of machines is left in the cloud but the copies that are kept.
+    /// Checks that the cloud contains no objects of VMs except snapshots.
     #[track_caller]
     fn nothing_is_left(&self) {
         for kind in [Kind::Server, Kind::Volume, Kind::FloatingIp] {
@@ -178,7 +179,7 @@ impl Given {
 
 impl Drop for Given {
     fn drop(&mut self) {
-        // What clusterd stored and said is looked through for secrets.
+        // The state and the output of clusterd are kept for the search for leaked secrets.
         left::keep(&self.site.folder.path().join("state"), "own-machine");
         let said = std::fs::read_to_string(self.site.folder.path().join("log")).unwrap_or_default();
         left::note("children", said.as_bytes());
@@ -206,7 +207,7 @@ pub(crate) async fn until<T>(what: &str, look: impl AsyncFn() -> Option<T>) -> T
 const REQUEST: [&str; 6] = ["request", "lab-1", "--image", "cirros", "--flavor", "m1.tiny"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_machine_is_lent_taken_back_and_gone_in_the_end() {
+async fn a_vm_is_lent_restored_and_finally_deleted() {
     let mut given = Given::start().await;
     given.clusterd(SLOW).await;
     let images = given.vm(&["images"]).await.done();
@@ -245,7 +246,7 @@ async fn a_machine_is_lent_taken_back_and_gone_in_the_end() {
     assert_eq!(told, rungs, "{happened:?}");
     given.vm(&["start", "lab-1"]).await.refused(&["its lease ended", "extend it first"]);
 
-    // Taken back: it runs again, at its name and address.
+    // After the undo the VM runs again, with its name and its address.
     let vm = given.vm(&["undo", "lab-1", "--wait", "-o", "json"]).await.json();
     assert_eq!(
         (vm["status"].as_str(), vm["address"].as_str()),
@@ -254,7 +255,7 @@ async fn a_machine_is_lent_taken_back_and_gone_in_the_end() {
     assert_eq!(given.server().as_deref(), Some("ACTIVE"));
     assert_eq!(given.addresses(), [address]);
 
-    // With a shorter window it goes down to the end by itself.
+    // With a shorter undo window the VM is deleted without a further request.
     given.kill().await;
     given.clusterd(QUICK).await;
     until("its end", async || {
@@ -266,7 +267,7 @@ async fn a_machine_is_lent_taken_back_and_gone_in_the_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_machine_does_what_its_owner_asks_for() {
+async fn a_vm_follows_the_requests_of_its_owner() {
     let mut given = Given::start().await;
     given.clusterd(SLOW).await;
     let hour = ["--lease", "1h", "--wait", "-o", "json"];
@@ -299,7 +300,7 @@ async fn a_machine_does_what_its_owner_asks_for() {
 
     given.vm(&["delete", "lab-1", "--wait", "--yes"]).await.done();
     given.nothing_is_left();
-    // What was kept outlives it.
+    // The snapshot remains after the VM is deleted.
     assert_eq!(given.copies(), ["active"]);
     let table = given.vm(&["snapshots"]).await.done();
     assert!(table.contains("before"), "{table}");
@@ -317,7 +318,7 @@ async fn a_lease_ends_once_though_clusterd_dies_after_each_of_its_calls() {
     ends_once(Stop::After).await;
 }
 
-/// clusterd is killed at each call of the way down: before it reaches the cloud, or before its answer is heard.
+/// clusterd is killed at each call that ends a lease: before the call reaches the cloud, or before its answer arrives.
 async fn ends_once(stop: Stop) {
     let mut given = Given::start().await;
     given.clusterd(QUICK).await;

@@ -1,6 +1,7 @@
-//! Three machines of ours are compute hosts, and on each is an etcd member of one cluster: of two that do not move, one is taken out.
+//! Three machines are compute hosts, and each runs an etcd member of one cluster. If two of the members cannot move, only one of their
+//! hosts may be taken out.
 //!
-//! baremetald, clusterd and `bedplate` are the programs themselves, the cloud is emulated.
+//! baremetald, clusterd and `bedplate` run as programs; the cloud is emulated.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -8,10 +9,10 @@ use serde_json::{Value, json};
 use crate::own_machine::until;
 use crate::services::Services;
 
-/// So often both hosts are asked for at once.
+/// How often both hosts are requested at the same time.
 const RACES: usize = 5;
 
-/// A machine, and the host that it is.
+/// A node, and its name as a compute host.
 struct Machine {
     node: &'static str,
     host: String,
@@ -23,7 +24,7 @@ impl Machine {
     }
 }
 
-/// A cluster of three members on three machines, and no host that would take what is on them.
+/// Creates a cluster of three members on three machines. No other host can take the members.
 async fn three_machines(given: &Services) -> Vec<Machine> {
     let template = json!({
         "name": "small", "coe": "kubernetes", "image_id": "fedora-coreos", "external_network_id": "public",
@@ -67,7 +68,7 @@ async fn three_machines(given: &Services) -> Vec<Machine> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_machines_with_two_of_three_members_one_is_taken_out() {
+async fn only_one_of_two_hosts_with_etcd_members_can_be_taken_out() {
     let given = Services::start().await;
     let machines = three_machines(&given).await;
     let off = json!({"target": "power off"});
@@ -86,7 +87,7 @@ async fn of_two_machines_with_two_of_three_members_one_is_taken_out() {
     };
     let is_refused = async |machine: &Machine| {
         let error = node(machine).await["last_error"].as_str().unwrap_or_default().to_owned();
-        // The node was lent by now, and its lessee is not told of whose machines it carries.
+        // The node has a lessee by now, who must not learn whose servers run on the node.
         let words = [is_lost, "machines of others"];
         error.contains("was not carried out") && words.iter().any(|word| error.contains(word))
     };
@@ -105,7 +106,7 @@ async fn of_two_machines_with_two_of_three_members_one_is_taken_out() {
         until("its drain", async || is_draining(first).await.then_some(())).await;
         assert_eq!(node(first).await["target_power_state"], "power off", "nothing of it moves");
 
-        // Whatever would take the second out is refused, and says what of.
+        // Every request that would take the second host out is refused, with the reason.
         let provision = format!("/v1/nodes/{}/states/provision", second.node);
         let maintenance = format!("/v1/nodes/{}/maintenance", second.node);
         let patch = json!([{"op": "replace", "path": "/maintenance", "value": true}]);
@@ -130,7 +131,7 @@ async fn of_two_machines_with_two_of_three_members_one_is_taken_out() {
         assert_eq!(shown["maintenance"], false, "{shown}");
         assert!(shown["target_power_state"].is_null() && !is_draining(second).await, "{shown}");
 
-        // The end of its lease takes it out no more than a person would.
+        // The end of a lease does not take the host out either.
         let on = json!({"target": "power on"});
         let (status, said) = given.machine(Method::PUT, &second.power(), &on).await;
         assert_eq!(status, 202, "{said}");
@@ -147,12 +148,12 @@ async fn of_two_machines_with_two_of_three_members_one_is_taken_out() {
         .await;
         given.bedplate(&["node", "undo", second.node]).await.done();
 
-        // The request is taken back with its drain.
+        // Ending the drain also cancels the request.
         takes_back(first).await;
-        // The first may be worked on, which has it drained.
+        // Maintenance of the first host is allowed, and drains the host.
         given.bedplate(&["node", "maintain", first.node, "--reason", "a fan"]).await.done();
         until("its drain", async || is_draining(first).await.then_some(())).await;
-        // And it takes servers again afterwards.
+        // When maintenance ends, the host is undrained.
         given.bedplate(&["node", "maintain", first.node, "--end"]).await.done();
         until("the end of its drain", async || (!is_draining(first).await).then_some(())).await;
     }
@@ -164,7 +165,7 @@ async fn of_two_machines_with_two_of_three_members_one_is_taken_out() {
             given.machine(Method::PUT, &path, &off),
             given.machine(Method::PUT, &second, &off),
         );
-        // One of them is refused: by the answer, or on its node where both were asked for before either was granted.
+        // Exactly one request is refused: in its answer, or on its node if both were recorded before either drain was granted.
         let refused = [(one, first), (other, second)].map(|(machine, (status, said))| {
             assert!(status == 202 || (status == 409 && said.contains(is_lost)), "{status} {said}");
             (machine, status == 409)
@@ -183,7 +184,7 @@ async fn of_two_machines_with_two_of_three_members_one_is_taken_out() {
         takes_back(winner).await;
     }
 
-    // Who names the cluster may break it, and who names the host is asked nothing.
+    // Naming the cluster in `force` permits its disruption; naming the host skips the check.
     let (status, said) = given.machine(Method::PUT, &one.power(), &off).await;
     assert_eq!(status, 202, "{said}");
     until("its drain", async || is_draining(one).await.then_some(())).await;

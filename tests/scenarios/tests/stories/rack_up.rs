@@ -1,4 +1,4 @@
-//! A rack is enrolled as a whole, and comes up under a limit.
+//! A rack is enrolled as a whole, and brought up with a limit on parallel machines.
 
 use lab::{Lab, Machine, Placed};
 use machine_emulator::Stage;
@@ -65,7 +65,7 @@ async fn enrolling_a_rack_twice_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_bad_row_names_its_line_and_field_and_nothing_is_enrolled() {
+async fn a_bad_row_is_named_and_nothing_is_enrolled() {
     let lab = Lab::start().await;
     let machines = six_machines(&lab).await;
     let mut asked = manifest(&machines);

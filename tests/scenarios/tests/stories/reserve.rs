@@ -1,4 +1,4 @@
-//! A person has a whole machine for a time, and baremetald is killed again and again meanwhile.
+//! A person reserves a node for a time, while baremetald is killed again and again.
 
 use lab::{Lab, Machine, Settings};
 use machine_emulator::{Content, Stage};
@@ -19,7 +19,7 @@ nodes_per_project = 1
 const PATH: &str = "/bedplate/v1/reservations/train-1";
 
 #[tokio::test]
-async fn a_whole_machine_is_lent_installed_taken_back_and_erased_whatever_is_killed() {
+async fn a_reservation_survives_kills_from_request_to_erasure() {
     let settings = Settings { more: LEASES, ..Settings::default() };
     let lab = Lab::with_child(settings).await;
     let machine = lab.rack(Machine::redfish("r1u1")).await;
@@ -38,7 +38,7 @@ async fn a_whole_machine_is_lent_installed_taken_back_and_erased_whatever_is_kil
     let made = lab.api().send(Method::POST, "/bedplate/v1/reservations", Some(&wish)).await;
     let made = made.expect("a reservation");
     assert_eq!((&made["state"], &made["node"]["uuid"]), (&json!("installing"), &json!(node.0)));
-    // Who is second finds the last place taken.
+    // The quota is used up by the first request.
     let second = lab.api().send(Method::POST, "/bedplate/v1/reservations", Some(&wish)).await;
     assert_eq!(second.status, 403, "{:?}", second.body);
 

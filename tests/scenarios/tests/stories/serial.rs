@@ -1,4 +1,4 @@
-//! A machine's boot is read on its serial console while it is deployed.
+//! The boot of a machine is read on its serial console during a deployment.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use reqwest::{Client, Method};
 use serde_json::json;
 use websocket::{Message, Socket};
 
-/// How long anything may take on a busy computer, and a BMC to notice that whoever had its port is gone.
+/// The longest time that anything may take on a busy computer, including the time until the BMC notices a lost session.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[tokio::test]
-async fn what_a_machine_says_is_read_while_it_is_deployed_and_a_kill_loses_the_session_alone() {
+async fn the_console_shows_a_deployment_and_a_kill_only_ends_the_session() {
     let lab = Lab::with_child(Settings::default()).await;
     let machine = lab.rack(Machine::ipmi("r1u7")).await;
     let node = lab.available(&machine).await;
@@ -27,7 +27,7 @@ async fn what_a_machine_says_is_read_while_it_is_deployed_and_a_kill_loses_the_s
     let mut console = look(&lab, node).await;
     console.reads("the console is open").await;
     let asked = lab.provision(node, "active").await;
-    // The ramdisk, then the disk that it wrote.
+    // The ramdisk boots, then the installed disk.
     console.reads("Linux version").await;
     console.reads("Booting from local disk").await;
     asked.reaches("active").await;
@@ -35,7 +35,7 @@ async fn what_a_machine_says_is_read_while_it_is_deployed_and_a_kill_loses_the_s
     console.reads("r1u7 login: ").await;
     console.types("root\r").await;
     console.reads("Password: ").await;
-    // Nobody is to find it: the lab's state folder is looked through for it.
+    // The password must not be stored anywhere: the state folder of the lab is searched for it.
     console.types(&format!("{}\r", left::canary::CONSOLE)).await;
     console.reads("Login incorrect").await;
 
@@ -59,10 +59,10 @@ async fn what_a_machine_says_is_read_while_it_is_deployed_and_a_kill_loses_the_s
     }
 }
 
-/// Somebody who looks at a machine's console.
+/// A viewer of a machine's console.
 struct Console {
     socket: Socket,
-    /// What came and was not read.
+    /// Received output that was not read yet.
     rest: String,
 }
 
@@ -77,7 +77,7 @@ async fn look(lab: &Lab, node: Node) -> Console {
 }
 
 impl Console {
-    /// Reads as far as these words.
+    /// Reads the output up to and including `words`.
     async fn reads(&mut self, words: &str) {
         loop {
             if let Some((_, rest)) = self.rest.split_once(words) {

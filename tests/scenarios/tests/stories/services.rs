@@ -1,4 +1,4 @@
-//! baremetald and clusterd as processes beside an emulated cloud, of which clusterd's user is an administrator, and `bedplate`.
+//! baremetald and clusterd as processes beside an emulated cloud, in which clusterd's user is an administrator, and `bedplate`.
 
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 use crate::own_machine::{Said, until};
 use crate::site::Site;
 
-/// Nothing fetches or runs these: emulated machines become a cluster by themselves.
+/// Nothing downloads or runs these programs: emulated servers become a cluster without them.
 const PROGRAM: &str = "{ url = 'https://mirror.example/program', sha256 = '0000000000000000000000000000000000000000000000000000000000000000' }";
 
 /// A cloud, and both services.
@@ -27,7 +27,7 @@ impl Services {
     pub(crate) async fn start() -> Services {
         let site = Site::start("clusterd", "service").await;
         let folder = &site.folder;
-        // Machines are told where to ask before anybody listens there.
+        // The address is fixed in advance, because servers get it in their configs before clusterd listens.
         let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
         let free = free.expect("a port");
         let clusterd = format!(
@@ -57,18 +57,18 @@ impl Services {
         Said { done: output.status.success(), out: text(output.stdout), error: text(output.stderr) }
     }
 
-    /// What baremetald answers: the status, and its text.
+    /// Sends a request to baremetald; returns the status and the text of the answer.
     pub(crate) async fn machine(&self, method: Method, path: &str, body: &Value) -> (u16, String) {
         let request = self.site.client.request(method, format!("{}{path}", self.machines));
         told(request.header("x-openstack-ironic-api-version", "1.95"), body).await
     }
 
-    /// The same of clusterd.
+    /// Sends a request to clusterd.
     pub(crate) async fn cluster(&self, method: Method, path: &str, body: &Value) -> (u16, String) {
         told(self.site.client.request(method, format!("{}{path}", self.clusters)), body).await
     }
 
-    /// Protects a node, or ends that.
+    /// Sets or clears the protection of a node.
     pub(crate) async fn protect(&self, node: &str, protected: bool) {
         let patch = json!([{"op": "replace", "path": "/protected", "value": protected}]);
         let (status, said) =
@@ -76,7 +76,7 @@ impl Services {
         assert_eq!(status, 200, "{said}");
     }
 
-    /// An installed node that is this compute host.
+    /// Enrolls an installed node that is this compute host.
     pub(crate) async fn node(&self, name: &str, host: &str) {
         let body = json!({
             "name": name, "driver": "fake-hardware",
@@ -98,7 +98,7 @@ impl Services {
     }
 }
 
-/// What is answered, with this body if it is one.
+/// Sends a request, with `body` unless it is null; returns the status and the text of the answer.
 async fn told(request: reqwest::RequestBuilder, body: &Value) -> (u16, String) {
     let request = if body.is_null() { request } else { request.json(body) };
     let answer = request.send().await.expect("the service answers");
@@ -133,7 +133,7 @@ impl Drop for Services {
     fn drop(&mut self) {
         for name in ["clusterd", "baremetald"] {
             let folder = self.site.folder.path();
-            // What they stored and said is looked through for secrets.
+            // The state and the output of the services are kept for the search for leaked secrets.
             left::keep(&folder.join(name), &format!("services-{name}"));
             let log = folder.join(format!("{name}.log"));
             let said = std::fs::read_to_string(log).unwrap_or_default();

@@ -1,11 +1,11 @@
-//! An emulated cloud, and somebody in it who asks for things.
+//! An emulated cloud, and a user who makes requests in it.
 
 use openstack_emulator::{Cloud, Emulator, Settings};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The cloud, and a folder with its clouds.yaml. Its secrets are looked for in all that is stored and said.
+/// The cloud, and a folder with its clouds.yaml. The secrets of the cloud are searched for in everything that the tests keep.
 pub(crate) struct Site {
     pub(crate) cloud: Cloud,
     pub(crate) client: Client,
@@ -15,7 +15,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Starts a cloud in which this user of a project, whose password is the name and `-secret`, makes a network `lab`.
+    /// Starts a cloud in which this user, whose password is the name with `-secret` appended, creates a network `lab` in this project.
     pub(crate) async fn start(user: &str, project: &str) -> Site {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let emulator = Emulator::start(Settings::default()).await.expect("the emulator starts");
@@ -41,12 +41,12 @@ impl Site {
         site
     }
 
-    /// Has the user make something in the cloud.
+    /// Creates an object in the cloud as the user.
     pub(crate) async fn make(&self, path: &str, body: &Value) -> Value {
         self.ask(Method::POST, path, body).await
     }
 
-    /// Asks the cloud as the user, of Nova at a microversion with all that is asked here.
+    /// Sends a request to the cloud as the user. The microversion of Nova includes all features that the tests use.
     pub(crate) async fn ask(&self, method: Method, path: &str, body: &Value) -> Value {
         let request = self.client.request(method, format!("{}{path}", self.cloud.url()));
         let request = request.header("openstack-api-version", "compute 2.90");

@@ -1,22 +1,22 @@
-//! Power that changes without anybody asking the service: a button is pushed, an operating system shuts down.
+//! Power changes that the service did not request: a button is pushed, or an operating system shuts down.
 
 use lab::{Lab, Machine, Node, Placed, Settings};
 use machine_emulator::Stage;
 use serde_json::Value;
 
-/// A lab that looks at the power of all machines all the time.
+/// A lab that refreshes all power states at short intervals.
 async fn watchful() -> Lab {
     Lab::start_with(Settings { power_sync_every: "200ms", ..Settings::default() }).await
 }
 
-/// Waits until the service's record of the power is this.
+/// Waits until the service has recorded this power state.
 async fn is_recorded(lab: &Lab, node: Node, power: &str) -> Value {
     let path = format!("/v1/nodes/{}", node.0);
     let seen = |it: &Value| (it["power_state"] == power).then(|| it.clone());
     lab.api().until(&path, power, seen).await
 }
 
-/// Somebody switches a machine that waits to be used on, and pulls it off again: the record follows, and nobody interferes.
+/// A person switches an available machine on and off by its button: the record follows, and the service does not interfere.
 async fn the_record_follows(machine: Machine) {
     let lab = watchful().await;
     let machine: Placed = lab.rack(machine).await;
@@ -48,7 +48,7 @@ async fn a_power_button_is_noticed_by_ipmi() {
 }
 
 #[tokio::test]
-async fn an_installed_machine_that_shuts_down_is_noticed_and_left_off() {
+async fn a_shutdown_of_an_installed_machine_is_noticed_and_left_alone() {
     let lab = watchful().await;
     let machine = lab.rack(Machine::redfish("m")).await;
     let node = lab.available(&machine).await;
@@ -62,7 +62,7 @@ async fn an_installed_machine_that_shuts_down_is_noticed_and_left_off() {
     assert_eq!(seen["provision_state"], "active");
     assert!(!machine.chassis().power().borrow().on, "whoever has it may switch it off");
 
-    // A BMC that does not tell leaves the record as it is; one that tells again corrects it.
+    // If a BMC does not answer, the record stays as it is; the next answer corrects the record.
     machine.chassis().faults().update(|faults| {
         faults.refuse_credentials = true;
         faults.forget_sessions = true;

@@ -1,7 +1,7 @@
-//! A machine of ours is a compute host, and on it is a person's machine: found by `bedplate where`, and moved away
-//! before the machine is switched off.
+//! A machine is a compute host and runs a person's VM. `bedplate where` finds the VM, and the VM is moved away before the machine is
+//! switched off.
 //!
-//! baremetald, clusterd and `bedplate` are the programs themselves, the cloud is emulated.
+//! baremetald, clusterd and `bedplate` run as programs; the cloud is emulated.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::own_machine::until;
 use crate::services::Services;
 
-/// The host that `bedplate where` finds a thing on.
+/// The host that `bedplate where` shows for a VM.
 async fn host_of(services: &Services, thing: &str) -> String {
     let told = services.bedplate(&["where", thing, "-o", "json"]).await.json();
     let host = &told["racks"][0]["nodes"][0]["host"]["host"];
@@ -17,14 +17,14 @@ async fn host_of(services: &Services, thing: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_host_is_emptied_before_its_machine_is_switched_off() {
+async fn a_host_is_drained_before_its_machine_is_switched_off() {
     let given = Services::start().await;
     let request = ["vm", "request", "lab-1", "--image", "cirros", "--flavor", "m1.nano", "--wait"];
     given.bedplate(&request).await.done();
     let host = host_of(&given, "lab-1").await;
     given.node("r1u07", &host).await;
 
-    // Up from the machine and down from the node it is the same chain.
+    // The chain is the same, whether `where` starts from the VM, the node or the host.
     for thing in ["lab-1", "r1u07", host.as_str()] {
         let told = given.bedplate(&["where", thing]).await.done();
         for part in ["node r1u07 (active)", &format!("host {host}"), "machine lab-1 of a person"] {
@@ -33,7 +33,7 @@ async fn a_host_is_emptied_before_its_machine_is_switched_off() {
     }
     given.bedplate(&["where", "nobody-knows"]).await.refused(&["nobody-knows"]);
 
-    // The request to switch it off waits until the host is drained, which the conductor asks for.
+    // The power-off request waits until the conductor has had the host drained.
     let power = "/v1/nodes/r1u07/states/power";
     let off = json!({"target": "power off"});
     for (asked, state) in [(json!({"target": "power on"}), "power on"), (off, "power off")] {
@@ -54,7 +54,7 @@ async fn a_host_is_emptied_before_its_machine_is_switched_off() {
     given.bedplate(&["undrain", &host, "--wait"]).await.done();
     given.bedplate(&["drain", "no-such-host"]).await.refused(&["no-such-host could not be found"]);
 
-    // A request that is refused drains nothing.
+    // A refused request drains nothing.
     given.node("r1u08", &moved).await;
     let path = "/v1/nodes/r1u08/states/provision";
     let undeploy = json!({"target": "deleted"});
@@ -66,7 +66,7 @@ async fn a_host_is_emptied_before_its_machine_is_switched_off() {
     assert_eq!(host_of(&given, "lab-1").await, moved);
     given.protect("r1u08", false).await;
 
-    // Who names the host asks for no drain.
+    // Naming the host in `force` skips the drain.
     let forced = format!("{path}?force={moved}");
     let (status, said) = given.machine(Method::PUT, &forced, &undeploy).await;
     assert_eq!(status, 202, "{said}");

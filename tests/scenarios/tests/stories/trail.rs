@@ -1,4 +1,4 @@
-//! An operator asks who had something made in the cloud, and what for.
+//! An operator finds out who caused a change in the cloud, and by which request.
 
 use openstack_emulator::{Emulator, Settings};
 use reqwest::Client;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-/// A token of this user's in this project of the emulated cloud, by its password `NAME-secret`.
+/// A token of this user in this project of the emulated cloud. The password is `NAME-secret`.
 async fn token(client: &Client, keystone: &str, user: &str, project: &str) -> String {
     let domain = json!({"id": "default"});
     let body = json!({"auth": {
@@ -23,7 +23,7 @@ async fn token(client: &Client, keystone: &str, user: &str, project: &str) -> St
 }
 
 #[tokio::test]
-async fn what_the_cloud_was_asked_for_is_found_in_the_trail_by_its_request() {
+async fn the_audit_trail_names_the_request_behind_a_call_to_the_cloud() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     left::listen();
     let emulator = Emulator::start(Settings::default()).await.unwrap();
@@ -58,7 +58,7 @@ async fn what_the_cloud_was_asked_for_is_found_in_the_trail_by_its_request() {
     post("/v1/clustertemplates", template).await;
     let request = post("/v1/clusters", json!({"name": "blue", "cluster_template_id": "t"})).await;
 
-    // What the conductor has made for it later, it has made on behalf of that request.
+    // The conductor's later calls to the cloud carry the id of that request.
     let made = cloud
         .wait_until(|cloud| {
             let is_made = |call: &&openstack_emulator::Call| {

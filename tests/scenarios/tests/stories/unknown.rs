@@ -1,13 +1,13 @@
-//! Machines that nobody enrolled: found and written nothing to, or refused.
+//! Machines that are not enrolled: discovered without writing to them, or refused.
 
 use lab::{Lab, Machine, Placed, Settings};
 use machine_emulator::{BootSource, Content, Event};
 use serde_json::Value;
 
-/// What somebody left on a disk; nothing boots of it.
+/// Old content of a disk, from which nothing boots.
 const REMAINS: Content = Content::Broken { bytes: 1 << 20 };
 
-/// A machine that somebody put into the rack, with something on its disk, and switched on.
+/// Puts a machine with content on its disk into the rack, and switches it on.
 async fn appears(lab: &Lab, machine: Machine) -> Placed {
     let machine = lab.rack(machine).await;
     machine.put_on_disk(0, REMAINS);
@@ -15,7 +15,7 @@ async fn appears(lab: &Lab, machine: Machine) -> Placed {
     machine
 }
 
-/// What is known of it, once `look` is content.
+/// Waits for a discovery of this machine that `look` accepts.
 async fn discovered(lab: &Lab, machine: &Placed, look: impl Fn(&Value) -> bool) -> Value {
     let mac = machine.spec().nics[0].mac.to_string();
     let found = |list: &Value| {
@@ -25,7 +25,8 @@ async fn discovered(lab: &Lab, machine: &Placed, look: impl Fn(&Value) -> bool) 
     lab.api().until("/bedplate/v1/discoveries", "a discovery", found).await
 }
 
-/// A stranger boots from the network, its inventory is listed, and nothing else happens to it; enrolled, it is like any other.
+/// An unknown machine boots from the network and its inventory is listed, and nothing else happens to it. Once enrolled, the machine is
+/// like any other.
 async fn is_found(blueprint: Machine) {
     let settings = Settings { unknown_machines: "discover", ..Settings::default() };
     let lab = Lab::start_with(settings).await;
@@ -55,7 +56,7 @@ async fn an_unknown_machine_with_uefi_is_found_by_network_boot() {
 }
 
 #[tokio::test]
-async fn our_agent_tells_what_an_unknown_machine_is_made_of() {
+async fn our_agent_reports_the_inventory_of_an_unknown_machine() {
     let settings = Settings { unknown_machines: "discover", ..Settings::default() };
     let lab = Lab::start_with(settings).await;
     let machine = appears(&lab, Machine::redfish("stranger").with_our_agent()).await;
@@ -65,7 +66,7 @@ async fn our_agent_tells_what_an_unknown_machine_is_made_of() {
 }
 
 #[tokio::test]
-async fn an_unknown_machine_is_refused_and_noted() {
+async fn an_unknown_machine_is_refused_and_listed() {
     let lab = Lab::start().await;
     let machine = appears(&lab, Machine::redfish("stranger")).await;
     let refused = || {
