@@ -81,7 +81,7 @@ impl Row {
         row
     }
 
-    /// Computes the hash of the row: SHA-256 over [`DOMAIN`], then over every field except `hash` in the order of declaration. Each input
+    /// Computes the hash of the row: SHA-256 over a fixed text, then over every field except `hash` in the order of declaration. Each input
     /// is preceded by its length in bytes. Numbers, times (microseconds since 1970) and lengths are 8 bytes, big-endian.
     pub fn digest(&self) -> Hash {
         let Row { number, at, service, outcome, status, times, since, .. } = self;
