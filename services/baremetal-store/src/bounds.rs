@@ -82,6 +82,7 @@ fn of_node(node: &Node) -> Sizes {
         .and("extra", &node.extra)
         .and("description", &node.description)
         .and("traits", &node.traits)
+        .and("maintenance_reason", &node.maintenance.as_ref().map(|it| &it.reason))
 }
 
 fn of_drive(instance_info: &Map<String, Value>) -> Sizes {

@@ -29,7 +29,7 @@ async fn a_new_document_is_limited_in_size() {
     let small = "x".repeat(1900);
     let large = "x".repeat(MOST);
     let node = |notes: &str| json!({"driver": "fake-hardware", "extra": {"a": notes}}).to_string();
-    too_large(api.send("POST", "/v1/nodes", NEWEST, &node(&large)).await, "extra", 2020, MOST);
+    too_large(api.send("POST", "/v1/nodes", NEWEST, &node(&large)).await, "extra", 2024, MOST);
     assert_eq!(api.get("/v1/nodes").await.json()["nodes"], json!([]), "nothing was changed");
     api.send("POST", "/v1/nodes", NEWEST, &node(&small)).await.has(201);
 
@@ -59,12 +59,30 @@ async fn small_patches_do_not_add_up_to_a_large_document() {
     let add = |path: &str| json!([{"op": "add", "path": path, "value": third}]);
     patch(&api, &path, &add("/extra/a")).await.has(200);
     patch(&api, &path, &add("/properties/a")).await.has(200);
-    too_large(patch(&api, &path, &add("/extra/b")).await, "extra", 2733, MOST);
+    too_large(patch(&api, &path, &add("/extra/b")).await, "extra", 2737, MOST);
     let node = api.get(&path).await.json();
     assert_eq!(node["extra"], json!({"a": third}), "nothing was changed");
     let less = json!([{"op": "remove", "path": "/properties/a"}]);
     patch(&api, &path, &less).await.has(200);
     patch(&api, &path, &add("/extra/b")).await.has(200);
+}
+
+#[tokio::test]
+async fn the_reason_of_maintenance_counts_as_every_other_field() {
+    let api = bounded().await;
+    api.enroll("").await;
+    let path = format!("/v1/nodes/{ID}/maintenance");
+    let begin = async |reason: &str| {
+        api.send("PUT", &path, NEWEST, &json!({"reason": reason}).to_string()).await
+    };
+    let refused = begin(&"x".repeat(MOST)).await.has(400).text;
+    assert!(refused.contains("maintenance_reason: the document has"), "{refused}");
+    let node = api.get(&format!("/v1/nodes/{ID}")).await.json();
+    assert_eq!(node["maintenance"], json!(false), "nothing was changed");
+    begin(&"x".repeat(1500)).await.has(202);
+    let extra = json!([{"op": "add", "path": "/extra/a", "value": "x".repeat(600)}]);
+    let grown = patch(&api, &format!("/v1/nodes/{ID}"), &extra).await.has(400).text;
+    assert!(grown.contains("maintenance_reason: the document has"), "{grown}");
 }
 
 #[tokio::test]
@@ -78,7 +96,7 @@ async fn a_stored_document_over_the_limit_can_change_but_not_grow() {
     let path = format!("/v1/nodes/{ID}");
     api.send("PUT", &format!("{path}/maintenance"), NEWEST, "").await.has(202);
     let more = json!([{"op": "add", "path": "/extra/b", "value": 1}]);
-    too_large(patch(&api, &path, &more).await, "extra", 3026, MOST);
+    too_large(patch(&api, &path, &more).await, "extra", 3030, MOST);
     let less = json!([{"op": "replace", "path": "/extra/a", "value": "x".repeat(2500)}]);
     patch(&api, &path, &less).await.has(200);
 }
