@@ -213,3 +213,27 @@ async fn open_postgres(url: &str, schema: Schema) -> Result<Backend, StoreError>
         .await?;
     Ok(database.backend)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `PRAGMA synchronous` of the connection that writes; 2 is FULL, 1 is NORMAL.
+    #[tokio::test]
+    async fn the_writer_of_a_file_waits_for_the_disk() {
+        let folder = std::env::temp_dir().join(format!("database-{}", uuid::Uuid::new_v4()));
+        std::fs::create_dir(&folder).unwrap();
+        let url = format!("sqlite://{}/test.db", folder.display());
+        let database = Database::open(&url, &[]).await.unwrap();
+        let asked = database.write(Extent::AnyDecides, |connection| {
+            Box::pin(async move {
+                let row = connection.row("PRAGMA synchronous", Vec::new()).await?;
+                let Some(row) = row else { return Ok(None) };
+                Ok(Some(row.int(0)?))
+            })
+        });
+        assert_eq!(asked.await.unwrap(), Some(2));
+        drop(database);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
