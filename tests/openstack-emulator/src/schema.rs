@@ -3,6 +3,8 @@
 //!
 //! Neutron's fields are in its table of resources. Keystone and Glance accept and store unknown fields.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use crate::glob;
@@ -108,6 +110,14 @@ const ROWS: &[Row] = &[
     row(Dns, "POST", "zones/*/recordsets", RECORDSET),
     row(Dns, "PUT", "zones/*/recordsets/*", RECORDSET),
     row(Dns, "PATCH", "reverse/floatingips/*", &["ptrdname", "description", "ttl", "id", "address", "status", "action"]),
+    row(LoadBalancer, "PUT", "lbaas/quotas/*", &[
+        "quota.loadbalancer", "quota.load_balancer", "quota.listener", "quota.member", "quota.pool", "quota.healthmonitor",
+        "quota.health_monitor", "quota.l7policy", "quota.l7rule",
+    ]),
+    row(LoadBalancer, "POST", "lbaas/flavors", &["flavor.name", "flavor.description", "flavor.enabled", "flavor.flavor_profile_id"]),
+    row(LoadBalancer, "POST", "lbaas/flavorprofiles", &[
+        "flavorprofile.name", "flavorprofile.provider_name", "flavorprofile.flavor_data",
+    ]),
     row(LoadBalancer, "PUT", "lbaas/pools/*/members", &[
         "members[].name", "members[].address", "members[].protocol_port", "members[].weight", "members[].subnet_id",
         "members[].admin_state_up", "members[].monitor_address", "members[].monitor_port", "members[].backup", "members[].tags",
@@ -132,6 +142,10 @@ const ROWS: &[Row] = &[
         "snapshot.name", "snapshot.description", "snapshot.display_name", "snapshot.display_description",
     ]),
     row(Placement, "POST", "resource_providers", &["name", "uuid", "parent_provider_uuid@14"]),
+    row(Placement, "PUT", "resource_providers/*/inventories", &[
+        "resource_provider_generation", "inventories.*.allocation_ratio", "inventories.*.max_unit", "inventories.*.min_unit",
+        "inventories.*.reserved", "inventories.*.step_size", "inventories.*.total",
+    ]),
 ];
 
 const ZONE: &[&str] = &[
@@ -212,6 +226,7 @@ impl Known<'_> {
                 continue;
             }
             let any = field.strip_suffix('*').is_some_and(|under| path.starts_with(under));
+            let field = named(field, path);
             if field == path || any {
                 return Place::Field;
             }
@@ -268,6 +283,16 @@ impl Known<'_> {
                 ))
             }
         }
+    }
+}
+
+/// Replaces the `*` of a field by the name that `path` has there, such as the resource class in `inventories.*.total`.
+fn named<'a>(field: &'a str, path: &str) -> Cow<'a, str> {
+    let Some((before, after)) = field.split_once(".*.") else { return field.into() };
+    let rest = path.strip_prefix(before).and_then(|rest| rest.strip_prefix('.'));
+    match rest.and_then(|rest| rest.split('.').next()) {
+        Some(name) => format!("{before}.{name}.{after}").into(),
+        None => field.into(),
     }
 }
 
