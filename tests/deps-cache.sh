@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # deps-cache.sh restore|save - caches the builds of other people's crates, so that a clean clone builds only its own crates.
 #
-# The cache has one folder for each combination of Cargo.lock, toolchain, profiles, and variables that change a profile. Cargo checks each
+# The cache has one folder for each combination of other people's packages in Cargo.lock, toolchain, profiles, and variables that change a
+# profile. A dependency between our own crates changes Cargo.lock but no other person's package, so it keeps the folder. Cargo checks each
 # build by its fingerprint and repeats it if the fingerprint differs, so a wrong cache only costs time.
 # The cache is $BEDPLATE_CACHE/deps (BEDPLATE_DEPS_CACHE=no: none). The two folders used last are kept.
 set -euo pipefail
@@ -12,7 +13,8 @@ cd "$HERE/.."
 [ "${BEDPLATE_DEPS_CACHE:-}" != no ] || exit 0
 
 KEY=$({
-  cat Cargo.lock .cargo/config.toml 2>/dev/null || true
+  awk 'BEGIN { RS = ""; ORS = "\n\n" } /\nsource = /' Cargo.lock
+  cat .cargo/config.toml 2>/dev/null || true
   rustc -vV
   sed -n '/^\[profile/,$p' Cargo.toml
   env | sort | sed -nE '/^(CARGO_(PROFILE|INCREMENTAL)|RUSTFLAGS)/p'
