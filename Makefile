@@ -47,7 +47,9 @@ export BEDPLATE_SKIPPED ?= $(CURDIR)/target/skipped
 # which nextest writes down even of those that passed. `cargo test` shows it where it is told to.
 LEFT := $(CURDIR)/target/left
 nothing_left = rm -rf $(LEFT)/$(1) $(LEFT)/$(1).secrets target/nextest/$(1) && mkdir -p $(LEFT)/$(1)
-IGNORED := $(if $(NEXTEST),--run-ignored only,-- --ignored)
+# What tests did not try is told at the end: nextest prints nothing of a test that passed.
+forget_skips = @rm -f "$$BEDPLATE_SKIPPED"
+tell_skips = @if [ -s "$$BEDPLATE_SKIPPED" ]; then sort -u "$$BEDPLATE_SKIPPED"; fi
 SHOWN := $(if $(NEXTEST),,-- --show-output)
 no_secret_left = target/debug/left $(LEFT)/$(1) target/nextest/$(1)
 
@@ -100,7 +102,7 @@ test:
 soak: mutants
 	BEDPLATE_SOAK=1 $(MAKE) --no-print-directory test-fast
 	tests/real/kubernetes/nodes.sh deps
-	trap 'tests/real/kubernetes/nodes.sh down-all' EXIT; BEDPLATE_REAL=1 cargo $(TEST) $(call binary,real-clusters,three_and_two) $(IGNORED)
+	trap 'tests/real/kubernetes/nodes.sh down-all' EXIT; BEDPLATE_SOAK=1 BEDPLATE_REAL=1 cargo $(TEST) $(call binary,real-clusters,three_and_two)
 
 lint: build-packages
 	@$(PACKAGES) shellcheck python3-venv
@@ -122,7 +124,9 @@ rustdoc:
 
 # What needs nothing but the crate itself.
 unit: build-tests
+	$(forget_skips)
 	cargo $(TEST) --workspace --lib --bins
+	$(tell_skips)
 
 mutants: build-packages
 	tests/mutants.sh
@@ -134,27 +138,32 @@ test-fast: build-packages $(if $(filter 0,$(shell id -u)),ramdisk)
 	  python3-aiosmtpd python3-venv qemu-system-x86 qemu-utils seabios tftp-hpa tmux xfsprogs zsh
 	@command -v kubectl >/dev/null || $(PACKAGES) kubernetes-client
 	cargo build --workspace --all-targets
-	@rm -f "$$BEDPLATE_SKIPPED"; $(call nothing_left,fast)
+	$(forget_skips)
+	@$(call nothing_left,fast)
 	tests/real/postgres.sh tests/openstack-emulator/with-cloud.sh cargo $(TEST) $(call profile,fast) --workspace $(FAST) $(SHOWN) 2>&1 | tee $(LEFT)/fast/printed
 	@# What the tests printed and stored holds no secret that they gave away.
 	$(call no_secret_left,fast)
-	@if [ -s "$$BEDPLATE_SKIPPED" ]; then sort -u "$$BEDPLATE_SKIPPED"; fi
+	$(tell_skips)
 
 # The public OpenStack clients.
 test-compat: export BEDPLATE_LEFT = $(LEFT)/compat
 test-compat: build-packages
 	@$(PACKAGES) python3-venv
 	cargo build --workspace --all-targets
+	$(forget_skips)
 	@$(call nothing_left,compat)
 	cargo $(TEST) $(call profile,compat) $(call only,compat) $(SHOWN) 2>&1 | tee $(LEFT)/compat/printed
 	$(call no_secret_left,compat)
+	$(tell_skips)
 
 # The console in Debian's Chromium, against all that `bedplate dev` starts, on the ports that deploy/dev names.
 test-browser: build-packages
 	@$(PACKAGES) chromium python3-venv
 	@command -v kubectl >/dev/null || $(PACKAGES) kubernetes-client
 	cargo build --workspace --all-targets
+	$(forget_skips)
 	cargo $(TEST) $(call only,browser)
+	$(tell_skips)
 
 # QEMU machines. A rack needs root, for network namespaces and libvirtd.
 test-rack:

@@ -10,9 +10,9 @@
 # "all of it passed" is printed only if nothing was skipped. If CI is set, a skip fails the run of root, who can install everything.
 set -uo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.." || exit 1
-LOGS=target/log
+LOGS=${BEDPLATE_LOGS:-target/log}
 mkdir -p "$LOGS"
-rm -f "$LOGS"/*.log "$LOGS"/*.row
+rm -f "$LOGS"/*.log "$LOGS"/*.row "$LOGS"/*.skipped
 # Work that several targets need is done once for each run (see the Makefile).
 BEDPLATE_RUN=$$-$(date +%s)
 export BEDPLATE_RUN
@@ -39,10 +39,16 @@ counted() { # FOLDER
   rmdir "$1" 2>/dev/null
 }
 
+# Prints each skip in these files once: a target's output, and the list that tests/peers writes, because nextest prints no output of a test
+# that passed.
+skips() { # FILE...
+  sed -n 's/^ *SKIPPED/SKIPPED/p' "$@" 2>/dev/null | sort -u
+}
+
 target() { # TARGET
   local group log=$LOGS/$1.log begun=$SECONDS status cpu
   group=$(counter "$1")
-  BEDPLATE_SKIPPED=$PWD/$LOGS/$1.skipped
+  BEDPLATE_SKIPPED=$(readlink -f "$LOGS")/$1.skipped
   export BEDPLATE_SKIPPED
   rm -f "$BEDPLATE_SKIPPED"
   (
@@ -59,7 +65,7 @@ target() { # TARGET
   ) 9>"$LOGS/.printing"
   printf '%s %s %s %s %s %s\n' "$1" "$status" $((SECONDS - begun)) "$cpu" \
     "$(sed 's/\x1b\[[0-9;]*m//g' "$log" | awk '/^ *Summary \[/ { for (i = 1; i < NF; i++) if ($(i + 1) ~ /^tests?$/) n += $i } END { print n + 0 }')" \
-    "$(grep -c '^ *SKIPPED' "$log")" >"$LOGS/$1.row"
+    "$(skips "$log" "$BEDPLATE_SKIPPED" | wc -l)" >"$LOGS/$1.row"
   return "$status"
 }
 
@@ -105,7 +111,7 @@ done
 printf '%-18s %9s\n' total "$SECONDS"
 
 if [ "$SKIPS" != 0 ]; then
-  sed -n '/^ *SKIPPED/p' "$LOGS"/*.log | sort -u
+  skips "$LOGS"/*.log "$LOGS"/*.skipped
   if [ -n "${CI:-}" ] && [ "$(id -u)" = 0 ]; then
     echo "make test: root can install what these want, so in CI nothing may be skipped"
     FAILED=1

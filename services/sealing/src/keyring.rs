@@ -342,8 +342,7 @@ mod tests {
     #[test]
     fn a_file_of_another_account_is_refused() {
         if !rustix::process::geteuid().is_root() {
-            eprintln!("SKIPPED: only root gives a file away");
-            return;
+            return peers::skip("a_file_of_another_account", "needs root, to give a file away");
         }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seal.keys");

@@ -6,5 +6,6 @@ mod documents;
 mod layout;
 mod licences;
 mod manifests;
+mod runs;
 mod samples;
 mod words;
