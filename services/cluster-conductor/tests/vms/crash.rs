@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use cluster_core::{ErrandKind, SnapshotState, SnapshotUuid, Vm, VmPhase};
+use jiff::Timestamp;
+use lease::Terms;
 use openstack_emulator::{Cloud, Stop};
 
 use crate::errands::larger;
-use crate::given::Given;
+use crate::given::{Given, lent};
 
 /// The parts of a VM's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,21 +22,14 @@ enum Part {
     Resize,
     Snapshot,
     Forget,
+    /// The lease ends: the VM is switched off and copied.
+    End,
+    /// The end of the lease is undone: the VM runs again, and the copy is deleted.
+    Undo,
     Delete,
 }
 
 impl Part {
-    const ALL: [Part; 8] = [
-        Part::Create,
-        Part::Stop,
-        Part::Start,
-        Part::Reboot,
-        Part::Resize,
-        Part::Snapshot,
-        Part::Forget,
-        Part::Delete,
-    ];
-
     /// Requests the part.
     async fn ask(self, given: &Given, snapshot: &mut Option<SnapshotUuid>) {
         match self {
@@ -45,6 +40,16 @@ impl Part {
             Part::Resize => given.errand(ErrandKind::Resize(larger())).await,
             Part::Snapshot => *snapshot = Some(given.snapshot("one").await),
             Part::Forget => given.delete_snapshot(snapshot.unwrap()).await,
+            Part::End => drop(given.change(|vm| lent(vm, 4)).await),
+            Part::Undo => {
+                *snapshot = given.find().await.unwrap().copy;
+                let undone = |mut vm: Vm| {
+                    let (lease, ladder) = (vm.lease.take().unwrap(), &given.settings.vms.ladder);
+                    let undone = lease.undone("u", ladder, Terms::default(), Timestamp::now());
+                    Vm { lease: Some(undone.unwrap()), ..vm }
+                };
+                given.change(undone).await;
+            }
             Part::Delete => given.delete().await,
         }
     }
@@ -71,18 +76,25 @@ impl Part {
             Part::Forget => {
                 given.until_snapshot(snapshot.unwrap(), None).await;
             }
+            Part::End => {
+                let is_copied = |vm: &Vm| vm.lease.as_ref().unwrap().taken.copied_at.is_some();
+                given.until(|vm| vm.phase() == VmPhase::Expired && is_copied(vm)).await;
+            }
+            Part::Undo => {
+                given.until(|vm| vm.phase() == VmPhase::Active && vm.copy.is_none()).await;
+                given.until_snapshot(snapshot.unwrap(), None).await;
+            }
             Part::Delete => given.until_gone().await,
         }
     }
 }
 
-/// Kills a conductor at each call of a VM's life, and asserts the least number of calls of each part.
-async fn life(stop: Stop, at_least: [usize; 8]) {
-    let mut given = Given::vm(|vm| vm).await;
+/// Kills a conductor at each call of these parts of a VM's life, and asserts the least number of calls of each part.
+async fn life(mut given: Given, stop: Stop, parts: &[(Part, usize)]) {
     given.settings.look_every = Duration::from_millis(50);
     let mut snapshot = None;
     let mut counts = Vec::new();
-    for part in Part::ALL {
+    for (part, _) in parts.iter().copied() {
         part.ask(&given, &mut snapshot).await;
         let points = at_calls(&given, part, snapshot, stop).await;
         counts.push(points.len());
@@ -103,11 +115,11 @@ async fn life(stop: Stop, at_least: [usize; 8]) {
             given.assert_once();
         }
         last.kill().await;
-        let images = usize::from(part == Part::Snapshot);
+        let images = usize::from([Part::Snapshot, Part::End].contains(&part));
         assert_eq!(given.new_images().len(), images, "{part:?}");
     }
-    let are_enough = counts.iter().zip(at_least).all(|(count, at_least)| *count >= at_least);
-    assert!(are_enough, "{counts:?} of {at_least:?}");
+    let are_enough = counts.iter().zip(parts).all(|(count, (_, at_least))| count >= at_least);
+    assert!(are_enough, "{counts:?} of {parts:?}");
 }
 
 async fn at_calls(
@@ -135,14 +147,42 @@ async fn at_calls(
     points
 }
 
-const CALLS: [usize; 8] = [12, 3, 2, 2, 3, 2, 1, 5];
+/// The parts of a VM's life, each with its least number of calls.
+const LIFE: [(Part, usize); 10] = [
+    (Part::Create, 25),
+    (Part::Stop, 8),
+    (Part::Start, 8),
+    (Part::Reboot, 8),
+    (Part::Resize, 8),
+    (Part::Snapshot, 8),
+    (Part::Forget, 8),
+    (Part::End, 9),
+    (Part::Undo, 10),
+    (Part::Delete, 12),
+];
+const LIFE_ON_A_VOLUME: [(Part, usize); 3] =
+    [(Part::Create, 27), (Part::Reboot, 8), (Part::Delete, 15)];
+
+async fn on_a_volume() -> Given {
+    Given::vm(|vm| Vm { root_volume: Some(7), ..vm }).await
+}
 
 #[tokio::test]
 async fn killed_before_each_call() {
-    life(Stop::Before, CALLS).await;
+    life(Given::vm(|vm| vm).await, Stop::Before, &LIFE).await;
 }
 
 #[tokio::test]
 async fn killed_after_each_call() {
-    life(Stop::After, CALLS).await;
+    life(Given::vm(|vm| vm).await, Stop::After, &LIFE).await;
+}
+
+#[tokio::test]
+async fn killed_before_each_call_of_a_vm_with_a_root_volume() {
+    life(on_a_volume().await, Stop::Before, &LIFE_ON_A_VOLUME).await;
+}
+
+#[tokio::test]
+async fn killed_after_each_call_of_a_vm_with_a_root_volume() {
+    life(on_a_volume().await, Stop::After, &LIFE_ON_A_VOLUME).await;
 }

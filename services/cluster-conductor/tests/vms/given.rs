@@ -213,8 +213,8 @@ impl Given {
                 let names = self.of_kind(Kind::Recordset);
                 let is_named =
                     names.iter().any(|it| it.text("type") == "A" && it.text("status") == "ACTIVE");
-                // Security group, port, floating IP, server, DNS record.
-                if lines.len() == 5
+                // Security group, port, floating IP, server, DNS record, and the root volume.
+                if lines.len() == 5 + usize::from(vm.root_volume.is_some())
                     && lines.iter().all(|it| it.state == LedgerState::Present)
                     && is_named
                 {
@@ -351,6 +351,8 @@ impl Given {
             let all = self.of_kind(kind);
             assert_eq!(all.len(), 1, "{kind:?}: {all:?}");
         }
+        let volumes = self.of_kind(Kind::Volume);
+        assert!(volumes.len() <= 1, "{volumes:?}");
         let records = self.of_kind(Kind::Recordset);
         assert_eq!(records.iter().filter(|it| it.text("type") == "A").count(), 1);
     }

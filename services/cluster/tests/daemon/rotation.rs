@@ -10,6 +10,7 @@ use cluster_core::{ClusterSpec, Seen};
 use cluster_store::{Change, StoreError};
 use jiff::Timestamp;
 use kubernetes::{Access, Client, nodes};
+use openstack_emulator::{Cloud, Kind, Stop};
 
 use crate::given::{self, Given};
 
@@ -110,6 +111,80 @@ async fn a_ca_rotation_completes_although_clusterd_is_killed_at_each_step() {
     given.until_complete().await;
     assert_eq!(nodes_of(&given.kubeconfig().await).await, Ok(5));
     drop(working);
+}
+
+/// Kills clusterd at each call of one step of the rotation, once each, until the next step begins. Returns the calls.
+async fn at_calls(given: &Given, step: Authorities, stop: Stop) -> BTreeSet<String> {
+    let mut points = BTreeSet::new();
+    given.cloud.set_trap(stop);
+    loop {
+        let working = given.clusterd().await;
+        let caught = tokio::select! {
+            biased;
+            call = given.cloud.wait_until(Cloud::caught) => Some(call),
+            _ = given.until("further", |it| it.authorities != step) => None,
+        };
+        working.kill().await;
+        let Some(call) = caught else { break };
+        assert!(points.insert(call), "caught before: {points:?}");
+        given.cloud.open_trap();
+    }
+    given.cloud.remove_trap();
+    points
+}
+
+/// The objects of the cluster's project in the cloud: kinds, names and ids.
+fn belongings(given: &Given) -> BTreeSet<String> {
+    let projects = given.cloud.objects(Kind::Project);
+    let own = projects.iter().find(|it| it.text("name") == "tenant-a").unwrap();
+    let all = given.cloud.belongings(&own.id);
+    all.into_iter().map(|(kind, name, id)| format!("{kind:?} {name} {id}")).collect()
+}
+
+/// Kills clusterd at each call of a rotation, with the least number of calls of each step.
+async fn killed(stop: Stop, at_least: [usize; 4]) {
+    let given = Given::cluster(3, 1).await;
+    let first = given.clusterd().await;
+    given.until_complete().await;
+    let (old, before) = (given.kubeconfig().await, belongings(&given));
+    first.kill().await;
+    given.ask_for_rotation().await;
+    let (mut steps, mut counts) = (Vec::new(), Vec::new());
+    loop {
+        let now = given.find().await.authorities;
+        if now.is_settled() {
+            break;
+        }
+        let points = at_calls(&given, now, stop).await;
+        steps.push(now.step());
+        counts.push(points.len());
+    }
+    use RotationStep::{KubeletsAsk, NewSigns, TrustBoth, TrustNew};
+    assert_eq!(steps, [TrustBoth, NewSigns, KubeletsAsk, TrustNew]);
+    assert_eq!(given.find().await.authorities, Authorities::default().replaced());
+    let are_enough = counts.iter().zip(at_least).all(|(count, at_least)| *count >= at_least);
+    assert!(are_enough, "{counts:?} of {at_least:?}");
+
+    let last = given.clusterd().await;
+    given.until_complete().await;
+    last.kill().await;
+    assert_eq!(belongings(&given), before, "nothing is made, lost or doubled");
+    assert_eq!(nodes_of(&given.kubeconfig().await).await, Ok(4));
+    let refused = nodes_of(&old).await.unwrap_err();
+    assert!(refused.contains("certificate"), "{refused}");
+}
+
+/// The least number of calls of each step. The first and the last step restart what runs in the cluster.
+const CALLS: [usize; 4] = [24, 20, 20, 24];
+
+#[tokio::test]
+async fn killed_before_each_call_of_a_rotation() {
+    killed(Stop::Before, CALLS).await;
+}
+
+#[tokio::test]
+async fn killed_after_each_call_of_a_rotation() {
+    killed(Stop::After, CALLS).await;
 }
 
 #[tokio::test]

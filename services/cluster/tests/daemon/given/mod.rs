@@ -34,13 +34,25 @@ pub(crate) async fn pause() {
 
 /// A running clusterd, killed when dropped.
 pub(crate) struct Clusterd {
-    _tasks: [AbortOnDropHandle<()>; 2],
+    tasks: [AbortOnDropHandle<()>; 2],
+}
+
+impl Clusterd {
+    /// Kills it, and waits until none of its tasks runs.
+    pub(crate) async fn kill(self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+        for task in self.tasks {
+            assert!(task.await.is_err_and(|end| end.is_cancelled()), "it ended before");
+        }
+    }
 }
 
 /// A cluster in a cloud of its own.
 pub(crate) struct Given {
     _emulator: Emulator,
-    cloud: Cloud,
+    pub(crate) cloud: Cloud,
     pub(crate) store: Store,
     pub(crate) id: ClusterUuid,
     at: SocketAddr,
@@ -117,7 +129,7 @@ impl Given {
         };
         let works = async move { conductor.run(CancellationToken::new()).await.unwrap() };
         let tasks = [tokio::spawn(listens), tokio::spawn(works)];
-        Clusterd { _tasks: tasks.map(AbortOnDropHandle::new) }
+        Clusterd { tasks: tasks.map(AbortOnDropHandle::new) }
     }
 
     pub(crate) async fn find(&self) -> Cluster {
