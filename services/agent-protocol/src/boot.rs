@@ -97,6 +97,31 @@ mod tests {
         assert_eq!(found.root_disk_minimum_mib, Some(64));
     }
 
+    #[test]
+    fn every_parameter_has_its_own_field() {
+        let found = KernelParameters::parse(
+            "ipa-api-url=http://10.0.0.1:6386 ipa-inspection-callback-url=http://10.0.0.1:6386/v1/continue_inspection \
+             ipa-agent-token=s3cret ipa-listen-port=9998 BOOTIF=52:54:00:78:00:01 ipa-inspection-collectors=lldp \
+             ipa-insecure=True bedplate.address=10.0.0.20/24,10.0.0.254 bedplate.root-disk-minimum=64",
+        );
+        assert_eq!(
+            found,
+            KernelParameters {
+                api_url: Some("http://10.0.0.1:6386".to_owned()),
+                inspection_callback_url: Some(
+                    "http://10.0.0.1:6386/v1/continue_inspection".to_owned()
+                ),
+                agent_token: Some("s3cret".to_owned()),
+                listen_port: Some(9998),
+                boot_interface: Some(hardware::MacAddress::new([0x52, 0x54, 0, 0x78, 0, 1])),
+                inspection_collectors: vec!["lldp".to_owned()],
+                insecure: true,
+                static_address: Some("10.0.0.20/24,10.0.0.254".to_owned()),
+                root_disk_minimum_mib: Some(64),
+            }
+        );
+    }
+
     proptest! {
         #[test]
         fn no_line_panics(line: String) {
