@@ -194,6 +194,17 @@ mod tests {
     }
 
     #[test]
+    fn the_verified_rows_are_counted() {
+        let mut chain = Chain::default();
+        assert_eq!(chain.count(), 0);
+        rows(3).iter().try_for_each(|row| chain.follow(row)).unwrap();
+        assert_eq!(chain.count(), 3);
+        // A refused row is not counted.
+        chain.follow(&rows(1)[0]).unwrap_err();
+        assert_eq!(chain.count(), 3);
+    }
+
+    #[test]
     fn a_change_of_any_field_is_found() {
         for change in changes() {
             for which in [0, 1, 3] {

@@ -86,3 +86,22 @@ impl Entry {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows of earlier versions hold these words, and their hashes cover them.
+    #[test]
+    fn every_outcome_keeps_its_word() {
+        let words = [
+            (Outcome::Asked, "asked"),
+            (Outcome::Answered, "answered"),
+            (Outcome::Abandoned, "abandoned"),
+            (Outcome::Refused, "refused"),
+        ];
+        for (outcome, word) in words {
+            assert_eq!(outcome.as_str(), word);
+        }
+    }
+}

@@ -144,4 +144,41 @@ mod tests {
         }
         assert_eq!(told(&mut refusals), [(401, "192.0.2.1".to_owned(), String::new(), 3)]);
     }
+
+    #[test]
+    fn a_row_holds_everything_known_of_the_refusals_it_counts() {
+        let mut refusals = Refusals::default();
+        assert!(refusals.is_empty());
+        let refused = Refusal {
+            status: 403,
+            source: "192.0.2.1".to_owned(),
+            user_id: "u1".to_owned(),
+            user_name: "ann".to_owned(),
+            project_id: "p1".to_owned(),
+        };
+        let later = Timestamp::from_second(9).unwrap();
+        refusals.count(refused.clone(), T0);
+        refusals.count(refused, later);
+        assert!(!refusals.is_empty());
+        let row = Entry {
+            outcome: Outcome::Refused,
+            status: 403,
+            times: 2,
+            since: Some(T0),
+            request_id: String::new(),
+            global_request_id: String::new(),
+            user_id: "u1".to_owned(),
+            user_name: "ann".to_owned(),
+            project_id: "p1".to_owned(),
+            roles: String::new(),
+            service_user_id: String::new(),
+            source: "192.0.2.1".to_owned(),
+            method: String::new(),
+            route: String::new(),
+            target: String::new(),
+            action: "Refused".to_owned(),
+        };
+        assert_eq!(refusals.drain(), [row]);
+        assert!(refusals.is_empty());
+    }
 }

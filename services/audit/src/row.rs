@@ -139,3 +139,31 @@ fn plain(text: &str) -> String {
     let plain = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
     text.chars().take(LONGEST).map(plain).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(outcome: Outcome) -> Row {
+        let entry = Entry {
+            since: Some("2026-11-24T08:00:00.000001999Z".parse().unwrap()),
+            ..Entry::new(outcome)
+        };
+        Row::after(Head::NONE, "clusterd", entry, "2026-11-24T09:00:00.123456789Z".parse().unwrap())
+    }
+
+    #[test]
+    fn times_are_cut_to_what_a_database_keeps() {
+        let row = row(Outcome::Refused);
+        assert_eq!(row.at.to_string(), "2026-11-24T09:00:00.123456Z");
+        assert_eq!(row.since.unwrap().to_string(), "2026-11-24T08:00:00.000001Z");
+    }
+
+    #[test]
+    fn only_the_row_of_a_request_is_asked() {
+        assert!(row(Outcome::Asked).is_asked());
+        for outcome in [Outcome::Answered, Outcome::Abandoned, Outcome::Refused] {
+            assert!(!row(outcome).is_asked(), "{outcome:?}");
+        }
+    }
+}
