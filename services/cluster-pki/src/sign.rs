@@ -85,9 +85,9 @@ fn subject(request: &CertificateSigningRequestParams) -> Result<(), SignError> {
     let refuse = |what| Err(SignError::Subject { what });
     let name = &request.params.distinguished_name;
     let entries: Vec<(&DnType, &DnValue)> = name.iter().collect();
-    let Some(user) = entries.iter().find(|(kind, _)| **kind == DnType::CommonName) else {
+    if !entries.iter().any(|(kind, _)| **kind == DnType::CommonName) {
         return refuse("it has no common name");
-    };
+    }
     for (kind, value) in &entries {
         if !matches!(kind, DnType::CommonName | DnType::OrganizationName) {
             return refuse("only a common name and organizations are understood");
@@ -102,10 +102,7 @@ fn subject(request: &CertificateSigningRequestParams) -> Result<(), SignError> {
             return refuse("names that begin with `system:` are Kubernetes' own");
         }
     }
-    match text(user.1) {
-        Some(_) => Ok(()),
-        None => refuse("its common name is not text"),
-    }
+    Ok(())
 }
 
 fn text(value: &DnValue) -> Option<&str> {

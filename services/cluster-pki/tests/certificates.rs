@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use cluster_bootstrap::{Endpoint, Name, Pki};
 use cluster_pki::{SignError, Validity, admin, seed, sign};
 use jiff::Timestamp;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair,
+    KeyPair, KeyUsagePurpose,
 };
 use x509_parser::prelude::{FromDer, X509Certificate};
 
@@ -64,15 +66,49 @@ fn a_client_certificate_is_signed_by_the_clusters_authority() {
 #[test]
 fn a_request_for_more_than_a_client_certificate_is_refused() {
     let pki = pki();
-    let more: [fn(&mut CertificateParams); 3] = [
+    let more: [fn(&mut CertificateParams); 5] = [
         |it| it.is_ca = IsCa::Ca(BasicConstraints::Unconstrained),
         |it| it.subject_alt_names = vec![rcgen::SanType::DnsName("kubernetes".try_into().unwrap())],
         |it| it.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth],
+        |it| it.key_usages = vec![KeyUsagePurpose::KeyCertSign],
+        |it| it.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::CrlSign],
     ];
     for change in more {
         let refused = sign(&pki.cluster, &request(change), validity()).unwrap_err();
         assert!(matches!(refused, SignError::AsksForMore { .. }), "{refused}");
     }
+}
+
+#[test]
+fn a_request_for_the_usages_of_a_client_is_signed() {
+    let pki = pki();
+    let usual = request(|it| {
+        it.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+        it.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    });
+    sign(&pki.cluster, &usual, validity()).unwrap();
+}
+
+#[test]
+fn a_subject_has_a_common_name_and_texts_of_1_to_64_characters() {
+    let pki = pki();
+    let subject = |entries: &[(DnType, &str)]| {
+        let request = request(|it| {
+            it.distinguished_name = DistinguishedName::new();
+            entries.iter().for_each(|(kind, text)| it.distinguished_name.push(kind.clone(), *text));
+        });
+        sign(&pki.cluster, &request, validity()).map(|_| ()).map_err(|error| error.to_string())
+    };
+    let (user, group) = (DnType::CommonName, DnType::OrganizationName);
+    assert_eq!(subject(&[(user.clone(), "alice")]), Ok(()));
+    assert_eq!(subject(&[(user.clone(), "alice"), (group.clone(), "developers")]), Ok(()));
+    assert_eq!(subject(&[(user.clone(), &"a".repeat(64))]), Ok(()));
+    let refused = |what: &str| Err(format!("the request's subject: {what}"));
+    assert_eq!(subject(&[(group.clone(), "developers")]), refused("it has no common name"));
+    let long = refused("its texts have 1 to 64 characters");
+    assert_eq!(subject(&[(user.clone(), &"a".repeat(65))]), long);
+    assert_eq!(subject(&[(user.clone(), "alice"), (group, "")]), long);
+    assert_eq!(subject(&[(user, "al\nice")]), long);
 }
 
 #[test]
@@ -102,11 +138,24 @@ fn text_that_is_no_request_is_refused() {
             "{bad}"
         );
     }
-    assert!(matches!(sign(&pki.cluster, &"x".repeat(9000), validity()), Err(SignError::TooLong)));
-    // The signature does not fit a request that was changed.
-    let request = request(|_| {});
-    let changed = request.replacen("MIH", "MII", 1);
-    assert!(request == changed || sign(&pki.cluster, &changed, validity()).is_err());
+    let of_length = |length| sign(&pki.cluster, &"x".repeat(length), validity());
+    assert!(matches!(of_length(8192), Err(SignError::Malformed { .. })));
+    assert!(matches!(of_length(8193), Err(SignError::TooLong)));
+}
+
+#[test]
+fn a_request_that_was_changed_after_its_key_signed_it_is_refused() {
+    let pki = pki();
+    let mut octets = der(&request(|_| {}));
+    let pem = |octets: &[u8]| {
+        let text = STANDARD.encode(octets);
+        format!("-----BEGIN CERTIFICATE REQUEST-----\n{text}\n-----END CERTIFICATE REQUEST-----\n")
+    };
+    sign(&pki.cluster, &pem(&octets), validity()).unwrap();
+    let at = octets.windows(5).position(|name| name == b"alice").unwrap();
+    octets[at..at + 5].copy_from_slice(b"mally");
+    let refused = sign(&pki.cluster, &pem(&octets), validity());
+    assert!(matches!(refused, Err(SignError::Malformed { .. })), "{refused:?}");
 }
 
 #[test]
