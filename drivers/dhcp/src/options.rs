@@ -163,3 +163,58 @@ fn write_piece(area: &mut Vec<u8>, code: u8, piece: &[u8]) {
     area.extend([code, length]);
     area.extend_from_slice(piece);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(all: &[(u8, &[u8])]) -> Options {
+        let mut options = Options::new();
+        all.iter().for_each(|(code, octets)| options.set(*code, *octets));
+        options
+    }
+
+    #[test]
+    fn an_option_without_octets_is_written_and_read() {
+        let octets = options(&[(19, &[]), (5, &[10])]).encode();
+        assert_eq!(octets, [19, 0, 5, 1, 10]);
+        assert_eq!(Options::decode(&octets).unwrap().get(19), Some(&[][..]));
+    }
+
+    #[test]
+    fn an_option_that_fits_one_piece_is_not_cut() {
+        // The first area has room for 17 octets of an option.
+        assert_eq!(
+            options(&[(12, &[7; 18])]).spread(&[20, 30]),
+            Some(vec![vec![255], [&[12, 18][..], &[7; 18], &[255]].concat()])
+        );
+        assert_eq!(
+            options(&[(12, &[7; 255])]).spread(&[20, 300]),
+            Some(vec![vec![255], [&[12, 255][..], &[7; 255], &[255]].concat()])
+        );
+    }
+
+    #[test]
+    fn a_longer_option_is_cut_where_an_area_ends() {
+        let long = options(&[(12, &[7; 256])]);
+        assert_eq!(
+            long.spread(&[20, 300]),
+            Some(vec![
+                [&[12, 17][..], &[7; 17], &[255]].concat(),
+                [&[12, 239][..], &[7; 239], &[255]].concat(),
+            ])
+        );
+        // The first area has room for a code, a length and the end mark only: no empty piece goes there.
+        assert_eq!(
+            long.spread(&[3, 300]),
+            Some(vec![vec![255], [&[12, 255][..], &[7; 255], &[12, 1, 7, 255]].concat(),])
+        );
+        assert_eq!(long.spread(&[20, 200]), None);
+    }
+
+    #[test]
+    fn the_relay_information_is_written_last() {
+        let relayed = options(&[(82, &[19, 0]), (53, &[2])]);
+        assert_eq!(relayed.spread(&[20]), Some(vec![vec![53, 1, 2, 82, 2, 19, 0, 255]]));
+    }
+}

@@ -2,7 +2,7 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::*;
-use crate::Client;
+use crate::{Architecture, Client};
 
 #[track_caller]
 fn check_error(octets: &[u8], want: Expect) {
@@ -54,6 +54,50 @@ fn overloaded_fields_are_options_and_pieces_are_joined() {
     assert_eq!(message.options.text(code::BOOT_FILE_NAME).as_deref(), Some("abcde"));
     assert!(message.file.is_empty() && message.server_name.is_empty());
     assert_eq!(message.options.get(code::OVERLOAD), None);
+}
+
+#[test]
+fn a_field_that_is_not_overloaded_stays_text() {
+    for (overload, file, server_name, option) in
+        [(1, "", "server", "file"), (2, "file", "", "server"), (4, "file", "server", "")]
+    {
+        let mut octets = minimal();
+        octets.extend([52, 1, overload, 255]);
+        octets[FILE][..4].copy_from_slice(b"file");
+        octets[SERVER_NAME][..6].copy_from_slice(b"server");
+        let area = |text: &str| [&[67, text.len() as u8], text.as_bytes(), &[255]].concat();
+        match overload {
+            1 => octets[FILE][..7].copy_from_slice(&area("file")),
+            2 => octets[SERVER_NAME][..9].copy_from_slice(&area("server")),
+            _ => {}
+        }
+        let message = Message::decode(&octets).unwrap();
+        assert_eq!(message.file, file.as_bytes(), "overload {overload}");
+        assert_eq!(message.server_name, server_name.as_bytes(), "overload {overload}");
+        let read = message.options.text(code::BOOT_FILE_NAME).unwrap_or_default();
+        assert_eq!(read, option, "overload {overload}");
+    }
+}
+
+#[test]
+fn the_architecture_is_read_from_its_option_and_else_from_the_vendor_class() {
+    let check = |option: &[u8], class: &str, want: Option<Architecture>| {
+        let mut message = Message::decode(&minimal()).unwrap();
+        message.hardware_address = vec![0x52, 0x54, 0, 0x78, 0, 1];
+        if !option.is_empty() {
+            message.options.set(code::ARCHITECTURE, option);
+        }
+        message.options.set(code::VENDOR_CLASS, class);
+        assert_eq!(Client::of(&message).unwrap().architecture, want, "{option:?} {class}");
+    };
+    let class = "PXEClient:Arch:00007:UNDI:003001";
+    check(&[], class, Some(Architecture::X64Uefi));
+    check(&[0, 11], class, Some(Architecture::Arm64Uefi));
+    check(&[0, 0, 0, 7], class, Some(Architecture::X86Bios));
+    check(&[11], class, Some(Architecture::X64Uefi));
+    check(&[1, 0], "PXEClient", Some(Architecture::Other(256)));
+    check(&[], "PXEClient", None);
+    check(&[], "Arch", None);
 }
 
 #[test]

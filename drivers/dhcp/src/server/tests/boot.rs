@@ -107,3 +107,35 @@ fn a_long_url_goes_in_the_option_and_fits() {
     let read = Message::decode(&octets).unwrap();
     assert_eq!(read.options.text(code::BOOT_FILE_NAME), Some(url));
 }
+
+#[test]
+fn a_name_of_127_octets_fits_the_file_field_and_a_longer_one_goes_in_the_option() {
+    let asked = request(MessageType::Discover, &[PXE]);
+    for (length, in_field) in [(127, true), (128, false)] {
+        let name = "x".repeat(length);
+        let boot = Some(BootFile::Tftp { name: name.clone() });
+        let decision = Decision::Answer { lease: lease(), boot };
+        let message = answer(&config(Mode::Full), &asked, &decision).unwrap().message;
+        let option = message.options.text(code::BOOT_FILE_NAME);
+        let want = if in_field { (name, None) } else { (String::new(), Some(name)) };
+        assert_eq!((String::from_utf8(message.file).unwrap(), option), want, "{length}");
+    }
+}
+
+#[test]
+fn an_answer_is_as_long_as_the_client_accepts_and_a_frame_holds() {
+    let sizes: [(&[u8], usize); 6] = [
+        (&[], 548),
+        (&[4], 548),
+        (&[4, 0], 996),
+        (&[1, 0], 548),
+        (&[0xff, 0xff], 1472),
+        (&[4, 0, 0], 548),
+    ];
+    for (size, limit) in sizes {
+        let asked = request(MessageType::Discover, &[(code::MAXIMUM_SIZE, size)]);
+        let decision = Decision::Answer { lease: lease(), boot: None };
+        let reply = answer(&config(Mode::Full), &asked, &decision).unwrap();
+        assert_eq!(reply.limit, limit, "{size:?}");
+    }
+}

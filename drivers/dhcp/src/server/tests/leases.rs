@@ -181,3 +181,21 @@ fn subnets_of_every_length_have_a_mask() {
     assert_eq!(subnet(32).mask(), Ipv4Addr::BROADCAST);
     assert_eq!(subnet(24).broadcast(), Ipv4Addr::new(10, 1, 2, 255));
 }
+
+#[test]
+fn only_an_acknowledgement_repeats_the_address_that_the_client_has() {
+    let none = Ipv4Addr::UNSPECIFIED;
+    for (kind, has, answered, repeated) in [
+        (MessageType::Request, LEASED, MessageType::Ack, LEASED),
+        (MessageType::Inform, LEASED, MessageType::Ack, LEASED),
+        (MessageType::Discover, LEASED, MessageType::Offer, none),
+        (MessageType::Request, Ipv4Addr::new(10, 78, 0, 21), MessageType::Nak, none),
+    ] {
+        let mut asked = request(kind, &[]);
+        asked.client_address = has;
+        let decision = Decision::Answer { lease: lease(), boot: None };
+        let message = answer(&config(Mode::Full), &asked, &decision).unwrap().message;
+        assert_eq!(message.message_type(), Some(answered));
+        assert_eq!(message.client_address, repeated, "{kind}");
+    }
+}

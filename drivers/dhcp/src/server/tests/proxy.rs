@@ -71,3 +71,14 @@ fn a_proxy_confirms_the_boot_item_asked_for_on_its_own_port() {
           43 060108470400000000ff"#]]
     .assert_eq(&show(answer));
 }
+
+#[test]
+fn a_proxy_has_nothing_to_bind_for_a_client_that_does_not_boot_or_has_no_file() {
+    let silence = |options: &[(u8, &[u8])], boot| {
+        let decision = Decision::Answer { lease: None, boot };
+        let asked = request(MessageType::Request, options);
+        show(answer_binding(&config(Mode::Proxy), &asked, &decision))
+    };
+    assert_eq!(silence(&[], tftp()), "silence: the machine is not booting from the network");
+    assert_eq!(silence(&[PXE], None), "silence: there is nothing for the machine to boot");
+}
