@@ -365,4 +365,25 @@ mod tests {
             prop_assert!(network.contains(address));
         }
     }
+
+    #[test]
+    fn networks_alone_allow_no_other_address_and_anywhere_allows_all() {
+        let inside = AllowedHosts::within(Some(vec!["10.0.0.0/8".parse().unwrap()]));
+        check(&inside, "10.1.2.3", Ok(()));
+        check(&inside, "192.0.2.1", Err(UNLISTED));
+        let any = AllowedHosts::within(None);
+        check(&any, "192.0.2.1", Ok(()));
+        check(&any, "127.0.0.1", Err(LOOPBACK));
+        for host in ["10.1.2.3", "127.0.0.1", "[::1]", "169.254.169.254", "localhost"] {
+            check(&AllowedHosts::anywhere(), host, Ok(()));
+        }
+    }
+
+    #[test]
+    fn an_entry_is_written_as_it_is_read() {
+        for (raw, written) in [("Images.Example.", "images.example"), ("10.0.0.7", "10.0.0.7/32")] {
+            let host = AllowedHost::try_from(raw.to_owned()).unwrap();
+            assert_eq!(String::from(host), written);
+        }
+    }
 }

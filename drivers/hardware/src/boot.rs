@@ -105,3 +105,43 @@ pub struct BootOverride {
     /// `None` leaves the firmware's boot mode as it is.
     pub mode: Option<BootMode>,
 }
+
+#[cfg(test)]
+mod tests {
+    use serde::de::IntoDeserializer;
+    use serde::de::value::{Error, StrDeserializer};
+
+    use super::*;
+
+    fn read<'a, T: Deserialize<'a>>(name: &'a str) -> Result<T, Error> {
+        let name: StrDeserializer<'a, Error> = name.into_deserializer();
+        T::deserialize(name)
+    }
+
+    #[test]
+    fn boot_devices_have_the_names_of_the_bare_metal_api() {
+        let names = [
+            (BootDevice::Pxe, "pxe"),
+            (BootDevice::Http, "uefihttp"),
+            (BootDevice::Disk, "disk"),
+            (BootDevice::Cdrom, "cdrom"),
+            (BootDevice::Bios, "bios"),
+        ];
+        for (device, name) in names {
+            assert_eq!(device.to_string(), name);
+            assert_eq!(name.parse(), Ok(device));
+            assert_eq!(read(name), Ok(device));
+        }
+        assert_eq!(BootDevice::ALL, names.map(|(device, _)| device));
+        let refused = "floppy".parse::<BootDevice>().unwrap_err();
+        assert_eq!(refused.to_string(), "\"floppy\" is not a boot device");
+    }
+
+    #[test]
+    fn boot_modes_have_the_names_of_the_bare_metal_api() {
+        for (mode, name) in [(BootMode::Bios, "bios"), (BootMode::Uefi, "uefi")] {
+            assert_eq!(mode.to_string(), name);
+            assert_eq!(read(name), Ok(mode));
+        }
+    }
+}

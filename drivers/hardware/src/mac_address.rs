@@ -124,6 +124,26 @@ mod tests {
         check("ü2:54:00:ab:cd:0", None);
     }
 
+    #[test]
+    fn an_address_gives_its_octets_and_its_text() {
+        let mac: MacAddress = "52:54:00:ab:cd:01".parse().unwrap();
+        assert_eq!(mac.octets(), [0x52, 0x54, 0x00, 0xab, 0xcd, 0x01]);
+        assert_eq!(String::from(mac), "52:54:00:ab:cd:01");
+    }
+
+    #[test]
+    fn the_lowest_bit_of_the_first_octet_marks_a_group() {
+        for (raw, is_group) in [
+            ("ff:ff:ff:ff:ff:ff", true),
+            ("01:00:5e:00:00:01", true),
+            ("33:33:00:00:00:01", true),
+            ("00:16:3e:00:00:01", false),
+            ("52:55:01:01:01:01", false),
+        ] {
+            assert_eq!(raw.parse::<MacAddress>().unwrap().is_multicast(), is_group, "{raw}");
+        }
+    }
+
     proptest! {
         #[test]
         fn a_written_address_is_read_back(octets: [u8; 6]) {

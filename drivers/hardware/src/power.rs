@@ -57,3 +57,14 @@ impl PowerChange {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn power_states_have_the_names_of_the_bare_metal_api() {
+        assert_eq!(PowerState::On.to_string(), "power on");
+        assert_eq!(PowerState::Off.to_string(), "power off");
+    }
+}
