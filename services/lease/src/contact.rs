@@ -76,6 +76,7 @@ mod tests {
         for raw in ["ann@example.org", "a.b+c@localhost", "o'neil@x-1.example.co.uk"] {
             let address: MailAddress = raw.parse().unwrap();
             assert_eq!(address.as_str(), raw);
+            assert_eq!(String::from(address), raw);
         }
         assert_eq!("ann@example.org".parse::<MailAddress>().unwrap().domain(), "example.org");
     }

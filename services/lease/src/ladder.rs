@@ -136,4 +136,12 @@ mod tests {
         assert!(refused("undo_window = '0s'").contains("length of time"));
         assert!(refused("undo = '1d'").contains("unknown field"));
     }
+
+    #[test]
+    fn the_limits_themselves_are_accepted() {
+        let read = |raw: &str| toml::from_str::<Ladder>(raw).unwrap();
+        let many = (1..=8).map(|hours| format!("'{hours}h'")).collect::<Vec<_>>().join(",");
+        let ladder = read(&format!("warn_before = [{many}]\nnotice = '8h'"));
+        assert_eq!((ladder.warn_before.len(), ladder.notice.as_secs()), (8, 8 * 3600));
+    }
 }

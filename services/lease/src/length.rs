@@ -43,10 +43,10 @@ impl Length {
         SignedDuration::from_secs(self.0.into())
     }
 
-    /// Makes a length of `days` for constants in this crate. More than ten years become ten years, because a `const fn` cannot report an
-    /// error.
+    /// Makes a length of `days` for constants in this crate.
     pub(crate) const fn days(days: u32) -> Length {
-        Length(if days < 3650 { days * 86_400 } else { 3650 * 86_400 })
+        assert!(days <= 3650, "a length is at most ten years");
+        Length(days * 86_400)
     }
 }
 
@@ -118,6 +118,7 @@ mod tests {
             assert_eq!(length.as_secs(), seconds, "{raw}");
             assert_eq!(length.to_string(), written, "{raw}");
             assert_eq!(written.parse::<Length>(), Ok(length), "{raw}");
+            assert_eq!(String::from(length), written, "{raw}");
         }
     }
 

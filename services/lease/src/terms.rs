@@ -198,6 +198,8 @@ mod tests {
         assert!(told.grant(Some(Length::days(2)), NOW).is_ok());
         let refused = read("shortest = '2d'\nlongest = '1d'").unwrap_err();
         assert!(refused.message().contains("shortest: 2d is longer than"), "{refused}");
+        // A default or longest lease as short as the shortest lease leaves one length to choose.
+        assert_eq!(read("shortest = '2d'\nlongest = '2d'").unwrap().shortest(), Length::days(2));
         // A quota below the shortest lease refuses every request, short ones too.
         let little = Terms::default().within(Some(seconds(1)));
         assert!(little.grant(None, NOW).is_err() && little.grant(Some(seconds(1)), NOW).is_err());

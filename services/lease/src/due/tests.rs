@@ -182,6 +182,13 @@ fn a_short_lease_has_half_of_itself_as_notice() {
 }
 
 #[test]
+fn a_warning_due_at_the_very_start_of_a_term_is_left_out() {
+    // The warning 48 h before the end would come at hour 0, so the notice of 12 h counts instead.
+    let lease = Lease::new(at(0), hours(48));
+    check(&lease, &[(0, Due::At(at(36))), (36, warn(at(48)))]);
+}
+
+#[test]
 fn without_configured_warnings_one_comes_a_notice_before_the_end() {
     let ladder = Ladder { warn_before: Vec::new(), ..ladder() };
     assert_eq!(ladder.due(&lease(), at(0)), Due::At(at(88)));
