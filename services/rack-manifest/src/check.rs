@@ -184,6 +184,29 @@ mod tests {
         check_csv("a,1,52:54:00:00:00:01,redfish,10.0.0.1,admin,PW\n", expect![""]);
     }
 
+    #[test]
+    fn a_rule_for_one_kind_of_bmc_leaves_the_others_alone() {
+        let text = "name,mac,bmc_type,bmc_address,user,password_env,cipher_suite,boot,system\n\
+                    a,,redfish,10.0.0.1,admin,PW,,redfish-virtual-media,\n\
+                    b,,ipmi,10.0.0.2,admin,PW,17,ipxe,\n\
+                    c,52:54:00:00:00:01,ipmi,10.0.0.3,admin,PW,3,redfish-virtual-media,\n\
+                    d,01:00:5e:00:00:01,ipmi,10.0.0.4,admin,PW,2,floppy,\n\
+                    e,,redfish,10.0.0.5,admin,PW,,,/redfish/v1/Systems/1\n\
+                    f,,redfish,10.0.0.5,admin,PW,,,/redfish/v1/Systems/2\n\
+                    g,,redfish,10.0.0.5,admin,PW,,http-ipxe,/redfish/v1/Systems/2\n\
+                    h,52:54:00:00:00:02,fake,none,,,,,\n\
+                    i,52:54:00:00:00:03,fake,none,,,,,\n";
+        let mistakes = check(&read_csv("r1", text).unwrap());
+        expect![[r#"
+            line 3: mac: is needed: IPMI does not tell it
+            line 4: boot: redfish-virtual-media needs a Redfish BMC
+            line 5: mac: 01:00:5e:00:00:01 is a group address
+            line 5: boot: "floppy" is not one of ipxe, http-ipxe, redfish-virtual-media
+            line 5: bmc.cipher_suite: must be 3 or 17: the others are not safe
+            line 8: bmc.address: 10.0.0.5 is the BMC of line 7 too"#]]
+        .assert_eq(&mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
+    }
+
     proptest! {
         #[test]
         fn no_text_panics(text: String) {

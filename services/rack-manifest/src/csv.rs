@@ -164,6 +164,25 @@ mod tests {
         assert_eq!((&a.group, &a.bmc.user), (&None, &Some("admin".to_owned())));
     }
 
+    #[test]
+    fn verify_is_a_truth_value_or_a_fingerprint() {
+        let manifest = read(
+            "r1",
+            "name,mac,bmc_type,bmc_address,verify\n\
+             a,,redfish,10.0.0.1,true\n\
+             b,,redfish,10.0.0.2,false\n\
+             c,,redfish,10.0.0.3,sha256:ab\n\
+             d,,redfish,10.0.0.4,\n",
+        )
+        .unwrap();
+        let read: Vec<_> = manifest.machines.into_iter().map(|it| it.bmc.verify).collect();
+        let fingerprint = Value::String("sha256:ab".to_owned());
+        assert_eq!(
+            read,
+            [Some(Value::Bool(true)), Some(Value::Bool(false)), Some(fingerprint), None]
+        );
+    }
+
     #[track_caller]
     fn check_refused(text: &str, want: Expect) {
         let mistakes = read("r1", text).unwrap_err();
