@@ -93,3 +93,30 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     name.push(ending);
     name.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_draft_left_over_from_a_crash_is_replaced_with_its_mode() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, draft) = (folder.path().join("seal.keys"), folder.path().join("seal.keys.new"));
+        fs::write(&draft, "half of a").unwrap();
+        fs::set_permissions(&draft, fs::Permissions::from_mode(0o644)).unwrap();
+        write(&path, "whole").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
+        assert!(!draft.exists());
+    }
+
+    #[test]
+    fn a_draft_that_cannot_be_removed_is_the_error() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("seal.keys.new")).unwrap();
+        let refused = write(&folder.path().join("seal.keys"), "text").unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::IsADirectory);
+    }
+}

@@ -373,10 +373,43 @@ mod tests {
     #[test]
     fn a_malformed_key_file_is_refused_with_the_line_number() {
         assert!(matches!(SealingKeys::parse("# none\n"), Err(SealError::NoKeys)));
-        for bad in ["1", "1:short", ":AAAA", "a b:AAAA"] {
+        let key = renamed(&SealingKeys::generate().unwrap(), "");
+        let illegal = ["", "a b", "a-b", "é"].map(|id| format!("{id}{key}"));
+        for bad in ["1", "1:short", "1:AAAA"].into_iter().chain(illegal.iter().map(|it| it.trim()))
+        {
             let read = SealingKeys::parse(&format!("\n{bad}"));
             assert!(matches!(read, Err(SealError::BadLine { line: 2 })), "{bad}");
         }
         assert_eq!(format!("{:?}", keys()), "SealingKeys(1)");
+    }
+
+    #[test]
+    fn an_id_that_is_no_fingerprint_may_name_any_key() {
+        let key = SealingKeys::generate().unwrap();
+        // The last three differ from a fingerprint in length, in the first letter, and in a digit.
+        for id in ["1", "k1", "k123456789abcdef01", "x0123456789abcdef", "k0123456789abcdeg"] {
+            assert_eq!(SealingKeys::parse(&renamed(&key, id)).unwrap().current(), id);
+        }
+        let refused = SealingKeys::parse(&renamed(&key, "k0123456789abcdef"));
+        assert!(matches!(refused, Err(SealError::WrongId { line: 1 })), "{refused:?}");
+    }
+
+    #[test]
+    fn a_new_secret_has_32_bytes_and_is_never_the_same() {
+        let (one, other) = (random().unwrap(), random().unwrap());
+        assert_eq!(URL_SAFE_NO_PAD.decode(&*one).unwrap().len(), 32);
+        assert_ne!(one, other);
+    }
+
+    /// Databases hold canaries, so their place is part of the stored format.
+    #[test]
+    fn a_canary_is_sealed_for_the_place_of_its_key() {
+        let keys = SealingKeys::parse(&renamed(&SealingKeys::generate().unwrap(), "1")).unwrap();
+        let sealed = |place: &str| keys.seal(place, b"canary").unwrap();
+        assert!(keys.opens_canary("1", &sealed("seals/1/canary")));
+        for place in ["", "seals/2/canary", "clusters/1/pki"] {
+            assert!(!keys.opens_canary("1", &sealed(place)), "{place}");
+        }
+        assert_eq!(&*keys.open("seals/1/canary", &keys.canary("1").unwrap()).unwrap(), b"canary");
     }
 }

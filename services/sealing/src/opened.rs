@@ -38,3 +38,15 @@ impl fmt::Debug for Opened {
         f.write_str("Opened(…)")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_read_as_text_only_if_it_is_text() {
+        let opened = |bytes: &[u8]| Opened::new(Zeroizing::new(bytes.to_vec()));
+        assert_eq!(opened("geheim ü".as_bytes()).text().unwrap(), "geheim ü");
+        assert!(matches!(opened(b"\xff").text(), Err(SealError::Broken)));
+    }
+}
