@@ -151,11 +151,6 @@ impl Packet {
 }
 
 impl Request {
-    /// Returns the value that the client asks for in option `name`.
-    pub fn setting(&self, name: &str) -> Option<&str> {
-        self.settings.iter().find(|(at, _)| at == name).map(|(_, value)| value.as_str())
-    }
-
     fn texts(&self) -> Vec<&str> {
         let mode = match self.mode {
             FileMode::Octet => "octet",
@@ -286,6 +281,10 @@ mod tests {
         check(b"\0\x09", Err(DecodeError::UnknownOperation(9)));
         let long = [b"\0\x01".as_slice(), &[b'a'; 600], b"\0octet\0"].concat();
         check(&long, Err(DecodeError::RequestTooLong(609)));
+        // 2 octets of operation, 7 of `\0octet\0`: a name of 503 octets makes a request of 512.
+        let of_length = |name| [b"\0\x01".as_slice(), &vec![b'a'; name], b"\0octet\0"].concat();
+        check(&of_length(503), Ok(read(&"a".repeat(503), FileMode::Octet, &[])));
+        check(&of_length(504), Err(DecodeError::RequestTooLong(513)));
     }
 
     fn any_packet() -> impl Strategy<Value = Packet> {

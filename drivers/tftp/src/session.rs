@@ -165,8 +165,8 @@ impl Session {
 
     fn on_acknowledge(&mut self, block: u16) -> Step {
         let (arrived, sent, repeated) = match self.phase {
-            Phase::Negotiating { .. } if block == 0 => (0, 0, Repeated::No),
-            Phase::Negotiating { .. } => return Step::Wait,
+            // No block was sent yet, so the check of `sent` below lets only an acknowledgement of block 0 pass.
+            Phase::Negotiating { .. } => (0, 0, Repeated::No),
             Phase::Sending { arrived, sent, repeated } => (arrived, sent, repeated),
         };
         // Numbers wrap from 65535 to 0. A window is far shorter than 65536 blocks, so the difference is unambiguous.

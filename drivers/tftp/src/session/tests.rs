@@ -70,6 +70,8 @@ fn options_are_granted_within_limits_and_the_rest_is_left_out() {
         r#"[("tsize", "6000"), ("blksize", "1468"), ("windowsize", "4"), ("timeout", "3")]"#
     );
     assert_eq!(session.timeout(), Duration::from_secs(3));
+    // Only block 0 accepts the options: an acknowledgement of another block is a stray one.
+    acknowledge(&mut session, 1, "wait");
     acknowledge(&mut session, 0, "1:1468 2:1468 3:1468 4:1468");
     acknowledge(&mut session, 4, "5:128");
     acknowledge(&mut session, 5, "done");
@@ -77,7 +79,15 @@ fn options_are_granted_within_limits_and_the_rest_is_left_out() {
 
 #[test]
 fn illegal_option_values_are_ignored() {
-    assert_eq!(begin(10, &[("blksize", "7"), ("timeout", "0"), ("windowsize", "x")]).1, "1:10");
+    for (name, values) in [
+        ("blksize", ["7", "65465", "x"]),
+        ("timeout", ["0", "256", "-1"]),
+        ("windowsize", ["0", "65536", ""]),
+    ] {
+        for value in values {
+            assert_eq!(begin(10, &[(name, value)]).1, "1:10", "{name}={value}");
+        }
+    }
 }
 
 #[test]
