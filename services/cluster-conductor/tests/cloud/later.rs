@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use cluster_core::undo_lease;
+use cluster_core::{GroupRole, undo_lease};
 use jiff::Timestamp;
 use lease::Terms;
 use openstack::block_storage::volumes::{self, NewVolume, Source};
@@ -15,11 +15,13 @@ use crate::given::{Given, PATIENCE, session};
 use crate::lease::ladder;
 use crate::life::workers;
 
-/// A part of the life of a cluster with one control-plane member and one worker.
+/// A part of the life of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     /// The worker's server is deleted, and a new member replaces the worker.
     Repair,
+    /// The server of the second of three control-plane members is deleted: etcd forgets that member, and a new member replaces it.
+    RepairControlPlane,
     /// The cluster gets a new credential.
     Credential,
     /// The lease ends, and the servers are switched off.
@@ -31,16 +33,10 @@ enum Part {
 }
 
 impl Part {
-    const ALL: [Part; 5] = [Part::Repair, Part::Credential, Part::Off, Part::On, Part::Delete];
-
     async fn ask(self, given: &Given) {
         match self {
-            Part::Repair => {
-                let servers = given.of_kind(Kind::Server);
-                let worker =
-                    servers.iter().find(|it| it.text("name").contains("-worker-")).unwrap();
-                given.delete_server(&worker.id).await;
-            }
+            Part::Repair => given.lose("-worker-").await,
+            Part::RepairControlPlane => given.lose("-master-1").await,
             Part::Credential => given.ask(|cluster, _| cluster.credential += 1, workers()).await,
             Part::Off => given.lend("4s").await,
             Part::On => {
@@ -68,6 +64,15 @@ impl Part {
                     .await;
                 given.until_complete_again().await;
             }
+            Part::RepairControlPlane => {
+                let others = [0, 2, 3].into_iter().collect();
+                given
+                    .until_groups(|group| {
+                        group.role != GroupRole::Master || group.machines == others
+                    })
+                    .await;
+                given.until_complete_again().await;
+            }
             Part::Credential => {
                 given.until_complete().await;
                 given.until_once_again().await;
@@ -87,6 +92,13 @@ impl Part {
 }
 
 impl Given {
+    /// Deletes the server with this in its name.
+    async fn lose(&self, name: &str) {
+        let servers = self.of_kind(Kind::Server);
+        let lost = servers.iter().find(|it| it.text("name").contains(name)).unwrap();
+        self.delete_server(&lost.id).await;
+    }
+
     /// Waits until the cluster is off or starting because of its lease, or no longer so.
     async fn until_rest(&self, wanted: bool) {
         let looking = async {
@@ -128,15 +140,15 @@ impl Given {
 }
 
 /// Kills a conductor at each call of each part, once per call, and asserts the state of the cluster after each part.
-async fn life(stop: Stop, at_least: [usize; 5]) {
-    let mut given = Given::cluster_in_file(1, 1).await;
+async fn life(masters: u32, stop: Stop, parts: &[(Part, usize)]) {
+    let mut given = Given::cluster_in_file(masters, 1).await;
     given.settings.look_every = Duration::from_millis(50);
     given.settings.lending.ladder = ladder("1h");
     let first = given.process();
     given.until_complete().await;
     first.kill().await;
     let mut counts = Vec::new();
-    for part in Part::ALL {
+    for (part, _) in parts.iter().copied() {
         let before: Vec<String> = given.of_kind(Kind::Server).into_iter().map(|it| it.id).collect();
         part.ask(&given).await;
         counts.push(at_calls(&given, part, stop).await.len());
@@ -149,14 +161,15 @@ async fn life(stop: Stop, at_least: [usize; 5]) {
         let last = given.process();
         part.ends(&given).await;
         given.until_once_again().await;
-        given.assert_once(1, 1);
+        given.assert_once(masters as usize, 1);
         given.assert_ledger_agrees().await;
         last.kill().await;
         let after: Vec<String> = given.of_kind(Kind::Server).into_iter().map(|it| it.id).collect();
-        assert_eq!(before == after, part != Part::Repair, "{part:?}");
+        let is_repair = [Part::Repair, Part::RepairControlPlane].contains(&part);
+        assert_eq!(before != after, is_repair, "{part:?}");
     }
-    let are_enough = counts.iter().zip(at_least).all(|(count, at_least)| *count >= at_least);
-    assert!(are_enough, "{counts:?} of {at_least:?}");
+    let are_enough = counts.iter().zip(parts).all(|(count, (_, at_least))| count >= at_least);
+    assert!(are_enough, "{counts:?} of {parts:?}");
 }
 
 async fn at_calls(given: &Given, part: Part, stop: Stop) -> BTreeSet<String> {
@@ -182,15 +195,28 @@ async fn at_calls(given: &Given, part: Part, stop: Stop) -> BTreeSet<String> {
     points
 }
 
-/// The least number of calls of each part.
-const CALLS: [usize; 5] = [25, 15, 3, 3, 20];
+/// The parts of a cluster's life, each with its least number of calls.
+const LIFE: [(Part, usize); 5] =
+    [(Part::Repair, 25), (Part::Credential, 15), (Part::Off, 3), (Part::On, 3), (Part::Delete, 20)];
 
 #[tokio::test]
 async fn killed_before_each_call_of_a_clusters_later_life() {
-    life(Stop::Before, CALLS).await;
+    life(1, Stop::Before, &LIFE).await;
 }
 
 #[tokio::test]
 async fn killed_after_each_call_of_a_clusters_later_life() {
-    life(Stop::After, CALLS).await;
+    life(1, Stop::After, &LIFE).await;
+}
+
+const CONTROL_PLANE: [(Part, usize); 1] = [(Part::RepairControlPlane, 40)];
+
+#[tokio::test]
+async fn killed_before_each_call_of_a_control_plane_repair() {
+    life(3, Stop::Before, &CONTROL_PLANE).await;
+}
+
+#[tokio::test]
+async fn killed_after_each_call_of_a_control_plane_repair() {
+    life(3, Stop::After, &CONTROL_PLANE).await;
 }
