@@ -21,6 +21,8 @@ enum Runs {
     OnLaptop,
     /// A Debian machine without any part of Bedplate installed, as root.
     OnHost,
+    /// The same machine after all other blocks, where the services move to PostgreSQL.
+    OnPostgres,
     /// Not run: a `make` command that builds the programs, which the build of this test has already done.
     Before,
 }
@@ -54,6 +56,7 @@ fn blocks() -> Vec<Block> {
                     let runs = match kind {
                         "sh" => Runs::OnLaptop,
                         "sh system" => Runs::OnHost,
+                        "sh postgres" => Runs::OnPostgres,
                         _ => Runs::Before,
                     };
                     open = Some((kind.to_owned(), Block { place, runs, text: String::new() }));
@@ -61,7 +64,7 @@ fn blocks() -> Vec<Block> {
                 (Some(_), Some(_)) => {
                     let (kind, block) = open.take().unwrap();
                     assert!(
-                        ["sh", "sh system", "sh unrun", "toml", "yaml", "mermaid"]
+                        ["sh", "sh system", "sh postgres", "sh unrun", "toml", "yaml", "mermaid"]
                             .contains(&kind.as_str()),
                         "{}: {kind:?}",
                         block.place
@@ -327,11 +330,42 @@ curl -sf http://127.0.0.1:9510/login | grep password >/dev/null
 test "$(curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:6385/v1/nodes)" = 401
 "#;
 
+/// Checks that both services write to their databases in PostgreSQL.
+const ON_POSTGRES: &str = r#"
+set -x
+bedplate quota set p nodes=5
+holds() { test "$(sudo -u postgres psql -At "$1" -c "$2")" = "$3"; }
+holds baremetald "SELECT name FROM nodes" kept
+holds clusterd "SELECT count(*) > 0 FROM quotas" t
+for service in baremetald clusterd; do
+  holds $service "SELECT count(*) > 0 FROM audit" t
+  bedplate audit verify "$([ $service = clusterd ] && echo clusters || echo machines)"
+  holds $service "SELECT count(DISTINCT usename) FROM pg_stat_activity WHERE datname = '$service' AND usename = '$service'" 1
+done
+"#;
+
+impl Host {
+    /// Runs these blocks in order.
+    fn follows<'a>(&self, blocks: impl Iterator<Item = &'a Block>) {
+        for block in blocks {
+            // The backup guide needs a node that exists when the backup is made and is lost before the restore.
+            if [".backup", "pg_dump"].iter().any(|word| block.text.contains(word)) {
+                self.runs("a node", ENROLLED);
+            }
+            if block.text.contains("systemctl stop") {
+                self.runs("a node's loss", LOST);
+            }
+            self.runs(&block.place, &block.text);
+        }
+    }
+}
+
 #[test]
 fn every_block_for_a_machine_of_ones_own_runs() {
     let blocks = blocks();
-    let run: Vec<&Block> = blocks.iter().filter(|block| block.runs == Runs::OnHost).collect();
-    assert!(run.len() >= 10, "{} blocks", run.len());
+    let of = |runs: Runs| blocks.iter().filter(move |block| block.runs == runs);
+    assert!(of(Runs::OnHost).count() >= 10, "{} blocks", of(Runs::OnHost).count());
+    assert!(of(Runs::OnPostgres).count() >= 3, "{} blocks", of(Runs::OnPostgres).count());
     let ramdisk = Path::new(BEDPLATE).ancestors().nth(2).unwrap().join("ramdisk");
     if !rustix::process::geteuid().is_root() {
         return peers::skip("guides", "a Debian machine of namespaces needs root");
@@ -340,15 +374,9 @@ fn every_block_for_a_machine_of_ones_own_runs() {
         return peers::skip("guides", "mmdebstrap or what `make ramdisk` makes is not there");
     }
     let host = Host::start(&ramdisk);
-    for block in run {
-        // The backup guide needs a node that exists when the backup is made and is lost before the restore.
-        if block.text.contains(".backup") {
-            host.runs("a node", ENROLLED);
-        }
-        if block.text.contains("systemctl stop") {
-            host.runs("a node's loss", LOST);
-        }
-        host.runs(&block.place, &block.text);
-    }
+    host.follows(of(Runs::OnHost));
     host.runs("afterwards", FOLLOWED);
+    host.follows(of(Runs::OnPostgres));
+    host.runs("afterwards, on PostgreSQL", FOLLOWED);
+    host.runs("what PostgreSQL holds", ON_POSTGRES);
 }
