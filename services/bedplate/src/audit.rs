@@ -14,34 +14,34 @@ use crate::watch::Watch;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Lists what was asked, the newest first.
+    /// List requests, newest first.
     List(Wanted),
-    /// Follows the whole trail, computing each row's hash anew; fails at the first row that is not as it was written.
+    /// Verify the whole trail: recompute the hash of each row, and fail at the first row that was changed.
     Verify(Checked),
 }
 
 /// The filter of a list.
 #[derive(Args)]
 pub(crate) struct Wanted {
-    /// Of which service; both where none is named.
+    /// Service; default: both.
     #[arg(value_enum)]
     service: Option<Service>,
-    /// By whom: an id or a name.
+    /// Only requests of this user, by id or name.
     #[arg(long)]
     by: Option<String>,
-    /// In which project, by its id.
+    /// Only requests in this project, by id.
     #[arg(long)]
     project: Option<String>,
-    /// By which request, by the id that it had here or where it came from.
+    /// Only the request with this id: the id of the service, or the global request id of the caller.
     #[arg(long)]
     request: Option<String>,
-    /// Not earlier than this, such as 2026-01-02T03:04:05Z.
+    /// Start of the period (inclusive), for example 2026-01-02T03:04:05Z.
     #[arg(long)]
     since: Option<String>,
-    /// Earlier than this.
+    /// End of the period (exclusive).
     #[arg(long)]
     until: Option<String>,
-    /// At most so many requests of each service.
+    /// Maximum number of requests per service.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     #[command(flatten)]
@@ -51,10 +51,10 @@ pub(crate) struct Wanted {
 /// The trails to verify.
 #[derive(Args)]
 pub(crate) struct Checked {
-    /// Of which service; both where none is named.
+    /// Service; default: both.
     #[arg(value_enum)]
     service: Option<Service>,
-    /// A head that was written down earlier, NUMBER:HASH: that row has to be there still.
+    /// Head that an earlier run printed, as NUMBER:HASH; the trail must still contain this row.
     #[arg(long, requires = "service")]
     head: Option<Head>,
 }

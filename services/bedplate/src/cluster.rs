@@ -20,56 +20,56 @@ use self::events::News;
 /// The subcommands of `bedplate cluster`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Lists clusters.
+    /// List clusters.
     List {
         #[command(flatten)]
         watch: Watch,
     },
-    /// Shows what is true of a cluster, and what it waits for. With --wait: until all that should be true is.
+    /// Show a cluster and its conditions; with --wait, until all conditions are true.
     Show {
-        /// Which cluster.
+        /// Name or id of the cluster.
         cluster: String,
         #[command(flatten)]
         watch: Watch,
         #[command(flatten)]
         patience: Patience,
     },
-    /// Lists what happened to a cluster, the oldest first.
+    /// List the events of a cluster, oldest first.
     Events {
-        /// Which cluster.
+        /// Name or id of the cluster.
         cluster: String,
-        /// Goes on with what happens, until the cluster is gone.
+        /// Follow new events until the cluster is deleted.
         #[arg(long)]
         watch: bool,
     },
-    /// Lists what a cluster has in the cloud.
+    /// List the cloud objects of a cluster.
     Ledger {
-        /// Which cluster.
+        /// Name or id of the cluster.
         cluster: String,
-        /// Lets all of it be: for a cluster that cannot be deleted, for clusterd is not let into its project any more. What is listed then
-        /// may be left in the cloud, and nobody looks after it.
+        /// Forget all objects, for a deleted cluster whose project clusterd can no longer access. The listed objects may remain in the
+        /// cloud, and clusterd no longer manages them.
         #[arg(long)]
         forget: bool,
     },
-    /// Extends the lease of a cluster; after its end and before its deletion that undoes the end.
+    /// Extend the lease of a cluster; between the end of the lease and the deletion, this also restarts the cluster.
     Extend {
-        /// Which cluster.
+        /// Name or id of the cluster.
         cluster: String,
-        /// How long from now, such as 14d or 36h; what is customary unless told.
+        /// Lease duration from now, for example 14d or 36h; default: the configured duration.
         #[arg(long = "for", value_name = "LENGTH", conflicts_with = "until")]
         length: Option<String>,
-        /// Until when, such as 2030-01-31T12:00:00Z.
+        /// End of the lease, for example 2030-01-31T12:00:00Z.
         #[arg(long, value_name = "TIME")]
         until: Option<Timestamp>,
     },
-    /// Undoes the end of a cluster's lease: its machines are switched on again.
+    /// Undo the end of a cluster's lease: the members are switched on again.
     Undo {
-        /// Which cluster.
+        /// Name or id of the cluster.
         cluster: String,
     },
-    /// Prints a kubeconfig of the cluster's administrator. It holds a private key.
+    /// Print a kubeconfig with administrator rights. The kubeconfig contains a private key.
     Kubeconfig {
-        /// Which cluster.
+        /// Name or id of the cluster.
         cluster: String,
     },
 }

@@ -12,22 +12,23 @@ use url::Url;
 /// The URLs of the APIs, and the caller's credentials.
 #[derive(Args, Clone)]
 pub(crate) struct Connection {
-    /// The Bare Metal API; http://127.0.0.1:6385 unless said or, with a cloud, what its catalogue has.
+    /// URL of the Bare Metal API; default: the catalogue of the cloud, or http://127.0.0.1:6385 without a cloud.
     #[arg(long, global = true, env = "BEDPLATE_URL")]
     pub(crate) url: Option<Url>,
-    /// The Container Infra API; http://127.0.0.1:9511 unless said or, with a cloud, what its catalogue has.
+    /// URL of the Container Infra API; default: the catalogue of the cloud, or http://127.0.0.1:9511 without a cloud.
     #[arg(long, global = true, env = "BEDPLATE_CLUSTERS_URL")]
     pub(crate) clusters_url: Option<Url>,
-    /// The user name, where the API asks for a password of its own.
+    /// User name, for an API with its own passwords.
     #[arg(long, global = true, env = "BEDPLATE_USER", requires = "password_file")]
     user: Option<String>,
-    /// A file whose first line is the password.
+    /// File whose first line is the password.
     #[arg(long, global = true, env = "BEDPLATE_PASSWORD_FILE")]
     password_file: Option<PathBuf>,
-    /// The cloud of clouds.yaml whose Keystone knows us; what OS_CLOUD or the other OS_* variables say unless said. It goes before a user.
+    /// Cloud of clouds.yaml to authenticate with; default: OS_CLOUD or the other OS_* variables. Takes precedence over --user from the
+    /// environment.
     #[arg(long, global = true, value_name = "NAME")]
     os_cloud: Option<String>,
-    /// A file with the certificates of the authorities that signed the API's and, with a cloud, Keystone's.
+    /// File with the CA certificates of the API and, with a cloud, of Keystone.
     #[arg(long, global = true, env = "BEDPLATE_CACERT")]
     cacert: Option<PathBuf>,
 }

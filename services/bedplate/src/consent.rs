@@ -11,7 +11,7 @@ use crate::output::plain;
 /// Whether the caller confirmed beforehand.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Consent {
-    /// Does it without asking. Needed where there is no terminal to ask at.
+    /// Skip the confirmation; required without a terminal.
     #[arg(long, short)]
     yes: bool,
 }

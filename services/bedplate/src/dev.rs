@@ -34,20 +34,19 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct Options {
     #[command(subcommand)]
     command: Option<Command>,
-    /// The folder with baremetald.toml, machines.yaml, rack.yaml, clusterd.toml, template.json, cluster.json and console.toml.
+    /// Folder with baremetald.toml, machines.yaml, rack.yaml, clusterd.toml, template.json, cluster.json and console.toml.
     #[arg(long, default_value = "deploy/dev")]
     from: PathBuf,
-    /// The folder for logs, disks and databases, as baremetald.toml and clusterd.toml name it.
+    /// Folder for logs, disks and databases; must match baremetald.toml and clusterd.toml.
     #[arg(long, default_value = ".state/dev")]
     state: PathBuf,
-    /// Begins anew, as after `bedplate dev reset`; without it, all goes on where it ended.
+    /// Start from the beginning, as after `bedplate dev reset`; default: continue where the last run ended.
     #[arg(long)]
     reset: bool,
-    /// How many times faster machines boot and work, and the cloud's servers and load balancers are ready. 1 is as fast as it usually is; 0.2
-    /// is slow enough to watch. From 0.1 to 10.
+    /// Speed of the emulated machines and the emulated cloud, from 0.1 to 10; 1 is the default, 0.2 is slow enough to watch.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     speed: f64,
-    /// Ends when the story is told, instead of staying up.
+    /// Exit when all steps are complete.
     #[arg(long)]
     once: bool,
 }
@@ -55,13 +54,13 @@ pub(crate) struct Options {
 /// The subcommands of `bedplate dev`.
 #[derive(Subcommand)]
 enum Command {
-    /// Removes what earlier runs left. Refused while one runs.
+    /// Remove the state of earlier runs; refused while `bedplate dev` runs.
     Reset {
-        /// The folder with what they left.
+        /// State folder.
         #[arg(long, default_value = ".state/dev")]
         state: PathBuf,
     },
-    /// Becomes a program that ends with its parent.
+    /// Run a program that ends with its parent process.
     #[command(hide = true)]
     Child(Ward),
 }

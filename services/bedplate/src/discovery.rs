@@ -13,14 +13,14 @@ const DISCOVERIES: &str = "/bedplate/v1/discoveries";
 /// The subcommands of `bedplate discovery`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Lists machines that asked for a boot and that nobody enrolled.
+    /// List machines that requested a network boot and are not enrolled.
     List {
         #[command(flatten)]
         watch: Watch,
     },
-    /// Takes a machine off the list. It is listed again when it asks for another boot.
+    /// Remove a machine from the list; the next network boot lists the machine again.
     Dismiss {
-        /// Its MAC address.
+        /// MAC address.
         mac: String,
     },
 }

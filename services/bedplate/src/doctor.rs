@@ -30,22 +30,22 @@ use finding::{Check, Findings};
 /// The options of `bedplate doctor`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// baremetald's configuration, where it runs on this machine.
+    /// Configuration of baremetald, if it runs on this machine.
     #[arg(long, value_name = "FILE", default_value = "/etc/bedplate/baremetald.toml")]
     baremetald: PathBuf,
-    /// clusterd's configuration, where it runs on this machine.
+    /// Configuration of clusterd, if it runs on this machine.
     #[arg(long, value_name = "FILE", default_value = "/etc/bedplate/clusterd.toml")]
     clusterd: PathBuf,
-    /// The network interface on which other DHCP servers are looked for; that of baremetald's configuration unless said.
+    /// Network interface to search for other DHCP servers; default: the interface in baremetald's configuration.
     #[arg(long)]
     interface: Option<String>,
-    /// A zone whose delegation is looked for; that of clusterd's configuration unless said.
+    /// DNS zone whose delegation is checked; default: the zone in clusterd's configuration.
     #[arg(long, value_name = "NAME")]
     zone: Option<String>,
-    /// The name server that is asked for it; this machine's unless said.
+    /// Name server for the delegation check; default: the name server of this machine.
     #[arg(long, value_name = "ADDRESS:PORT")]
     resolver: Option<SocketAddr>,
-    /// Does not fetch images to compute their checksums.
+    /// Skip the download of images for the checksum check.
     #[arg(long)]
     no_images: bool,
 }

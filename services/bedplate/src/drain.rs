@@ -18,9 +18,9 @@ const DRAINS: &str = "/bedplate/v1/drains";
 /// The options of `bedplate drain`.
 #[derive(Args)]
 pub(crate) struct Drain {
-    /// The compute host, as `openstack hypervisor list` has it.
+    /// Compute host, as listed by `openstack hypervisor list`.
     host: String,
-    /// A cluster, by name or id, that may lose its quorum by this; may be given several times.
+    /// Cluster that may lose its quorum, by name or id; repeatable.
     #[arg(long, value_name = "CLUSTER")]
     force: Vec<String>,
     #[command(flatten)]
@@ -30,7 +30,7 @@ pub(crate) struct Drain {
 /// The options of `bedplate undrain`.
 #[derive(Args)]
 pub(crate) struct Undrain {
-    /// The compute host.
+    /// Compute host.
     host: String,
     #[command(flatten)]
     patience: Patience,

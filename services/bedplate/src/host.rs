@@ -10,7 +10,7 @@ use crate::watch::Watch;
 /// The subcommands of `bedplate host`. `bedplate where` lists the servers on a host.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Lists compute hosts, whether they take servers, and how far their drains are.
+    /// List compute hosts with their scheduling state and the progress of drains.
     List {
         #[command(flatten)]
         watch: Watch,

@@ -8,13 +8,13 @@ use crate::exit::Failure;
 /// The image to install.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ImageOptions {
-    /// URL of a whole-disk image: raw or qcow2, perhaps compressed by gz, xz or zst.
+    /// URL of a whole-disk image: raw or qcow2, optionally compressed with gz, xz or zst.
     #[arg(long)]
     pub(crate) image: Option<String>,
-    /// Its checksum: sha256:HEX or sha512:HEX of the bytes as they are served.
+    /// Checksum of the file as served (compressed, if the file is): sha256:HEX or sha512:HEX.
     #[arg(long, requires = "image")]
     pub(crate) checksum: Option<String>,
-    /// What it is once decompressed: raw or qcow2; told by the URL's ending unless said.
+    /// Format after decompression: raw or qcow2; default: from the ending of the URL.
     #[arg(long, requires = "image")]
     pub(crate) format: Option<String>,
 }

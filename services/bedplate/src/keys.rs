@@ -11,39 +11,38 @@ use crate::watch::Watch;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Which keys there are, and how much is sealed by each.
+    /// List the keys with the number of secrets sealed by each.
     List {
         #[command(flatten)]
         of: Of,
         #[command(flatten)]
         watch: Watch,
     },
-    /// Has a service make a new key, and seal everything by it while it goes on.
-    /// With --wait: until nothing is sealed by an older one.
+    /// Create a new key and re-encrypt all secrets in the background; with --wait, until no secret is sealed by an older key.
     Rotate {
         #[command(flatten)]
         of: Of,
         #[command(flatten)]
         patience: Patience,
     },
-    /// Forgets a key that nothing needs any more.
+    /// Remove an unused key.
     Retire(Retire),
 }
 
 /// The selected services.
 #[derive(Args)]
 pub(crate) struct Of {
-    /// Of which service; both where none is named.
+    /// Service; default: both.
     #[arg(value_enum)]
     service: Option<Service>,
 }
 
 #[derive(Args)]
 pub(crate) struct Retire {
-    /// Of which service.
+    /// Service.
     #[arg(value_enum)]
     service: Service,
-    /// Which key.
+    /// Id of the key.
     id: String,
 }
 

@@ -41,13 +41,13 @@ use crate::connection::Connection;
 use crate::exit::Exit;
 use crate::output::Format;
 
-/// Turns racks of bare metal into installed machines, and clouds into Kubernetes clusters.
+/// Manages bare-metal racks and hosts, Kubernetes clusters and VMs of an OpenStack cloud.
 #[derive(Parser)]
 #[command(name = "bedplate", version, propagate_version = true, after_help = exit::help())]
 struct Arguments {
     #[command(flatten)]
     connection: Connection,
-    /// How answers are written.
+    /// Output format.
     #[arg(long, short, global = true, value_name = "FORMAT", value_enum, default_value_t = Format::Table)]
     output: Format,
     #[command(subcommand)]
@@ -56,57 +56,57 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Racks: enroll them, bring them up, see how far they are.
+    /// Racks: enroll, deploy, show progress.
     #[command(subcommand)]
     Rack(rack::Command),
-    /// Single machines.
+    /// Nodes (enrolled machines).
     #[command(subcommand)]
     Node(node::Command),
-    /// Machines that asked for a boot and that nobody enrolled.
+    /// Discovered machines that are not enrolled.
     #[command(subcommand)]
     Discovery(discovery::Command),
-    /// Compute hosts of the cloud, and which of them are drained.
+    /// Compute hosts of the cloud.
     #[command(subcommand)]
     Host(host::Command),
-    /// Hypervisor profiles: what makes machines compute hosts of the cloud.
+    /// Hypervisor profiles, by which nodes become compute hosts.
     #[command(subcommand)]
     Profile(profile::Command),
-    /// Whole machines of one's own, for a time.
+    /// Reservations of whole machines.
     #[command(subcommand)]
     Reservation(reservation::Command),
-    /// Kubernetes clusters: which there are, how far they are, and how to reach them.
+    /// Kubernetes clusters: state, events, lease, kubeconfig.
     #[command(subcommand)]
     Cluster(cluster::Command),
-    /// Virtual machines of one's own: asked for, reached, lent for longer, given back.
+    /// Virtual machines: create, access, extend, delete.
     #[command(subcommand)]
     Vm(vm::Command),
-    /// Shows the chain from rack to node, compute host and server, whatever of it is named.
+    /// Show the location of a resource: rack, node, compute host and server.
     Where(place::Options),
-    /// Takes a compute host out: what is on it moves, unless a cluster would lose its quorum by it.
+    /// Drain a compute host: its servers move to other hosts, unless a cluster would lose its quorum.
     Drain(drain::Drain),
-    /// Lets a compute host that was drained take servers again.
+    /// Undrain a compute host.
     Undrain(drain::Undrain),
-    /// What projects and people have of the cloud, and may have.
+    /// Quotas: usage and limits of projects and users.
     #[command(subcommand)]
     Quota(quota::Command),
-    /// What others have to be told once.
+    /// One-time setup of other services.
     #[command(subcommand)]
     Setup(setup::Command),
-    /// Who may use which route of the services: the table that their gates read.
+    /// Show the access policy of the services: the required roles for each route.
     Policy(policy::Options),
-    /// What was asked of the services, by whom, and what came of it.
+    /// Audit trails of the services.
     #[command(subcommand)]
     Audit(audit::Command),
-    /// The keys by which the services seal secrets: which there are, a new one, an old one away.
+    /// Encryption keys of the services: list, rotate, remove.
     #[command(subcommand)]
     Keys(keys::Command),
-    /// Starts everything here, with an emulated rack and cloud, and tells their story.
+    /// Start all services locally with an emulated rack and cloud, and run a demo.
     Dev(dev::Options),
-    /// Says what is wrong with an installation, the likeliest cause first, and what to do. Changes nothing.
+    /// Check an installation without changing it; list problems with the likeliest cause first, and hints.
     Doctor(Box<doctor::Options>),
-    /// Prints what a shell needs to complete this command line: `source <(bedplate completion bash)`.
+    /// Print a shell completion script: `source <(bedplate completion bash)`.
     Completion(pages::Completion),
-    /// Writes the manual: a page for each command.
+    /// Write the manual pages, one per command.
     Man(pages::Pages),
 }
 

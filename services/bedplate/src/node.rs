@@ -18,72 +18,72 @@ use crate::watch::Watch;
 /// The subcommands of `bedplate node`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Lists nodes.
+    /// List nodes.
     List {
         #[command(flatten)]
         watch: Watch,
     },
-    /// Says why a node is where it is, what was last seen of its machine, and what to do next.
+    /// Explain the state of a node: reason, last observation, next step.
     Explain {
-        /// Its name or id.
+        /// Name or id of the node.
         node: String,
         #[command(flatten)]
         watch: Watch,
     },
-    /// Shows a machine's serial console and passes on what is typed. On a terminal ~. at the beginning of a line ends it; in a pipe, it
-    /// prints what the machine says until it is interrupted, and sends what is piped.
+    /// Open the serial console of a machine. On a terminal, ~. at the beginning of a line closes it; in a pipe, standard input is sent and
+    /// output is printed until the program is interrupted.
     Console(console::Options),
-    /// Lends a node to a project until a time.
+    /// Lease a node to a project.
     Lend {
-        /// Its name or id.
+        /// Name or id of the node.
         node: String,
-        /// The id of the project.
+        /// Id of the project.
         #[arg(long, value_name = "PROJECT")]
         to: String,
-        /// For how long from now: 14d, 36h, 1d12h. As long as nodes are lent by default, unless told.
+        /// Lease duration from now, for example 14d, 36h or 1d12h; default: the configured duration.
         #[arg(long = "for", value_name = "LENGTH")]
         length: Option<String>,
     },
-    /// Keeps a lent node for longer, counted from now.
+    /// Extend the lease of a node, counted from now.
     Extend {
-        /// Its name or id.
+        /// Name or id of the node.
         node: String,
         #[command(flatten)]
         term: Term,
     },
-    /// Takes back the end of a node's lease, as long as it is not erased. It stays off until somebody switches it on.
+    /// Undo the end of a node's lease before the node is erased; the node stays powered off.
     Undo {
-        /// Its name or id.
+        /// Name or id of the node.
         node: String,
     },
-    /// Puts a node into maintenance: it is worked on, and left alone meanwhile. A compute host is emptied until that ends, unless a cluster
-    /// would lose its quorum by it.
+    /// Set a node to maintenance: the service takes no actions on it. A compute host is drained first, unless a cluster would lose its
+    /// quorum.
     Maintain {
-        /// Its name or id.
+        /// Name or id of the node.
         node: String,
-        /// Why.
+        /// Reason.
         #[arg(long, value_name = "WORDS")]
         reason: Option<String>,
-        /// The compute host that it is, or a cluster on it that may lose its quorum, by name; may be given several times.
+        /// Name of the node's compute host, or of a cluster on it that may lose its quorum; repeatable.
         #[arg(long, value_name = "NAME")]
         force: Vec<String>,
-        /// Ends the maintenance instead.
+        /// End the maintenance.
         #[arg(long, conflicts_with_all = ["reason", "force"])]
         end: bool,
     },
-    /// Takes a node out: deletes its record with its ports and its history, and leaves its machine as it is. A node in use is given back first.
+    /// Delete the record of a node with its ports and its history; the machine stays unchanged. Undeploy a node in use first.
     Delete {
-        /// Its name or id.
+        /// Name or id of the node.
         node: String,
-        /// The compute host that it is, or a cluster on it that may lose its quorum, by name; may be given several times.
+        /// Name of the node's compute host, or of a cluster on it that may lose its quorum; repeatable.
         #[arg(long, value_name = "NAME")]
         force: Vec<String>,
         #[command(flatten)]
         consent: Consent,
     },
-    /// Shows the readings of a machine's sensors.
+    /// Show sensor readings of a machine.
     Sensors {
-        /// Its name or id.
+        /// Name or id of the node.
         node: String,
         #[command(flatten)]
         watch: Watch,

@@ -11,11 +11,11 @@ use serde_json::{Map, Value};
 /// The format of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people.
+    /// Table for people.
     Table,
-    /// The API's answer as it is.
+    /// Unchanged response of the API.
     Json,
-    /// The API's answer as it is, as YAML.
+    /// Unchanged response of the API, as YAML.
     Yaml,
 }
 

@@ -16,7 +16,7 @@ use crate::output::line;
 /// The options of `bedplate completion`.
 #[derive(Args)]
 pub(crate) struct Completion {
-    /// The shell.
+    /// Shell.
     #[arg(value_enum)]
     shell: Shell,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Completion {
 /// The options of `bedplate man`.
 #[derive(Args)]
 pub(crate) struct Pages {
-    /// The folder, such as /usr/local/share/man/man1; it is made where it is not there.
+    /// Folder, for example /usr/local/share/man/man1; created if it does not exist.
     folder: PathBuf,
 }
 

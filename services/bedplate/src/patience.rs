@@ -14,10 +14,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Whether a command waits, and how long.
 #[derive(Args, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Patience {
-    /// Waits until it is so, or turns out not to become so, and shows how far it is.
+    /// Wait for completion or failure, and show the progress.
     #[arg(long)]
     pub(crate) wait: bool,
-    /// Waits no longer than this, such as 90s, 15m or 2h; what was asked for goes on.
+    /// Stop waiting after this time, for example 90s, 15m or 2h; the operation continues.
     #[arg(long, value_name = "LENGTH", value_parser = length, requires = "wait")]
     timeout: Option<Duration>,
 }

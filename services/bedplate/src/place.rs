@@ -12,7 +12,7 @@ use crate::watch::Watch;
 /// The options of `bedplate where`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// A rack, node, compute host, person's machine, server, cluster, or a cluster's machine: by name or id.
+    /// Rack, node, compute host, VM, server, cluster or member of a cluster, by name or id.
     thing: String,
     #[command(flatten)]
     watch: Watch,

@@ -10,7 +10,7 @@ use crate::output::{Answer, Format, plain};
 /// The options of `bedplate policy`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Of which service; both where none is named.
+    /// Service; default: both.
     #[arg(value_enum)]
     service: Option<Service>,
 }
@@ -18,9 +18,9 @@ pub(crate) struct Options {
 /// A service, as it is named on the command line.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Service {
-    /// The Bare Metal service.
+    /// Bare Metal service (baremetald).
     Machines,
-    /// The Container Infra service.
+    /// Container Infra service (clusterd).
     Clusters,
 }
 
@@ -49,7 +49,7 @@ impl Service {
 }
 
 /// The columns. "whole cloud" is the role that a route requires of administrators of the cloud. "services" tells whether services may use
-/// the route. "own project" and "lent to project" are the roles in the resource's project and in the lessee's project.
+/// the route. "own project" and "lessee role" are the roles in the resource's project and in the lessee's project.
 const HEADER: [&str; 7] =
     ["service", "method", "path", "whole cloud", "services", "own project", "lent to project"];
 

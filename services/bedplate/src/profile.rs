@@ -20,31 +20,31 @@ const SECRETS: [&str; 2] = ["/settings/keystone/password", "/settings/message_bu
 /// The subcommands of `bedplate profile`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Lists hypervisor profiles.
+    /// List hypervisor profiles.
     List {
         #[command(flatten)]
         watch: Watch,
     },
-    /// Shows a profile, but for its secrets.
+    /// Show a profile, with secrets masked.
     Show {
-        /// Which one.
+        /// Name or id of the profile.
         profile: String,
         #[command(flatten)]
         watch: Watch,
     },
-    /// Makes the profile that a file describes.
+    /// Create a profile from a file.
     Create {
-        /// A YAML or JSON file. A secret in it may be `{file: PATH}` or `{env: VARIABLE}`.
+        /// YAML or JSON file. A secret can be `{file: PATH}` or `{env: VARIABLE}`.
         file: PathBuf,
     },
-    /// Writes a profile anew as a file describes it. What it shows as ****** stays as it is.
+    /// Replace a profile with the content of a file; values of ****** keep their secrets.
     Set {
-        /// A YAML or JSON file; the profile is the one that it names.
+        /// YAML or JSON file with the name of the profile.
         file: PathBuf,
     },
-    /// Deletes a profile. Machines that became hypervisors by it stay what they are.
+    /// Delete a profile; existing hypervisors stay unchanged.
     Delete {
-        /// Which one.
+        /// Name or id of the profile.
         profile: String,
         #[command(flatten)]
         consent: Consent,

@@ -13,24 +13,24 @@ const QUOTAS: &str = "/bedplate/v1/quotas";
 /// The subcommands of `bedplate quota`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Shows what a project and a person in it have, and may have: one's own, unless an administrator asks for another's.
+    /// Show usage and limits of a project and a user; default: the caller's. Administrators may select others.
     Show {
         #[command(flatten)]
         whose: Whose,
         #[command(flatten)]
         watch: Watch,
     },
-    /// Changes what a project, or a person in it, may have. What is not named stays as it is.
+    /// Set limits of a project or of a user in it; limits that are not named stay unchanged.
     Set(Limits),
 }
 
 /// The project and user whose quota is shown.
 #[derive(Args)]
 pub(crate) struct Whose {
-    /// The id of the project.
+    /// Id of the project.
     #[arg(long)]
     project: Option<String>,
-    /// The id of the user.
+    /// Id of the user.
     #[arg(long)]
     user: Option<String>,
 }
@@ -38,12 +38,12 @@ pub(crate) struct Whose {
 /// The limits to set.
 #[derive(Args)]
 pub(crate) struct Limits {
-    /// The id of the project.
+    /// Id of the project.
     project: String,
-    /// Of this user in the project, by id; of the whole project, unless told.
+    /// Set limits of this user in the project, by id; default: limits of the whole project.
     #[arg(long)]
     user: Option<String>,
-    /// What of: vms=5, vcpus=40, lease_seconds=604800. -1 is no limit, and default is what the configuration says.
+    /// Limits, for example vms=5, vcpus=40 or lease_seconds=604800; -1 is no limit, `default` is the configured limit.
     #[arg(value_name = "NAME=LIMIT", value_parser = limit, required = true)]
     limits: Vec<(String, Option<i64>)>,
 }

@@ -25,61 +25,61 @@ use crate::watch::Watch;
 /// The subcommands of `bedplate rack`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Lists racks.
+    /// List racks.
     List {
         #[command(flatten)]
         watch: Watch,
     },
-    /// Enrolls what a manifest describes: all of it or nothing. Doing it again changes nothing.
+    /// Enroll the machines of a manifest, all or none; repeating the command changes nothing.
     Enroll {
-        /// The manifest: .yaml, .yml or .csv.
+        /// Rack manifest: .yaml, .yml or .csv.
         manifest: PathBuf,
-        /// The rack's name, for a CSV file; the file's name unless said.
+        /// Name of the rack, for a CSV file; default: the name of the file.
         #[arg(long)]
         name: Option<String>,
     },
-    /// Brings a rack's machines up, and shows how far they are. What failed before is tried again.
+    /// Bring the machines of a rack to the target state and show the progress; failed machines are retried.
     Up {
-        /// Which rack.
+        /// Name of the rack.
         rack: String,
         #[command(flatten)]
         image: ImageOptions,
-        /// The hypervisor profile by which they join the cloud: it says what is installed, too.
+        /// Hypervisor profile by which the machines join the cloud; the profile also selects the image.
         #[arg(long, conflicts_with_all = ["image", "reach"])]
         profile: Option<String>,
-        /// How far.
+        /// Target state.
         #[arg(long, value_enum)]
         reach: Option<Reach>,
-        /// How many machines may be under way at once.
+        /// Maximum number of machines in parallel.
         #[arg(long)]
         limit: Option<NonZeroU32>,
-        /// Returns as soon as the service knows; it goes on by itself.
+        /// Return at once; the service continues.
         #[arg(long)]
         detach: bool,
-        /// Shows it no longer than this, such as 90s, 15m or 2h; the service goes on by itself.
+        /// Stop showing the progress after this time, for example 90s, 15m or 2h; the service continues.
         #[arg(long, value_name = "LENGTH", value_parser = length, conflicts_with = "detach")]
         timeout: Option<Duration>,
         #[command(flatten)]
         consent: Consent,
     },
-    /// Deletes a rack. Its machines are left as they are.
+    /// Delete a rack; its machines stay unchanged.
     Delete {
-        /// Which rack.
+        /// Name of the rack.
         rack: String,
-        /// Deletes the nodes of its machines, too, with their ports and their history.
+        /// Also delete the nodes of the rack with their ports and history.
         #[arg(long)]
         nodes: bool,
         #[command(flatten)]
         consent: Consent,
     },
-    /// Begins nothing more with a rack's machines; what is under way goes on to its end.
+    /// Pause a rack: start no more machines; operations in progress complete.
     Pause {
-        /// Which rack.
+        /// Name of the rack.
         rack: String,
     },
-    /// Shows how far a rack's machines are.
+    /// Show the progress of a rack.
     Status {
-        /// Which rack.
+        /// Name of the rack.
         rack: String,
         #[command(flatten)]
         watch: Watch,
@@ -91,11 +91,11 @@ pub(crate) enum Command {
 /// The goal of a bring-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Reach {
-    /// Inspected.
+    /// Machines are inspected.
     Inspected,
-    /// Clean, and free to be deployed.
+    /// Machines are cleaned and available.
     Available,
-    /// Installed.
+    /// Machines are installed.
     Installed,
 }
 

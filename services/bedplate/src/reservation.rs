@@ -25,40 +25,40 @@ const PAGE: usize = 1000;
 /// The subcommands of `bedplate reservation`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Asks for a whole machine, installed with an image.
+    /// Reserve a whole machine, installed with an image.
     Request {
         #[command(flatten)]
         wish: Wish,
         #[command(flatten)]
         patience: Patience,
     },
-    /// Lists reservations: those of one's project; all, for operators.
+    /// List the reservations of the project; operators see all.
     List {
         #[command(flatten)]
         watch: Watch,
     },
-    /// Shows a reservation: how far its machine is, and when its lease ends.
+    /// Show a reservation with the state of its machine and the end of its lease.
     Show {
-        /// Its name or id.
+        /// Name or id of the reservation.
         reservation: String,
         #[command(flatten)]
         watch: Watch,
     },
-    /// Keeps the machine for longer, counted from now.
+    /// Extend the lease, counted from now.
     Extend {
-        /// Its name or id.
+        /// Name or id of the reservation.
         reservation: String,
         #[command(flatten)]
         term: Term,
     },
-    /// Takes back the end of a lease, as long as the machine is not erased.
+    /// Undo the end of a lease before the machine is erased.
     Undo {
-        /// Its name or id.
+        /// Name or id of the reservation.
         reservation: String,
     },
-    /// Gives the machine back: it is switched off and erased.
+    /// Release the machine: it is switched off and erased.
     Delete {
-        /// Its name or id.
+        /// Name or id of the reservation.
         reservation: String,
         #[command(flatten)]
         consent: Consent,
@@ -70,26 +70,26 @@ pub(crate) enum Command {
 /// The options of a request for a reservation.
 #[derive(Args)]
 pub(crate) struct Wish {
-    /// What to call it; the machine's host name too.
+    /// Name of the reservation, also the host name of the machine.
     name: Option<String>,
-    /// The kind of machine.
+    /// Resource class of the machine.
     #[arg(long)]
     resource_class: String,
-    /// What it must be capable of; may be given again.
+    /// Required trait; repeatable.
     #[arg(long = "trait", value_name = "TRAIT")]
     traits: Vec<String>,
     #[command(flatten)]
     image: ImageOptions,
-    /// A file with public SSH keys that may log in, as ~/.ssh/id_ed25519.pub; may be given again.
+    /// File with SSH public keys, for example ~/.ssh/id_ed25519.pub; repeatable.
     #[arg(long = "ssh-key", value_name = "FILE")]
     ssh_keys: Vec<PathBuf>,
-    /// A file with what its system is told at its first boot: cloud-init's or Ignition's.
+    /// File with user data for the first boot: cloud-init or Ignition.
     #[arg(long, value_name = "FILE")]
     user_data: Option<PathBuf>,
-    /// For how long: 14d, 36h, 1d12h. As long as machines are lent by default, unless told.
+    /// Lease duration, for example 14d, 36h or 1d12h; default: the configured duration.
     #[arg(long, value_name = "LENGTH")]
     lease: Option<String>,
-    /// A mail address that is told before it ends.
+    /// Mail address for warnings before the lease ends.
     #[arg(long, value_name = "ADDRESS")]
     notify: Option<String>,
 }
@@ -97,10 +97,10 @@ pub(crate) struct Wish {
 /// The new end of a lease.
 #[derive(Args)]
 pub(crate) struct Term {
-    /// For how long from now: 14d, 36h, 1d12h. As long as it is lent by default, unless told.
+    /// Lease duration from now, for example 14d, 36h or 1d12h; default: the configured duration.
     #[arg(long = "for", value_name = "LENGTH", conflicts_with = "until")]
     length: Option<String>,
-    /// Until when, as 2026-12-01T18:00:00Z.
+    /// End of the lease, for example 2026-12-01T18:00:00Z.
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
 }

@@ -17,44 +17,43 @@ use crate::output::{line, plain};
 /// The subcommands of `bedplate setup`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Tells Keystone's catalogue where the services are, so that the cloud's clients find them, and lets clusterd into the
-    /// projects of its tenants. It takes an administrator of the cloud. To do it again changes nothing; another address moves
-    /// the endpoint.
+    /// Register the services in the Keystone catalogue, and grant clusterd its roles in the projects of tenants. Requires an administrator
+    /// of the cloud. Repeating the command changes nothing; a new address moves the endpoint.
     Keystone(Box<Options>),
 }
 
 /// The desired content of the catalogue.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Where everybody reaches baremetald: `https://api.example:6385`.
+    /// Public URL of baremetald, for example `https://api.example:6385`.
     #[arg(long, value_name = "URL", value_parser = address, required_unless_present_any = ["clusterd", "tenant"])]
     baremetald: Option<Url>,
-    /// Where the cloud's own services do, if elsewhere.
+    /// Internal URL; default: the public URL.
     #[arg(long, value_name = "URL", value_parser = address, requires = "baremetald")]
     baremetald_internal: Option<Url>,
-    /// Where administrators do, if not as the cloud's own services.
+    /// Admin URL; default: the internal URL.
     #[arg(long, value_name = "URL", value_parser = address, requires = "baremetald")]
     baremetald_admin: Option<Url>,
-    /// Where everybody reaches clusterd: `https://api.example:9511`.
+    /// Public URL of clusterd, for example `https://api.example:9511`.
     #[arg(long, value_name = "URL", value_parser = address)]
     clusterd: Option<Url>,
-    /// Where the cloud's own services do, if elsewhere.
+    /// Internal URL; default: the public URL.
     #[arg(long, value_name = "URL", value_parser = address, requires = "clusterd")]
     clusterd_internal: Option<Url>,
-    /// Where administrators do, if not as the cloud's own services.
+    /// Admin URL; default: the internal URL.
     #[arg(long, value_name = "URL", value_parser = address, requires = "clusterd")]
     clusterd_admin: Option<Url>,
-    /// The region; that of clouds.yaml or OS_REGION_NAME unless said, or the only one there is.
+    /// Region; default: the region of clouds.yaml or OS_REGION_NAME, or the only region.
     #[arg(long)]
     region: Option<String>,
-    /// A project that clusterd is to make clusters in, by name or id: its user gets the role member there, and load-balancer_member
-    /// where the cloud has such a role. May be given several times.
+    /// Project in which clusterd may create clusters, by name or id: clusterd's user gets the role member, and load-balancer_member if the
+    /// cloud has that role. Repeatable.
     #[arg(long, value_name = "PROJECT")]
     tenant: Vec<String>,
-    /// clusterd's user in the cloud, by name or id.
+    /// User of clusterd in the cloud, by name or id.
     #[arg(long, value_name = "USER", default_value = "clusterd")]
     service_user: String,
-    /// Says what would be done, and does none of it.
+    /// Only print the changes.
     #[arg(long)]
     dry_run: bool,
 }

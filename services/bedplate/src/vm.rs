@@ -20,117 +20,117 @@ use wait::Goal;
 /// The subcommands of `bedplate vm`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Asks for a machine.
+    /// Create a VM.
     Request(request::Options),
-    /// Lists machines: one's own; a project's, for those who manage it; all, for administrators of the cloud.
+    /// List VMs: the caller's own; managers see those of the project, administrators see all.
     List {
         #[command(flatten)]
         filter: show::Filter,
         #[command(flatten)]
         watch: Watch,
     },
-    /// Shows a machine: how it is, how it is reached, when its lease ends and what comes then.
+    /// Show a VM: state, addresses, and the stages of its lease.
     Show {
-        /// Its name or id.
+        /// Name or id of the VM.
         vm: String,
-        /// Shows what happened to it, too.
+        /// Also show its events.
         #[arg(long)]
         events: bool,
         #[command(flatten)]
         watch: Watch,
     },
-    /// Has a machine lent for longer, counted from now.
+    /// Extend the lease of a VM, counted from now.
     Extend {
-        /// Its name or id.
+        /// Name or id of the VM.
         vm: String,
         #[command(flatten)]
         term: Term,
     },
-    /// Takes back the end of a lease, as long as the machine is not deleted: it is switched on again, and lent for a while.
+    /// Undo the end of a lease before the VM is deleted: the VM is switched on again and gets a short lease.
     Undo {
-        /// Its name or id.
+        /// Name or id of the VM.
         vm: String,
         #[command(flatten)]
         patience: Patience,
     },
-    /// Switches a machine on.
+    /// Power on a VM.
     Start {
-        /// Its name or id.
+        /// Name or id of the VM.
         vm: String,
         #[command(flatten)]
         patience: Patience,
     },
-    /// Has a machine's system shut down, and switches it off.
+    /// Shut down a VM.
     Stop {
-        /// Its name or id.
+        /// Name or id of the VM.
         vm: String,
         #[command(flatten)]
         patience: Patience,
     },
-    /// Reboots a machine.
+    /// Reboot a VM.
     Reboot {
-        /// Its name or id.
+        /// Name or id of the VM.
         vm: String,
-        /// Switches it off and on, without asking its system.
+        /// Hard reboot: power cycle without a shutdown of the operating system.
         #[arg(long)]
         hard: bool,
         #[command(flatten)]
         patience: Patience,
     },
-    /// Gives a machine another flavor, for which it reboots. Its disk cannot become smaller.
+    /// Resize a VM to another flavor; the VM reboots. The disk cannot shrink.
     Resize {
-        /// Its name or id.
+        /// Name or id of the VM.
         vm: String,
-        /// The new flavor, by name or id.
+        /// New flavor, by name or id.
         #[arg(long)]
         flavor: String,
         #[command(flatten)]
         patience: Patience,
     },
-    /// Keeps a machine's disk as an image, that outlives the machine.
+    /// Create a snapshot: an image of the disk that outlives the VM.
     Snapshot {
-        /// Its name or id.
+        /// Name or id of the VM.
         vm: String,
-        /// What to call it: a DNS label. A name is made up, unless given.
+        /// Name of the snapshot, a DNS label; default: a generated name.
         #[arg(long)]
         name: Option<String>,
         #[command(flatten)]
         patience: Patience,
     },
-    /// Lists snapshots: of one machine, or of all, those that are gone too.
+    /// List snapshots of one VM, or of all VMs including deleted ones.
     Snapshots {
-        /// The machine's name or id.
+        /// Name or id of the VM.
         vm: Option<String>,
         #[command(flatten)]
         watch: Watch,
     },
-    /// Has a snapshot deleted.
+    /// Delete a snapshot.
     DeleteSnapshot {
-        /// Its name or id.
+        /// Name or id of the VM.
         snapshot: String,
         #[command(flatten)]
         consent: Consent,
     },
-    /// Prints an address that shows a machine's console to whoever has it, for some minutes.
+    /// Print a temporary URL of a VM's console; anyone with the URL can use the console.
     Console {
-        /// Its name or id.
+        /// Name or id of the VM.
         vm: String,
-        /// Which console.
+        /// Type of console.
         #[arg(long, value_enum, default_value_t = Console::Novnc)]
         kind: Console,
     },
-    /// Has a machine deleted, and all that came with it.
+    /// Delete a VM with all its cloud objects.
     Delete {
-        /// Its name or id.
+        /// Name or id of the VM.
         vm: String,
         #[command(flatten)]
         consent: Consent,
         #[command(flatten)]
         patience: Patience,
     },
-    /// Lists the images that machines are made of, and how large a machine each of them wants.
+    /// List images for VMs with their minimum RAM and disk.
     Images,
-    /// Lists machines that are lent and do nothing: switched off, or not asked for in a long time.
+    /// List idle VMs with a lease: switched off, or without requests for a long time.
     Idle {
         #[command(flatten)]
         filter: show::IdleFilter,
@@ -142,10 +142,10 @@ pub(crate) enum Command {
 /// The new end of a lease.
 #[derive(Args)]
 pub(crate) struct Term {
-    /// For how long from now: 14d, 36h, 1d12h. As long as it is lent by default, unless told.
+    /// Lease duration from now, for example 14d, 36h or 1d12h; default: the configured duration.
     #[arg(long = "for", value_name = "LENGTH", conflicts_with = "until")]
     length: Option<String>,
-    /// Until when, as 2026-12-01T18:00:00Z.
+    /// End of the lease, for example 2026-12-01T18:00:00Z.
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
 }
@@ -153,9 +153,9 @@ pub(crate) struct Term {
 /// The kind of a console.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Console {
-    /// Its screen, in a browser.
+    /// Graphical console in a browser.
     Novnc,
-    /// Its serial line, by a WebSocket.
+    /// Serial console over a WebSocket.
     Serial,
 }
 

@@ -18,7 +18,7 @@ const CLEARED: &str = "\x1b[H\x1b[J";
 /// Whether the output is repeated when it changes.
 #[derive(Args, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Watch {
-    /// Shows it again whenever it changes, until interrupted.
+    /// Show the answer again after each change, until interrupted.
     #[arg(long)]
     watch: bool,
 }

@@ -36,9 +36,9 @@ struct Child {
 /// The arguments of a child process before it executes its program.
 #[derive(Args)]
 pub(crate) struct Ward {
-    /// The process whose child it is.
+    /// Process id of the parent.
     parent: u32,
-    /// The program, and what it is told.
+    /// Program and its arguments.
     #[arg(last = true)]
     program: Vec<OsString>,
 }

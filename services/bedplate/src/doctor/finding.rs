@@ -50,7 +50,7 @@ pub(crate) struct Finding {
     pub(crate) verdict: Verdict,
     /// A description of the result.
     pub(crate) what: String,
-    /// What to do; empty if nothing is to be done.
+    /// The remedy; empty if the finding needs none.
     pub(crate) next: String,
 }
 

@@ -27,12 +27,12 @@ const PIECES: usize = 16;
 /// The options of `bedplate node console`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// The node's name or id.
+    /// Name or id of the node.
     node: String,
-    /// Enables the console first, and has an IPMI machine pass its serial port on. It stays enabled.
+    /// Enable the console first; on IPMI this also configures serial-over-LAN. The console stays enabled.
     #[arg(long)]
     enable: bool,
-    /// Prints what the machine said last, as far as anybody looked, and opens nothing.
+    /// Print the recorded output of the console without opening a connection.
     #[arg(long)]
     log: bool,
 }

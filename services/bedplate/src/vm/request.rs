@@ -21,37 +21,37 @@ const LARGEST_USER_DATA: usize = 65535;
 /// The options of `bedplate vm request`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Its name: a DNS label, by which it is found there where clusterd names machines. One is made up, unless given.
+    /// Name of the VM, a DNS label, also its DNS name if clusterd has a DNS zone; default: a generated name.
     name: Option<String>,
-    /// What it boots, by name or id: see `bedplate vm images`.
+    /// Image, by name or id: see `bedplate vm images`.
     #[arg(long)]
     image: String,
-    /// How large it is, by name or id.
+    /// Flavor, by name or id.
     #[arg(long)]
     flavor: String,
-    /// A file with public SSH keys that may log in, as ~/.ssh/id_ed25519.pub; may be given again. Keypairs of your account in Nova
-    /// are not seen: clusterd asks for machines as itself, and tells them your keys.
+    /// File with SSH public keys, for example ~/.ssh/id_ed25519.pub; repeatable. Nova keypairs of your account are not available, because
+    /// clusterd creates the server with its own account.
     #[arg(long = "ssh-key", value_name = "FILE")]
     ssh_keys: Vec<PathBuf>,
-    /// The size of a volume that it boots from, in GiB; without it, it boots from the disk of its flavor.
+    /// Size of the boot volume in GiB; default: boot from the disk of the flavor.
     #[arg(long, value_name = "GIB")]
     root_volume: Option<u32>,
-    /// The network it is on, by name or id; the one that clusterd has for that, unless told.
+    /// Network, by name or id; default: clusterd's configured network.
     #[arg(long)]
     network: Option<String>,
-    /// The availability zone it is in.
+    /// Availability zone.
     #[arg(long)]
     availability_zone: Option<String>,
-    /// Whether it has an address that is reached from outside.
+    /// Assign a floating IP.
     #[arg(long)]
     floating_ip: bool,
-    /// A file with what its system is told at its first boot: cloud-init's or Ignition's.
+    /// File with user data for the first boot: cloud-init or Ignition.
     #[arg(long, value_name = "FILE")]
     user_data: Option<PathBuf>,
-    /// For how long: 14d, 36h, 1d12h. As long as machines are lent by default, unless told.
+    /// Lease duration, for example 14d, 36h or 1d12h; default: the configured duration.
     #[arg(long, value_name = "LENGTH")]
     lease: Option<String>,
-    /// A mail address that is told before it ends.
+    /// Mail address for warnings before the lease ends.
     #[arg(long, value_name = "ADDRESS")]
     notify: Option<String>,
     #[command(flatten)]

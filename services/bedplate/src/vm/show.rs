@@ -12,10 +12,10 @@ use super::{MACHINES, SNAPSHOTS, path};
 /// The filter of a list of VMs.
 #[derive(Args, Default)]
 pub(crate) struct Filter {
-    /// Only those of this user, by id.
+    /// Only VMs of this user, by id.
     #[arg(long)]
     user: Option<String>,
-    /// Only those of this project, by id.
+    /// Only VMs of this project, by id.
     #[arg(long)]
     project: Option<String>,
 }
@@ -23,7 +23,7 @@ pub(crate) struct Filter {
 /// The filter of a list of idle VMs.
 #[derive(Args)]
 pub(crate) struct IdleFilter {
-    /// For how long at least they have done nothing: 7d, 36h.
+    /// Minimum idle time, for example 7d or 36h.
     #[arg(long = "for", value_name = "LENGTH")]
     length: Option<String>,
 }

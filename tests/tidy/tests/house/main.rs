@@ -6,6 +6,7 @@ mod documents;
 mod layout;
 mod licences;
 mod manifests;
+mod prose;
 mod runs;
 mod samples;
 mod words;
