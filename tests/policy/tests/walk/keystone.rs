@@ -72,15 +72,22 @@ impl Keystone {
         self.ask(Method::PUT, &path, &Value::Null, 204).await;
     }
 
-    /// The id of a role, which is created if this Keystone does not have it yet.
+    /// The id of a role, which is created if this Keystone does not have it yet. Another walk may create it at the same time.
     async fn role(&self, name: &str) -> String {
-        let found = self.ask(Method::GET, &format!("roles?name={name}"), &Value::Null, 200).await;
-        if let Some(id) = found["roles"][0]["id"].as_str() {
-            return id.to_owned();
+        if let Some(id) = self.existing_role(name).await {
+            return id;
         }
         let body = json!({"role": {"name": name}});
-        let made = self.ask(Method::POST, "roles", &body, 201).await;
-        made["role"]["id"].as_str().unwrap().to_owned()
+        match self.send(Method::POST, "roles", &body).await {
+            (201, made) => made["role"]["id"].as_str().unwrap().to_owned(),
+            (409, _) => self.existing_role(name).await.expect("the role of the other walk"),
+            (status, said) => panic!("POST roles: {status} {said}"),
+        }
+    }
+
+    async fn existing_role(&self, name: &str) -> Option<String> {
+        let found = self.ask(Method::GET, &format!("roles?name={name}"), &Value::Null, 200).await;
+        found["roles"][0]["id"].as_str().map(str::to_owned)
     }
 
     /// Authenticates as a user for `scope`; a null scope gives an unscoped token.
@@ -111,13 +118,19 @@ impl Keystone {
     }
 
     async fn ask(&self, method: Method, path: &str, body: &Value, status: u16) -> Value {
-        let request = self.client.request(method.clone(), format!("{}/{path}", self.url));
+        let (got, answer) = self.send(method.clone(), path, body).await;
+        assert_eq!(got, status, "{method} {path}: {answer}");
+        answer
+    }
+
+    /// The status and the JSON of an answer; null if the answer has no JSON.
+    async fn send(&self, method: Method, path: &str, body: &Value) -> (u16, Value) {
+        let request = self.client.request(method, format!("{}/{path}", self.url));
         let request = request.header("x-auth-token", &self.token);
         let request = if body.is_null() { request } else { request.json(body) };
         let answer = request.send().await.unwrap();
-        let got = answer.status().as_u16();
+        let status = answer.status().as_u16();
         let text = answer.text().await.unwrap();
-        assert_eq!(got, status, "{method} {path}: {text}");
-        serde_json::from_str(&text).unwrap_or_default()
+        (status, serde_json::from_str(&text).unwrap_or_default())
     }
 }
