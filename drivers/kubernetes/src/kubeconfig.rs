@@ -34,7 +34,7 @@ pub enum KubeconfigError {
     #[error("the kubeconfig's {field} is not supported: {advice}")]
     Unsupported {
         field: &'static str,
-        /// What to write instead.
+        /// The kubeconfig field to use instead.
         advice: &'static str,
     },
     /// The field has an invalid value.

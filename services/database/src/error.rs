@@ -44,7 +44,7 @@ pub enum StoreError {
     /// The project has reached its limit.
     #[error("{what}: the project has {used}, and may have {most}")]
     Full {
-        /// What the limit counts: `allocations`.
+        /// The records that the limit counts: `allocations`.
         what: &'static str,
         used: u64,
         /// The limit.

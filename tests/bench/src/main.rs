@@ -35,7 +35,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 struct Arguments {
     #[command(subcommand)]
     role: Option<Role>,
-    /// What to measure, in this order; everything unless told.
+    /// The phases to measure, in this order; default: all.
     #[arg(value_enum)]
     phases: Vec<Phase>,
     #[command(flatten)]
@@ -85,7 +85,7 @@ struct Sizes {
     writer: Option<PathBuf>,
 }
 
-/// What can be measured.
+/// A phase of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Phase {
     /// Start, and memory at rest.

@@ -92,7 +92,7 @@ pub(crate) struct IpmiFace {
     profile: &'static Profile,
     sessions: Sessions,
     boot: BootOptions,
-    /// What the machine does when mains power returns (§28.8).
+    /// The behaviour of the machine when mains power returns (§28.8).
     restore_policy: u8,
     /// The last reservation of the SDR repository and of the event log. 0 means none.
     sdr_reservation: u16,

@@ -30,10 +30,10 @@ pub(crate) struct Options {
 /// The flags of one machine.
 #[derive(Debug, clap::Args)]
 struct OneMachine {
-    /// What the machine is called.
+    /// The name of the machine.
     #[arg(long, default_value = "machine")]
     name: String,
-    /// What its BMC speaks at --listen.
+    /// The protocol of the BMC at --listen.
     #[arg(long, value_enum, default_value_t = Kind::Redfish)]
     kind: Kind,
     /// Where its BMC listens.

@@ -19,7 +19,7 @@ struct Options {
     /// Writes a clouds.yaml with the accounts admin, alice, bob and clusterd.
     #[arg(long, value_name = "FILE")]
     clouds_out: Option<PathBuf>,
-    /// What the cloud is like, as YAML; see `Settings`.
+    /// The settings of the cloud, as YAML; see `Settings`.
     #[arg(long, value_name = "FILE", conflicts_with = "realistic")]
     settings: Option<PathBuf>,
     /// Takes as long as a real cloud of two cores was seen to take.

@@ -207,7 +207,7 @@ struct Known<'a> {
     fields: &'static [&'static str],
 }
 
-/// What the table says about the path of a field.
+/// The entry of the table for the path of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// A field, whose contents are not checked.

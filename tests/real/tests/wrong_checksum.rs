@@ -23,7 +23,7 @@ fn an_image_with_a_wrong_checksum_leaves_no_bootable_disk() {
         "{error}"
     );
 
-    // Whatever the machine does after the failure, it must not run our image.
+    // The machine must never run the image, also not after the failure.
     story.client.done(&["node", "power", "off", node, "--power-timeout", "60"]);
     compat::patience::wait_for("the machine to be off", std::time::Duration::from_secs(60), || {
         (story.field(node, "power_state") == "power off").then_some(())

@@ -155,7 +155,7 @@ pub(super) fn quotas(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
         }
         ("PUT", []) => {
             let given = asked.wrapped("quota_set")?;
-            // What the request holds is looked at before who sends it.
+            // Nova checks the body of the request before the rights of its sender.
             let mut limits = Vec::new();
             for (name, value) in given {
                 if ["force", "tenant_id"].contains(&name.as_str()) {

@@ -27,7 +27,7 @@ struct Run {
     printed: String,
 }
 
-/// Who runs `make test`.
+/// The account that runs `make test`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Runner {
     Person,
