@@ -48,9 +48,7 @@ const INSERT: &str = "INSERT INTO audit (number, at, service, outcome, status, t
 fn elements(connection: &Connection) -> &'static str {
     match connection {
         Connection::Sqlite(_) => "FROM json_each($1)",
-        Connection::Postgres(_) | Connection::PostgresTransaction(_) => {
-            "FROM json_array_elements(CAST($1 AS json))"
-        }
+        Connection::Postgres(_) => "FROM json_array_elements(CAST($1 AS json))",
     }
 }
 
@@ -63,7 +61,7 @@ async fn begin(connection: &mut Connection) -> Result<Head, StoreError> {
         // SQLite has one writer, so nobody else can write.
         Connection::Sqlite(_) => {}
         // The update locks the row of the head, so other writers wait here.
-        Connection::Postgres(_) | Connection::PostgresTransaction(_) => {
+        Connection::Postgres(_) => {
             connection.execute(WAIT, values![]).await.map_err(refused)?;
         }
     }

@@ -9,7 +9,7 @@ use http::StatusCode;
 use openstack_api::{ApiError, Kind, RequestId, Shape, chain, key_file};
 use sealing::{KeyFileError, RetireError};
 use serde_json::json;
-use tracing::error;
+use tracing::{error, warn};
 
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
@@ -105,6 +105,16 @@ fn store(why: &StoreError) -> ApiError {
             ApiError::bad_request(format!("node_uuid: Node {id} could not be found."))
         }
         StoreError::Closing => ApiError::new(StatusCode::SERVICE_UNAVAILABLE, why.to_string()),
+        StoreError::Unavailable { .. } if why.is_transient() => {
+            warn!("the database does not answer: {}", chain(why));
+            let said = "the database does not answer; try again later";
+            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, said)
+        }
+        StoreError::Unconfirmed { .. } => {
+            warn!("a change is not confirmed: {}", chain(why));
+            let said = "the database did not confirm the change: it may have been made, so look before you ask again";
+            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, said)
+        }
         StoreError::Corrupt { .. }
         | StoreError::NewerSchema { .. }
         | StoreError::BadUrl

@@ -12,7 +12,7 @@ use lease::ExtendError;
 use openstack_api::{ApiError, RequestId, Shape, chain, key_file};
 use sealing::{KeyFileError, RetireError};
 use serde_json::json;
-use tracing::error;
+use tracing::{error, warn};
 
 use crate::machine;
 use crate::measure::refusal;
@@ -67,7 +67,10 @@ impl From<Error> for ApiError {
             Error::Retire(RetireError::Unknown { .. }) => StatusCode::NOT_FOUND,
             Error::Retire(RetireError::Needed { .. }) => StatusCode::CONFLICT,
             Error::Denied(denial, why) => return refusal(denial, why.as_ref()),
-            Error::Keys(why) | Error::OwnConfig(OwnConfigError::Keys(why)) => return keys(why),
+            Error::Keys(why)
+            | Error::OwnConfig(OwnConfigError::Keys(why))
+            | Error::Machines(MachinesError::Keys(why)) => return keys(why),
+            Error::Machines(MachinesError::Store(why)) => return store(why),
             Error::Host(why) | Error::Drain(DrainError::Host(why)) => return host(why),
             Error::Drain(DrainError::Store(why)) => return store(why),
             Error::Drain(DrainError::Refused(_)) => StatusCode::CONFLICT,
@@ -165,6 +168,16 @@ fn store(why: &StoreError) -> ApiError {
         StoreError::NoMarker(_) => ApiError::bad_request(format!("marker: {why}")),
         StoreError::NoOwner { .. } => ApiError::bad_request(why.to_string()),
         StoreError::Closing => ApiError::new(StatusCode::SERVICE_UNAVAILABLE, why.to_string()),
+        StoreError::Unavailable { .. } if why.is_transient() => {
+            warn!("the database does not answer: {}", chain(why));
+            let said = "the database does not answer; try again later";
+            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, said)
+        }
+        StoreError::Unconfirmed { .. } => {
+            warn!("a change is not confirmed: {}", chain(why));
+            let said = "the database did not confirm the change: it may have been made, so look before you ask again";
+            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, said)
+        }
         StoreError::Corrupt { .. }
         | StoreError::NewerSchema { .. }
         | StoreError::BadUrl

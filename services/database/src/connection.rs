@@ -4,22 +4,20 @@
 
 use jiff::Timestamp;
 use newtype_uuid::{TypedUuid, TypedUuidKind};
-use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgRow, Postgres};
 use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
-use sqlx::{AssertSqlSafe, Row as _, SqlSafeStr, Transaction};
+use sqlx::{AssertSqlSafe, Row as _, SqlSafeStr};
+use tokio::time::timeout;
 use uuid::Uuid;
 
-use crate::StoreError;
+use crate::{PostgresConnection, StoreError};
 
 /// A connection, inside a transaction if the caller asked for one.
 pub enum Connection {
     /// Connected to a file or an in-memory database.
     Sqlite(SqliteConnection),
-    /// Each statement commits by itself.
-    Postgres(PoolConnection<Postgres>),
-    /// All statements commit together.
-    PostgresTransaction(Transaction<'static, Postgres>),
+    /// Connected to a server.
+    Postgres(PostgresConnection),
 }
 
 /// A parameter of a statement. Ids are stored as text, times as microseconds since 1970, booleans as 0 and 1.
@@ -53,11 +51,9 @@ macro_rules! send {
             }
             Connection::Postgres(connection) => {
                 let query = $values.into_iter().fold(sqlx::query($sql), bind_postgres);
-                query.$run(&mut **connection).await.map($postgres)
-            }
-            Connection::PostgresTransaction(transaction) => {
-                let query = $values.into_iter().fold(sqlx::query($sql), bind_postgres);
-                query.$run(&mut **transaction).await.map($postgres)
+                let (open, limit) = connection.begin_statement();
+                let result = timeout(limit, query.$run(open)).await;
+                connection.end_statement(result).map($postgres)
             }
         }
     };
@@ -104,9 +100,10 @@ impl Connection {
         let script = sqlx::raw_sql(AssertSqlSafe(sql));
         match self {
             Connection::Sqlite(connection) => script.execute(connection).await.map(drop),
-            Connection::Postgres(connection) => script.execute(&mut **connection).await.map(drop),
-            Connection::PostgresTransaction(transaction) => {
-                script.execute(&mut **transaction).await.map(drop)
+            Connection::Postgres(connection) => {
+                let (open, limit) = connection.begin_statement();
+                let result = timeout(limit, script.execute(open)).await;
+                connection.end_statement(result).map(drop)
             }
         }
     }
@@ -118,7 +115,7 @@ impl Connection {
     pub async fn write_alone(&mut self) -> Result<(), sqlx::Error> {
         match self {
             Connection::Sqlite(_) => Ok(()),
-            Connection::Postgres(_) | Connection::PostgresTransaction(_) => {
+            Connection::Postgres(_) => {
                 self.row("SELECT pg_advisory_xact_lock($1)", values![WRITE_ALONE]).await.map(drop)
             }
         }
@@ -131,7 +128,7 @@ impl Connection {
     pub async fn write_in_turn(&mut self, key: i64) -> Result<(), sqlx::Error> {
         match self {
             Connection::Sqlite(_) => Ok(()),
-            Connection::Postgres(_) | Connection::PostgresTransaction(_) => {
+            Connection::Postgres(_) => {
                 self.row("SELECT pg_advisory_xact_lock($1)", values![key]).await.map(drop)
             }
         }
@@ -141,7 +138,7 @@ impl Connection {
     pub async fn write_in_turn_as(&mut self, name: &str) -> Result<(), sqlx::Error> {
         match self {
             Connection::Sqlite(_) => Ok(()),
-            Connection::Postgres(_) | Connection::PostgresTransaction(_) => {
+            Connection::Postgres(_) => {
                 const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended($1, $2))";
                 self.row(LOCK, values![name, WRITE_ALONE]).await.map(drop)
             }

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::ConnectOptions;
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
+use crate::postgres::Pool;
 use crate::readers::Readers;
 use crate::writer::{BoxFuture, Extent, Writer};
 use crate::{Connection, Schema, StoreError, Tripwire, integrity, migrate};
@@ -27,7 +28,7 @@ enum Backend {
     /// One writer and several readers; an in-memory database has no readers, because each connection would see its own database.
     Sqlite { writer: Writer, readers: Option<Arc<Readers>> },
     /// A pool of connections.
-    Postgres(PgPool),
+    Postgres(Arc<Pool>),
 }
 
 /// The schema version of a database.
@@ -41,13 +42,8 @@ pub struct SchemaVersion {
 
 /// How long a writer waits for another process that writes the same file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long work waits for a free connection to PostgreSQL.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
-/// The most connections to PostgreSQL.
-const POSTGRES_CONNECTIONS: u32 = 16;
-/// Set explicitly, in case the server defaults to another isolation level: a transaction that waited for a lock must see what was committed
-/// meanwhile.
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+/// How long PostgreSQL may take to give a connection, and for each statement, unless another timeout is configured.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The WAL is copied into the database file after this many pages of 4 KiB. The copy takes tens of milliseconds in which no other write can
 /// run. SQLite's default is 1000, which a busy service reaches many times a second.
 const CHECKPOINT_PAGES: &str = "4000";
@@ -61,9 +57,18 @@ impl Database {
     /// A missing file is created, readable only by its owner. The SQLite writer is a task of the current tokio runtime; once that runtime
     /// has shut down, every write is refused as `Closing`.
     pub async fn open(url: &str, schema: Schema) -> Result<Database, StoreError> {
+        Database::open_within(url, schema, SERVER_TIMEOUT).await
+    }
+
+    /// Opens a database as [`Database::open`] does, with another timeout for PostgreSQL.
+    pub async fn open_within(
+        url: &str,
+        schema: Schema,
+        timeout: Duration,
+    ) -> Result<Database, StoreError> {
         let backend = match url.split_once(':') {
             Some(("sqlite", _)) => open_sqlite(url, schema).await?,
-            Some(("postgres" | "postgresql", _)) => open_postgres(url, schema).await?,
+            Some(("postgres" | "postgresql", _)) => open_postgres(url, schema, timeout).await?,
             _ => return Err(StoreError::BadUrl),
         };
         Ok(Database { backend, tripwire: Tripwire::default() })
@@ -112,7 +117,7 @@ impl Database {
             Backend::Sqlite { writer, readers: None } => {
                 writer.run(Extent::OneStatement, work).await
             }
-            Backend::Postgres(pool) => work(&mut Connection::Postgres(pool.acquire().await?)).await,
+            Backend::Postgres(pool) => pool.read(work).await,
         }
     }
 
@@ -134,20 +139,9 @@ impl Database {
             + 'static,
         T: Send + 'static,
     {
-        match (&self.backend, extent) {
-            (Backend::Sqlite { writer, .. }, _) => writer.run(extent, work).await,
-            (Backend::Postgres(pool), Extent::OneStatement) => {
-                work(&mut Connection::Postgres(pool.acquire().await?)).await
-            }
-            (Backend::Postgres(pool), Extent::FirstDecides | Extent::AnyDecides) => {
-                let transaction = pool.begin_with(BEGIN).await?;
-                let mut connection = Connection::PostgresTransaction(transaction);
-                let outcome = work(&mut connection).await?;
-                if let Connection::PostgresTransaction(transaction) = connection {
-                    transaction.commit().await?;
-                }
-                Ok(outcome)
-            }
+        match &self.backend {
+            Backend::Sqlite { writer, .. } => writer.run(extent, work).await,
+            Backend::Postgres(pool) => pool.write(extent, work).await,
         }
     }
 }
@@ -197,21 +191,17 @@ fn create_private(path: &Path) -> io::Result<()> {
     std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path).map(drop)
 }
 
-async fn open_postgres(url: &str, schema: Schema) -> Result<Backend, StoreError> {
+async fn open_postgres(
+    url: &str,
+    schema: Schema,
+    timeout: Duration,
+) -> Result<Backend, StoreError> {
     let options = PgConnectOptions::from_str(url)
         .map_err(|_| StoreError::BadUrl)?
         .disable_statement_logging();
-    let pool = PgPoolOptions::new()
-        .max_connections(POSTGRES_CONNECTIONS)
-        .acquire_timeout(ACQUIRE_TIMEOUT)
-        .connect_with(options)
-        .await?;
-    let backend = Backend::Postgres(pool);
-    let database = Database { backend, tripwire: Tripwire::default() };
-    database
-        .write(Extent::FirstDecides, move |connection| Box::pin(migrate(connection, schema)))
-        .await?;
-    Ok(database.backend)
+    let pool = Arc::new(Pool::new(options, timeout));
+    pool.migrate(move |connection| Box::pin(migrate(connection, schema))).await?;
+    Ok(Backend::Postgres(pool))
 }
 
 #[cfg(test)]

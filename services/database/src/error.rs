@@ -4,9 +4,10 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use sqlx::postgres::{PgDatabaseError, PgSeverity};
 use uuid::Uuid;
 
-/// Why the store did not do as asked. Nothing was written.
+/// Why the store did not do as asked. Nothing was written, except perhaps by an [`StoreError::Unconfirmed`] write.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Another row has this value already, and the value must be unique.
@@ -88,6 +89,9 @@ pub enum StoreError {
     /// The database failed or cannot be reached.
     #[error("the database failed")]
     Unavailable { source: Arc<sqlx::Error> },
+    /// PostgreSQL did not say whether a change was committed: it is in the database now, or never will be, or will be in a moment.
+    #[error("the database did not confirm the change")]
+    Unconfirmed { source: Arc<sqlx::Error> },
     /// The program is shutting down and accepts no more writes.
     #[error("the database is being closed")]
     Closing,
@@ -100,6 +104,28 @@ impl From<sqlx::Error> for StoreError {
 }
 
 impl StoreError {
+    /// Whether the same call may succeed later without anybody changing anything: the database is away, overloaded or starting.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            StoreError::Unavailable { source } | StoreError::Unconfirmed { source } => {
+                passes(source)
+            }
+            StoreError::Closing => true,
+            StoreError::Duplicate { .. }
+            | StoreError::Stale
+            | StoreError::NoMarker(_)
+            | StoreError::NoOwner { .. }
+            | StoreError::TooLarge { .. }
+            | StoreError::Full { .. }
+            | StoreError::InUse { .. }
+            | StoreError::Corrupt { .. }
+            | StoreError::NewerSchema { .. }
+            | StoreError::BadUrl
+            | StoreError::CannotCreate { .. }
+            | StoreError::Damaged { .. } => false,
+        }
+    }
+
     /// The error for the unreadable row `id` of `table`.
     pub fn corrupt(
         table: &'static str,
@@ -108,4 +134,27 @@ impl StoreError {
     ) -> Self {
         StoreError::Corrupt { table, id: id.to_owned(), source: source.into() }
     }
+}
+
+/// SQLSTATE classes of errors that pass by themselves (PostgreSQL 17, Appendix A): connection, rollback of a transaction, resources,
+/// operator intervention, system.
+const PASSING_CLASSES: [&str; 5] = ["08", "40", "53", "57", "58"];
+/// SQLite's primary codes for a database that another connection has locked.
+const BUSY: i32 = 5;
+const LOCKED: i32 = 6;
+
+/// Whether an error comes from the connection or the state of the database, and not from the statement.
+fn passes(error: &sqlx::Error) -> bool {
+    let Some(refused) = error.as_database_error() else {
+        return matches!(
+            error,
+            sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_)
+        );
+    };
+    let code = refused.code().unwrap_or_default();
+    if let Some(refused) = refused.try_downcast_ref::<PgDatabaseError>() {
+        let is_fatal = matches!(refused.severity(), PgSeverity::Fatal | PgSeverity::Panic);
+        return is_fatal || PASSING_CLASSES.iter().any(|class| code.starts_with(class));
+    }
+    code.parse::<i32>().is_ok_and(|code| [BUSY, LOCKED].contains(&(code & 0xff)))
 }

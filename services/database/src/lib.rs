@@ -7,9 +7,10 @@ mod error;
 mod integrity;
 mod migrate;
 pub mod outbox;
+mod postgres;
 mod query;
 mod readers;
-#[cfg(feature = "scratch")]
+#[cfg(any(test, feature = "scratch"))]
 pub mod scratch;
 pub mod table;
 mod tripwire;
@@ -20,6 +21,7 @@ pub use connection::{Connection, Row, Value};
 pub use database::{Database, SchemaVersion};
 pub use error::StoreError;
 pub use migrate::Schema;
+pub use postgres::PostgresConnection;
 pub use query::{Key, Query};
 pub use sqlx::{AssertSqlSafe, Error as SqlError};
 pub use tripwire::{Point, Side, Tripwire};

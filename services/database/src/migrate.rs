@@ -45,7 +45,7 @@ fn in_dialect(connection: &Connection, sql: &str) -> String {
         Connection::Sqlite(_) => {
             without(sql, ON_POSTGRES).replace("SERIAL", "INTEGER PRIMARY KEY AUTOINCREMENT")
         }
-        Connection::Postgres(_) | Connection::PostgresTransaction(_) => without(sql, ON_SQLITE)
+        Connection::Postgres(_) => without(sql, ON_SQLITE)
             .replace("SERIAL", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY")
             .replace("TEXT", "TEXT COLLATE \"C\""),
     }

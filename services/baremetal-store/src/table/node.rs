@@ -58,7 +58,7 @@ pub(crate) async fn update(connection: &mut Connection, node: &Node) -> Result<N
     let is_written = match connection {
         Connection::Sqlite(_) => connection.execute(UPDATE_REST, columns.clone()).await? == 1,
         // PostgreSQL finds unchanged index columns by itself.
-        Connection::Postgres(_) | Connection::PostgresTransaction(_) => false,
+        Connection::Postgres(_) => false,
     };
     if !is_written {
         let written = connection.execute(UPDATE, columns).await;

@@ -1,0 +1,354 @@
+//! A pool of connections to PostgreSQL in which every wait ends: for a free connection, for a new connection, and for the result of each
+//! statement.
+//!
+//! The pool of `sqlx` is not used here: it pings each connection when the connection is returned, and that ping has no timeout. While the
+//! server is frozen, or its host is gone, every returned connection would stay in use.
+
+use std::io;
+use std::panic::resume_unwind;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgDatabaseError, PgSeverity};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
+use tracing::Instrument;
+
+use crate::writer::{BoxFuture, Extent};
+use crate::{Connection, StoreError};
+
+/// The most connections that are open at the same time.
+const CONNECTIONS: usize = 16;
+/// An older connection is replaced, because a session of the server grows with what it has done.
+const MAX_AGE: Duration = Duration::from_secs(30 * 60);
+/// The server cancels a statement at the timeout, and this much later the client stops waiting for the server. The server has to be first:
+/// only then is it known that the statement wrote nothing.
+const GRACE: Duration = Duration::from_secs(1);
+/// How long each statement of a migration may take: it may create an index on a large table.
+const MIGRATION_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+/// Set explicitly, in case the server defaults to another isolation level: a transaction that waited for a lock must see what was committed
+/// meanwhile.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+
+/// The connections to one server.
+pub(crate) struct Pool {
+    options: PgConnectOptions,
+    timeout: Duration,
+    permits: Semaphore,
+    idle: Mutex<Vec<PostgresConnection>>,
+}
+
+/// A connection to PostgreSQL. The methods of [`Connection`] use it.
+pub struct PostgresConnection {
+    connection: PgConnection,
+    opened_at: Instant,
+    /// How long each statement may take.
+    timeout: Duration,
+    /// A statement had no result, so the protocol is at an unknown point, or the server has ended the session.
+    is_broken: bool,
+}
+
+/// What work does on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Read,
+    Write(Extent),
+    Migration,
+}
+
+impl Pool {
+    /// A pool without connections, in which no wait is longer than `timeout`.
+    pub(crate) fn new(options: PgConnectOptions, timeout: Duration) -> Pool {
+        Pool { options, timeout, permits: Semaphore::new(CONNECTIONS), idle: Mutex::default() }
+    }
+
+    /// Runs `work`, which only reads.
+    pub(crate) async fn read<T, F>(self: &Arc<Self>, work: F) -> Result<T, StoreError>
+    where
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>
+            + Send
+            + 'static,
+        T: Send + 'static,
+    {
+        in_own_task(Box::pin(self.clone().run(Kind::Read, work))).await
+    }
+
+    /// Runs `work`, which writes, and returns after the commit.
+    pub(crate) async fn write<T, F>(
+        self: &Arc<Self>,
+        extent: Extent,
+        work: F,
+    ) -> Result<T, StoreError>
+    where
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>
+            + Send
+            + 'static,
+        T: Send + 'static,
+    {
+        in_own_task(Box::pin(self.clone().run(Kind::Write(extent), work))).await
+    }
+
+    /// Runs `work`, which migrates the tables, in one transaction.
+    pub(crate) async fn migrate<F>(self: &Arc<Self>, work: F) -> Result<(), StoreError>
+    where
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<(), StoreError>>
+            + Send
+            + 'static,
+    {
+        in_own_task(Box::pin(self.clone().run(Kind::Migration, work))).await
+    }
+
+    async fn run<T, F>(self: Arc<Self>, kind: Kind, work: F) -> Result<T, StoreError>
+    where
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>,
+    {
+        let (_permit, connection) = Box::pin(self.acquire()).await?;
+        let mut connection = Connection::Postgres(connection);
+        let done = match kind {
+            Kind::Read => work(&mut connection).await,
+            // The statement commits by itself.
+            Kind::Write(Extent::OneStatement) => match work(&mut connection).await {
+                Err(StoreError::Unavailable { source }) => Err(lost_commit(source)),
+                done => done,
+            },
+            Kind::Write(Extent::FirstDecides | Extent::AnyDecides) => {
+                transaction(&mut connection, None, work).await
+            }
+            Kind::Migration => {
+                if let Connection::Postgres(connection) = &mut connection {
+                    connection.timeout = MIGRATION_TIMEOUT;
+                }
+                let limit = format!("SET LOCAL statement_timeout = {}", millis(MIGRATION_TIMEOUT));
+                transaction(&mut connection, Some(limit), work).await
+            }
+        };
+        if let Connection::Postgres(connection) = connection {
+            self.release(connection);
+        }
+        done
+    }
+
+    /// Returns a connection that answered a moment ago.
+    async fn acquire(&self) -> Result<(SemaphorePermit<'_>, PostgresConnection), StoreError> {
+        let acquire = async {
+            let permit = self.permits.acquire().await.map_err(|_| StoreError::Closing)?;
+            while let Some(mut idle) = self.take_idle() {
+                if idle.connection.ping().await.is_ok() {
+                    return Ok((permit, idle));
+                }
+                // The other connections went to the same server.
+                self.idle().clear();
+            }
+            Ok((permit, self.open().await?))
+        };
+        timeout(self.timeout, acquire).await.unwrap_or_else(|_| {
+            self.idle().clear();
+            Err(late("give a connection", self.timeout).into())
+        })
+    }
+
+    fn take_idle(&self) -> Option<PostgresConnection> {
+        let mut idle = self.idle();
+        idle.retain(|connection| connection.opened_at.elapsed() < MAX_AGE);
+        idle.pop()
+    }
+
+    async fn open(&self) -> Result<PostgresConnection, sqlx::Error> {
+        let mut connection = self.options.connect().await?;
+        let limit = millis(self.timeout);
+        // Not as options of the connection: a pooler between here and the server refuses options that it does not know.
+        let limits = format!(
+            "SET statement_timeout = {limit}; SET idle_in_transaction_session_timeout = {limit}"
+        );
+        sqlx::raw_sql(AssertSqlSafe(limits)).execute(&mut connection).await?;
+        Ok(PostgresConnection {
+            connection,
+            opened_at: Instant::now(),
+            timeout: self.timeout + GRACE,
+            is_broken: false,
+        })
+    }
+
+    fn release(&self, mut connection: PostgresConnection) {
+        let mut idle = self.idle();
+        if connection.is_broken {
+            idle.clear();
+        } else {
+            connection.timeout = self.timeout + GRACE;
+            idle.push(connection);
+        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<PostgresConnection>> {
+        // A panic while the lock is held leaves the list intact, so the poisoned lock can be used.
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PostgresConnection {
+    /// What a statement is sent on, and how long its result may take.
+    pub(crate) fn begin_statement(&mut self) -> (&mut PgConnection, Duration) {
+        (&mut self.connection, self.timeout)
+    }
+
+    /// The result of a statement; a timeout becomes an error.
+    pub(crate) fn end_statement<T>(
+        &mut self,
+        result: Result<Result<T, sqlx::Error>, tokio::time::error::Elapsed>,
+    ) -> Result<T, sqlx::Error> {
+        let result = result.unwrap_or_else(|_| Err(late("answer a statement", self.timeout)));
+        self.is_broken |= result.as_ref().is_err_and(|error| !is_refusal(error));
+        result
+    }
+}
+
+/// Runs work in a task of its own, until the work ends.
+///
+/// A caller that is cancelled therefore leaves no connection in the middle of a statement. And the driver does not run on the stack of its
+/// caller, nor is its future, which is large, a part of the caller's: in a debug build both together need more than the 2 MiB of a thread of
+/// tokio.
+async fn in_own_task<T: Send + 'static>(
+    work: BoxFuture<'static, Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    match tokio::spawn(work.in_current_span()).await {
+        Ok(done) => done,
+        Err(ended) => match ended.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            Err(_) => Err(StoreError::Closing),
+        },
+    }
+}
+
+/// Runs `work` between BEGIN and COMMIT; `limit` is a statement that comes before the work.
+async fn transaction<T, F>(
+    connection: &mut Connection,
+    limit: Option<String>,
+    work: F,
+) -> Result<T, StoreError>
+where
+    F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>,
+{
+    connection.script(BEGIN.to_owned()).await?;
+    if let Some(limit) = limit {
+        connection.script(limit).await?;
+    }
+    match work(connection).await {
+        Ok(done) => match connection.script("COMMIT".to_owned()).await {
+            Ok(()) => Ok(done),
+            Err(error) => Err(lost_commit(Arc::new(error))),
+        },
+        Err(error) => {
+            if let Connection::Postgres(open) = connection
+                && !open.is_broken
+            {
+                // A connection that cannot roll back is broken then, and is closed: the server rolls back.
+                let _ = connection.script("ROLLBACK".to_owned()).await;
+            }
+            Err(error)
+        }
+    }
+}
+
+/// The error of a commit. Only a refusal tells that nothing was written.
+fn lost_commit(source: Arc<sqlx::Error>) -> StoreError {
+    if is_refusal(&source) {
+        StoreError::Unavailable { source }
+    } else {
+        StoreError::Unconfirmed { source }
+    }
+}
+
+/// Whether the server has refused a statement, and goes on with the session.
+fn is_refusal(error: &sqlx::Error) -> bool {
+    let refused = error.as_database_error();
+    let refused = refused.and_then(|error| error.try_downcast_ref::<PgDatabaseError>());
+    refused.is_some_and(|error| !matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic))
+}
+
+fn late(what: &str, limit: Duration) -> sqlx::Error {
+    let said = format!("PostgreSQL did not {what} within {} s", limit.as_secs_f32());
+    sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, said))
+}
+
+fn millis(limit: Duration) -> u128 {
+    limit.as_millis().max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::str::FromStr;
+
+    use tokio::net::TcpListener;
+    use tokio::task::JoinSet;
+
+    use super::*;
+    use crate::scratch::Scratch;
+    use crate::values;
+
+    /// More than the pool has connections.
+    const CALLERS: usize = 3 * CONNECTIONS;
+    const TIMEOUT: Duration = Duration::from_millis(500);
+
+    fn pool(url: &str) -> Arc<Pool> {
+        Arc::new(Pool::new(PgConnectOptions::from_str(url).unwrap(), TIMEOUT))
+    }
+
+    async fn count(pool: &Arc<Pool>, sql: &'static str) -> Result<i64, StoreError> {
+        pool.read(move |c| {
+            Box::pin(async move {
+                let row = c.row(sql, values![]).await?;
+                Ok(row.map_or(Ok(0), |row| row.int(0))?)
+            })
+        })
+        .await
+    }
+
+    #[tokio::test]
+    async fn a_server_that_says_nothing_is_given_up() {
+        // The kernel takes the connections, as it does for a server that is frozen.
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let pool = pool(&format!("postgres://u@{}/db", silent.local_addr().unwrap()));
+        let mut callers = JoinSet::new();
+        let begun = Instant::now();
+        for _ in 0..CALLERS {
+            let pool = pool.clone();
+            callers.spawn(async move { count(&pool, "SELECT 1").await.unwrap_err() });
+        }
+        while let Some(error) = callers.join_next().await {
+            let error = error.unwrap();
+            assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
+            assert!(error.is_transient(), "{error:?}");
+        }
+        assert!(begun.elapsed() < 10 * TIMEOUT, "{:?}", begun.elapsed());
+        assert_eq!(pool.permits.available_permits(), CONNECTIONS);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_not_there_is_told_at_once() {
+        let error = count(&pool("postgres://u@127.0.0.1:1/db"), "SELECT 1").await.unwrap_err();
+        assert!(error.is_transient(), "{error:?}");
+    }
+
+    #[tokio::test]
+    async fn a_statement_that_takes_too_long_is_cancelled_and_costs_no_connection() {
+        let Some(scratch) = Scratch::postgres().await else { return };
+        let pool = pool(&scratch.url);
+        let error = count(&pool, "SELECT count(*) FROM pg_sleep(60)").await.unwrap_err();
+        assert!(error.is_transient(), "{error:?}");
+        // The server cancelled it.
+        assert_eq!((pool.idle().len(), pool.permits.available_permits()), (1, CONNECTIONS));
+        assert_eq!(count(&pool, "SELECT CAST(7 AS BIGINT)").await.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn a_session_that_the_server_ended_is_replaced() {
+        let Some(scratch) = Scratch::postgres().await else { return };
+        let pool = pool(&scratch.url);
+        let own = count(&pool, "SELECT CAST(pg_backend_pid() AS BIGINT)").await.unwrap();
+        let end = "SELECT count(*) FROM pg_terminate_backend(pg_backend_pid())";
+        let error = count(&pool, end).await.unwrap_err();
+        assert!(error.is_transient(), "{error:?}");
+        assert_ne!(count(&pool, "SELECT CAST(pg_backend_pid() AS BIGINT)").await.unwrap(), own);
+    }
+}
