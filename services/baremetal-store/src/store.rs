@@ -8,6 +8,7 @@ mod record;
 mod seals;
 
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use audit_store::Recorder;
 use baremetal_core::{
@@ -79,14 +80,22 @@ impl Store {
     /// store; after the runtime has stopped, every write fails with `Closing`. Secrets are stored in the clear until [`Store::sealing`]
     /// sets the keys.
     pub async fn open(url: &str) -> Result<Store, StoreError> {
-        Store::open_with(url, Tripwire::default()).await
+        Ok(Store::of(Database::open(url, SCHEMA).await?))
     }
 
-    /// Like [`Store::open`], with the tripwire of a crash test at every write.
-    pub async fn open_with(url: &str, tripwire: Tripwire) -> Result<Store, StoreError> {
-        let database = Database::open(url, SCHEMA).await?.with_tripwire(tripwire);
+    /// Opens a store as [`Store::open`] does, with a timeout for PostgreSQL, and with writes that report to this tripwire.
+    pub async fn open_with(
+        url: &str,
+        timeout: Duration,
+        tripwire: Tripwire,
+    ) -> Result<Store, StoreError> {
+        let database = Database::open_within(url, SCHEMA, timeout).await?;
+        Ok(Store::of(database.with_tripwire(tripwire)))
+    }
+
+    fn of(database: Database) -> Store {
         let trail = Recorder::new(database.clone(), "baremetald");
-        Ok(Store { database, trail, seals: None, bound: Bound::default(), allocations_each: None })
+        Store { database, trail, seals: None, bound: Bound::default(), allocations_each: None }
     }
 
     /// Checks a whole database file, if the file exists, and returns `Damaged` if it is inconsistent. Changes nothing.

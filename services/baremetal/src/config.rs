@@ -10,7 +10,7 @@ mod provisioning;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use daemon::{Connections, LogFormat, TlsFiles};
+use daemon::{Connections, DatabaseConfig, LogFormat, TlsFiles};
 use notices::NoticesConfig;
 use openstack_api::{Access, AuthKind, HostName, KeystoneAccess, Limits, PlainHttp};
 use serde::Deserialize;
@@ -150,26 +150,11 @@ impl TryFrom<RawApi> for ApiConfig {
     }
 }
 
-/// The database for all records.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct DatabaseConfig {
-    /// `sqlite:///PATH` or `postgres://…`; by default a SQLite file in the state folder.
-    pub url: Option<String>,
-    /// A file with the URL, for a URL that contains a password.
-    pub url_file: Option<PathBuf>,
-}
-
 impl Config {
     /// Returns the URL of the database.
     pub fn database_url(&self) -> std::io::Result<String> {
-        match (&self.database.url, &self.database.url_file) {
-            (Some(url), _) => Ok(url.clone()),
-            (None, Some(file)) => Ok(std::fs::read_to_string(file)?.trim().to_owned()),
-            (None, None) => {
-                Ok(format!("sqlite://{}", self.state_dir.join("baremetal.db").display()))
-            }
-        }
+        self.database
+            .url_or(|| format!("sqlite://{}", self.state_dir.join("baremetal.db").display()))
     }
 
     /// Returns the path of the service's key.

@@ -9,6 +9,7 @@ mod vm;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use allowance::Asked;
 use audit_store::Recorder;
@@ -63,7 +64,15 @@ pub struct Store {
 impl Store {
     /// Opens `sqlite:///path/file.db`, `sqlite::memory:` or `postgres://user@host/database`, and migrates its tables to the newest version.
     pub async fn open(url: &str) -> Result<Store, StoreError> {
-        let database = Database::open(url, SCHEMA).await?;
+        Store::of(Database::open(url, SCHEMA).await?).await
+    }
+
+    /// Opens a store as [`Store::open`] does, with another timeout for PostgreSQL.
+    pub async fn open_within(url: &str, timeout: Duration) -> Result<Store, StoreError> {
+        Store::of(Database::open_within(url, SCHEMA, timeout).await?).await
+    }
+
+    async fn of(database: Database) -> Result<Store, StoreError> {
         database.write(AnyDecides, |c| Box::pin(allowance::count_all(c))).await?;
         database.write(AnyDecides, |c| Box::pin(subdomain::take_all(c))).await?;
         let trail = Recorder::new(database.clone(), "clusterd");

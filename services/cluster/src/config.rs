@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use daemon::{Connections, LogFormat, TlsFiles};
+use daemon::{Connections, DatabaseConfig, LogFormat, TlsFiles};
 use jiff::SignedDuration;
 use notices::NoticesConfig;
 use openstack_api::{Access, AuthKind, HostName, KeystoneAccess, Limits, PlainHttp};
@@ -168,16 +168,6 @@ impl TryFrom<RawApi> for ApiConfig {
     }
 }
 
-/// The location of the database.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct DatabaseConfig {
-    /// `sqlite:///PATH` or `postgres://…`; `None` means a SQLite file in the state folder.
-    pub url: Option<String>,
-    /// A file that contains the URL, for a URL with a password.
-    pub url_file: Option<PathBuf>,
-}
-
 /// The cloud in which clusters are created, and the credentials for the cloud.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -258,11 +248,7 @@ impl Config {
 
     /// Returns the database's URL, from the configuration or from the file that the configuration names.
     pub fn database_url(&self) -> io::Result<String> {
-        match (&self.database.url, &self.database.url_file) {
-            (Some(url), _) => Ok(url.clone()),
-            (None, Some(file)) => Ok(std::fs::read_to_string(file)?.trim().to_owned()),
-            (None, None) => Ok(format!("sqlite://{}/clusterd.db", self.state_dir.display())),
-        }
+        self.database.url_or(|| format!("sqlite://{}/clusterd.db", self.state_dir.display()))
     }
 }
 

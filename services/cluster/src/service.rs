@@ -55,7 +55,8 @@ impl Service {
         })?;
         let auth = auth(&config.api)?;
         let url = config.database_url().context("cannot read database.url_file")?;
-        let store = Store::open(&url).await.context("cannot open the database")?;
+        let opened = Store::open_within(&url, config.database.timeout).await;
+        let store = opened.context("cannot open the database")?;
         let known = store.known_keys().await.context("cannot read the database")?;
         let keys = Keyring::open(&config.seal_keys_file(), &known)
             .context("cannot use the keys that seal secrets (seal_keys)")?;

@@ -2,6 +2,7 @@
 
 mod bodies;
 mod connections;
+mod database;
 mod files;
 mod host;
 mod neighbours;
@@ -19,6 +20,7 @@ use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
 
 pub use connections::Connections;
+pub use database::DatabaseConfig;
 pub use files::{keep_file, make_private, write_whole};
 pub use serve::{serve, serve_api, serve_tls};
 pub use tls::{Tls, TlsError, TlsFiles};
