@@ -18,10 +18,10 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tracing::info;
 
 use crate::agents::Agents;
 use crate::bmcs::Bmcs;
+use crate::catch_up::{self, TurnVersions};
 use crate::consoles::{ConsoleError, Consoles, End, Viewing};
 use crate::secrets::ServiceKey;
 use crate::sightings::Sightings;
@@ -51,6 +51,7 @@ pub(crate) struct World {
     /// Notified when a new key seals secrets.
     pub(crate) rotated: Notify,
     pub(crate) progress: Mutex<HashMap<NodeUuid, Progress>>,
+    pub(crate) turn_versions: TurnVersions,
     /// When this process began to watch. Timeouts count from here at the earliest, because earlier events may have been missed.
     pub(crate) watching_since: Timestamp,
 }
@@ -94,6 +95,7 @@ impl Conductor {
             rack_changed: Notify::new(),
             rotated: Notify::new(),
             progress: Mutex::default(),
+            turn_versions: TurnVersions::default(),
             watching_since: Timestamp::now(),
         };
         Ok(Conductor { world: Arc::new(world) })
@@ -103,18 +105,8 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// Fails if the store cannot list the work in progress, or if a turn panicked.
+    /// Fails if a turn panicked.
     pub async fn run(self, stop: CancellationToken) -> Result<(), RunError> {
-        let busy = self.world.store.busy_nodes().await?;
-        info!(nodes = busy.len(), "going on with {} nodes that have work under way", busy.len());
-        for node in busy
-            .into_iter()
-            .chain(self.world.store.lent_nodes().await?)
-            .chain(self.world.store.joining_nodes().await?)
-        {
-            self.wake(node);
-        }
-
         let mut tasks = JoinSet::new();
         let world = self.world.clone();
         let turns =
@@ -122,6 +114,7 @@ impl Conductor {
                 turn::turn(id, world.clone())
             });
         tasks.spawn(async move { turns.await.map_err(RunError::Turn) });
+        tasks.spawn(catch_up::run(self.world.clone(), stop.clone()));
         tasks.spawn(sweep::run(self.world.clone(), stop.clone()));
         tasks.spawn(sweep::announce(self.world.clone(), stop.clone()));
         tasks.spawn(racks::run(self.world.clone(), stop.clone()));
@@ -263,8 +256,6 @@ impl Conductor {
 /// Why the conductor stopped working.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    #[error("cannot read what was under way")]
-    Store(#[from] StoreError),
     #[error("a turn ended in a panic")]
     Turn(#[source] tokio::task::JoinError),
 }
@@ -280,6 +271,7 @@ impl World {
 
     /// Drops everything that is remembered about the node.
     pub(crate) fn forget(&self, node: NodeUuid) {
+        self.turn_versions.forget(node);
         self.bmcs.forget(node);
         self.agents.forget(node);
         self.consoles.end(node, End::Deleted);

@@ -4,6 +4,7 @@ mod agents;
 mod allowed;
 mod bmcs;
 mod boots;
+mod catch_up;
 mod cloud;
 mod clusters;
 mod config_drive;

@@ -29,6 +29,8 @@ pub struct Settings {
     pub image_hosts: AllowedHosts,
     /// How often power states are refreshed.
     pub sweep: SweepSettings,
+    /// The pause between two looks for nodes whose record is newer than their last turn.
+    pub look_every: Duration,
     /// The limits of serial consoles.
     pub consoles: ConsoleSettings,
     /// The stages at the end of a node's lease, and the receivers of notices.

@@ -39,6 +39,10 @@ pub(crate) async fn turn(id: NodeUuid, world: Arc<World>) -> Requeue {
         Ok(requeue) => requeue,
         // Another writer was faster: read the node again immediately.
         Err(TurnError::Store(StoreError::Stale)) => Requeue::Now,
+        Err(TurnError::Store(error)) if error.is_transient() => {
+            warn!(error = chain(&error), "a turn for node {id} waits for the database");
+            Requeue::After(STORE_REST)
+        }
         Err(error) => {
             error!(error = chain(&error), "a turn for node {id} came to nothing");
             Requeue::After(STORE_REST)
@@ -52,6 +56,7 @@ impl World {
             self.forget(id);
             return Ok(Requeue::OnChange);
         };
+        self.turn_versions.note(id, node.version);
         let seen = self.observe(&node).await?;
         let now = Timestamp::now();
         let lending = plan_lending(&node, &self.settings.lending.ladder, now);

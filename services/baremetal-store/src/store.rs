@@ -258,9 +258,10 @@ impl Store {
             .await
     }
 
-    /// Returns the nodes with work, a change of power or a drain in progress, for a conductor that starts.
-    pub async fn busy_nodes(&self) -> Result<Vec<NodeUuid>, StoreError> {
-        self.database.read(|c| Box::pin(node::busy(c))).await
+    /// Returns the nodes with work, a change of power, a drain or a lease, and those on their way into the cloud or out of it; with the versions of
+    /// their records.
+    pub async fn unfinished_nodes(&self) -> Result<Vec<(NodeUuid, i64)>, StoreError> {
+        self.database.read(|c| Box::pin(node::unfinished(c))).await
     }
 
     /// Returns the next `limit` nodes by id whose power state is refreshed regularly: all that are not in `enroll` and have no work and no

@@ -275,6 +275,7 @@ fn settings(
             every: config.conductor.power_sync_every.unsigned_abs(),
             at_once: config.conductor.power_sync_at_once.get(),
         },
+        look_every: config.conductor.look_every.unsigned_abs(),
         consoles: ConsoleSettings {
             viewers_per_node: config.consoles.viewers_per_node.get(),
             sessions: config.consoles.sessions.get(),

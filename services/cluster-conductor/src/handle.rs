@@ -20,7 +20,7 @@ use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use zeroize::Zeroizing;
 
-use crate::cloud::{Flavors, Lately};
+use crate::cloud::{Flavors, Lately, PAUSE};
 use crate::lending::LendingSettings;
 use crate::machines::{Hush, MachineSettings};
 use crate::nodes::Clients;
@@ -145,11 +145,9 @@ impl Conductor {
     ///
     /// When a turn panicked.
     pub async fn run(self, stop: CancellationToken) -> Result<(), JoinError> {
-        match self.world.subjects().await {
-            Ok(all) => all.into_iter().for_each(|it| self.queue.wake(it)),
-            Err(error) => tracing::error!("cannot read what there is to look after: {error}"),
-        }
         self.note_reports().await;
+        let catching_up =
+            tokio::spawn(catch_up(self.world.clone(), self.queue.clone(), stop.clone()));
         let alive = tokio::spawn(turn::stay_alive(self.world.clone(), stop.clone()));
         let sealing = tokio::spawn(seals::run(self.world.clone(), stop.clone()));
         let (world, workers) = (self.world.clone(), self.world.settings.workers);
@@ -163,14 +161,22 @@ impl Conductor {
                     Subject::Drain(id) => Box::pin(drain::turn(&world, id)).await,
                     Subject::Snapshot(id) => Box::pin(vm::snapshot_turn(&world, &queue, id)).await,
                 };
-                turn.unwrap_or_else(|error| {
-                    tracing::warn!("the turn of {subject:?} failed: {error}");
-                    Requeue::After(world.settings.look_every)
-                })
+                match turn {
+                    Ok(next) => next,
+                    Err(KeysError::Store(error)) if error.is_transient() => {
+                        tracing::warn!("the turn of {subject:?} waits for the database: {error}");
+                        Requeue::After(PAUSE.min(world.settings.look_every))
+                    }
+                    Err(error) => {
+                        tracing::warn!("the turn of {subject:?} failed: {error}");
+                        Requeue::After(world.settings.look_every)
+                    }
+                }
             }
         });
         ended.await?;
         sealing.await?;
+        catching_up.await?;
         alive.await
     }
 
@@ -245,6 +251,21 @@ impl Conductor {
             not_after: now.saturating_add(lasts).unwrap_or(Timestamp::MAX),
         };
         self.world.store.insert_certificate(&line).await
+    }
+}
+
+/// Wakes all that rests, again and again until `stop` is cancelled. A request that was recorded may never have woken what it asked for: the
+/// answer of the database was lost, or the client hung up before.
+async fn catch_up(world: Arc<World>, queue: Queue<Subject>, stop: CancellationToken) {
+    loop {
+        match world.subjects().await {
+            Ok(all) => all.into_iter().for_each(|it| queue.wake_resting(it)),
+            Err(error) => tracing::warn!("cannot look for clusters and machines: {error}"),
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(world.settings.look_every) => {}
+        }
     }
 }
 

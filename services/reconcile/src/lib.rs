@@ -30,8 +30,20 @@ pub struct Queue<K> {
 }
 
 struct Woken<K> {
-    keys: Mutex<HashSet<K>>,
+    keys: Mutex<Keys<K>>,
     notify: Notify,
+}
+
+struct Keys<K> {
+    woken: HashSet<K>,
+    /// Woken only if no turn is planned for them.
+    resting: HashSet<K>,
+}
+
+impl<K> Default for Keys<K> {
+    fn default() -> Self {
+        Keys { woken: HashSet::new(), resting: HashSet::new() }
+    }
 }
 
 impl<K: Eq + Hash> Default for Queue<K> {
@@ -43,17 +55,25 @@ impl<K: Eq + Hash> Default for Queue<K> {
 impl<K: Eq + Hash> Queue<K> {
     /// Asks the loop to give `key` a turn soon. Never blocks; a key that already waits is not queued twice.
     pub fn wake(&self, key: K) {
-        let new = self.keys().insert(key);
+        let new = self.keys().woken.insert(key);
         if new {
             self.woken.notify.notify_one();
         }
     }
 
-    fn drain(&self) -> HashSet<K> {
+    /// Asks the loop to give `key` a turn soon, if the key has no turn now and none is planned for a later time.
+    pub fn wake_resting(&self, key: K) {
+        let new = self.keys().resting.insert(key);
+        if new {
+            self.woken.notify.notify_one();
+        }
+    }
+
+    fn drain(&self) -> Keys<K> {
         std::mem::take(&mut *self.keys())
     }
 
-    fn keys(&self) -> std::sync::MutexGuard<'_, HashSet<K>> {
+    fn keys(&self) -> std::sync::MutexGuard<'_, Keys<K>> {
         self.woken.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -87,8 +107,12 @@ where
         tokio::select! {
             () = stop.cancelled() => break,
             () = queue.woken.notify.notified() => {
-                for key in queue.drain() {
+                let Keys { woken, resting } = queue.drain();
+                for key in woken {
                     book.wake(key);
+                }
+                for key in resting {
+                    book.wake_resting(key);
                 }
             }
             Some(expired) = book.timers.next(), if !book.timers.is_empty() => {
@@ -142,6 +166,12 @@ impl<K: Copy + Eq + Hash> Book<K> {
         }
         self.slots.insert(key, Slot::Ready);
         self.ready.push_back(key);
+    }
+
+    fn wake_resting(&mut self, key: K) {
+        if !self.slots.contains_key(&key) {
+            self.wake(key);
+        }
     }
 
     fn end(&mut self, key: K, requeue: Requeue) {
@@ -238,6 +268,33 @@ mod tests {
         waker.wake(1);
         let third = turns.recv().await.unwrap();
         assert!(third - second < Duration::from_secs(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_with_a_planned_turn_does_not_rest() {
+        let (told, mut turns) = mpsc::unbounded_channel();
+        let queue = Queue::default();
+        queue.wake(1);
+        queue.wake(2);
+        let waker = queue.clone();
+        let turn = move |key: u32| {
+            let told = told.clone();
+            async move {
+                told.send(key).unwrap();
+                if key == 2 { Requeue::After(Duration::from_secs(60)) } else { Requeue::OnChange }
+            }
+        };
+        let _running = tokio::spawn(run(queue, 1, CancellationToken::new(), turn));
+        let mut seen = [turns.recv().await.unwrap(), turns.recv().await.unwrap()];
+        seen.sort_unstable();
+        assert_eq!(seen, [1, 2]);
+        for key in [2, 1, 3] {
+            waker.wake_resting(key);
+        }
+        let mut seen = [turns.recv().await.unwrap(), turns.recv().await.unwrap()];
+        seen.sort_unstable();
+        assert_eq!(seen, [1, 3], "2 sleeps on");
+        assert_eq!(turns.recv().await, Some(2), "until its time");
     }
 
     #[tokio::test(start_paused = true)]

@@ -193,6 +193,7 @@ fn settings() -> ConductorSettings {
         },
         image_hosts: Default::default(),
         sweep: SweepSettings { every: minute, at_once: 1 },
+        look_every: minute,
         consoles: ConsoleSettings::default(),
         lending: LendingSettings::default(),
         clusters: None,

@@ -1,6 +1,6 @@
 //! Nodes with leases, and the outbox of notices about them.
 
-use baremetal_core::{HistoryEntry, Node, NodeUuid};
+use baremetal_core::{HistoryEntry, Node};
 use database::Extent::{AnyDecides, FirstDecides};
 use database::StoreError;
 use database::outbox::{self, Letter, Outbox};
@@ -10,11 +10,6 @@ use crate::Store;
 use crate::table::{history, node};
 
 impl Store {
-    /// Returns the nodes with a lease, for a conductor that starts.
-    pub async fn lent_nodes(&self) -> Result<Vec<NodeUuid>, StoreError> {
-        self.database.read(|c| Box::pin(node::lent(c))).await
-    }
-
     /// Like [`Store::update_node`], with notices in the same transaction. Also returns how many notices were dropped because the outbox is
     /// full.
     pub async fn update_node_and_tell(

@@ -1,12 +1,12 @@
 //! Hypervisor profiles, and the nodes that are joining or leaving an OpenStack.
 
-use baremetal_core::{NodeUuid, Profile};
+use baremetal_core::Profile;
 use database::Extent::OneStatement;
 use database::StoreError;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::table::{node, profile};
+use crate::table::profile;
 use crate::{ProfileRow, Store, secrets};
 
 impl Store {
@@ -60,11 +60,6 @@ impl Store {
                 Box::pin(async move { profile::delete(c, &name, version).await })
             })
             .await
-    }
-
-    /// Returns the nodes that are joining or leaving an OpenStack, for a conductor that starts.
-    pub async fn joining_nodes(&self) -> Result<Vec<NodeUuid>, StoreError> {
-        self.database.read(|c| Box::pin(node::joining(c))).await
     }
 
     /// Returns the profile's name and its document with all secrets sealed.

@@ -146,22 +146,15 @@ pub(crate) async fn record_power(
     Ok(changed as usize)
 }
 
-/// Returns the nodes with work, a change of power or a drain in progress.
-pub(crate) async fn busy(connection: &mut Connection) -> Result<Vec<NodeUuid>, StoreError> {
-    const BUSY: &str = "SELECT id FROM nodes WHERE busy = 1 ORDER BY id";
-    connection.rows(BUSY, values![]).await?.iter().map(|row| row.parse("nodes", 0)).collect()
-}
-
-/// Returns the nodes with a lease.
-pub(crate) async fn lent(connection: &mut Connection) -> Result<Vec<NodeUuid>, StoreError> {
-    const LENT: &str = "SELECT id FROM nodes WHERE lent = 1 ORDER BY id";
-    connection.rows(LENT, values![]).await?.iter().map(|row| row.parse("nodes", 0)).collect()
-}
-
-/// Returns the nodes that are joining or leaving an OpenStack.
-pub(crate) async fn joining(connection: &mut Connection) -> Result<Vec<NodeUuid>, StoreError> {
-    const JOINING: &str = "SELECT id FROM nodes WHERE joining = 1 ORDER BY id";
-    connection.rows(JOINING, values![]).await?.iter().map(|row| row.parse("nodes", 0)).collect()
+/// Returns the nodes with work, a change of power, a drain or a lease, and those on their way into the cloud or out of it.
+pub(crate) async fn unfinished(
+    connection: &mut Connection,
+) -> Result<Vec<(NodeUuid, i64)>, StoreError> {
+    const UNFINISHED: &str = "SELECT id, version FROM nodes WHERE busy = 1 \
+         UNION SELECT id, version FROM nodes WHERE lent = 1 \
+         UNION SELECT id, version FROM nodes WHERE joining = 1 ORDER BY id";
+    let rows = connection.rows(UNFINISHED, values![]).await?;
+    rows.iter().map(|row| Ok((row.parse("nodes", 0)?, row.int(1)?))).collect()
 }
 
 /// Returns the nodes whose power state is refreshed regularly: their BMC was verified, and nothing is in progress.

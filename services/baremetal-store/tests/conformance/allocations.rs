@@ -13,7 +13,7 @@ use lease::{Lease, Length};
 use newtype_uuid::GenericUuid;
 use serde_json::Map;
 
-use crate::scratch::{at, bare_node, on_both};
+use crate::scratch::{at, bare_node, on_both, unfinished};
 
 on_both! { Store:
     two_hundred_ask_for_ten_nodes
@@ -344,8 +344,7 @@ async fn a_reserved_node_is_lent_and_being_installed(store: Store) {
         (Some("physics"), Some("train-1"))
     );
     assert_eq!(node.instance_info["image_source"], "http://i/d.raw");
-    assert_eq!(store.lent_nodes().await.unwrap(), [pool.id]);
-    assert_eq!(store.busy_nodes().await.unwrap(), [pool.id]);
+    assert_eq!(unfinished(&store).await, [pool.id]);
     assert_eq!(store.history(pool.id, 10, None).await.unwrap().len(), 1);
     let none = reserve(&store, &reservation("physics"), 5).await;
     assert!(matches!(none, Reserved::Nothing(_)), "{none:?}");

@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use lease::Lease;
 use uuid::Uuid;
 
-use crate::scratch::{Scratch, at, bare_node, named, on_both, open};
+use crate::scratch::{Scratch, at, bare_node, named, on_both, open, unfinished};
 
 on_both! { Store:
     a_node_is_found_by_id_and_by_name
@@ -130,12 +130,12 @@ async fn lent_nodes_are_found(store: Store) {
     };
     store.insert_node(&kept).await.unwrap();
     store.insert_node(&lent).await.unwrap();
-    assert_eq!(store.lent_nodes().await.unwrap(), []);
+    assert_eq!(unfinished(&store).await, []);
     let lent = Node { lending: Some(lending), ..lent };
     let lent = store.update_node(&lent, &[]).await.unwrap();
-    assert_eq!(store.lent_nodes().await.unwrap(), [lent.id]);
+    assert_eq!(unfinished(&store).await, [lent.id]);
     store.update_node(&Node { lending: None, ..lent }, &[]).await.unwrap();
-    assert_eq!(store.lent_nodes().await.unwrap(), []);
+    assert_eq!(unfinished(&store).await, []);
 }
 
 async fn notices_are_written_with_the_node(store: Store) {
@@ -179,11 +179,11 @@ async fn busy_nodes_have_work_or_a_power_request(store: Store) {
     }
     let mut want = [working.id, switching.id];
     want.sort();
-    assert_eq!(store.busy_nodes().await.unwrap(), want);
+    assert_eq!(unfinished(&store).await, want);
 
     let done = Node { provision_state: State::Manageable, work: None, ..working };
     store.update_node(&done, &[]).await.unwrap();
-    assert_eq!(store.busy_nodes().await.unwrap(), [switching.id]);
+    assert_eq!(unfinished(&store).await, [switching.id]);
 }
 
 async fn the_sweep_reads_idle_nodes(store: Store) {

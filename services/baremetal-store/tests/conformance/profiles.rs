@@ -7,7 +7,7 @@ use baremetal_store::{Store, StoreError};
 use sealing::Keyring;
 use serde_json::{Value, json};
 
-use crate::scratch::{at, bare_node, on_both};
+use crate::scratch::{at, bare_node, on_both, unfinished};
 
 on_both! { Store:
     a_profile_is_written_found_changed_and_deleted
@@ -121,7 +121,7 @@ async fn joining_nodes_are_listed_and_host_names_are_unique(store: Store) {
     store.insert_node(&node("h5", JoinState::Leaving, State::Cleaning)).await.unwrap();
     let mut both = [joining.id, leaving.id];
     both.sort();
-    assert_eq!(store.joining_nodes().await.unwrap(), both);
+    assert_eq!(unfinished(&store).await, both);
     let found = store.find_node(&NodeIdent::Id(joining.id)).await.unwrap().unwrap();
     assert_eq!(found.hypervisor, joining.hypervisor);
 
@@ -130,5 +130,5 @@ async fn joining_nodes_are_listed_and_host_names_are_unique(store: Store) {
     assert!(matches!(refused, Err(StoreError::Duplicate { field: "host", .. })), "{refused:?}");
     let there = Node { hypervisor: Some(hypervisor("h1", JoinState::Joined)), ..found };
     store.update_node(&there, &[]).await.unwrap();
-    assert_eq!(store.joining_nodes().await.unwrap(), [leaving.id]);
+    assert_eq!(unfinished(&store).await, [leaving.id]);
 }

@@ -14,6 +14,11 @@ pub(crate) async fn open(scratch: &Scratch) -> Store {
     Store::open(&scratch.url).await.unwrap()
 }
 
+/// The nodes that have something to do or to wait for.
+pub(crate) async fn unfinished(store: &Store) -> Vec<NodeUuid> {
+    store.unfinished_nodes().await.unwrap().into_iter().map(|(id, _)| id).collect()
+}
+
 /// The timestamp `seconds` after a fixed moment.
 pub(crate) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + seconds).unwrap()

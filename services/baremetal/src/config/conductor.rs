@@ -17,6 +17,8 @@ pub struct ConductorConfig {
     pub workers: NonZeroUsize,
     /// The interval for refreshing the power states of idle nodes.
     pub power_sync_every: SignedDuration,
+    /// The pause between two looks for nodes that nobody has woken the conductor for, for example because an answer of the database was lost.
+    pub look_every: SignedDuration,
     /// How many BMCs are asked in parallel for their power states.
     pub power_sync_at_once: NonZeroUsize,
 }
@@ -27,6 +29,7 @@ impl Default for ConductorConfig {
             hostname: None,
             workers: NonZeroUsize::MIN.saturating_add(255),
             power_sync_every: SignedDuration::from_secs(60),
+            look_every: SignedDuration::from_secs(10),
             power_sync_at_once: NonZeroUsize::MIN.saturating_add(255),
         }
     }
