@@ -13,7 +13,7 @@ use bytes::Bytes;
 use hardware::{BootDevice, BootOverride};
 use jiff::Timestamp;
 use lease::Ladder;
-use reconcile::Queue;
+use reconcile::{Queue, Watch};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -52,8 +52,8 @@ pub(crate) struct World {
     pub(crate) rotated: Notify,
     pub(crate) progress: Mutex<HashMap<NodeUuid, Progress>>,
     pub(crate) turn_versions: TurnVersions,
-    /// When this process began to watch. Timeouts count from here at the earliest, because earlier events may have been missed.
-    pub(crate) watching_since: Timestamp,
+    /// Timeouts count from its beginning at the earliest, because earlier events may have been missed.
+    pub(crate) watch: Watch,
 }
 
 /// Why the conductor cannot start.
@@ -96,7 +96,7 @@ impl Conductor {
             rotated: Notify::new(),
             progress: Mutex::default(),
             turn_versions: TurnVersions::default(),
-            watching_since: Timestamp::now(),
+            watch: Watch::begin(Timestamp::now()),
         };
         Ok(Conductor { world: Arc::new(world) })
     }

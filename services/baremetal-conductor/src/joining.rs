@@ -23,7 +23,7 @@ impl World {
             return Ok(Requeue::OnChange);
         };
         let seen = self.look_at_cloud(host).await;
-        match plan_join(host, &seen, self.watching_since, now) {
+        match plan_join(host, &seen, self.watch.since(), now) {
             JoinStep::Act(action) => {
                 info!("asking the cloud for host {}: {action:?}", host.host);
                 match self.ask_cloud(host, &action).await {
@@ -31,7 +31,7 @@ impl World {
                     Err(problem) => {
                         debug!(problem = problem.cause, "the cloud did not do it");
                         let trouble = CloudSeen::Trouble(problem);
-                        let step = plan_join(host, &trouble, self.watching_since, now);
+                        let step = plan_join(host, &trouble, self.watch.since(), now);
                         self.end_join_turn(node, step, now).await
                     }
                 }

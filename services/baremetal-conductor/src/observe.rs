@@ -24,7 +24,7 @@ impl World {
             power: PowerSeen::NotAsked,
             agent: AgentSeen::Absent,
             inventory: false,
-            watching_since: self.watching_since,
+            watching_since: self.watch.since(),
         };
         let task = node.work.as_ref().and_then(Work::task);
         match task {
@@ -106,7 +106,7 @@ impl World {
                 let (says_no, problem) = (error.is_answer(), error.problem());
                 let FailedCalls { calls, since, .. } = self.sightings.call_failed(node.id);
                 // An agent that answers with an error, or that has reported since its calls began to fail, is not silent.
-                let heard_at = boot.seen_at.unwrap_or(self.watching_since);
+                let heard_at = boot.seen_at.unwrap_or(self.watch.since());
                 if says_no || heard_at > since {
                     let cause = &problem.cause;
                     let what = format!("reports, but calls to it fail ({calls} so far): {cause}");

@@ -121,10 +121,12 @@ pub(crate) async fn announce(world: Arc<World>, stop: CancellationToken) -> Resu
             () = stop.cancelled() => return Ok(()),
             _ = due.tick() => {}
         }
-        if let Err(error) =
-            world.store.touch_conductor(&world.settings.hostname, Timestamp::now()).await
-        {
-            warn!(error = chain(&error), "cannot say that this conductor is alive");
+        match world.store.touch_conductor(&world.settings.hostname, Timestamp::now()).await {
+            Ok(()) => world.watch.answered(Timestamp::now()),
+            Err(error) => {
+                world.watch.failed();
+                warn!(error = chain(&error), "cannot say that this conductor is alive");
+            }
         }
     }
 }

@@ -40,6 +40,7 @@ pub(crate) async fn turn(id: NodeUuid, world: Arc<World>) -> Requeue {
         // Another writer was faster: read the node again immediately.
         Err(TurnError::Store(StoreError::Stale)) => Requeue::Now,
         Err(TurnError::Store(error)) if error.is_transient() => {
+            world.watch.failed();
             warn!(error = chain(&error), "a turn for node {id} waits for the database");
             Requeue::After(STORE_REST)
         }
@@ -57,6 +58,7 @@ impl World {
             return Ok(Requeue::OnChange);
         };
         self.turn_versions.note(id, node.version);
+        self.watch.answered(Timestamp::now());
         let seen = self.observe(&node).await?;
         let now = Timestamp::now();
         let lending = plan_lending(&node, &self.settings.lending.ladder, now);
@@ -133,8 +135,8 @@ impl World {
     /// Handles a problem in an action: a transient problem is retried until the BMC timeout, and every other problem fails the work or the
     /// change of power.
     async fn bear(&self, node: &Node, problem: Problem) -> Result<Requeue, TurnError> {
-        let began = node.work.as_ref().map_or(self.watching_since, |work| work.task_started_at);
-        let began = began.max(self.watching_since);
+        let began = node.work.as_ref().map_or(self.watch.since(), |work| work.task_started_at);
+        let began = began.max(self.watch.since());
         let late =
             Timestamp::now().duration_since(began).unsigned_abs() > self.settings.timeouts.bmc;
         if problem.transient && !late {

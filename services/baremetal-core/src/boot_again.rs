@@ -1,4 +1,5 @@
-//! A boot of the ramdisk that the service missed, because the service restarted while the machine booted: the machine boots the ramdisk again.
+//! A boot of the ramdisk that the service missed, because the service restarted, or its database was away, while the machine booted: the machine
+//! boots the ramdisk again.
 
 use jiff::Timestamp;
 
@@ -11,7 +12,7 @@ pub(crate) const MOST_REPEATED_BOOTS: u32 = 5;
 impl Work {
     /// Whether the service may have missed a part of the boot that is waited for, and may repeat that boot.
     ///
-    /// A machine that asked for its address or its boot script while the service was down boots its disk, and its agent never reports.
+    /// A machine that asked for its address or its boot script while the service or its database was down boots its disk, and its agent never reports.
     pub(crate) fn missed_boot(&self, watching_since: Timestamp) -> bool {
         self.switched_on_at.is_some_and(|at| at < watching_since)
             && self.repeated_boots < MOST_REPEATED_BOOTS
@@ -40,7 +41,7 @@ pub fn boot_again(
     }
     again.provision_state = node.provision_state.on(Event::Resume)?;
     again.provision_updated_at = Some(now);
-    let event = "the service restarted during the boot, and no agent reported: the machine boots the ramdisk again";
+    let event = "the service or its database was away during the boot, and no agent reported: the machine boots the ramdisk again";
     let entry = HistoryEntry::changed(node, &again, event.to_owned(), now);
     Ok((again, entry))
 }

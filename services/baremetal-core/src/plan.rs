@@ -214,7 +214,7 @@ fn plan_work(work: &Work, seen: &Observed, timeouts: &Timeouts, now: Timestamp) 
     }
 }
 
-/// The next step of a boot that is late: the boot is repeated if the service restarted during it and no agent has reported.
+/// The next step of a boot that is late: the boot is repeated if the service or its database was away during it and no agent has reported.
 fn boot_missed(work: &Work, seen: &Observed, failure: Failure) -> Step {
     if seen.agent == AgentSeen::Absent && work.missed_boot(seen.watching_since) {
         Step::BootAgain

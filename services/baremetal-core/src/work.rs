@@ -29,7 +29,7 @@ pub struct Work {
     /// When the BMC was last asked to switch the machine on, once the machine is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switched_on_at: Option<Timestamp>,
-    /// How many times the machine booted the ramdisk again, because the service restarted during the boot.
+    /// How many times the machine booted the ramdisk again, because the service or its database was away during the boot.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub repeated_boots: u32,
 }

@@ -12,7 +12,7 @@ use cluster_store::{Certificate, Scope, Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
 use newtype_uuid::GenericUuid;
 use openstack::Session;
-use reconcile::{Queue, Requeue};
+use reconcile::{Queue, Requeue, Watch};
 use sealing::{Keyring, SealError};
 use secrecy::SecretString;
 use tokio::sync::Notify;
@@ -79,6 +79,8 @@ pub(crate) struct World {
     pub(crate) lately: Lately,
     /// The flavors of the last seconds, for requests to the API.
     pub(crate) flavors: Flavors,
+    /// Machines are late from its beginning at the earliest, because what they said before may have been missed.
+    pub(crate) watch: Watch,
 }
 
 /// Why the keys of a cluster cannot be used.
@@ -125,6 +127,7 @@ impl Conductor {
     }
 
     fn of(settings: Settings, store: Store, keys: Arc<Keyring>, cloud: Option<Premises>) -> Self {
+        let watch = Watch::begin((settings.clock)());
         let world = World {
             settings,
             store,
@@ -135,6 +138,7 @@ impl Conductor {
             hush: Hush::default(),
             lately: Lately::default(),
             flavors: Flavors::default(),
+            watch,
         };
         Conductor { world: Arc::new(world), queue: Queue::default() }
     }
@@ -164,6 +168,7 @@ impl Conductor {
                 match turn {
                     Ok(next) => next,
                     Err(KeysError::Store(error)) if error.is_transient() => {
+                        world.watch.failed();
                         tracing::warn!("the turn of {subject:?} waits for the database: {error}");
                         Requeue::After(PAUSE.min(world.settings.look_every))
                     }

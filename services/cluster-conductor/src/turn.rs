@@ -28,6 +28,7 @@ const SOON: Duration = Duration::from_millis(100);
 #[instrument(skip_all, fields(cluster.id = %id, request.id = Empty))]
 pub(crate) async fn turn(world: &World, id: ClusterUuid) -> Result<Requeue, KeysError> {
     let Some(cluster) = world.cluster(id).await? else { return Ok(Requeue::OnChange) };
+    world.watch.answered((world.settings.clock)());
     // A request from before ids were recorded gets a new id in each turn.
     let request = cluster.asked_by.clone().unwrap_or_else(|| format!("req-{}", Uuid::new_v4()));
     Span::current().record("request.id", &request);
@@ -190,8 +191,12 @@ fn no_cloud() -> Seen {
 pub(crate) async fn stay_alive(world: Arc<World>, stop: CancellationToken) {
     loop {
         let now = (world.settings.clock)();
-        if let Err(error) = world.store.touch_service(&world.settings.hostname, now).await {
-            tracing::warn!("cannot say that this conductor is alive: {error}");
+        match world.store.touch_service(&world.settings.hostname, now).await {
+            Ok(()) => world.watch.answered((world.settings.clock)()),
+            Err(error) => {
+                world.watch.failed();
+                tracing::warn!("cannot say that this conductor is alive: {error}");
+            }
         }
         tokio::select! {
             () = stop.cancelled() => return,

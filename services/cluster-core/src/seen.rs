@@ -101,7 +101,7 @@ pub struct MachineSeen {
     pub is_etcd_member: bool,
     /// Whether its pods have been evicted.
     pub is_drained: bool,
-    /// When the creation of its server was requested.
+    /// When the creation of its server was requested, or since when its reports have been received if that is later.
     pub asked_at: Option<Timestamp>,
 }
 

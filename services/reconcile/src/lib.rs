@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+mod watch;
+
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +13,8 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
 use tokio_util::time::delay_queue;
+
+pub use watch::Watch;
 
 /// The next time a key gets a turn, as decided by the turn that just ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -73,7 +73,7 @@ pub(crate) async fn work(
     let agreed = ledger.agree(&seen, &shape, limits.lands_within).await?;
     let asked_at = |machine: &MachineRef| {
         let line = ledger.line(&Key::Server(machine.clone()))?;
-        Some(line.updated_at.unwrap_or(line.created_at))
+        Some(line.updated_at.unwrap_or(line.created_at).max(world.watch.since()))
     };
     nodes.observe(&mut seen, asked_at).await?;
     let (mut troubles, mut inside) = (Vec::new(), None);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cluster_core::{Condition, ConditionKind, Truth};
 use futures::future::join_all;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use openstack_emulator::{Act, Call, Cloud, End, Fate, Kind, Lag, Rule};
 
 use crate::given::Given;
@@ -219,6 +219,29 @@ async fn a_server_that_never_boots_is_created_again_as_the_same_member() {
         assert_ne!(server(&given), Some(first));
         working.abort();
     }
+}
+
+#[tokio::test]
+async fn the_time_in_which_clusterd_was_down_is_not_held_against_a_server() {
+    let mut given = Given::cluster(1, 1).await;
+    given.cloud.decide(fate(Kind::Server, "*-default-worker-0", 1, End::NeverBoots));
+    let working = given.conductor();
+    let is_left = |it: &Condition| {
+        it.reason == "WaitingForMachines" && !it.message.contains("default-master-0")
+    };
+    given.until(ConditionKind::BootstrapReady, is_left).await;
+    working.abort();
+    let servers = |given: &Given| -> Vec<String> {
+        given.of_kind(Kind::Server).into_iter().map(|it| it.id).collect()
+    };
+    let before = servers(&given);
+    given.settings.clock = || Timestamp::now() + SignedDuration::from_hours(1);
+    let working = given.conductor();
+    let calls = given.cloud.calls().len();
+    let looks = |cloud: &Cloud| (cloud.calls().len() > calls + 100).then_some(());
+    given.cloud.wait_until(looks).await;
+    assert_eq!(servers(&given), before);
+    working.abort();
 }
 
 #[tokio::test]
