@@ -25,6 +25,8 @@ pub struct Api {
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
+    /// The header `Retry-After`.
+    pub retry_after: Option<String>,
     /// Null if the answer has no JSON body.
     pub body: Value,
 }
@@ -39,7 +41,8 @@ impl Answer {
 }
 
 impl Api {
-    pub(crate) fn new(base: Url) -> Api {
+    /// A client of the service at this URL.
+    pub fn new(base: Url) -> Api {
         let client = Client::builder().no_proxy().tls_certs_only([]).build();
         Api { client: client.expect("a client for plain HTTP can be made"), base }
     }
@@ -64,8 +67,11 @@ impl Api {
         }
         let response = request.send().await?;
         let status = response.status().as_u16();
+        let retry_after = response.headers().get("retry-after");
+        let retry_after = retry_after.and_then(|value| value.to_str().ok()).map(str::to_owned);
         let body = response.bytes().await?;
-        Ok(Answer { status, body: serde_json::from_slice(&body).unwrap_or(Value::Null) })
+        let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+        Ok(Answer { status, retry_after, body })
     }
 
     /// Sends a request; panics if the service does not answer.

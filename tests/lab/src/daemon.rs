@@ -76,8 +76,9 @@ impl Daemon {
 
 impl Daemon {
     /// Starts the service inside the test process, ready to be killed.
-    pub(crate) async fn mortal(config: &Path, state: &Path) -> (Daemon, Listeners) {
-        let mut mortal = Mortal { config: config.to_owned(), trap: Trap::new(state), life: None };
+    pub(crate) async fn mortal(config: &Path, database: &str) -> (Daemon, Listeners) {
+        let trap = Trap::new(database);
+        let mut mortal = Mortal { config: config.to_owned(), trap, life: None };
         let listeners = mortal.live().await.expect("baremetald listens");
         (Daemon::Mortal(mortal), listeners)
     }

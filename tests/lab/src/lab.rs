@@ -50,6 +50,8 @@ pub struct Settings {
     pub unknown_machines: &'static str,
     /// A clouds.yaml with the cloud `admin`. If set, machines with the image of a compute host join this cloud.
     pub cloud: Option<PathBuf>,
+    /// The URL of a PostgreSQL database that may take one second for each answer; `None` means a SQLite file.
+    pub database: Option<String>,
     /// Further tables of the configuration file.
     pub more: &'static str,
 }
@@ -68,6 +70,7 @@ impl Default for Settings {
             requests_per_second: 1000,
             unknown_machines: "refuse",
             cloud: None,
+            database: None,
             more: "",
         }
     }
@@ -99,7 +102,7 @@ impl Lab {
     /// Starts a lab with baremetald inside the test process, to be killed at its effects and writes.
     pub async fn with_mortal(settings: Settings) -> Lab {
         let (folder, config) = prepare(&settings);
-        let (daemon, listeners) = Daemon::mortal(&config, &folder.path().join("state")).await;
+        let (daemon, listeners) = Daemon::mortal(&config, &database(&settings, &folder)).await;
         // After a restart the service must listen at the addresses that machines and agents know.
         std::fs::write(&config, configuration(&settings, &folder, Some(&listeners)))
             .expect("the configuration can be written");
@@ -175,6 +178,12 @@ impl Drop for Lab {
     }
 }
 
+/// The URL of the service's database.
+fn database(settings: &Settings, folder: &TempDir) -> String {
+    let file = || format!("sqlite://{}/state/baremetal.db", folder.path().display());
+    settings.database.clone().unwrap_or_else(file)
+}
+
 fn systems(settings: &Settings) -> Systems {
     if settings.cloud.is_some() { Systems::ComputeHosts } else { Systems::Inert }
 }
@@ -213,6 +222,7 @@ listen = "{api}"
 [conductor]
 hostname = "lab"
 power_sync_every = "{power_sync_every}"
+look_every = "1s"
 [timeouts]
 bmc = "{bmc_timeout}"
 power = "{power_timeout}"
@@ -245,6 +255,9 @@ range = "127.1.0.1-127.1.255.254"
 {more}"#
     );
     written.expect("text can be written to a text");
+    if let Some(url) = &settings.database {
+        text += &format!("[database]\nurl = \"{url}\"\ntimeout = \"1s\"\n");
+    }
     if let Some(clouds) = &settings.cloud {
         text += &format!("[cloud]\nclouds_yaml = \"{}\"\nname = \"admin\"\n", clouds.display());
     }

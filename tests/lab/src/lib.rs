@@ -8,6 +8,7 @@ mod lab;
 mod machine;
 mod mortal;
 mod node;
+mod postgres;
 mod trap;
 
 pub use api::{Answer, Api, until};
@@ -16,3 +17,4 @@ pub use images::{Image, ImageFault, Images};
 pub use lab::{Lab, Settings};
 pub use machine::{AgentOf, Machine, Placed};
 pub use node::{Asked, Node};
+pub use postgres::{LossyWay, Postgres};

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::future::pending;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use baremetal_core::{Boot, Node, NodeFilter, NodeSort, Page, PowerRequest, Work};
 use baremetal_store::{Store, StoreError, Tripwire};
 use database::{Point, Side};
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, OnceCell};
 
 /// Writes that happen at intervals or at each start, independent of the request under test.
@@ -18,8 +18,11 @@ const REGULAR: [&str; 3] = ["::touch_conductor::", "::record_power::", "::know::
 pub(crate) struct Trap {
     state: Mutex<State>,
     changed: Notify,
-    database: PathBuf,
+    /// Its URL.
+    database: String,
     reader: OnceCell<Store>,
+    /// The test's own, for connections of the reader outlive the service's.
+    runtime: Handle,
 }
 
 /// Selects the new points at which a service is stopped.
@@ -40,13 +43,14 @@ struct State {
 }
 
 impl Trap {
-    /// A trap for a service with this state folder. The trap is not set at first.
-    pub(crate) fn new(state: &Path) -> Arc<Trap> {
+    /// A trap for a service with this database. The trap is not set at first.
+    pub(crate) fn new(database: &str) -> Arc<Trap> {
         Arc::new(Trap {
             state: Mutex::default(),
             changed: Notify::new(),
-            database: state.join("baremetal.db"),
+            database: database.to_owned(),
             reader: OnceCell::new(),
+            runtime: Handle::current(),
         })
     }
 
@@ -85,7 +89,7 @@ impl Trap {
         }
     }
 
-    async fn pass(&self, point: Point) {
+    async fn pass(self: Arc<Trap>, point: Point) {
         let (is_set, is_shut) = {
             let state = self.state();
             (state.set.is_some(), state.is_shut)
@@ -94,7 +98,10 @@ impl Trap {
             return;
         }
         if !is_shut {
-            let recorded = self.recorded().await.expect("what is recorded can be read");
+            let trap = self.clone();
+            let reading = self.runtime.spawn(async move { trap.recorded().await });
+            let recorded = reading.await.expect("reading does not panic");
+            let recorded = recorded.expect("what is recorded can be read");
             if !self.stops(point, &recorded) {
                 return;
             }
@@ -128,8 +135,7 @@ impl Trap {
 
     /// The recorded progress of every node, without times.
     async fn recorded(&self) -> Result<String, StoreError> {
-        let url = format!("sqlite://{}", self.database.display());
-        let store = self.reader.get_or_try_init(|| Store::open(&url)).await?;
+        let store = self.reader.get_or_try_init(|| Store::open(&self.database)).await?;
         let page = Page { limit: 100, marker: None, sort: NodeSort::Id, descending: false };
         let filter = NodeFilter { include_children: true, ..NodeFilter::default() };
         let mut text = Vec::new();

@@ -2,6 +2,7 @@
 
 mod abort;
 mod crash;
+mod database_away;
 mod deploy_and_give_back;
 mod faults;
 mod hypervisors;

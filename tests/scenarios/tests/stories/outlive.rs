@@ -2,7 +2,7 @@
 //! nothing is lost, and nothing is done twice.
 
 use bmc_emulator::{Outcome, PowerRequest, Request};
-use lab::{Lab, Machine, Node, Placed, Settings};
+use lab::{Lab, Machine, Node, Placed, Postgres, Settings};
 use machine_emulator::{Event, Stage};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -35,10 +35,11 @@ fn part(
 const INSPECTION: &[&str] = &["inspecting", "inspect wait", "inspecting", "manageable"];
 const CLEANING: &[&str] = &["cleaning", "clean wait", "cleaning", "available"];
 const CLEANING_BY_HAND: &[&str] = &["cleaning", "clean wait", "cleaning", "manageable"];
-const DEPLOYMENT: &[&str] = &["deploying", "wait call-back", "deploying", "active"];
-const UNDEPLOYMENT: &[&str] = &["deleting", "cleaning", "clean wait", "cleaning", "available"];
-const WRITES: &[&str] = &["write_image", "install_bootloader", "sync"];
-const ERASES: &[&str] = &["erase_devices_metadata", "sync"];
+pub(crate) const DEPLOYMENT: &[&str] = &["deploying", "wait call-back", "deploying", "active"];
+pub(crate) const UNDEPLOYMENT: &[&str] =
+    &["deleting", "cleaning", "clean wait", "cleaning", "available"];
+pub(crate) const WRITES: &[&str] = &["write_image", "install_bootloader", "sync"];
+pub(crate) const ERASES: &[&str] = &["erase_devices_metadata", "sync"];
 
 /// All requests in the life of a machine, from its enrolment on.
 fn life() -> Vec<Part> {
@@ -73,15 +74,15 @@ fn settings() -> Settings {
 }
 
 /// The state of a machine and its node at some time.
-struct Before {
-    node: Value,
+pub(crate) struct Before {
+    pub(crate) node: Value,
     history: usize,
     requests: usize,
     events: usize,
 }
 
 impl Before {
-    async fn of(lab: &Lab, node: Node, machine: &Placed) -> Before {
+    pub(crate) async fn of(lab: &Lab, node: Node, machine: &Placed) -> Before {
         Before {
             node: lab.node(node).await,
             history: lab.history(node).await.len(),
@@ -91,7 +92,7 @@ impl Before {
     }
 
     /// The power changes since then.
-    fn power(&self, machine: &Placed) -> Vec<PowerRequest> {
+    pub(crate) fn power(&self, machine: &Placed) -> Vec<PowerRequest> {
         let log = machine.chassis().log();
         let accepted = log[self.requests..].iter().filter(|it| it.outcome == Outcome::Accepted);
         let power = |request: &Request| match request {
@@ -107,9 +108,14 @@ impl Before {
         accepted.filter_map(|it| power(&it.request)).collect()
     }
 
+    /// The events of the machine since then.
+    pub(crate) fn happened(&self, machine: &Placed) -> Vec<Event> {
+        machine.events().split_off(self.events)
+    }
+
     /// The steps that the agent has started since then; each must also have finished.
-    fn steps(&self, machine: &Placed) -> Vec<String> {
-        let events = machine.events().split_off(self.events);
+    pub(crate) fn steps(&self, machine: &Placed) -> Vec<String> {
+        let events = self.happened(machine);
         let steps = |of: fn(&Event) -> Option<&String>| -> Vec<String> {
             events.iter().filter_map(of).cloned().collect()
         };
@@ -121,12 +127,12 @@ impl Before {
 
     /// How many times the machine has run the system on its disk since then.
     fn disk_boots(&self, machine: &Placed) -> usize {
-        let events = machine.events().split_off(self.events);
+        let events = self.happened(machine);
         events.iter().filter(|event| matches!(event, Event::DiskRuns(_))).count()
     }
 
     /// The states that the node has reached since then, according to its history.
-    async fn states(&self, lab: &Lab, node: Node) -> Vec<String> {
+    pub(crate) async fn states(&self, lab: &Lab, node: Node) -> Vec<String> {
         let history = lab.history(node).await.split_off(self.history);
         history.into_iter().map(|(state, _)| state).collect()
     }
@@ -238,6 +244,20 @@ async fn deployments_over_ipmi_and_by_virtual_media_survive_kills() {
         let points = outlived(&lab, node, &machine, &deployment, anywhere()).await;
         assert!(points.len() >= 10, "{points:#?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deployment_recorded_in_postgresql_survives_kills() {
+    let Some(server) = Postgres::start(&["baremetald"]).await else {
+        return peers::skip("outlive", "no PostgreSQL is installed");
+    };
+    let database = Some(server.url("baremetald"));
+    let lab = Lab::with_mortal(Settings { database, ..settings() }).await;
+    let machine = lab.rack(Machine::redfish("r1u9").without_tls()).await;
+    let node = lab.available(&machine).await;
+    let deployment = part("active", DEPLOYMENT, &[On, ForceOff, On], WRITES);
+    let points = outlived(&lab, node, &machine, &deployment, anywhere()).await;
+    assert!(points.len() >= 10, "{points:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,10 +4,12 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use lab::{Answer, Api};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
+use url::Url;
 
 use crate::own_machine::{Said, until};
 use crate::site::Site;
@@ -25,6 +27,11 @@ pub(crate) struct Services {
 
 impl Services {
     pub(crate) async fn start() -> Services {
+        Services::start_with(|_| String::new()).await
+    }
+
+    /// Starts the services with `more` in the configuration of each, by its name.
+    pub(crate) async fn start_with(more: impl Fn(&str) -> String) -> Services {
         let site = Site::start("clusterd", "service").await;
         let folder = &site.folder;
         // The address is fixed in advance, because servers get it in their configs before clusterd listens.
@@ -38,11 +45,12 @@ impl Services {
              [kubernetes.versions.'v1.34.1']\nkubeadm = {PROGRAM}\nkubelet = {PROGRAM}\nkubectl = {PROGRAM}\n",
             folder.path().display()
         );
-        let (one, clusters) = daemon(folder, "clusterd", &clusterd).await;
+        let (one, clusters) = daemon(folder, "clusterd", &(clusterd + &more("clusterd"))).await;
         let baremetald = format!(
             "state_dir = 'STATE'\n[api]\nlisten = '127.0.0.1:0'\n[clusters]\nurl = '{clusters}'\n\
              [leases.nodes]\nshortest = '1s'\n[leases.ladder]\nundo_window = '1h'\n"
         );
+        let baremetald = baremetald + &more("baremetald");
         let (other, machines) = daemon(folder, "baremetald", &baremetald).await;
         let daemons = vec![one, other];
         Services { site, machines, clusters, _daemons: daemons }
@@ -66,6 +74,17 @@ impl Services {
     /// Sends a request to clusterd.
     pub(crate) async fn cluster(&self, method: Method, path: &str, body: &Value) -> (u16, String) {
         told(self.site.client.request(method, format!("{}{path}", self.clusters)), body).await
+    }
+
+    /// What clusterd answers to the request.
+    pub(crate) async fn ask_clusters(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Answer {
+        let api = Api::new(Url::parse(&self.clusters).expect("an address makes a URL"));
+        api.send(method, path, body).await
     }
 
     /// Sets or clears the protection of a node.

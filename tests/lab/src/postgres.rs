@@ -1,0 +1,212 @@
+//! A PostgreSQL server of a test's own, which can go away, freeze, and come back; and a way to it on which answers get lost.
+
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinSet, spawn_blocking};
+
+/// A server with its data in a folder, until this is dropped.
+pub struct Postgres {
+    folder: TempDir,
+    port: u16,
+}
+
+impl Postgres {
+    /// Starts one with these databases; `None` if there is none to be had on this machine.
+    pub async fn start(databases: &[&str]) -> Option<Postgres> {
+        let folder = tempfile::Builder::new().prefix("postgres-").tempdir();
+        let folder = folder.expect("a temporary folder can be made");
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port is free");
+        let port = free.local_addr().expect("it has an address").port();
+        drop(free);
+        let mut up = Command::new(script());
+        up.arg("--up").arg(folder.path()).arg(port.to_string()).args(databases);
+        let server = Postgres { folder, port };
+        match spawn_blocking(move || run(up)).await.expect("it can be waited for") {
+            Ok(()) => Some(server),
+            Err(said) => {
+                eprintln!("no PostgreSQL: {said}");
+                None
+            }
+        }
+    }
+
+    /// The URL of a database.
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// Stops the server: sessions end, and nobody listens any more.
+    pub async fn stop(&self) {
+        self.does("--stop").await;
+    }
+
+    /// Starts the server again.
+    pub async fn start_again(&self) {
+        self.does("--start").await;
+    }
+
+    /// Freezes the server: connections stay and are accepted, and nothing is answered.
+    pub async fn freeze(&self) {
+        self.does("--freeze").await;
+    }
+
+    /// Lets the server go on.
+    pub async fn thaw(&self) {
+        self.does("--thaw").await;
+    }
+
+    async fn does(&self, what: &str) {
+        let mut command = Command::new(script());
+        command.arg(what).arg(self.folder.path());
+        let done = spawn_blocking(move || run(command)).await.expect("it can be waited for");
+        done.unwrap_or_else(|said| panic!("{what}: {said}"));
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        let mut down = Command::new(script());
+        down.arg("--down").arg(self.folder.path());
+        if let Err(said) = run(down) {
+            eprintln!("PostgreSQL is not down: {said}");
+        }
+    }
+}
+
+/// Runs the script, and tells what it said where it failed.
+fn run(mut command: Command) -> Result<(), String> {
+    // The server stays, and would keep a pipe open.
+    let log = tempfile::NamedTempFile::new().expect("a temporary file can be made");
+    let output = log.reopen().expect("it can be opened");
+    let done = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(output).status();
+    match done {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err(std::fs::read_to_string(log.path()).unwrap_or_default()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn script() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../real/postgres.sh")
+}
+
+/// A way to a server on which the answer to a commit can be lost.
+pub struct LossyWay {
+    at: SocketAddr,
+    loss: Arc<Mutex<Loss>>,
+    _passing: JoinSet<()>,
+}
+
+#[derive(Default)]
+struct Loss {
+    /// The commit of the first transaction in which the client says this has no answer.
+    said: Option<Vec<u8>>,
+    is_lost: bool,
+}
+
+/// More than a transaction says.
+const MOST_KEPT: usize = 1 << 20;
+/// `COMMIT`, as a simple query (PostgreSQL's frontend/backend protocol, 55.7).
+const COMMIT: &[u8] = b"Q\x00\x00\x00\x0bCOMMIT\x00";
+
+impl LossyWay {
+    /// Opens a way to this server on which nothing gets lost yet.
+    pub async fn to(server: &Postgres) -> LossyWay {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port is free");
+        let at = listener.local_addr().expect("it has an address");
+        let (loss, port) = (Arc::new(Mutex::new(Loss::default())), server.port);
+        let mut passing = JoinSet::new();
+        let shared = loss.clone();
+        passing.spawn(async move {
+            let mut ways = JoinSet::new();
+            while let Ok((client, _)) = listener.accept().await {
+                while ways.try_join_next().is_some() {}
+                let loss = shared.clone();
+                ways.spawn(async move {
+                    let server = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await;
+                    // Without a server there is no way to it.
+                    let Ok(server) = server else { return };
+                    // Either side may end it.
+                    let _ = pass(client, server, &loss).await;
+                });
+            }
+        });
+        LossyWay { at, loss, _passing: passing }
+    }
+
+    /// The URL of a database, by this way.
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://postgres@{}/{database}", self.at)
+    }
+
+    /// Loses the answer to the commit of the next transaction in which the client says `text`, and that connection.
+    pub fn lose_commit_of(&self, text: &str) {
+        *lock(&self.loss) = Loss { said: Some(text.as_bytes().to_vec()), is_lost: false };
+    }
+
+    /// Whether an answer was lost since then.
+    pub fn has_lost(&self) -> bool {
+        lock(&self.loss).is_lost
+    }
+}
+
+fn lock(loss: &Mutex<Loss>) -> MutexGuard<'_, Loss> {
+    loss.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Passes on what both sides say, until one ends it or an answer is to be lost.
+async fn pass(
+    mut client: TcpStream,
+    mut server: TcpStream,
+    loss: &Mutex<Loss>,
+) -> std::io::Result<()> {
+    let (mut from_client, mut from_server) = (vec![0; 64 << 10], vec![0; 64 << 10]);
+    let mut said = Vec::new();
+    loop {
+        tokio::select! {
+            read = client.read(&mut from_client) => {
+                let text = &from_client[..read?];
+                said.extend_from_slice(text);
+                server.write_all(text).await?;
+                if text.is_empty() {
+                    return Err(ErrorKind::UnexpectedEof.into());
+                }
+                let old = said.len().saturating_sub(MOST_KEPT);
+                said.drain(..old);
+                if said.ends_with(COMMIT) {
+                    if is_lost(loss, &said) {
+                        // It has committed once it says so.
+                        let answer = server.read(&mut from_server).await?;
+                        return if answer > 0 { Ok(()) } else { Err(ErrorKind::UnexpectedEof.into()) };
+                    }
+                    said.clear();
+                }
+            }
+            read = server.read(&mut from_server) => {
+                let text = &from_server[..read?];
+                if text.is_empty() {
+                    return Err(ErrorKind::UnexpectedEof.into());
+                }
+                client.write_all(text).await?;
+            }
+        }
+    }
+}
+
+/// Whether the answer to the commit of what the client `said` is to be lost. Only one is.
+fn is_lost(loss: &Mutex<Loss>, said: &[u8]) -> bool {
+    let mut loss = lock(loss);
+    let is_wanted =
+        loss.said.as_ref().is_some_and(|text| said.windows(text.len()).any(|it| it == text));
+    if is_wanted {
+        *loss = Loss { said: None, is_lost: true };
+    }
+    is_wanted
+}
