@@ -344,6 +344,20 @@ for service in baremetald clusterd; do
 done
 "#;
 
+/// Checks that both services answer without PostgreSQL, and need no restart when it is back.
+const POSTGRES_AWAY: &str = r#"
+set -x
+status() { curl -s -o /dev/null -w '%{http_code}' -H "X-Auth-Token: $token" "$1"; }
+token=$(openstack token issue -f value -c id)
+systemctl stop postgresql
+test "$(status $BAREMETALD/v1/nodes)" = 503
+test "$(status $CLUSTERD/v1/clusters)" = 503
+systemctl start postgresql
+bedplate node explain kept
+test "$(status $CLUSTERD/v1/clusters)" = 200
+for unit in baremetald clusterd; do test "$(systemctl show --property NRestarts --value $unit)" = 0; done
+"#;
+
 impl Host {
     /// Runs these blocks in order.
     fn follows<'a>(&self, blocks: impl Iterator<Item = &'a Block>) {
@@ -379,4 +393,5 @@ fn every_block_for_a_machine_of_ones_own_runs() {
     host.follows(of(Runs::OnPostgres));
     host.runs("afterwards, on PostgreSQL", FOLLOWED);
     host.runs("what PostgreSQL holds", ON_POSTGRES);
+    host.runs("while PostgreSQL is away", POSTGRES_AWAY);
 }
