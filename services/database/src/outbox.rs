@@ -26,7 +26,7 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::Extent::OneStatement;
-use crate::{Connection, Database, Query, Row, StoreError, values};
+use crate::{Connection, Database, Query, Row, StoreError, Tripwire, values};
 
 /// The most letters that may wait; further letters are dropped.
 pub const MOST: i64 = 10_000;
@@ -128,6 +128,11 @@ impl Outbox {
     /// The outbox of `database`, whose schema must have the table.
     pub fn new(database: Database) -> Outbox {
         Outbox { database }
+    }
+
+    /// The tripwire of the database, for the effects of the sender of letters.
+    pub fn tripwire(&self) -> &Tripwire {
+        self.database.tripwire()
     }
 
     /// Returns the letters that are due, the longest due first. A letter that is due later than `longest_wait` from now was postponed under

@@ -177,7 +177,10 @@ impl<G: GivenUp> Sending<G> {
             };
             let to = Receiver::read(receiver);
             let sent = match &to {
-                Some(to) => pump.send(to, &notice, &waiting).await,
+                Some(to) => {
+                    let sending = pump.send(to, &notice, &waiting);
+                    outbox.tripwire().around("notice: send", sending).await
+                }
                 None => Err(Unsent::Refused("there is no such receiver".to_owned())),
             };
             let unsent = match sent {

@@ -12,7 +12,7 @@ const VERSION: &str = "1.90";
 /// The polling interval of the waiting functions.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The longest time that anything may take on a busy computer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A client of one service.
 #[derive(Clone, Debug)]

@@ -5,9 +5,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use baremetal::Listeners;
+use baremetal_store::Store;
 use machine_emulator::{AgentKind, Network, Pace, Rack, Systems};
 use tempfile::TempDir;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OnceCell};
 use url::Url;
 
 use crate::api::Api;
@@ -26,7 +27,8 @@ pub struct Lab {
     pub(crate) image: Image,
     images: Images,
     rack: Mutex<Rack>,
-    folder: TempDir,
+    pub(crate) folder: TempDir,
+    pub(crate) records: OnceCell<Store>,
 }
 
 /// The settings in which labs differ, with the names used in `baremetald.toml`.
@@ -53,7 +55,7 @@ pub struct Settings {
     /// The URL of a PostgreSQL database that may take one second for each answer; `None` means a SQLite file.
     pub database: Option<String>,
     /// Further tables of the configuration file.
-    pub more: &'static str,
+    pub more: String,
 }
 
 impl Default for Settings {
@@ -71,7 +73,7 @@ impl Default for Settings {
             unknown_machines: "refuse",
             cloud: None,
             database: None,
-            more: "",
+            more: String::new(),
         }
     }
 }
@@ -128,6 +130,7 @@ impl Lab {
             images,
             rack: Mutex::new(rack),
             folder,
+            records: OnceCell::new(),
         }
     }
 

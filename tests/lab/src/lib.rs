@@ -9,6 +9,7 @@ mod machine;
 mod mortal;
 mod node;
 mod postgres;
+mod records;
 mod trap;
 
 pub use api::{Answer, Api, until};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use baremetal_core::{Boot, Node, NodeFilter, NodeSort, Page, PowerRequest, Work};
+use baremetal_core::{Boot, LeavingStage, Node, NodeFilter, NodeSort, Page, PowerRequest, Work};
 use baremetal_store::{Store, StoreError, Tripwire};
 use database::{Point, Side};
 use tokio::runtime::Handle;
@@ -165,6 +165,17 @@ fn progress(node: &Node, boot: Option<&Boot>) -> String {
     }
     if let Some(lending) = &node.lending {
         text += &format!(" lent, {:?}", lending.lease.wanted());
+    }
+    if node.maintenance.is_some() {
+        text += " maintained";
+    }
+    if let Some(leaving) = &node.leaving {
+        text += match leaving.stage {
+            LeavingStage::Wanted => " leaving",
+            LeavingStage::Asking(_) => " asks for a drain",
+            LeavingStage::Waiting(_) => " waits for a drain",
+            LeavingStage::Ending => " ends a drain",
+        };
     }
     let work = node.work.as_ref().map(|work| work.id);
     if let Some(boot) = boot.filter(|boot| Some(boot.work) == work) {

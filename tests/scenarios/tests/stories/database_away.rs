@@ -170,7 +170,7 @@ async fn refuses_clusters(given: &Services) {
 
 /// How many servers the cloud was asked for, in all.
 fn servers_made(given: &Services) -> usize {
-    given.site.cloud.count(|call| call.method == "POST" && call.path.ends_with("/servers"))
+    given.clusters.site.cloud.count(|call| call.method == "POST" && call.path.ends_with("/servers"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

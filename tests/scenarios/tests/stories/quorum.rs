@@ -40,14 +40,14 @@ async fn three_machines(given: &Services) -> Vec<Machine> {
     given.bedplate(&["cluster", "show", "blue", "--wait"]).await.done();
 
     let services = "/compute/v2.1/os-services";
-    let all = given.site.ask(Method::GET, services, &Value::Null).await;
+    let all = given.clusters.site.ask(Method::GET, services, &Value::Null).await;
     let mut machines = Vec::new();
     let mut names = ["r1u01", "r1u02", "r1u03"].into_iter();
     for service in all["services"].as_array().expect("a list") {
         let host = service["host"].as_str().expect("text").to_owned();
         let path = format!("{services}/{}", service["id"].as_str().expect("text"));
         let disabled = json!({"status": "disabled", "disabled_reason": "an operator's own"});
-        given.site.ask(Method::PUT, &path, &disabled).await;
+        given.clusters.site.ask(Method::PUT, &path, &disabled).await;
         let path = format!("/bedplate/v1/hosts/{host}");
         let (_, carried) = given.cluster(Method::GET, &path, &Value::Null).await;
         let carried: Value = serde_json::from_str(&carried).expect("JSON");

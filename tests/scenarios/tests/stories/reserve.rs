@@ -20,7 +20,7 @@ const PATH: &str = "/bedplate/v1/reservations/train-1";
 
 #[tokio::test]
 async fn a_reservation_survives_kills_from_request_to_erasure() {
-    let settings = Settings { more: LEASES, ..Settings::default() };
+    let settings = Settings { more: LEASES.to_owned(), ..Settings::default() };
     let lab = Lab::with_child(settings).await;
     let machine = lab.rack(Machine::redfish("r1u1")).await;
     let node = lab.available(&machine).await;

@@ -17,21 +17,27 @@ use crate::site::Site;
 /// Nothing downloads or runs these programs: emulated servers become a cluster without them.
 const PROGRAM: &str = "{ url = 'https://mirror.example/program', sha256 = '0000000000000000000000000000000000000000000000000000000000000000' }";
 
-/// A cloud, and both services.
-pub(crate) struct Services {
+/// A cloud, and a clusterd whose user administers it.
+pub(crate) struct Clusters {
     pub(crate) site: Site,
-    machines: String,
-    clusters: String,
-    _daemons: Vec<Child>,
+    pub(crate) url: String,
+    _daemon: Child,
 }
 
-impl Services {
-    pub(crate) async fn start() -> Services {
-        Services::start_with(|_| String::new()).await
+/// A cloud, and both services.
+pub(crate) struct Services {
+    pub(crate) clusters: Clusters,
+    machines: String,
+    _daemon: Child,
+}
+
+impl Clusters {
+    pub(crate) async fn start() -> Clusters {
+        Clusters::start_with("").await
     }
 
-    /// Starts the services with `more` in the configuration of each, by its name.
-    pub(crate) async fn start_with(more: impl Fn(&str) -> String) -> Services {
+    /// Starts clusterd with `more` in its configuration.
+    pub(crate) async fn start_with(more: &str) -> Clusters {
         let site = Site::start("clusterd", "service").await;
         let folder = &site.folder;
         // The address is fixed in advance, because servers get it in their configs before clusterd listens.
@@ -45,35 +51,64 @@ impl Services {
              [kubernetes.versions.'v1.34.1']\nkubeadm = {PROGRAM}\nkubelet = {PROGRAM}\nkubectl = {PROGRAM}\n",
             folder.path().display()
         );
-        let (one, clusters) = daemon(folder, "clusterd", &(clusterd + &more("clusterd"))).await;
-        let baremetald = format!(
-            "state_dir = 'STATE'\n[api]\nlisten = '127.0.0.1:0'\n[clusters]\nurl = '{clusters}'\n\
-             [leases.nodes]\nshortest = '1s'\n[leases.ladder]\nundo_window = '1h'\n"
-        );
-        let baremetald = baremetald + &more("baremetald");
-        let (other, machines) = daemon(folder, "baremetald", &baremetald).await;
-        let daemons = vec![one, other];
-        Services { site, machines, clusters, _daemons: daemons }
+        let (daemon, url) = daemon(folder, "clusterd", &(clusterd + more)).await;
+        Clusters { site, url, _daemon: daemon }
     }
 
-    /// Runs `bedplate …`.
-    pub(crate) async fn bedplate(&self, arguments: &[&str]) -> Said {
+    /// Runs `bedplate …` with further arguments before those.
+    async fn bedplate(&self, before: &[&str], arguments: &[&str]) -> Said {
         let mut command = Command::new(compat::program("bedplate"));
-        command.env_clear().args(["--url", &self.machines, "--clusters-url", &self.clusters]);
-        let output = command.args(arguments).output().await.expect("bedplate starts");
+        command.env_clear().args(["--clusters-url", &self.url]).args(before).args(arguments);
+        let output = command.output().await.expect("bedplate starts");
         let text = |bytes| String::from_utf8(bytes).expect("text");
         Said { done: output.status.success(), out: text(output.stdout), error: text(output.stderr) }
     }
 
+    /// Has a person's virtual machine of this name made.
+    pub(crate) async fn vm(&self, name: &str) {
+        let request = ["vm", "request", name, "--image", "cirros", "--flavor", "m1.nano", "--wait"];
+        self.bedplate(&[], &request).await.done();
+    }
+
+    /// What clusterd answers: the status, and its text.
+    pub(crate) async fn ask(&self, method: Method, path: &str, body: &Value) -> (u16, String) {
+        told(self.site.client.request(method, format!("{}{path}", self.url)), body).await
+    }
+}
+
+impl Services {
+    pub(crate) async fn start() -> Services {
+        Services::start_with(|_| String::new()).await
+    }
+
+    /// Starts the services with `more` in the configuration of each, by its name.
+    pub(crate) async fn start_with(more: impl Fn(&str) -> String) -> Services {
+        let clusters = Clusters::start_with(&more("clusterd")).await;
+        let baremetald = format!(
+            "state_dir = 'STATE'\n[api]\nlisten = '127.0.0.1:0'\n[clusters]\nurl = '{}'\n\
+             [leases.nodes]\nshortest = '1s'\n[leases.ladder]\nundo_window = '1h'\n",
+            clusters.url
+        );
+        let baremetald = baremetald + &more("baremetald");
+        let (daemon, machines) = daemon(&clusters.site.folder, "baremetald", &baremetald).await;
+        Services { clusters, machines, _daemon: daemon }
+    }
+
+    /// Runs `bedplate …`.
+    pub(crate) async fn bedplate(&self, arguments: &[&str]) -> Said {
+        self.clusters.bedplate(&["--url", &self.machines], arguments).await
+    }
+
     /// Sends a request to baremetald; returns the status and the text of the answer.
     pub(crate) async fn machine(&self, method: Method, path: &str, body: &Value) -> (u16, String) {
-        let request = self.site.client.request(method, format!("{}{path}", self.machines));
+        let client = &self.clusters.site.client;
+        let request = client.request(method, format!("{}{path}", self.machines));
         told(request.header("x-openstack-ironic-api-version", "1.95"), body).await
     }
 
     /// Sends a request to clusterd.
     pub(crate) async fn cluster(&self, method: Method, path: &str, body: &Value) -> (u16, String) {
-        told(self.site.client.request(method, format!("{}{path}", self.clusters)), body).await
+        self.clusters.ask(method, path, body).await
     }
 
     /// What clusterd answers to the request.
@@ -83,7 +118,7 @@ impl Services {
         path: &str,
         body: Option<&Value>,
     ) -> Answer {
-        let api = Api::new(Url::parse(&self.clusters).expect("an address makes a URL"));
+        let api = Api::new(Url::parse(&self.clusters.url).expect("an address makes a URL"));
         api.send(method, path, body).await
     }
 
@@ -148,20 +183,28 @@ async fn daemon(folder: &TempDir, name: &str, config: &str) -> (Child, String) {
     (child, url.await)
 }
 
+/// Keeps the state and the output of a service for the search for leaked secrets.
+fn keep(site: &Site, name: &str) {
+    let folder = site.folder.path();
+    left::keep(&folder.join(name), &format!("services-{name}"));
+    let log = folder.join(format!("{name}.log"));
+    let said = std::fs::read_to_string(log).unwrap_or_default();
+    left::note("children", said.as_bytes());
+    if std::thread::panicking() {
+        let lines: Vec<&str> = said.lines().collect();
+        let last = &lines[lines.len().saturating_sub(40)..];
+        eprintln!("{name}:\n{}", last.join("\n"));
+    }
+}
+
+impl Drop for Clusters {
+    fn drop(&mut self) {
+        keep(&self.site, "clusterd");
+    }
+}
+
 impl Drop for Services {
     fn drop(&mut self) {
-        for name in ["clusterd", "baremetald"] {
-            let folder = self.site.folder.path();
-            // The state and the output of the services are kept for the search for leaked secrets.
-            left::keep(&folder.join(name), &format!("services-{name}"));
-            let log = folder.join(format!("{name}.log"));
-            let said = std::fs::read_to_string(log).unwrap_or_default();
-            left::note("children", said.as_bytes());
-            if std::thread::panicking() {
-                let lines: Vec<&str> = said.lines().collect();
-                let last = &lines[lines.len().saturating_sub(40)..];
-                eprintln!("{name}:\n{}", last.join("\n"));
-            }
-        }
+        keep(&self.clusters.site, "baremetald");
     }
 }

@@ -19,8 +19,7 @@ async fn host_of(services: &Services, thing: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_host_is_drained_before_its_machine_is_switched_off() {
     let given = Services::start().await;
-    let request = ["vm", "request", "lab-1", "--image", "cirros", "--flavor", "m1.nano", "--wait"];
-    given.bedplate(&request).await.done();
+    given.clusters.vm("lab-1").await;
     let host = host_of(&given, "lab-1").await;
     given.node("r1u07", &host).await;
 
