@@ -3,16 +3,18 @@
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use baremetal_core::{HistoryEntry, HistoryUuid};
+use baremetal_store::{Listed, Part};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, Handle, Microversion, Origin, Paging, Query, Routes, Segment, Shape, Time,
-    flag, json, next_link,
+    ApiError, Caller, Handle, ListPart, Microversion, Origin, Paging, Query, Routes, Segment,
+    Shape, Time, flag, json,
 };
 use serde::Serialize;
 
 use crate::app::App;
 use crate::error::Error;
+use crate::listing::parts_of;
 use crate::{microversion, rule};
 
 /// The routes of histories.
@@ -103,12 +105,6 @@ async fn list(
     Segment(ident): Segment<String>,
     query: Query,
 ) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Body<'a> {
-        history: Vec<Shown<'a>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        next: Option<String>,
-    }
     let mut rest = query.clone();
     let paging = Paging::take(&mut rest)?;
     let detail = rest.take("detail").map_or(Ok(false), |raw| flag("detail", &raw))?;
@@ -120,14 +116,21 @@ async fn list(
     }
     let node = app.node(&caller, asked, &ident).await?;
     let marker = paging.marker.map(HistoryUuid::from_untyped_uuid);
-    let found = app.store.history(node.id, paging.limit, marker).await?;
     let extent = if detail { Extent::Detail } else { Extent::Brief };
-    let last = found.last().filter(|_| found.len() == paging.limit as usize);
-    let next = last
-        .and_then(|last| last.id)
-        .map(|last| next_link(&origin, uri.path(), &query, paging.limit, last.into_untyped_uuid()));
-    let history = found.iter().map(|entry| view(&app, entry, &origin, extent)).collect();
-    Ok(json(StatusCode::OK, &Body { history, next }))
+    let at = (&app, &origin, uri.path(), &query);
+    let reader = (app.clone(), origin.clone());
+    parts_of("history", paging.limit, at, move |asked| {
+        let (app, origin) = reader.clone();
+        Box::pin(async move {
+            let part = Part { after: asked.after, bytes: asked.bytes };
+            let read = app.store.history_part(node.id, asked.elements, marker, part);
+            let Listed { found, more } = read.await?;
+            let id = |entry: &HistoryEntry| entry.id.unwrap_or(HistoryUuid::nil());
+            let part = ListPart::of(&found, id, |entry| view(&app, entry, &origin, extent), more);
+            Ok(part?)
+        })
+    })
+    .await
 }
 
 /// `GET /v1/nodes/{node}/history/{event}`: shows an event.

@@ -1,4 +1,4 @@
-//! Pages of records in the store, streamed in parts.
+//! Pages of what the store holds, written part by part.
 
 use axum::response::Response;
 use baremetal_core::Page;
@@ -8,29 +8,42 @@ use openstack_api::{Listing, Origin, PartAsked, PartFuture, Query, next_link};
 use crate::app::App;
 use crate::error::Error;
 
-/// Answers with a page of a list whose parts are read by `read`.
+/// Answers with one page of a list, which `read` reads part by part.
 pub(crate) async fn list_of<Sort, F>(
     name: &'static str,
     page: &Page<Sort>,
-    (app, origin, path, query): (&App, &Origin, &str, &Query),
+    at: (&App, &Origin, &str, &Query),
     mut read: F,
 ) -> Result<Response, Error>
 where
     Sort: Clone + Send + 'static,
     F: FnMut(Part, Page<Sort>) -> PartFuture<Position, Error> + Send + 'static,
 {
-    let (origin, path, query) = (origin.clone(), path.to_owned(), query.clone());
-    let limit = page.limit;
-    let listing = Listing {
-        name,
-        limit,
-        bytes: app.settings.limits.page.get(),
-        next: Box::new(move |last| next_link(&origin, &path, &query, limit, last)),
-    };
     let page = page.clone();
-    openstack_api::list(listing, move |asked: PartAsked<Position>| {
+    parts_of(name, page.limit, at, move |asked: PartAsked<Position>| {
         let part = Part { after: asked.after, bytes: asked.bytes };
         read(part, Page { limit: asked.elements, ..page.clone() })
     })
     .await
+}
+
+/// The same of a list whose order the caller cannot choose.
+pub(crate) async fn parts_of<P, F>(
+    name: &'static str,
+    limit: u32,
+    (app, origin, path, query): (&App, &Origin, &str, &Query),
+    read: F,
+) -> Result<Response, Error>
+where
+    P: Send + 'static,
+    F: FnMut(PartAsked<P>) -> PartFuture<P, Error> + Send + 'static,
+{
+    let (origin, path, query) = (origin.clone(), path.to_owned(), query.clone());
+    let listing = Listing {
+        name,
+        limit,
+        bytes: app.settings.limits.page.get(),
+        next: Some(Box::new(move |last| next_link(&origin, &path, &query, limit, last))),
+    };
+    openstack_api::list(listing, read).await
 }

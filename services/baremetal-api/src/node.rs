@@ -12,10 +12,10 @@ use std::sync::Arc;
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use baremetal_core::{
-    Driver, Node, NodeIdent, NodeUuid, State as Stage, check_change, check_compute_host,
+    Driver, Node, NodeIdent, NodeUuid, Page, State as Stage, check_change, check_compute_host,
     check_delete, released,
 };
-use baremetal_store::Listed;
+use baremetal_store::{Listed, Part};
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use newtype_uuid::GenericUuid;
@@ -40,6 +40,10 @@ pub(crate) use view::{last_error, state_word};
 
 /// The average size of a field in bytes, measured on nodes whose objects contain little.
 const BYTES_A_FIELD: usize = 40;
+
+/// The most children of a node that are read at once, and how many bytes of them.
+const CHILDREN_AT_ONCE: u32 = 16;
+const CHILDREN_BYTES: usize = 128 << 10;
 
 /// The routes of nodes.
 pub(crate) fn routes() -> Routes<App> {
@@ -259,11 +263,22 @@ async fn children(
     let mut wanted = query::list(Query::default(), Extent::Brief, asked)?;
     wanted.filter.parent_node = Some(node.id);
     wanted.filter.seen_by = project(&caller);
-    let found = app.store.list_nodes(&wanted.filter, &wanted.page).await?;
+    // Only the ids are kept in memory.
+    let (mut found, mut more) = (Vec::new(), None);
+    loop {
+        let limit = wanted.page.limit.saturating_sub(found.len() as u32).min(CHILDREN_AT_ONCE);
+        let page = Page { limit, ..wanted.page.clone() };
+        let part = Part { after: more, bytes: CHILDREN_BYTES };
+        let listed = app.store.list_nodes_part(&wanted.filter, &page, part).await?;
+        found.extend(listed.found.iter().map(|child| child.id));
+        more = listed.more;
+        if more.is_none() || found.len() >= wanted.page.limit as usize {
+            break;
+        }
+    }
     let href = format!("{origin}/v1/nodes?parent_node={}", node.id);
     let links = Link { href, rel: "children" };
-    let children = found.iter().map(|child| child.id).collect();
-    Ok(json(StatusCode::OK, &Body { children, links }))
+    Ok(json(StatusCode::OK, &Body { children: found, links }))
 }
 
 /// Refuses a patch of fields that the caller may not write.

@@ -1,13 +1,9 @@
 //! `/v1/shards`: counts the nodes of each shard.
 
-use std::collections::BTreeMap;
-
 use axum::extract::State;
 use axum::response::Response;
-use baremetal_core::{NodeFilter, NodeSort, Page};
-use http::StatusCode;
-use newtype_uuid::GenericUuid;
-use openstack_api::{Caller, Handle, MAX_LIMIT, Routes, Shape, json};
+use baremetal_store::{Listed, Part};
+use openstack_api::{Caller, Handle, ListPart, Listing, Routes, Shape};
 use serde::Serialize;
 
 use crate::app::App;
@@ -23,31 +19,27 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 #[derive(Serialize)]
-struct Shard {
-    name: Option<String>,
-    count: usize,
+struct Shard<'a> {
+    name: Option<&'a str>,
+    count: u64,
 }
 
-/// `GET /v1/shards`: counts the nodes of each shard. Reads all nodes, which is acceptable because clients ask only once, at their start.
+/// `GET /v1/shards`: counts the nodes of each shard.
 async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Body {
-        shards: Vec<Shard>,
-    }
-    let filter = NodeFilter { include_children: true, ..NodeFilter::default() };
-    let mut page = Page { limit: MAX_LIMIT, marker: None, sort: NodeSort::Id, descending: false };
-    let mut counts = BTreeMap::<Option<String>, usize>::new();
-    loop {
-        let nodes = app.store.list_nodes(&filter, &page).await?;
-        page.marker = nodes.last().map(|node| node.id.into_untyped_uuid());
-        let full = nodes.len() == MAX_LIMIT as usize;
-        for node in nodes {
-            *counts.entry(node.shard).or_default() += 1;
-        }
-        if !full {
-            break;
-        }
-    }
-    let shards = counts.into_iter().map(|(name, count)| Shard { name, count }).collect();
-    Ok(json(StatusCode::OK, &Body { shards }))
+    let store = app.store.clone();
+    openstack_api::list(Listing::whole("shards"), move |asked| {
+        let store = store.clone();
+        Box::pin(async move {
+            let part = Part { after: asked.after, bytes: asked.bytes };
+            let Listed { found, more } = store.shards_part(asked.elements, part).await?;
+            let part = ListPart::of(
+                &found,
+                |(name, _)| name.clone().unwrap_or_default(),
+                |(name, count)| Shard { name: name.as_deref(), count: *count },
+                more,
+            );
+            Ok::<_, Error>(part?)
+        })
+    })
+    .await
 }

@@ -20,7 +20,7 @@ use hardware::PowerState;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::table::{Tally, history, lease, node, port, rack};
+use crate::table::{ShardCount, Tally, history, lease, node, port, rack};
 pub use allocation::Reserved;
 use database::Extent::{AnyDecides, FirstDecides, OneStatement};
 pub use seals::Resealed;
@@ -186,6 +186,19 @@ impl Store {
         let seen_by = seen_by.map(str::to_owned);
         self.database
             .read(|c| Box::pin(async move { node::tally(c, seen_by.as_deref()).await }))
+            .await
+    }
+
+    /// Returns a part of the shards with the numbers of their nodes, nodes without a shard first.
+    pub async fn shards_part(
+        &self,
+        limit: u32,
+        part: Part<Option<String>>,
+    ) -> Result<Listed<ShardCount, Option<String>>, StoreError> {
+        self.database
+            .read(move |c| {
+                Box::pin(async move { node::shards(c, limit, part.after.as_ref()).await })
+            })
             .await
     }
 

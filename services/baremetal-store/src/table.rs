@@ -13,8 +13,9 @@ pub(crate) mod profile;
 pub(crate) mod rack;
 pub(crate) mod seal;
 
+pub use discovery::Seen;
 pub use lease::{Leased, Pool};
-pub use node::Tally;
+pub use node::{ShardCount, Tally};
 pub use profile::ProfileRow;
 
 use baremetal_core::NodeUuid;

@@ -1,4 +1,4 @@
-//! Pages of a list that are read from the store and written to the client in parts.
+//! Pages of what the store holds, written part by part.
 
 use axum::response::Response;
 use cluster_core::Page;
@@ -8,7 +8,7 @@ use openstack_api::{Listing, Origin, PartAsked, PartFuture, Query, next_link};
 use crate::app::App;
 use crate::error::Error;
 
-/// Responds with one page of a list, which `read` reads in parts.
+/// Answers with one page of a list, which `read` reads part by part.
 pub(crate) async fn list_of<Sort, F>(
     name: &'static str,
     page: &Page<Sort>,
@@ -25,7 +25,7 @@ where
         name,
         limit,
         bytes: app.settings.limits.page.get(),
-        next: Box::new(move |last| next_link(&origin, &path, &query, limit, last)),
+        next: Some(Box::new(move |last| next_link(&origin, &path, &query, limit, last))),
     };
     let page = page.clone();
     openstack_api::list(listing, move |asked: PartAsked<Position>| {

@@ -12,21 +12,23 @@ mod order;
 mod snapshots;
 mod view;
 
+use std::sync::Arc;
+
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use cluster_core::{Ident, Page, Vm, VmEvent, VmRefusal, VmSort};
-use cluster_store::{Scope, VmChange, VmScope};
+use cluster_store::{Listed, Part, Scope, VmChange, VmScope};
 use http::StatusCode;
-use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, Direction, Handle, Origin, Paging, Query, Reach, Role, Routes, Segment,
-    Shape, Time, json, next_link,
+    ApiError, Caller, Direction, Handle, ListPart, Listing, Origin, Paging, Query, Reach, Role,
+    Routes, Segment, Shape, Time, json,
 };
 use serde::Serialize;
 use utoipa::PartialSchema;
 
 use crate::app::{App, again, elsewhere, missing, reaches};
 use crate::error::Error;
+use crate::listing::list_of;
 use body::NewMachine;
 use view::View;
 
@@ -144,24 +146,22 @@ async fn list(
     OriginalUri(uri): OriginalUri,
     query: Query,
 ) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Body<'a> {
-        machines: Vec<View<'a>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        next: Option<String>,
-    }
     let mut rest = query.clone();
     let whose = Whose::take(&app, &caller, &mut rest)?;
     let page = page(&mut rest)?;
     rest.finish()?;
-    let found = app.store.list_vms(&whose.scope, whose.user.as_deref(), &page).await?;
-    let last = found.last().filter(|_| found.len() == page.limit as usize);
-    let next = last.map(|last| {
-        next_link(&origin, uri.path(), &query, page.limit, last.id.into_untyped_uuid())
-    });
-    let (ladder, now) = (&app.settings.machines.ladder, (app.clock)());
-    let machines = found.iter().map(|vm| View::of(vm, ladder, now)).collect();
-    Ok(json(StatusCode::OK, &Body { machines, next }))
+    let reader = Arc::new((app.clone(), whose));
+    list_of("machines", &page, (&app, &origin, uri.path(), &query), move |part, page| {
+        let reader = reader.clone();
+        Box::pin(async move {
+            let (app, Whose { scope, user }) = &*reader;
+            let listed = app.store.list_vms_part(scope, user.as_deref(), &page, part).await?;
+            let (ladder, now) = (&app.settings.machines.ladder, (app.clock)());
+            let view = |vm| View::of(vm, ladder, now);
+            Ok(ListPart::of(&listed.found, |vm| vm.id, view, listed.more)?)
+        })
+    })
+    .await
 }
 
 /// The VMs that a list contains.
@@ -247,22 +247,33 @@ async fn events(
         reason: &'a str,
         message: &'a str,
     }
-    #[derive(Serialize)]
-    struct Body<'a> {
-        events: Vec<Shown<'a>>,
-    }
     let (limit, marker) = crate::bedplate::events_page(&mut query)?;
     query.finish()?;
-    let vm = app.machine(&caller, &ident).await?;
-    let found = app.store.vm_events_of(vm.id, limit, marker).await?;
-    let shown = found.iter().map(|VmEvent { id, at, severity, reason, message, .. }| Shown {
-        id: id.map(|id| id.to_string()),
-        at: Time(*at),
-        severity: severity.as_str(),
-        reason,
-        message,
-    });
-    Ok(json(StatusCode::OK, &Body { events: shown.collect() }))
+    let vm = app.machine(&caller, &ident).await?.id;
+    let store = app.store.clone();
+    let page = Listing { limit, ..Listing::whole("events") };
+    openstack_api::list(page, move |asked| {
+        let store = store.clone();
+        Box::pin(async move {
+            let part = Part { after: asked.after, bytes: asked.bytes };
+            let Listed { found, more } =
+                store.vm_events_part_of(vm, asked.elements, marker, part).await?;
+            let part = ListPart::of(
+                &found,
+                |event| event.at,
+                |VmEvent { id, at, severity, reason, message, .. }| Shown {
+                    id: id.map(|id| id.to_string()),
+                    at: Time(*at),
+                    severity: severity.as_str(),
+                    reason,
+                    message,
+                },
+                more,
+            );
+            Ok::<_, Error>(part?)
+        })
+    })
+    .await
 }
 
 /// The status of a refused change: 400 if the caller has to change the request, 409 if the same request may succeed later.

@@ -5,7 +5,7 @@ mod view;
 
 use axum::extract::State;
 use axum::response::Response;
-use cluster_core::{Cluster, NodeGroup, Refusal, check_group, check_stays};
+use cluster_core::{Cluster, NodeGroup, Refusal, check_another_group, check_group, check_stays};
 use cluster_store::Change;
 use http::StatusCode;
 use openstack_api::{
@@ -74,6 +74,7 @@ async fn create(
                 );
                 return Err(ApiError::conflict(why).into());
             }
+            check_another_group(&groups)?;
             let all: Vec<_> = groups.into_iter().chain([group.clone()]).collect();
             app.conductor.rehearse(&cluster, &all)?;
             let said = format!(

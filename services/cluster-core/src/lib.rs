@@ -74,7 +74,10 @@ pub use node_group::{GroupRole, NodeGroup, NodeTaint, TaintEffect};
 pub use plan::{Action, plan};
 pub use query::{ClusterSort, Page, TemplateSort, VmSort};
 pub use repair::{RepairLimits, late, replaceable};
-pub use request::{Refusal, check_cluster, check_group, check_stays, check_template, resize};
+pub use request::{
+    MOST_GROUPS, Refusal, check_another_group, check_cluster, check_group, check_stays,
+    check_template, resize,
+};
 pub use resource::{Amounts, Resource};
 pub use rules::{Peer, Protocol, Rule};
 pub use seen::{

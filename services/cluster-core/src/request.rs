@@ -40,6 +40,21 @@ fn field<T>(field: &'static str, why: impl Into<String>) -> Result<T, Refusal> {
 /// The largest number of members of a group: the pods' range has no room for more in one subnet.
 pub(crate) const MOST_MACHINES: u32 = 1000;
 
+/// The largest number of node groups of a cluster, which every turn of the cluster reads.
+pub const MOST_GROUPS: usize = 100;
+
+/// Checks that a cluster with these node groups may have another one.
+pub fn check_another_group(groups: &[NodeGroup]) -> Result<(), Refusal> {
+    if groups.len() < MOST_GROUPS {
+        return Ok(());
+    }
+    let why = format!(
+        "the cluster has {} node groups and may have {MOST_GROUPS}: delete one first",
+        groups.len()
+    );
+    Err(Refusal::Busy { why })
+}
+
 /// Checks what every cluster of this template would fail on.
 pub fn check_template(blueprint: &Blueprint) -> Result<(), Refusal> {
     blueprint.labels.check()?;

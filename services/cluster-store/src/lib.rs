@@ -13,4 +13,5 @@ pub use record::{
     SnapshotChange, VmChange, VmScope,
 };
 pub use store::{Belongings, SCHEMA, SealedSecret, SealedUserData, Store};
+pub use table::LedgerPosition;
 pub use written::Listener;

@@ -20,6 +20,8 @@ pub(crate) mod template;
 pub(crate) mod vm;
 pub(crate) mod vm_event;
 
+pub use ledger::LedgerPosition;
+
 use cluster_core::{ClusterUuid, VmUuid};
 use database::table::{clash, is_orphan};
 use database::{SqlError, StoreError};

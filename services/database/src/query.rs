@@ -84,6 +84,13 @@ impl Query {
         self.into_parts()
     }
 
+    /// Finishes with one row for each of the first `limit` distinct values of `column`, sorted by `column`.
+    pub fn first_groups(mut self, column: &str, limit: u32) -> (AssertSqlSafe<String>, Vec<Value>) {
+        let limit = self.place(limit.into());
+        self.sql.push_str(&format!(" GROUP BY {column} ORDER BY {column} LIMIT {limit}"));
+        self.into_parts()
+    }
+
     /// Finishes with one row for each distinct combination of `columns`, sorted by `columns`.
     pub fn grouped_by(mut self, columns: &str) -> (AssertSqlSafe<String>, Vec<Value>) {
         self.sql.push_str(&format!(" GROUP BY {columns} ORDER BY {columns}"));

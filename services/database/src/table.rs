@@ -54,19 +54,48 @@ pub type Position = (Value, Value);
 
 /// A part of a page. A page is read in parts, so that only one part is in memory at a time.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct Part<P = Position> {
     /// Where the part begins; `None` for the first part, which begins at the marker of the page.
-    pub after: Option<Position>,
+    pub after: Option<P>,
     /// The part ends before its documents exceed this many bytes, but has at least one row.
     pub bytes: usize,
 }
 
+impl<P> Part<P> {
+    /// The first part, whatever its size.
+    pub fn whole() -> Part<P> {
+        Part { after: None, bytes: usize::MAX }
+    }
+}
+
 /// A page, or a part of a page.
 #[derive(Clone, Debug)]
-pub struct Listed<T> {
+pub struct Listed<T, P = Position> {
     pub found: Vec<T>,
     /// Where the next part begins, if there may be more rows. Always `None` for a whole page.
-    pub more: Option<Position>,
+    pub more: Option<P>,
+}
+
+/// Cuts `rows`, which a query returned at most `limit` of, to the size of a part. `document` is the index of the column that is measured.
+/// Returns whether there may be more rows.
+pub fn cut(
+    rows: &mut Vec<Row>,
+    limit: u32,
+    bytes: usize,
+    document: usize,
+) -> Result<bool, StoreError> {
+    let mut is_full = rows.len() >= limit as usize;
+    let (mut fit, mut so_far) = (0, 0_usize);
+    for row in rows.iter() {
+        so_far = so_far.saturating_add(row.text(document)?.len());
+        if so_far > bytes && fit > 0 {
+            is_full = true;
+            break;
+        }
+        fit += 1;
+    }
+    rows.truncate(fit);
+    Ok(is_full)
 }
 
 /// How a table is listed. Column 0 of its rows is the id.
@@ -103,20 +132,10 @@ impl Listing<'_> {
         part: Option<&Part>,
         read: impl Fn(&Row) -> Result<T, StoreError>,
     ) -> Result<Listed<T>, StoreError> {
-        let mut is_full = false;
-        if let Some(part) = part {
-            is_full = rows.len() >= limit as usize;
-            let (mut fit, mut bytes) = (0, 0_usize);
-            for row in &rows {
-                bytes = bytes.saturating_add(row.text(self.document)?.len());
-                if bytes > part.bytes && fit > 0 {
-                    is_full = true;
-                    break;
-                }
-                fit += 1;
-            }
-            rows.truncate(fit);
-        }
+        let is_full = match part {
+            Some(part) => cut(&mut rows, limit, part.bytes, self.document)?,
+            None => false,
+        };
         let found = rows.iter().map(read).collect::<Result<Vec<T>, StoreError>>()?;
         let more = match rows.last().filter(|_| is_full) {
             Some(last) => {

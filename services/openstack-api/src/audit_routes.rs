@@ -12,9 +12,12 @@ use tracing::error;
 use crate::policy::Ward;
 use crate::watch::Watch;
 use crate::{
-    ApiError, Auth, Caller, Handle, MAX_LIMIT, Need, Origin, Query, Reach, Routes, Rule, Shape,
-    json, next_link,
+    ApiError, Auth, Caller, Handle, ListPart, Listing, MAX_LIMIT, Need, NextLink, Origin,
+    PartAsked, Query, Reach, Routes, Rule, Shape, json, next_link,
 };
+
+/// The most rows that are read at once. A row has at most 13 texts of 255 characters.
+const ROWS_AT_ONCE: u32 = 64;
 
 /// The routes of this file.
 pub(crate) fn routes<S>() -> Routes<S>
@@ -87,12 +90,6 @@ async fn list(
     OriginalUri(uri): OriginalUri,
     query: Query,
 ) -> Result<Response, ApiError> {
-    #[derive(Serialize)]
-    struct Body {
-        audit: Vec<Listed>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        next: Option<String>,
-    }
     let mut filter = filter(query.clone())?;
     match caller.reach() {
         Reach::Everything => {}
@@ -104,11 +101,22 @@ async fn list(
             return Err(ApiError::new(StatusCode::FORBIDDEN, why));
         }
     }
-    let audit = watch.trail().list(&filter).await.map_err(failed)?;
-    let last = audit.last().filter(|_| audit.len() == filter.limit as usize);
-    let next =
-        last.map(|last| next_link(&origin, uri.path(), &query, filter.limit, last.row.number));
-    Ok(json(StatusCode::OK, &Body { audit, next }))
+    let (limit, path) = (filter.limit, uri.path().to_owned());
+    let next: NextLink = Box::new(move |last| next_link(&origin, &path, &query, limit, last));
+    let page = Listing { name: "audit", limit, bytes: usize::MAX, next: Some(next) };
+    let trail = watch.trail().clone();
+    crate::list(page, move |asked: PartAsked<i64>| {
+        let limit = asked.elements.min(ROWS_AT_ONCE);
+        let marker = asked.after.or(filter.marker);
+        let (trail, part) = (trail.clone(), Filter { limit, marker, ..filter.clone() });
+        Box::pin(async move {
+            let rows = trail.list(&part).await.map_err(failed)?;
+            let number = |listed: &Listed| listed.row.number;
+            let more = rows.last().filter(|_| rows.len() == limit as usize).map(number);
+            ListPart::of(&rows, number, |listed| listed, more)
+        })
+    })
+    .await
 }
 
 fn filter(mut query: Query) -> Result<Filter, ApiError> {

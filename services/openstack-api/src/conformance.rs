@@ -8,12 +8,14 @@
 )]
 
 mod document;
+mod lists;
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::Value;
 
 pub use document::{check_answers, check_references, check_routes, check_rows};
+pub use lists::{Kept, check_list, lists};
 
 /// The OpenAPI document of an API.
 pub struct Described {

@@ -48,7 +48,7 @@ pub use key_routes::{Keyholder, key_file, key_routes};
 pub use keystone::Keystone;
 pub use limits::{Crowd, Door, Guess, Guesses, Limits, Place, Ticket};
 pub use links::Links;
-pub use listing::{ListPart, Listing, PartAsked, PartFuture, list};
+pub use listing::{ListPart, Listing, NextLink, PartAsked, PartFuture, list};
 pub use manners::{Manners, RequestId, apply};
 pub use microversion::{Dialect, Microversion, NotAcceptable};
 pub use openstack::request_id;

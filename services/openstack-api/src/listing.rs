@@ -11,13 +11,12 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 use tracing::warn;
-use uuid::Uuid;
 
 use crate::ApiError;
 use crate::json::json_text;
 
 /// How many bytes of documents make a part.
-const PART: usize = 128 << 10;
+pub(crate) const PART: usize = 128 << 10;
 /// The most elements in the first part of a list.
 const FIRST_ELEMENTS: u32 = 16;
 /// The most elements in a later part.
@@ -31,8 +30,18 @@ pub struct Listing {
     pub limit: u32,
     /// The page ends early after this many bytes, with a link to the next page.
     pub bytes: usize,
-    /// Returns the link to the page after an element.
-    pub next: Box<dyn Fn(Uuid) -> String + Send>,
+    /// Returns the link to the page after the element with this id; `None` for a list that has no pages.
+    pub next: Option<NextLink>,
+}
+
+/// Returns the link to the page after the element with this id.
+pub type NextLink = Box<dyn Fn(&str) -> String + Send>;
+
+impl Listing {
+    /// A list without pages: it ends with its last element.
+    pub fn whole(name: &'static str) -> Listing {
+        Listing { name, limit: u32::MAX, bytes: usize::MAX, next: None }
+    }
 }
 
 /// A request for a part of a page.
@@ -49,7 +58,7 @@ pub struct PartAsked<P> {
 pub struct ListPart<P> {
     text: Vec<u8>,
     elements: u32,
-    last: Option<Uuid>,
+    last: Option<String>,
     more: Option<P>,
 }
 
@@ -62,22 +71,39 @@ impl<P> ListPart<P> {
     /// # Errors
     ///
     /// An element cannot be serialized.
-    pub fn of<'a, T: 'a, V: Serialize>(
+    pub fn of<'a, T: 'a, V: Serialize, I: Display>(
         found: &'a [T],
-        id: impl Fn(&T) -> Uuid,
+        id: impl Fn(&T) -> I,
         view: impl Fn(&'a T) -> V,
         more: Option<P>,
     ) -> Result<Self, ApiError> {
+        let read = found.last().map(|last| (found.len(), id(last)));
+        ListPart::chosen(found.iter().map(view), read, more)
+    }
+
+    /// Serializes the elements `shown`. They were chosen from the elements that were read: so many, and the last of them has this id. The
+    /// page counts the elements that were read.
+    ///
+    /// # Errors
+    ///
+    /// An element cannot be serialized.
+    pub fn chosen<V: Serialize, I: Display>(
+        shown: impl IntoIterator<Item = V>,
+        read: Option<(usize, I)>,
+        more: Option<P>,
+    ) -> Result<Self, ApiError> {
         let mut text = Vec::new();
-        for one in found {
+        for one in shown {
             if !text.is_empty() {
                 text.push(b',');
             }
-            serde_json::to_writer(&mut text, &view(one))
+            serde_json::to_writer(&mut text, &one)
                 .map_err(|why| ApiError::broken(format!("the list can not be written: {why}")))?;
         }
-        let elements = u32::try_from(found.len()).unwrap_or(u32::MAX);
-        Ok(ListPart { text, elements, last: found.last().map(id), more })
+        let elements = read.as_ref().map_or(0, |(count, _)| *count);
+        let elements = u32::try_from(elements).unwrap_or(u32::MAX);
+        let last = read.map(|(_, last)| last.to_string());
+        Ok(ListPart { text, elements, last, more })
     }
 }
 
@@ -140,6 +166,7 @@ where
         let part = PartAsked { after: self.from.take(), elements: asked, bytes };
         let ListPart { text, elements, last, more } = (self.read)(part).await?;
         self.page.limit = self.page.limit.saturating_sub(elements);
+        let is_first = self.written == 0;
         self.written += text.len();
         // The next part asks for fewer elements if large elements filled this one early.
         self.at_once = match elements < asked {
@@ -148,15 +175,17 @@ where
         };
 
         let mut out = Vec::with_capacity(text.len() + self.page.name.len() + 256);
-        match (self.is_begun, text.is_empty()) {
-            (false, _) => out.extend_from_slice(format!("{{\"{}\":[", self.page.name).as_bytes()),
-            (true, false) => out.push(b','),
-            (true, true) => {}
+        if !self.is_begun {
+            out.extend_from_slice(format!("{{\"{}\":[", self.page.name).as_bytes());
+            self.is_begun = true;
         }
-        self.is_begun = true;
+        if !is_first && !text.is_empty() {
+            out.push(b',');
+        }
         out.extend_from_slice(&text);
         let is_full = self.page.limit == 0 || self.written >= self.page.bytes;
-        let next = last.filter(|_| is_full && more.is_some()).map(|last| (self.page.next)(last));
+        let last = last.filter(|_| is_full && more.is_some());
+        let next = last.zip(self.page.next.as_ref()).map(|(last, next)| next(&last));
         let is_last = is_full || more.is_none();
         if is_last {
             out.push(b']');
@@ -184,8 +213,8 @@ mod tests {
         limit: u32,
         bytes: usize,
     ) -> Result<(serde_json::Value, bool), &'static str> {
-        let next = Box::new(|last: Uuid| format!("after {}", last.as_u128()));
-        let page = Listing { name: "things", limit, bytes, next };
+        let next: NextLink = Box::new(|last| format!("after {last}"));
+        let page = Listing { name: "things", limit, bytes, next: Some(next) };
         let read = move |part: PartAsked<usize>| -> PartFuture<usize, &'static str> {
             let (from, limit) = (part.after.unwrap_or_default(), part.elements);
             let all: Vec<(usize, usize)> = sizes.iter().copied().enumerate().collect();
@@ -198,7 +227,7 @@ mod tests {
                 if found.iter().any(|(_, size)| *size == 0) {
                     return Err("it is spoiled");
                 }
-                let id = |(number, _): &(usize, usize)| Uuid::from_u128(*number as u128);
+                let id = |(number, _): &(usize, usize)| *number;
                 let view = |(number, size): &(usize, usize)| json!([number, "x".repeat(*size)]);
                 ListPart::of(&found, id, view, more).map_err(|_| "it is no JSON")
             })

@@ -2,9 +2,11 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use baremetal_core::Discovery;
+use baremetal_store::{Listed, Part};
 use hardware::MacAddress;
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Routes, Segment, Shape, Time, json};
+use openstack_api::{ApiError, Caller, Handle, ListPart, Listing, Routes, Segment, Shape, Time};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -28,27 +30,34 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 #[derive(Serialize)]
-struct Shown {
+struct Shown<'a> {
     mac: MacAddress,
     first_seen_at: Time,
     last_seen_at: Time,
-    data: Option<Value>,
+    data: Option<&'a Value>,
 }
 
 /// `GET /bedplate/v1/discoveries`: lists discovered machines.
 async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Body {
-        discoveries: Vec<Shown>,
-    }
-    let found = app.store.list_discoveries().await?.into_iter();
-    let discoveries = found.map(|found| Shown {
+    let store = app.store.clone();
+    openstack_api::list(Listing::whole("discoveries"), move |asked| {
+        let store = store.clone();
+        Box::pin(async move {
+            let part = Part { after: asked.after, bytes: asked.bytes };
+            let Listed { found, more } = store.list_discoveries_part(asked.elements, part).await?;
+            Ok::<_, Error>(ListPart::of(&found, |found| found.mac, shown, more)?)
+        })
+    })
+    .await
+}
+
+fn shown(found: &Discovery) -> Shown<'_> {
+    Shown {
         mac: found.mac,
         first_seen_at: Time(found.first_seen_at),
         last_seen_at: Time(found.last_seen_at),
-        data: found.data,
-    });
-    Ok(json(StatusCode::OK, &Body { discoveries: discoveries.collect() }))
+        data: found.data.as_ref(),
+    }
 }
 
 /// `DELETE /bedplate/v1/discoveries/{mac}`: deletes a discovered machine from the list.

@@ -5,10 +5,11 @@ mod view;
 use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{Profile, check_compute_host, check_profile};
-use baremetal_store::{ProfileRow, StoreError};
+use baremetal_store::{Listed, Part, ProfileRow, StoreError};
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Need, Routes, Segment, Shape, Strict, json};
-use serde::Serialize;
+use openstack_api::{
+    ApiError, Caller, Handle, ListPart, Listing, Need, Routes, Segment, Shape, Strict, json,
+};
 use serde_json::{Map, Value};
 
 use crate::app::{App, again};
@@ -39,13 +40,18 @@ pub(crate) fn routes() -> Routes<App> {
 
 /// `GET /bedplate/v1/hypervisor-profiles`: lists the profiles.
 async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Body {
-        hypervisor_profiles: Vec<Value>,
-    }
-    let all = app.store.list_profiles().await?;
-    let hypervisor_profiles = all.iter().map(view::of).collect::<Result<_, _>>()?;
-    Ok(json(StatusCode::OK, &Body { hypervisor_profiles }))
+    let store = app.store.clone();
+    openstack_api::list(Listing::whole("hypervisor_profiles"), move |asked| {
+        let store = store.clone();
+        Box::pin(async move {
+            let part = Part { after: asked.after, bytes: asked.bytes };
+            let Listed { found, more } = store.list_profiles_part(asked.elements, part).await?;
+            let shown = found.iter().map(view::of).collect::<Result<Vec<Value>, _>>()?;
+            let name = |shown: &Value| shown["name"].to_string();
+            Ok::<_, Error>(ListPart::of(&shown, name, |shown| shown, more)?)
+        })
+    })
+    .await
 }
 
 /// `GET /bedplate/v1/hypervisor-profiles/{profile}`: shows a profile.

@@ -10,10 +10,13 @@ use axum::response::Response;
 use baremetal_core::{
     Host, Node, Profile, Rack, RackGoal, Reach, check_compute_host, check_deploy, way,
 };
+use baremetal_store::{Listed, Part};
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Need, Routes, Segment, Shape, Strict, json};
+use openstack_api::{
+    ApiError, Caller, Handle, ListPart, Listing, Need, Routes, Segment, Shape, Strict, json,
+};
 use rack_manifest::RackRequest;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::app::{App, again};
@@ -51,13 +54,22 @@ pub(crate) fn routes() -> Routes<App> {
 
 /// `GET /bedplate/v1/racks`: lists racks.
 async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Body {
-        racks: Vec<Summary>,
-    }
-    let racks = app.store.list_racks().await?.into_iter();
-    let racks = racks.map(|(name, document, _)| Summary::new(name, &read(document)));
-    Ok(json(StatusCode::OK, &Body { racks: racks.collect() }))
+    let store = app.store.clone();
+    openstack_api::list(Listing::whole("racks"), move |asked| {
+        let store = store.clone();
+        Box::pin(async move {
+            let part = Part { after: asked.after, bytes: asked.bytes };
+            let Listed { found, more } = store.list_racks_part(asked.elements, part).await?;
+            let part = ListPart::of(
+                &found,
+                |(name, ..)| name.clone(),
+                |(name, document, _)| Summary::new(name.clone(), &read(document.clone())),
+                more,
+            );
+            Ok::<_, Error>(part?)
+        })
+    })
+    .await
 }
 
 /// `GET /bedplate/v1/racks/{rack}`: shows a rack with its machines.

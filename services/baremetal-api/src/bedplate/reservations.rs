@@ -14,18 +14,17 @@ use baremetal_store::Reserved;
 use http::StatusCode;
 use jiff::Timestamp;
 use lease::Step;
-use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, Direction, Handle, Origin, Paging, Query, Routes, Segment, Shape, Strict,
-    json, next_link,
+    ApiError, Caller, Direction, Handle, ListPart, Origin, Paging, Query, Routes, Segment, Shape,
+    Strict, json,
 };
-use serde::Serialize;
 use tracing::info;
 use utoipa::PartialSchema;
 
 use super::term::Term;
 use crate::app::{App, again, project};
 use crate::error::Error;
+use crate::listing::list_of;
 use crate::rule;
 use body::Wish;
 use view::View;
@@ -133,12 +132,6 @@ async fn list(
     origin: Origin,
     query: Query,
 ) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Body<'a> {
-        reservations: Vec<View<'a>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        next: Option<String>,
-    }
     let mut rest = query.clone();
     let paging = Paging::take(&mut rest)?;
     rest.finish()?;
@@ -160,14 +153,23 @@ async fn list(
         sort: AllocationSort::CreatedAt,
         descending: paging.direction == Direction::Descending,
     };
-    let found = app.store.list_allocations_and_nodes(&filter, &page).await?;
-    let last = found.last().filter(|_| found.len() == page.limit as usize);
-    let next = last.map(|(last, _)| {
-        let id = last.id.into_untyped_uuid();
-        next_link(&origin, "/bedplate/v1/reservations", &query, page.limit, id)
-    });
-    let reservations = found.iter().map(|(it, node)| View::of(&app, it, node.as_ref())).collect();
-    Ok(json(StatusCode::OK, &Body { reservations, next }))
+    let path = "/bedplate/v1/reservations";
+    let reader = app.clone();
+    list_of("reservations", &page, (&app, &origin, path, &query), move |part, page| {
+        let (app, filter) = (reader.clone(), filter.clone());
+        Box::pin(async move {
+            let listed = app.store.list_allocations_and_nodes_part(&filter, &page, part).await?;
+            let more = listed.more;
+            let part = ListPart::of(
+                &listed.found,
+                |(it, _)| it.id,
+                |(it, node)| View::of(&app, it, node.as_ref()),
+                more,
+            );
+            Ok(part?)
+        })
+    })
+    .await
 }
 
 /// `GET /bedplate/v1/reservations/{reservation}`: shows a reservation.

@@ -33,6 +33,8 @@ mod openapi;
 #[cfg(test)]
 mod others;
 #[cfg(test)]
+mod parts;
+#[cfg(test)]
 mod patches;
 #[cfg(test)]
 mod ports;

@@ -40,6 +40,9 @@ pub enum Reserved {
 type Taken<'a> =
     &'a (dyn Fn(&Node) -> Option<(Node, Allocation, Option<HistoryEntry>)> + Send + Sync);
 
+/// The most allocations in a part that has the node of each: the part is measured without the nodes.
+const WITH_NODES: u32 = 16;
+
 impl Store {
     /// Reserves a node of `pool` for a new allocation, and writes both. If no node matches, writes the allocation with its error. Returns
     /// the allocation as written. Only the newest 300 failed allocations of each owner are kept.
@@ -209,23 +212,27 @@ impl Store {
             .await
     }
 
-    /// Returns one page of the allocations that match `filter`, each with its node.
-    pub async fn list_allocations_and_nodes(
+    /// Returns a part of a page of the allocations that match `filter`, each with its node.
+    pub async fn list_allocations_and_nodes_part(
         &self,
         filter: &AllocationFilter,
         page: &Page<AllocationSort>,
-    ) -> Result<Vec<(Allocation, Option<Node>)>, StoreError> {
-        let (filter, page) = (filter.clone(), page.clone());
+        part: Part,
+    ) -> Result<Listed<(Allocation, Option<Node>)>, StoreError> {
+        let limit = page.limit.min(WITH_NODES);
+        let (filter, page) = (filter.clone(), Page { limit, ..page.clone() });
         self.database
             .read(|c| {
                 Box::pin(async move {
-                    let found = allocation::list(c, &filter, &page, None).await?.found;
+                    let Listed { found, more } =
+                        allocation::list(c, &filter, &page, Some(&part)).await?;
                     let ids: Vec<NodeUuid> = found.iter().filter_map(|it| it.node).collect();
                     let nodes = node::these(c, &ids).await?;
                     let of = |it: &Allocation| {
                         nodes.iter().find(|node| Some(node.id) == it.node).cloned()
                     };
-                    Ok(found.into_iter().map(|it| (it.clone(), of(&it))).collect())
+                    let found = found.into_iter().map(|it| (it.clone(), of(&it))).collect();
+                    Ok(Listed { found, more })
                 })
             })
             .await

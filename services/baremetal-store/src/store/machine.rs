@@ -145,7 +145,22 @@ impl Store {
         limit: u32,
         marker: Option<HistoryUuid>,
     ) -> Result<Vec<HistoryEntry>, StoreError> {
-        self.database.read(move |c| Box::pin(history::list(c, node, limit, marker))).await
+        self.history_part(node, limit, marker, Part::whole()).await.map(|listed| listed.found)
+    }
+
+    /// Returns a part of the node's history after `marker`, oldest entry first.
+    pub async fn history_part(
+        &self,
+        node: NodeUuid,
+        limit: u32,
+        marker: Option<HistoryUuid>,
+        part: Part<i64>,
+    ) -> Result<Listed<HistoryEntry, i64>, StoreError> {
+        self.database
+            .read(move |c| {
+                Box::pin(async move { history::list(c, node, limit, marker, &part).await })
+            })
+            .await
     }
 
     /// Returns one entry of the node's history.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::table::profile;
-use crate::{ProfileRow, Store, secrets};
+use crate::{Listed, Part, ProfileRow, Store, secrets};
 
 impl Store {
     /// Adds a profile with version 1.
@@ -31,9 +31,15 @@ impl Store {
         self.database.read(|c| Box::pin(async move { profile::find(c, &name).await })).await
     }
 
-    /// Returns all profiles sorted by name, with their secrets sealed.
-    pub async fn list_profiles(&self) -> Result<Vec<ProfileRow>, StoreError> {
-        self.database.read(|c| Box::pin(profile::list(c))).await
+    /// Returns a part of all profiles sorted by name, with their secrets sealed.
+    pub async fn list_profiles_part(
+        &self,
+        limit: u32,
+        part: Part<String>,
+    ) -> Result<Listed<ProfileRow, String>, StoreError> {
+        self.database
+            .read(move |c| Box::pin(async move { profile::list_part(c, limit, &part).await }))
+            .await
     }
 
     /// Writes the whole profile, if its version has not changed since it was read.

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::table::{conductor, discovery, lease, rack};
-use crate::{Leased, Pool, Store};
+use crate::{Leased, Listed, Part, Pool, Seen, Store};
 use database::Extent::{FirstDecides, OneStatement};
 
 impl Store {
@@ -73,9 +73,13 @@ impl Store {
             .await
     }
 
-    /// Returns the machines that nobody has enrolled, the first seen first. Only the 1024 that were seen last are kept.
-    pub async fn list_discoveries(&self) -> Result<Vec<Discovery>, StoreError> {
-        self.database.read(|c| Box::pin(discovery::list(c))).await
+    /// Returns a part of the machines that nobody has enrolled, the first seen first. Only the 1024 that were seen last are kept.
+    pub async fn list_discoveries_part(
+        &self,
+        limit: u32,
+        part: Part<Seen>,
+    ) -> Result<Listed<Discovery, Seen>, StoreError> {
+        self.database.read(move |c| Box::pin(discovery::list_part(c, limit, part))).await
     }
 
     /// Deletes the record of a machine that nobody has enrolled, if there is one.
@@ -118,6 +122,17 @@ impl Store {
     /// Returns all racks sorted by name, with document and version.
     pub async fn list_racks(&self) -> Result<Vec<(String, Value, i64)>, StoreError> {
         self.database.read(|c| Box::pin(rack::list(c))).await
+    }
+
+    /// Returns a part of all racks sorted by name, with document and version.
+    pub async fn list_racks_part(
+        &self,
+        limit: u32,
+        part: Part<String>,
+    ) -> Result<Listed<(String, Value, i64), String>, StoreError> {
+        self.database
+            .read(move |c| Box::pin(async move { rack::list_part(c, limit, &part).await }))
+            .await
     }
 
     /// Writes a rack's document, if its version has not changed since it was read.

@@ -1,6 +1,7 @@
 //! The table `discoveries`: machines that nobody has enrolled.
 
 use baremetal_core::Discovery;
+use database::table::{Listed, Part};
 use database::{Connection, Row, StoreError, values};
 use hardware::MacAddress;
 use jiff::Timestamp;
@@ -39,10 +40,40 @@ async fn forget_oldest(connection: &mut Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Returns all machines, the first seen first.
-pub(crate) async fn list(connection: &mut Connection) -> Result<Vec<Discovery>, StoreError> {
-    const LIST: &str = "SELECT mac, first_seen_at, last_seen_at, data FROM discoveries ORDER BY first_seen_at, mac";
-    connection.rows(LIST, values![]).await?.iter().map(read).collect()
+/// The machine after which a list continues: when it was first seen, and its address.
+pub type Seen = (Timestamp, MacAddress);
+
+/// Returns a part of all machines, the first seen first.
+///
+/// An inventory can have megabytes, so the sizes are read first, and then only the rows that fit.
+pub(crate) async fn list_part(
+    connection: &mut Connection,
+    limit: u32,
+    part: Part<Seen>,
+) -> Result<Listed<Discovery, Seen>, StoreError> {
+    const SIZES: &str = "SELECT CAST(coalesce(length(data), 0) AS BIGINT) FROM discoveries \
+         WHERE (first_seen_at, mac) > ($2, $3) ORDER BY first_seen_at, mac LIMIT $1";
+    const LIST: &str = "SELECT mac, first_seen_at, last_seen_at, data FROM discoveries \
+         WHERE (first_seen_at, mac) > ($2, $3) ORDER BY first_seen_at, mac LIMIT $1";
+    let (at, mac) = match &part.after {
+        Some((at, mac)) => (*at, mac.to_string()),
+        // No time is earlier, and no address is less than no text.
+        None => (Timestamp::MIN, String::new()),
+    };
+    let sizes = connection.rows(SIZES, values![limit, at, mac.as_str()]).await?;
+    let (mut fit, mut bytes) = (0_u32, 0_u64);
+    for size in &sizes {
+        bytes += size.int(0)?.unsigned_abs();
+        if bytes > part.bytes as u64 && fit > 0 {
+            break;
+        }
+        fit += 1;
+    }
+    let rows = connection.rows(LIST, values![fit, at, mac.as_str()]).await?;
+    let found = rows.iter().map(read).collect::<Result<Vec<_>, StoreError>>()?;
+    let is_full = fit == limit || (fit as usize) < sizes.len();
+    let more = found.last().filter(|_| is_full).map(|last| (last.first_seen_at, last.mac));
+    Ok(Listed { found, more })
 }
 
 pub(crate) async fn delete(connection: &mut Connection, mac: MacAddress) -> Result<(), StoreError> {

@@ -1,6 +1,7 @@
 //! The table `history`: the latest entries of each node's history.
 
 use baremetal_core::{HistoryEntry, HistoryUuid, NodeUuid, Severity};
+use database::table::{Listed, Part, cut};
 use database::{Connection, Row, StoreError, values};
 use newtype_uuid::GenericUuid;
 
@@ -39,25 +40,37 @@ pub(crate) async fn append(
     Ok(())
 }
 
-/// Returns the history of `node` after `marker`, oldest entry first.
+/// Returns a part of the history of `node` after `marker`, oldest entry first. A part continues after the number of an entry.
 pub(crate) async fn list(
     connection: &mut Connection,
     node: NodeUuid,
     limit: u32,
     marker: Option<HistoryUuid>,
-) -> Result<Vec<HistoryEntry>, StoreError> {
-    const LIST: &str = "SELECT id, node, at, severity, state_from, state_to, event, user_id FROM history \
+    part: &Part<i64>,
+) -> Result<Listed<HistoryEntry, i64>, StoreError> {
+    const LIST: &str = "SELECT id, node, at, severity, state_from, state_to, event, user_id, seq FROM history \
          WHERE node = $1 AND seq > $2 ORDER BY seq LIMIT $3";
-    const MARKER: &str = "SELECT seq FROM history WHERE node = $1 AND id = $2";
-    let after = match marker {
-        None => i64::MIN,
-        Some(marker) => connection
-            .row(MARKER, values![node, marker])
-            .await?
-            .ok_or(StoreError::NoMarker(marker.into_untyped_uuid()))?
-            .int(0)?,
+    let after = match part.after {
+        Some(after) => after,
+        None => number_of(connection, node, marker).await?,
     };
-    connection.rows(LIST, values![node, after, limit]).await?.iter().map(read).collect()
+    let mut rows = connection.rows(LIST, values![node, after, limit]).await?;
+    let is_full = cut(&mut rows, limit, part.bytes, 6)?;
+    let last = rows.last().filter(|_| is_full).map(|row| row.int(8)).transpose()?;
+    let found = rows.iter().map(read).collect::<Result<_, StoreError>>()?;
+    Ok(Listed { found, more: last })
+}
+
+/// The number of the entry `marker`; without a marker, a number below all entries.
+async fn number_of(
+    connection: &mut Connection,
+    node: NodeUuid,
+    marker: Option<HistoryUuid>,
+) -> Result<i64, StoreError> {
+    const MARKER: &str = "SELECT seq FROM history WHERE node = $1 AND id = $2";
+    let Some(marker) = marker else { return Ok(i64::MIN) };
+    let found = connection.row(MARKER, values![node, marker]).await?;
+    Ok(found.ok_or(StoreError::NoMarker(marker.into_untyped_uuid()))?.int(0)?)
 }
 
 pub(crate) async fn find(

@@ -11,8 +11,8 @@ use hardware::PowerState;
 use jiff::Timestamp;
 
 pub(crate) use free::Free;
-pub use list::Tally;
-pub(crate) use list::{list, tally};
+pub use list::{ShardCount, Tally};
+pub(crate) use list::{list, shards, tally};
 
 use crate::secrets;
 use document::Document;

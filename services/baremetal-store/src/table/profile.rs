@@ -1,7 +1,7 @@
 //! The table `hypervisor_profiles`: one document per profile.
 
 use baremetal_core::Profile;
-use database::table::{changed_one, clash, is_orphan};
+use database::table::{Listed, Part, changed_one, clash, cut, is_orphan};
 use database::{Connection, Query, Row, StoreError, values};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -88,11 +88,21 @@ pub(crate) async fn find(
     connection.row(sql, values).await?.as_ref().map(read).transpose()
 }
 
-/// Returns all profiles, sorted by name.
-pub(crate) async fn list(connection: &mut Connection) -> Result<Vec<ProfileRow>, StoreError> {
-    const LIST: &str = "SELECT name, version, created_at, updated_at, document FROM hypervisor_profiles \
-         ORDER BY name";
-    connection.rows(LIST, values![]).await?.iter().map(read).collect()
+/// Returns a part of all profiles, sorted by name. A part continues after a name.
+pub(crate) async fn list_part(
+    connection: &mut Connection,
+    limit: u32,
+    part: &Part<String>,
+) -> Result<Listed<ProfileRow, String>, StoreError> {
+    let mut query = Query::new(SELECT);
+    query.and_if_set("name > ?", part.after.as_deref());
+    let (sql, values) = query.first_by("name", false, limit);
+    let mut rows = connection.rows(sql, values).await?;
+    let is_full = cut(&mut rows, limit, part.bytes, 4)?;
+    let last = rows.last().filter(|_| is_full).map(|row| row.text(0)).transpose()?;
+    let more = last.map(str::to_owned);
+    let found = rows.iter().map(read).collect::<Result<_, StoreError>>()?;
+    Ok(Listed { found, more })
 }
 
 /// Returns the profiles that `key` has sealed; with `None`, the profiles that have not been scanned yet.

@@ -1,6 +1,6 @@
 //! The table `racks`: one document per rack. The only part of the document known here is the name of the hypervisor profile.
 
-use database::table::{changed_one, clash, is_orphan};
+use database::table::{Listed, Part, changed_one, clash, cut, is_orphan};
 use database::{Connection, Query, Row, StoreError, values};
 use serde_json::Value;
 
@@ -80,6 +80,22 @@ pub(crate) async fn list(
 ) -> Result<Vec<(String, Value, i64)>, StoreError> {
     const LIST: &str = "SELECT name, version, document FROM racks ORDER BY name";
     connection.rows(LIST, values![]).await?.iter().map(read).collect()
+}
+
+/// Returns a part of all racks, sorted by name. A part continues after a name.
+pub(crate) async fn list_part(
+    connection: &mut Connection,
+    limit: u32,
+    part: &Part<String>,
+) -> Result<Listed<(String, Value, i64), String>, StoreError> {
+    let mut query = Query::new("SELECT name, version, document FROM racks");
+    query.and_if_set("name > ?", part.after.as_deref());
+    let (sql, values) = query.first_by("name", false, limit);
+    let mut rows = connection.rows(sql, values).await?;
+    let is_full = cut(&mut rows, limit, part.bytes, 2)?;
+    let found = rows.iter().map(read).collect::<Result<Vec<_>, StoreError>>()?;
+    let more = found.last().filter(|_| is_full).map(|(name, ..)| name.clone());
+    Ok(Listed { found, more })
 }
 
 fn read(row: &Row) -> Result<(String, Value, i64), StoreError> {

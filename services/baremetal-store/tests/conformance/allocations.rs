@@ -7,7 +7,7 @@ use baremetal_core::{
     Maintenance, Mismatch, Node, NodeIdent, NodeUuid, Order, Page, Pool, Reservation, State,
     WorkUuid, release,
 };
-use baremetal_store::{Reserved, Store, StoreError};
+use baremetal_store::{Part, Reserved, Store, StoreError};
 use hardware::PowerState;
 use lease::{Lease, Length};
 use newtype_uuid::GenericUuid;
@@ -319,7 +319,11 @@ async fn a_project_cannot_exceed_its_limit_of_reservations(store: Store) {
     let other = reserve(&store, &reservation("biology"), 1).await;
     assert!(matches!(other, Reserved::Done(_)), "{other:?}");
     let reserved = AllocationFilter { reserved: Some(true), ..AllocationFilter::default() };
-    let listed = store.list_allocations_and_nodes(&reserved, &page(1000, None)).await.unwrap();
+    let listed = store
+        .list_allocations_and_nodes_part(&reserved, &page(1000, None), Part::whole())
+        .await
+        .unwrap()
+        .found;
     assert_eq!(listed.len(), 11);
     assert!(listed.iter().all(|(it, node)| node.as_ref().map(|node| node.id) == it.node));
 }

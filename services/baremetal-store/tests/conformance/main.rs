@@ -12,6 +12,7 @@ mod lists;
 mod machine;
 mod nodes;
 mod opening;
+mod parts;
 mod profiles;
 mod races;
 mod records;

@@ -1,7 +1,7 @@
 //! Records that belong to no node: unknown machines, conductors and racks.
 
 use baremetal_core::Discovery;
-use baremetal_store::{Store, StoreError};
+use baremetal_store::{Part, Store, StoreError};
 use hardware::MacAddress;
 use serde_json::json;
 
@@ -29,14 +29,17 @@ async fn unknown_machines_are_recorded_once_each(store: Store) {
         last_seen_at: at(last),
         data: None,
     };
-    assert_eq!(store.list_discoveries().await.unwrap(), [noted(2, 1, 3), noted(1, 2, 2)]);
+    assert_eq!(
+        store.list_discoveries_part(1000, Part::whole()).await.unwrap().found,
+        [noted(2, 1, 3), noted(1, 2, 2)]
+    );
 
     let found = Discovery { data: Some(json!({ "cpu": 4 })), ..noted(1, 4, 4) };
     store.save_discovery(&found).await.unwrap();
     store.touch_discovery(mac(1), at(5)).await.unwrap();
     store.delete_discovery(mac(2)).await.unwrap();
     let want = Discovery { first_seen_at: at(2), last_seen_at: at(5), ..found };
-    assert_eq!(store.list_discoveries().await.unwrap(), [want]);
+    assert_eq!(store.list_discoveries_part(1000, Part::whole()).await.unwrap().found, [want]);
 }
 
 async fn discoveries_are_bounded(store: Store) {
@@ -48,7 +51,7 @@ async fn discoveries_are_bounded(store: Store) {
         touch.await.unwrap();
     }
     store.touch_discovery(mac(4), at(9000)).await.unwrap();
-    let known = store.list_discoveries().await.unwrap();
+    let known = store.list_discoveries_part(2000, Part::whole()).await.unwrap().found;
     let is_known = |n| known.iter().any(|found| found.mac == mac(n));
     assert_eq!(known.len(), 1024);
     assert!(is_known(1029) && is_known(4), "the last that asked are known");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use audit::{Filter, Order, Trail};
 use baremetal_core::{NodeFilter, NodeSort, Page, PortFilter, PortSort, State};
-use baremetal_store::{Leased, SCHEMA, Store};
+use baremetal_store::{Leased, Part, SCHEMA, Store};
 use database::scratch::Scratch;
 use database::{Database, Extent};
 use jiff::SignedDuration;
@@ -116,7 +116,7 @@ async fn holds_all(store: &Store, version: usize) {
     assert_eq!(history[1].user, None);
     let leased = store.find_lease("52:54:00:00:00:01".parse().unwrap()).await.unwrap();
     assert_eq!(leased, Some(Leased { address: [10, 0, 0, 9].into(), is_probed: true }));
-    assert_eq!(store.list_discoveries().await.unwrap().len(), 1);
+    assert_eq!(store.list_discoveries_part(1000, Part::whole()).await.unwrap().found.len(), 1);
     assert_eq!(store.list_conductors().await.unwrap(), [("host".to_owned(), at(0))]);
     let (mut rack, _) = store.find_rack("r1").await.unwrap().unwrap();
     let Value::Object(document) = &mut rack else { panic!("{rack}") };

@@ -9,7 +9,7 @@ use agent_protocol::KernelParameters;
 use baremetal_core::{
     AgentCommand, Node, NodeFilter, NodeIdent, NodeSort, Page, Port, State, Task, Verb,
 };
-use baremetal_store::Store;
+use baremetal_store::{Part, Store};
 use hardware::MacAddress;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -44,7 +44,8 @@ fn post(what: &str, url: impl Into<String>, body: Value, status: u16) -> Row {
 async fn stored(store: &Store) -> String {
     let page = Page { limit: 100, marker: None, sort: NodeSort::Id, descending: false };
     let nodes = store.list_nodes(&NodeFilter::default(), &page).await.unwrap();
-    let mut all = format!("{:?}\n", store.list_discoveries().await.unwrap());
+    let mut all =
+        format!("{:?}\n", store.list_discoveries_part(1000, Part::whole()).await.unwrap().found);
     for node in nodes {
         let ports = store.ports_of(node.id).await.unwrap();
         let boot = store.find_boot(node.id).await.unwrap();

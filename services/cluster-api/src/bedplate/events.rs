@@ -3,8 +3,11 @@
 use axum::extract::State;
 use axum::response::Response;
 use cluster_core::{Event, EventUuid};
-use http::{HeaderMap, StatusCode};
-use openstack_api::{ApiError, Caller, Handle, Query, Routes, Segment, Shape, Time, json};
+use cluster_store::{Listed, Part};
+use http::HeaderMap;
+use openstack_api::{
+    ApiError, Caller, Handle, ListPart, Listing, Query, Routes, Segment, Shape, Time,
+};
 use serde::Serialize;
 
 use super::follow;
@@ -58,10 +61,6 @@ async fn events(
     headers: HeaderMap,
     mut query: Query,
 ) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Body<'a> {
-        events: Vec<Shown<'a>>,
-    }
     if follow::is_asked(&headers) {
         query.finish()?;
         let cluster = app.cluster(&caller, &ident).await?;
@@ -69,9 +68,19 @@ async fn events(
     }
     let (limit, marker) = page(&mut query)?;
     query.finish()?;
-    let cluster = app.cluster(&caller, &ident).await?;
-    let found = app.store.events_of(cluster.id, limit, marker).await?;
-    Ok(json(StatusCode::OK, &Body { events: found.iter().map(shown).collect() }))
+    let cluster = app.cluster(&caller, &ident).await?.id;
+    let store = app.store.clone();
+    let page = Listing { limit, ..Listing::whole("events") };
+    openstack_api::list(page, move |asked| {
+        let store = store.clone();
+        Box::pin(async move {
+            let part = Part { after: asked.after, bytes: asked.bytes };
+            let Listed { found, more } =
+                store.events_part_of(cluster, asked.elements, marker, part).await?;
+            Ok::<_, Error>(ListPart::of(&found, |event| event.at, shown, more)?)
+        })
+    })
+    .await
 }
 
 /// Takes `limit` and `marker` out of `query`.

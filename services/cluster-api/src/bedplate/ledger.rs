@@ -4,8 +4,11 @@
 use axum::extract::State;
 use axum::response::Response;
 use cluster_core::{Desire, LedgerEntry};
+use cluster_store::{Listed, Part};
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Need, Routes, Segment, Shape, Time, json};
+use openstack_api::{
+    ApiError, Caller, Handle, ListPart, Listing, Need, Routes, Segment, Shape, Time, json,
+};
 use serde::Serialize;
 use tracing::warn;
 
@@ -42,8 +45,18 @@ async fn list(
     State(app): State<App>,
     Segment(ident): Segment<String>,
 ) -> Result<Response, Error> {
-    let cluster = app.cluster(&caller, &ident).await?;
-    Ok(shown(&app.store.ledger_of(cluster.id).await?))
+    let cluster = app.cluster(&caller, &ident).await?.id;
+    let store = app.store.clone();
+    openstack_api::list(Listing::whole("ledger"), move |asked| {
+        let store = store.clone();
+        Box::pin(async move {
+            let part = Part { after: asked.after, bytes: asked.bytes };
+            let Listed { found, more } =
+                store.ledger_part_of(cluster, asked.elements, part).await?;
+            Ok::<_, Error>(ListPart::of(&found, |entry| entry.id, shown, more)?)
+        })
+    })
+    .await
 }
 
 /// `DELETE /bedplate/v1/clusters/{cluster}/ledger`: forgets the cloud objects of a cluster that is being deleted, in a project that
@@ -68,30 +81,30 @@ async fn forget(
     let left = app.store.forget_ledger(&cluster).await?;
     warn!(cluster.id = %cluster.id, "{} things of cluster {} may be left in the cloud: nobody looks after them", left.len(), cluster.id);
     app.conductor.wake(cluster.id);
-    Ok(shown(&left))
-}
-
-fn shown(entries: &[LedgerEntry]) -> Response {
-    #[derive(Serialize)]
-    struct Shown<'a> {
-        object: &'a str,
-        name: &'a str,
-        cloud_id: Option<&'a str>,
-        state: &'static str,
-        created_at: Time,
-        updated_at: Option<Time>,
-    }
     #[derive(Serialize)]
     struct Body<'a> {
         ledger: Vec<Shown<'a>>,
     }
-    let shown = entries.iter().map(|entry| Shown {
+    Ok(json(StatusCode::OK, &Body { ledger: left.iter().map(shown).collect() }))
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    object: &'a str,
+    name: &'a str,
+    cloud_id: Option<&'a str>,
+    state: &'static str,
+    created_at: Time,
+    updated_at: Option<Time>,
+}
+
+fn shown(entry: &LedgerEntry) -> Shown<'_> {
+    Shown {
         object: &entry.kind,
         name: &entry.name,
         cloud_id: entry.cloud_id.as_deref(),
         state: entry.state.as_str(),
         created_at: Time(entry.created_at),
         updated_at: Time::some(entry.updated_at),
-    });
-    json(StatusCode::OK, &Body { ledger: shown.collect() })
+    }
 }

@@ -1,19 +1,18 @@
 //! `GET /bedplate/v1/machines/idle`: VMs that are lent and idle.
 
 use ::lease::Length;
+use std::sync::Arc;
+
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use cluster_core::{IdleBy, Vm};
-use http::StatusCode;
-use newtype_uuid::GenericUuid;
-use openstack_api::{
-    ApiError, Caller, Handle, Origin, Query, Routes, Shape, Time, json, next_link,
-};
+use openstack_api::{ApiError, Caller, Handle, ListPart, Origin, Query, Routes, Shape, Time};
 use serde::Serialize;
 
 use super::{Whose, page};
 use crate::app::App;
 use crate::error::Error;
+use crate::listing::list_of;
 
 pub(super) fn routes() -> Routes<App> {
     let report = Handle::get("List machines that do nothing", report)
@@ -83,12 +82,6 @@ async fn report(
     OriginalUri(uri): OriginalUri,
     query: Query,
 ) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Body<'a> {
-        machines: Vec<Shown<'a>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        next: Option<String>,
-    }
     let mut rest = query.clone();
     let least = rest.take("for").map(|raw| raw.parse::<Length>()).transpose();
     let least = least.map_err(|why| ApiError::bad_field("for", why))?;
@@ -96,16 +89,21 @@ async fn report(
     let page = page(&mut rest)?;
     rest.finish()?;
     let now = (app.clock)();
-    let found = app.store.list_vms(&whose.scope, whose.user.as_deref(), &page).await?;
-    let last = found.last().filter(|_| found.len() == page.limit as usize);
-    let next = last.map(|last| {
-        next_link(&origin, uri.path(), &query, page.limit, last.id.into_untyped_uuid())
-    });
-    let is_long = |vm: &&Vm| {
+    let is_long = move |vm: &&Vm| {
         let since = vm.idle.as_ref().and_then(|idle| idle.since);
         let lasts = since.map(|since| now.duration_since(since));
         lasts.is_some_and(|lasts| least.is_none_or(|least| least.as_duration() <= lasts))
     };
-    let machines = found.iter().filter(is_long).filter_map(Shown::of).collect();
-    Ok(json(StatusCode::OK, &Body { machines, next }))
+    let reader = Arc::new((app.store.clone(), whose));
+    list_of("machines", &page, (&app, &origin, uri.path(), &query), move |part, page| {
+        let reader = reader.clone();
+        Box::pin(async move {
+            let (store, Whose { scope, user }) = &*reader;
+            let listed = store.list_vms_part(scope, user.as_deref(), &page, part).await?;
+            let idle = listed.found.iter().filter(is_long).filter_map(Shown::of);
+            let read = listed.found.last().map(|last| (listed.found.len(), last.id));
+            Ok(ListPart::chosen(idle, read, listed.more)?)
+        })
+    })
+    .await
 }

@@ -1,15 +1,16 @@
 //! Snapshots of VMs. A snapshot may outlive its VM.
 
+use std::sync::Arc;
+
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
-use cluster_core::{Ident, Snapshot, SnapshotUuid, SnapshotWhy, VmEvent};
-use cluster_store::SnapshotChange;
+use cluster_core::{Ident, Page, Snapshot, SnapshotUuid, SnapshotWhy, VmEvent, VmSort, VmUuid};
+use cluster_store::{SnapshotChange, VmScope};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    Caller, Handle, Origin, Query, Routes, Segment, Shape, Strict, json, next_link,
+    Caller, Handle, ListPart, Origin, Query, Routes, Segment, Shape, Strict, json,
 };
-use serde::Serialize;
 use utoipa::PartialSchema;
 
 use super::body::{NewSnapshot, label};
@@ -17,6 +18,7 @@ use super::page;
 use super::view::{ShownSnapshot, snapshot_shape};
 use crate::app::{App, again, missing};
 use crate::error::Error;
+use crate::listing::list_of;
 
 pub(super) fn routes() -> Routes<App> {
     let of_machine = [
@@ -61,13 +63,6 @@ impl App {
     }
 }
 
-#[derive(Serialize)]
-struct Body<'a> {
-    snapshots: Vec<ShownSnapshot<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<String>,
-}
-
 /// `POST /bedplate/v1/machines/{machine}/snapshots`: records the request. The conductor has the snapshot created.
 async fn create(
     caller: Caller,
@@ -106,17 +101,28 @@ async fn of_machine(
     let page = page(&mut rest)?;
     rest.finish()?;
     let vm = app.machine(&caller, &ident).await?;
-    let found = app.store.list_snapshots(&app.persons(&caller), Some(vm.id), &page).await?;
-    let next = next(&found, page.limit)
-        .map(|last| next_link(&origin, uri.path(), &query, page.limit, last));
-    let snapshots = found.iter().map(ShownSnapshot::from).collect();
-    Ok(json(StatusCode::OK, &Body { snapshots, next }))
+    let scope = app.persons(&caller);
+    listed(scope, Some(vm.id), &page, (&app, &origin, uri.path(), &query)).await
 }
 
-/// The marker of the next page: the last element of a full page.
-fn next(found: &[Snapshot], limit: u32) -> Option<uuid::Uuid> {
-    let last = found.last().filter(|_| found.len() == limit as usize);
-    last.map(|last| last.id.into_untyped_uuid())
+/// Answers with one page of snapshots; only those of one VM, when it is given.
+async fn listed(
+    scope: VmScope,
+    vm: Option<VmUuid>,
+    page: &Page<VmSort>,
+    at: (&App, &Origin, &str, &Query),
+) -> Result<Response, Error> {
+    let reader = Arc::new((at.0.store.clone(), scope));
+    list_of("snapshots", page, at, move |part, page| {
+        let reader = reader.clone();
+        Box::pin(async move {
+            let (store, scope) = &*reader;
+            let listed = store.list_snapshots_part(scope, vm, &page, part).await?;
+            let id = |snapshot: &Snapshot| snapshot.id;
+            Ok(ListPart::of(&listed.found, id, ShownSnapshot::from, listed.more)?)
+        })
+    })
+    .await
 }
 
 /// `GET /bedplate/v1/snapshots`: all snapshots, also of deleted VMs.
@@ -130,11 +136,7 @@ async fn list(
     let mut rest = query.clone();
     let page = page(&mut rest)?;
     rest.finish()?;
-    let found = app.store.list_snapshots(&app.persons(&caller), None, &page).await?;
-    let next = next(&found, page.limit)
-        .map(|last| next_link(&origin, uri.path(), &query, page.limit, last));
-    let snapshots = found.iter().map(ShownSnapshot::from).collect();
-    Ok(json(StatusCode::OK, &Body { snapshots, next }))
+    listed(app.persons(&caller), None, &page, (&app, &origin, uri.path(), &query)).await
 }
 
 /// `GET /bedplate/v1/snapshots/{snapshot}`: one snapshot.

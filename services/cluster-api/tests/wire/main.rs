@@ -18,6 +18,7 @@ mod lists;
 mod machines;
 mod node_groups;
 mod openapi;
+mod parts;
 mod plan;
 mod quotas;
 mod templates;

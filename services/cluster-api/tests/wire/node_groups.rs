@@ -1,5 +1,8 @@
 //! Node groups.
 
+use cluster_core::{MOST_GROUPS, NodeGroup, NodeGroupUuid};
+use cluster_store::{Change, Scope};
+
 use crate::api::Api;
 
 #[tokio::test]
@@ -138,4 +141,26 @@ async fn an_impossible_group_is_refused_by_field() {
     api.patch("/v1/clusters/c/nodegroups/default-worker", r#"[{"op": "remove", "path": "/name"}]"#)
         .await
         .refuses(400, "/name: it cannot be changed; /min_node_count and /max_node_count can");
+}
+
+#[tokio::test]
+async fn a_cluster_has_a_bounded_number_of_node_groups() {
+    let api = Api::start().await;
+    api.small().await;
+    let ident = "c".parse().unwrap();
+    let cluster = api.store.find_clusters(&ident, &Scope::All).await.unwrap().remove(0);
+    let groups = api.store.groups_of(cluster.id).await.unwrap();
+    let another = |number: usize| NodeGroup {
+        id: NodeGroupUuid::new_v4(),
+        name: format!("g{number}").parse().unwrap(),
+        machines: Default::default(),
+        is_default: false,
+        ..groups[1].clone()
+    };
+    let added = (groups.len()..MOST_GROUPS - 1).map(another).collect();
+    api.store.change_cluster(&Change { added, ..Change::of(cluster) }).await.unwrap();
+    let path = "/v1/clusters/c/nodegroups";
+    api.post(path, r#"{"name": "last", "node_count": 1}"#).await.has(202);
+    let why = "the cluster has 100 node groups and may have 100: delete one first";
+    api.post(path, r#"{"name": "more", "node_count": 1}"#).await.refuses(409, why);
 }

@@ -11,7 +11,10 @@ use database::StoreError;
 use jiff::Timestamp;
 
 use crate::table::{certificate, claim, cluster, event, holding, ledger, machine, secret};
-use crate::{Certificate, Claim, Listener, MachineReport, Redeemed, Said, Store};
+use crate::{
+    Certificate, Claim, LedgerPosition, Listed, Listener, MachineReport, Part, Redeemed, Said,
+    Store,
+};
 
 impl Store {
     /// Writes entries of the ledger. An entry with the kind and name of an existing one replaces its id in the cloud and its state. All are
@@ -90,6 +93,17 @@ impl Store {
         self.database.read(move |c| Box::pin(ledger::of(c, of))).await
     }
 
+    /// Returns a part of the ledger of a cluster or a VM, oldest entry first.
+    pub async fn ledger_part_of(
+        &self,
+        of: impl Into<Holder>,
+        limit: u32,
+        part: Part<LedgerPosition>,
+    ) -> Result<Listed<LedgerEntry, LedgerPosition>, StoreError> {
+        let of = of.into();
+        self.database.read(move |c| Box::pin(ledger::part_of(c, of, limit, part))).await
+    }
+
     /// Adds events. The newest 1000 of each cluster are kept.
     pub async fn append_events(
         &self,
@@ -113,7 +127,22 @@ impl Store {
         limit: u32,
         marker: Option<EventUuid>,
     ) -> Result<Vec<Event>, StoreError> {
-        self.database.read(move |c| Box::pin(event::list(c, cluster, limit, marker))).await
+        self.events_part_of(cluster, limit, marker, Part::whole()).await.map(|listed| listed.found)
+    }
+
+    /// Returns a part of the cluster's events after `marker`, oldest first.
+    pub async fn events_part_of(
+        &self,
+        cluster: ClusterUuid,
+        limit: u32,
+        marker: Option<EventUuid>,
+        part: Part<i64>,
+    ) -> Result<Listed<Event, i64>, StoreError> {
+        self.database
+            .read(move |c| {
+                Box::pin(async move { event::list(c, cluster, limit, marker, &part).await })
+            })
+            .await
     }
 
     /// Returns the cluster's events with numbers above `after`, oldest first, each with its number; `None` when there is no such cluster.

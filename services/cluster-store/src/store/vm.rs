@@ -9,7 +9,7 @@ use database::{Connection, StoreError, outbox};
 use super::allowance;
 use crate::table::holding::Whom;
 use crate::table::{holding, snapshot, vm, vm_event};
-use crate::{Listener, SnapshotChange, Store, VmChange, VmScope};
+use crate::{Listed, Listener, Part, SnapshotChange, Store, VmChange, VmScope};
 
 impl Store {
     /// Adds a VM with its sealed user-data, unless the limits of its project or its owner forbid the VM or its lease; with `within` `None`
@@ -55,17 +55,20 @@ impl Store {
         self.database.read(|c| Box::pin(async move { vm::find(c, &ident, &scope).await })).await
     }
 
-    /// Returns one page of the VMs in `scope`; only those of `person`, when one is given.
-    pub async fn list_vms(
+    /// Returns a part of a page of the VMs in `scope`; only those of `person`, when one is given.
+    pub async fn list_vms_part(
         &self,
         scope: &VmScope,
         person: Option<&str>,
         page: &Page<VmSort>,
-    ) -> Result<Vec<Vm>, StoreError> {
+        part: Part,
+    ) -> Result<Listed<Vm>, StoreError> {
         let (scope, person, page) = (scope.clone(), person.map(str::to_owned), page.clone());
         self.database
             .read(|c| {
-                Box::pin(async move { vm::list(c, (&scope, person.as_deref()), &page).await })
+                Box::pin(
+                    async move { vm::list(c, (&scope, person.as_deref()), &page, &part).await },
+                )
             })
             .await
     }
@@ -159,7 +162,22 @@ impl Store {
         limit: u32,
         marker: Option<EventUuid>,
     ) -> Result<Vec<VmEvent>, StoreError> {
-        self.database.read(move |c| Box::pin(vm_event::list(c, vm, limit, marker))).await
+        self.vm_events_part_of(vm, limit, marker, Part::whole()).await.map(|listed| listed.found)
+    }
+
+    /// Returns a part of the VM's events after `marker`, oldest first.
+    pub async fn vm_events_part_of(
+        &self,
+        vm: VmUuid,
+        limit: u32,
+        marker: Option<EventUuid>,
+        part: Part<i64>,
+    ) -> Result<Listed<VmEvent, i64>, StoreError> {
+        self.database
+            .read(move |c| {
+                Box::pin(async move { vm_event::list(c, vm, limit, marker, &part).await })
+            })
+            .await
     }
 
     /// As [`Store::events_after`], for a VM.
@@ -217,16 +235,19 @@ impl Store {
             .await
     }
 
-    /// Returns one page of the snapshots in `scope`; only those of one VM, when it is given.
-    pub async fn list_snapshots(
+    /// Returns a part of a page of the snapshots in `scope`; only those of one VM, when it is given.
+    pub async fn list_snapshots_part(
         &self,
         scope: &VmScope,
         vm: Option<VmUuid>,
         page: &Page<VmSort>,
-    ) -> Result<Vec<Snapshot>, StoreError> {
+        part: Part,
+    ) -> Result<Listed<Snapshot>, StoreError> {
         let (scope, page) = (scope.clone(), page.clone());
         self.database
-            .read(move |c| Box::pin(async move { snapshot::list(c, (&scope, vm), &page).await }))
+            .read(move |c| {
+                Box::pin(async move { snapshot::list(c, (&scope, vm), &page, &part).await })
+            })
             .await
     }
 

@@ -1,6 +1,7 @@
 //! The table `events`.
 
 use cluster_core::{ClusterUuid, Event, EventUuid, Severity};
+use database::table::{Listed, Part, cut};
 use database::{Connection, Row, StoreError, values};
 use newtype_uuid::GenericUuid;
 
@@ -38,17 +39,30 @@ pub(crate) async fn append(
     Ok(())
 }
 
-/// Returns the events of `cluster` after `marker`, oldest first.
+/// Returns a part of the events of `cluster` after `marker`, oldest first. A part continues after the number of an event.
 pub(crate) async fn list(
     connection: &mut Connection,
     cluster: ClusterUuid,
     limit: u32,
     marker: Option<EventUuid>,
-) -> Result<Vec<Event>, StoreError> {
-    const LIST: &str = "SELECT id, cluster, at, severity, reason, message FROM events WHERE cluster = $1 \
-         AND ($2 = '' OR seq > (SELECT seq FROM events WHERE id = $2)) ORDER BY seq LIMIT $3";
-    let marker = marker.map(|id| id.to_string()).unwrap_or_default();
-    connection.rows(LIST, values![cluster, marker, limit]).await?.iter().map(read).collect()
+    part: &Part<i64>,
+) -> Result<Listed<Event, i64>, StoreError> {
+    const MARKER: &str = "SELECT seq FROM events WHERE id = $1";
+    const LIST: &str = "SELECT id, cluster, at, severity, reason, message, seq FROM events \
+         WHERE cluster = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+    let after = match (part.after, marker) {
+        (Some(after), _) => after,
+        (None, None) => i64::MIN,
+        (None, Some(marker)) => match connection.row(MARKER, values![marker]).await? {
+            Some(row) => row.int(0)?,
+            None => return Ok(Listed { found: Vec::new(), more: None }),
+        },
+    };
+    let mut rows = connection.rows(LIST, values![cluster, after, limit]).await?;
+    let is_full = cut(&mut rows, limit, part.bytes, 5)?;
+    let more = rows.last().filter(|_| is_full).map(|row| row.int(6)).transpose()?;
+    let found = rows.iter().map(read).collect::<Result<_, StoreError>>()?;
+    Ok(Listed { found, more })
 }
 
 /// Returns the events of `cluster` with numbers above `number`, each with its number; `None` when there is no such cluster.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use cluster_core::{ClusterUuid, Holder, Key, Known, LedgerEntry, LedgerState, LedgerUuid, Member};
+use database::table::{Listed, Part};
 use database::{AssertSqlSafe, Connection, Query, Row, StoreError, Value, values};
+use jiff::Timestamp;
 
 use super::{of_cluster, of_vm, refused};
 
@@ -72,6 +74,32 @@ pub(crate) async fn of(
     );
     let rows = connection.rows(AssertSqlSafe(sql), values![id]).await?;
     rows.iter().map(|row| read(row, holder)).collect()
+}
+
+/// The entry after which a list continues: when it was made, its kind and its name.
+pub type LedgerPosition = (Timestamp, String, String);
+
+/// Returns a part of the entries of `holder`, oldest first.
+pub(crate) async fn part_of(
+    connection: &mut Connection,
+    holder: Holder,
+    limit: u32,
+    part: Part<LedgerPosition>,
+) -> Result<Listed<LedgerEntry, LedgerPosition>, StoreError> {
+    let (table, column, id) = place(holder);
+    let sql = format!(
+        "SELECT id, kind, name, cloud_id, state, created_at, updated_at FROM {table} \
+         WHERE {column} = $1 AND (created_at, kind, name) > ($3, $4, $5) ORDER BY created_at, kind, name LIMIT $2"
+    );
+    // No entry was made earlier.
+    let (at, kind, name) = part.after.unwrap_or((Timestamp::MIN, String::new(), String::new()));
+    let values = values![id, limit, at, kind.as_str(), name.as_str()];
+    let rows = connection.rows(AssertSqlSafe(sql), values).await?;
+    let found: Vec<LedgerEntry> =
+        rows.iter().map(|row| read(row, holder)).collect::<Result<_, StoreError>>()?;
+    let last = found.last().filter(|_| found.len() >= limit as usize);
+    let more = last.map(|it| (it.created_at, it.kind.clone(), it.name.clone()));
+    Ok(Listed { found, more })
 }
 
 /// Returns the cluster member or VM of each server with one of these ids in the cloud. Servers of other owners are missing.

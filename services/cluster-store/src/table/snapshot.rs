@@ -1,11 +1,11 @@
 //! The table `snapshots`: snapshots of VMs, which may be deleted already.
 
 use cluster_core::{Ident, Page, Snapshot, SnapshotUuid, VmSort, VmUuid};
-use database::table::changed_one;
+use database::table::{Listed, Part, changed_one};
 use database::{Connection, Query, Row, SqlError, StoreError, Value, values};
 use newtype_uuid::GenericUuid;
 
-use super::vm::{called, one_page};
+use super::vm::{called, page_part};
 use super::{deleted, refused};
 use crate::VmScope;
 
@@ -50,14 +50,15 @@ pub(crate) async fn find(
     called(connection, SELECT, ident, scope).await?.iter().map(read).collect()
 }
 
-/// Returns one page of the snapshots in `scope`; only those of one VM, when it is given.
+/// Returns a part of a page of the snapshots in `scope`; only those of one VM, when it is given.
 pub(crate) async fn list(
     connection: &mut Connection,
     (scope, vm): (&VmScope, Option<VmUuid>),
     page: &Page<VmSort>,
-) -> Result<Vec<Snapshot>, StoreError> {
+    part: &Part,
+) -> Result<Listed<Snapshot>, StoreError> {
     let only = |query: &mut Query| query.and_if_set("vm = ?", vm);
-    one_page(connection, (TABLE, SELECT), scope, only, page).await?.iter().map(read).collect()
+    page_part(connection, (TABLE, SELECT), scope, only, (page, part), read).await
 }
 
 /// Returns the ids of the snapshots of a VM.

@@ -1,7 +1,7 @@
 //! The table `vms`. The sealed user-data of a VM is in its row until the server is built.
 
 use cluster_core::{Ident, Page, Vm, VmSort, VmUuid};
-use database::table::{after_seen, changed_one};
+use database::table::{Listed, Listing, Part, changed_one};
 use database::{Connection, Key, Query, Row, SqlError, StoreError, Value, values};
 use newtype_uuid::GenericUuid;
 use sealing::id_of;
@@ -98,14 +98,15 @@ pub(crate) async fn find(
     called(connection, SELECT, ident, scope).await?.iter().map(read).collect()
 }
 
-/// Returns one page of the VMs in `scope`; only those of `person`, when one is given.
+/// Returns a part of a page of the VMs in `scope`; only those of `person`, when one is given.
 pub(crate) async fn list(
     connection: &mut Connection,
     (scope, person): (&VmScope, Option<&str>),
     page: &Page<VmSort>,
-) -> Result<Vec<Vm>, StoreError> {
+    part: &Part,
+) -> Result<Listed<Vm>, StoreError> {
     let only = |query: &mut Query| query.and_if_set("person = ?", person);
-    one_page(connection, (TABLE, SELECT), scope, only, page).await?.iter().map(read).collect()
+    page_part(connection, (TABLE, SELECT), scope, only, (page, part), read).await
 }
 
 /// Returns the rows with this id or name in `scope`, of any table with the columns `project` and `person`.
@@ -126,25 +127,28 @@ pub(super) async fn called(
     Ok(connection.rows(sql, values).await?)
 }
 
-/// Returns one page of the rows in `scope`, restricted by `only`.
-pub(super) async fn one_page(
+/// Returns a part of a page of the rows in `scope`, restricted by `only`. Column 2 is the document.
+pub(super) async fn page_part<T>(
     connection: &mut Connection,
     (table, select): (&'static str, &'static str),
     scope: &VmScope,
     only: impl FnOnce(&mut Query),
-    page: &Page<VmSort>,
-) -> Result<Vec<Row>, StoreError> {
+    (page, part): (&Page<VmSort>, &Part),
+    read: impl Fn(&Row) -> Result<T, StoreError>,
+) -> Result<Listed<T>, StoreError> {
     let key = key(page.sort);
     let seen = seen(scope);
     let seen = seen.as_ref().map(|(condition, own)| (*condition, own.as_str()));
-    let after = after_seen(connection, table, &key, page.marker, seen).await?;
+    let listing = Listing { table, key: &key, seen, document: 2 };
+    let after = listing.begin(connection, page.marker, Some(part)).await?;
     let mut query = Query::new(select);
     query.and_if_set("project = ?", scope.project());
     query.and_if_set("person = ?", scope.person());
     only(&mut query);
     query.page(&key, after, page.descending, page.limit);
     let (sql, values) = query.into_parts();
-    Ok(connection.rows(sql, values).await?)
+    let rows = connection.rows(sql, values).await?;
+    listing.read(connection, rows, page.limit, Some(part), read).await
 }
 
 /// Returns the SQL condition for rows that `scope` may see, with its value.

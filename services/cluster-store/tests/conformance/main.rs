@@ -7,6 +7,7 @@ mod allowance;
 mod belongings;
 mod clusters;
 mod drains;
+mod parts;
 mod races;
 mod records;
 mod samples;

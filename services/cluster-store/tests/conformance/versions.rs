@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use audit::{Filter, Order, Trail};
 use cluster_core::{ClusterSort, Defaults, Page, Resource, TemplateSort, VmSort, Whose};
-use cluster_store::{SCHEMA, Scope, Store, VmScope};
+use cluster_store::{Part, SCHEMA, Scope, Store, VmScope};
 use database::scratch::Scratch;
 use database::{Database, Extent};
 use jiff::SignedDuration;
@@ -128,7 +128,8 @@ async fn holds_all(store: &Store, keys: &Keyring, version: usize) {
     }
     if version >= 8 {
         let page = Page { limit: 9, marker: None, sort: VmSort::Name, descending: false };
-        let vms = store.list_vms(&VmScope::All, None, &page).await.unwrap();
+        let vms =
+            store.list_vms_part(&VmScope::All, None, &page, Part::whole()).await.unwrap().found;
         assert_eq!(vms.len(), 1);
         let told = store.sealed_user_data(vms[0].id).await.unwrap().unwrap();
         let place = cluster_store::SealedUserData::place_of(vms[0].id);

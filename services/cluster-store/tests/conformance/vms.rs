@@ -5,7 +5,7 @@ use cluster_core::{
     Limits, Owner, Page, Resource, Snapshot, SnapshotState, SnapshotUuid, SnapshotWhy, Told,
     UserData, Vm, VmEvent, VmFlavor, VmImage, VmSort, VmUuid, Whose,
 };
-use cluster_store::{SnapshotChange, Store, StoreError, VmChange, VmScope};
+use cluster_store::{Part, SnapshotChange, Store, StoreError, VmChange, VmScope};
 use database::outbox::Letter;
 use database::scratch::Scratch;
 use jiff::SignedDuration;
@@ -80,7 +80,10 @@ async fn a_vm_is_found_only_within_its_scope(store: Store) {
     assert_eq!(found.as_slice(), std::slice::from_ref(&mine));
     assert_eq!(store.find_vms(&ident, &person("p", "v")).await.unwrap(), []);
     let of = async |scope: VmScope, marker| {
-        let listed = store.list_vms(&scope, None, &page(marker)).await;
+        let listed = store
+            .list_vms_part(&scope, None, &page(marker), Part::whole())
+            .await
+            .map(|it| it.found);
         listed.map(|all| all.into_iter().map(|it| it.id).collect::<Vec<_>>())
     };
     assert_eq!(of(person("p", "u"), None).await.unwrap(), [mine.id]);
@@ -236,9 +239,15 @@ async fn snapshots_outlive_their_vm(store: Store) {
     let events = vec![VmEvent::info(&vm, "SnapshotMade", "it is", at(2))];
     let made = store.change_snapshot(&SnapshotChange { snapshot: made, events }).await.unwrap();
     let scope = VmScope::Project("p".to_owned());
-    let listed = store.list_snapshots(&scope, Some(vm.id), &page(None)).await.unwrap();
+    let listed = store
+        .list_snapshots_part(&scope, Some(vm.id), &page(None), Part::whole())
+        .await
+        .unwrap()
+        .found;
     assert_eq!(listed.as_slice(), std::slice::from_ref(&made));
-    assert_eq!(store.list_snapshots(&person("p", "v"), None, &page(None)).await.unwrap(), []);
+    let others =
+        store.list_snapshots_part(&person("p", "v"), None, &page(None), Part::whole()).await;
+    assert_eq!(others.unwrap().found, []);
     let late = store.change_snapshot(&SnapshotChange { snapshot: taken, events: vec![] }).await;
     assert!(matches!(late, Err(StoreError::Stale)), "{late:?}");
     assert_eq!(store.snapshot_ids().await.unwrap(), [made.id]);

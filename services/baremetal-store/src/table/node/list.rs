@@ -2,7 +2,7 @@
 
 use baremetal_core::{Node, NodeFilter, NodeSort, Page, State};
 use database::table::{Listed, Listing, Part};
-use database::{Connection, Key, Query, Row, StoreError, Value};
+use database::{Connection, Key, Query, Row, StoreError, Value, values};
 
 use super::{SELECT, read};
 
@@ -57,6 +57,35 @@ pub(crate) async fn tally(
         })
     };
     connection.rows(sql, values).await?.iter().map(tally).collect()
+}
+
+/// A shard with the number of its nodes; nodes without a shard are counted together.
+pub type ShardCount = (Option<String>, u64);
+
+/// Returns a part of the shards, nodes without a shard first. A part continues after a shard.
+pub(crate) async fn shards(
+    connection: &mut Connection,
+    limit: u32,
+    after: Option<&Option<String>>,
+) -> Result<Listed<ShardCount, Option<String>>, StoreError> {
+    const NONE: &str = "SELECT count(*) FROM nodes WHERE shard IS NULL";
+    let mut found = Vec::new();
+    if after.is_none() {
+        let row = connection.row(NONE, values![]).await?;
+        let count = row.map_or(Ok(0), |row| row.int(0))?.unsigned_abs();
+        found.extend((count > 0).then_some((None, count)));
+    }
+    let mut query = Query::new("SELECT shard, count(*) FROM nodes");
+    query.and("shard IS NOT NULL");
+    query.and_if_set("shard > ?", after.and_then(Option::as_deref));
+    let (sql, values) = query.first_groups("shard", limit);
+    let rows = connection.rows(sql, values).await?;
+    for row in &rows {
+        found.push((Some(row.text(0)?.to_owned()), row.int(1)?.unsigned_abs()));
+    }
+    let is_full = rows.len() >= limit as usize;
+    let more = found.last().filter(|_| is_full).map(|(shard, _)| shard.clone());
+    Ok(Listed { found, more })
 }
 
 /// Adds the conditions of `filter` to `query`.

@@ -1,0 +1,198 @@
+//! No answer holds a long list in memory: every list of the API is read and written in parts, or is bounded.
+
+use std::collections::BTreeSet;
+
+use axum::body::Body;
+use baremetal_core::{
+    Allocation, AllocationState, AllocationUuid, Discovery, Driver, HistoryEntry, Lending, Node,
+    NodeIdent, NodeUuid, Order, Pool, Port, PortUuid, Reservation, State, WorkUuid,
+};
+use baremetal_store::Reserved;
+use hardware::{MacAddress, PowerState};
+use http::Request;
+use jiff::Timestamp;
+use lease::Lease;
+use openstack_api::conformance::{Kept, check_list, lists};
+use serde_json::{Map, Value, json};
+
+use crate::api::{Api, ID, NEWEST};
+
+use Kept::{AtMost, ByDriver, InParts};
+
+/// More than the first part of a list has.
+const MANY: u64 = 40;
+
+/// The lists of the API, and how each stays small in memory.
+const LISTS: &[(&str, Kept)] = &[
+    ("/bedplate/v1/audit", InParts),
+    ("/bedplate/v1/discoveries", InParts),
+    ("/bedplate/v1/hypervisor-profiles", InParts),
+    ("/bedplate/v1/keys", AtMost(16, "an administrator adds keys, and retires them")),
+    ("/bedplate/v1/nodes/{node}/event-log", ByDriver("the newest 1000 entries at most")),
+    ("/bedplate/v1/nodes/{node}/sensors", ByDriver("drivers read 4096 records at most")),
+    ("/bedplate/v1/policy", AtMost(150, "one row for each route of the program")),
+    ("/bedplate/v1/racks", InParts),
+    ("/bedplate/v1/reservations", InParts),
+    ("/v1/allocations", InParts),
+    ("/v1/chassis", AtMost(0, "there are none")),
+    ("/v1/conductors", AtMost(4, "one for each host that ran baremetald")),
+    ("/v1/deploy_templates", AtMost(0, "there are none")),
+    ("/v1/drivers", AtMost(3, "the drivers of the program")),
+    ("/v1/inspection_rules", AtMost(0, "there are none")),
+    ("/v1/nodes", InParts),
+    ("/v1/nodes/detail", InParts),
+    ("/v1/nodes/{node}/bios", AtMost(0, "there are none")),
+    ("/v1/nodes/{node}/children", AtMost(1000, "the ids of one page of nodes")),
+    ("/v1/nodes/{node}/firmware", AtMost(0, "there are none")),
+    ("/v1/nodes/{node}/history", InParts),
+    (
+        "/v1/nodes/{node}/management/boot_device/supported",
+        ByDriver("the kinds of boot devices that the program knows"),
+    ),
+    ("/v1/nodes/{node}/portgroups", AtMost(0, "there are none")),
+    ("/v1/nodes/{node}/ports", InParts),
+    ("/v1/nodes/{node}/traits", AtMost(50, "a node has no more traits")),
+    ("/v1/nodes/{node}/vifs", AtMost(0, "there are none")),
+    ("/v1/nodes/{node}/volume/connectors", AtMost(0, "there are none")),
+    ("/v1/nodes/{node}/volume/targets", AtMost(0, "there are none")),
+    ("/v1/portgroups", AtMost(0, "there are none")),
+    ("/v1/portgroups/detail", AtMost(0, "there are none")),
+    ("/v1/ports", InParts),
+    ("/v1/ports/detail", InParts),
+    ("/v1/runbooks", AtMost(0, "there are none")),
+    ("/v1/shards", InParts),
+    ("/v1/volume/connectors", AtMost(0, "there are none")),
+    ("/v1/volume/targets", AtMost(0, "there are none")),
+];
+
+fn mac(number: u64) -> MacAddress {
+    format!("52:54:00:00:01:{number:02x}").parse().unwrap()
+}
+
+fn extra() -> Map<String, Value> {
+    Map::from_iter([("notes".to_owned(), json!("x".repeat(20_000)))])
+}
+
+fn noon() -> Timestamp {
+    "2026-01-02T03:04:05.000006Z".parse().unwrap()
+}
+
+fn allocation(name: &str) -> Allocation {
+    Allocation {
+        id: AllocationUuid::new_v4(),
+        version: 1,
+        created_at: noon(),
+        updated_at: None,
+        name: Some(name.parse().unwrap()),
+        state: AllocationState::Allocating,
+        last_error: None,
+        node: None,
+        resource_class: Some("gpu".to_owned()),
+        traits: BTreeSet::new(),
+        candidate_nodes: Vec::new(),
+        extra: Map::new(),
+        owner: None,
+        reservation: None,
+    }
+}
+
+/// Many of everything that callers, machines and time can make many of.
+async fn with_many() -> Api {
+    let api = Api::start().await;
+    api.enroll("").await;
+    let parent: NodeIdent = ID.parse().unwrap();
+    let parent = api.store.find_node(&parent).await.unwrap().unwrap();
+    let happened = |_: u64| HistoryEntry::changed(&parent, &parent, "x".repeat(20_000), noon());
+    let history: Vec<HistoryEntry> = (0..MANY).map(happened).collect();
+    let parent = api.store.update_node(&parent, &history).await.unwrap();
+    let traits: Vec<String> = (0..50).map(|number| format!("CUSTOM_{number}")).collect();
+    let traits = json!({"traits": traits}).to_string();
+    api.send("PUT", &format!("/v1/nodes/{ID}/traits"), NEWEST, &traits).await.has(204);
+    for number in 0..MANY {
+        let node = Node {
+            extra: extra(),
+            shard: Some(format!("s{number}")),
+            provision_state: State::Available,
+            power_state: Some(PowerState::Off),
+            resource_class: Some("gpu".to_owned()),
+            ..Node::new(NodeUuid::new_v4(), Driver::FakeHardware, noon())
+        };
+        api.store.insert_node(&node).await.unwrap();
+        let child = Node::new(NodeUuid::new_v4(), Driver::FakeHardware, noon());
+        let child = Node { parent_node: Some(parent.id), ..child };
+        api.store.insert_node(&child).await.unwrap();
+        let port = Port {
+            id: PortUuid::new_v4(),
+            version: 1,
+            created_at: noon(),
+            updated_at: None,
+            node: parent.id,
+            address: mac(number),
+            name: None,
+            description: None,
+            pxe_enabled: true,
+            local_link_connection: Map::new(),
+            physical_network: None,
+            portgroup: None,
+            is_smartnic: false,
+            extra: extra(),
+        };
+        api.store.insert_port(&port).await.unwrap();
+        let found = Discovery {
+            mac: mac(number),
+            first_seen_at: noon(),
+            last_seen_at: noon(),
+            data: Some(json!("x".repeat(200_000))),
+        };
+        api.store.save_discovery(&found).await.unwrap();
+        let name = format!("r{number}");
+        let rack = json!({"description": "x".repeat(20_000), "goal": null});
+        api.store.insert_rack(&name, &rack).await.unwrap();
+        let profile = json!({
+            "name": format!("p{number}"), "kind": "cloud-init", "description": "x".repeat(2_000),
+            "instance_info": {"image_source": "http://i/x", "image_checksum": "a".repeat(64)},
+            "settings": {
+                "keystone": {"auth_url": "http://k:5000/v3", "username": "nova", "password": "canary-1"},
+                "message_bus": {"transport_url": "rabbit://nova:canary-2@bus/"},
+            },
+        });
+        let path = "/bedplate/v1/hypervisor-profiles";
+        api.send("POST", path, NEWEST, &profile.to_string()).await.has(201);
+    }
+    reserve_all(&api).await;
+    api
+}
+
+/// Reserves each free node, and records as many allocations that found none.
+async fn reserve_all(api: &Api) {
+    let lasts = "1d".parse().unwrap();
+    for number in 0..MANY {
+        let reservation = Some(Reservation { user: None, image: "http://i/x".to_owned() });
+        let wanted = Allocation { reservation, ..allocation(&format!("r{number}")) };
+        let lending = Lending {
+            lease: Lease::new(noon(), lasts),
+            by: String::new(),
+            notify: None,
+            reserved: true,
+        };
+        let order = Order { instance_info: Map::new(), lending, work: WorkUuid::new_v4() };
+        let pool = Pool::Lendable(None);
+        let made = api.store.reserve(&wanted, &pool, &order, 1000, noon()).await.unwrap();
+        assert!(matches!(made, Reserved::Done(_)), "{made:?}");
+        let in_vain = Allocation { extra: extra(), ..allocation(&format!("a{number}")) };
+        api.store.allocate(&in_vain, &pool, noon()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn every_list_is_read_in_parts_or_bounded() {
+    let api = with_many().await;
+    let document = api.get("/openapi.json").await.json();
+    let known: BTreeSet<String> = LISTS.iter().map(|(path, _)| (*path).to_owned()).collect();
+    assert_eq!(lists(&document), known, "say of each list how it stays small in memory");
+    for (path, kept) in LISTS {
+        let request = Request::get(path.replace("{node}", ID)).header("host", "api:6385");
+        let request = request.header("x-openstack-ironic-api-version", NEWEST);
+        check_list(path, *kept, api.open(request.body(Body::empty()).unwrap()).await).await;
+    }
+}

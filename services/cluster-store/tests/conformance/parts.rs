@@ -1,0 +1,73 @@
+//! Lists read in parts: the parts together are the whole list, and a part ends at its number of rows or its bytes.
+
+use cluster_core::{Event, LedgerEntry, LedgerState, LedgerUuid, Page, VmSort};
+use cluster_store::{Listed, Part, Store, StoreError, VmScope};
+
+use crate::samples::{at, event, on_both, stored};
+use crate::vms::vm;
+
+on_both! { Store:
+    events_are_read_in_parts
+    the_ledger_is_read_in_parts
+    vms_are_read_in_parts
+}
+
+/// Reads a list in parts of at most so many bytes; returns its rows and the lengths of the parts.
+async fn in_parts<T, P>(
+    bytes: usize,
+    read: impl AsyncFn(Part<P>) -> Result<Listed<T, P>, StoreError>,
+) -> (Vec<T>, Vec<usize>) {
+    let (mut all, mut lengths, mut after) = (Vec::new(), Vec::new(), None);
+    loop {
+        let Listed { found, more } = read(Part { after, bytes }).await.unwrap();
+        lengths.push(found.len());
+        all.extend(found);
+        after = more;
+        if after.is_none() {
+            return (all, lengths);
+        }
+    }
+}
+
+async fn events_are_read_in_parts(store: Store) {
+    let (_, cluster) = stored(&store, "p", "one").await;
+    let message = "x".repeat(100);
+    let told = |n| Event { message: message.clone(), ..event(&cluster, &format!("E{n}")) };
+    store.append_events(cluster.id, &(0..5).map(told).collect::<Vec<_>>()).await.unwrap();
+    let read = async |part| store.events_part_of(cluster.id, 4, None, part).await;
+    let (all, lengths) = in_parts(250, read).await;
+    assert_eq!(all, store.events_of(cluster.id, 10, None).await.unwrap());
+    // The first event came with the cluster, and is short.
+    assert_eq!((all.len(), lengths), (6, vec![3, 2, 1]));
+    let read = async |part| store.events_part_of(cluster.id, 4, all[1].id, part).await;
+    assert_eq!(in_parts(250, read).await, (all[2..].to_vec(), vec![2, 2]));
+}
+
+async fn the_ledger_is_read_in_parts(store: Store) {
+    let (_, cluster) = stored(&store, "p", "one").await;
+    let entry = |(name, seconds): (&str, i64)| LedgerEntry {
+        id: LedgerUuid::new_v4(),
+        of: cluster.id.into(),
+        kind: "volume".to_owned(),
+        name: name.to_owned(),
+        cloud_id: None,
+        state: LedgerState::Intended,
+        created_at: at(seconds),
+        updated_at: None,
+    };
+    let entries = [("c", 1), ("a", 2), ("b", 2), ("d", 2), ("e", 3)].map(entry);
+    store.save_ledger(&entries).await.unwrap();
+    let read = async |part| store.ledger_part_of(cluster.id, 2, part).await;
+    assert_eq!(in_parts(1000, read).await, (entries.to_vec(), vec![2, 2, 1]));
+}
+
+async fn vms_are_read_in_parts(store: Store) {
+    for name in ["c", "a", "e", "b", "d"] {
+        store.insert_vm(&vm("p", "u", name), None, &[], None).await.unwrap().unwrap();
+    }
+    let page = Page { limit: 2, marker: None, sort: VmSort::Name, descending: false };
+    let read = async |part| store.list_vms_part(&VmScope::All, None, &page, part).await;
+    let (all, lengths) = in_parts(100_000, read).await;
+    let names: Vec<_> = all.iter().map(|vm| vm.name.as_str()).collect();
+    assert_eq!((names, lengths), (vec!["a", "b", "c", "d", "e"], vec![2, 2, 1]));
+}
