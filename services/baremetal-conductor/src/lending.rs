@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use baremetal_core::{
-    HistoryEntry, LendingStep, Node, Verb, WorkUuid, ask, ask_power, given_back, lending_taken,
+    LendingStep, Node, Verb, WorkUuid, ask, ask_power, end_held, given_back, lending_taken,
 };
 use jiff::{SignedDuration, Timestamp};
 use notices::{About, Notice};
@@ -76,15 +76,15 @@ impl World {
         why: &StaysError,
         now: Timestamp,
     ) -> Result<Requeue, TurnError> {
-        let ended = node.lending.as_ref().map(|lending| lending.lease.until.to_string());
-        let ended = ended.unwrap_or_default();
-        let told = format!("its lease ended at {ended}, and it stays as it is: {why}");
         let is_emptied = matches!(why, StaysError::Occupied { .. });
-        if !is_emptied && !self.sightings.is_held(node.id, &told) {
-            warn!("node {}: {told}", node.label());
-            let entry = HistoryEntry::changed(node, node, told.clone(), now);
-            self.record(node, node.clone(), &[entry]).await?;
-            self.sightings.hold(node.id, told);
+        let why = why.to_string();
+        if !is_emptied && !self.sightings.is_held(node.id, &why) {
+            warn!(
+                "the lease of node {} has ended, and the node stays as it is: {why}",
+                node.label()
+            );
+            self.record(node, node.clone(), &[end_held(node, &why, now)]).await?;
+            self.sightings.hold(node.id, why);
         }
         Ok(Requeue::After(AFTER_HOLDING))
     }

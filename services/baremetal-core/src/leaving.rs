@@ -276,7 +276,7 @@ pub fn come_back(node: &Node, host: &str, by: Option<String>, now: Timestamp) ->
 pub fn stays(node: &Node, why: &str, end: LeavingEnd, now: Timestamp) -> (Node, HistoryEntry) {
     let leaving = node.leaving.as_ref().and_then(|leaving| leaving.withdrawn(end));
     let (host, then) = names(node);
-    let why = told(node, why);
+    let why = shown_reason(node, why);
     let cause = format!("\"{then}\" was not carried out on host {host}: {why}");
     let failure = Failure::new(Reason::DrainRefused, cause);
     let entry = HistoryEntry::failed(node, node, failure.to_string(), now);
@@ -292,7 +292,7 @@ pub fn held(node: &Node, why: &str, now: Timestamp) -> Option<(Node, HistoryEntr
     let is_ending =
         node.leaving.as_ref().is_some_and(|leaving| leaving.stage == LeavingStage::Ending);
     let (host, then) = names(node);
-    let why = told(node, why);
+    let why = shown_reason(node, why);
     let cause = match is_ending {
         true => format!("host {host} takes no servers, its drain is not ended yet: {why}"),
         false => format!("\"{then}\" waits for the drain of host {host}: {why}"),
@@ -308,7 +308,7 @@ fn names(node: &Node) -> (&str, &'static str) {
 }
 
 /// Returns the reason to show on the node. The reason names other projects' servers, which the lessee of a node must not see.
-fn told<'a>(node: &Node, why: &'a str) -> &'a str {
+pub(crate) fn shown_reason<'a>(node: &Node, why: &'a str) -> &'a str {
     if node.lessee.is_some() { "it carries machines of others" } else { why }
 }
 

@@ -7,6 +7,7 @@ use lease::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::leaving::shown_reason;
 use crate::{HistoryEntry, Node, State, release};
 
 /// The lease of a node, beside the `lessee` in its record.
@@ -233,6 +234,15 @@ pub fn given_back(node: &Node, now: Timestamp) -> (Node, HistoryEntry) {
     let free = Node { lessee: None, lending: None, ..free };
     let entry = HistoryEntry::changed(node, &free, "given back by its lessee".to_owned(), now);
     (free, entry)
+}
+
+/// Returns the entry for the history of a node whose lease has ended and whose compute host still carries servers. The lessee reads the
+/// history, so an entry for a node with a lessee does not name the servers and clusters of other projects.
+pub fn end_held(node: &Node, why: &str, now: Timestamp) -> HistoryEntry {
+    let ended = node.lending.as_ref().map(|lending| lending.lease.until.to_string());
+    let (ended, why) = (ended.unwrap_or_default(), shown_reason(node, why));
+    let event = format!("its lease ended at {ended}, and it stays as it is: {why}");
+    HistoryEntry::changed(node, node, event, now)
 }
 
 /// Returns the text about a stage for the node's owner and its lessee.

@@ -58,8 +58,8 @@ pub use leaving::{
     LeavingStep, come_back, held, leave, plan_leaving, stays,
 };
 pub use lending::{
-    LendError, Lending, LendingStep, Loan, extend, given_back, lend, lending_taken, plan_lending,
-    told, undo,
+    LendError, Lending, LendingStep, Loan, end_held, extend, given_back, lend, lending_taken,
+    plan_lending, told, undo,
 };
 pub use node::{Maintenance, Node, Place, PowerRequest};
 pub use plan::{Action, AgentSeen, CommandSeen, Observed, PowerSeen, Step, Timeouts, plan};

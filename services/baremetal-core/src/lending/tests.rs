@@ -181,3 +181,13 @@ fn a_retired_node_is_returned_when_its_cleaning_ends() {
     assert_eq!((free.lessee, free.lending), (None, None));
     assert_eq!(entry.event, "done, and given back by its lessee");
 }
+
+#[test]
+fn a_lessee_is_not_told_whose_servers_keep_a_node() {
+    let why = "cluster blue of project b would lose its quorum";
+    let entry = end_held(&ended(State::Active), why, at(101));
+    let want = "its lease ended at 1970-01-05T04:00:00Z, and it stays as it is: it carries machines of others";
+    assert_eq!(entry.event, want);
+    let free = Node { lessee: None, ..ended(State::Active) };
+    assert!(end_held(&free, why, at(101)).event.ends_with(why));
+}
