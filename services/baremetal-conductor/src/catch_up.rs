@@ -1,7 +1,7 @@
 //! Gives a turn to each node whose record is newer than its last turn.
 //!
-//! Who records a request wakes the node. That wake is lost if the database commits the record and its answer is lost, or if a client hangs up
-//! between the commit and the wake.
+//! The API wakes the node when it records a request. The wake is lost if the database commits the record and the answer is lost, or if a client
+//! hangs up between the commit and the wake.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,7 +29,7 @@ impl TurnVersions {
         self.versions().remove(&id);
     }
 
-    /// Whether no turn has read this version.
+    /// Returns whether no turn has read this version.
     fn misses(&self, id: NodeUuid, version: i64) -> bool {
         self.versions().get(&id) != Some(&version)
     }

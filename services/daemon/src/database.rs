@@ -15,7 +15,7 @@ pub struct DatabaseConfig {
     pub url: Option<String>,
     /// A file that holds the URL, for a URL with a password.
     pub url_file: Option<PathBuf>,
-    /// How long PostgreSQL may take to give a connection, and for each statement; later, a request is answered with 503.
+    /// The time that PostgreSQL may take to give a connection, and for each statement. After it, a request is answered with 503.
     pub timeout: Duration,
 }
 
@@ -40,7 +40,7 @@ impl Default for DatabaseConfig {
 }
 
 impl DatabaseConfig {
-    /// The URL, read from its file if need be; `default` if none is configured.
+    /// Returns the URL, read from its file if one is configured, or `default` if there is no URL.
     pub fn url_or(&self, default: impl FnOnce() -> String) -> io::Result<String> {
         match (&self.url, &self.url_file) {
             (Some(url), _) => Ok(url.clone()),

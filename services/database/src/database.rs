@@ -42,7 +42,7 @@ pub struct SchemaVersion {
 
 /// How long a writer waits for another process that writes the same file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long PostgreSQL may take to give a connection, and for each statement, unless another timeout is configured.
+/// The time that PostgreSQL may take to give a connection, and for each statement, unless another timeout is configured.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The WAL is copied into the database file after this many pages of 4 KiB. The copy takes tens of milliseconds in which no other write can
 /// run. SQLite's default is 1000, which a busy service reaches many times a second.

@@ -143,7 +143,7 @@ const PASSING_CLASSES: [&str; 5] = ["08", "40", "53", "57", "58"];
 const BUSY: i32 = 5;
 const LOCKED: i32 = 6;
 
-/// Whether an error comes from the connection or the state of the database, and not from the statement.
+/// Returns whether an error comes from the connection or the state of the database, and not from the statement.
 fn passes(error: &sqlx::Error) -> bool {
     let Some(refused) = error.as_database_error() else {
         return matches!(

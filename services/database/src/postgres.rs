@@ -25,7 +25,7 @@ const MAX_AGE: Duration = Duration::from_secs(30 * 60);
 /// The server cancels a statement at the timeout, and this much later the client stops waiting for the server. The server has to be first:
 /// only then is it known that the statement wrote nothing.
 const GRACE: Duration = Duration::from_secs(1);
-/// How long each statement of a migration may take: it may create an index on a large table.
+/// The time that each statement of a migration may take: it may create an index on a large table.
 const MIGRATION_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 /// Set explicitly, in case the server defaults to another isolation level: a transaction that waited for a lock must see what was committed
 /// meanwhile.
@@ -43,13 +43,13 @@ pub(crate) struct Pool {
 pub struct PostgresConnection {
     connection: PgConnection,
     opened_at: Instant,
-    /// How long each statement may take.
+    /// The time that each statement may take.
     timeout: Duration,
-    /// A statement had no result, so the protocol is at an unknown point, or the server has ended the session.
+    /// A statement had no result, so the protocol is at an unknown point; or the server has ended the session.
     is_broken: bool,
 }
 
-/// What work does on a connection.
+/// A piece of work on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Read,
@@ -187,7 +187,7 @@ impl Pool {
 }
 
 impl PostgresConnection {
-    /// What a statement is sent on, and how long its result may take.
+    /// The connection that a statement is sent on, and the time that its result may take.
     pub(crate) fn begin_statement(&mut self) -> (&mut PgConnection, Duration) {
         (&mut self.connection, self.timeout)
     }
@@ -206,7 +206,7 @@ impl PostgresConnection {
 /// Runs work in a task of its own, until the work ends.
 ///
 /// A caller that is cancelled therefore leaves no connection in the middle of a statement. And the driver does not run on the stack of its
-/// caller, nor is its future, which is large, a part of the caller's: in a debug build both together need more than the 2 MiB of a thread of
+/// caller, and its large future is not a part of the caller's future: in a debug build both together need more than the 2 MiB of a thread of
 /// tokio.
 async fn in_own_task<T: Send + 'static>(
     work: BoxFuture<'static, Result<T, StoreError>>,
@@ -250,7 +250,7 @@ where
     }
 }
 
-/// The error of a commit. Only a refusal tells that nothing was written.
+/// Returns the error of a commit. Only a refusal proves that nothing was written.
 fn lost_commit(source: Arc<sqlx::Error>) -> StoreError {
     if is_refusal(&source) {
         StoreError::Unavailable { source }
@@ -259,7 +259,7 @@ fn lost_commit(source: Arc<sqlx::Error>) -> StoreError {
     }
 }
 
-/// Whether the server has refused a statement, and goes on with the session.
+/// Returns whether the server has refused a statement and continues the session.
 fn is_refusal(error: &sqlx::Error) -> bool {
     let refused = error.as_database_error();
     let refused = refused.and_then(|error| error.try_downcast_ref::<PgDatabaseError>());

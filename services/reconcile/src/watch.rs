@@ -1,20 +1,20 @@
-//! Since when a process has been able to see what happens: timeouts count only time in which its database answered.
+//! The time since when a process has been able to see events: timeouts count only time in which the database answered.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 
-/// A shorter outage of the database changes no timeout. Otherwise a database that fails once in a while could keep a machine that never
-/// comes up from being given up.
+/// A shorter outage of the database changes no timeout. Otherwise a machine that never comes up would never be given up if the database
+/// failed now and then.
 const SHORTEST_OUTAGE: SignedDuration = SignedDuration::from_secs(5);
 
-/// Since when nothing was missed: the start of this process, or the end of the last outage of the database.
+/// The time since when no event was missed: the start of this process, or the end of the last outage of the database.
 pub struct Watch(Mutex<Watched>);
 
 struct Watched {
     since: Timestamp,
     answered_at: Timestamp,
-    /// Whether the database has failed since it answered.
+    /// The database has failed since its last answer.
     has_failed: bool,
 }
 
@@ -24,7 +24,7 @@ impl Watch {
         Watch(Mutex::new(Watched { since: now, answered_at: now, has_failed: false }))
     }
 
-    /// Since when: timeouts count from here at the earliest.
+    /// Returns the earliest time that timeouts count from.
     pub fn since(&self) -> Timestamp {
         self.watched().since
     }
@@ -68,7 +68,7 @@ mod tests {
         watch.failed();
         watch.answered(at(300));
         assert_eq!(watch.since(), at(300));
-        // Whatever was quiet for long did not fail.
+        // A database that was not asked for a long time has not failed.
         watch.answered(at(3000));
         assert_eq!(watch.since(), at(300));
     }

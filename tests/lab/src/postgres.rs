@@ -1,4 +1,4 @@
-//! A PostgreSQL server of a test's own, which can go away, freeze, and come back; and a way to it on which answers get lost.
+//! A PostgreSQL server for one test, which can stop, freeze and start again; and a proxy that loses answers of the server.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,7 +18,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Starts one with these databases; `None` if there is none to be had on this machine.
+    /// Starts a server with these databases; returns `None` if PostgreSQL is not installed on this computer.
     pub async fn start(databases: &[&str]) -> Option<Postgres> {
         let folder = tempfile::Builder::new().prefix("postgres-").tempdir();
         let folder = folder.expect("a temporary folder can be made");
@@ -80,7 +80,7 @@ impl Drop for Postgres {
     }
 }
 
-/// Runs the script, and tells what it said where it failed.
+/// Runs the script. On failure, shows its output.
 fn run(mut command: Command) -> Result<(), String> {
     // The server stays, and would keep a pipe open.
     let log = tempfile::NamedTempFile::new().expect("a temporary file can be made");
@@ -97,7 +97,7 @@ fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../real/postgres.sh")
 }
 
-/// A way to a server on which the answer to a commit can be lost.
+/// A proxy to a server that can lose the answer to a commit.
 pub struct LossyWay {
     at: SocketAddr,
     loss: Arc<Mutex<Loss>>,
@@ -106,18 +106,18 @@ pub struct LossyWay {
 
 #[derive(Default)]
 struct Loss {
-    /// The commit of the first transaction in which the client says this has no answer.
+    /// The proxy loses the answer to the commit of the first transaction in which the client sends this text.
     said: Option<Vec<u8>>,
     is_lost: bool,
 }
 
-/// More than a transaction says.
+/// More bytes than a client sends in one transaction.
 const MOST_KEPT: usize = 1 << 20;
 /// `COMMIT`, as a simple query (PostgreSQL's frontend/backend protocol, 55.7).
 const COMMIT: &[u8] = b"Q\x00\x00\x00\x0bCOMMIT\x00";
 
 impl LossyWay {
-    /// Opens a way to this server on which nothing gets lost yet.
+    /// Opens a proxy to this server. It loses nothing yet.
     pub async fn to(server: &Postgres) -> LossyWay {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port is free");
         let at = listener.local_addr().expect("it has an address");
@@ -131,9 +131,9 @@ impl LossyWay {
                 let loss = shared.clone();
                 ways.spawn(async move {
                     let server = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await;
-                    // Without a server there is no way to it.
+                    // Without a server, the proxy closes the connection.
                     let Ok(server) = server else { return };
-                    // Either side may end it.
+                    // Either side may close the connection.
                     let _ = pass(client, server, &loss).await;
                 });
             }
@@ -141,17 +141,17 @@ impl LossyWay {
         LossyWay { at, loss, _passing: passing }
     }
 
-    /// The URL of a database, by this way.
+    /// Returns the URL of a database through this proxy.
     pub fn url(&self, database: &str) -> String {
         format!("postgres://postgres@{}/{database}", self.at)
     }
 
-    /// Loses the answer to the commit of the next transaction in which the client says `text`, and that connection.
+    /// Loses the answer to the commit of the next transaction in which the client sends `text`, and closes that connection.
     pub fn lose_commit_of(&self, text: &str) {
         *lock(&self.loss) = Loss { said: Some(text.as_bytes().to_vec()), is_lost: false };
     }
 
-    /// Whether an answer was lost since then.
+    /// Returns whether an answer was lost since then.
     pub fn has_lost(&self) -> bool {
         lock(&self.loss).is_lost
     }
@@ -161,7 +161,7 @@ fn lock(loss: &Mutex<Loss>) -> MutexGuard<'_, Loss> {
     loss.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Passes on what both sides say, until one ends it or an answer is to be lost.
+/// Forwards both directions until one side closes the connection or an answer is to be lost.
 async fn pass(
     mut client: TcpStream,
     mut server: TcpStream,
@@ -182,7 +182,7 @@ async fn pass(
                 said.drain(..old);
                 if said.ends_with(COMMIT) {
                     if is_lost(loss, &said) {
-                        // It has committed once it says so.
+                        // The server has committed when it answers.
                         let answer = server.read(&mut from_server).await?;
                         return if answer > 0 { Ok(()) } else { Err(ErrorKind::UnexpectedEof.into()) };
                     }
@@ -200,7 +200,7 @@ async fn pass(
     }
 }
 
-/// Whether the answer to the commit of what the client `said` is to be lost. Only one is.
+/// Returns whether to lose the answer to the commit of the transaction in which the client sent `said`. Only one answer is lost.
 fn is_lost(loss: &Mutex<Loss>, said: &[u8]) -> bool {
     let mut loss = lock(loss);
     let is_wanted =

@@ -1,4 +1,4 @@
-//! What a service has recorded that its API does not show.
+//! Records of a service that its API does not show.
 
 use baremetal_core::{NodeIdent, NodeUuid};
 use baremetal_store::Store;
@@ -9,14 +9,14 @@ use crate::lab::Lab;
 use crate::node::Node;
 
 impl Lab {
-    /// Whether the node's record holds a request that waits for the drain of its compute host, or the end of such a drain.
+    /// Returns whether the node's record holds a request that waits for the drain of its compute host, or the end of such a drain.
     pub async fn awaits_drain(&self, node: Node) -> bool {
         let ident = NodeIdent::Id(NodeUuid::from_untyped_uuid(node.0));
         let found = self.records().await.find_node(&ident).await.expect("the record can be read");
         found.is_some_and(|node| node.leaving.is_some())
     }
 
-    /// How many notices wait to be sent, a hundred at most.
+    /// Returns the number of notices that wait to be sent, at most a hundred.
     pub async fn waiting_notices(&self) -> usize {
         let outbox = self.records().await.outbox();
         let waiting = outbox.due(Timestamp::MAX, SignedDuration::ZERO, 100).await;

@@ -179,8 +179,10 @@ async fn reserve_all(api: &Api) {
         let pool = Pool::Lendable(None);
         let made = api.store.reserve(&wanted, &pool, &order, 1000, noon()).await.unwrap();
         assert!(matches!(made, Reserved::Done(_)), "{made:?}");
+    }
+    for number in 0..MANY {
         let in_vain = Allocation { extra: extra(), ..allocation(&format!("a{number}")) };
-        api.store.allocate(&in_vain, &pool, noon()).await.unwrap();
+        api.store.allocate(&in_vain, &Pool::Lendable(None), noon()).await.unwrap();
     }
 }
 

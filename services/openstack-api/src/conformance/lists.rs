@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::listing::PART;
 
-/// How a list stays small in memory.
+/// The reason why a list stays small in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// The list is read and written in parts.

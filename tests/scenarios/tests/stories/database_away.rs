@@ -1,5 +1,5 @@
 //! PostgreSQL stops and starts, freezes and thaws, and commits without an answer, while a machine is installed and while clusters are made:
-//! what is asked meanwhile is answered with 503 in time, no service is started again, work ends where it should, and nothing is done twice.
+//! requests get 503 in time meanwhile, no service is restarted, work ends as it should, and nothing is done twice.
 
 use std::time::Duration;
 
@@ -14,19 +14,20 @@ use crate::outlive::{Before, DEPLOYMENT, ERASES, UNDEPLOYMENT, WRITES};
 use crate::own_machine::until;
 use crate::services::Services;
 
-/// From power-on to the agent's report: a healthy machine on a busy computer is faster.
+/// The boot timeout. A healthy machine reports sooner, even on a busy computer.
 const BOOT_TIMEOUT: &str = "10s";
-/// The database is away for longer than that.
+/// The database is away for longer than the boot timeout.
 const OUTAGE: Duration = Duration::from_secs(11);
 /// A node that waits for the database has a turn every second.
 const TURNS: Duration = Duration::from_secs(3);
-/// An answer without the database: it may be waited for twice, each time for a second and a little more, on a busy computer.
+/// The longest time to an answer without the database. A request may wait for the database twice, each time for a little more than a second,
+/// on a busy computer.
 const IN_TIME: Duration = Duration::from_secs(10);
 
-/// What is written at once while an image is.
+/// The states of a deployment that are written in a row.
 const SLOW_LINE: u64 = 400 << 10;
 
-/// A service refuses in its own envelope, in time, and says when to come back.
+/// Asserts that the service refuses in its own envelope, in time, and says when to try again.
 #[track_caller]
 fn is_refused(answer: &Answer, begun: Instant, said: &str) {
     assert!(begun.elapsed() < IN_TIME, "after {:?}: {answer:?}", begun.elapsed());
@@ -54,7 +55,7 @@ async fn refuses(lab: &Lab, node: Node) {
     }
 }
 
-/// Waits until the node has ended what it does, and asserts that everything happened once.
+/// Waits for the end of the node's work, and asserts that everything happened once.
 async fn ends_once(lab: &Lab, node: Node, machine: &Placed, before: &Before, want: &Want) {
     let (states, power, steps) = *want;
     let end = *states.last().expect("it ends somewhere");
@@ -123,7 +124,7 @@ async fn a_machine_is_installed_while_the_database_comes_and_goes() {
     let power = &[ForceOff, On, ForceOff, On];
     ends_once(&lab, node, &machine, &before, &(DEPLOYMENT, power, WRITES)).await;
 
-    // The request is committed, and nobody is told: the conductor finds it.
+    // The database commits the request, and the answer is lost: the conductor finds the request.
     let before = Before::of(&lab, node, &machine).await;
     way.lose_commit_of("deleting");
     let begun = Instant::now();
@@ -168,7 +169,7 @@ async fn refuses_clusters(given: &Services) {
     }
 }
 
-/// How many servers the cloud was asked for, in all.
+/// Returns the number of servers that the cloud was asked for.
 fn servers_made(given: &Services) -> usize {
     given.clusters.site.cloud.count(|call| call.method == "POST" && call.path.ends_with("/servers"))
 }
@@ -188,7 +189,7 @@ async fn clusters_are_made_while_the_database_comes_and_goes() {
     });
     given.ask_clusters(Method::POST, "/v1/clustertemplates", Some(&template)).await.expect("it is");
 
-    // It goes away once the first server was asked for.
+    // The database stops after the request for the first server.
     let blue = cluster("blue", 3, 1);
     given.ask_clusters(Method::POST, "/v1/clusters", Some(&blue)).await.expect("it is made");
     until("a server", async || (servers_made(&given) > 0).then_some(())).await;
@@ -198,7 +199,7 @@ async fn clusters_are_made_while_the_database_comes_and_goes() {
     is_there(&given, "blue", "CREATE_COMPLETE").await;
     assert_eq!(servers_made(&given), 4);
 
-    // It freezes as soon as another server is wanted.
+    // The database freezes as soon as another server is desired.
     let grown = json!([{"op": "replace", "path": "/node_count", "value": 2}]);
     let asked = given.ask_clusters(Method::PATCH, "/v1/clusters/blue", Some(&grown)).await;
     asked.expect("it grows");
@@ -208,7 +209,7 @@ async fn clusters_are_made_while_the_database_comes_and_goes() {
     is_there(&given, "blue", "UPDATE_COMPLETE").await;
     assert_eq!(servers_made(&given), 5);
 
-    // It is committed, and nobody is told.
+    // The database commits the request, and the answer is lost.
     way.lose_commit_of("green");
     let begun = Instant::now();
     let green = cluster("green", 1, 1);

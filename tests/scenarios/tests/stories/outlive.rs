@@ -128,7 +128,7 @@ impl Before {
         begun
     }
 
-    /// How many times the machine has booted the ramdisk again since then: it was switched on so many times more than `on`.
+    /// Returns the number of further boots of the ramdisk since then: the machine was switched on so many times more than `on`.
     ///
     /// Each of these boots comes after a lost one. A boot is lost if the machine runs the system on its disk instead, which it is to run
     /// `booted` times. A boot may be lost if the agent gives up, as it does after five posts of an inventory without an answer.

@@ -64,13 +64,13 @@ impl Clusters {
         Said { done: output.status.success(), out: text(output.stdout), error: text(output.stderr) }
     }
 
-    /// Has a person's virtual machine of this name made.
+    /// Requests a person's VM of this name, and waits until it is active.
     pub(crate) async fn vm(&self, name: &str) {
         let request = ["vm", "request", name, "--image", "cirros", "--flavor", "m1.nano", "--wait"];
         self.bedplate(&[], &request).await.done();
     }
 
-    /// What clusterd answers: the status, and its text.
+    /// Sends a request to clusterd; returns the status and the text of the answer.
     pub(crate) async fn ask(&self, method: Method, path: &str, body: &Value) -> (u16, String) {
         told(self.site.client.request(method, format!("{}{path}", self.url)), body).await
     }
@@ -111,7 +111,7 @@ impl Services {
         self.clusters.ask(method, path, body).await
     }
 
-    /// What clusterd answers to the request.
+    /// Sends a request to clusterd; returns the answer.
     pub(crate) async fn ask_clusters(
         &self,
         method: Method,

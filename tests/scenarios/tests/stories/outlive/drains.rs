@@ -27,7 +27,7 @@ struct Host {
     name: String,
 }
 
-/// What was asked of clusterd and of Nova up to some time.
+/// The requests to clusterd and to Nova up to some time.
 struct Asked {
     drains: usize,
     ends: usize,
@@ -50,7 +50,7 @@ impl Host {
         host
     }
 
-    /// From now on the node is the host that carries the virtual machine.
+    /// Records that the node is the host that carries the virtual machine.
     async fn is_where_the_vm_is(&mut self) {
         self.name = self.host_of_the_vm().await;
         let named = json!([{"op": "add", "path": "/instance_info/hypervisor_hostname", "value": self.name}]);
@@ -73,7 +73,7 @@ impl Host {
         self.lab.node(self.node).await
     }
 
-    /// The state of the host's drain, if it is drained.
+    /// Returns the state of the host's drain, if it is drained.
     async fn drain(&self) -> Option<String> {
         let path = format!("/bedplate/v1/drains/{}", self.name);
         let (status, said) = self.clusters.ask(Method::GET, &path, &Value::Null).await;
@@ -81,7 +81,7 @@ impl Host {
         (status == 200).then(|| said["state"].as_str().expect("a state").to_owned())
     }
 
-    /// What was asked so far: of clusterd by its audit trail, of Nova by the emulated cloud.
+    /// Returns the requests so far: those to clusterd by its audit trail, those to Nova by the emulated cloud.
     async fn asked(&self) -> Asked {
         let (_, said) =
             self.clusters.ask(Method::GET, "/bedplate/v1/audit?limit=1000", &Value::Null).await;
@@ -99,7 +99,7 @@ impl Host {
         Asked { drains: many("PUT"), ends: many("DELETE"), calls }
     }
 
-    /// What Nova was asked since then that changes a compute service or moves a server.
+    /// Returns the requests to Nova since then that change a compute service or move a server.
     fn effects_since(&self, before: &Asked) -> Vec<&'static str> {
         let told = |call: &Call| match (call.method.as_str(), call.path.as_str()) {
             ("PUT", path) if path.contains("/os-services/") => Some("service"),
@@ -116,13 +116,12 @@ impl Host {
     }
 }
 
-/// How many times clusterd was asked for `effect`, where the service was killed at `points`: once, and once more for each time that the service
-/// was killed after clusterd took the request and before the answer was recorded. A service that was killed at another record meanwhile may
-/// have sent the request.
+/// Returns the range of requests for `effect` to clusterd if the service was killed at `points`: one, and one more for each kill after clusterd
+/// took the request and before the answer was recorded. A service that was killed at another record meanwhile may have sent the request.
 fn requests(points: &[String], effect: &str, stage: &str) -> RangeInclusive<usize> {
     let (mut surely, mut perhaps) = (1, 0);
     for point in points {
-        // A change of power that is asked for is recorded before anything is asked of clusterd.
+        // A requested power change is recorded before any request to clusterd.
         let is_at_the_record = point.starts_with("before update_node:")
             && point.ends_with(stage)
             && !point.contains('[');
@@ -143,7 +142,7 @@ fn ends(points: &[String]) -> RangeInclusive<usize> {
     requests(points, "clusterd: end of a drain", " ends a drain")
 }
 
-/// Has a verb asked for, unless `is_recorded` says so of the node, and kills the service all the time until the verb is `done`.
+/// Requests a verb, unless the node shows by `is_recorded` that the verb was requested, and kills the service until the verb is `done`.
 async fn outlived(
     host: &Host,
     is_recorded: impl Fn(&Value) -> bool,
@@ -173,7 +172,7 @@ async fn a_compute_host_is_drained_once_for_each_request() {
     };
     let path = format!("/v1/nodes/{}", host.node.0);
 
-    // It is switched off: drained before, once.
+    // The node is switched off, and drained once before.
     let (asked, before) = (host.asked().await, before(&host).await);
     let is_recorded = |node: &Value| {
         node["target_power_state"] == "power off" || node["power_state"] == "power off"
@@ -191,7 +190,7 @@ async fn a_compute_host_is_drained_once_for_each_request() {
     assert_eq!(host.drain().await.as_deref(), Some("drained"));
     assert_ne!(host.host_of_the_vm().await, host.name);
 
-    // Its maintenance finds that drain, and ends it once.
+    // Its maintenance finds that drain, and ends the drain once.
     let asked = host.asked().await;
     let is_recorded = |node: &Value| node["maintenance"] == true;
     let ask = async || host.send(Method::PUT, "/maintenance", Some(&json!({}))).await;
@@ -210,7 +209,7 @@ async fn a_compute_host_is_drained_once_for_each_request() {
     assert!(ends(&points).contains(&(now.ends - asked.ends)), "killed at {points:#?}");
     assert_eq!(host.effects_since(&asked), ["service"], "it takes servers again: {points:#?}");
 
-    // It is taken out of use: drained before, once.
+    // The node is undeployed, and drained once before.
     host.send(Method::PUT, power, Some(&on)).await;
     host.lab.api().until(&path, "a machine that is on", |node| is_switched(node, "power on")).await;
     installed(&host.machine).await;

@@ -19,7 +19,7 @@ use crate::own_machine::until;
 /// The notices of a lease, in their order.
 const EVENTS: [&str; 4] = ["lease.ends", "lease.ended", "lease.deletion_near", "lease.deleted"];
 
-/// A webhook that takes what it is sent.
+/// A webhook that accepts every notice.
 struct Webhook {
     /// The header with the notice's id and the body of each request, in the order of their arrival.
     taken: Arc<Mutex<Vec<(String, String)>>>,
@@ -60,7 +60,7 @@ impl Webhook {
         self.taken.lock().expect("nobody panics").clone()
     }
 
-    /// How many times each event was told. Each has one id and one body, however often it is told.
+    /// Returns the number of deliveries of each event. All deliveries of an event have the same id and body.
     fn told(&self) -> BTreeMap<String, usize> {
         let (mut told, mut first) = (BTreeMap::new(), BTreeMap::new());
         for (id, body) in self.taken() {
@@ -79,13 +79,13 @@ fn is_at_a_notice(point: &str) -> bool {
     point.contains("notice: send") || point.contains(" remove:")
 }
 
-/// A notice that was sent is sent again by a service that was killed before it had struck the notice out.
+/// A service that was killed between the delivery of a notice and its deletion delivers the notice again.
 fn sends_again(point: &str) -> bool {
     point.starts_with("after notice: send") || point.starts_with("before remove:")
 }
 
-/// Lends a node until its lease ends, with a service that is killed at every so-many-th point but for those that are spared; tells where it was
-/// killed, and how many times each event was told.
+/// Lends a node until its lease ends, while the service is killed at every so-many-th point except at points that are spared. Returns these
+/// points, and the number of deliveries of each event.
 async fn lent(
     (every, spares): (usize, fn(&str) -> bool),
 ) -> (Vec<String>, BTreeMap<String, usize>) {
