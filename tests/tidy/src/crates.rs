@@ -1,5 +1,6 @@
 //! The crates of this repository, as their manifests describe them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
@@ -72,6 +73,17 @@ impl Crate {
     /// Whether the crate emulates a foreign machine or service.
     pub fn is_emulator(&self) -> bool {
         self.folder.ends_with("-emulator")
+    }
+
+    /// The Rust files in `src/`, by their path below it.
+    pub fn sources(&self) -> BTreeMap<String, String> {
+        let folder = self.path() + "/src/";
+        let read = |file: String| {
+            let text = fs::read_to_string(root().join(&file)).ok()?;
+            Some((file.strip_prefix(&folder)?.to_owned(), text))
+        };
+        let rust = files().into_iter().filter(|file| file.ends_with(".rs"));
+        rust.filter(|file| file.starts_with(&folder)).filter_map(read).collect()
     }
 
     /// All Rust files of the crate, as one text.

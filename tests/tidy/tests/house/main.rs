@@ -1,6 +1,7 @@
 //! Checks of the repository itself.
 
 mod arrows;
+mod circles;
 mod docs;
 mod documents;
 mod layout;

@@ -1,0 +1,72 @@
+//! Checks the imports inside each crate: a crate reads from its front door down, and no module leads back.
+
+use std::collections::BTreeMap;
+
+use tidy::{Crate, circles, crates, none};
+
+/// Crates whose modules still import from each other, with the number of modules in circles. The numbers only fall.
+const TIED: [(&str, usize); 31] = [
+    ("drivers/dhcp", 2),
+    ("drivers/ignition", 6),
+    ("drivers/ipmi", 4),
+    ("drivers/kubernetes", 10),
+    ("drivers/openstack", 3),
+    ("drivers/redfish", 2),
+    ("services/agent", 11),
+    ("services/baremetal", 5),
+    ("services/baremetal-api", 6),
+    ("services/baremetal-conductor", 15),
+    ("services/baremetal-core", 14),
+    ("services/baremetal-store", 2),
+    ("services/bedplate", 10),
+    ("services/cluster-addons", 11),
+    ("services/cluster-api", 18),
+    ("services/cluster-conductor", 38),
+    ("services/cluster-core", 21),
+    ("services/cluster-store", 5),
+    ("services/console", 31),
+    ("services/database", 5),
+    ("services/lease", 3),
+    ("services/notices", 3),
+    ("services/openstack-api", 21),
+    ("services/rack-manifest", 4),
+    ("services/sealing", 2),
+    ("tests/bench", 7),
+    ("tests/bmc-emulator", 13),
+    ("tests/left", 2),
+    ("tests/machine-emulator", 18),
+    ("tests/openstack-emulator", 81),
+    ("tests/unit-runner", 2),
+];
+
+#[test]
+fn modules_import_downwards_only() {
+    let crates = crates();
+    let wrong = crates.iter().filter_map(|one| {
+        let found = circles(&one.sources());
+        let known = TIED.iter().find(|(path, _)| *path == one.path());
+        objection(one, &found, known.map_or(0, |(_, known)| *known))
+    });
+    none("modules that import from each other", wrong);
+}
+
+#[test]
+fn every_tied_crate_exists() {
+    let crates: Vec<String> = crates().iter().map(Crate::path).collect();
+    let wrong = TIED.iter().filter(|(path, _)| !crates.iter().any(|one| one == path));
+    none("crates in the table that do not exist", wrong.map(|(path, _)| (*path).to_owned()));
+}
+
+fn objection(one: &Crate, found: &BTreeMap<String, Vec<String>>, known: usize) -> Option<String> {
+    let path = one.path();
+    if found.len() < known {
+        return Some(format!(
+            "{path}: {} in circles, put this number in place of {known}",
+            found.len()
+        ));
+    }
+    let lines = found.iter().map(|(from, to)| format!("\n    {from} imports {}", to.join(", ")));
+    (found.len() > known).then(|| {
+        format!("{path}: {} in circles, {known} known{}", found.len(), lines.collect::<String>())
+    })
+}
