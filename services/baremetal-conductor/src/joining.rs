@@ -5,7 +5,7 @@ use baremetal_core::{
 };
 use baremetal_store::StoreError;
 use jiff::Timestamp;
-use reconcile::Requeue;
+use reconcile::{Requeue, time_left};
 use serde_json::Value;
 use tracing::{debug, info, warn};
 
@@ -53,7 +53,7 @@ impl World {
         match step {
             JoinStep::Rest => Ok(Requeue::OnChange),
             JoinStep::Wait { until } => {
-                let left = until.duration_since(now).unsigned_abs();
+                let left = time_left(until, now);
                 debug!("host of node {} is not so far", node.id);
                 Ok(Requeue::After(left.min(self.settings.timeouts.poll_every * RARER)))
             }

@@ -7,7 +7,7 @@ use baremetal_core::{
 };
 use jiff::{SignedDuration, Timestamp};
 use notices::{About, Notice};
-use reconcile::Requeue;
+use reconcile::{Requeue, time_left};
 use tracing::{info, warn};
 use uuid::Uuid;
 
@@ -45,7 +45,7 @@ impl World {
                 return self.record(node, free, &[entry]).await;
             }
             LendingStep::Wait { until, .. } => {
-                let left = until.map(|until| until.duration_since(now).unsigned_abs());
+                let left = until.map(|until| time_left(until, now));
                 return Ok(left.map_or(Requeue::OnChange, Requeue::After));
             }
             LendingStep::Power(change) => {
@@ -149,6 +149,7 @@ fn rest_after_failure(node: &Node, step: &LendingStep, now: Timestamp) -> Option
         LendingStep::Take(_) | LendingStep::Release | LendingStep::Wait { .. } => false,
     };
     let failed_at = node.updated_at.filter(|_| asks && node.failure.is_some())?;
+    // A failure with a time in the future says that the clock was set back: the pause must not last until the clock reaches that time.
     let rest = AFTER_FAILURE - now.duration_since(failed_at).abs();
     rest.is_positive().then_some(rest)
 }

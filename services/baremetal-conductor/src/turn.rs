@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use baremetal_core::{
     AgentSeen, Failure, HistoryEntry, IllegalEvent, LendingStep, Node, NodeIdent, NodeUuid,
-    Observed, PowerSeen, Problem, Reason, Step, Task, Work, WorkUuid, boot_again, finish, give_up,
-    plan, plan_lending, power_step_done, released, start_next_task,
+    Observed, PowerSeen, Problem, Reason, Step, Task, Work, WorkUuid, boot_again, elapsed, finish,
+    give_up, plan, plan_lending, power_step_done, released, start_next_task,
 };
 use baremetal_store::StoreError;
 use jiff::Timestamp;
-use reconcile::Requeue;
+use reconcile::{Requeue, time_left};
 use tracing::{debug, error, info, instrument, warn};
 
 use crate::handle::World;
@@ -81,7 +81,7 @@ impl World {
             }
             Step::Wait { until } => {
                 self.tell_of_refusals(&node, &seen, now).await?;
-                Ok(Requeue::After(until.duration_since(now).unsigned_abs()))
+                Ok(Requeue::After(time_left(until, now)))
             }
             Step::Act(action) => {
                 info!(action.name = action.name(), "performing {} on node {id}", action.name());
@@ -137,8 +137,7 @@ impl World {
     async fn bear(&self, node: &Node, problem: Problem) -> Result<Requeue, TurnError> {
         let began = node.work.as_ref().map_or(self.watch.since(), |work| work.task_started_at);
         let began = began.max(self.watch.since());
-        let late =
-            Timestamp::now().duration_since(began).unsigned_abs() > self.settings.timeouts.bmc;
+        let late = elapsed(began, Timestamp::now()) > self.settings.timeouts.bmc;
         if problem.transient && !late {
             debug!(problem = problem.cause, "will try again");
             return Ok(Requeue::After(self.settings.timeouts.poll_every));

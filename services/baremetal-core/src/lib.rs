@@ -6,6 +6,7 @@ mod boot_again;
 mod change;
 mod console;
 mod driver;
+mod elapsed;
 mod explain;
 mod failure;
 mod guard;
@@ -40,6 +41,7 @@ pub use console::{NoConsole, switch_console};
 pub use driver::{
     BootInterface, CREDENTIALS, Credential, Driver, InspectInterface, Interface, UnknownDriver,
 };
+pub use elapsed::elapsed;
 pub use explain::{CurrentTask, Explanation, current_task, explain};
 pub use failure::{Failure, Problem, Reason};
 pub use guard::{check_compute_host, compute_host, switches_off, takes_out};

@@ -6,7 +6,7 @@ use agent_protocol::Progress;
 use hardware::{PowerChange, PowerState};
 use jiff::Timestamp;
 
-use crate::{AgentCommand, Failure, Node, Problem, Reason, Task, Work};
+use crate::{AgentCommand, Failure, Node, Problem, Reason, Task, Work, elapsed};
 
 /// The conductor's latest observation of a machine. The conductor observes only what the current task needs.
 #[derive(Clone, Debug, PartialEq)]
@@ -165,7 +165,7 @@ pub fn plan(node: &Node, seen: &Observed, timeouts: &Timeouts, now: Timestamp) -
 fn plan_work(work: &Work, seen: &Observed, timeouts: &Timeouts, now: Timestamp) -> Step {
     let Some(task) = work.task() else { return Step::Finish };
     let began = work.task_started_at.max(seen.watching_since);
-    let late = |limit: Duration| now.duration_since(began).unsigned_abs() > limit;
+    let late = |limit: Duration| elapsed(began, now) > limit;
     let look_again = Step::Wait { until: now + timeouts.poll_every };
     let asked = was_asked(work.asked_at, timeouts, now);
 
@@ -235,14 +235,14 @@ fn plan_command(
     let doing = Task::Agent(command).describe();
     let lost = |cause: String| Step::GiveUp(Failure::new(Reason::AgentLost, cause));
     let began = work.task_started_at.max(seen.watching_since);
-    if now.duration_since(began).unsigned_abs() > timeouts.command {
+    if elapsed(began, now) > timeouts.command {
         let cause = format!("{doing} was not done within {} s", timeouts.command.as_secs());
         return Step::GiveUp(Failure::new(Reason::StepTimedOut, cause));
     }
 
     match (&seen.agent, work.intent) {
         (AgentSeen::Silent { since, problem }, _) => {
-            let silent_for = now.duration_since((*since).max(seen.watching_since)).unsigned_abs();
+            let silent_for = elapsed((*since).max(seen.watching_since), now);
             if silent_for <= timeouts.silence {
                 return look_again;
             }
@@ -254,7 +254,7 @@ fn plan_command(
         }
         (AgentSeen::Refuses { calls, since, problem }, _) => {
             let since = (*since).max(seen.watching_since);
-            let refused_for = now.duration_since(since).unsigned_abs();
+            let refused_for = elapsed(since, now);
             let is_enough = match problem.transient {
                 true => refused_for > timeouts.silence,
                 false => *calls >= MOST_REFUSALS,
@@ -314,7 +314,8 @@ fn plan_power(
     }
 }
 
-/// Returns whether the BMC was asked so recently that it may still be at work.
+/// Returns whether the BMC was asked so recently that it may still be at work. A request with a time in the future says that the clock was
+/// set back: the BMC is asked again, because waiting would last until the clock reaches that time.
 fn was_asked(asked_at: Option<Timestamp>, timeouts: &Timeouts, now: Timestamp) -> bool {
     asked_at.is_some_and(|at| now.duration_since(at).unsigned_abs() <= timeouts.ask_again)
 }

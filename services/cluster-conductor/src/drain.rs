@@ -13,7 +13,7 @@ use cluster_store::StoreError;
 use openstack::CloudError;
 use openstack::compute::actions::{self, ServerAction};
 use openstack::compute::services;
-use reconcile::Requeue;
+use reconcile::{Requeue, time_left};
 use tracing::field::Empty;
 use tracing::{Span, info, instrument, warn};
 use uuid::Uuid;
@@ -154,7 +154,7 @@ async fn work(world: &World, drain: Drain) -> Result<Requeue, KeysError> {
         info!("the host takes servers again");
         return Ok(Requeue::OnChange);
     }
-    let due = due.map(|due| due.duration_since(now).unsigned_abs());
+    let due = due.map(|due| time_left(due, now));
     let pause = match noted.phase {
         DrainPhase::Draining | DrainPhase::Ending => PAUSE.min(world.settings.look_every),
         DrainPhase::Drained | DrainPhase::Stuck => world.settings.look_every,

@@ -8,8 +8,8 @@ use cluster_core::{
     Seen, Severity, Truth, replaceable, status,
 };
 use cluster_store::{Change, StoreError};
-use jiff::{SignedDuration, Timestamp};
-use reconcile::Requeue;
+use jiff::Timestamp;
+use reconcile::{Requeue, time_left};
 use tokio_util::sync::CancellationToken;
 use tracing::field::Empty;
 use tracing::{Span, debug, info, instrument};
@@ -106,7 +106,7 @@ async fn placed(world: &World, cluster: Cluster, is_begun: bool) -> Result<Clust
 
 /// Returns when the next turn is due: at the next stage of the lease at the latest, and soon while servers are starting.
 fn no_later(next: Requeue, cluster: &Cluster, due: Option<Timestamp>, now: Timestamp) -> Requeue {
-    let due = due.map(|due| due.duration_since(now).max(SignedDuration::ZERO).unsigned_abs());
+    let due = due.map(|due| time_left(due, now));
     let waking = cluster.waking_since().map(|_| AT_WORK);
     match (next, due.into_iter().chain(waking).min()) {
         (Requeue::After(pause), Some(due)) => Requeue::After(pause.min(due)),

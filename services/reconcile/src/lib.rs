@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod time_left;
 mod watch;
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -14,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
 use tokio_util::time::delay_queue;
 
+pub use time_left::time_left;
 pub use watch::Watch;
 
 /// The next time a key gets a turn, as decided by the turn that just ended.

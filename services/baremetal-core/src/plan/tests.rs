@@ -45,7 +45,7 @@ fn at(task: Task, intent: Option<usize>) -> Node {
 
 #[track_caller]
 fn check(node: &Node, seen: Observed, after_secs: i64, want: Expect) {
-    let now = T0 + Duration::from_secs(after_secs as u64);
+    let now = T0 + jiff::SignedDuration::from_secs(after_secs);
     let step = match plan(node, &seen, &timeouts(), now) {
         Step::GiveUp(failure) => format!("GiveUp({:?}: {})", failure.reason, failure.cause),
         Step::Wait { until } => format!("Wait({} s)", until.duration_since(now).as_secs()),
@@ -119,6 +119,33 @@ fn time_without_a_conductor_does_not_count_as_late() {
         601,
         expect!["Wait(1 s)"],
     );
+}
+
+#[test]
+fn a_clock_that_is_set_back_expires_no_timeout() {
+    const AN_HOUR_BEFORE: i64 = -3601;
+    let writes = || at(Task::Agent(AgentCommand::WriteImage), Some(0));
+    let agent = |agent| Observed { agent, ..seen() };
+    let failed = || PowerSeen::Failed(problem(true));
+    for (node, seen) in [
+        (at(Task::TryBmc, None), Observed { power: failed(), ..seen() }),
+        (at(Task::Power(PowerState::Off), None), Observed { power: failed(), ..seen() }),
+        (at(Task::AwaitInventory, None), seen()),
+        (at(Task::AwaitAgent, None), seen()),
+        (writes(), agent(AgentSeen::Commands(vec![CommandSeen::Running(None)]))),
+        (writes(), agent(AgentSeen::Silent { since: T0, problem: problem(true) })),
+        (writes(), agent(AgentSeen::Refuses { calls: 9, since: T0, problem: problem(true) })),
+    ] {
+        check(&node, seen, AN_HOUR_BEFORE, expect!["Wait(1 s)"]);
+    }
+}
+
+#[test]
+fn a_bmc_is_asked_again_after_the_clock_was_set_back() {
+    let mut asked = at(Task::Power(PowerState::Off), None);
+    asked.work.as_mut().unwrap().asked_at = Some(T0);
+    let on = Observed { power: PowerSeen::Is(PowerState::On), ..seen() };
+    check(&asked, on, -3601, expect!["Act(RequestPower(ForceOff))"]);
 }
 
 #[test]

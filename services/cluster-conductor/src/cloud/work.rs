@@ -8,7 +8,7 @@ use cluster_core::{
     Severity, failures, held, shape,
 };
 use jiff::Timestamp;
-use reconcile::Requeue;
+use reconcile::{Requeue, time_left};
 
 use super::act::{Ground, act};
 use super::ledger::{Agreed, Ledger};
@@ -151,7 +151,7 @@ fn unseen(world: &World, trouble: Trouble, doing: &str) -> Worked {
 
 /// Returns when the next turn is due: at the next attempt for an object in back-off at the latest.
 pub(super) fn no_later(next: Requeue, held: &BTreeMap<Key, Held>, now: Timestamp) -> Requeue {
-    let due = held.values().map(|held| held.until.duration_since(now).unsigned_abs()).min();
+    let due = held.values().map(|held| time_left(held.until, now)).min();
     match (next, due) {
         (Requeue::After(pause), Some(due)) => Requeue::After(pause.min(due)),
         (next, _) => next,

@@ -10,7 +10,7 @@ use newtype_uuid::GenericUuid;
 use openstack::compute::actions;
 use openstack::image::images::{self, Image, ImageStatus};
 use openstack::{CloudError, Session};
-use reconcile::{Queue, Requeue};
+use reconcile::{Queue, Requeue, time_left};
 use tracing::{info, instrument};
 
 use crate::cloud::PAUSE;
@@ -55,9 +55,7 @@ pub(crate) async fn turn(
     };
     match step {
         SnapshotNext::Rest(None) => Ok(later),
-        SnapshotNext::Rest(Some(due)) => {
-            Ok(Requeue::After(look_every.min(due.duration_since(now).unsigned_abs())))
-        }
+        SnapshotNext::Rest(Some(due)) => Ok(Requeue::After(look_every.min(time_left(due, now)))),
         SnapshotNext::Look => Ok(soon),
         SnapshotNext::Ask => {
             ask(world, queue, session, (&written, vm.as_ref()), now).await?;

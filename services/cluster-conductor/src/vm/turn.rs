@@ -12,7 +12,7 @@ use lease::Due;
 use newtype_uuid::GenericUuid;
 use openstack::compute::actions::{self, ServerAction};
 use openstack::{CloudError, Session};
-use reconcile::{Queue, Requeue};
+use reconcile::{Queue, Requeue, time_left};
 use tracing::{debug, info, instrument};
 
 use super::{idle, notice};
@@ -153,8 +153,7 @@ fn next(world: &World, turned: &Turned, seen: &Seen, next: Requeue, now: Timesta
     let due = turned.vm.lease.as_ref().map(|it| world.settings.vms.ladder.due(it, now));
     match due {
         Some(Due::At(at)) => {
-            within =
-                within.min(at.duration_since(now).unsigned_abs().max(Duration::from_millis(1)));
+            within = within.min(time_left(at, now).max(Duration::from_millis(1)));
         }
         Some(Due::Now(_)) => within = within.min(soon),
         Some(Due::Nothing) | None => {}
