@@ -369,12 +369,9 @@ impl Conductor {
         }
         let (inventory, plugin_data) = split(body)?;
         let now = Timestamp::now();
-        world
-            .store
-            .save_inspected(&Inspected { node: id, at: now, inventory, plugin_data })
-            .await?;
+        let found = Inspected { node: id, at: now, inventory, plugin_data };
         let reported = Boot { inventory_at: Some(now), seen_at: Some(now), ..boot };
-        if !world.store.report_boot(&reported).await? {
+        if !world.store.report_inventory(&reported, &found).await? {
             return Err(BootError::Forbidden);
         }
         world.sightings.note(id, Side::Agent, "sent its inventory");

@@ -120,6 +120,27 @@ impl Store {
             .await
     }
 
+    /// Writes the inventory that the machine of this boot has sent, and returns whether it did: if the boot was replaced by a newer one,
+    /// neither the boot nor the inventory is written.
+    pub async fn report_inventory(
+        &self,
+        boot: &Boot,
+        found: &Inspected,
+    ) -> Result<bool, StoreError> {
+        let (boot, found) = (boot.clone(), found.clone());
+        self.database
+            .write(FirstDecides, |c| {
+                Box::pin(async move {
+                    let is_newest = boot::report(c, &boot).await?;
+                    if is_newest {
+                        inspection::save(c, &found).await?;
+                    }
+                    Ok(is_newest)
+                })
+            })
+            .await
+    }
+
     /// Deletes the node's boot, if there is one.
     pub async fn delete_boot(&self, node: NodeUuid) -> Result<(), StoreError> {
         self.database.write(OneStatement, move |c| Box::pin(boot::delete(c, node))).await

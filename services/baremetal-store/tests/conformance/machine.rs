@@ -16,6 +16,7 @@ on_both! { Store:
     records_of_a_missing_node_are_refused
     a_boot_is_written_whole
     a_report_of_an_earlier_boot_does_not_replace_the_newer_boot
+    an_inventory_of_an_earlier_boot_changes_nothing
     an_inventory_replaces_the_one_before
     history_is_read_from_its_oldest_line
     history_keeps_its_newest_300_lines
@@ -168,6 +169,26 @@ async fn a_report_of_an_earlier_boot_does_not_replace_the_newer_boot(store: Stor
     store.save_boot(&newer).await.unwrap();
     assert!(!store.report_boot(&reported).await.unwrap());
     assert_eq!(store.find_boot(node.id).await.unwrap(), Some(newer));
+}
+
+async fn an_inventory_of_an_earlier_boot_changes_nothing(store: Store) {
+    let node = bare_node();
+    store.insert_node(&node).await.unwrap();
+    let earlier = boot(&node);
+    store.save_boot(&earlier).await.unwrap();
+    let reported = Boot { inventory_at: Some(at(4)), seen_at: Some(at(4)), ..earlier };
+    let known = inspected(&node);
+    assert!(store.report_inventory(&reported, &known).await.unwrap());
+    assert_eq!(store.find_boot(node.id).await.unwrap(), Some(reported.clone()));
+    assert_eq!(store.find_inspected(node.id).await.unwrap(), Some(known.clone()));
+
+    // The machine fetched another script while its inventory was on its way.
+    let newer = Boot { nonce: "newer".into(), inventory_at: None, ..reported.clone() };
+    store.save_boot(&newer).await.unwrap();
+    let late = Inspected { at: at(9), inventory: json!([]), ..known.clone() };
+    assert!(!store.report_inventory(&reported, &late).await.unwrap());
+    assert_eq!(store.find_boot(node.id).await.unwrap(), Some(newer));
+    assert_eq!(store.find_inspected(node.id).await.unwrap(), Some(known));
 }
 
 async fn an_inventory_replaces_the_one_before(store: Store) {
