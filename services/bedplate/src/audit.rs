@@ -9,6 +9,7 @@ use url::form_urlencoded::Serializer;
 use crate::api::Api;
 use crate::connection::Connection;
 use crate::output::{Answer, Format, plain};
+use crate::paging::Pages;
 use crate::policy::Service;
 use crate::watch::Watch;
 
@@ -90,19 +91,14 @@ async fn list(wanted: &Wanted, connection: &Connection) -> anyhow::Result<Answer
 /// Returns the newest rows to show, at most `at_most`. A request has two rows in the trail, and the second one is shown as the result of
 /// the first, so more rows are read until enough can be shown.
 async fn newest(api: &Api, query: &str, at_most: usize) -> anyhow::Result<Vec<Value>> {
+    let size = (2 * at_most).min(PAGE);
+    let path = format!("/bedplate/v1/audit?limit={size}{query}");
+    let mut pages = Pages::of(api, &path, "audit");
     let mut told = Vec::new();
-    let mut marker = String::new();
-    while told.len() < at_most {
-        let size = (2 * (at_most - told.len())).min(PAGE);
-        let mut page = api.get(&format!("/bedplate/v1/audit?limit={size}{query}{marker}")).await?;
-        let has_more = page["next"].is_string();
-        let rows = page["audit"].as_array_mut().map(std::mem::take).unwrap_or_default();
-        let last = rows.last().and_then(|row| row["number"].as_i64());
+    while told.len() < at_most
+        && let Some(rows) = pages.read().await?
+    {
         told.extend(rows.into_iter().filter(is_told));
-        match last {
-            Some(last) if has_more => marker = format!("&marker={last}"),
-            Some(_) | None => break,
-        }
     }
     told.truncate(at_most);
     Ok(told)
@@ -191,24 +187,23 @@ async fn follow(api: &Api, known: Option<Head>) -> anyhow::Result<(Chain, Option
     let head = said["head"].as_str().and_then(|text| text.parse::<Head>().ok());
     let head = head.context("the API does not say where its audit trail ends")?;
     let mut chain = known.into_iter().fold(Chain::default().knowing(head), Chain::knowing);
+    let after = chain.head().number;
+    let path = format!("/bedplate/v1/audit?sort_dir=asc&limit={PAGE}&marker={after}");
+    let mut pages = Pages::of(api, &path, "audit");
     loop {
-        let after = chain.head().number;
-        let path = format!("/bedplate/v1/audit?sort_dir=asc&limit={PAGE}&marker={after}");
         // If a row cannot be read, the service refuses to list it, and the fault that `verify` reported is the reason.
-        let page = match (api.get(&path).await, &said_broken) {
-            (Ok(page), _) => page,
+        let rows = match (pages.read().await, &said_broken) {
+            (Ok(Some(rows)), _) => rows,
+            (Ok(None), _) => break,
             (Err(_), Some(broken)) => return Ok((chain, Some(broken.clone()))),
             (Err(why), None) => return Err(why),
         };
-        let rows: Vec<Row> = serde_json::from_value(page["audit"].clone())
+        let rows: Vec<Row> = serde_json::from_value(Value::Array(rows))
             .context("the API's audit trail cannot be read")?;
         for row in &rows {
             if let Err(broken) = chain.follow(row) {
                 return Ok((chain, Some(broken.to_string())));
             }
-        }
-        if rows.len() < PAGE {
-            break;
         }
     }
     let own = chain.end().err().map(|broken| broken.to_string());

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::api::Api;
 use crate::output::{Answer, Format, drawn, line, plain, text};
+use crate::paging;
 use crate::patience::{Deadline, Patience};
 use crate::progress::{Display, Row};
 use crate::watch::Watch;
@@ -202,9 +203,8 @@ fn tell_lease(cluster: &str, answer: Value) -> anyhow::Result<Answer> {
 
 /// Lists all clusters.
 pub(crate) async fn list(api: &Api) -> anyhow::Result<Answer> {
-    let answer = api.get("/v1/clusters").await?;
-    let clusters = answer["clusters"].as_array().cloned().unwrap_or_default();
-    let rows = clusters.iter().map(|cluster| {
+    let clusters = paging::all(api, "/v1/clusters", "clusters").await?;
+    let row = |cluster: &Value| {
         vec![
             text(&cluster["name"]),
             cluster["master_count"].to_string(),
@@ -212,9 +212,10 @@ pub(crate) async fn list(api: &Api) -> anyhow::Result<Answer> {
             text(&cluster["status"]),
             text(&cluster["health_status"]),
         ]
-    });
+    };
+    let rows: Vec<Vec<String>> = clusters.iter().map(row).collect();
     let header = ["Cluster", "Masters", "Workers", "Status", "Health"];
-    Ok(Answer::table(answer, &header, rows))
+    Ok(Answer::table(paging::whole("clusters", clusters), &header, rows))
 }
 
 fn ledger(answer: Value) -> Answer {

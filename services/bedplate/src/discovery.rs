@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::api::Api;
 use crate::output::{Answer, Format, plain, text};
+use crate::paging;
 use crate::vm::within;
 use crate::watch::Watch;
 
@@ -38,8 +39,7 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
 }
 
 async fn list(api: &Api) -> anyhow::Result<Answer> {
-    let answer = api.get(DISCOVERIES).await?;
-    let found = answer["discoveries"].as_array().cloned().unwrap_or_default();
+    let found = paging::all(api, DISCOVERIES, "discoveries").await?;
     let rows = found.iter().map(|one| {
         let vendor = &one["data"]["inventory"]["system_vendor"];
         let machine =
@@ -49,5 +49,9 @@ async fn list(api: &Api) -> anyhow::Result<Answer> {
         vec![text(&one["mac"]), first, last, machine.trim().to_owned()]
     });
     let rows: Vec<Vec<String>> = rows.collect();
-    Ok(Answer::table(answer, &["MAC", "First seen", "Last seen", "Machine"], rows))
+    Ok(Answer::table(
+        paging::whole("discoveries", found),
+        &["MAC", "First seen", "Last seen", "Machine"],
+        rows,
+    ))
 }

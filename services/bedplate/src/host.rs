@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::api::Api;
 use crate::output::{Answer, Format, text};
+use crate::paging;
 use crate::watch::Watch;
 
 /// The subcommands of `bedplate host`. `bedplate where` lists the servers on a host.
@@ -25,7 +26,8 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
 }
 
 async fn list(api: &Api) -> anyhow::Result<Answer> {
-    Ok(listed(api.get("/bedplate/v1/hosts").await?))
+    let hosts = paging::all(api, "/bedplate/v1/hosts", "hosts").await?;
+    Ok(listed(paging::whole("hosts", hosts)))
 }
 
 fn listed(answer: Value) -> Answer {

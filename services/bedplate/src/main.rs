@@ -17,6 +17,7 @@ mod machines;
 mod node;
 mod output;
 mod pages;
+mod paging;
 mod patience;
 mod place;
 mod policy;

@@ -11,6 +11,7 @@ use url::form_urlencoded::Serializer;
 use crate::api::Api;
 use crate::consent::Consent;
 use crate::output::{Answer, Format, plain, text};
+use crate::paging;
 use crate::reservation::Term;
 use crate::vm::within;
 use crate::watch::Watch;
@@ -138,21 +139,8 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
 }
 
 async fn list(api: &Api) -> anyhow::Result<Answer> {
-    let mut nodes = Vec::new();
-    let mut marker = None;
-    loop {
-        let after = marker.map_or(String::new(), |marker| format!("&marker={marker}"));
-        let fields = "uuid,name,driver,provision_state,power_state,maintenance";
-        let page = api.get(&format!("/v1/nodes?limit=1000&fields={fields}{after}")).await?;
-        // A page of large nodes has fewer elements than the limit, so the end of the list is only known from `next`.
-        let last = !page["next"].is_string();
-        let page = page["nodes"].as_array().cloned().unwrap_or_default();
-        marker = page.last().and_then(|node| node["uuid"].as_str()).map(str::to_owned);
-        nodes.extend(page);
-        if last || marker.is_none() {
-            break;
-        }
-    }
+    let fields = "uuid,name,driver,provision_state,power_state,maintenance";
+    let nodes = paging::all(api, &format!("/v1/nodes?fields={fields}"), "nodes").await?;
     let rows = nodes.iter().map(|node| {
         let maintenance = if node["maintenance"] == true { "yes" } else { "" };
         vec![

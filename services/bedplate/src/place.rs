@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::api::Api;
 use crate::exit::{Exit, Failure};
 use crate::output::{Answer, Format, plain, text};
+use crate::paging::Pages;
 use crate::vm::within;
 use crate::watch::Watch;
 
@@ -23,9 +24,6 @@ struct Graph<'a> {
     machines: &'a Api,
     clusters: &'a Api,
 }
-
-/// The number of nodes that one request asks for.
-const PAGE: u32 = 1000;
 
 /// Shows the location of a resource, and the servers on it.
 pub(crate) async fn run(
@@ -139,21 +137,16 @@ impl Graph<'_> {
                 return Ok(Some(node));
             }
         }
-        let mut marker = String::new();
-        loop {
-            let path = format!("/v1/nodes?fields=uuid,instance_info&limit={PAGE}{marker}");
-            let page = self.machines.get(&path).await?;
-            let nodes = page["nodes"].as_array().cloned().unwrap_or_default();
+        let path = "/v1/nodes?fields=uuid,instance_info";
+        let mut pages = Pages::of(self.machines, path, "nodes");
+        while let Some(nodes) = pages.read().await? {
             let named =
                 nodes.iter().find(|node| node["instance_info"]["hypervisor_hostname"] == host);
             if let Some(id) = named.and_then(|node| node["uuid"].as_str()) {
                 return self.brief(id).await;
             }
-            match nodes.last().and_then(|node| node["uuid"].as_str()) {
-                Some(last) if page["next"].is_string() => marker = format!("&marker={last}"),
-                _ => return Ok(None),
-            }
         }
+        Ok(None)
     }
 
     /// A host with its servers in the form of places.

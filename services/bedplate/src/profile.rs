@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::api::Api;
 use crate::consent::Consent;
 use crate::output::{Answer, Format, plain, text};
+use crate::paging;
 use crate::vm::within;
 use crate::watch::Watch;
 
@@ -79,9 +80,8 @@ pub(crate) async fn create(api: &Api, file: &Path, format: Format) -> anyhow::Re
 
 /// Lists all profiles.
 pub(crate) async fn list(api: &Api) -> anyhow::Result<Answer> {
-    let answer = api.get(PROFILES).await?;
-    let rows = answer["hypervisor_profiles"].as_array().cloned().unwrap_or_default();
-    let rows = rows.iter().map(|profile| {
+    let profiles = paging::all(api, PROFILES, "hypervisor_profiles").await?;
+    let row = |profile: &Value| {
         vec![
             text(&profile["name"]),
             text(&profile["kind"]),
@@ -90,9 +90,10 @@ pub(crate) async fn list(api: &Api) -> anyhow::Result<Answer> {
             named(&profile["placement"]["aggregate"]),
             text(&profile["description"]),
         ]
-    });
+    };
+    let rows: Vec<Vec<String>> = profiles.iter().map(row).collect();
     let header = ["Profile", "Kind", "Image", "Zone", "Aggregate", "Description"];
-    Ok(Answer::table(answer, &header, rows))
+    Ok(Answer::table(paging::whole("hypervisor_profiles", profiles), &header, rows))
 }
 
 fn shown(profile: Value) -> Answer {

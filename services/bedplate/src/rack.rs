@@ -17,6 +17,7 @@ use crate::image::ImageOptions;
 use crate::machines::{Machine, RackStatus, Way};
 use crate::node::Leaving;
 use crate::output::{Answer, Format, line, plain, text};
+use crate::paging;
 use crate::patience::{Deadline, Patience, length};
 use crate::progress::{Display, Row};
 use crate::vm::within;
@@ -184,12 +185,12 @@ async fn delete(api: &Api, rack: &str, nodes: bool, consent: Consent) -> anyhow:
 }
 
 async fn list(api: &Api) -> anyhow::Result<Answer> {
-    let answer = api.get("/bedplate/v1/racks").await?;
-    let rows = answer["racks"].as_array().cloned().unwrap_or_default();
-    let rows = rows.iter().map(|rack| {
+    let racks = paging::all(api, "/bedplate/v1/racks", "racks").await?;
+    let row = |rack: &Value| {
         vec![text(&rack["name"]), text(&rack["description"]), text(&rack["goal"]["reach"])]
-    });
-    Ok(Answer::table(answer, &["Rack", "Description", "Goal"], rows))
+    };
+    let rows: Vec<Vec<String>> = racks.iter().map(row).collect();
+    Ok(Answer::table(paging::whole("racks", racks), &["Rack", "Description", "Goal"], rows))
 }
 
 /// Reads, checks and sends a manifest.

@@ -13,14 +13,12 @@ use crate::consent::Consent;
 use crate::exit::Failure;
 use crate::image::ImageOptions;
 use crate::output::{Answer, Format, line, plain, text};
+use crate::paging;
 use crate::patience::Patience;
 use crate::progress::{Display, Row};
 use crate::watch::Watch;
 
 const RESERVATIONS: &str = "/bedplate/v1/reservations";
-
-/// The number of reservations that one request asks for.
-const PAGE: usize = 1000;
 
 /// The subcommands of `bedplate reservation`.
 #[derive(Subcommand)]
@@ -273,19 +271,7 @@ fn path(reservation: &str, part: &str) -> String {
 }
 
 async fn list(api: &Api) -> anyhow::Result<Answer> {
-    let mut all = Vec::new();
-    let mut marker = String::new();
-    loop {
-        let page = api.get(&format!("{RESERVATIONS}?limit={PAGE}{marker}")).await?;
-        let page = page["reservations"].as_array().cloned().unwrap_or_default();
-        let last = page.last().and_then(|it| it["uuid"].as_str());
-        marker = last.map_or(String::new(), |last| format!("&marker={last}"));
-        let is_last = page.len() < PAGE;
-        all.extend(page);
-        if is_last {
-            break;
-        }
-    }
+    let all = paging::all(api, RESERVATIONS, "reservations").await?;
     let rows: Vec<Vec<String>> = all
         .iter()
         .map(|it| {

@@ -8,9 +8,8 @@ use tokio::task::JoinSet;
 
 use super::finding::{Check, Findings};
 use crate::api::Api;
+use crate::paging::Pages;
 
-/// The maximum length of a page.
-const PAGE: usize = 1000;
 /// The number of concurrent requests.
 const AT_ONCE: usize = 16;
 /// The number of nodes that are named for each problem.
@@ -24,26 +23,18 @@ pub(crate) fn label(node: &Value) -> String {
 
 /// Lists all nodes with the addresses of their BMCs and their images.
 pub(crate) async fn nodes(api: &Api, findings: &mut Findings) -> Vec<Value> {
+    let fields = "uuid,name,driver,driver_info,instance_info";
+    let path = format!("/v1/nodes?fields={fields}");
+    let mut pages = Pages::of(api, &path, "nodes");
     let mut nodes: Vec<Value> = Vec::new();
     loop {
-        let last = nodes.last().and_then(|node| node["uuid"].as_str());
-        let after = last.map_or(String::new(), |last| format!("&marker={last}"));
-        let fields = "uuid,name,driver,driver_info,instance_info";
-        let page = api.get(&format!("/v1/nodes?limit={PAGE}&fields={fields}{after}")).await;
-        let (page, is_last) = match page {
-            // A page of large nodes has fewer elements than the limit, so the end of the list is only known from `next`.
-            Ok(page) => {
-                let is_last = !page["next"].is_string();
-                (page["nodes"].as_array().cloned().unwrap_or_default(), is_last)
-            }
+        match pages.read().await {
+            Ok(Some(page)) => nodes.extend(page),
+            Ok(None) => return nodes,
             Err(why) => {
                 findings.skipped(Check::Bmcs, format!("nodes cannot be listed: {why:#}"));
                 return nodes;
             }
-        };
-        nodes.extend(page);
-        if is_last {
-            return nodes;
         }
     }
 }

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256, Sha512};
 use super::bmcs::label;
 use super::finding::{Check, Findings};
 use crate::api::Api;
+use crate::paging;
 
 /// How long an image server may send nothing.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -35,8 +36,7 @@ pub(crate) async fn look(api: &Api, nodes: &[Value], findings: &mut Findings) {
     for node in nodes {
         want(format!("node {}", label(node)), &node["instance_info"]);
     }
-    let racks = api.get("/bedplate/v1/racks").await.unwrap_or_default();
-    for rack in racks["racks"].as_array().into_iter().flatten() {
+    for rack in paging::all(api, "/bedplate/v1/racks", "racks").await.unwrap_or_default() {
         let name = rack["name"].as_str().unwrap_or_default();
         want(format!("rack {name}"), &rack["goal"]["instance_info"]);
     }

@@ -2,10 +2,11 @@
 
 use clap::Args;
 use serde_json::Value;
-use url::Url;
+use url::form_urlencoded::Serializer;
 
 use crate::api::Api;
 use crate::output::{Answer, drawn, plain, text};
+use crate::paging;
 
 use super::{MACHINES, SNAPSHOTS, path};
 
@@ -28,48 +29,17 @@ pub(crate) struct IdleFilter {
     length: Option<String>,
 }
 
-/// The maximum length of a page.
-const PAGE: &str = "1000";
-
-/// Reads all pages of a list.
-async fn all(
-    api: &Api,
-    route: &str,
-    key: &str,
-    query: &[(&str, Option<&String>)],
-) -> anyhow::Result<Vec<Value>> {
-    let mut url = api.url(route)?;
-    let (mut found, mut marker) = (Vec::new(), None::<String>);
-    loop {
-        url.query_pairs_mut().clear().append_pair("limit", PAGE);
-        let given =
-            query.iter().filter_map(|(name, value)| Some((*name, value.as_ref()?.as_str())));
-        url.query_pairs_mut().extend_pairs(given);
-        if let Some(marker) = &marker {
-            url.query_pairs_mut().append_pair("marker", marker);
-        }
-        let mut page = api.get(&format!("{route}?{}", url.query().unwrap_or_default())).await?;
-        if let Value::Array(rows) = page[key].take() {
-            found.extend(rows);
-        }
-        marker = page["next"].as_str().and_then(marker_of);
-        if marker.is_none() {
-            return Ok(found);
-        }
-    }
-}
-
-/// The marker of the next page. The link itself may have a host that this client cannot reach.
-fn marker_of(next: &str) -> Option<String> {
-    let next = Url::parse(next).ok()?;
-    let found = next.query_pairs().find(|(name, _)| name == "marker");
-    found.map(|(_, marker)| marker.into_owned())
+/// Returns the path of a list with the given ones of these query parameters.
+fn filtered(route: &str, query: &[(&str, Option<&String>)]) -> String {
+    let mut filter = Serializer::new(String::new());
+    filter.extend_pairs(query.iter().filter_map(|(name, value)| Some((*name, value.as_ref()?))));
+    format!("{route}?{}", filter.finish())
 }
 
 /// `bedplate vm list`: lists VMs.
 pub(super) async fn list(api: &Api, filter: &Filter) -> anyhow::Result<Answer> {
     let query = [("user_id", filter.user.as_ref()), ("project_id", filter.project.as_ref())];
-    let machines = all(api, MACHINES, "machines", &query).await?;
+    let machines = paging::all(api, &filtered(MACHINES, &query), "machines").await?;
     let row = |vm: &Value| {
         vec![
             text(&vm["name"]),
@@ -169,13 +139,11 @@ pub(super) fn kept(snapshot: Value) -> Answer {
 
 /// `bedplate vm snapshots`: lists snapshots.
 pub(super) async fn snapshots(api: &Api, vm: Option<&str>) -> anyhow::Result<Answer> {
-    let snapshots = match vm {
-        Some(vm) => {
-            let told = api.get(&path(vm, "/snapshots")?).await?;
-            told["snapshots"].as_array().cloned().unwrap_or_default()
-        }
-        None => all(api, SNAPSHOTS, "snapshots", &[]).await?,
+    let route = match vm {
+        Some(vm) => path(vm, "/snapshots")?,
+        None => SNAPSHOTS.to_owned(),
     };
+    let snapshots = paging::all(api, &route, "snapshots").await?;
     let keys = ["name", "machine", "status", "image_id", "created_at", "keep_until"];
     let header = ["Snapshot", "VM", "Status", "Image", "Asked for", "Kept until"];
     Ok(listed(snapshots, &header, |one| keys.map(|key| text(&one[key])).to_vec()))
@@ -183,19 +151,24 @@ pub(super) async fn snapshots(api: &Api, vm: Option<&str>) -> anyhow::Result<Ans
 
 /// `bedplate vm images`: lists images.
 pub(super) async fn images(api: &Api) -> anyhow::Result<Answer> {
-    let told = api.get("/bedplate/v1/images").await?;
+    let images = paging::all(api, "/bedplate/v1/images", "images").await?;
     let number = |value: &Value| value.as_u64().map(|it| it.to_string()).unwrap_or_default();
-    let images = told["images"].as_array().cloned().unwrap_or_default();
-    let rows = images.iter().map(|image| {
+    let row = |image: &Value| {
         vec![text(&image["name"]), number(&image["min_ram_mib"]), number(&image["min_disk_gib"])]
-    });
-    Ok(Answer::table(told, &["Image", "RAM at least, MiB", "Disk at least, GiB"], rows))
+    };
+    let rows: Vec<Vec<String>> = images.iter().map(row).collect();
+    Ok(Answer::table(
+        paging::whole("images", images),
+        &["Image", "RAM at least, MiB", "Disk at least, GiB"],
+        rows,
+    ))
 }
 
 /// `bedplate vm idle`: lists idle VMs.
 pub(super) async fn idle(api: &Api, filter: &IdleFilter) -> anyhow::Result<Answer> {
     let query = [("for", filter.length.as_ref())];
-    let machines = all(api, "/bedplate/v1/machines/idle", "machines", &query).await?;
+    let route = filtered("/bedplate/v1/machines/idle", &query);
+    let machines = paging::all(api, &route, "machines").await?;
     let keys = ["name", "user_id", "flavor", "idle_since", "why"];
     let header = ["VM", "User", "Flavor", "Idle since", "Why"];
     Ok(listed(machines, &header, |vm| keys.map(|key| text(&vm[key])).to_vec()))

@@ -18,6 +18,19 @@ pub(crate) struct Given {
     _running: [AbortOnDropHandle<()>; 2],
 }
 
+/// Runs `bedplate` with pipes as output, beside a service at `url` that answers as baremetald and as clusterd.
+pub(crate) async fn run_beside(url: &str, arguments: &[&str]) -> Said {
+    Said::of(command(url, url).args(arguments)).await
+}
+
+/// Returns a `bedplate` command with only `PATH` and the addresses of the services in the environment.
+fn command(machines: &str, clusters: &str) -> Command {
+    let mut command = Command::new(BEDPLATE);
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.env("BEDPLATE_URL", machines).env("BEDPLATE_CLUSTERS_URL", clusters);
+    command
+}
+
 /// The output and the exit status of one run of `bedplate`.
 #[derive(Debug)]
 pub(crate) struct Said {
@@ -54,22 +67,14 @@ impl Given {
 
     /// Returns a `bedplate` command with only `PATH` and the addresses of the services in the environment.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(BEDPLATE);
-        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        command.env("BEDPLATE_URL", &self.machines).env("BEDPLATE_CLUSTERS_URL", &self.clusters);
+        let mut command = command(&self.machines, &self.clusters);
         command.args(arguments).current_dir(self.folder.path());
         command
     }
 
     /// Runs `bedplate` with pipes as output.
     pub(crate) async fn run(&self, arguments: &[&str]) -> Said {
-        let output = self.command(arguments).output().await.unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        Said {
-            status: output.status.code().unwrap(),
-            out: text(output.stdout),
-            error: text(output.stderr),
-        }
+        Said::of(&mut self.command(arguments)).await
     }
 
     /// Enrolls a node. The conductor sends no request to a node's BMC while the node is in `enroll`.
@@ -91,6 +96,16 @@ impl Given {
 }
 
 impl Said {
+    async fn of(command: &mut Command) -> Said {
+        let output = command.output().await.unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Said {
+            status: output.status.code().unwrap(),
+            out: text(output.stdout),
+            error: text(output.stderr),
+        }
+    }
+
     /// Returns the standard output. Fails if the status was not 0 or standard error was not empty.
     #[track_caller]
     pub(crate) fn done(self) -> String {

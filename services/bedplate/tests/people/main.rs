@@ -4,6 +4,7 @@
 mod consent;
 mod doctor;
 mod given;
+mod pages;
 mod pipe;
 mod shells;
 mod terminal;
