@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use baremetal_core::{DrainSeen, Node, compute_host};
+use baremetal_core::{DrainOwner, DrainSeen, Node, compute_host, drain_noted};
 use openstack::{Service, Session};
 use reqwest::header::HeaderValue;
 use reqwest::{Client, Method, StatusCode};
@@ -144,13 +144,24 @@ impl Conductor {
 }
 
 impl World {
-    /// Starts the drain of the node's compute host, and checks whether the node may be taken out now.
-    pub(crate) async fn take_out(&self, node: &Node) -> Result<(), StaysError> {
-        let Some(clusters) = &self.settings.clusters else { return Ok(()) };
-        let Some(host) = compute_host(node) else { return Ok(()) };
-        let asking = clusters.drain(host, &[]);
-        let seen = self.store.tripwire().around("clusterd: drain", asking).await;
-        may_go(node, host.to_owned(), seen)
+    /// Starts the drain of the node's compute host for the end of its lease, and checks whether the node may be taken out now. If the drain
+    /// is not in the node's record yet, starts nothing and returns the node to record: without the record nobody would end the drain when
+    /// the lease goes on.
+    pub(crate) async fn take_out(&self, node: &Node) -> Result<Option<Node>, StaysError> {
+        let Some(clusters) = &self.settings.clusters else { return Ok(None) };
+        let Some(host) = compute_host(node) else { return Ok(None) };
+        let noted = node.lending.as_ref().and_then(|lending| lending.drain.as_ref());
+        let seen = if noted.is_some_and(|drain| drain.host == host) {
+            let asking = clusters.drain(host, &[]);
+            self.store.tripwire().around("clusterd: drain", asking).await
+        } else {
+            let seen = clusters.show(host).await;
+            if let Some(owner) = DrainOwner::of(&seen) {
+                return Ok(Some(drain_noted(node, host, owner)));
+            }
+            seen
+        };
+        may_go(node, host.to_owned(), seen).map(|()| None)
     }
 }
 

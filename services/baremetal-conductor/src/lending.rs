@@ -32,10 +32,12 @@ impl World {
         if let Some(rest) = rest_after_failure(node, &step, now) {
             return Ok(Requeue::After(rest.unsigned_abs()));
         }
-        if matches!(step, LendingStep::Power(_) | LendingStep::Undeploy)
-            && let Err(why) = self.take_out(node).await
-        {
-            return self.hold(node, &why, now).await;
+        if matches!(step, LendingStep::Power(_) | LendingStep::Undeploy) {
+            match self.take_out(node).await {
+                Ok(None) => {}
+                Ok(Some(noted)) => return self.record(node, noted, &[]).await,
+                Err(why) => return self.hold(node, &why, now).await,
+            }
         }
         let asked = match step {
             LendingStep::Take(step) => return self.take(node, step, now).await,

@@ -176,6 +176,18 @@ pub fn plan_leaving(leaving: &Leaving, seen: &DrainSeen) -> LeavingStep {
 }
 
 impl DrainOwner {
+    /// Returns who is the originator of a drain that is requested now, given the state of the drain before the request. `None` if the state
+    /// is not known, or the host cannot be drained.
+    pub fn of(before: &DrainSeen) -> Option<DrainOwner> {
+        match before {
+            DrainSeen::NotDrained | DrainSeen::Ending => Some(DrainOwner::Request),
+            DrainSeen::Draining(_) | DrainSeen::Drained | DrainSeen::Stuck(..) => {
+                Some(DrainOwner::Operator)
+            }
+            DrainSeen::NoHost | DrainSeen::Refused(_) | DrainSeen::Unknown(_) => None,
+        }
+    }
+
     /// Returns what happens to the drain when the request is not carried out.
     pub fn end(self) -> LeavingEnd {
         match self {

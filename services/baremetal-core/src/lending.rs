@@ -8,7 +8,7 @@ use lease::{
 use serde::{Deserialize, Serialize};
 
 use crate::leaving::shown_reason;
-use crate::{HistoryEntry, Node, State, release};
+use crate::{DrainOwner, HistoryEntry, LeavingEnd, Node, State, come_back, release};
 
 /// The lease of a node, beside the `lessee` in its record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +24,19 @@ pub struct Lending {
     /// Whether the lease ends with the instance, because the node was lent for a reservation only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reserved: bool,
+    /// The drain of the node's compute host that the end of the lease needs. It is recorded before clusterd is asked for the drain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain: Option<LeaseDrain>,
+}
+
+/// The drain of a compute host that the end of a lease needs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LeaseDrain {
+    /// The name of the compute host in the cloud.
+    pub host: String,
+    /// Who began the drain: a drain of an operator stays when the lease goes on.
+    pub owner: DrainOwner,
 }
 
 /// A request to lend a node.
@@ -168,8 +181,10 @@ pub fn lend(
     let lease = Lease::new(now, loan.length);
     let event = format!("lent to project {} until {}", loan.lessee, lease.until);
     let reserved = node.lending.as_ref().is_some_and(|lending| lending.reserved);
-    let lending = Some(Lending { lease, by: by.to_owned(), notify: loan.notify, reserved });
-    let lent = Node { lessee: Some(loan.lessee), lending, ..node.clone() };
+    let drain = node.lending.as_ref().and_then(|lending| lending.drain.clone());
+    let lending = Lending { lease, by: by.to_owned(), notify: loan.notify, reserved, drain };
+    let lent = Node { lessee: Some(loan.lessee), lending: Some(lending), ..node.clone() };
+    let lent = taking_servers(lent, by, now);
     let entry = HistoryEntry::changed(node, &lent, event, now);
     Ok((lent, entry))
 }
@@ -182,7 +197,7 @@ pub fn extend(
     terms: Terms,
     now: Timestamp,
 ) -> Result<(Node, HistoryEntry), LendError> {
-    with_lease(node, now, |lending| Ok(lending.lease.extended(until, by, terms, now)?))
+    with_lease(node, by, now, |lending| Ok(lending.lease.extended(until, by, terms, now)?))
 }
 
 /// Undoes the end of the node's lease. The machine stays off until somebody powers it on.
@@ -193,11 +208,12 @@ pub fn undo(
     terms: Terms,
     now: Timestamp,
 ) -> Result<(Node, HistoryEntry), LendError> {
-    with_lease(node, now, |lending| Ok(lending.lease.undone(by, ladder, terms, now)?))
+    with_lease(node, by, now, |lending| Ok(lending.lease.undone(by, ladder, terms, now)?))
 }
 
 fn with_lease(
     node: &Node,
+    by: &str,
     now: Timestamp,
     change: impl FnOnce(&Lending) -> Result<Lease, LendError>,
 ) -> Result<(Node, HistoryEntry), LendError> {
@@ -206,8 +222,31 @@ fn with_lease(
     let lease = change(lending)?;
     let event = format!("lent until {}", lease.until);
     let lent = Node { lending: Some(Lending { lease, ..lending.clone() }), ..node.clone() };
+    let lent = taking_servers(lent, by, now);
     let entry = HistoryEntry::changed(node, &lent, event, now);
     Ok((lent, entry))
+}
+
+/// Returns the node whose lease was changed. If the lease goes on, the conductor will end the drain that the end of the lease began:
+/// otherwise the host would take no servers until an operator looks.
+fn taking_servers(mut node: Node, by: &str, now: Timestamp) -> Node {
+    if node.wanted_by_lease() != Wanted::AsAsked {
+        return node;
+    }
+    let drain = node.lending.as_mut().and_then(|lending| lending.drain.take());
+    match drain.map(|drain| (drain.owner.end(), drain.host)) {
+        Some((LeavingEnd::EndDrain, host)) => come_back(&node, &host, Some(by.to_owned()), now),
+        Some((LeavingEnd::LeaveDrain, _)) | None => node,
+    }
+}
+
+/// Returns the node with the record of the drain that the end of its lease needs.
+pub fn drain_noted(node: &Node, host: &str, owner: DrainOwner) -> Node {
+    let mut noted = node.clone();
+    if let Some(lending) = &mut noted.lending {
+        lending.drain = Some(LeaseDrain { host: host.to_owned(), owner });
+    }
+    noted
 }
 
 /// Returns the node with `step` of its lease recorded as taken, and the entry for its history.

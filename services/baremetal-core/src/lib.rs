@@ -60,8 +60,8 @@ pub use leaving::{
     LeavingStep, come_back, held, leave, plan_leaving, stays,
 };
 pub use lending::{
-    LendError, Lending, LendingStep, Loan, end_held, extend, given_back, lend, lending_taken,
-    plan_lending, told, undo,
+    LeaseDrain, LendError, Lending, LendingStep, Loan, drain_noted, end_held, extend, given_back,
+    lend, lending_taken, plan_lending, told, undo,
 };
 pub use node::{Maintenance, Node, Place, PowerRequest};
 pub use plan::{Action, AgentSeen, CommandSeen, Observed, PowerSeen, Step, Timeouts, plan};

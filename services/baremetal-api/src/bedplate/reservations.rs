@@ -101,7 +101,7 @@ async fn create(
         reservation: Some(Reservation { user, image: wish.image.url.clone() }),
     };
     let pool = Pool::Lendable(allocation.owner.clone());
-    let lending = Lending { lease, by, notify: wish.notify.clone(), reserved: true };
+    let lending = Lending { lease, by, notify: wish.notify.clone(), reserved: true, drain: None };
     let order = Order { instance_info, lending, work: WorkUuid::new_v4() };
     let most = granted.nodes_per_project;
     let made = match app.store.reserve(&allocation, &pool, &order, most, now).await? {

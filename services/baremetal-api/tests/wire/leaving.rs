@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use baremetal_core::{Maintenance, Node, NodeIdent, Reason, State as Stage};
+use baremetal_core::{Maintenance, Node, NodeIdent, Reason, State as Stage, lending_taken};
 use hardware::PowerState;
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -340,6 +340,55 @@ async fn a_reserved_host_that_may_not_leave_stays_as_it_is() {
     assert_eq!(stayed.failure.as_ref().map(|it| it.reason), Some(Reason::DrainRefused));
     assert_eq!((stayed.provision_state, &stayed.lending), (Stage::Active, &before.lending));
     assert_eq!(api.get(path).await.json()["state"], "active");
+}
+
+/// Ends the lease of the host; the undo window is open.
+async fn lease_ends(api: &Api) {
+    let path = format!("/bedplate/v1/nodes/{ID}/lease");
+    api.send("POST", &path, NEWEST, r#"{"lessee": "physics"}"#).await.has(200);
+    let now = jiff::Timestamp::now();
+    api.edit(|node| {
+        let deleted_at = now + Duration::from_secs(30 * 86400);
+        *node = lending_taken(node, lease::Step::ShutOff { deleted_at }, now).0;
+    })
+    .await;
+}
+
+async fn undo(api: &Api) {
+    api.send("POST", &format!("/bedplate/v1/nodes/{ID}/lease/undo"), NEWEST, "").await.has(200);
+}
+
+#[tokio::test]
+async fn an_undone_end_of_a_lease_ends_the_drain_that_it_began() {
+    for is_off in [false, true] {
+        let (api, clusterd) = host().await;
+        lease_ends(&api).await;
+        works(&api, |_| clusterd.effects() == ["PUT h1"]).await;
+        if is_off {
+            clusterd.tell(|told| told.drain = Some("drained"));
+            works(&api, |node| node.power_state == Some(PowerState::Off)).await;
+        }
+        undo(&api).await;
+        works(&api, |node| {
+            let is_ended = clusterd.effects().last().is_some_and(|last| last == "DELETE h1");
+            is_ended && node.leaving.is_none()
+        })
+        .await;
+        assert_eq!(clusterd.tell(|told| told.drain), None, "the host takes servers");
+        assert_eq!(node(&api).await.lending.unwrap().drain, None);
+    }
+}
+
+#[tokio::test]
+async fn an_undone_end_of_a_lease_leaves_the_drain_of_an_operator() {
+    let (api, clusterd) = host().await;
+    clusterd.tell(|told| told.drain = Some("draining"));
+    lease_ends(&api).await;
+    works(&api, |_| clusterd.effects() == ["PUT h1"]).await;
+    undo(&api).await;
+    let kept = node(&api).await;
+    assert_eq!((kept.leaving, kept.lending.unwrap().drain), (None, None));
+    assert_eq!(clusterd.effects(), ["PUT h1"]);
 }
 
 #[tokio::test]

@@ -174,6 +174,7 @@ async fn reserve_all(api: &Api) {
             by: String::new(),
             notify: None,
             reserved: true,
+            drain: None,
         };
         let order = Order { instance_info: Map::new(), lending, work: WorkUuid::new_v4() };
         let pool = Pool::Lendable(None);

@@ -290,7 +290,7 @@ async fn reserve(store: &Store, new: &Allocation, most: u32) -> Reserved {
     let lease = Lease::new(at(5), Length::from_secs(3600).unwrap());
     let order = Order {
         instance_info: Map::from_iter([("image_source".to_owned(), "http://i/d.raw".into())]),
-        lending: Lending { lease, by: "ann".into(), notify: None, reserved: true },
+        lending: Lending { lease, by: "ann".into(), notify: None, reserved: true, drain: None },
         work: WorkUuid::new_v4(),
     };
     let pool = Pool::Lendable(new.owner.clone());

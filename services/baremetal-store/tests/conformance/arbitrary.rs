@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use baremetal_core::{
     AfterDrain, AgentCommand, DrainOwner, Driver, Failure, Hypervisor, Interface, JoinLimits,
-    JoinState, Leaving, LeavingStage, Lending, Maintenance, Node, NodeName, NodeUuid, Place, Port,
-    PortUuid, PowerRequest, Reason, Report, State, Task, Work, WorkUuid,
+    JoinState, LeaseDrain, Leaving, LeavingStage, Lending, Maintenance, Node, NodeName, NodeUuid,
+    Place, Port, PortUuid, PowerRequest, Reason, Report, State, Task, Work, WorkUuid,
 };
 use hardware::{BootMode, MacAddress, PowerChange, PowerState};
 use jiff::Timestamp;
@@ -146,10 +146,12 @@ fn leaving() -> impl Strategy<Value = Leaving> {
 fn lending() -> impl Strategy<Value = Lending> {
     let length = (1_u64..1_000_000).prop_map(|seconds| Length::from_secs(seconds).unwrap());
     let notify = option::of("[a-z]{1,9}@[a-z]{1,9}".prop_map(|raw| raw.parse().unwrap()));
-    (moment(), length, text(), notify, any::<bool>()).prop_map(|it| {
-        let (at, length, by, notify, reserved) = it;
+    let drain = text().prop_map(|host| LeaseDrain { host, owner: DrainOwner::Request });
+    (moment(), length, text(), notify, any::<bool>(), option::of(drain)).prop_map(|it| {
+        let (at, length, by, notify, reserved, drain) = it;
         let warned = lease::Step::Warn { ends_at: at };
-        Lending { lease: Lease::new(at, length).taken(&warned, at), by, notify, reserved }
+        let lease = Lease::new(at, length).taken(&warned, at);
+        Lending { lease, by, notify, reserved, drain }
     })
 }
 

@@ -127,6 +127,7 @@ async fn lent_nodes_are_found(store: Store) {
         by: "u".to_owned(),
         notify: None,
         reserved: false,
+        drain: None,
     };
     store.insert_node(&kept).await.unwrap();
     store.insert_node(&lent).await.unwrap();
