@@ -1,6 +1,6 @@
 //! Files and folders that only the service may read.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
@@ -26,12 +26,63 @@ pub fn keep_file<E: From<io::Error>>(
     }
 }
 
-/// Replaces the content of a file atomically: after a crash the file holds either the old or the new content. A new file has mode 0600.
+/// Replaces the content of a file atomically: after a crash the file holds either the old or the new content. The file has mode 0600
+/// afterwards.
 pub fn write_whole(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let draft = file.with_extension("new");
-    let mut open =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    // A draft that an earlier crash left behind keeps its mode when it is opened again, so the draft is always a new file.
+    match fs::remove_file(&draft) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
     open.write_all(bytes)?;
     open.sync_all()?;
-    fs::rename(&draft, file)
+    fs::rename(&draft, file)?;
+    // The new name is on the disk only once its folder is.
+    File::open(folder_of(file))?.sync_all()
+}
+
+/// Returns the folder of a file; a bare name is in the working directory.
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn mode(file: &Path) -> u32 {
+        fs::metadata(file).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_draft_left_by_a_crash_does_not_change_the_mode_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, draft] = ["key.pem", "key.new"].map(|name| folder.path().join(name));
+        fs::write(&draft, "half of a longer secr").unwrap();
+        fs::set_permissions(&draft, fs::Permissions::from_mode(0o644)).unwrap();
+        write_whole(&file, b"secret").unwrap();
+        assert_eq!((fs::read(&file).unwrap(), mode(&file)), (b"secret".to_vec(), 0o600));
+        assert!(!draft.exists());
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_draft_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, draft, other] = ["key.pem", "key.new", "other"].map(|it| folder.path().join(it));
+        fs::write(&other, "theirs").unwrap();
+        symlink(&other, &draft).unwrap();
+        write_whole(&file, b"secret").unwrap();
+        assert_eq!(fs::read(&other).unwrap(), b"theirs");
+        assert!(fs::symlink_metadata(&file).unwrap().is_file());
+    }
+
+    #[test]
+    fn the_folder_of_a_bare_name_is_the_working_directory() {
+        assert_eq!(folder_of(Path::new("listeners.json")), Path::new("."));
+        assert_eq!(folder_of(Path::new("/var/lib/key.pem")), Path::new("/var/lib"));
+    }
 }
