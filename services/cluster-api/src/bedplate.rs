@@ -9,12 +9,13 @@ mod ignition;
 mod keys;
 mod lease;
 mod ledger;
+mod machines;
 mod plan;
 mod quotas;
 
 use axum::extract::State;
 use axum::response::Response;
-use cluster_core::{Condition, NodeGroup, health, status, status_reason};
+use cluster_core::{Condition, health, status, status_reason};
 use http::StatusCode;
 use openstack_api::{ApiError, Caller, Handle, Need, Routes, Segment, Shape, Time, json};
 use serde::Serialize;
@@ -32,10 +33,6 @@ pub(crate) fn routes() -> Routes<App> {
             [Handle::get("Explain a cluster", explain).tells(explained())],
         )
         .at(
-            "/bedplate/v1/clusters/{cluster}/machines",
-            [Handle::get("List a cluster's machines", machines).tells(machine_list())],
-        )
-        .at(
             "/bedplate/v1/clusters/{cluster}/kubeconfig",
             // The kubeconfig contains a key with all permissions in the cluster.
             [Handle::get("Get an administrator's kubeconfig", kubeconfig)
@@ -49,6 +46,7 @@ pub(crate) fn routes() -> Routes<App> {
         .merge(ignition::routes())
         .merge(lease::routes())
         .merge(ledger::routes())
+        .merge(machines::routes())
         .merge(openstack_api::key_routes())
         .merge(openstack_api::health_routes())
         .merge(hosts::routes())
@@ -76,18 +74,6 @@ fn explained() -> Shape {
         ("lease", lease::shape()),
         ("conditions", Shape::list(condition)),
     ])
-}
-
-/// The response schema of the list of members.
-fn machine_list() -> Shape {
-    let machine = Shape::object([
-        ("name", Shape::text()),
-        ("nodegroup", Shape::text()),
-        ("role", Shape::text()),
-        ("server_id", Shape::text().or_null()),
-        ("address", Shape::text().or_null()),
-    ]);
-    Shape::object([("machines", Shape::list(machine))])
 }
 
 #[derive(Serialize)]
@@ -145,45 +131,6 @@ async fn explain(
         conditions: cluster.conditions.iter().map(shown_condition).collect(),
     };
     Ok(json(StatusCode::OK, &body))
-}
-
-/// `GET /bedplate/v1/clusters/{cluster}/machines`: the members of a cluster.
-async fn machines(
-    caller: Caller,
-    State(app): State<App>,
-    Segment(ident): Segment<String>,
-) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Shown {
-        name: String,
-        nodegroup: String,
-        role: String,
-        server_id: Option<String>,
-        address: Option<String>,
-    }
-    #[derive(Serialize)]
-    struct Body {
-        machines: Vec<Shown>,
-    }
-    let cluster = app.cluster(&caller, &ident).await?;
-    let groups = app.store.groups_of(cluster.id).await?;
-    let ledger = app.store.ledger_of(cluster.id).await?;
-    let shown = |group: &NodeGroup| {
-        let role = group.role.as_str().to_owned();
-        let shown = group.refs().map(|machine| {
-            let kind = format!("server/{machine}");
-            let server = ledger.iter().find(|entry| entry.kind == kind);
-            Shown {
-                name: machine.to_string(),
-                nodegroup: group.name.to_string(),
-                role: role.clone(),
-                server_id: server.and_then(|entry| entry.cloud_id.clone()),
-                address: cluster.machine_addresses.get(&machine).map(ToString::to_string),
-            }
-        });
-        shown.collect::<Vec<_>>()
-    };
-    Ok(json(StatusCode::OK, &Body { machines: groups.iter().flat_map(shown).collect() }))
 }
 
 /// `GET /bedplate/v1/clusters/{cluster}/kubeconfig`: 409 until the address of the cluster's API is known.

@@ -1,5 +1,6 @@
 //! The rows of a cluster: ledger, events, secrets, claims, member reports and certificates.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use cluster_core::{
@@ -102,6 +103,15 @@ impl Store {
     ) -> Result<Listed<LedgerEntry, LedgerPosition>, StoreError> {
         let of = of.into();
         self.database.read(move |c| Box::pin(ledger::part_of(c, of, limit, part))).await
+    }
+
+    /// Returns the ids in the cloud of these members' servers. A member whose server has no id yet is missing.
+    pub async fn servers_of(
+        &self,
+        cluster: ClusterUuid,
+        machines: Vec<MachineRef>,
+    ) -> Result<BTreeMap<MachineRef, String>, StoreError> {
+        self.database.read(move |c| Box::pin(ledger::servers_of(c, cluster, machines))).await
     }
 
     /// Adds events. The newest 1000 of each cluster are kept.

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use cluster_core::{ClusterUuid, Holder, Key, Known, LedgerEntry, LedgerState, LedgerUuid, Member};
+use cluster_core::{
+    ClusterUuid, Holder, Key, Known, LedgerEntry, LedgerState, LedgerUuid, MachineRef, Member,
+};
 use database::table::{Listed, Part};
 use database::{AssertSqlSafe, Connection, Query, Row, StoreError, Value, values};
 use jiff::Timestamp;
@@ -127,6 +129,29 @@ pub(crate) async fn servers(
     let (sql, values) = of("SELECT cloud_id, vm FROM vm_ledger");
     for row in connection.rows(sql, values).await? {
         found.insert(row.text(0)?.to_owned(), Known::Vm(row.parse("vm_ledger", 1)?));
+    }
+    Ok(found)
+}
+
+/// Returns the ids in the cloud of the servers of these members of a cluster. A member whose server has no id yet is missing.
+pub(crate) async fn servers_of(
+    connection: &mut Connection,
+    cluster: ClusterUuid,
+    machines: Vec<MachineRef>,
+) -> Result<BTreeMap<MachineRef, String>, StoreError> {
+    let mut found = BTreeMap::new();
+    if machines.is_empty() {
+        return Ok(found);
+    }
+    let mut query = Query::new("SELECT kind, cloud_id FROM ledger");
+    query.and_value("cluster = ?", cluster);
+    let kinds = machines.into_iter().map(|machine| Key::Server(machine).to_string());
+    query.and_any("kind", kinds.map(|kind| kind.as_str().into()));
+    let (sql, values) = query.into_parts();
+    for row in connection.rows(sql, values).await? {
+        if let (Key::Server(machine), Some(id)) = (row.parse("ledger", 0)?, row.optional_text(1)?) {
+            found.insert(machine, id.to_owned());
+        }
     }
     Ok(found)
 }

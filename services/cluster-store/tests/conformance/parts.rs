@@ -1,6 +1,10 @@
 //! Lists read in parts: the parts together are the whole list, and a part ends at its number of rows or its bytes.
 
-use cluster_core::{Event, LedgerEntry, LedgerState, LedgerUuid, Page, VmSort};
+use std::collections::BTreeMap;
+
+use cluster_core::{
+    Cluster, Event, Key, LedgerEntry, LedgerState, LedgerUuid, MachineRef, Page, VmSort,
+};
 use cluster_store::{Listed, Part, Store, StoreError, VmScope};
 
 use crate::samples::{at, event, on_both, stored};
@@ -9,6 +13,7 @@ use crate::vms::vm;
 on_both! { Store:
     events_are_read_in_parts
     the_ledger_is_read_in_parts
+    the_servers_of_some_members_are_found
     vms_are_read_in_parts
 }
 
@@ -59,6 +64,34 @@ async fn the_ledger_is_read_in_parts(store: Store) {
     store.save_ledger(&entries).await.unwrap();
     let read = async |part| store.ledger_part_of(cluster.id, 2, part).await;
     assert_eq!(in_parts(1000, read).await, (entries.to_vec(), vec![2, 2, 1]));
+}
+
+async fn the_servers_of_some_members_are_found(store: Store) {
+    let (_, cluster) = stored(&store, "p", "one").await;
+    let (_, other) = stored(&store, "p", "two").await;
+    let machine = |number| MachineRef { group: "default-worker".parse().unwrap(), number };
+    let line = |of: &Cluster, key: Key, id: Option<&str>| LedgerEntry {
+        id: LedgerUuid::new_v4(),
+        of: of.id.into(),
+        kind: key.to_string(),
+        name: format!("{}-{key}", of.id),
+        cloud_id: id.map(str::to_owned),
+        state: LedgerState::Intended,
+        created_at: at(1),
+        updated_at: None,
+    };
+    let lines = [
+        line(&cluster, Key::Server(machine(0)), Some("s0")),
+        line(&cluster, Key::Server(machine(1)), None),
+        line(&cluster, Key::Server(machine(2)), Some("s2")),
+        line(&cluster, Key::Port(machine(0)), Some("p0")),
+        line(&other, Key::Server(machine(0)), Some("t0")),
+    ];
+    store.save_ledger(&lines).await.unwrap();
+    let found =
+        store.servers_of(cluster.id, vec![machine(0), machine(1), machine(3)]).await.unwrap();
+    assert_eq!(found, BTreeMap::from([(machine(0), "s0".to_owned())]));
+    assert_eq!(store.servers_of(cluster.id, Vec::new()).await.unwrap(), BTreeMap::new());
 }
 
 async fn vms_are_read_in_parts(store: Store) {

@@ -1,0 +1,80 @@
+//! `/bedplate/v1/clusters/{cluster}/machines`: the members of a cluster.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use cluster_core::{MachineRef, NodeGroup};
+use openstack_api::{Caller, Handle, ListPart, Listing, PartAsked, Routes, Segment, Shape};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::Error;
+
+/// Returns the route of the members of a cluster.
+pub(super) fn routes() -> Routes<App> {
+    Routes::new("bedplate").at(
+        "/bedplate/v1/clusters/{cluster}/machines",
+        [Handle::get("List a cluster's machines", list).tells(shape())],
+    )
+}
+
+/// The response schema of the list of members.
+fn shape() -> Shape {
+    let machine = Shape::object([
+        ("name", Shape::text()),
+        ("nodegroup", Shape::text()),
+        ("role", Shape::text()),
+        ("server_id", Shape::text().or_null()),
+        ("address", Shape::text().or_null()),
+    ]);
+    Shape::object([("machines", Shape::list(machine))])
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    name: String,
+    nodegroup: &'a str,
+    role: &'a str,
+    server_id: Option<&'a str>,
+    address: Option<String>,
+}
+
+/// `GET /bedplate/v1/clusters/{cluster}/machines`: the members of a cluster.
+async fn list(
+    caller: Caller,
+    State(app): State<App>,
+    Segment(ident): Segment<String>,
+) -> Result<Response, Error> {
+    let cluster = app.cluster(&caller, &ident).await?;
+    let groups = app.store.groups_of(cluster.id).await?;
+    let reader = Arc::new((app.store.clone(), cluster, groups));
+    openstack_api::list(Listing::whole("machines"), move |asked: PartAsked<usize>| {
+        let reader = reader.clone();
+        Box::pin(async move {
+            let (store, cluster, groups) = &*reader;
+            let (from, most) = (asked.after.unwrap_or(0), asked.elements as usize);
+            let members = members(groups, from, most);
+            let refs: Vec<MachineRef> =
+                members.iter().map(|(_, machine)| machine.clone()).collect();
+            let servers = store.servers_of(cluster.id, refs).await?;
+            let shown = members.iter().map(|(group, machine)| Shown {
+                name: machine.to_string(),
+                nodegroup: group.name.as_str(),
+                role: group.role.as_str(),
+                server_id: servers.get(machine).map(String::as_str),
+                address: cluster.machine_addresses.get(machine).map(ToString::to_string),
+            });
+            let more = (members.len() == most).then_some(from + most);
+            let last = members.last().map(|(_, machine)| (members.len(), machine.to_string()));
+            Ok::<_, Error>(ListPart::chosen(shown, last, more)?)
+        })
+    })
+    .await
+}
+
+/// Returns so many members of the groups, from this place on, each with its group.
+fn members(groups: &[NodeGroup], from: usize, most: usize) -> Vec<(&NodeGroup, MachineRef)> {
+    let all = groups.iter().flat_map(|group| group.refs().map(move |machine| (group, machine)));
+    all.skip(from).take(most).collect()
+}
