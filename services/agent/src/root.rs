@@ -1,14 +1,15 @@
 //! The directory tree in which the agent sees the machine.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The parent directory of `/sys`, `/proc` and `/dev`: `/` on a machine, another directory for an emulated one.
 #[derive(Clone, Debug)]
 pub struct Root(PathBuf);
 
-/// The most bytes of a file that are used. Every file of sysfs and procfs that the agent reads is shorter.
-const LONGEST: usize = 1 << 20;
+/// The most bytes of a file that are read. Every file of sysfs and procfs that the agent reads is shorter.
+const LONGEST: u64 = 1 << 20;
 
 impl Root {
     /// Makes the root of the machine below `folder`.
@@ -29,8 +30,9 @@ impl Root {
 
     /// Returns the text of a file, trimmed; `None` if the file is missing or empty.
     pub fn text(&self, path: impl AsRef<Path>) -> Option<String> {
-        let bytes = fs::read(self.path(path)).ok()?;
-        let text = String::from_utf8_lossy(bytes.get(..LONGEST).unwrap_or(&bytes));
+        let mut bytes = Vec::new();
+        File::open(self.path(path)).ok()?.take(LONGEST).read_to_end(&mut bytes).ok()?;
+        let text = String::from_utf8_lossy(&bytes);
         let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
         (!text.is_empty()).then(|| text.to_owned())
     }
@@ -53,5 +55,25 @@ impl Root {
             entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
         names.sort();
         names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Folder;
+
+    #[test]
+    fn only_the_beginning_of_a_file_is_read() {
+        let folder = Folder::new();
+        let root = Root::new(folder.path());
+        fs::write(root.path("/endless"), "begin").unwrap();
+        // More than the memory of any machine. The rest of the file is NUL, which `text` trims.
+        let file = File::options().append(true).open(root.path("/endless")).unwrap();
+        file.set_len(1 << 43).unwrap();
+        assert_eq!(root.text("/endless").as_deref(), Some("begin"));
+        fs::write(root.path("/empty"), "\0\n").unwrap();
+        assert_eq!(root.text("/empty"), None);
+        assert_eq!(root.text("/missing"), None);
     }
 }
