@@ -55,7 +55,8 @@ impl Conductor {
 async fn off_the_runtime<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, KeyFileError> + Send + 'static,
 ) -> Result<T, KeyFileError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or(Err(KeyFileError::NoFile))
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|ended| Err(KeyFileError::BrokeOff(Box::new(ended))))
 }
 
 /// Re-encrypts records that are sealed with older keys, until `stop` is cancelled.
@@ -81,5 +82,21 @@ pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) -> Result<()
             }
             Err(error) => warn!(error = chain(&error), "secrets cannot be sealed anew now"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_during_file_access_is_reported_as_such() {
+        let work = || -> Result<(), KeyFileError> { unreachable!("no such key") };
+        let broke_off = off_the_runtime(work).await.unwrap_err();
+        assert!(matches!(broke_off, KeyFileError::BrokeOff(_)), "{broke_off}");
+        let cause = broke_off.source().unwrap().to_string();
+        assert!(cause.contains("panicked") && cause.contains("no such key"), "{cause}");
     }
 }

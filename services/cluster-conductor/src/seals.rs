@@ -62,7 +62,8 @@ impl Conductor {
 async fn off_the_runtime<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, KeyFileError> + Send + 'static,
 ) -> Result<T, KeyFileError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or(Err(KeyFileError::NoFile))
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|ended| Err(KeyFileError::BrokeOff(Box::new(ended))))
 }
 
 /// Re-encrypts secrets that another key than the current one sealed, until `stop` is cancelled.
@@ -143,4 +144,20 @@ fn user_data_anew(keys: &SealingKeys, told: &SealedUserData) -> Option<String> {
 
 fn anew(keys: &SealingKeys, place: &str, sealed: &str) -> Result<String, SealError> {
     keys.open(place, sealed).and_then(|opened| keys.seal(place, &opened))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_during_file_access_is_reported_as_such() {
+        let work = || -> Result<(), KeyFileError> { unreachable!("no such key") };
+        let broke_off = off_the_runtime(work).await.unwrap_err();
+        assert!(matches!(broke_off, KeyFileError::BrokeOff(_)), "{broke_off}");
+        let cause = broke_off.source().unwrap().to_string();
+        assert!(cause.contains("panicked") && cause.contains("no such key"), "{cause}");
+    }
 }

@@ -66,6 +66,9 @@ pub enum KeyFileError {
     Exchanged { path: PathBuf },
     #[error("cannot make a key")]
     Make(#[source] SealError),
+    /// The thread that changes the file has ended early, by a panic or because the service stops.
+    #[error("the change of the key file broke off")]
+    BrokeOff(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The keyring was made from text, so there is no file to change.
     #[error("these keys are in no file")]
     NoFile,
