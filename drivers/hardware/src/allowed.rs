@@ -16,7 +16,7 @@ pub struct Network {
 
 /// The text is not a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{raw:?} is no network: write an address and the length of its prefix, such as 10.0.0.0/8")]
+#[error("{raw:?} is not a network: write an address and a prefix length, such as 10.0.0.0/8")]
 pub struct InvalidNetwork {
     /// The text, cut to 64 characters.
     pub raw: String,
@@ -233,7 +233,7 @@ impl AllowedHosts {
 }
 
 const LOOPBACK: &str = "is a loopback address";
-const UNLISTED: &str = "is not in the list of what is allowed";
+const UNLISTED: &str = "is not in the list of allowed hosts";
 
 /// Returns the reason why an address cannot be another machine's (RFC 6890), or `None` for an ordinary address.
 fn special(address: IpAddr) -> Option<&'static str> {
@@ -249,7 +249,7 @@ fn special(address: IpAddr) -> Option<&'static str> {
         () if address.is_loopback() => Some(LOOPBACK),
         () if is_link_local => Some("is a link-local address"),
         () if address.is_multicast() => Some("is a multicast address"),
-        () if address.is_unspecified() => Some("is no machine's address"),
+        () if address.is_unspecified() => Some("is the unspecified address"),
         () if is_broadcast => Some("is the broadcast address"),
         () => None,
     }
@@ -291,8 +291,8 @@ mod tests {
             ("fe80::1%eth0", "is a link-local address"),
             ("224.0.0.1", "is a multicast address"),
             ("[ff02::1]", "is a multicast address"),
-            ("0.0.0.0", "is no machine's address"),
-            ("::", "is no machine's address"),
+            ("0.0.0.0", "is the unspecified address"),
+            ("::", "is the unspecified address"),
             ("255.255.255.255", "is the broadcast address"),
         ] {
             check(&any, host, Err(why));
