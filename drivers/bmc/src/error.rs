@@ -20,7 +20,7 @@ pub enum BmcError {
         reason: String,
     },
     /// Another session uses a resource that the BMC lends to one session at a time.
-    #[error("the {what} of the machine whose BMC is at {host} is in use by another session")]
+    #[error("the {what} behind the BMC at {host} is in use by another session")]
     InUse {
         host: String,
         /// The resource: `serial port`.
