@@ -86,7 +86,7 @@ pub enum EncodeError {
         limit: usize,
     },
     /// `file`, `sname` or `chaddr` is longer than its field.
-    #[error("{field} holds {room} octets")]
+    #[error("{field} is too long: at most {room} octets fit")]
     FieldTooLong {
         /// The RFC's name of the field.
         field: &'static str,

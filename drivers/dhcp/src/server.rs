@@ -68,13 +68,13 @@ pub enum Silence {
     #[error("it is not a request of a DHCP client on Ethernet")]
     NotARequest,
     /// A message of this type is never answered.
-    #[error("a {0} takes no answer")]
+    #[error("a {0} message gets no answer")]
     NothingAsked(MessageType),
     /// The client accepted another server's offer.
-    #[error("the client chose the server {server}")]
+    #[error("the client accepted the offer of the server {server}")]
     ChoseAnother { server: Ipv4Addr },
     /// The relay serves a subnet that has no leases here.
-    #[error("the relay asks for the subnet of {link}, which is not ours")]
+    #[error("the relay asks for the subnet of {link}, which this server does not serve")]
     AnotherSubnet { link: Ipv4Addr },
     /// The caller decided to ignore the client.
     #[error("{reason}")]
@@ -89,7 +89,7 @@ pub enum Silence {
     #[error("the machine is not booting from the network")]
     NotBooting,
     /// ProxyDHCP answers only with a boot file.
-    #[error("there is nothing for the machine to boot")]
+    #[error("no boot file for this machine")]
     NothingToBoot,
     /// The firmware cannot load the boot file, because it speaks another protocol.
     #[error("firmware of kind {kind:?} cannot load {boot_file}")]
@@ -207,7 +207,7 @@ fn answer_in_full(
     if wanted == lease.address {
         Ok(to.acknowledgement(lease))
     } else {
-        Ok(to.refusal(&format!("{wanted} is not yours, {} is", lease.address)))
+        Ok(to.refusal(&format!("{wanted} is not your address; your address is {}", lease.address)))
     }
 }
 

@@ -74,7 +74,7 @@ fn the_address_offered_is_confirmed_and_any_other_is_refused() {
         Nak to Broadcast, your 0.0.0.0, next 0.0.0.0, file ""
           53 06
           54 0a4e0001
-          56 10.78.0.99 is not yours, 10.78.0.20 is"#]],
+          56 10.78.0.99 is not your address; your address is 10.78.0.20"#]],
     );
 }
 
@@ -88,7 +88,7 @@ fn a_client_that_chose_another_server_gets_no_answer() {
         asked,
         lease(),
         None,
-        expect!["silence: the client chose the server 10.78.0.9"],
+        expect!["silence: the client accepted the offer of the server 10.78.0.9"],
     );
 }
 
@@ -143,14 +143,14 @@ fn a_release_takes_no_answer() {
         request(MessageType::Release, &[]),
         lease(),
         None,
-        expect!["silence: a DHCPRELEASE takes no answer"],
+        expect!["silence: a DHCPRELEASE message gets no answer"],
     );
     check(
         Mode::Full,
         request(MessageType::Decline, &[]),
         lease(),
         None,
-        expect!["silence: a DHCPDECLINE takes no answer"],
+        expect!["silence: a DHCPDECLINE message gets no answer"],
     );
     check(
         Mode::Full,

@@ -45,14 +45,14 @@ fn a_proxy_leaves_everything_else_to_the_server() {
         request(MessageType::Discover, &[PXE]),
         None,
         None,
-        expect!["silence: there is nothing for the machine to boot"],
+        expect!["silence: no boot file for this machine"],
     );
     check(
         Mode::Proxy,
         request(MessageType::Request, &[PXE]),
         None,
         tftp(),
-        expect!["silence: a DHCPREQUEST takes no answer"],
+        expect!["silence: a DHCPREQUEST message gets no answer"],
     );
 }
 
@@ -80,5 +80,5 @@ fn a_proxy_has_nothing_to_bind_for_a_client_that_does_not_boot_or_has_no_file() 
         show(answer_binding(&config(Mode::Proxy), &asked, &decision))
     };
     assert_eq!(silence(&[], tftp()), "silence: the machine is not booting from the network");
-    assert_eq!(silence(&[PXE], None), "silence: there is nothing for the machine to boot");
+    assert_eq!(silence(&[PXE], None), "silence: no boot file for this machine");
 }

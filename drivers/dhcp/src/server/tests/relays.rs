@@ -32,7 +32,9 @@ fn a_relay_is_answered_on_67_or_on_its_source_port() {
         asked.clone(),
         lease(),
         None,
-        expect!["silence: the relay asks for the subnet of 127.0.0.1, which is not ours"],
+        expect![
+            "silence: the relay asks for the subnet of 127.0.0.1, which this server does not serve"
+        ],
     );
 
     asked.options.set(code::RELAY_INFORMATION, [5, 4, 10, 78, 0, 0, 19, 0]);
