@@ -36,7 +36,7 @@ pub struct Document {
 /// The reasons why a document is refused. No message repeats more of the document than a field name, because the document may hold secrets.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
-    #[error("the document has {length} bytes, and {most} are allowed")]
+    #[error("the document has {length} bytes; at most {most} are allowed")]
     TooLong { length: usize, most: usize },
     #[error("the document has more than {most} entries in its lists")]
     TooMany { most: usize },
@@ -50,10 +50,10 @@ pub enum DocumentError {
     #[error("ignition.version: {what}")]
     Version { what: String },
     /// A value has another type than the specification demands.
-    #[error("{path}: not what the specification has there")]
+    #[error("{path}: the value has the wrong type")]
     Shape { path: String },
     /// The specification has no such field. Ignition would ignore the field without a message.
-    #[error("{path}: the specification has no such field in version {version}")]
+    #[error("{path}: version {version} of the specification has no such field")]
     Unknown { path: String, version: String },
     /// The types are right, and a rule of `check` is violated.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
@@ -119,7 +119,7 @@ fn version(value: &Value) -> Result<String, DocumentError> {
         Some(known @ ("3.0.0" | "3.1.0" | "3.2.0" | "3.3.0" | "3.4.0" | "3.5.0" | "3.6.0")) => {
             return Ok(known.to_owned());
         }
-        None => "a version is wanted, such as 3.3.0".to_owned(),
+        None => "a version is missing, such as 3.3.0".to_owned(),
         Some(old) if old.starts_with("2.") || old.starts_with("1.") => {
             "specification 2 is of the old CoreOS; Fedora CoreOS reads 3".to_owned()
         }

@@ -27,7 +27,7 @@ pub(crate) fn check(root: &Place<'_>, mistakes: &mut Vec<Mistake>) {
     for raid in storage.list("raid") {
         let level = raid.field("level");
         if !level.filled().is_some_and(|it| LEVELS.contains(&it)) {
-            mistakes.push(level.mistake("no RAID level"));
+            mistakes.push(level.mistake("not a RAID level"));
         }
         let striped =
             level.text().is_some_and(|it| matches!(it, "linear" | "raid0" | "0" | "stripe"));
@@ -36,7 +36,7 @@ pub(crate) fn check(root: &Place<'_>, mistakes: &mut Vec<Mistake>) {
         }
         let devices = raid.list("devices");
         if devices.is_empty() {
-            mistakes.push(raid.field("devices").mistake("devices are wanted"));
+            mistakes.push(raid.field("devices").mistake("devices are missing"));
         }
         devices.iter().for_each(|device| path(device, mistakes));
     }
@@ -48,7 +48,7 @@ fn this_partition(partition: &Place<'_>, mistakes: &mut Vec<Mistake>) {
     let (label, number) = (partition.field("label"), partition.field("number"));
     let has_number = number.number().is_some_and(|it| it != 0);
     if !has_number && label.text().is_none() {
-        mistakes.push(partition.mistake("wants a number or a label"));
+        mistakes.push(partition.mistake("a number or a label is missing"));
     }
     if number.number().is_some_and(|it| it < 0) {
         mistakes.push(number.mistake("partitions are counted from 1"));
@@ -65,13 +65,13 @@ fn this_partition(partition: &Place<'_>, mistakes: &mut Vec<Mistake>) {
     for guid in ["guid", "typeGuid"] {
         let guid = partition.field(guid);
         if guid.text().is_some_and(|it| !it.is_empty() && !is_guid(it)) {
-            mistakes.push(guid.mistake("no GUID: 8-4-4-4-12 hexadecimal digits"));
+            mistakes.push(guid.mistake("not a GUID: use 8-4-4-4-12 hexadecimal digits"));
         }
     }
     let absent = partition.field("shouldExist").value.as_bool() == Some(false);
     let described = ["label", "guid", "typeGuid", "startMiB", "sizeMiB"];
     if absent && described.iter().any(|it| !partition.field(it).value.is_null()) {
-        mistakes.push(partition.mistake("is to go, and yet described by more than its number"));
+        mistakes.push(partition.mistake("a partition that is removed can have a number only"));
     }
 }
 
@@ -83,7 +83,7 @@ fn labels(partitions: &[Place<'_>], mistakes: &mut Vec<Mistake>) {
         let other = partitions[..index].iter().find(same).filter(|_| label.text().is_some());
         let numbered = partition.field("number").number().is_some_and(|it| it != 0);
         if let Some(other) = other.filter(|_| numbered) {
-            mistakes.push(label.mistake(format!("the same as that of {}", other.path)));
+            mistakes.push(label.mistake(format!("same label as {}", other.path)));
         }
     }
 }
@@ -117,14 +117,14 @@ fn file_system(it: &Place<'_>, mistakes: &mut Vec<Mistake>) {
             ["path", "label", "uuid"].iter().any(|field| it.field(field).filled().is_some());
         let options = ["mountOptions", "options"].iter().any(|field| !it.list(field).is_empty());
         if described || options || it.field("wipeFilesystem").is_true() {
-            mistakes.push(format.mistake("a format is wanted"));
+            mistakes.push(format.mistake("a format is missing"));
         }
         return;
     };
     match FORMATS.iter().find(|(known, _)| *known == name) {
-        None => {
-            mistakes.push(format.mistake(format!("`{name}` is no file system that Ignition makes")))
-        }
+        None => mistakes.push(
+            format.mistake(format!("`{name}` is not a file system that Ignition can create")),
+        ),
         Some((_, longest)) if label.text().is_some_and(|text| text.len() > *longest) => {
             mistakes
                 .push(label.mistake(format!("a label of {name} has at most {longest} characters")));
@@ -136,7 +136,7 @@ fn file_system(it: &Place<'_>, mistakes: &mut Vec<Mistake>) {
 fn luks(it: &Place<'_>, mistakes: &mut Vec<Mistake>) {
     let name = it.field("name");
     if name.filled().is_none_or(|text| text.contains('/')) {
-        mistakes.push(name.mistake("no name: it is wanted, and has no `/`"));
+        mistakes.push(name.mistake("not a name: use a text without `/`"));
     }
     path(&it.field("device"), mistakes);
     let label = it.field("label");
@@ -147,20 +147,20 @@ fn luks(it: &Place<'_>, mistakes: &mut Vec<Mistake>) {
     let custom = clevis.field("custom");
     if let Some(pin) = custom.field("pin").filled() {
         if !matches!(pin, "tpm2" | "tang" | "sss") {
-            mistakes.push(custom.field("pin").mistake("no pin: tpm2, tang or sss"));
+            mistakes.push(custom.field("pin").mistake("not a pin: use tpm2, tang or sss"));
         }
         let threshold = clevis.field("threshold").number().is_some_and(|it| it != 0);
         if threshold || clevis.field("tpm2").is_true() || !clevis.list("tang").is_empty() {
-            mistakes.push(clevis.mistake("custom goes with none of the others"));
+            mistakes.push(clevis.mistake("`custom` cannot be combined with the other fields"));
         }
     }
     for tang in clevis.list("tang") {
         if tang.field("thumbprint").filled().is_none() {
-            mistakes.push(tang.field("thumbprint").mistake("a thumbprint is wanted"));
+            mistakes.push(tang.field("thumbprint").mistake("a thumbprint is missing"));
         }
         let is_http = |text: &str| text.starts_with("http://") || text.starts_with("https://");
         if !tang.field("url").text().is_some_and(is_http) {
-            mistakes.push(tang.field("url").mistake("no URL: http or https"));
+            mistakes.push(tang.field("url").mistake("not a URL: use http or https"));
         }
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn check(root: &Place<'_>, mistakes: &mut Vec<Mistake>) {
                 text.len() > 32 || text.starts_with('-') || !text.chars().all(legal)
             }) {
                 mistakes.push(name.mistake(
-                    "no name of a user or group: at most 32 characters, no space, `:`, `,` or `/`",
+                    "not a name of a user or group: use at most 32 characters, and no space, `:`, `,` or `/`",
                 ));
             }
         }
@@ -37,7 +37,7 @@ pub(crate) fn check(root: &Place<'_>, mistakes: &mut Vec<Mistake>) {
 pub(crate) fn path(place: &Place<'_>, mistakes: &mut Vec<Mistake>) {
     let text = place.text().unwrap_or_default();
     if text.is_empty() {
-        mistakes.push(place.mistake("a path is wanted"));
+        mistakes.push(place.mistake("a path is missing"));
     } else if !text.starts_with('/') {
         mistakes.push(place.mistake(format!("`{text}` is not an absolute path")));
     } else if text.contains('\0') {
@@ -51,16 +51,13 @@ fn node_of_any_kind(storage: &Place<'_>, node: &Place<'_>, mistakes: &mut Vec<Mi
     path(&node.field("path"), mistakes);
     let mode = node.field("mode");
     if mode.number().is_some_and(|it| !MODES.contains(&it)) {
-        mistakes.push(
-            mode.mistake(
-                "no mode: 0 to 4095, which is 7777 in octal; JSON has decimal numbers only",
-            ),
-        );
+        mistakes
+            .push(mode.mistake("not a mode: use a decimal number from 0 to 4095 (7777 in octal)"));
     }
     for owner in ["user", "group"] {
         let owner = node.field(owner);
         if owner.field("id").number().is_some() && owner.field("name").filled().is_some() {
-            mistakes.push(owner.mistake("has a number and a name: one of the two"));
+            mistakes.push(owner.mistake("has a number and a name: remove one of them"));
         }
     }
     let inside = node.field("path").text().unwrap_or_default();
@@ -69,7 +66,7 @@ fn node_of_any_kind(storage: &Place<'_>, node: &Place<'_>, mistakes: &mut Vec<Mi
         if !through.is_empty()
             && inside.strip_prefix(through).is_some_and(|rest| rest.starts_with('/'))
         {
-            mistakes.push(node.mistake(format!("lies behind the link {}", link.path)));
+            mistakes.push(node.mistake(format!("the path leads through the link {}", link.path)));
         }
     }
 }
@@ -78,7 +75,8 @@ fn overwrite(file: &Place<'_>, mistakes: &mut Vec<Mistake>) {
     if file.field("overwrite").is_true() && file.field("contents").field("source").text().is_none()
     {
         mistakes.push(
-            file.field("overwrite").mistake("would overwrite with nothing: there is no source"),
+            file.field("overwrite")
+                .mistake("`overwrite` needs a source: add contents or remove `overwrite`"),
         );
     }
 }
@@ -86,11 +84,11 @@ fn overwrite(file: &Place<'_>, mistakes: &mut Vec<Mistake>) {
 fn target(storage: &Place<'_>, link: &Place<'_>, mistakes: &mut Vec<Mistake>) {
     let target = link.field("target");
     let Some(text) = target.filled() else {
-        mistakes.push(target.mistake("a link wants a target"));
+        mistakes.push(target.mistake("a target is missing"));
         return;
     };
     let directory = |it: &Place<'_>| it.field("path").text() == Some(text);
     if link.field("hard").is_true() && storage.list("directories").iter().any(directory) {
-        mistakes.push(link.mistake("a hard link cannot lead to a directory"));
+        mistakes.push(link.mistake("the target of a hard link cannot be a directory"));
     }
 }

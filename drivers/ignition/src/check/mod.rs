@@ -68,7 +68,7 @@ fn duplicates(place: &Place<'_>, mistakes: &mut Vec<Mistake>) {
             let elsewhere =
                 others.iter().find(|(list, other)| is_it(list, other)).map(|(_, it)| it);
             if let Some(other) = before.or(elsewhere) {
-                mistakes.push(entry.mistake(format!("the same as {}", other.path)));
+                mistakes.push(entry.mistake(format!("has the same key as {}", other.path)));
             }
         }
     }

@@ -46,9 +46,9 @@ fn resource(place: &Place<'_>, required: bool, mistakes: &mut Vec<Mistake>) {
         None => false,
         Some("gzip") => true,
         Some(other) => {
-            mistakes.push(
-                compression.mistake(format!("`{other}` is no compression: `gzip` is, or nothing")),
-            );
+            mistakes.push(compression.mistake(format!(
+                "`{other}` is not a compression: use `gzip` or leave the field empty"
+            )));
             false
         }
     };
@@ -60,7 +60,7 @@ fn resource(place: &Place<'_>, required: bool, mistakes: &mut Vec<Mistake>) {
         }
     });
     if required && source.filled().is_none() {
-        mistakes.push(source.mistake("a source is wanted"));
+        mistakes.push(source.mistake("a source is missing"));
     }
     hash(&place.field("verification").field("hash"), source.text().is_some(), mistakes);
     let headers = place.list("httpHeaders");
@@ -71,10 +71,10 @@ fn resource(place: &Place<'_>, required: bool, mistakes: &mut Vec<Mistake>) {
         let (name, value) = (header.field("name"), header.field("value"));
         let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
         if name.filled().is_none_or(|text| !text.chars().all(token)) {
-            mistakes.push(name.mistake("no name of a header"));
+            mistakes.push(name.mistake("not a name of a header"));
         }
         if value.text().is_some_and(|text| text.is_empty() || text.contains(['\r', '\n', '\0'])) {
-            mistakes.push(value.mistake("no value of a header"));
+            mistakes.push(value.mistake("not a value of a header"));
         }
     }
 }
@@ -82,13 +82,12 @@ fn resource(place: &Place<'_>, required: bool, mistakes: &mut Vec<Mistake>) {
 fn hash(hash: &Place<'_>, has_source: bool, mistakes: &mut Vec<Mistake>) {
     let Some(text) = hash.text() else { return };
     if !has_source {
-        mistakes.push(hash.mistake("a hash of what? there is no source"));
+        mistakes.push(hash.mistake("a hash needs a source: add one or remove the hash"));
     }
     let (function, digits) = text.split_once('-').unwrap_or_default();
     match HASHES.iter().find(|(name, _)| *name == function) {
-        None => {
-            mistakes.push(hash.mistake("no hash: `sha512-` or `sha256-` and hexadecimal digits"))
-        }
+        None => mistakes
+            .push(hash.mistake("not a hash: use `sha512-` or `sha256-` and hexadecimal digits")),
         Some((_, length))
             if digits.len() != *length || !digits.chars().all(|c| c.is_ascii_hexdigit()) =>
         {
@@ -101,7 +100,7 @@ fn hash(hash: &Place<'_>, has_source: bool, mistakes: &mut Vec<Mistake>) {
 fn proxy(place: &Place<'_>, mistakes: &mut Vec<Mistake>) {
     let Some(text) = place.text() else { return };
     if !Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https")) {
-        mistakes.push(place.mistake("no URL of a proxy: http or https"));
+        mistakes.push(place.mistake("not a proxy URL: use http or https"));
     }
 }
 
@@ -130,7 +129,8 @@ fn scheme(text: &str, gzipped: bool) -> Result<String, String> {
 
 /// Decodes the part of a data URL after `data:` (RFC 2397).
 fn decode(data: &str) -> Result<Vec<u8>, String> {
-    let (kind, contents) = data.split_once(',').ok_or("a data URL has a comma before its data")?;
+    let (kind, contents) =
+        data.split_once(',').ok_or("a data URL needs a comma before its data")?;
     let contents: Vec<u8> = percent_encoding::percent_decode_str(contents).collect();
     if kind.ends_with(";base64") {
         return STANDARD.decode(&contents).map_err(|error| format!("no base64: {error}"));

@@ -29,11 +29,10 @@ pub(crate) fn check(root: &Place<'_>, mistakes: &mut Vec<Mistake>) {
         let text = name.text().unwrap_or_default();
         let kind = text.rsplit_once('.').map_or("", |(_, kind)| kind);
         if !KINDS.contains(&kind) {
-            mistakes
-                .push(name.mistake(format!("`{text}` does not end like a unit, as in `.service`")));
+            mistakes.push(name.mistake(format!("`{text}` has no unit suffix such as `.service`")));
         } else if !is_name(text) {
             mistakes.push(name.mistake(format!(
-                "`{text}` is no name of a unit: letters, digits and `:-_.@\\`, 255 at most"
+                "`{text}` is not a unit name: use letters, digits and `:-_.@\\`, at most 255"
             )));
         }
         if let Some(contents) = contents(unit, mistakes) {
@@ -50,9 +49,9 @@ pub(crate) fn check(root: &Place<'_>, mistakes: &mut Vec<Mistake>) {
             let name = dropin.field("name");
             let file = name.text().unwrap_or_default();
             if !file.ends_with(".conf") || file.contains('/') || file.contains('\0') {
-                mistakes.push(
-                    name.mistake(format!("`{file}` is no name of a drop-in: it ends with `.conf`")),
-                );
+                mistakes.push(name.mistake(format!(
+                    "`{file}` is not a drop-in name: the name must end with `.conf`"
+                )));
             }
             if contents(&dropin, mistakes).is_some() {
                 written.insert(format!("/etc/systemd/system/{text}.d/{file}"));
@@ -63,7 +62,9 @@ pub(crate) fn check(root: &Place<'_>, mistakes: &mut Vec<Mistake>) {
         for node in root.field("storage").list(list) {
             let path = node.field("path");
             if path.text().is_some_and(|it| written.contains(it)) {
-                mistakes.push(path.mistake("is a unit that systemd.units writes"));
+                mistakes.push(
+                    path.mistake("conflicts with the unit of the same path in systemd.units"),
+                );
             }
         }
     }

@@ -31,7 +31,7 @@ fn a_later_version_is_taken_and_cannot_be_merged() {
 #[test]
 fn a_mistake_is_reported_with_its_path() {
     refused("{", "the document is not JSON: line 1, column 1");
-    refused("{}", "ignition.version: a version is wanted, such as 3.3.0");
+    refused("{}", "ignition.version: a version is missing, such as 3.3.0");
     refused(
         r#"{"ignition":{"version":"2.2.0"}}"#,
         "ignition.version: specification 2 is of the old CoreOS; Fedora CoreOS reads 3",
@@ -39,16 +39,16 @@ fn a_mistake_is_reported_with_its_path() {
     refused(r#"{"ignition":{"version":"3.99.0"}}"#, "ignition.version: not one of 3.0.0 to 3.6.0");
     refused(
         r#"{"ignition":{"version":"3.3.0"},"storage":{"files":[{"path":"/a"},{"path":"/b","mode":"0644"}]}}"#,
-        "storage.files[1].mode: not what the specification has there",
+        "storage.files[1].mode: the value has the wrong type",
     );
     refused(
         r#"{"ignition":{"version":"3.3.0"},"storage":{"files":[{"path":"/a","contents":{"sauce":"data:,x"}}]}}"#,
-        "storage.files[0].contents.sauce: the specification has no such field in version 3.3.0",
+        "storage.files[0].contents.sauce: version 3.3.0 of the specification has no such field",
     );
     refused(
         r#"{"ignition":{"version":"3.3.0"},"storage":{"files":[{"path":"a"},{"path":"/b","mode":99999}]}}"#,
         "storage.files[0].path: `a` is not an absolute path; \
-         storage.files[1].mode: no mode: 0 to 4095, which is 7777 in octal; JSON has decimal numbers only",
+         storage.files[1].mode: not a mode: use a decimal number from 0 to 4095 (7777 in octal)",
     );
 }
 
@@ -56,7 +56,7 @@ fn a_mistake_is_reported_with_its_path() {
 fn a_field_of_a_later_version_is_unknown_to_an_earlier() {
     refused(
         r#"{"ignition":{"version":"3.3.0"},"storage":{"luks":[{"name":"a","device":"/dev/vda","discard":true}]}}"#,
-        "storage.luks[0].discard: the specification has no such field in version 3.3.0",
+        "storage.luks[0].discard: version 3.3.0 of the specification has no such field",
     );
 }
 
