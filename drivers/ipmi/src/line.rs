@@ -165,8 +165,7 @@ impl Line {
     /// Refuses user names and passwords that are too long for IPMI.
     pub(crate) fn check_account(&self) -> Result<(), BmcError> {
         let long = |what: &str, limit: usize| {
-            let what =
-                format!("take a {what} of more than {limit} bytes: IPMI knows no longer ones");
+            let what = format!("take a {what} of more than {limit} bytes, the limit of IPMI");
             Err(BmcError::Unsupported { what })
         };
         if self.target.username.len() > Target::LONGEST_USERNAME {

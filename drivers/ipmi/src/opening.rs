@@ -212,7 +212,7 @@ async fn is_present(port: &Port, target: &Target, deadline: Instant) -> Result<b
     let mut question = Presence { level: target.privilege.level() };
     match ask(&mut route, &mut question, Patience::until(deadline)).await {
         Ok(Some(speaks_plus)) => Ok(speaks_plus),
-        Ok(None) => Err(unreachable(target, "nothing there answers IPMI")),
+        Ok(None) => Err(unreachable(target, "no answer over IPMI")),
         Err(source) => Err(BmcError::Unreachable { host: target.address.to_string(), source }),
     }
 }

@@ -82,7 +82,7 @@ impl Port {
                 // A full inbox drops the datagram, as a network does.
                 let _ = route.try_send(datagram.to_vec());
             }
-            None => debug!(%peer, session, "dropped a datagram nobody waits for"),
+            None => debug!(%peer, session, "dropped a datagram that no task waits for"),
         }
     }
 

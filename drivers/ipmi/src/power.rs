@@ -35,7 +35,7 @@ impl Client {
     async fn reach(&self, control: ChassisControl, wanted: PowerState) -> Result<(), BmcError> {
         let Err(code) = self.call(&control).await? else { return Ok(()) };
         if self.state().await? == wanted {
-            debug!("the BMC refused what was so already: {code}");
+            debug!("the BMC refused a change to the state that the machine is already in: {code}");
             return Ok(());
         }
         Err(self.refusal(code, "Chassis Control"))

@@ -25,7 +25,7 @@ impl CompletionCode {
     /// Returns the code in the specification's words.
     pub(crate) const fn describe(self) -> &'static str {
         match self.0 {
-            0x00 => "all is well",
+            0x00 => "command completed normally",
             0xc0 => "node busy",
             0xc1 => "invalid command",
             0xc2 => "command invalid for this logical unit",

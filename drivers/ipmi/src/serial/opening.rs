@@ -37,7 +37,8 @@ pub(crate) async fn open<'p>(
         let asked = commands.sent();
         let answer = commands.ask(&ActivateSerial, Patience::until(deadline)).await;
         let told = answer.and_then(|answer| {
-            let none = || unreachable(target, "it did not answer whether the serial port is ours");
+            let none =
+                || unreachable(target, "it did not answer the request to open the serial port");
             client::read(&ActivateSerial, &answer.ok_or_else(none)?)
         });
         match told {

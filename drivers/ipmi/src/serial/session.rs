@@ -162,9 +162,11 @@ impl<'p> PortSession<'p> {
         match self.transfer.give_up(now, self.commands.target.timeout) {
             Overdue::No => {}
             Overdue::Discarded => {
-                debug!("what was typed is gone: the machine's port takes nothing")
+                debug!("typed characters were discarded: the machine's port accepts none")
             }
-            Overdue::Silence => return Err(self.lost("it does not take what is typed")),
+            Overdue::Silence => {
+                return Err(self.lost("the BMC does not acknowledge typed characters"));
+            }
         }
         if let Some(packet) = self.transfer.send(now) {
             self.send(&packet).await?;
@@ -227,7 +229,7 @@ impl<'p> PortSession<'p> {
         };
         self.is_over |= packet.is_deactivated();
         if packet.was_overrun() {
-            debug!(bmc = %self.commands.target.address, "the BMC lost what the machine said");
+            debug!(bmc = %self.commands.target.address, "the BMC lost output of the machine");
         }
         self.transfer.hear(&packet, self.heard_at);
         match self.transfer.classify(opened.sequence, &packet) {

@@ -51,7 +51,7 @@ async fn a_password_too_long_for_ipmi_is_refused_before_sending() {
         timeout: Duration::from_secs(60),
     };
     let error = refusal(target).await.to_string();
-    let want = "this BMC cannot take a password of more than 20 bytes: IPMI knows no longer ones";
+    let want = "this BMC cannot take a password of more than 20 bytes, the limit of IPMI";
     assert_eq!(error, want);
 }
 

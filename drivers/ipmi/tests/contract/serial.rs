@@ -114,9 +114,7 @@ async fn passes_on(target: Target, guest: &mut Guest) {
 
     let refused = open(&other_client).await.unwrap_err();
     let address = target.address;
-    let want = format!(
-        "the serial port of the machine whose BMC is at {address} is in use by another session"
-    );
+    let want = format!("the serial port behind the BMC at {address} is in use by another session");
     assert!(matches!(refused, BmcError::InUse { .. }), "{refused:?}");
     assert_eq!(refused.to_string(), want);
 
