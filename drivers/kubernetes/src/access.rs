@@ -75,6 +75,6 @@ pub enum AccessError {
         reason: String,
     },
     /// The HTTP client cannot be built.
-    #[error("no HTTP client can be made")]
+    #[error("cannot build the HTTP client")]
     Client(#[from] reqwest::Error),
 }

@@ -19,7 +19,7 @@ pub enum KubernetesError {
         reason: String,
     },
     /// TLS failed: the cluster's authority did not sign the certificate, or the certificate is for another host.
-    #[error("the certificate of {endpoint} is not one of this cluster's: {reason}")]
+    #[error("the certificate of {endpoint} is not trusted: {reason}")]
     Untrusted { endpoint: String, reason: String },
     /// The API server is busy or partly down: 429, 502, 503, 504.
     #[error("{answer}")]

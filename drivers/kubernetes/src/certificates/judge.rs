@@ -46,10 +46,10 @@ pub struct Fit<'r> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Objection {
     /// The text is not a certificate request in PEM, or has extra data.
-    #[error("there is no certificate request in it that can be read")]
+    #[error("it has no readable certificate request")]
     Unreadable,
     /// The request has fields that a kubelet never uses.
-    #[error("it asks for {what}, which no kubelet does")]
+    #[error("it requests {what}, which a kubelet never does")]
     AsksForMore { what: &'static str },
     /// The subject is not `system:node:NAME` of `system:nodes`.
     #[error(
@@ -60,13 +60,13 @@ pub enum Objection {
     #[error("its usages are not those of a kubelet")]
     Usages,
     /// The requester asks for another member's name.
-    #[error("{username} asks for a certificate of {machine}")]
+    #[error("{username} requests a certificate of {machine}")]
     Impostor { username: String, machine: String },
     /// The member does not have this name or address.
-    #[error("{name} is no name or address of {machine}")]
+    #[error("{machine} does not have the name or address {name}")]
     ForeignName { name: String, machine: String },
     /// The request for a server certificate has no name and no address.
-    #[error("it is for a server and names neither a name nor an address")]
+    #[error("it requests a server certificate without a name or address")]
     Nameless,
 }
 
@@ -74,13 +74,13 @@ pub enum Objection {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Left {
     /// No member has this name. The member may still be in creation.
-    #[error("no machine is called {name:?}")]
+    #[error("no member of the cluster has the name {name:?}")]
     UnknownMachine { name: String },
     /// The member has joined already, or never joins by token.
-    #[error("{machine} does not join by token any more")]
+    #[error("{machine} has joined already and cannot join by token again")]
     HasJoined { machine: String },
     /// The requester is neither a node nor the owner of a bootstrap token.
-    #[error("{username} is neither a node nor joining as one")]
+    #[error("{username} is neither a node nor the user of a bootstrap token")]
     OtherUser { username: String },
 }
 

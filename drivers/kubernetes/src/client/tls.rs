@@ -65,7 +65,7 @@ fn config(access: &Access) -> Result<ClientConfig, AccessError> {
         roots.add(certificate).map_err(|error| authority(&error))?;
     }
     if roots.is_empty() {
-        return Err(authority(&"there is no certificate in it"));
+        return Err(authority(&"it has no certificate"));
     }
     let own = unusable("the client's certificate");
     let certificates: Vec<CertificateDer<'static>> =
@@ -74,7 +74,7 @@ fn config(access: &Access) -> Result<ClientConfig, AccessError> {
             .map_err(|error| own(&error))?;
     let key = PrivateKeyDer::from_pem_slice(access.key.expose_secret().as_bytes());
     // The parser's error is dropped, because it may quote the key.
-    let key = key.map_err(|_| unusable("the client's key")(&"it is no private key in PEM"))?;
+    let key = key.map_err(|_| unusable("the client's key")(&"it is not a private key in PEM"))?;
 
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let name = ServerName::try_from(access.endpoint.host.clone());

@@ -79,12 +79,13 @@ async fn invalid_keys_are_reported_at_once_and_not_quoted() {
     let mut access = server.access();
     access.key = "hunter2".to_owned().into();
     let error = Client::new(&access).unwrap_err();
-    assert_eq!(error.to_string(), "the client's key cannot be used: it is no private key in PEM");
+    assert_eq!(
+        error.to_string(),
+        "the client's key cannot be used: it is not a private key in PEM"
+    );
     access = server.access();
     access.authority = String::new();
-    assert!(
-        Client::new(&access).unwrap_err().to_string().contains("there is no certificate in it")
-    );
+    assert!(Client::new(&access).unwrap_err().to_string().contains("it has no certificate"));
     access = server.access();
     access.endpoint.host = "x/../y@z".to_owned();
     assert!(Client::new(&access).unwrap_err().to_string().contains("neither a host's name"));

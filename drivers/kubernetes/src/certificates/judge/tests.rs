@@ -178,7 +178,7 @@ fn extra_fields_in_a_subject_are_denied() {
     asked.params.distinguished_name.push(DnType::OrganizationalUnitName, "x");
     check(
         &asked,
-        expect!["deny: it asks for another attribute of its subject, which no kubelet does"],
+        expect!["deny: it requests another attribute of its subject, which a kubelet never does"],
     );
 }
 
@@ -189,7 +189,7 @@ fn other_extensions_are_denied() {
     let mut usages = joins();
     usages.params.extended_key_usages = vec![ExtendedKeyUsagePurpose::CodeSigning];
     for asked in [authority, usages] {
-        check(&asked, expect!["deny: it asks for another extension, which no kubelet does"]);
+        check(&asked, expect!["deny: it requests another extension, which a kubelet never does"]);
     }
 }
 
@@ -198,7 +198,7 @@ fn a_client_has_no_other_names() {
     let asked = Asked { params: serves().params, ..joins() };
     check(
         &asked,
-        expect!["deny: it asks for names in a client's certificate, which no kubelet does"],
+        expect!["deny: it requests names in a client's certificate, which a kubelet never does"],
     );
 }
 
@@ -211,53 +211,53 @@ fn a_server_certificate_has_only_the_members_names_and_addresses() {
     };
     check(
         &with(SanType::IpAddress("10.0.0.8".parse().unwrap())),
-        expect!["deny: 10.0.0.8 is no name or address of worker-1"],
+        expect!["deny: worker-1 does not have the name or address 10.0.0.8"],
     );
     check(
         &with(SanType::DnsName("kubernetes.default".try_into().unwrap())),
-        expect!["deny: kubernetes.default is no name or address of worker-1"],
+        expect!["deny: worker-1 does not have the name or address kubernetes.default"],
     );
     check(
         &with(SanType::DnsName("worker-2".try_into().unwrap())),
-        expect!["deny: worker-2 is no name or address of worker-1"],
+        expect!["deny: worker-1 does not have the name or address worker-2"],
     );
     check(
         &with(SanType::URI("spiffe://x/y".try_into().unwrap())),
-        expect!["deny: it asks for an e-mail address, URI or the like, which no kubelet does"],
+        expect!["deny: it requests an e-mail address, URI or the like, which a kubelet never does"],
     );
     check(
         &with(SanType::Rfc822Name("a@b.example".try_into().unwrap())),
-        expect!["deny: it asks for an e-mail address, URI or the like, which no kubelet does"],
+        expect!["deny: it requests an e-mail address, URI or the like, which a kubelet never does"],
     );
     let mut nameless = serves();
     nameless.params.subject_alt_names.clear();
-    check(&nameless, expect!["deny: it is for a server and names neither a name nor an address"]);
+    check(&nameless, expect!["deny: it requests a server certificate without a name or address"]);
 }
 
 #[test]
 fn a_node_asks_for_itself() {
     for asked in [renews(), serves()] {
         let asked = Asked { username: "system:node:worker-2", ..asked };
-        check(&asked, expect!["deny: system:node:worker-2 asks for a certificate of worker-1"]);
+        check(&asked, expect!["deny: system:node:worker-2 requests a certificate of worker-1"]);
     }
 }
 
 #[test]
 fn a_token_cannot_request_a_server_certificate() {
     let asked = Asked { username: "system:bootstrap:abcdef", groups: joins().groups, ..serves() };
-    check(&asked, expect!["deny: system:bootstrap:abcdef asks for a certificate of worker-1"]);
+    check(&asked, expect!["deny: system:bootstrap:abcdef requests a certificate of worker-1"]);
 }
 
 #[test]
 fn a_token_cannot_take_over_a_joined_member() {
     let asked = Asked { params: params("system:node:cp-1", "system:nodes"), ..joins() };
-    check(&asked, expect!["leave: cp-1 does not join by token any more"]);
+    check(&asked, expect!["leave: cp-1 has joined already and cannot join by token again"]);
 }
 
 #[test]
 fn an_unknown_machine_is_left_to_people() {
     let asked = Asked { params: params("system:node:stranger", "system:nodes"), ..joins() };
-    check(&asked, expect![[r#"leave: no machine is called "stranger""#]]);
+    check(&asked, expect![[r#"leave: no member of the cluster has the name "stranger""#]]);
 }
 
 #[test]
@@ -267,10 +267,16 @@ fn other_peoples_requests_are_left_to_people() {
         groups: vec!["system:masters", "system:authenticated"],
         ..joins()
     };
-    check(&admin, expect!["leave: kubernetes-admin is neither a node nor joining as one"]);
+    check(
+        &admin,
+        expect!["leave: kubernetes-admin is neither a node nor the user of a bootstrap token"],
+    );
     // Anyone who creates users can choose such a name; only the group comes from the API server.
     let pretends = Asked { groups: vec!["system:authenticated"], ..renews() };
-    check(&pretends, expect!["leave: system:node:worker-1 is neither a node nor joining as one"]);
+    check(
+        &pretends,
+        expect!["leave: system:node:worker-1 is neither a node nor the user of a bootstrap token"],
+    );
     let account = Asked {
         username: "system:serviceaccount:default:x",
         groups: vec!["system:bootstrappers"],
@@ -278,7 +284,9 @@ fn other_peoples_requests_are_left_to_people() {
     };
     check(
         &account,
-        expect!["leave: system:serviceaccount:default:x is neither a node nor joining as one"],
+        expect![
+            "leave: system:serviceaccount:default:x is neither a node nor the user of a bootstrap token"
+        ],
     );
 }
 
@@ -290,7 +298,7 @@ fn text_that_is_no_request_is_denied() {
         request.pem = pem.into_bytes();
         told(&request)
     };
-    let want = "deny: there is no certificate request in it that can be read";
+    let want = "deny: it has no readable certificate request";
     assert_eq!(with(String::new()), want);
     assert_eq!(with("hello".to_owned()), want);
     assert_eq!(with(good.clone() + &good), want, "two of them");
