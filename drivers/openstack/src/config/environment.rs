@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_missing_setting_is_named() {
-        check("OS_USERNAME=u", expect!["auth_url is missing: it is where Keystone is"]);
+        check("OS_USERNAME=u", expect!["auth_url is missing: set it to the URL of Keystone"]);
         check(
             "OS_AUTH_URL=http://k OS_USERNAME=u OS_PASSWORD=p",
             expect!["user_domain_name is missing: the user is given by name"],
@@ -89,7 +89,7 @@ mod tests {
         check(
             "OS_AUTH_URL=http://u:hunter2@k OS_USER_ID=u OS_PASSWORD=p",
             expect![[
-                r#"auth_url is "(not shown)", which has a user in it: give username and password"#
+                r#"auth_url is "(not shown)", which contains a user: set username and password instead"#
             ]],
         );
         check(
@@ -99,7 +99,7 @@ mod tests {
         check(
             "OS_AUTH_URL=http://k OS_AUTH_TYPE=v3kerberos",
             expect![[
-                r#"auth_type is "v3kerberos", which is none of password, v3applicationcredential and token"#
+                r#"auth_type is "v3kerberos", which is not supported: use password, v3applicationcredential or token"#
             ]],
         );
     }

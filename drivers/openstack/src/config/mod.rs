@@ -133,7 +133,7 @@ pub enum ConfigError {
     #[error("the certificate authorities in {path} cannot be used: {reason}")]
     Authorities { path: PathBuf, reason: String },
     /// The HTTP client cannot be built.
-    #[error("cannot make an HTTP client")]
+    #[error("cannot build the HTTP client")]
     Client(#[from] reqwest::Error),
 }
 

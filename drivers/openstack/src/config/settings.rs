@@ -40,7 +40,7 @@ impl Settings {
 
     /// Converts the settings to a configuration.
     pub(super) fn config(&self) -> Result<CloudConfig, ConfigError> {
-        let auth_url = self.needed("auth_url", "it is where Keystone is")?;
+        let auth_url = self.needed("auth_url", "set it to the URL of Keystone")?;
         Ok(CloudConfig {
             auth_url: url("auth_url", &auth_url)?,
             auth: self.auth()?,
@@ -79,7 +79,7 @@ impl Settings {
             other => Err(ConfigError::Invalid {
                 setting: "auth_type".to_owned(),
                 value: other.to_owned(),
-                expected: "which is none of password, v3applicationcredential and token",
+                expected: "which is not supported: use password, v3applicationcredential or token",
             }),
         }
     }
@@ -97,7 +97,8 @@ impl Settings {
         if let Some(id) = self.get("application_credential_id") {
             return Ok((id, None));
         }
-        let name = self.needed("application_credential_name", "there is no id either")?;
+        let name = self
+            .needed("application_credential_name", "application_credential_id is not set either")?;
         let user = self.user()?;
         let missing = ConfigError::Missing {
             setting: "username",
@@ -166,7 +167,7 @@ impl Settings {
             Some(other) => Err(ConfigError::Invalid {
                 setting: "interface".to_owned(),
                 value: other.to_owned(),
-                expected: "which is none of public, internal and admin",
+                expected: "which is not supported: use public, internal or admin",
             }),
         }
     }
@@ -209,7 +210,10 @@ fn url(setting: &str, given: &str) -> Result<Url, ConfigError> {
     };
     let url: Url = given.parse().map_err(|_| invalid("(not shown)", "which is not a URL"))?;
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(invalid("(not shown)", "which has a user in it: give username and password"));
+        return Err(invalid(
+            "(not shown)",
+            "which contains a user: set username and password instead",
+        ));
     }
     let spoken = matches!(url.scheme(), "http" | "https") && url.has_host();
     if spoken { Ok(url) } else { Err(invalid(given, "which is neither http nor https")) }

@@ -77,7 +77,7 @@ fn roots(authorities: Option<&Path>) -> Result<RootCertStore, ConfigError> {
             roots.add(certificate).map_err(|error| unusable(error.to_string()))?;
         }
         if roots.len() == before {
-            return Err(unusable("there is no certificate in it".to_owned()));
+            return Err(unusable("it has no certificate".to_owned()));
         }
     }
     Ok(roots)
