@@ -121,7 +121,7 @@ async fn serve(socket: UdpSocket, port: Port, answerer: Arc<Answerer>) {
         let request = match Message::decode(&datagram[..length]) {
             Ok(request) => request,
             Err(error) => {
-                debug!(%from, %error, "dropped what is no DHCP message");
+                debug!(%from, %error, "dropped a packet that is not a DHCP message");
                 continue;
             }
         };

@@ -22,7 +22,7 @@ pub trait Directory: Send + Sync + 'static {
 /// An observation of a machine on the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sighting {
-    /// The machine looks for a DHCP server.
+    /// The machine sent a DHCP discover.
     DhcpDiscover,
     /// The machine got an offer.
     DhcpOffered {

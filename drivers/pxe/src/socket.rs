@@ -16,7 +16,7 @@ pub enum StartError {
     #[error("{service} on {place} needs {capability}")]
     NotPermitted { service: &'static str, place: String, capability: &'static str },
     /// No network interface has this name.
-    #[error("there is no network interface {name:?}")]
+    #[error("network interface {name:?} not found")]
     NoSuchInterface { name: String },
     /// Clients cannot send requests to 0.0.0.0.
     #[error(

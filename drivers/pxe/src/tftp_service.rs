@@ -115,7 +115,7 @@ impl TftpService {
             Ok(Packet::Read(request)) => match self.files.find(&request.file) {
                 Some(content) => return Some((request, content)),
                 None => {
-                    let reason = "there is no such file".to_owned();
+                    let reason = "no file of this name".to_owned();
                     let file = request.file;
                     info!(%client, file, "refused a TFTP request for {file:?}");
                     self.witness.saw(client.ip(), Sighting::TftpFailed { file, reason });
@@ -126,7 +126,7 @@ impl TftpService {
             // A stray packet of a transfer that has ended.
             Ok(_) => return None,
             Err(error) => {
-                debug!(%client, %error, "dropped what is no TFTP request");
+                debug!(%client, %error, "dropped a packet that is not a TFTP request");
                 return None;
             }
         };

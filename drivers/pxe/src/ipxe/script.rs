@@ -36,7 +36,9 @@ pub enum InvalidScript {
         url: String,
     },
     /// Linux would cut off the arguments.
-    #[error("the kernel's arguments take {length} characters, it reads {LONGEST_COMMAND_LINE}")]
+    #[error(
+        "the kernel's arguments have {length} characters; Linux reads at most {LONGEST_COMMAND_LINE}"
+    )]
     TooLong {
         /// Length of the arguments in characters.
         length: usize,

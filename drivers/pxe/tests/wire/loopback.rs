@@ -120,7 +120,7 @@ async fn a_request_for_another_machines_address_is_refused() {
     let request = relayed(&[53, 1, 3, 50, 4, 10, 78, 0, 99]);
     let nak = exchange(&relay, running.dhcp.unwrap(), &request).await;
     assert_eq!(nak[240..243], [53, 1, 6]);
-    let reason = "10.78.0.99 is not yours, 10.78.0.20 is".to_owned();
+    let reason = "10.78.0.99 is not your address; your address is 10.78.0.20".to_owned();
     recorder.saw_all(&[Sighting::DhcpRefused { reason }]).await;
 }
 
@@ -188,5 +188,5 @@ async fn a_socket_that_cannot_be_opened_is_named() {
     config.dhcp.as_mut().unwrap().listen =
         Listen::Interface { name: "nowhere0".to_owned(), address: Ipv4Addr::LOCALHOST };
     let error = start(config, recorder).await.unwrap_err();
-    assert_eq!(error.to_string(), "there is no network interface \"nowhere0\"");
+    assert_eq!(error.to_string(), "network interface \"nowhere0\" not found");
 }
