@@ -122,7 +122,7 @@ impl Answer {
             told.push_str(" (redirects are not followed)");
         }
         if let Some(wait) = self.retry_after {
-            told = format!("{told} (asks to come back in {} s)", wait.as_secs());
+            told = format!("{told} (the BMC asks for a retry in {} s)", wait.as_secs());
         }
         told
     }
@@ -185,7 +185,7 @@ mod tests {
             503,
             "",
             expect![
-                "the BMC at bmc:443 is busy: 503 Service Unavailable (asks to come back in 30 s) / transient: true"
+                "the BMC at bmc:443 is busy: 503 Service Unavailable (the BMC asks for a retry in 30 s) / transient: true"
             ],
         );
         check(

@@ -100,7 +100,7 @@ impl Service {
             [only] => self.origin.follow(only),
             [first, second, ..] => Err(BmcError::Unsupported {
                 what: format!(
-                    "tell which of its {} systems is meant: name one, {first} or {second} …",
+                    "decide which of its {} systems is meant: give the id of one system, such as {first} or {second}",
                     found.len()
                 ),
             }),

@@ -61,7 +61,7 @@ impl Origin {
         let mut url = self.0.join(link).map_err(|_| malformed("the link is not a path"))?;
         let bare = url.username().is_empty() && url.password().is_none();
         if url.origin() != self.0.origin() || !bare {
-            return Err(malformed("the link leads away from the BMC"));
+            return Err(malformed("the link leads to another host than the BMC"));
         }
         // `/redfish/v1/Chassis/1/Thermal#/Fans/0` points into a document (RFC 6901).
         url.set_fragment(None);

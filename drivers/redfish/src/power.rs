@@ -72,7 +72,7 @@ impl Service {
             // A BMC that has just started reports null, because it does not know the state yet.
             None => Err(BmcError::Busy {
                 host: self.origin.host(),
-                reason: "it does not know yet whether the machine is on".to_owned(),
+                reason: "the BMC does not know the power state yet".to_owned(),
             }),
         }
     }

@@ -327,7 +327,10 @@ impl Turn {
             None => Ok(()),
             Some(left) => Err(BmcError::Busy {
                 host: origin.host(),
-                reason: format!("it asked to be left alone for another {} s", left.as_secs() + 1),
+                reason: format!(
+                    "the BMC asked to send no requests for another {} s",
+                    left.as_secs() + 1
+                ),
             }),
         }
     }

@@ -67,7 +67,7 @@ async fn links_to_another_host_are_not_followed() {
     })
     .await;
     let error = fixture.bmc(Auth::Basic).power.state().await.unwrap_err();
-    assert!(error.to_string().ends_with("the link leads away from the BMC"), "{error}");
+    assert!(error.to_string().ends_with("the link leads to another host than the BMC"), "{error}");
 
     let elsewhere = trap.address.join("/reset").unwrap();
     let fixture = Fixture::serve(TREE, move |asked, tree| {
@@ -96,9 +96,9 @@ async fn retry_after_is_respected() {
     .await;
     let bmc = fixture.bmc(Auth::Basic);
     let first = bmc.power.state().await.unwrap_err();
-    assert!(first.to_string().contains("starting (asks to come back in 30 s)"), "{first}");
+    assert!(first.to_string().contains("starting (the BMC asks for a retry in 30 s)"), "{first}");
     let second = bmc.power.state().await.unwrap_err();
-    assert!(second.to_string().contains("left alone for another"), "{second}");
+    assert!(second.to_string().contains("no requests for another"), "{second}");
     assert!(matches!(second, BmcError::Busy { .. }));
     assert_eq!(fixture.count("GET", SYSTEM), 1);
 }
@@ -235,8 +235,8 @@ async fn no_connection_goes_to_a_host_that_is_not_allowed() {
         ("localhost", AllowedHosts::default(), "localhost is a loopback address"),
         ("169.254.169.254", AllowedHosts::default(), "is a link-local address"),
         // The name passes the first check; its addresses are checked when they are resolved.
-        ("localhost", elsewhere.clone(), "1 is not in the list of what is allowed"),
-        ("127.0.0.1", elsewhere, "127.0.0.1 is not in the list of what is allowed"),
+        ("localhost", elsewhere.clone(), "1 is not in the list of allowed hosts"),
+        ("127.0.0.1", elsewhere, "127.0.0.1 is not in the list of allowed hosts"),
     ] {
         for trust in [Trust::Authorities, Trust::Pinned([0; 32]), Trust::Unverified] {
             let address = format!("http://{host}:{port}").parse().unwrap();
