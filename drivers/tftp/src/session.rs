@@ -85,7 +85,7 @@ pub enum SessionError {
         message: String,
     },
     /// The client sent a packet that a reader never sends.
-    #[error("the client sent a packet that does not belong in a transfer")]
+    #[error("the client sent a packet that is not legal in a read transfer")]
     OutOfPlace,
 }
 
