@@ -31,13 +31,15 @@ pub struct Asked {
 #[derive(Debug, thiserror::Error)]
 pub enum NotOpened {
     /// The server answered with a status other than 101.
-    #[error("the answer is no WebSocket: {0}")]
+    #[error("cannot open a WebSocket: the server answered {0}")]
     Otherwise(StatusCode),
     /// The `Sec-WebSocket-Accept` of the answer does not belong to the request's key.
-    #[error("the answer is no WebSocket of ours: its {ACCEPT} is not what it must be")]
+    #[error(
+        "cannot open a WebSocket: the {ACCEPT} header of the answer does not match the request"
+    )]
     Unasked,
     /// The connection ended during the upgrade.
-    #[error("the connection ended before it was a WebSocket")]
+    #[error("the connection ended during the upgrade to a WebSocket")]
     Broken(#[source] reqwest::Error),
 }
 
