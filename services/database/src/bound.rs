@@ -106,9 +106,9 @@ mod tests {
     #[tokio::test]
     async fn all_fields_count_and_the_largest_is_named() {
         check(20, sizes(10, "name"), None, Ok(())).await;
-        let why = "extra: the document has 21 bytes with it, more than 20 (api.limits.document)";
+        let why = "extra: the document would have 21 bytes; the limit is 20 (api.limits.document)";
         check(20, sizes(13, "name"), None, Err(why)).await;
-        let why = "name: the document has 21 bytes with it, more than 20 (api.limits.document)";
+        let why = "name: the document would have 21 bytes; the limit is 20 (api.limits.document)";
         check(20, sizes(3, "long-name-here"), None, Err(why)).await;
     }
 
@@ -117,7 +117,7 @@ mod tests {
         let stored = || Some(sizes(30, "name"));
         check(20, sizes(29, "name"), stored(), Ok(())).await;
         check(20, sizes(30, "name"), stored(), Ok(())).await;
-        let why = "extra: the document has 39 bytes with it, more than 20 (api.limits.document)";
+        let why = "extra: the document would have 39 bytes; the limit is 20 (api.limits.document)";
         check(20, sizes(31, "name"), stored(), Err(why)).await;
     }
 

@@ -11,20 +11,20 @@ use uuid::Uuid;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Another row has this value already, and the value must be unique.
-    #[error("{field} {value:?} is taken")]
+    #[error("{field} {value:?} is already in use")]
     Duplicate {
         /// The name of the field in the API: `uuid`, `name`, `address`.
         field: &'static str,
         value: String,
     },
     /// Another writer changed or deleted the row after the caller had read it.
-    #[error("it was changed by another since it was read")]
+    #[error("the record was changed since it was read: read it again and retry")]
     Stale,
     /// The row that the marker of a page names does not exist.
-    #[error("there is no {0} to begin the page after")]
+    #[error("the marker {0} was not found")]
     NoMarker(Uuid),
     /// The row would refer to an owner that does not exist.
-    #[error("there is no {owner} {id}")]
+    #[error("{owner} {id} was not found")]
     NoOwner {
         /// The kind of the owner: `node`, `cluster`.
         owner: &'static str,
@@ -32,7 +32,7 @@ pub enum StoreError {
     },
     /// The document would be larger than a caller may store.
     #[error(
-        "{field}: the document has {bytes} bytes with it, more than {most} (api.limits.document)"
+        "{field}: the document would have {bytes} bytes; the limit is {most} (api.limits.document)"
     )]
     TooLarge {
         /// The name of the largest field in the API.
@@ -43,7 +43,7 @@ pub enum StoreError {
         most: usize,
     },
     /// The project has reached its limit.
-    #[error("{what}: the project has {used}, and may have {most}")]
+    #[error("{what}: the project uses {used} of its limit of {most}")]
     Full {
         /// The records that the limit counts: `allocations`.
         what: &'static str,
@@ -52,17 +52,17 @@ pub enum StoreError {
         most: u64,
     },
     /// The row to delete is referred to by other rows.
-    #[error("it is in use by {by}")]
+    #[error("it is still in use by {by}")]
     InUse {
         /// The kind of the referring rows.
         by: &'static str,
     },
     /// A stored row cannot be read: this program did not write it.
-    #[error("what is stored of {table} {id} cannot be read")]
+    #[error("the stored row {id} of table {table} cannot be read")]
     Corrupt { table: &'static str, id: String, source: Box<dyn std::error::Error + Send + Sync> },
     /// A newer program has migrated the database.
     #[error(
-        "the database has schema version {found} and this program knows up to {known}: start the newer program"
+        "the database has schema version {found}, but this program supports only up to {known}: start the newer program"
     )]
     NewerSchema {
         /// The version of the tables in the database.
@@ -71,13 +71,13 @@ pub enum StoreError {
         known: i64,
     },
     /// The URL is not valid. The URL may hold a password, so the message does not repeat it.
-    #[error("the database's URL is neither sqlite:///PATH nor postgres://USER@HOST/DATABASE")]
+    #[error("the database URL is not valid: use sqlite:///PATH or postgres://USER@HOST/DATABASE")]
     BadUrl,
     #[error("cannot create the database file {}", path.display())]
     CannotCreate { path: PathBuf, source: io::Error },
     /// The SQLite file is damaged.
     #[error(
-        "the database file {} is damaged ({found}): keep a copy of it, put the last backup in its place, or save what can be read by `sqlite3 {} .recover`",
+        "the database file {} is damaged ({found}): copy it, then restore the last backup, or recover the readable rows with `sqlite3 {} .recover`",
         path.display(),
         path.display()
     )]
@@ -93,7 +93,7 @@ pub enum StoreError {
     #[error("the database did not confirm the change")]
     Unconfirmed { source: Arc<sqlx::Error> },
     /// The program is shutting down and accepts no more writes.
-    #[error("the database is being closed")]
+    #[error("the database is shutting down")]
     Closing,
 }
 

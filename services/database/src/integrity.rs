@@ -36,7 +36,7 @@ pub(crate) async fn check_for_a_while(
     match checked {
         Err(StoreError::Unavailable { source }) if code(&source) == Some(INTERRUPTED) => {
             warn!(
-                "the check of {} took longer than {WITHIN:?} and was broken off: have --check look through all of it",
+                "the integrity check of {} did not finish within {WITHIN:?} and was stopped: run --check to check the whole file",
                 path.display()
             );
             Ok(())
@@ -76,7 +76,7 @@ async fn check(connection: &mut SqliteConnection, path: &Path) -> Result<(), Sto
     let orphan = sqlx::query("PRAGMA foreign_key_check").fetch_optional(&mut *connection).await;
     if let Some(row) = orphan.map_err(spoiled)? {
         let (table, owner): (String, String) = (row.try_get(0)?, row.try_get(2)?);
-        return refuse(format!("a row of {table} belongs to one of {owner} that is not there"));
+        return refuse(format!("a row of {table} refers to a row of {owner} that does not exist"));
     }
     Ok(())
 }

@@ -23,7 +23,7 @@ pub(crate) async fn migrate(connection: &mut Connection, schema: Schema) -> Resu
     }
     for (version, sql) in (1..).zip(schema) {
         if version > found {
-            tracing::info!("bringing the database to schema version {version}");
+            tracing::info!("migrating the database to schema version {version}");
             connection.script(in_dialect(connection, sql)).await?;
             connection
                 .execute("INSERT INTO schema_version (version) VALUES ($1)", values![version])

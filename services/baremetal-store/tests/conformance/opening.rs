@@ -129,7 +129,7 @@ async fn a_file_with_an_orphaned_row_is_refused_by_name() {
     let cut = "DELETE FROM nodes WHERE name = 'n7'";
     sqlx::query(cut).execute(&mut connection).await.unwrap();
     connection.close().await.unwrap();
-    is_refused_as_damaged(&scratch, &path, "a row of ports belongs to one of nodes").await;
+    is_refused_as_damaged(&scratch, &path, "a row of ports refers to a row of nodes").await;
 }
 
 #[tokio::test]
