@@ -13,7 +13,7 @@ pub struct MailAddress(String);
 
 /// The error for text that is not exactly one plain mail address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it has to be one mail address, such as ann@example.org")]
+#[error("must be exactly one mail address, such as ann@example.org")]
 pub struct InvalidAddress;
 
 impl MailAddress {

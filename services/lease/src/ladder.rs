@@ -45,11 +45,11 @@ struct RawLadder {
 /// Why a configuration of the stages is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LadderError {
-    #[error("warn_before: there may be {MOST_WARNINGS} warnings at most")]
+    #[error("warn_before: more than {MOST_WARNINGS} warnings; remove some")]
     TooManyWarnings,
     /// No warning would come early enough, so the end of every lease would be postponed.
     #[error(
-        "warn_before: the earliest warning has to come at least the notice of {notice} before the end"
+        "warn_before: the earliest warning comes less than the notice of {notice} before the end; add an earlier warning or shorten notice"
     )]
     WarnedTooLate { notice: Length },
 }

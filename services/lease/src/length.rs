@@ -21,7 +21,7 @@ pub struct Length(u32);
 
 /// The error for text or numbers that are not a valid `Length`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it has to be a length of time from 1s to 3650d, such as 14d, 36h or 1d12h")]
+#[error("must be a length of time from 1s to 3650d, such as 14d, 36h or 1d12h")]
 pub struct InvalidLength;
 
 impl Length {

@@ -78,33 +78,35 @@ pub enum Wanted {
 /// Why a lease cannot be extended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExtendError {
-    #[error("it would end at {until}, which is in the past")]
+    #[error("the new end {until} is in the past")]
     InThePast {
         /// The end that the caller asked for.
         until: Timestamp,
     },
-    #[error("nothing is lent for longer than {longest} from now, which is until {latest}")]
+    #[error("a lease lasts at most {longest} from now; request an end no later than {latest}")]
     TooLong {
         longest: Length,
         /// The latest end that a caller can ask for now.
         latest: Timestamp,
     },
-    #[error("nothing is lent for less than {shortest} from now, which is until {earliest}")]
+    #[error(
+        "a lease lasts at least {shortest} from now; request an end no earlier than {earliest}"
+    )]
     TooShort {
         shortest: Length,
         /// The earliest end that a caller can ask for now.
         earliest: Timestamp,
     },
-    #[error("it is being deleted, which cannot be undone")]
+    #[error("the resource is being deleted, which cannot be undone")]
     TooLate,
 }
 
 /// Why the end of a lease cannot be undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UndoError {
-    #[error("its lease has not ended: there is nothing to undo")]
+    #[error("the lease has not ended: there is nothing to undo")]
     NotEnded,
-    #[error("it is being deleted, which cannot be undone")]
+    #[error("the resource is being deleted, which cannot be undone")]
     TooLate,
 }
 

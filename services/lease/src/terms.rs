@@ -29,14 +29,10 @@ struct RawTerms {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TermsError {
     /// A caller who names no length would always be refused.
-    #[error(
-        "default: what nobody said anything of would be lent for longer than the longest lease of {longest}"
-    )]
+    #[error("default: longer than the longest lease of {longest}")]
     DefaultTooLong { longest: Length },
     /// No length, or not even the default, would be accepted.
-    #[error(
-        "shortest: {shortest} is longer than the default or the longest lease, which is {than}"
-    )]
+    #[error("shortest: {shortest} exceeds the default or longest lease of {than}")]
     ShortestTooLong {
         shortest: Length,
         /// The smaller one of the default and the longest lease, which `shortest` must not exceed.
@@ -47,9 +43,9 @@ pub enum TermsError {
 /// Why a requested length is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TermError {
-    #[error("nothing is lent for longer than {longest}")]
+    #[error("a lease lasts at most {longest}")]
     TooLong { longest: Length },
-    #[error("nothing is lent for less than {shortest}")]
+    #[error("a lease lasts at least {shortest}")]
     TooShort { shortest: Length },
 }
 
@@ -187,7 +183,7 @@ mod tests {
     fn nothing_is_lent_for_less_than_the_shortest() {
         let seconds = |seconds| Length::from_secs(seconds).unwrap();
         let refused = Terms::default().grant(Some(seconds(3599)), NOW).unwrap_err();
-        assert_eq!(refused.to_string(), "nothing is lent for less than 1h");
+        assert_eq!(refused.to_string(), "a lease lasts at least 1h");
         assert!(Terms::default().grant(Some(seconds(3600)), NOW).is_ok());
         // A configured default or longest lease below one hour lowers the shortest lease to the same length.
         let read = |raw: &str| toml::from_str::<Terms>(raw);
@@ -197,7 +193,7 @@ mod tests {
         assert!(told.grant(Some(Length::days(1)), NOW).is_err());
         assert!(told.grant(Some(Length::days(2)), NOW).is_ok());
         let refused = read("shortest = '2d'\nlongest = '1d'").unwrap_err();
-        assert!(refused.message().contains("shortest: 2d is longer than"), "{refused}");
+        assert!(refused.message().contains("shortest: 2d exceeds"), "{refused}");
         // A default or longest lease as short as the shortest lease leaves one length to choose.
         assert_eq!(read("shortest = '2d'\nlongest = '2d'").unwrap().shortest(), Length::days(2));
         // A quota below the shortest lease refuses every request, short ones too.

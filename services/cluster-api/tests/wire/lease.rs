@@ -40,7 +40,7 @@ async fn a_lease_is_shown_and_extended() {
     assert_eq!(told, 1, "{events:?}");
 
     let undo = "/bedplate/v1/clusters/c/lease/undo";
-    api.post(undo, "{}").await.refuses(409, "its lease has not ended: there is nothing to undo");
+    api.post(undo, "{}").await.refuses(409, "the lease has not ended: there is nothing to undo");
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn leases_are_no_longer_than_the_limits_of_project_and_user() {
         let body = format!(r#"{{"name": "c", "cluster_template_id": "t", "labels": {labels}}}"#);
         api.post("/v1/clusters", &body).await
     };
-    let too_long = "labels/lease: nothing is lent for longer than 5d";
+    let too_long = "labels/lease: a lease lasts at most 5d";
     ask(r#"{"lease": "6d"}"#).await.refuses(400, too_long);
     // A request without a duration gets the longest that the limits permit.
     ask("{}").await.has(202);
@@ -82,6 +82,6 @@ async fn leases_are_no_longer_than_the_limits_of_project_and_user() {
     let refused = api.send("PUT", LEASE, "", r#"{"for": "6d"}"#).await;
     refused.refuses(
         400,
-        "nothing is lent for longer than 5d from now, which is until 2026-01-07T03:04:05.000006Z",
+        "a lease lasts at most 5d from now; request an end no later than 2026-01-07T03:04:05.000006Z",
     );
 }

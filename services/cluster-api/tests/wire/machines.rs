@@ -128,10 +128,10 @@ async fn an_invalid_request_is_refused_by_field_and_records_nothing() {
         ),
         (
             json!({"lease": "14d", "notify": "ann@x.org\r\nBcc: eve@x.org"}),
-            "notify: it has to be one mail address",
+            "notify: must be exactly one mail address",
         ),
-        (json!({"lease": "soon"}), "lease: it has to be a length of time"),
-        (json!({"lease": "1s"}), "lease: nothing is lent for less than 1h"),
+        (json!({"lease": "soon"}), "lease: must be a length of time"),
+        (json!({"lease": "1s"}), "lease: a lease lasts at least 1h"),
         (json!({"root_volume_gib": -1}), "root_volume_gib: it must be a whole number"),
     ] {
         given.refuses(400, body(more), why).await;
@@ -180,7 +180,7 @@ async fn a_lease_is_extended_from_now_and_undone_only_once_it_ended() {
     put(json!({"for": "99999d"})).await.has(400);
     put(json!({"by": "me"})).await.has(400);
     let undone = given.api.post(&format!("{lease}/undo"), "{}").await.has(409).json();
-    assert_eq!(undone["errors"][0]["detail"], "its lease has not ended: there is nothing to undo");
+    assert_eq!(undone["errors"][0]["detail"], "the lease has not ended: there is nothing to undo");
 }
 
 #[tokio::test]

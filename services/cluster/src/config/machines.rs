@@ -104,7 +104,7 @@ mod tests {
         refuses("colour = 'red'", "unknown field `colour`");
         refuses(
             "lease = { default = '90d', longest = '30d' }",
-            "default: what nobody said anything of",
+            "default: longer than the longest lease",
         );
         refuses(
             "ladder = { warn_before = ['1h'], notice = '2h' }",

@@ -62,7 +62,7 @@ fn the_longest_lease_counts_from_the_time_of_the_request() {
     assert_eq!(refused, ExtendError::TooLong { longest: Length::days(10), latest: at(19) });
     assert_eq!(
         refused.to_string(),
-        "nothing is lent for longer than 10d from now, which is until 1970-01-20T00:00:00Z"
+        "a lease lasts at most 10d from now; request an end no later than 1970-01-20T00:00:00Z"
     );
 }
 
@@ -81,7 +81,8 @@ fn an_extension_after_the_end_undoes_it() {
 fn nothing_is_extended_by_less_than_the_shortest_lease() {
     let minutes = |minutes| after(at(12), SignedDuration::from_mins(minutes));
     let refused = ended().extended(minutes(59), "alice", terms(None), at(12)).unwrap_err();
-    let said = "nothing is lent for less than 1h from now, which is until 1970-01-13T01:00:00Z";
+    let said =
+        "a lease lasts at least 1h from now; request an end no earlier than 1970-01-13T01:00:00Z";
     assert_eq!(refused.to_string(), said);
     assert!(ended().extended(minutes(60), "alice", terms(None), at(12)).is_ok());
 }
