@@ -34,12 +34,12 @@ pub enum KeyFileError {
     Bad { path: PathBuf, source: SealError },
     /// The mode lets the group or others read or write the file.
     #[error(
-        "the key file {} can be read or written by others than its owner (mode {mode:o}): chmod 600 it, and rotate the keys if somebody may have read it",
+        "the key file {} can be read or written by other accounts than its owner (mode {mode:o}): run chmod 600 on it, and rotate the keys if somebody may have read the file",
         path.display()
     )]
     ReadByOthers { path: PathBuf, mode: u32 },
     /// Another account owns the file.
-    #[error("the key file {} is owned by user {owner}, and this service runs as user {we}: chown it", path.display())]
+    #[error("the key file {} is owned by user {owner}, but this service runs as user {we}: run chown on the file", path.display())]
     NotOurs {
         path: PathBuf,
         owner: u32,
@@ -48,7 +48,7 @@ pub enum KeyFileError {
     },
     /// The file is missing while records are sealed by its keys. A new file would open none of the records, so no new file is made.
     #[error(
-        "the key file {} is missing, and {needed} records in the database are sealed by the key {id} that was in it: put the file back from its backup, for a new key would open none of them",
+        "the key file {} is missing, and {needed} records in the database are sealed by its key {id}: restore the file from its backup; a new key could not open these records",
         path.display()
     )]
     Missing {
@@ -62,7 +62,7 @@ pub enum KeyFileError {
     #[error("cannot use the key file {}", path.display())]
     Lost { path: PathBuf, source: LostKey },
     /// Since the last read, a key was replaced by another key with the same id.
-    #[error("the key file {} has other keys now under the same ids", path.display())]
+    #[error("the key file {} now holds a different key under a known id: restore the file from its backup", path.display())]
     Exchanged { path: PathBuf },
     #[error("cannot make a key")]
     Make(#[source] SealError),
@@ -70,10 +70,10 @@ pub enum KeyFileError {
     #[error("the change of the key file broke off")]
     BrokeOff(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The keyring was made from text, so there is no file to change.
-    #[error("these keys are in no file")]
+    #[error("these keys were not read from a file, so they cannot be changed")]
     NoFile,
     /// The key to retire is the key that seals; only an older key can be retired.
-    #[error("key {id} is the one that seals: rotate first")]
+    #[error("key {id} is the key that seals and cannot be retired: rotate the keys first")]
     Seals { id: String },
 }
 
@@ -110,7 +110,7 @@ impl Keyring {
             if !path.try_exists().map_err(unreadable)? {
                 let text = SealingKeys::generate().map_err(KeyFileError::Make)?;
                 file::write(path, &text).map_err(unwritable)?;
-                info!("made the key file {}: take a backup of it", path.display());
+                info!("created the key file {}: back it up", path.display());
             }
         }
         let held = read(path, Privacy::Ours)?;
@@ -140,7 +140,7 @@ impl Keyring {
             return held;
         }
         self.look_again(path).unwrap_or_else(|error| {
-            warn!("going on with the keys that were: {error}");
+            warn!("cannot read the key file again, keeping the keys read before: {error}");
             held
         })
     }
@@ -196,7 +196,7 @@ impl Keyring {
             Ok((keys.holds(id), zeroize::Zeroizing::new(rest.collect())))
         })?;
         if changed {
-            info!(key.id = id, "key {id} is gone");
+            info!(key.id = id, "key {id} was retired");
         }
         Ok(())
     }

@@ -79,19 +79,23 @@ pub enum SealError {
         line: usize,
     },
     /// The id on a line is the fingerprint of another key.
-    #[error("line {line} of the key file: the key is not the one that its id names")]
+    #[error("line {line} of the key file: the id is the fingerprint of another key")]
     WrongId {
         /// Counted from 1.
         line: usize,
     },
     #[error("the key file holds no key")]
     NoKeys,
-    #[error("the system gives no random numbers")]
+    #[error("the operating system returned no random numbers")]
     NoRandom,
-    #[error("it was sealed by the key {id}, which the key file does not hold: put it back")]
+    #[error(
+        "the record was sealed by key {id}, which the key file does not hold: restore the key file that holds this key"
+    )]
     UnknownKey { id: String },
     /// The text was changed, is not a sealed text, or was sealed for another place.
-    #[error("what is stored was not sealed by these keys for this place")]
+    #[error(
+        "the stored secret cannot be opened: it was changed, or was sealed by other keys or for another place"
+    )]
     Broken,
 }
 

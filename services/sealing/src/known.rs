@@ -18,7 +18,7 @@ pub struct KnownKey {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LostKey {
     #[error(
-        "it does not hold the key {id}, by which {needed} records in the database are sealed: put the key file back that holds it"
+        "the key file does not hold key {id}, which sealed {needed} records in the database: restore the key file that holds this key"
     )]
     Missing {
         id: String,
@@ -27,7 +27,7 @@ pub enum LostKey {
     },
     /// The file holds another key with the same id.
     #[error(
-        "its key {id} is not the key {id} by which {needed} records in the database are sealed: put the key file back that the database was used with"
+        "the key {id} in the file is not the key {id} that sealed {needed} records in the database: restore the key file that belongs to this database"
     )]
     Another {
         id: String,

@@ -39,7 +39,7 @@ pub enum RetireError<E> {
     #[error("there is no key {id}")]
     Unknown { id: String },
     /// The key seals, or records or tokens still need the key.
-    #[error("key {id} is still needed: {by}")]
+    #[error("key {id} is still in use: {by}")]
     Needed {
         id: String,
         /// The records or tokens that need the key, and what to do next.
@@ -59,13 +59,15 @@ impl<E> RetireError<E> {
         let needed = |by: String| Err(RetireError::Needed { id: id.to_owned(), by });
         match keys.iter().find(|key| key.id == id) {
             None => Err(RetireError::Unknown { id: id.to_owned() }),
-            Some(key) if key.seals => needed("it is the one that seals; rotate first".to_owned()),
+            Some(key) if key.seals => {
+                needed("it is the key that seals; rotate the keys first".to_owned())
+            }
             Some(key) if key.records > 0 => needed(format!(
-                "{} records are sealed by it; wait until they are sealed anew",
+                "{} records are sealed with it; wait until they are re-encrypted",
                 key.records
             )),
             Some(key) if key.tokens > 0 => needed(format!(
-                "{} machines report with what it made; it can go when they have been replaced",
+                "{} servers report with tokens derived from it; retire the key after these servers have been replaced",
                 key.tokens
             )),
             Some(_) => Ok(()),
@@ -92,14 +94,14 @@ mod tests {
             |id| RetireError::<std::fmt::Error>::check(&keys, id).map_err(|why| why.to_string());
         assert_eq!(check("1"), Ok(()));
         for (id, want) in [
-            ("4", "key 4 is still needed: it is the one that seals; rotate first"),
+            ("4", "key 4 is still in use: it is the key that seals; rotate the keys first"),
             (
                 "3",
-                "key 3 is still needed: 7 machines report with what it made; it can go when they have been replaced",
+                "key 3 is still in use: 7 servers report with tokens derived from it; retire the key after these servers have been replaced",
             ),
             (
                 "2",
-                "key 2 is still needed: 5 records are sealed by it; wait until they are sealed anew",
+                "key 2 is still in use: 5 records are sealed with it; wait until they are re-encrypted",
             ),
             ("6", "there is no key 6"),
         ] {

@@ -150,7 +150,7 @@ async fn a_missing_key_keeps_the_store_from_opening(store: Store) {
     fill(&sealed, 1).await;
     let refused = store.clone().sealing(keyring(other.path())).await.err().unwrap();
     let StoreError::Corrupt { source, .. } = refused else { panic!("{refused:?}") };
-    assert!(source.to_string().contains(&format!("does not hold the key {id}")), "{source}");
+    assert!(source.to_string().contains(&format!("does not hold key {id}")), "{source}");
     // A missing key file is not replaced by a new one.
     let known = store.known_keys().await.unwrap();
     let gone = other.path().join("gone.keys");
@@ -176,7 +176,7 @@ async fn another_key_with_the_same_id_keeps_the_store_from_opening(store: Store)
     assert!(canary.starts_with("sealed:v1:1:"), "{canary}");
     let refused = store.clone().sealing(other).await.err().unwrap();
     let StoreError::Corrupt { source, .. } = refused else { panic!("{refused:?}") };
-    assert!(source.to_string().contains("its key 1 is not the key 1"), "{source}");
+    assert!(source.to_string().contains("the key 1 in the file is not the key 1"), "{source}");
     opens(&store.sealing(ours).await.unwrap(), &known).await;
 }
 

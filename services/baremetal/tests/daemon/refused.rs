@@ -105,7 +105,7 @@ async fn a_missing_key_file_is_not_replaced_while_secrets_need_it() {
 
     // A key file with other keys is refused too.
     for_the_owner(&keys, EARLIER_KEYS);
-    says(&given.refusal(&[]), &[&keys.display().to_string(), "does not hold the key k"]);
+    says(&given.refusal(&[]), &[&keys.display().to_string(), "does not hold key k"]);
 
     fs::rename(&away, &keys).unwrap();
     assert_eq!(given.password(id).await, "hunter2");
@@ -123,7 +123,10 @@ async fn another_key_with_the_same_number_is_refused() {
     let line = format!("1:{}", made.split_once(':').unwrap().1);
     for_the_owner(&given.at("seal.keys"), &line);
     let file = given.at("seal.keys").display().to_string();
-    says(&given.refusal(&[]), &[&file, "its key 1 is not the key 1", "put the key file back"]);
+    says(
+        &given.refusal(&[]),
+        &[&file, "the key 1 in the file is not the key 1", "restore the key file"],
+    );
     for_the_owner(&given.at("seal.keys"), EARLIER_KEYS);
     assert_eq!(given.password(node.id).await, "hunter2");
 }

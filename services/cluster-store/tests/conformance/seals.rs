@@ -41,7 +41,7 @@ async fn the_sealing_key_is_distinguished_from_another_with_the_same_id(store: S
     for _ in 0..2 {
         let refused = store.clone().sealing(other.clone()).await.err().unwrap();
         let StoreError::Corrupt { source, .. } = refused else { panic!("{refused:?}") };
-        assert!(source.to_string().contains("its key 1 is not the key 1"), "{source}");
+        assert!(source.to_string().contains("the key 1 in the file is not the key 1"), "{source}");
         // The first start with the right key stores the canary.
         store.clone().sealing(ours.clone()).await.unwrap();
         let known = store.known_keys().await.unwrap();
@@ -49,7 +49,7 @@ async fn the_sealing_key_is_distinguished_from_another_with_the_same_id(store: S
     }
     let refused = store.clone().sealing(keys("2").into()).await.err().unwrap();
     let StoreError::Corrupt { source, .. } = refused else { panic!("{refused:?}") };
-    assert!(source.to_string().contains("does not hold the key 1"), "{source}");
+    assert!(source.to_string().contains("does not hold key 1"), "{source}");
     // A new key is registered with its canary.
     store.delete_secret(cluster.id, "a").await.unwrap();
     let fresh: Arc<Keyring> = keys("3").into();

@@ -112,7 +112,7 @@ async fn a_missing_key_file_is_not_replaced_while_it_seals_secrets() {
 
     // A key file with other keys is not accepted either.
     for_the_owner(&keys, EARLIER_KEYS);
-    says(&given.refusal(&[]), &[&keys.display().to_string(), "does not hold the key k"]);
+    says(&given.refusal(&[]), &[&keys.display().to_string(), "does not hold key k"]);
 
     fs::rename(&away, &keys).unwrap();
     assert_eq!(given.secret(id).await, "hunter2");
@@ -128,7 +128,10 @@ async fn another_key_under_the_number_of_the_old_one_is_refused() {
     let line = format!("1:{}", made.split_once(':').unwrap().1);
     for_the_owner(&given.at("seal.keys"), &line);
     let file = given.at("seal.keys").display().to_string();
-    says(&given.refusal(&[]), &[&file, "its key 1 is not the key 1", "put the key file back"]);
+    says(
+        &given.refusal(&[]),
+        &[&file, "the key 1 in the file is not the key 1", "restore the key file"],
+    );
     for_the_owner(&given.at("seal.keys"), EARLIER_KEYS);
     assert_eq!(given.secret(cluster).await, "hunter2");
 }
