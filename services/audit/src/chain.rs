@@ -41,12 +41,12 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Fault::Missing => "is missing",
-            Fault::Changed => "was changed: its hash is not that of its fields",
+            Fault::Changed => "was changed: its hash does not match its fields",
             Fault::Detached => {
-                "does not follow the row before it: that one, or this, is not what was written"
+                "does not follow the row before it: one of the two rows was replaced"
             }
             Fault::Unreadable => "was changed: its fields cannot be read",
-            Fault::Replaced => "is not the one that was known: its hash is another",
+            Fault::Replaced => "was replaced: its hash differs from the known hash",
         })
     }
 }

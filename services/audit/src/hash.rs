@@ -47,7 +47,9 @@ pub struct Head {
 
 /// The text is not a valid head (or hash).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it must be NUMBER:HASH, the number and the hash (64 hexadecimal digits) of a row")]
+#[error(
+    "not a head of an audit trail: give NUMBER:HASH, the number and the hash (64 hexadecimal digits) of a row"
+)]
 pub struct NoHead;
 
 impl Head {

@@ -47,7 +47,7 @@ pub enum TrailError {
     #[error("the audit trail is broken")]
     Broken(#[from] Broken),
     /// The store failed.
-    #[error("the audit trail cannot be reached")]
+    #[error("the audit trail is unavailable")]
     Unavailable(#[source] Arc<dyn Error + Send + Sync>),
 }
 

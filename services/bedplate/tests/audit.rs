@@ -99,7 +99,7 @@ async fn a_changed_row_of_the_trail_is_found() {
     let other = format!("2:{}", "0".repeat(64));
     let said = given.audit(&["verify", "clusters", "--head", &other]).await;
     assert_eq!(said.status, 1);
-    assert!(said.error.contains("row 2 is not the one that was known"), "{}", said.error);
+    assert!(said.error.contains("row 2 was replaced"), "{}", said.error);
     let said = given.audit(&["verify", "--head", &head]).await;
     assert_eq!(said.status, 2, "{}", said.error);
 
