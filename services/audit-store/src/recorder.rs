@@ -134,7 +134,7 @@ impl Writer {
             })
             .await;
         written.map_err(told).inspect_err(|why| {
-            error!("{count} rows of the audit trail cannot be written: {}", chain(why));
+            error!("cannot write {count} rows of the audit trail: {}", chain(why));
         })
     }
 }
