@@ -230,7 +230,7 @@ mod tests {
             ("keystone = { url = 'https://k' }", "keystone: means nothing"),
             ("baremetal = 'ftp://x'", "baremetal: it must be an http"),
             ("sessions = { longest = '0s' }", "sessions.longest: it must be more than 0s"),
-            ("certificate = '/x'", "key: is needed with certificate"),
+            ("certificate = '/x'", "key: required with certificate"),
         ] {
             let why = toml::from_str::<Config>(text).expect_err(text).to_string();
             assert!(why.contains(words), "{text}: {why}");

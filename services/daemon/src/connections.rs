@@ -99,11 +99,11 @@ impl TryFrom<Raw> for Connections {
             ("answer_timeout", raw.answer_timeout),
         ] {
             if !time.is_positive() {
-                return Err(format!("{name}: it must be more than 0s"));
+                return Err(format!("{name}: must be greater than 0s"));
             }
         }
         if raw.idle_timeout.is_negative() {
-            return Err("idle_timeout: it must not be negative".to_owned());
+            return Err("idle_timeout: must not be negative".to_owned());
         }
         Ok(Connections::of(&raw))
     }
@@ -120,8 +120,8 @@ mod tests {
         assert_eq!(read, want);
         for (text, words) in [
             ("at_most = 0", "nonzero"),
-            ("body_timeout = '0s'", "body_timeout: it must be more than 0s"),
-            ("idle_timeout = '-1s'", "idle_timeout: it must not be negative"),
+            ("body_timeout = '0s'", "body_timeout: must be greater than 0s"),
+            ("idle_timeout = '-1s'", "idle_timeout: must not be negative"),
             ("colour = 1", "unknown field `colour`"),
         ] {
             let why = toml::from_str::<Connections>(text).unwrap_err().to_string();

@@ -12,8 +12,8 @@ use axum::http::{HeaderValue, Response, StatusCode, Version};
 pub(crate) fn refusal(head: &Parts) -> Option<Response<Body>> {
     let why = match (head.headers.get_all(HOST).iter().count(), head.version) {
         (0, Version::HTTP_09 | Version::HTTP_10) | (1, _) => return None,
-        (0, _) => "Host: the request has no such header\n",
-        (_, _) => "Host: the request has this header more than once\n",
+        (0, _) => "the request has no Host header\n",
+        (_, _) => "the request has more than one Host header\n",
     };
     let mut refusal = Response::new(Body::from(why));
     *refusal.status_mut() = StatusCode::BAD_REQUEST;

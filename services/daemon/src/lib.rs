@@ -49,7 +49,7 @@ pub fn load<C: DeserializeOwned>(path: &Path) -> Result<C, ConfigError> {
 /// Tells systemd that the service listens, if systemd has set `NOTIFY_SOCKET`: sd_notify(3).
 pub fn is_ready() {
     if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
-        warn!("systemd was not told that the service is ready: {error}");
+        warn!("cannot notify systemd that the service is ready: {error}");
     }
 }
 

@@ -108,7 +108,7 @@ async fn accept(
             next = next => next,
         };
         let Some(neighbour) = neighbours.enter(from.ip(), limits.from_one_address.get()) else {
-            debug!("{from} has too many connections");
+            debug!("closing a connection from {from}: the address has too many connections");
             continue;
         };
         let connection = Connection { from, router: router.clone(), limits, stop: stop.clone() };
@@ -133,7 +133,7 @@ async fn accept(
 
 fn tell(ended: Result<(), JoinError>) {
     if let Err(why) = ended {
-        error!("a request was not answered: {why}");
+        error!("a request handler failed: {why}");
     }
 }
 
@@ -151,8 +151,8 @@ impl Connection {
         let from = self.from;
         match tokio::time::timeout(self.limits.handshake_timeout, tls.accept(stream)).await {
             Ok(Ok(stream)) => self.serve(stream).await,
-            Ok(Err(why)) => debug!("{from} speaks no TLS that we do: {why}"),
-            Err(_) => debug!("{from} took too long to agree on TLS"),
+            Ok(Err(why)) => debug!("TLS handshake with {from} failed: {why}"),
+            Err(_) => debug!("TLS handshake with {from} timed out"),
         }
     }
 
@@ -193,7 +193,7 @@ impl Connection {
             }
         };
         if let Err(why) = served {
-            debug!("the connection of {from} broke: {why}");
+            debug!("connection from {from} failed: {why}");
         }
     }
 }

@@ -31,7 +31,7 @@ pub struct TlsFiles {
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read, or does not hold the expected PEM object.
-    #[error("cannot read {what} in {}: {reason}", path.display())]
+    #[error("cannot read {what} from {}: {reason}", path.display())]
     File {
         path: PathBuf,
         /// The expected content.
@@ -40,7 +40,7 @@ pub enum TlsError {
         reason: String,
     },
     /// The key does not belong to the certificate, or rustls does not support it.
-    #[error("the certificate {} and its key cannot be served", path.display())]
+    #[error("cannot serve the certificate {} with its key", path.display())]
     Pair { path: PathBuf, source: rustls::Error },
 }
 
@@ -57,8 +57,8 @@ impl TlsFiles {
         match (certificate, key) {
             (Some(certificate), Some(key)) => Ok(Some(TlsFiles { certificate, key })),
             (None, None) => Ok(None),
-            (Some(_), None) => Err("key: is needed with certificate"),
-            (None, Some(_)) => Err("certificate: is needed with key"),
+            (Some(_), None) => Err("key: required with certificate"),
+            (None, Some(_)) => Err("certificate: required with key"),
         }
     }
 
@@ -145,12 +145,12 @@ impl Tls {
             match self.files.read() {
                 Ok(read) => {
                     *self.served.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(read);
-                    info!("serving the certificate that {path} holds now");
+                    info!("reloaded the certificate {path}");
                 }
                 Err(why) => {
                     error!(
                         cause = why.source(),
-                        "going on with the certificate before {path} changed: {why}"
+                        "cannot reload the certificate {path}, keeping the old one: {why}"
                     );
                 }
             }

@@ -58,7 +58,7 @@ fn password_files_certificates_and_clouds_yaml_are_opened() {
     let tls = lacks("[api]\ncertificate = '/no/c.pem'\nkey = '/no/k.pem'\n");
     assert!(tls.contains("api.certificate") && tls.contains("/no/c.pem"), "{tls}");
     let half = lacks("[api]\ncertificate = '/no/c.pem'\n");
-    assert!(half.contains("key: is needed with certificate"), "{half}");
+    assert!(half.contains("key: required with certificate"), "{half}");
     let keystone = lacks("[api]\nauth = 'keystone'\nkeystone.clouds_yaml = '/no/k.yaml'\n");
     assert!(keystone.contains("cannot use /no/k.yaml (api.keystone.clouds_yaml)"), "{keystone}");
     let open = lacks("[api]\nlisten = '0.0.0.0:9511'\n");

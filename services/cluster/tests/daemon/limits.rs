@@ -30,7 +30,7 @@ async fn a_body_that_does_not_arrive_is_refused_in_the_envelope_of_the_api() {
     let (head, body) = said.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 408 "), "{head}");
     let body: Value = serde_json::from_str(body).unwrap();
-    assert_eq!(body["errors"][0]["detail"], "body: it came slower than is waited for here");
+    assert_eq!(body["errors"][0]["detail"], "body: was sent too slowly");
     stop.cancel();
     running.await.unwrap().unwrap();
 }
@@ -45,7 +45,7 @@ fn an_invalid_limit_is_refused_by_key() {
     for (lines, words) in [
         ("[api.limits]\njson_depth = 0", "nonzero"),
         ("[api.limits]\ncolour = 1", "unknown field `colour`"),
-        ("[api.connections]\nheader_timeout = '0s'", "header_timeout: it must be more than 0s"),
+        ("[api.connections]\nheader_timeout = '0s'", "header_timeout: must be greater than 0s"),
     ] {
         let why = read(lines).unwrap_err();
         assert!(why.contains(words), "{lines}: {why}");
