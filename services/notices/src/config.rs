@@ -52,13 +52,13 @@ impl TryFrom<RawWebhook> for WebhookConfig {
         let RawWebhook { url, secret_file, allow_local, authorities } = raw;
         if !url.username().is_empty() || url.password().is_some() {
             return Err(
-                "url: a password in it would be seen in logs; the secret is in secret_file",
+                "url: must not contain a password, which would appear in logs; put the secret into secret_file",
             );
         }
         match url.scheme() {
             "https" => {}
             "http" if allow_local => {}
-            _ => return Err("url: it has to begin with https://"),
+            _ => return Err("url: must begin with https://"),
         }
         Ok(WebhookConfig { url, secret_file, allow_local, authorities })
     }
@@ -157,13 +157,15 @@ pub enum SetupError {
     #[error("cannot read {}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
     /// The file of a secret is empty.
-    #[error("there is no secret in {}", path.display())]
+    #[error("the secret file {} is empty", path.display())]
     Empty { path: PathBuf },
     /// The file holds no certificate.
-    #[error("there is no certificate of an authority in {}", path.display())]
+    #[error("{} contains no CA certificate", path.display())]
     Authorities { path: PathBuf },
     /// The webhook URL is an address that notices are not sent to.
-    #[error("webhook: {address} is this machine or its link, which allow_local does not allow")]
+    #[error(
+        "webhook: {address} is a loopback or link-local address: use another URL, or set allow_local"
+    )]
     Local { address: std::net::IpAddr },
     #[error("cannot set up TLS")]
     Tls(#[from] rustls::Error),

@@ -84,7 +84,7 @@ impl Pump {
         let (mut busy, mut telling) = (BTreeSet::new(), JoinSet::new());
         loop {
             if let Err(error) = sending.begin(&mut busy, &mut telling).await {
-                warn!("cannot read which notices are to be sent: {error}");
+                warn!("cannot read the notices to send: {error}");
             }
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -97,7 +97,7 @@ impl Pump {
                     };
                     busy.remove(&receiver);
                     if let Err(error) = told {
-                        warn!("cannot write down what became of notices: {error}");
+                        warn!("cannot store the results of notices: {error}");
                         tokio::select! {
                             () = stop.cancelled() => return,
                             () = tokio::time::sleep(pause) => {}
@@ -110,7 +110,7 @@ impl Pump {
     }
 
     async fn send(&self, to: &Receiver, notice: &Notice, waiting: &Waiting) -> Result<(), Unsent> {
-        let unset = |what: &str| Err(Unsent::Refused(format!("there is no {what} any more")));
+        let unset = |what: &str| Err(Unsent::Refused(format!("no {what} is configured any more")));
         match (to, &self.webhook, &self.mail) {
             (Receiver::Webhook, Some(webhook), _) => {
                 webhook.send(notice.id, &waiting.letter.body, (self.clock)()).await
@@ -171,7 +171,7 @@ impl<G: GivenUp> Sending<G> {
         let Sending { pump, outbox, given_up } = self;
         for waiting in letters {
             let Ok(notice) = serde_json::from_str::<Notice>(&waiting.letter.body) else {
-                warn!("a letter to {receiver} cannot be read, and is thrown away");
+                warn!("dropping an unreadable notice to {receiver}");
                 outbox.remove(waiting.seq).await?;
                 continue;
             };
@@ -181,18 +181,18 @@ impl<G: GivenUp> Sending<G> {
                     let sending = pump.send(to, &notice, &waiting);
                     outbox.tripwire().around("notice: send", sending).await
                 }
-                None => Err(Unsent::Refused("there is no such receiver".to_owned())),
+                None => Err(Unsent::Refused("unknown receiver".to_owned())),
             };
             let unsent = match sent {
                 Ok(()) => {
-                    info!(notice.id = %notice.id, "told {receiver} of {}", notice.event);
+                    info!(notice.id = %notice.id, "sent notice {} to {receiver}", notice.event);
                     outbox.remove(waiting.seq).await?;
                     continue;
                 }
                 Err(unsent) => unsent,
             };
             let tries = waiting.tries.saturating_add(1);
-            warn!(notice.id = %notice.id, tries, "cannot tell {receiver} of {}: {unsent}", notice.event);
+            warn!(notice.id = %notice.id, tries, "cannot send notice {} to {receiver}: {unsent}", notice.event);
             if tries >= pump.retry.tries.get() {
                 let why = for_all(to.as_ref(), &unsent);
                 given_up.given_up(waiting.seq, &notice, &why).await?;
@@ -212,13 +212,15 @@ impl<G: GivenUp> Sending<G> {
 /// a mail server.
 fn for_all(to: Option<&Receiver>, unsent: &Unsent) -> String {
     match (to, unsent) {
-        (Some(Receiver::Webhook), unsent) => format!("the webhook was not told: {unsent}"),
+        (Some(Receiver::Webhook), unsent) => {
+            format!("the notice did not reach the webhook: {unsent}")
+        }
         (Some(Receiver::Mail(_)), Unsent::Refused(_)) => {
-            "no mail was sent: the mail server does not take it".to_owned()
+            "no mail was sent: the mail server refused it".to_owned()
         }
         (Some(Receiver::Mail(_)), Unsent::Unreachable(_)) => {
-            "no mail was sent: the mail server could not be reached, or took none".to_owned()
+            "no mail was sent: the mail server is unreachable or accepts no mail".to_owned()
         }
-        (None, _) => "there is no such receiver".to_owned(),
+        (None, _) => "unknown receiver".to_owned(),
     }
 }

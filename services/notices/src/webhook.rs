@@ -69,9 +69,9 @@ impl Webhook {
         match answer.status() {
             status if status.is_success() => Ok(()),
             status @ (StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) => {
-                Err(Unsent::Unreachable(format!("it answered {status}")))
+                Err(Unsent::Unreachable(format!("the webhook answered {status}")))
             }
-            status => Err(Unsent::Refused(format!("it answered {status}"))),
+            status => Err(Unsent::Refused(format!("the webhook answered {status}"))),
         }
     }
 }
@@ -111,7 +111,7 @@ impl Resolve for Resolver {
             let may: Vec<SocketAddr> =
                 all.filter(|address| allow_local || !is_local(address.ip())).collect();
             if may.is_empty() {
-                return Err("its name leads to this machine or its link alone".into());
+                return Err("the name resolves only to loopback or link-local addresses".into());
             }
             Ok(Box::new(may.into_iter()) as Addrs)
         })

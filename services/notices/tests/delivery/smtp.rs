@@ -63,7 +63,7 @@ async fn mail_to_an_unknown_address_is_given_up_and_other_mail_is_sent() {
     service.store.emptied().await;
     until(async || mailbox.mails().len() == 1).await;
     // The reason contains neither the address nor the words of the mail server, because everybody with access to the cluster can read it.
-    assert_eq!(service.lost(), ["blue: no mail was sent: the mail server does not take it"]);
+    assert_eq!(service.lost(), ["blue: no mail was sent: the mail server refused it"]);
 }
 
 #[tokio::test]

@@ -92,7 +92,10 @@ async fn a_refused_notice_is_given_up_and_blocks_no_other() {
     service.store.emptied().await;
     let got = |name: &str| receiver.posts().iter().filter(|post| post.body.contains(name)).count();
     assert_eq!((got("blue"), got("green"), got("red")), (3, 1, 1));
-    assert_eq!(service.lost(), ["blue: the webhook was not told: it answered 400 Bad Request"]);
+    assert_eq!(
+        service.lost(),
+        ["blue: the notice did not reach the webhook: the webhook answered 400 Bad Request"]
+    );
 }
 
 #[tokio::test]
@@ -120,7 +123,7 @@ async fn a_local_webhook_is_refused_unless_allowed() {
     let service = Service::start(&config(folder.path(), "https://localhost/hook", false)).await;
     service.tell(&notice("blue"), None).await;
     until(async || !service.lost().is_empty()).await;
-    assert!(service.lost()[0].contains("this machine or its link"), "{:?}", service.lost());
+    assert!(service.lost()[0].contains("loopback or link-local addresses"), "{:?}", service.lost());
 }
 
 #[test]
