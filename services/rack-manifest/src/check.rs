@@ -15,10 +15,17 @@ const BOOTS: [&str; 3] = ["ipxe", "http-ipxe", "redfish-virtual-media"];
 pub fn check(manifest: &Manifest) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
     if !is_name(&manifest.rack) {
-        mistakes.push(mistake(0, "rack", format!("{:?} cannot be a name", shown(&manifest.rack))));
+        mistakes.push(mistake(
+            0,
+            "rack",
+            format!(
+                "{:?} is not a valid name: use letters, digits, '-', '.', '_' and '~'",
+                shown(&manifest.rack)
+            ),
+        ));
     }
     if manifest.machines.is_empty() {
-        mistakes.push(mistake(0, "machines", "there are none".to_owned()));
+        mistakes.push(mistake(0, "machines", "the rack has no machines".to_owned()));
     }
     let mut taken = Taken::default();
     for machine in &manifest.machines {
@@ -44,26 +51,26 @@ fn check_machine(machine: &Machine, taken: &mut Taken, mistakes: &mut Vec<Mistak
         note(
             "name",
             format!(
-                "{:?} cannot be a name: letters, digits, '-', '.', '_' and '~' can",
+                "{:?} is not a valid name: use letters, digits, '-', '.', '_' and '~'",
                 shown(&machine.name)
             ),
         );
     }
     if let Some(other) = claim(&mut taken.names, machine.name.clone(), line) {
-        note("name", format!("{:?} is the name of line {other} too", machine.name));
+        note("name", format!("{:?} is already used on line {other}", machine.name));
     }
     if let Some(other) = claim(&mut taken.positions, machine.position.to_string(), line) {
-        note("position", format!("{} is the position of line {other} too", machine.position));
+        note("position", format!("{} is already used on line {other}", machine.position));
     }
     if machine.macs.is_empty() && machine.bmc.kind == BmcKind::Ipmi {
-        note("mac", "is needed: IPMI does not tell it".to_owned());
+        note("mac", "is required: IPMI does not report MAC addresses".to_owned());
     }
     for raw in &machine.macs {
         match raw.parse::<MacAddress>() {
-            Ok(mac) if mac.is_multicast() => note("mac", format!("{mac} is a group address")),
+            Ok(mac) if mac.is_multicast() => note("mac", format!("{mac} is a multicast address")),
             Ok(mac) => {
                 if let Some(other) = claim(&mut taken.macs, mac.to_string(), line) {
-                    note("mac", format!("{mac} is on line {other} too"));
+                    note("mac", format!("{mac} is already used on line {other}"));
                 }
             }
             Err(error) => note("mac", error.to_string()),
@@ -82,7 +89,7 @@ fn check_machine(machine: &Machine, taken: &mut Taken, mistakes: &mut Vec<Mistak
     if machine.bmc.kind != BmcKind::Fake
         && let Some(other) = claim(&mut taken.bmcs, bmc, line)
     {
-        note("bmc.address", format!("{} is the BMC of line {other} too", machine.bmc.address));
+        note("bmc.address", format!("{} is already the BMC on line {other}", machine.bmc.address));
     }
 }
 
@@ -111,13 +118,13 @@ fn check_bmc(bmc: &Bmc, note: &mut impl FnMut(&str, String)) {
         }
     }
     if bmc.user.is_none() {
-        note("bmc.user", "is needed".to_owned());
+        note("bmc.user", "is required".to_owned());
     }
     if bmc.password.is_none() {
-        note("bmc.password", "is needed: name a password_file or a password_env".to_owned());
+        note("bmc.password", "is required: give a password_file or a password_env".to_owned());
     }
     if bmc.cipher_suite.is_some_and(|suite| !matches!(suite, 3 | 17)) {
-        note("bmc.cipher_suite", "must be 3 or 17: the others are not safe".to_owned());
+        note("bmc.cipher_suite", "must be 3 or 17; other suites are not secure".to_owned());
     }
 }
 
@@ -168,14 +175,14 @@ mod tests {
              a b,1,52:54:00:00:00:01,ipmi,bmc.example,admin,PW\n\
              c,3,nonsense,redfish,ftp://x,,\n",
             expect![[r#"
-                line 3: name: "a b" cannot be a name: letters, digits, '-', '.', '_' and '~' can
-                line 3: position: 1 is the position of line 2 too
-                line 3: mac: 52:54:00:00:00:01 is on line 2 too
+                line 3: name: "a b" is not a valid name: use letters, digits, '-', '.', '_' and '~'
+                line 3: position: 1 is already used on line 2
+                line 3: mac: 52:54:00:00:00:01 is already used on line 2
                 line 3: bmc.address: "bmc.example" is not an IP address
                 line 4: mac: "nonsense" is not a MAC address
                 line 4: bmc.address: "ftp://x" is not an http or https URL
-                line 4: bmc.user: is needed
-                line 4: bmc.password: is needed: name a password_file or a password_env"#]],
+                line 4: bmc.user: is required
+                line 4: bmc.password: is required: give a password_file or a password_env"#]],
         );
     }
 
@@ -198,12 +205,12 @@ mod tests {
                     i,52:54:00:00:00:03,fake,none,,,,,\n";
         let mistakes = check(&read_csv("r1", text).unwrap());
         expect![[r#"
-            line 3: mac: is needed: IPMI does not tell it
+            line 3: mac: is required: IPMI does not report MAC addresses
             line 4: boot: redfish-virtual-media needs a Redfish BMC
-            line 5: mac: 01:00:5e:00:00:01 is a group address
+            line 5: mac: 01:00:5e:00:00:01 is a multicast address
             line 5: boot: "floppy" is not one of ipxe, http-ipxe, redfish-virtual-media
-            line 5: bmc.cipher_suite: must be 3 or 17: the others are not safe
-            line 8: bmc.address: 10.0.0.5 is the BMC of line 7 too"#]]
+            line 5: bmc.cipher_suite: must be 3 or 17; other suites are not secure
+            line 8: bmc.address: 10.0.0.5 is already the BMC on line 7"#]]
         .assert_eq(&mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
     }
 

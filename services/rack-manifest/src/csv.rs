@@ -90,10 +90,10 @@ fn check_columns(header: &StringRecord) -> Vec<Mistake> {
     let unknown = header.iter().filter(|column| !COLUMNS.contains(column));
     let unknown = unknown.map(|column| {
         let shown: String = column.chars().take(64).collect();
-        mistake(&shown, format!("there is no such column; there are {}", COLUMNS.join(", ")))
+        mistake(&shown, format!("unknown column; the columns are {}", COLUMNS.join(", ")))
     });
     let twice = COLUMNS.iter().filter(|name| header.iter().filter(|own| own == *name).count() > 1);
-    let twice = twice.map(|column| mistake(column, "there are two columns of this name".into()));
+    let twice = twice.map(|column| mistake(column, "two columns have this name".into()));
     let missing = NEEDED.iter().filter(|name| !header.iter().any(|column| column == **name));
     let missing = missing.map(|column| mistake(column, "this column is missing".into()));
     unknown.chain(twice).chain(missing).collect()
@@ -105,7 +105,7 @@ fn unreadable(error: &csv::Error, header: &StringRecord) -> Mistake {
         let column = err.field().and_then(|index| header.get(usize::try_from(index).ok()?));
         (column.unwrap_or_default(), err.kind().to_string())
     } else if let csv::ErrorKind::UnequalLengths { expected_len, len, .. } = error.kind() {
-        ("", format!("it has {len} fields, and the first line has {expected_len}"))
+        ("", format!("has {len} fields, but the first line has {expected_len}"))
     } else {
         ("", error.to_string())
     };
@@ -201,7 +201,7 @@ mod tests {
                 line 2: bmc_type: unknown variant `lom`, expected one of `redfish`, `ipmi`, `fake`
                 line 3: mac: "52:54:00:00:00:zz" is not a MAC address
                 line 4: position: invalid digit found in string
-                line 5: it has 3 fields, and the first line has 7"#]],
+                line 5: has 3 fields, but the first line has 7"#]],
         );
     }
 
@@ -210,8 +210,8 @@ mod tests {
         check_refused(
             "name,mac,bmc,bmc_address,name\na,m,redfish,x,b\n",
             expect![[r#"
-                line 1: bmc: there is no such column; there are name, position, mac, bmc_type, bmc_address, user, password_file, password_env, system, verify, cipher_suite, boot, group, role, resource_class
-                line 1: name: there are two columns of this name
+                line 1: bmc: unknown column; the columns are name, position, mac, bmc_type, bmc_address, user, password_file, password_env, system, verify, cipher_suite, boot, group, role, resource_class
+                line 1: name: two columns have this name
                 line 1: bmc_type: this column is missing"#]],
         );
     }

@@ -76,7 +76,7 @@ fn unreadable(error: &serde_saphyr::Error) -> Mistake {
     let line = error.location().map_or(0, |location| location.line());
     let text = error.to_string();
     // Further lines of the error show the position in the file as a drawing.
-    let problem = text.lines().next().unwrap_or("it cannot be read").to_owned();
+    let problem = text.lines().next().unwrap_or("the file cannot be parsed").to_owned();
     Mistake { line, field: String::new(), problem }
 }
 
