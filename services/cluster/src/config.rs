@@ -272,8 +272,8 @@ mod tests {
     #[test]
     fn an_invalid_configuration_is_refused_by_key() {
         refuses("state_dir = '/tmp/x'\ncolour = 'red'", "unknown field `colour`");
-        refuses("state_dir = '/tmp/x'\n[api]\nauth = 'http_basic'", "htpasswd: is needed");
-        refuses("state_dir = '/tmp/x'\n[api]\nhtpasswd = '/x'", "htpasswd: means nothing");
+        refuses("state_dir = '/tmp/x'\n[api]\nauth = 'http_basic'", "htpasswd: required");
+        refuses("state_dir = '/tmp/x'\n[api]\nhtpasswd = '/x'", "htpasswd: only allowed");
         refuses("state_dir = '/tmp/x'\n[cloud]\nname = 'x'", "missing field `clouds_yaml`");
         refuses(
             "state_dir = '/tmp/x'\n[cloud]\nclouds_yaml = 'x'\ntenancy = 'none'",

@@ -97,22 +97,22 @@ impl Access {
             (AuthKind::Keystone, None, Some(keystone))
                 if keystone.cache_for.is_negative() || keystone.cache_for > LONGEST_CACHE =>
             {
-                Err("keystone.cache_for: it must be from 0s to 24h")
+                Err("keystone.cache_for: must be between 0s and 24h")
             }
             (AuthKind::Keystone, None, Some(keystone))
                 if !keystone.answer_timeout.is_positive()
                     || keystone.answer_timeout > LONGEST_WAIT =>
             {
-                Err("keystone.answer_timeout: it must be more than 0s, and at most 5m")
+                Err("keystone.answer_timeout: must be greater than 0s and at most 5m")
             }
             (AuthKind::Keystone, None, Some(keystone)) => Ok(Access::Keystone(keystone)),
-            (AuthKind::HttpBasic, None, _) => Err("htpasswd: is needed for auth = \"http_basic\""),
-            (AuthKind::Keystone, _, None) => Err("keystone: is needed for auth = \"keystone\""),
+            (AuthKind::HttpBasic, None, _) => Err("htpasswd: required with auth = \"http_basic\""),
+            (AuthKind::Keystone, _, None) => Err("keystone: required with auth = \"keystone\""),
             (AuthKind::None | AuthKind::Keystone, Some(_), _) => {
-                Err("htpasswd: means nothing without auth = \"http_basic\"")
+                Err("htpasswd: only allowed with auth = \"http_basic\"")
             }
             (AuthKind::None | AuthKind::HttpBasic, _, Some(_)) => {
-                Err("keystone: means nothing without auth = \"keystone\"")
+                Err("keystone: only allowed with auth = \"keystone\"")
             }
         }
     }
@@ -181,11 +181,11 @@ mod tests {
         };
         assert_eq!(got.cache_for, SignedDuration::from_secs(300));
         for (text, words) in [
-            ("auth = 'http_basic'".to_owned(), "htpasswd: is needed"),
-            ("auth = 'none'\nhtpasswd = '/h'".to_owned(), "htpasswd: means nothing"),
-            ("auth = 'keystone'".to_owned(), "keystone: is needed"),
-            (format!("auth = 'none'\n{KEYSTONE}"), "keystone: means nothing"),
-            (format!("auth = 'http_basic'\nhtpasswd = '/h'\n{KEYSTONE}"), "keystone: means"),
+            ("auth = 'http_basic'".to_owned(), "htpasswd: required"),
+            ("auth = 'none'\nhtpasswd = '/h'".to_owned(), "htpasswd: only allowed"),
+            ("auth = 'keystone'".to_owned(), "keystone: required"),
+            (format!("auth = 'none'\n{KEYSTONE}"), "keystone: only allowed"),
+            (format!("auth = 'http_basic'\nhtpasswd = '/h'\n{KEYSTONE}"), "keystone: only allowed"),
             (format!("auth = 'keystone'\n{KEYSTONE}\nkeystone.cache_for = '-1s'"), "cache_for"),
             (
                 format!("auth = 'keystone'\n{KEYSTONE}\nkeystone.answer_timeout = '0s'"),

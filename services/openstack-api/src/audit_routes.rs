@@ -97,7 +97,7 @@ async fn list(
             filter.project = Some(own.to_owned());
         }
         Reach::Project(_) | Reach::Nothing => {
-            let why = "project: what was asked in other projects is for administrators";
+            let why = "project: only administrators may read the audit trail of other projects";
             return Err(ApiError::new(StatusCode::FORBIDDEN, why));
         }
     }
@@ -122,22 +122,21 @@ async fn list(
 fn filter(mut query: Query) -> Result<Filter, ApiError> {
     let number = |name: &str, raw: String| {
         let number = raw.parse::<i64>().ok().filter(|number| *number >= 0);
-        number.ok_or_else(|| ApiError::bad_field(name, "it must be a number, and not negative"))
+        number.ok_or_else(|| ApiError::bad_field(name, "must be a non-negative number"))
     };
     let time = |name: &str, raw: String| {
-        raw.parse::<Timestamp>().map_err(|_| {
-            ApiError::bad_field(name, "it must be a time such as 2026-01-02T03:04:05Z")
-        })
+        raw.parse::<Timestamp>()
+            .map_err(|_| ApiError::bad_field(name, "must be a time such as 2026-01-02T03:04:05Z"))
     };
     let limit = match query.take("limit").map(|raw| number("limit", raw)).transpose()? {
         None => MAX_LIMIT,
-        Some(0) => return Err(ApiError::bad_field("limit", "it must be positive")),
+        Some(0) => return Err(ApiError::bad_field("limit", "must be positive")),
         Some(limit) => u32::try_from(limit).unwrap_or(MAX_LIMIT).min(MAX_LIMIT),
     };
     let order = match query.take("sort_dir").as_deref() {
         None | Some("desc") => Order::NewestFirst,
         Some("asc") => Order::OldestFirst,
-        Some(_) => return Err(ApiError::bad_field("sort_dir", "it must be asc or desc")),
+        Some(_) => return Err(ApiError::bad_field("sort_dir", "must be asc or desc")),
     };
     let filter = Filter {
         user: query.take("user"),
@@ -200,13 +199,13 @@ async fn follow(watch: &Watch, chain: &mut Chain) -> Result<(), TrailError> {
 }
 
 fn failed(why: TrailError) -> ApiError {
-    error!("the audit trail cannot be read: {why}");
+    error!("cannot read the audit trail: {why}");
     match why {
         TrailError::Broken(broken) => {
             ApiError::broken(format!("the audit trail is broken: {broken}"))
         }
         TrailError::Unavailable(_) => {
-            let why = "the audit trail cannot be read now; the service's log says why";
+            let why = "the audit trail cannot be read at present; see the log of the service";
             ApiError::new(StatusCode::SERVICE_UNAVAILABLE, why)
         }
     }

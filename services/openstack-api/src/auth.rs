@@ -38,12 +38,12 @@ pub enum PlainHttp {
 pub enum Exposed {
     /// Without authentication, anyone on the network could do anything.
     #[error(
-        "{address} can be reached from the network and no authentication is configured: listen on 127.0.0.1, or set auth"
+        "{address} is reachable from the network, but no authentication is configured: listen on 127.0.0.1, or set auth"
     )]
     Open { address: SocketAddr },
     /// Without TLS, anyone on the path could read passwords and tokens.
     #[error(
-        "{address} can be reached from the network, and passwords and tokens would pass in the clear: set certificate and key, listen on 127.0.0.1, or set plain_http = \"anywhere\""
+        "{address} is reachable from the network, but passwords and tokens would be sent unencrypted: set certificate and key, listen on 127.0.0.1, or set plain_http = \"anywhere\""
     )]
     Clear { address: SocketAddr },
 }

@@ -25,7 +25,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Strict<T> {
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let body = read(request, state).await?;
         if body.is_empty() {
-            return Err(ApiError::bad_request("body: it is empty, and JSON was expected"));
+            return Err(ApiError::bad_request("body: is empty, but JSON is required"));
         }
         parse(&body).map(Strict)
     }
@@ -68,7 +68,7 @@ async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiE
     if !body.is_empty() && !json {
         return Err(ApiError::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "Content-Type: it must be application/json",
+            "Content-Type: must be application/json",
         ));
     }
     let limits = known.as_ref().map(|(limiter, _)| limiter.limits);
@@ -86,14 +86,14 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
         return Ok(read);
     }
     if std::str::from_utf8(body).is_err() {
-        return Err(ApiError::bad_field("body", "it is not UTF-8"));
+        return Err(ApiError::bad_field("body", "is not UTF-8"));
     }
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let why = match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
         Err(why) => why,
         Ok(_) => match deserializer.end() {
             Err(why) => return Err(ApiError::bad_field("body", short(&why.to_string()))),
-            Ok(()) => return Err(ApiError::bad_field("body", "it could not be read")),
+            Ok(()) => return Err(ApiError::bad_field("body", "cannot be parsed")),
         },
     };
     let path = match why.path().to_string() {

@@ -129,7 +129,7 @@ impl Browsers {
             .iter()
             .any(|from| from != "same-origin" && from != "none")
         {
-            return refuse("Sec-Fetch-Site: another site's page may not ask here".to_owned());
+            return refuse("Sec-Fetch-Site: requests from other websites are refused".to_owned());
         }
         let host = headers.get(HOST).map(|host| host.to_str().unwrap_or_default());
         let authority = request.uri().authority().map(Authority::as_str);
@@ -138,7 +138,7 @@ impl Browsers {
         {
             let other: String = other.chars().take(64).collect();
             return refuse(format!(
-                "Host: {other:?} is not known as a name of this service: add it to api.hosts if it is one"
+                "Host: {other:?} is not a known name of this service: if it is one, add it to api.hosts"
             ));
         }
         let own = |origin: &http::HeaderValue| {
@@ -147,7 +147,7 @@ impl Browsers {
         };
         match headers.get_all(ORIGIN).iter().all(own) {
             true => Ok(()),
-            false => refuse("Origin: another site's page may not ask here".to_owned()),
+            false => refuse("Origin: requests from other websites are refused".to_owned()),
         }
     }
 }

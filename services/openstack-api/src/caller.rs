@@ -165,7 +165,7 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let limits = parts.extensions.get::<(Arc<Limiter>, SeatOf)>().cloned();
-        let limits = limits.ok_or_else(|| ApiError::broken("this route has no manners"))?;
+        let limits = limits.ok_or_else(|| ApiError::broken("this route is not behind apply()"))?;
         let (limiter, seat) = limits;
         let door = limiter.door(parts);
         let caller = Auth::from_ref(state).identify(&parts.headers, &door).await?;
@@ -173,7 +173,8 @@ where
         let gate = parts.extensions.get::<Gate>().copied();
         let gate = gate.ok_or_else(|| ApiError::broken("this route has no rule"))?;
         let watch = parts.extensions.get::<Watch>().cloned();
-        let watch = watch.ok_or_else(|| ApiError::broken("nobody records what is asked here"))?;
+        let watch =
+            watch.ok_or_else(|| ApiError::broken("requests to this route are not recorded"))?;
         watch.is_by(&caller);
         // If another extractor has already set the seat, that seat stays.
         let _ = seat.set(limiter.seat(&caller, &parts.method)?);

@@ -105,13 +105,14 @@ impl From<BytesRejection> for ApiError {
         match why.status() {
             StatusCode::PAYLOAD_TOO_LARGE => ApiError::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
-                "body: it is larger than accepted here",
+                "body: is larger than this route accepts",
             ),
-            _ if is_late(&why) => ApiError::protocol(
-                StatusCode::REQUEST_TIMEOUT,
-                "body: it came slower than is waited for here",
-            ),
-            _ => ApiError::bad_request("body: it broke off before its end"),
+            _ if is_late(&why) => {
+                ApiError::protocol(StatusCode::REQUEST_TIMEOUT, "body: was sent too slowly")
+            }
+            _ => {
+                ApiError::bad_request("body: the connection was closed before the end of the body")
+            }
         }
     }
 }

@@ -43,7 +43,7 @@ where
         ("schema_found", Shape::whole()),
         ("schema_known", Shape::whole()),
     ]);
-    let show = Handle::get("Show how the service is", show::<S>).needs(Need::Administer);
+    let show = Handle::get("Show the health of the service", show::<S>).needs(Need::Administer);
     let shape = Shape::object([("now", Shape::text()), ("database", database)]);
     Routes::new("bedplate").at("/bedplate/v1/health", [show.tells(shape)])
 }

@@ -20,9 +20,7 @@ pub fn json_of(status: StatusCode, body: &impl Serialize, about: usize) -> Respo
     let mut bytes = Vec::with_capacity(about);
     match serde_json::to_writer(&mut bytes, body) {
         Ok(()) => json_text(status, bytes.into()),
-        Err(why) => {
-            ApiError::broken(format!("the answer can not be written: {why}")).into_response()
-        }
+        Err(why) => ApiError::broken(format!("cannot serialize the answer: {why}")).into_response(),
     }
 }
 

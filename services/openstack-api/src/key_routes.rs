@@ -27,10 +27,10 @@ pub fn key_routes<S: Keyholder + Ward>() -> Routes<S>
 where
     crate::Auth: axum::extract::FromRef<S>,
 {
-    let list = Handle::get("List the keys that seal secrets", list::<S>).needs(Need::Administer);
-    let rotate = Handle::post("Seal secrets by a new key", rotate::<S>).needs(Need::Administer);
-    let retire = Handle::delete("Forget a key that seals nothing any more", retire::<S>)
-        .needs(Need::Administer);
+    let list = Handle::get("List the sealing keys", list::<S>).needs(Need::Administer);
+    let rotate = Handle::post("Rotate the sealing key", rotate::<S>).needs(Need::Administer);
+    let retire =
+        Handle::delete("Retire an unused sealing key", retire::<S>).needs(Need::Administer);
     let key = Shape::object([
         ("id", Shape::text()),
         ("seals", Shape::flag()),
@@ -53,8 +53,8 @@ pub fn key_file(why: &KeyFileError) -> ApiError {
     if matches!(why, KeyFileError::NoFile) {
         return ApiError::conflict(why.to_string());
     }
-    error!("the keys that seal secrets failed: {}", chain(why));
-    ApiError::broken("the key file cannot be used as asked; the service's log says why")
+    error!("cannot use the sealing keys: {}", chain(why));
+    ApiError::broken("the key file cannot be used; see the log of the service")
 }
 
 #[derive(Serialize)]

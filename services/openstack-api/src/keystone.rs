@@ -55,14 +55,14 @@ impl Keystone {
         door: &Door,
     ) -> Result<Caller, ApiError> {
         let shown = token(headers, "x-auth-token")?;
-        let shown = shown.ok_or_else(|| no("a token of Keystone's is required (X-Auth-Token)"))?;
+        let shown = shown.ok_or_else(|| no("a Keystone token is required (X-Auth-Token)"))?;
         let through = token(headers, "x-service-token")?;
         let identity = self.identify(shown, door).await?;
-        let identity = identity.ok_or_else(|| no("the token is not valid, or not any more"))?;
+        let identity = identity.ok_or_else(|| no("the token is invalid or has expired"))?;
         let service = match through {
             Some(through) => {
                 let service = self.identify(through, door).await?;
-                let why = "the service's token (X-Service-Token) is not valid, or not any more";
+                let why = "the service token (X-Service-Token) is invalid or has expired";
                 Some(service.ok_or_else(|| no(why))?)
             }
             None => None,
@@ -76,16 +76,19 @@ impl Keystone {
             Ok(true) => Ok(()),
             Ok(false) => {
                 let id: String = id.chars().take(64).collect();
-                Err(ApiError::bad_field(field, format!("Keystone has no project of the id {id:?}")))
+                Err(ApiError::bad_field(
+                    field,
+                    format!("Keystone has no project with the id {id:?}"),
+                ))
             }
             Err(CloudError::Forbidden(_)) => {
-                debug!("Keystone does not let us look whether there is the project of {field}");
+                debug!("Keystone does not permit this service to look up the project of {field}");
                 Ok(())
             }
             Err(why) => {
                 tell(&why);
                 let said = format!(
-                    "{field}: Keystone cannot be asked about the project now; try again in a while"
+                    "{field}: Keystone is unavailable, so the project cannot be checked: retry later"
                 );
                 Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, said))
             }
@@ -158,7 +161,7 @@ impl fmt::Debug for Keystone {
 fn token(headers: &HeaderMap, name: &str) -> Result<Option<SecretString>, ApiError> {
     let Some(value) = headers.get(name) else { return Ok(None) };
     let text = value.to_str().ok().filter(|text| (1..=LONGEST_TOKEN).contains(&text.len()));
-    let text = text.ok_or_else(|| no(&format!("{name}: it is no token of Keystone's")))?;
+    let text = text.ok_or_else(|| no(&format!("{name}: is not a Keystone token")))?;
     Ok(Some(text.into()))
 }
 
@@ -167,7 +170,7 @@ fn no(why: &str) -> ApiError {
 }
 
 fn away(_: Away) -> ApiError {
-    let why = "Keystone cannot be asked about the token now; try again in a while";
+    let why = "Keystone is unavailable, so the token cannot be validated: retry later";
     ApiError::protocol(StatusCode::SERVICE_UNAVAILABLE, why)
 }
 
@@ -176,6 +179,6 @@ fn tell(why: &CloudError) {
     if why.is_transient() {
         warn!("cannot ask Keystone: {why}");
     } else {
-        error!("Keystone does not tell us what we ask (api.keystone): {why}");
+        error!("Keystone refuses to validate tokens for this service (check api.keystone): {why}");
     }
 }

@@ -144,7 +144,7 @@ impl Limiter {
             name.as_str().len() + value.len() + 4
         };
         if headers.iter().map(line).sum::<usize>() > self.limits.headers.get() {
-            let why = format!("the headers are longer than {} bytes in all", self.limits.headers);
+            let why = format!("the headers are longer than {} bytes in total", self.limits.headers);
             return Err(ApiError::protocol(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, why));
         }
         Ok(())
@@ -162,17 +162,13 @@ impl Limiter {
         let own = match each {
             Some(each) => {
                 let place = self.each.enter(caller.user().unwrap_or_default(), each.get());
-                let why = || {
-                    format!(
-                        "{each} requests of yours are being answered, and that is all there may be"
-                    )
-                };
+                let why = || format!("you have {each} requests in progress, which is the limit");
                 Some(place.ok_or_else(|| busy(why()))?)
             }
             None => None,
         };
         let all = self.all.clone().try_acquire_owned();
-        let all = all.map_err(|_| busy("too many requests are being answered".to_owned()))?;
+        let all = all.map_err(|_| busy("too many requests are in progress".to_owned()))?;
         Ok(Seat {
             _all: all,
             _each: own,
@@ -186,9 +182,9 @@ impl Limiter {
     fn count(&self, caller: &Caller, method: &Method) -> Result<(), ApiError> {
         let looks = method.is_safe();
         let (configured, usual, what) = if looks {
-            (self.limits.reads_per_second, READS_PER_SECOND, "look")
+            (self.limits.reads_per_second, READS_PER_SECOND, "read")
         } else {
-            (self.limits.writes_per_second, WRITES_PER_SECOND, "change something")
+            (self.limits.writes_per_second, WRITES_PER_SECOND, "write")
         };
         let Some(limit) = configured.or(caller.user().map(|_| usual)) else { return Ok(()) };
         let per_second = f64::from(limit.get());
@@ -198,9 +194,8 @@ impl Limiter {
         let taken = sent.get(&key, || Bucket::full(pace, now)).take(pace, now);
         drop(sent);
         taken.map_err(|left| {
-            let why = format!(
-                "you sent more requests that {what} than {limit} in a second; try again in a while"
-            );
+            let why =
+                format!("you sent more than {limit} {what} requests in a second: retry later");
             let refusal = ApiError::protocol(StatusCode::TOO_MANY_REQUESTS, why);
             refusal.again_in(left.as_secs() + 1)
         })
@@ -257,7 +252,7 @@ impl Seat {
             Some(_) => match to_bytes(body, usize::MAX).await {
                 Ok(bytes) => Body::from(held.with(bytes)),
                 Err(why) => {
-                    return ApiError::broken(format!("the answer broke off: {why}"))
+                    return ApiError::broken(format!("the answer was aborted: {why}"))
                         .into_response();
                 }
             },
@@ -278,7 +273,7 @@ impl Seat {
     fn hold(&self, bytes: usize) -> Result<Held, ApiError> {
         let why = || {
             let most = self.at_most;
-            busy(format!("more than {most} bytes of yours are in flight; take your answers first"))
+            busy(format!("you have more than {most} bytes in flight: read your answers first"))
         };
         self.flight.hold(&self.who, bytes, self.at_most).ok_or_else(why)
     }

@@ -98,7 +98,7 @@ impl<P> ListPart<P> {
                 text.push(b',');
             }
             serde_json::to_writer(&mut text, &one)
-                .map_err(|why| ApiError::broken(format!("the list can not be written: {why}")))?;
+                .map_err(|why| ApiError::broken(format!("cannot serialize the list: {why}")))?;
         }
         let elements = read.as_ref().map_or(0, |(count, _)| *count);
         let elements = u32::try_from(elements).unwrap_or(u32::MAX);
@@ -144,8 +144,8 @@ where
         match rest.next().await {
             Ok((text, is_last)) => Some((Ok(text), (None, Some(rest).filter(|_| !is_last)))),
             Err(why) => {
-                warn!("a list broke off: {why}");
-                Some((Err(std::io::Error::other("the list broke off")), (None, None)))
+                warn!("a list was aborted: {why}");
+                Some((Err(std::io::Error::other("the list was aborted")), (None, None)))
             }
         }
     });

@@ -82,9 +82,9 @@ const COME_BACK_AFTER: HeaderValue = HeaderValue::from_static("5");
 
 /// Wraps `router` with the layer. Call this last: routes that are added afterwards bypass the layer.
 pub fn apply(router: Router, manners: Manners) -> Router {
-    let unknown = || async { ApiError::protocol(StatusCode::NOT_FOUND, "there is no such path") };
+    let unknown = || async { ApiError::protocol(StatusCode::NOT_FOUND, "path not found") };
     let mismatch = || async {
-        ApiError::protocol(StatusCode::METHOD_NOT_ALLOWED, "this path does not know that method")
+        ApiError::protocol(StatusCode::METHOD_NOT_ALLOWED, "method not allowed for this path")
     };
     let longest = manners.limits.body.map_or(manners.longest_body, NonZeroUsize::get);
     let limiter = Arc::new(Limiter::new(manners.limits));

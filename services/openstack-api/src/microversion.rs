@@ -34,7 +34,7 @@ impl Microversion {
             return Ok(());
         }
         Err(ApiError::not_acceptable(format!(
-            "{what}: the version asked for is {self}; the minimal required API version is {came}"
+            "{what}: the requested version is {self}; the minimal required API version is {came}"
         )))
     }
 }

@@ -55,10 +55,10 @@ impl Origin {
             text.bytes().all(|byte| byte.is_ascii_alphanumeric() || more.contains(&byte))
         };
         if host.is_empty() || !legal(b".-_:[]", host) {
-            return Err(ApiError::bad_field("Host", "it is not a host name"));
+            return Err(ApiError::bad_field("Host", "is not a host name"));
         }
         if !legal(b"/.-_~", prefix) || !(prefix.is_empty() || prefix.starts_with('/')) {
-            return Err(ApiError::bad_field("X-Forwarded-Prefix", "it is not a path"));
+            return Err(ApiError::bad_field("X-Forwarded-Prefix", "is not a path"));
         }
         Ok(Origin([scheme, "://", host, prefix].concat()))
     }
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn an_invalid_host_is_refused() {
-        check(&[("host", "a/b")], Forwarded::Ignored, "Host: it is not a host name");
-        check(&[("host", "\"><script>")], Forwarded::Ignored, "Host: it is not a host name");
+        check(&[("host", "a/b")], Forwarded::Ignored, "Host: is not a host name");
+        check(&[("host", "\"><script>")], Forwarded::Ignored, "Host: is not a host name");
     }
 }

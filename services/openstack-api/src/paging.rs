@@ -34,21 +34,21 @@ impl Paging {
             None => MAX_LIMIT,
             Some(raw) => match raw.parse::<i64>() {
                 Ok(1..) => raw.parse::<u32>().unwrap_or(MAX_LIMIT).min(MAX_LIMIT),
-                Ok(_) => return Err(ApiError::bad_field("limit", "it must be positive")),
-                Err(_) => return Err(ApiError::bad_field("limit", "it must be an integer")),
+                Ok(_) => return Err(ApiError::bad_field("limit", "must be positive")),
+                Err(_) => return Err(ApiError::bad_field("limit", "must be an integer")),
             },
         };
         let marker = match query.take("marker") {
             None => None,
             Some(raw) => Some(
                 Uuid::parse_str(&raw)
-                    .map_err(|_| ApiError::bad_field("marker", "it must be a UUID"))?,
+                    .map_err(|_| ApiError::bad_field("marker", "must be a UUID"))?,
             ),
         };
         let direction = match query.take("sort_dir").as_deref() {
             None | Some("asc") => Direction::Ascending,
             Some("desc") => Direction::Descending,
-            Some(_) => return Err(ApiError::bad_field("sort_dir", "it must be asc or desc")),
+            Some(_) => return Err(ApiError::bad_field("sort_dir", "must be asc or desc")),
         };
         Ok(Paging { limit, marker, sort_key: query.take("sort_key"), direction })
     }
@@ -92,11 +92,11 @@ mod tests {
 
     #[test]
     fn an_invalid_paging_parameter_is_named() {
-        check("limit=0", Err("limit: it must be positive"));
-        check("limit=-1", Err("limit: it must be positive"));
-        check("limit=x", Err("limit: it must be an integer"));
-        check("marker=x", Err("marker: it must be a UUID"));
-        check("sort_dir=up", Err("sort_dir: it must be asc or desc"));
+        check("limit=0", Err("limit: must be positive"));
+        check("limit=-1", Err("limit: must be positive"));
+        check("limit=x", Err("limit: must be an integer"));
+        check("marker=x", Err("marker: must be a UUID"));
+        check("sort_dir=up", Err("sort_dir: must be asc or desc"));
     }
 
     #[test]

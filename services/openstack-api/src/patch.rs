@@ -55,7 +55,10 @@ impl Operation {
         let field = self.path.strip_prefix('/').and_then(|path| path.split('/').next());
         field.filter(|field| !field.is_empty()).ok_or_else(|| {
             let path: String = self.path.chars().take(64).collect();
-            ApiError::bad_field("path", format!("{path:?} does not begin with a slash and a field"))
+            ApiError::bad_field(
+                "path",
+                format!("{path:?} does not start with a slash and a field name"),
+            )
         })
     }
 }
@@ -79,14 +82,14 @@ fn apply_one(document: &mut Value, operation: Operation) -> Result<(), ApiError>
     let refuse = |problem: &str| ApiError::bad_field(&shown, problem);
     let whole_field = operation.field()?.len() + 1 == operation.path.len();
     let path = PointerBuf::parse(operation.path)
-        .map_err(|_| refuse("it is not a JSON pointer (RFC 6901)"))?;
+        .map_err(|_| refuse("is not a JSON pointer (RFC 6901)"))?;
 
     let value = match (operation.op, operation.value) {
         (Op::Remove, _) if whole_field => Value::Null,
         (Op::Remove, _) => {
             let remove = PatchOperation::Remove(RemoveOperation { path });
             return json_patch::patch(document, &[remove])
-                .map_err(|_| refuse("there is no such value to remove"));
+                .map_err(|_| refuse("the value to remove does not exist"));
         }
         (Op::Add | Op::Replace, Some(value)) => value,
         (Op::Add | Op::Replace, None) => return Err(refuse("the operation has no value")),
@@ -97,7 +100,7 @@ fn apply_one(document: &mut Value, operation: Operation) -> Result<(), ApiError>
         PatchOperation::Add(AddOperation { path, value })
     };
     json_patch::patch(document, &[set])
-        .map_err(|_| refuse("there is nothing that could hold this value"))
+        .map_err(|_| refuse("the parent of the path does not exist or cannot hold a value"))
 }
 
 #[cfg(test)]
@@ -142,7 +145,7 @@ mod tests {
         );
         check(
             json!([{"op": "remove", "path": "/extra/zz"}]),
-            Err("/extra/zz: there is no such value to remove"),
+            Err("/extra/zz: the value to remove does not exist"),
         );
     }
 
@@ -150,12 +153,12 @@ mod tests {
     fn an_impossible_operation_is_refused_by_path() {
         check(
             json!([{"op": "add", "path": "/extra/x/y", "value": 1}]),
-            Err("/extra/x/y: there is nothing that could hold this value"),
+            Err("/extra/x/y: the parent of the path does not exist or cannot hold a value"),
         );
         check(json!([{"op": "add", "path": "/name"}]), Err("/name: the operation has no value"));
         check(
             json!([{"op": "add", "path": "name", "value": 1}]),
-            Err("path: \"name\" does not begin with a slash and a field"),
+            Err("path: \"name\" does not start with a slash and a field name"),
         );
     }
 

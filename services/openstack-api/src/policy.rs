@@ -154,7 +154,7 @@ impl Rule {
     /// Refuses with 403 a caller who may not use the route with any resource.
     pub(crate) fn admit(self, caller: &Caller) -> Result<(), ApiError> {
         if caller.role().is_none() {
-            let why = "none of the roles reader, member, manager and admin is yours here";
+            let why = "you have none of the roles reader, member, manager and admin in this scope";
             return Err(forbidden(why));
         }
         match (caller.reach(), self.least()) {
@@ -162,7 +162,7 @@ impl Rule {
             (Reach::Project(_), Some(least)) => lacks(caller, least),
             (Reach::Project(_), None) => Err(forbidden(operators())),
             (Reach::Nothing, _) => {
-                Err(forbidden("your token is valid in no project: name one when you authenticate"))
+                Err(forbidden("your token is not scoped to a project: authenticate with a project"))
             }
         }
     }
@@ -176,9 +176,9 @@ impl Rule {
         match self.role(bond) {
             Some(_) if bond == Bond::Cloud && self.services && caller.is_service() => Ok(()),
             Some(role) => lacks(caller, role),
-            None if bond == Bond::Lessee && self.owner.is_some() => {
-                Err(forbidden("this is for the project that owns it: it is only lent to yours"))
-            }
+            None if bond == Bond::Lessee && self.owner.is_some() => Err(forbidden(
+                "only the owning project may do this; your project is only the lessee",
+            )),
             None => Err(forbidden(operators())),
         }
     }
@@ -190,13 +190,13 @@ fn lacks(caller: &Caller, needed: Role) -> Result<(), ApiError> {
         role => {
             let yours = role.map_or("none", Role::as_str);
             let needed = needed.as_str();
-            Err(forbidden(&format!("this needs the role {needed}, and yours is {yours}")))
+            Err(forbidden(&format!("this requires the role {needed}; your role is {yours}")))
         }
     }
 }
 
 fn operators() -> &'static str {
-    "this is for operators: it needs the role admin, or a token that is valid in the whole cloud"
+    "only operators may do this: it requires the role admin, or a token that is valid in the whole cloud"
 }
 
 fn forbidden(why: &str) -> ApiError {

@@ -28,7 +28,7 @@ impl Query {
             let decoded = percent_decode_str(&spaced).decode_utf8();
             decoded
                 .map(Cow::into_owned)
-                .map_err(|_| ApiError::bad_field("query", "it is not percent-encoded UTF-8"))
+                .map_err(|_| ApiError::bad_field("query", "is not percent-encoded UTF-8"))
         };
         let words = raw.split('&').filter(|word| !word.is_empty());
         let pairs = words.map(|word| {
@@ -57,7 +57,7 @@ impl Query {
             None => Ok(()),
             Some((name, _)) => {
                 let name: String = name.chars().take(64).collect();
-                Err(ApiError::bad_request(format!("{name}: this parameter is not known here")))
+                Err(ApiError::bad_request(format!("{name}: unknown parameter")))
             }
         }
     }
@@ -88,7 +88,7 @@ pub fn flag(name: &str, raw: &str) -> Result<bool, ApiError> {
     match raw.to_ascii_lowercase().as_str() {
         "1" | "t" | "true" | "on" | "y" | "yes" => Ok(true),
         "0" | "f" | "false" | "off" | "n" | "no" => Ok(false),
-        _ => Err(ApiError::bad_field(name, "it must be true or false")),
+        _ => Err(ApiError::bad_field(name, "must be true or false")),
     }
 }
 
@@ -103,17 +103,14 @@ mod tests {
         let mut query = Query::parse("limit=5&bogus=%C3%A9+x&limit=6").unwrap();
         assert_eq!(query.take("limit").as_deref(), Some("6"));
         assert_eq!(query.pairs, [("bogus".to_owned(), "é x".to_owned())]);
-        assert_eq!(query.finish().unwrap_err().message, "bogus: this parameter is not known here");
+        assert_eq!(query.finish().unwrap_err().message, "bogus: unknown parameter");
     }
 
     #[test]
     fn booleans_are_parsed_in_every_usual_spelling() {
         assert_eq!(flag("detail", "True"), Ok(true));
         assert_eq!(flag("detail", "0"), Ok(false));
-        assert_eq!(
-            flag("detail", "maybe").unwrap_err().message,
-            "detail: it must be true or false"
-        );
+        assert_eq!(flag("detail", "maybe").unwrap_err().message, "detail: must be true or false");
     }
 
     proptest! {

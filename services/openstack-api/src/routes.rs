@@ -252,7 +252,7 @@ impl<S: Ward + Clone + Send + Sync + 'static> Handle<S> {
 async fn hide(State(came): State<Microversion>, request: Request, next: Next) -> Response {
     match request.extensions().get::<Microversion>() {
         Some(asked) if !asked.has(came) => ApiError::not_found(format!(
-            "this path came with version {came}; the version asked for is {asked}"
+            "this path requires API version {came}; the requested version is {asked}"
         ))
         .into_response(),
         Some(_) | None => next.run(request).await,
@@ -308,8 +308,8 @@ impl<S: Ward + Clone + Send + Sync + 'static> Routes<S> {
             json_text(StatusCode::OK, told.get().cloned().unwrap_or_default())
         };
         let show = move |_: Caller| async move { json(StatusCode::OK, &shown.get()) };
-        let show = Handle::get("Say who may use which route", show).ruled(Rule::LOOK);
-        let described_by = Handle::public_get("Describe every route", describe);
+        let show = Handle::get("Show the access policy of all routes", show).ruled(Rule::LOOK);
+        let described_by = Handle::public_get("Get the OpenAPI document", describe);
         let own = Routes::new("versions")
             .at("/openapi.json", [described_by.tells(Shape::open())])
             .at("/bedplate/v1/policy", [show.tells(Table::shape())]);

@@ -42,7 +42,8 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let limiter = parts.extensions.get::<(Arc<Limiter>, SeatOf)>().cloned();
-        let (limiter, _) = limiter.ok_or_else(|| ApiError::broken("this route has no manners"))?;
+        let (limiter, _) =
+            limiter.ok_or_else(|| ApiError::broken("this route is not behind apply()"))?;
         let gate = parts.extensions.get::<Gate>().copied();
         let gate = gate.ok_or_else(|| ApiError::broken("this route has no rule"))?;
         let proof = |name: HeaderName| {

@@ -81,7 +81,7 @@ impl<'de> Visitor<'de> for Unique {
         let mut keys = HashSet::<String>::new();
         while let Some(key) = entries.next_key::<String>()? {
             if keys.contains(&key) {
-                return Err(A::Error::custom(format_args!("the key {key:?} is given twice")));
+                return Err(A::Error::custom(format_args!("duplicate key {key:?}")));
             }
             keys.insert(key);
             entries.next_value::<Unique>()?;
@@ -106,11 +106,11 @@ mod tests {
     fn a_key_that_is_given_twice_is_refused_by_name() {
         check(
             r#"{"name": "a", "name": "b"}"#,
-            Err("body: the key \"name\" is given twice at line 1 column 20"),
+            Err("body: duplicate key \"name\" at line 1 column 20"),
         );
         check(
             r#"{"extra": [1, {"a": {"x": 1, "y": {"x": 2}, "x": null}}]}"#,
-            Err("extra[1].a: the key \"x\" is given twice at line 1 column 47"),
+            Err("extra[1].a: duplicate key \"x\" at line 1 column 47"),
         );
     }
 
@@ -118,7 +118,7 @@ mod tests {
     fn two_spellings_of_one_key_are_the_same_key() {
         check(
             r#"{"protected": true, "prot\u0065cted": false}"#,
-            Err("body: the key \"protected\" is given twice at line 1 column 36"),
+            Err("body: duplicate key \"protected\" at line 1 column 36"),
         );
     }
 

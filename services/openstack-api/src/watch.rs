@@ -99,9 +99,9 @@ impl Watch {
         let recorded = self.0.trail.record(entry).await;
         recorded.map_err(|why| {
             self.0.lock().is_open = false;
-            error!("what cannot be recorded is not done: {why}");
+            error!("refusing a request because the audit trail cannot be written: {why}");
             let why =
-                "it cannot be recorded now who asks for this, so it is not done; try again later";
+                "the request cannot be recorded in the audit trail, so it was not carried out: retry later";
             ApiError::protocol(StatusCode::SERVICE_UNAVAILABLE, why)
         })
     }
@@ -125,7 +125,7 @@ impl Watch {
         // Runs as a task of its own, so that the row is written even if the client disconnects now.
         let writing = tokio::spawn(async move { trail.record(entry).await });
         if let Ok(Err(why)) = writing.await {
-            error!("what was done is recorded as asked, and not how it ended: {why}");
+            error!("cannot record the result of a request in the audit trail: {why}");
         }
     }
 }
@@ -141,7 +141,7 @@ impl Aftermath {
         let entry =
             Entry { outcome: Outcome::Answered, status, action: action.to_owned(), ..entry };
         if let Err(why) = self.0.0.trail.record(entry).await {
-            error!("what was begun is recorded, and not when it ended: {why}");
+            error!("cannot record the end of a connection in the audit trail: {why}");
         }
     }
 }
@@ -151,7 +151,8 @@ impl<S: Sync> FromRequestParts<S> for Aftermath {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let watch = parts.extensions.get::<Watch>().cloned();
-        let watch = watch.ok_or_else(|| ApiError::broken("nobody records what is asked here"))?;
+        let watch =
+            watch.ok_or_else(|| ApiError::broken("requests to this route are not recorded"))?;
         Ok(Aftermath(watch))
     }
 }

@@ -101,7 +101,7 @@ async fn a_duplicate_key_is_refused_everywhere() {
             .header("content-type", "application/json");
         let answer = api.raw(request.body(Body::from(text)).unwrap()).await.has(400);
         is_a_refusal(&answer, &format!("{method} {path}"));
-        let named = answer.text.contains(&key) && answer.text.contains("is given twice");
+        let named = answer.text.contains(&key) && answer.text.contains("duplicate key");
         assert!(named, "{method} {path}: {}", answer.text);
     }
 }

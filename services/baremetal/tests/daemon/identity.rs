@@ -129,7 +129,7 @@ async fn a_refusal_is_in_the_envelope_of_this_api() {
         (refused.status().as_u16(), &refused.headers()["retry-after"]),
         (503, &"5".parse().unwrap())
     );
-    assert!(refused.text().await.unwrap().contains("Keystone cannot be asked"));
+    assert!(refused.text().await.unwrap().contains("Keystone is unavailable"));
 }
 
 #[tokio::test]
@@ -142,7 +142,7 @@ async fn a_project_unknown_to_keystone_is_refused_as_owner_or_lessee() {
     for nobody in ["7c9e6679742540de944be07fc1f90ae7", "owners", "../users"] {
         let (status, text) = given.told(&admin, Method::POST, "/v1/nodes", &node(nobody)).await;
         assert_eq!(status, 400, "{nobody}: {text}");
-        assert!(text.contains("owner: Keystone has no project of the id"), "{text}");
+        assert!(text.contains("owner: Keystone has no project with the id"), "{text}");
     }
     assert_eq!(given.told(&admin, Method::POST, "/v1/nodes", &node(&owner)).await.0, 201);
 
@@ -156,5 +156,5 @@ async fn a_project_unknown_to_keystone_is_refused_as_owner_or_lessee() {
     assert_eq!(given.told(&ann, Method::PATCH, "/v1/nodes/n", &lend(&owner)).await.0, 200);
     let (status, text) = given.told(&ann, Method::PATCH, "/v1/nodes/n", &lend("another")).await;
     assert_eq!(status, 503);
-    assert!(text.contains("lessee: Keystone cannot be asked"), "{text}");
+    assert!(text.contains("lessee: Keystone is unavailable"), "{text}");
 }

@@ -38,7 +38,7 @@ async fn a_group_is_resized() {
         r#"{"node_count": 2}"#,
     )
     .await
-    .refuses(404, "this path came with version 1.7; the version asked for is 1.6");
+    .refuses(404, "this path requires API version 1.7; the requested version is 1.6");
 }
 
 #[tokio::test]

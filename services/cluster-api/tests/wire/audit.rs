@@ -104,7 +104,8 @@ async fn a_request_that_cannot_be_recorded_is_not_carried_out() {
     for sql in ["DROP TRIGGER audit_is_not_cut", "DELETE FROM audit WHERE number = 4"] {
         sqlx::query(sql).execute(&mut around).await.unwrap();
     }
-    let words = "it cannot be recorded now who asks for this, so it is not done; try again later";
+    let words =
+        "the request cannot be recorded in the audit trail, so it was not carried out: retry later";
     let refused = api.delete("/v1/clusters/c").await;
     assert!(refused.headers.contains_key("retry-after"));
     refused.refuses(503, words);
@@ -209,11 +210,11 @@ async fn the_trail_has_pages_and_refuses_unknown_filters() {
     }
     assert_eq!(numbers, [6, 5, 4, 3, 2, 1]);
     for (query, words) in [
-        ("limit=0", "limit: it must be positive"),
-        ("marker=x", "marker: it must be a number"),
-        ("since=yesterday", "since: it must be a time such as"),
-        ("sort_dir=up", "sort_dir: it must be asc or desc"),
-        ("zebra=1", "zebra: this parameter is not known here"),
+        ("limit=0", "limit: must be positive"),
+        ("marker=x", "marker: must be a non-negative number"),
+        ("since=yesterday", "since: must be a time such as"),
+        ("sort_dir=up", "sort_dir: must be asc or desc"),
+        ("zebra=1", "zebra: unknown parameter"),
     ] {
         let refused = api.get(&format!("/bedplate/v1/audit?{query}")).await.has(400);
         assert!(refused.text.contains(words), "{}", refused.text);

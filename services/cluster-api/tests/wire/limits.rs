@@ -42,13 +42,13 @@ async fn length_depth_and_elements_of_a_body_are_limited() {
     let send = async |body: &str| api.send("POST", "/v1/quotas", NEWEST, body).await;
     let padded = |length: usize| format!("{{{:>1$}", '}', length - 1);
     send(&padded(64)).await.has(400);
-    send(&padded(65)).await.refuses(413, "body: it is larger than accepted here");
+    send(&padded(65)).await.refuses(413, "body: is larger than this route accepts");
     assert!(send(r#"{"a": [[]]}"#).await.has(400).text.contains("unknown field"));
     let deep = send(r#"{"a": [[[]]]}"#).await;
-    deep.refuses(400, "body: it is nested deeper than 3 (json_depth)");
+    deep.refuses(400, "body: is nested deeper than 3 (json_depth)");
     assert!(send(r#"{"a": [1, 2, 3, 4]}"#).await.has(400).text.contains("unknown field"));
     let wide = send(r#"{"a": [1, 2, 3, 4, 5]}"#).await;
-    wide.refuses(400, "body: it has more than 5 elements (json_elements)");
+    wide.refuses(400, "body: has more than 5 elements (json_elements)");
 }
 
 #[tokio::test]
@@ -58,7 +58,7 @@ async fn url_and_headers_are_limited() {
     api.get(&url(40)).await.has(400);
     api.get(&url(41)).await.refuses(414, "the URL is longer than 40 bytes");
     let long = Request::get("/").header("x-long", "x".repeat(300)).body(Body::empty());
-    api.raw(long.unwrap()).await.refuses(431, "the headers are longer than 200 bytes in all");
+    api.raw(long.unwrap()).await.refuses(431, "the headers are longer than 200 bytes in total");
 }
 
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn two_callers_do_not_disturb_each_other() {
     assert!(answers[..4].iter().all(|answer| answer.status == 200));
     let late = answers.pop().unwrap();
     assert_eq!(late.headers["retry-after"], "1");
-    late.refuses(429, "you sent more requests that look than 1 in a second; try again in a while");
+    late.refuses(429, "you sent more than 1 read requests in a second: retry later");
     get(&api, BOB).await.has(200);
     let write = request("/v1/clusters/none", ANN).method("DELETE").body(Body::empty()).unwrap();
     api.raw(write).await.has(404);
@@ -183,8 +183,8 @@ async fn the_size_of_a_document_is_limited_for_every_request_that_grows_it() {
     };
     let why = |answer: &Answer| answer.json()["errors"][0]["detail"].as_str().unwrap().to_owned();
     let large = api.post("/v1/clustertemplates", &body(2000)).await.has(400);
-    assert!(why(&large).starts_with("no_proxy: the document has 2"), "{}", why(&large));
-    assert!(why(&large).ends_with("more than 2000 (api.limits.document)"), "{}", why(&large));
+    assert!(why(&large).starts_with("no_proxy: the document would have 2"), "{}", why(&large));
+    assert!(why(&large).ends_with("the limit is 2000 (api.limits.document)"), "{}", why(&large));
     api.post("/v1/clustertemplates", &body(1500)).await.has(201);
 
     let patch = |field: &str, value: &str| {
@@ -192,7 +192,7 @@ async fn the_size_of_a_document_is_limited_for_every_request_that_grows_it() {
     };
     let path = "/v1/clustertemplates/t";
     let tags = api.send("PATCH", path, NEWEST, &patch("tags", &"y".repeat(700))).await.has(400);
-    assert!(why(&tags).starts_with("no_proxy: the document has 2"), "{}", why(&tags));
+    assert!(why(&tags).starts_with("no_proxy: the document would have 2"), "{}", why(&tags));
     assert!(api.get(path).await.json()["tags"].is_null(), "nothing was changed");
     api.send("PATCH", path, NEWEST, &patch("tags", "small")).await.has(200);
 }

@@ -155,7 +155,7 @@ async fn a_request_without_a_valid_token_is_answered_with_the_address_of_keyston
         given.get("gAAAAAnobodys", "/v1/clusters").await.refuses(401, "not valid");
     }
     assert_eq!(given.asked(), 1, "that a token is nobody's is known for a while");
-    given.get(&"x".repeat(8193), "/v1/clusters").await.refuses(401, "no token of Keystone's");
+    given.get(&"x".repeat(8193), "/v1/clusters").await.refuses(401, "is not a Keystone token");
     let request = given.client.get(format!("{}/", given.url));
     given.sent(request).await.has(200);
 }
@@ -330,7 +330,7 @@ async fn a_revoked_token_is_accepted_no_longer_than_configured() {
     let revoke = given.client.delete(url).header("x-auth-token", &alice);
     let answer = revoke.header("x-subject-token", &alice).send().await.unwrap();
     assert_eq!(answer.status(), 204);
-    given.get(&alice, "/v1/clusters").await.refuses(401, "not valid, or not any more");
+    given.get(&alice, "/v1/clusters").await.refuses(401, "is invalid or has expired");
     // All tokens are revoked, also clusterd's own, so clusterd has to get a new one.
     given.cloud.void_tokens();
     let alice = given.token("alice", "tenant-a").await;
@@ -349,7 +349,7 @@ async fn an_expired_token_is_not_accepted() {
         }
     };
     tokio::time::timeout(Duration::from_secs(30), ends).await.unwrap();
-    given.get(&alice, "/v1/clusters").await.refuses(401, "not any more");
+    given.get(&alice, "/v1/clusters").await.refuses(401, "has expired");
 }
 
 #[tokio::test]
@@ -392,7 +392,7 @@ async fn a_hanging_keystone_delays_only_callers_with_new_tokens() {
     let (held, stranger, known) = tokio::join!(given.get(&bob, "/v1/clusters"), stranger, known);
     let took = begun.elapsed();
     for answer in [held, stranger] {
-        let answer = answer.refuses(503, "Keystone cannot be asked");
+        let answer = answer.refuses(503, "Keystone is unavailable");
         assert_eq!(answer.headers["retry-after"], "5");
     }
     assert!(known < took / 2, "{known:?} of {took:?}");
@@ -409,7 +409,7 @@ async fn a_keystone_that_gives_clusterd_no_token_delays_nobody_for_long() {
     let bob = given.token("bob", "tenant-b").await;
     // clusterd has had no token of its own until now.
     let hangs = given.cloud.misbehave(Rule::new("POST", "/identity/v3/auth/tokens", Act::Hang));
-    given.get(&alice, "/v1/clusters").await.refuses(503, "Keystone cannot be asked");
+    given.get(&alice, "/v1/clusters").await.refuses(503, "Keystone is unavailable");
     given.cloud.forgive(hangs);
     given.get(&alice, "/v1/clusters").await.has(200);
     given.get(&bob, "/v1/clusters").await.has(200);

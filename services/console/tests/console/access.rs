@@ -203,7 +203,7 @@ async fn wrong_passwords_are_rate_limited() {
         if answer.status == StatusCode::TOO_MANY_REQUESTS {
             let seconds: u64 = answer.headers["retry-after"].to_str().unwrap().parse().unwrap();
             assert!(seconds > 0);
-            answer.says("try again in a while");
+            answer.says("retry later");
             refused += 1;
         } else {
             answer.has(401);

@@ -21,7 +21,7 @@ pub async fn check_routes(
         let called = path.replace(['{', '}'], "");
         for method in ["get", "post", "put", "patch", "delete"] {
             let (status, text) = ask(&method.to_uppercase(), &called).await;
-            let unknown = text.contains("there is no such path");
+            let unknown = text.contains("path not found");
             let refused = status == StatusCode::METHOD_NOT_ALLOWED;
             let is_described = described.contains_key(method);
             assert_eq!(is_described, !unknown && !refused, "{method} {path}: {status} {text}");

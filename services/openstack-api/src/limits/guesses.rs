@@ -218,8 +218,7 @@ impl Drop for Waiting {
 }
 
 fn too_many() -> ApiError {
-    let why =
-        "too many passwords or tokens from your address were wrong lately; try again in a while";
+    let why = "too many wrong passwords or tokens came from your address recently: retry later";
     ApiError::protocol(StatusCode::TOO_MANY_REQUESTS, why).again_in(2)
 }
 

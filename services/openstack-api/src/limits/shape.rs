@@ -29,11 +29,11 @@ pub(crate) fn check(text: &[u8], limits: &Limits) -> Result<usize, ApiError> {
             _ => {}
         }
         if depth > limits.json_depth.get() {
-            let why = format!("it is nested deeper than {} (json_depth)", limits.json_depth);
+            let why = format!("is nested deeper than {} (json_depth)", limits.json_depth);
             return Err(ApiError::bad_field("body", why));
         }
         if elements > limits.json_elements.get() {
-            let why = format!("it has more than {} elements (json_elements)", limits.json_elements);
+            let why = format!("has more than {} elements (json_elements)", limits.json_elements);
             return Err(ApiError::bad_field("body", why));
         }
     }
@@ -56,15 +56,15 @@ mod tests {
     fn nesting_beyond_the_limit_is_refused() {
         check_of("[[[[1]]]]", Ok(()));
         check_of(r#"{"a":{"a":[[1]]}}"#, Ok(()));
-        check_of("[[[[[1]]]]]", Err("body: it is nested deeper than 4 (json_depth)"));
-        check_of("[[[[[", Err("body: it is nested deeper than 4 (json_depth)"));
+        check_of("[[[[[1]]]]]", Err("body: is nested deeper than 4 (json_depth)"));
+        check_of("[[[[[", Err("body: is nested deeper than 4 (json_depth)"));
         check_of(r#"["[[[[[", "\"[[[[[", "\\"]"#, Ok(()));
     }
 
     #[test]
     fn elements_beyond_the_limit_are_refused() {
         check_of("[1,2,3,4]", Ok(()));
-        check_of("[1,2,3,4,5]", Err("body: it has more than 4 elements (json_elements)"));
+        check_of("[1,2,3,4,5]", Err("body: has more than 4 elements (json_elements)"));
         check_of(r#"["1,2,3,4,5,6,7"]"#, Ok(()));
         check_of("]]]]]]", Ok(()));
     }

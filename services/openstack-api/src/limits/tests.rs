@@ -50,10 +50,10 @@ fn seats_are_free_again_after_the_request() {
     let anns = [seat("ann").unwrap(), seat("ann").unwrap()];
     let why = seat("ann").unwrap_err();
     assert_eq!((why.status, why.retry_after), (StatusCode::SERVICE_UNAVAILABLE, Some(1)));
-    assert!(why.message.starts_with("2 requests of yours"), "{why}");
+    assert!(why.message.starts_with("you have 2 requests in progress"), "{why}");
     let bobs = seat("bob").unwrap();
     let why = seat("bob").unwrap_err();
-    assert_eq!(why.message, "too many requests are being answered");
+    assert_eq!(why.message, "too many requests are in progress");
     drop((anns, bobs));
     seat("ann").unwrap();
 }

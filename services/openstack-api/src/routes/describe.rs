@@ -54,7 +54,7 @@ pub(super) fn describe<S>(tag: &str, path: &str, handle: &Handle<S>) -> PathItem
         .summary(Some(handle.summary))
         .response(handle.status.to_string(), success(handle));
     if let Some(came) = handle.since {
-        operation = operation.description(Some(format!("Came with version {came}.")));
+        operation = operation.description(Some(format!("Since API version {came}.")));
     }
     let text = || RefOr::<Schema>::from(Shape::text());
     let parts = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
@@ -69,7 +69,7 @@ pub(super) fn describe<S>(tag: &str, path: &str, handle: &Handle<S>) -> PathItem
     }
     if handle.streams.is_some() {
         let last = ParameterBuilder::new().name("Last-Event-ID").parameter_in(ParameterIn::Header);
-        let last = last.description(Some("The id of the last event that the client has."));
+        let last = last.description(Some("Id of the last event that the client received."));
         operation = operation.parameter(last.schema(Some(text())).build());
     }
     if let Some((body, required)) = &handle.body {
@@ -89,9 +89,9 @@ pub(super) fn describe<S>(tag: &str, path: &str, handle: &Handle<S>) -> PathItem
 /// Describes the answer on success.
 fn success<S>(handle: &Handle<S>) -> DocResponse {
     let said = match &handle.told {
-        Told::Unsaid if handle.status == StatusCode::NO_CONTENT.as_u16() => "As asked.",
+        Told::Unsaid if handle.status == StatusCode::NO_CONTENT.as_u16() => "Success.",
         Told::Unsaid => UNSAID,
-        Told::Nothing | Told::Json(_) | Told::Text(_) => "As asked.",
+        Told::Nothing | Told::Json(_) | Told::Text(_) => "Success.",
     };
     let mut answer = ResponseBuilder::new().description(said);
     let content = |shape: Shape| ContentBuilder::new().schema(Some(shape)).build();
