@@ -60,7 +60,7 @@ pub enum AllocationState {
 
 /// The error for a word that names no state of an allocation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an allocation is allocating, active or in error, and never {word:?}")]
+#[error("unknown allocation state {word:?}; use allocating, active or error")]
 pub struct UnknownAllocationState {
     /// The word that was given, cut to 64 characters for the message.
     pub word: String,
@@ -131,18 +131,18 @@ impl Pool {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
     /// An allocation can be created afterwards only for an active node.
-    #[error("node: node \"{node}\" is in state \"{state}\": it must be active")]
+    #[error("node: node \"{node}\" is in state \"{state}\" but must be active")]
     State { node: String, state: State },
     /// Another instance uses the node.
     #[error("node: node \"{node}\" is used by instance {instance}")]
     InUse { node: String, instance: uuid::Uuid },
-    #[error("resource_class: that of node \"{node}\" is another")]
+    #[error("resource_class: node \"{node}\" has another resource class")]
     ResourceClass { node: String },
     /// The node lacks a requested trait.
-    #[error("traits: node \"{node}\" does not have them all")]
+    #[error("traits: node \"{node}\" lacks some of the traits")]
     Traits { node: String },
     /// The node is not among the named candidates.
-    #[error("candidate_nodes: node \"{node}\" is not among them")]
+    #[error("candidate_nodes: node \"{node}\" is not listed")]
     Candidates { node: String },
 }
 

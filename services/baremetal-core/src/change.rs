@@ -8,14 +8,10 @@ use crate::{Interface, Node, State, check_release};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Frozen {
     /// Work in progress relies on the node as it is.
-    #[error(
-        "node \"{node}\" is locked: nothing of it can be changed while it is {state}; try again when its work is done"
-    )]
+    #[error("node \"{node}\" is locked while it is {state}; try again when its work is done")]
     Busy { node: String, state: State },
     /// The field cannot change in the node's provision state.
-    #[error(
-        "{field}: it can not be changed on node \"{node}\" while it is in state \"{state}\": {instead}"
-    )]
+    #[error("{field}: cannot be changed on node \"{node}\" in state \"{state}\": {instead}")]
     State {
         field: String,
         node: String,
@@ -28,25 +24,25 @@ pub enum Frozen {
     InUse { node: String, instance: uuid::Uuid },
     /// The allocation cannot be removed from the node in its provision state.
     #[error(
-        "the allocation of node \"{node}\" can not be removed while it is in state \"{state}\": take the node out of use, or put it into maintenance"
+        "the allocation of node \"{node}\" cannot be removed while it is in state \"{state}\": undeploy the node, or put it into maintenance"
     )]
     Allocated { node: String, state: State },
-    #[error("node \"{node}\" is protected: switch that off first")]
+    #[error("node \"{node}\" is protected; remove the protection first")]
     Protected { node: String },
     /// The node is lent until a time, and the lessee relies on the end of the lease.
     #[error(
-        "lessee: node \"{node}\" is lent until {until}: its lessee stays until it was given back"
+        "lessee: node \"{node}\" is lent until {until}; the lessee can only be changed after the node was returned"
     )]
     Lent { node: String, until: Timestamp },
     /// The console is enabled, and the change would switch it to another implementation while people watch.
     #[error(
-        "{field}: it can not be changed on node \"{node}\" while its console is enabled: disable that first"
+        "{field}: cannot be changed on node \"{node}\" while its console is enabled; disable the console first"
     )]
     Console { field: String, node: String },
     /// The cloud still lists the node as a compute host. The node's record is needed until the conductor has removed the host from the
     /// cloud.
     #[error(
-        "node \"{node}\" can not be deleted while the cloud still knows it as compute host {host}: wait until it has left, or put it into maintenance"
+        "node \"{node}\" cannot be deleted while the cloud still lists it as compute host {host}; wait until the host is removed, or put the node into maintenance"
     )]
     Leaving {
         node: String,
@@ -55,7 +51,7 @@ pub enum Frozen {
     },
     /// The node cannot be deleted in its provision state.
     #[error(
-        "node \"{node}\" can not be deleted while it is in state \"{state}\": bring it to enroll, manageable or available, or put it into maintenance"
+        "node \"{node}\" cannot be deleted while it is in state \"{state}\": bring it to enroll, manageable or available, or put it into maintenance"
     )]
     Delete { node: String, state: State },
 }
@@ -133,10 +129,10 @@ pub fn check_change(before: &Node, after: &Node) -> Result<(), Frozen> {
         return frozen("protected", "only a node in state \"active\" can be protected");
     }
     if before.protected.is_none() && after.protected.is_some() && before.lending.is_some() {
-        return frozen("protected", "it is lent until a time: extend its lease instead");
+        return frozen("protected", "the node has a lease; extend the lease instead");
     }
     if before.retired.is_none() && after.retired.is_some() && state == State::Available {
-        return frozen("retired", "take it back with \"manage\" first, so that nobody is given it");
+        return frozen("retired", "request \"manage\" first, so that no allocation gets the node");
     }
     Ok(())
 }
@@ -232,8 +228,7 @@ mod tests {
             &node(State::Active),
             |node| node.driver = Driver::Ipmi,
             Some(
-                "driver: it can not be changed on node \"00000000-0000-0000-0000-000000000000\" while it is in state \
-                 \"active\": bring it to enroll, manageable or available, or put it into maintenance",
+                "driver: cannot be changed on node \"00000000-0000-0000-0000-000000000000\" in state \"active\": bring it to enroll, manageable or available, or put it into maintenance",
             ),
         );
         let mut maintained = node(State::Active);
@@ -243,8 +238,7 @@ mod tests {
             node.interfaces.insert(Interface::Boot, "http-ipxe".to_owned());
         };
         check(&node(State::Manageable), boot, None);
-        let refused = "boot_interface: it can not be changed on node \"00000000-0000-0000-0000-000000000000\" while it \
-                       is in state \"verifying\": bring it to enroll, manageable or available, or put it into maintenance";
+        let refused = "boot_interface: cannot be changed on node \"00000000-0000-0000-0000-000000000000\" in state \"verifying\": bring it to enroll, manageable or available, or put it into maintenance";
         check(&node(State::Verifying), boot, Some(refused));
     }
 
@@ -258,8 +252,7 @@ mod tests {
         enabled.console_enabled = true;
         let refused = |field: &str| {
             format!(
-                "{field}: it can not be changed on node \"00000000-0000-0000-0000-000000000000\" while its console is \
-                 enabled: disable that first"
+                "{field}: cannot be changed on node \"00000000-0000-0000-0000-000000000000\" while its console is enabled; disable the console first"
             )
         };
         check(&enabled, socat, Some(&refused("console_interface")));
@@ -275,8 +268,7 @@ mod tests {
         check(&lent, protect, None);
         let loan = Loan { lessee: "lab".to_owned(), length: "1d".parse().unwrap(), notify: None };
         let (lent, _) = lend(&lent, loan, "root", Terms::default(), Timestamp::UNIX_EPOCH).unwrap();
-        let refused = "protected: it can not be changed on node \"00000000-0000-0000-0000-000000000000\" while it is in \
-                       state \"active\": it is lent until a time: extend its lease instead";
+        let refused = "protected: cannot be changed on node \"00000000-0000-0000-0000-000000000000\" in state \"active\": the node has a lease; extend the lease instead";
         check(&lent, protect, Some(refused));
         let protected = Node { protected: Some(String::new()), ..lent };
         check(&protected, |node| node.protected = None, None);

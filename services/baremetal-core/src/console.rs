@@ -22,7 +22,7 @@ fn instead(driver: Driver) -> String {
         .filter(|implementation| *implementation != NONE)
         .collect();
     match others.as_slice() {
-        [] => format!(", and driver {driver} knows no other"),
+        [] => format!(", and driver {driver} supports no other"),
         others => format!("; set it to {} first", others.join(" or ")),
     }
 }
@@ -60,6 +60,6 @@ mod tests {
         check(Driver::FakeHardware, Some("fake"), Ok(true));
         let none = "node \"00000000-0000-0000-0000-000000000000\" has no console: its console_interface is no-console";
         check(Driver::Ipmi, None, Err(&format!("{none}; set it to ipmitool-socat first")));
-        check(Driver::Redfish, None, Err(&format!("{none}, and driver redfish knows no other")));
+        check(Driver::Redfish, None, Err(&format!("{none}, and driver redfish supports no other")));
     }
 }

@@ -131,18 +131,14 @@ impl Driver {
             Driver::FakeHardware => &[],
             Driver::Ipmi => &[
                 ("ipmi_address", "IP address of the BMC.", true),
-                ("ipmi_username", "User name; none by default.", false),
+                ("ipmi_username", "User name (default: none).", false),
                 ("ipmi_password", "Password; write-only.", false),
-                ("ipmi_port", "UDP port of the BMC; 623 by default.", false),
-                (
-                    "ipmi_cipher_suite",
-                    "3 or 17; by default 17 where the BMC offers it, else 3.",
-                    false,
-                ),
+                ("ipmi_port", "UDP port of the BMC (default: 623).", false),
+                ("ipmi_cipher_suite", "3 or 17 (default: 17 if the BMC offers it, else 3).", false),
                 ("ipmi_priv_level", "USER, OPERATOR or ADMINISTRATOR (the default).", false),
             ],
             Driver::Redfish => &[
-                ("redfish_address", "URL of the BMC; https when it names no scheme.", true),
+                ("redfish_address", "URL of the BMC; default scheme: https.", true),
                 (
                     "redfish_system_id",
                     "Path of the system resource; needed where the BMC has several.",
@@ -202,7 +198,7 @@ impl Interface {
 
 /// The error for a word that names no driver.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no driver is named {raw:?}: there are fake-hardware, ipmi and redfish")]
+#[error("unknown driver {raw:?}; use fake-hardware, ipmi or redfish")]
 pub struct UnknownDriver {
     /// The word that was given, cut to 64 characters for the message.
     pub raw: String,

@@ -64,20 +64,20 @@ fn summary(node: &Node) -> String {
     let state = node.provision_state;
     let because = match (&node.failure, node.work.as_ref().and_then(Work::task)) {
         (Some(failure), _) => failure.cause.clone(),
-        (None, Some(task)) => format!("we are {}", task.describe()),
+        (None, Some(task)) => format!("in progress: {}", task.describe()),
         (None, None) => match current_task(node) {
-            Some(task) => format!("it is in use; we are {}", task.what),
+            Some(task) => format!("the machine is in use; in progress: {}", task.what),
             None => at_rest(node),
         },
     };
     let target = match node.target_provision_state {
-        Some(target) if target != state => format!(" on its way to \"{target}\""),
+        Some(target) if target != state => format!(", target state \"{target}\""),
         Some(_) | None => String::new(),
     };
     let maintenance = match &node.maintenance {
         Some(maintenance) => match &maintenance.reason {
-            Some(reason) => format!("; it is in maintenance: {reason}"),
-            None => "; it is in maintenance".to_owned(),
+            Some(reason) => format!("; the node is in maintenance: {reason}"),
+            None => "; the node is in maintenance".to_owned(),
         },
         None => String::new(),
     };
@@ -87,10 +87,10 @@ fn summary(node: &Node) -> String {
 fn at_rest(node: &Node) -> String {
     if let Some(leaving) = node.leaving.as_ref().filter(|leaving| leaving.is_waiting()) {
         let (host, then) = (&leaving.host, leaving.then.as_str());
-        return format!("\"{then}\" was asked for, and waits until host {host} is drained");
+        return format!("\"{then}\" was requested and waits until host {host} is drained");
     }
     match node.hypervisor.as_ref().and_then(|host| Some((host, host.joined_at()?))) {
-        Some((host, _)) => format!("it is a hypervisor of the cloud, the host {}", host.host),
+        Some((host, _)) => format!("the machine is compute host {} of the cloud", host.host),
         None => meaning(node.provision_state).to_owned(),
     }
 }
@@ -98,10 +98,10 @@ fn at_rest(node: &Node) -> String {
 /// Describes a state in which no work is in progress and nothing has failed.
 const fn meaning(state: State) -> &'static str {
     match state {
-        State::Enroll => "nobody has seen yet that its BMC answers",
-        State::Manageable => "its BMC answers, and it is ours to inspect and to clean",
-        State::Available => "it is clean, and free to be deployed",
-        State::Active => "it is in use",
+        State::Enroll => "the BMC has not been verified yet",
+        State::Manageable => "the BMC is verified; the node can be inspected and cleaned",
+        State::Available => "the node is clean and free to be deployed",
+        State::Active => "the node is in use",
         State::Verifying
         | State::Inspecting
         | State::InspectWait
@@ -110,12 +110,12 @@ const fn meaning(state: State) -> &'static str {
         | State::Deploying
         | State::DeployWait
         | State::Deleting
-        | State::Adopting => "its work is about to end",
-        State::InspectFailed => "its inspection ended badly",
-        State::CleanFailed => "its cleaning ended badly",
-        State::DeployFailed => "its deployment ended badly",
-        State::Error => "it could not be taken out of use",
-        State::AdoptFailed => "it could not be taken over",
+        | State::Adopting => "the last task of its work is ending",
+        State::InspectFailed => "the inspection failed",
+        State::CleanFailed => "cleaning failed",
+        State::DeployFailed => "the deployment failed",
+        State::Error => "undeploying failed",
+        State::AdoptFailed => "adopting failed",
     }
 }
 
@@ -125,22 +125,22 @@ fn next(node: &Node) -> String {
     }
     if let Some(leaving) = node.leaving.as_ref().filter(|leaving| leaving.is_waiting()) {
         let host = &leaving.host;
-        return format!("wait for the drain; `bedplate undrain {host}` takes the request back");
+        return format!("wait for the drain, or cancel the request with `bedplate undrain {host}`");
     }
     if node.maintenance.is_some() {
-        return "end its maintenance when the work on it is done".to_owned();
+        return "end maintenance when the work on the machine is done".to_owned();
     }
     let is_joining = node.hypervisor.as_ref().is_some_and(Hypervisor::is_joining);
     let next = match node.provision_state {
-        State::Active if is_joining => "wait for it to join the cloud",
-        State::Enroll => "ask for \"manage\" to have its BMC tried",
+        State::Active if is_joining => "wait for the host to join the cloud",
+        State::Enroll => "request \"manage\" to verify the BMC",
         State::Manageable => {
-            "ask for \"inspect\" to have its hardware looked at, or for \"provide\" to have it cleaned"
+            "request \"inspect\" to inspect the hardware, or \"provide\" to clean the node"
         }
-        State::Available => "set instance_info and ask for \"active\" to have it installed",
-        State::Active => "nothing; ask for \"deleted\" when it is no longer needed",
+        State::Available => "set instance_info and request \"active\" to install the node",
+        State::Active => "nothing; request \"deleted\" when the node is no longer needed",
         State::InspectWait | State::CleanWait | State::DeployWait => {
-            "wait for its machine; ask for \"abort\" to stop waiting"
+            "wait for the machine; request \"abort\" to stop waiting"
         }
         State::Verifying
         | State::Inspecting
@@ -148,11 +148,15 @@ fn next(node: &Node) -> String {
         | State::Deploying
         | State::Deleting
         | State::Adopting => "wait",
-        State::InspectFailed => "ask for \"inspect\" again, or for \"manage\" to take it back",
-        State::CleanFailed => "ask for \"manage\", then for \"provide\" again",
-        State::DeployFailed => "ask for \"active\" again, or for \"deleted\" to give it up",
-        State::Error => "ask for \"deleted\" again",
-        State::AdoptFailed => "ask for \"adopt\" again, or for \"manage\" to take it back",
+        State::InspectFailed => {
+            "request \"inspect\" again, or \"manage\" to return the node to manageable"
+        }
+        State::CleanFailed => "request \"manage\", then \"provide\" again",
+        State::DeployFailed => "request \"active\" again, or \"deleted\" to undeploy the node",
+        State::Error => "request \"deleted\" again",
+        State::AdoptFailed => {
+            "request \"adopt\" again, or \"manage\" to return the node to manageable"
+        }
     };
     next.to_owned()
 }
@@ -181,7 +185,7 @@ mod tests {
         check(
             &node(State::Enroll),
             expect![[
-                r#"the node is "enroll": nobody has seen yet that its BMC answers. ask for "manage" to have its BMC tried."#
+                r#"the node is "enroll": the BMC has not been verified yet. request "manage" to verify the BMC."#
             ]],
         );
     }
@@ -194,7 +198,7 @@ mod tests {
         check(
             &busy,
             expect![[
-                r#"the node is "cleaning" on its way to "available": we are switching the machine off. wait."#
+                r#"the node is "cleaning", target state "available": in progress: switching the machine off. wait."#
             ]],
         );
         let task = explain(&busy).task.expect("a task");
@@ -208,7 +212,7 @@ mod tests {
         check(
             &failed,
             expect![[
-                r#"the node is "deploy failed": the disk is full. mend what the cause names; then ask for the same again."#
+                r#"the node is "deploy failed": the disk is full. fix the cause; then repeat the request."#
             ]],
         );
     }
@@ -220,7 +224,7 @@ mod tests {
         check(
             &resting,
             expect![[
-                r#"the node is "available": it is clean, and free to be deployed; it is in maintenance: new fan. end its maintenance when the work on it is done."#
+                r#"the node is "available": the node is clean and free to be deployed; the node is in maintenance: new fan. end maintenance when the work on the machine is done."#
             ]],
         );
     }

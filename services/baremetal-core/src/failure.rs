@@ -72,61 +72,58 @@ impl Reason {
     pub const fn next_action(self) -> &'static str {
         match self {
             Reason::BmcUnreachable => {
-                "check the BMC's address, its cable and that its service runs; then ask for the same again"
+                "check the BMC's address, its cable and that its service runs; then repeat the request"
             }
             Reason::BmcRefusesUs => {
-                "correct user, password or certificate in driver_info; then ask for the same again"
+                "correct user, password or certificate in driver_info; then repeat the request"
             }
             Reason::BmcFailed => {
-                "read the BMC's own event log; a reset of the BMC often helps; then ask for the same again"
+                "read the BMC's own event log; a reset of the BMC often helps; then repeat the request"
             }
             Reason::PowerStuck => {
-                "look at the machine: its power button, supply and BMC log; then ask for the same again"
+                "check the machine's power button, power supply and BMC log; then repeat the request"
             }
             Reason::NoCallback => {
                 "watch the machine's console while it boots; check that it boots from the network port that is \
-                 enrolled and can reach the provisioning address; then ask for the same again"
+                 enrolled and can reach the provisioning address; then repeat the request"
             }
             Reason::AgentLost => {
-                "watch the machine's console for a crash or a reboot; then ask for the same again"
+                "watch the machine's console for a crash or a reboot; then repeat the request"
             }
             Reason::AgentRefuses => {
                 "check that nothing (a firewall, a proxy) stands between this service and the agent's address, and that \
-                 the ramdisk is one of this service; then ask for the same again"
+                 the ramdisk is one of this service; then repeat the request"
             }
-            Reason::StepFailed => "mend what the cause names; then ask for the same again",
+            Reason::StepFailed => "fix the cause; then repeat the request",
             Reason::StepTimedOut => {
-                "check the speed of the image server and of the disk; then ask for the same again"
+                "check the speed of the image server and of the disk; then repeat the request"
             }
             Reason::BadRequest => {
-                "correct the node's fields that the cause names; then ask for the same again"
+                "correct the node's fields that the cause names; then repeat the request"
             }
-            Reason::Aborted => "ask for the same again, or for something else",
+            Reason::Aborted => "repeat the request, or make another one",
             Reason::ServiceMissing => {
-                "look at the machine's console and at the log of its nova-compute: whether its profile has the right \
-                 message bus, Keystone and passwords; then have it join again"
+                "check the machine's console, and whether the log of its nova-compute shows a wrong message bus, Keystone or \
+                 password in its profile; then request a new join"
             }
             Reason::HypervisorMissing => {
-                "see whether the cloud has discovered the host (nova-manage cell_v2 discover_hosts, or \
-                 discover_hosts_in_cells_interval) and whether libvirt runs on it; then have it join again"
+                "check that the cloud has discovered the host (nova-manage cell_v2 discover_hosts, or \
+                 discover_hosts_in_cells_interval) and whether libvirt runs on it; then request a new join"
             }
             Reason::ProviderMissing => {
-                "look at the log of its nova-compute: whether Placement takes the profile's user and password; then \
-                 have it join again"
+                "check in the log of the host's nova-compute whether Placement accepts the profile's user and password; then request a new join"
             }
             Reason::CloudRefuses => {
-                "mend in the cloud or in the profile what the cause names; then have it join again"
+                "fix the cause in the cloud or in the profile; then request a new join"
             }
             Reason::CloudUnreachable => {
-                "see whether the cloud's APIs answer from here (cloud in the service's configuration); then have it join \
-                 again"
+                "check that the cloud's APIs can be reached from here ([cloud] in the configuration of the service); then request a new join"
             }
             Reason::DrainRefused => {
-                "wait until the cluster is whole again, or name in force what may break; then ask for the same again"
+                "wait until the cluster is healthy again, or allow the disruption with force; then repeat the request"
             }
             Reason::DrainWaits => {
-                "mend what the cause names, and the request goes on by itself; `bedplate undrain` of its host takes the \
-                 request back"
+                "fix the cause, and the request continues by itself; or cancel the request with `bedplate undrain` of the host"
             }
         }
     }
@@ -147,6 +144,6 @@ impl From<Problem> for Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}. To go on: {}.", self.cause, self.next_action)
+        write!(f, "{}. Hint: {}.", self.cause, self.next_action)
     }
 }

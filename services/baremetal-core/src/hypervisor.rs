@@ -309,8 +309,8 @@ impl JoinState {
             JoinState::AwaitingService => Some("waiting for its compute service"),
             JoinState::AwaitingHypervisor => Some("waiting for its hypervisor to be listed"),
             JoinState::AwaitingProvider => Some("waiting for its resource provider"),
-            JoinState::Zoning => Some("putting it into its availability zone"),
-            JoinState::Grouping => Some("putting it into its aggregate"),
+            JoinState::Zoning => Some("adding the host to its availability zone"),
+            JoinState::Grouping => Some("adding the host to its aggregate"),
             JoinState::Enabling => Some("enabling its compute service"),
             JoinState::Installing | JoinState::Joined | JoinState::Failed | JoinState::Leaving => {
                 None
@@ -327,14 +327,14 @@ impl JoinState {
     /// Returns the text for the history when this state is left.
     const fn left(self) -> &'static str {
         match self {
-            JoinState::Installing => "it is installed",
-            JoinState::AwaitingService => "its compute service is up",
-            JoinState::AwaitingHypervisor => "its hypervisor is listed",
-            JoinState::AwaitingProvider => "its resource provider is there",
-            JoinState::Zoning => "it is in its availability zone",
-            JoinState::Grouping => "it is in its aggregate",
-            JoinState::Enabling => "its compute service takes servers",
-            JoinState::Joined | JoinState::Failed | JoinState::Leaving => "it joins again",
+            JoinState::Installing => "the machine is installed",
+            JoinState::AwaitingService => "the compute service is up",
+            JoinState::AwaitingHypervisor => "the hypervisor is listed",
+            JoinState::AwaitingProvider => "the resource provider exists",
+            JoinState::Zoning => "the host is in its availability zone",
+            JoinState::Grouping => "the host is in its aggregate",
+            JoinState::Enabling => "the compute service is enabled",
+            JoinState::Joined | JoinState::Failed | JoinState::Leaving => "joining again",
         }
     }
 
@@ -454,7 +454,7 @@ fn put(
         }
         Some(found) if zone.is_some() && found.zone.as_ref() != zone => {
             let cause = format!(
-                "the host aggregate {name:?} is there and is not the availability zone of that name"
+                "the host aggregate {name:?} exists but is not the availability zone of that name"
             );
             JoinStep::GiveUp(Failure::new(Reason::CloudRefuses, cause))
         }
@@ -465,7 +465,7 @@ fn put(
 
 fn not_done(host: &Hypervisor) -> Failure {
     let doing = host.state.describe().unwrap_or("joining");
-    let cause = format!("the cloud took what was asked for {doing}, and did not do it");
+    let cause = format!("the cloud accepted the request for {doing} but did not carry it out");
     Failure::new(Reason::CloudRefuses, cause)
 }
 
@@ -496,8 +496,7 @@ fn no_hypervisor(host: &Hypervisor, found: Option<&HypervisorSeen>) -> Failure {
 
 fn no_provider(host: &Hypervisor) -> Failure {
     let name = &host.host;
-    let cause =
-        format!("the hypervisor of the host {name} has no resource provider with anything to give");
+    let cause = format!("the hypervisor of host {name} has no resource provider with an inventory");
     Failure::new(Reason::ProviderMissing, cause)
 }
 

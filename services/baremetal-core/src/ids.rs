@@ -29,7 +29,7 @@ pub struct NodeName(String);
 /// The error for text that cannot be a node's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{raw:?} cannot be a name: it must have 1 to 255 characters of letters, digits, '-', '.', '_' and '~', \
+    "{raw:?} is not a valid name: use 1 to 255 characters of letters, digits, '-', '.', '_' and '~', \
      and not be a UUID"
 )]
 pub struct InvalidName {

@@ -59,7 +59,7 @@ pub fn check_boot(node: &Node, ports: &[Port]) -> Result<(), Refusal> {
         }
         BootInterface::Ipxe | BootInterface::HttpIpxe => {
             let problem =
-                "there is no port with pxe_enabled: network boot would not know the machine";
+                "no port has pxe_enabled; network boot needs one to recognize the machine";
             Err(Refusal::Field { field: "ports".to_owned(), problem: problem.to_owned() })
         }
     }
@@ -83,7 +83,7 @@ pub fn image(node: &Node) -> Result<Image, Refusal> {
     };
     let ca = text(node, "image_ca")?.map(str::to_owned);
     if ca.as_ref().is_some_and(|pem| !pem.contains("-----BEGIN CERTIFICATE-----")) {
-        return Err(refuse("image_ca", "it is not a certificate in PEM".to_owned()));
+        return Err(refuse("image_ca", "not a PEM certificate".to_owned()));
     }
     let url = url.to_owned();
     Ok(Image { url, algorithm, value, format, ca, config_drive: config_drive(node)? })
@@ -92,11 +92,11 @@ pub fn image(node: &Node) -> Result<Image, Refusal> {
 fn image_url(node: &Node) -> Result<&str, Refusal> {
     let field = "image_source";
     let url = text(node, field)?.ok_or_else(|| {
-        refuse(field, "it is missing: set it to the http or https URL of a whole-disk image".into())
+        refuse(field, "missing; set it to the http or https URL of a whole-disk image".into())
     })?;
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let Some(rest) = rest else {
-        return Err(refuse(field, "it must be an http or https URL".to_owned()));
+        return Err(refuse(field, "must be an http or https URL".to_owned()));
     };
     let host = rest.split(['/', '?', '#']).next().unwrap_or("");
     if host.is_empty() || host.starts_with(':') {
@@ -128,22 +128,22 @@ fn checksum(node: &Node) -> Result<(ChecksumAlgorithm, String), Refusal> {
         None => text(node, "image_checksum")?.map(|value| ("image_checksum", value)),
     };
     let Some((field, value)) = given else {
-        let problem = "it is missing: an image is not installed unless its checksum is known";
+        let problem = "missing; an image is installed only with a known checksum";
         return Err(refuse("image_os_hash_value", problem.to_owned()));
     };
     if !value.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Err(refuse(field, "it is not hexadecimal".to_owned()));
+        return Err(refuse(field, "not hexadecimal".to_owned()));
     }
     let by_length = match value.len() {
         64 => ChecksumAlgorithm::Sha256,
         128 => ChecksumAlgorithm::Sha512,
         other => {
-            let problem = format!("it has {other} digits: sha256 has 64 and sha512 has 128");
+            let problem = format!("has {other} digits; sha256 has 64 and sha512 has 128");
             return Err(refuse(field, problem));
         }
     };
     if algorithm.is_some_and(|named| named != by_length) {
-        return Err(refuse(field, "its length is not that of image_os_hash_algo".to_owned()));
+        return Err(refuse(field, "the length does not match image_os_hash_algo".to_owned()));
     }
     Ok((by_length, value.to_ascii_lowercase()))
 }
@@ -160,12 +160,12 @@ pub fn parse_config_drive(value: &Value) -> Result<ConfigDrive, Refusal> {
     let field = "configdrive";
     match value {
         Value::String(text) if text.starts_with("http://") || text.starts_with("https://") => {
-            Err(refuse(field, "it must be sent itself, not a URL of it".to_owned()))
+            Err(refuse(field, "must be the config drive itself, not a URL".to_owned()))
         }
         Value::String(text) => {
             let base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=\r\n".contains(&byte);
             if text.is_empty() || !text.bytes().all(base64) {
-                return Err(refuse(field, "it is not base64".to_owned()));
+                return Err(refuse(field, "not base64".to_owned()));
             }
             Ok(ConfigDrive::Encoded(text.clone()))
         }
@@ -175,12 +175,12 @@ pub fn parse_config_drive(value: &Value) -> Result<ConfigDrive, Refusal> {
                 None => Ok(ConfigDrive::Parts(parts.clone())),
                 Some(key) => {
                     let key: String = key.chars().take(32).collect();
-                    Err(refuse(field, format!("it has no part named {key:?}")))
+                    Err(refuse(field, format!("unknown part {key:?}")))
                 }
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
-            Err(refuse(field, "it must be base64 text or an object".to_owned()))
+            Err(refuse(field, "must be base64 text or an object".to_owned()))
         }
     }
 }
@@ -190,7 +190,7 @@ fn text<'a>(node: &'a Node, key: &str) -> Result<Option<&'a str>, Refusal> {
     match node.instance_info.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
-        Some(_) => Err(refuse(key, "it must be text".to_owned())),
+        Some(_) => Err(refuse(key, "must be text".to_owned())),
     }
 }
 
@@ -242,12 +242,12 @@ mod tests {
         let url = "http://images/x";
         check(
             json!({}),
-            "instance_info.image_source: it is missing: set it to the http or https URL of a whole-disk image",
+            "instance_info.image_source: missing; set it to the http or https URL of a whole-disk image",
         );
         for bad in ["file:///etc/shadow", "ftp://h/x", "b7f1b8a4-6c2b-4a1e-8b57-6a1d4f6c2a11"] {
             check(
                 json!({"image_source": bad}),
-                "instance_info.image_source: it must be an http or https URL",
+                "instance_info.image_source: must be an http or https URL",
             );
         }
         check(
@@ -258,14 +258,14 @@ mod tests {
             json!({"image_source": "http://h/x\ny"}),
             "instance_info.image_source: a URL has up to 2048 visible ASCII characters and no blanks",
         );
-        check(json!({"image_source": 5}), "instance_info.image_source: it must be text");
+        check(json!({"image_source": 5}), "instance_info.image_source: must be text");
         check(
             json!({"image_source": url}),
-            "instance_info.image_os_hash_value: it is missing: an image is not installed unless its checksum is known",
+            "instance_info.image_os_hash_value: missing; an image is installed only with a known checksum",
         );
         check(
             json!({"image_source": url, "image_checksum": "0".repeat(32)}),
-            "instance_info.image_checksum: it has 32 digits: sha256 has 64 and sha512 has 128",
+            "instance_info.image_checksum: has 32 digits; sha256 has 64 and sha512 has 128",
         );
         check(
             json!({"image_source": url, "image_os_hash_algo": "md5"}),
@@ -273,7 +273,7 @@ mod tests {
         );
         check(
             json!({"image_source": url, "image_os_hash_algo": "sha512", "image_os_hash_value": "0".repeat(64)}),
-            "instance_info.image_os_hash_value: its length is not that of image_os_hash_algo",
+            "instance_info.image_os_hash_value: the length does not match image_os_hash_algo",
         );
         let good =
             |more: Value| json!({"image_source": url, "image_checksum": "0".repeat(64), "x": more});
@@ -282,10 +282,10 @@ mod tests {
         check(info, "instance_info.image_disk_format: \"vmdk\" is neither raw nor qcow2");
         let mut info = good(json!(1));
         info["configdrive"] = json!("http://h/drive");
-        check(info, "instance_info.configdrive: it must be sent itself, not a URL of it");
+        check(info, "instance_info.configdrive: must be the config drive itself, not a URL");
         let mut info = good(json!(1));
         info["configdrive"] = json!({"meta": {}});
-        check(info, "instance_info.configdrive: it has no part named \"meta\"");
+        check(info, "instance_info.configdrive: unknown part \"meta\"");
     }
 
     #[test]

@@ -162,7 +162,7 @@ pub fn plan_leaving(leaving: &Leaving, seen: &DrainSeen) -> LeavingStep {
             LeavingStep::Refuse(why.clone(), owner.end())
         }
         (Waiting(_), DrainSeen::Stuck(left, None)) => {
-            LeavingStep::Wait(Some(format!("{left} servers run on it and do not move")))
+            LeavingStep::Wait(Some(format!("{left} servers run on the host and cannot be moved")))
         }
         (Waiting(_), DrainSeen::NotDrained | DrainSeen::Ending) => LeavingStep::Refuse(
             format!("the drain of host {} was ended", leaving.host),
@@ -261,7 +261,7 @@ pub fn leave(node: &Node, request: LeaveRequest, now: Timestamp) -> (Node, Histo
         Some(LeavingStage::Wanted | LeavingStage::Ending) | None => LeavingStage::Wanted,
     };
     let LeaveRequest { host, then, forced, by } = request;
-    let event = format!("asked to {}: host {host} is drained first", then.as_str());
+    let event = format!("{:?} requested; draining host {host} first", then.as_str());
     let leaving = Leaving { host, then, forced, asked_by: by, asked_at: now, stage };
     let asked = Node { leaving: Some(leaving), failure: None, ..node.clone() };
     let entry = HistoryEntry::changed(node, &asked, event, now);
@@ -306,7 +306,7 @@ pub fn held(node: &Node, why: &str, now: Timestamp) -> Option<(Node, HistoryEntr
     let (host, then) = names(node);
     let why = shown_reason(node, why);
     let cause = match is_ending {
-        true => format!("host {host} takes no servers, its drain is not ended yet: {why}"),
+        true => format!("host {host} takes no servers because its drain has not ended: {why}"),
         false => format!("\"{then}\" waits for the drain of host {host}: {why}"),
     };
     let failure = Failure::new(Reason::DrainWaits, cause);
@@ -321,7 +321,7 @@ fn names(node: &Node) -> (&str, &'static str) {
 
 /// Returns the reason to show on the node. The reason names other projects' servers, which the lessee of a node must not see.
 pub(crate) fn shown_reason<'a>(node: &Node, why: &'a str) -> &'a str {
-    if node.lessee.is_some() { "it carries machines of others" } else { why }
+    if node.lessee.is_some() { "the host carries servers of other projects" } else { why }
 }
 
 impl Node {

@@ -57,7 +57,7 @@ pub enum LendError {
     #[error("lessee: node \"{node}\" is used by another project")]
     Taken { node: String },
     /// The node is being returned by its last lessee.
-    #[error("node \"{node}\" is being given back: it can be lent again once it was cleaned")]
+    #[error("node \"{node}\" is being returned; it can be lent again after cleaning")]
     Returning { node: String },
     /// The node is not lent, or is lent without end.
     #[error("node \"{node}\" has no lease")]
@@ -116,7 +116,9 @@ pub fn plan_lending(node: &Node, ladder: &Ladder, now: Timestamp) -> LendingStep
     match lease.wanted() {
         Wanted::AsAsked => wait(until, None),
         Wanted::Off if node.power_state == Some(PowerState::Off) => wait(until, None),
-        Wanted::Off if node.disable_power_off => wait(until, Some("it has disable_power_off set")),
+        Wanted::Off if node.disable_power_off => {
+            wait(until, Some("the node has disable_power_off set"))
+        }
         // A soft power-off has failed before, so the machine is forced off.
         Wanted::Off if node.failure.is_some() => LendingStep::Power(PowerChange::ForceOff),
         Wanted::Off => LendingStep::Power(PowerChange::SoftOff),
@@ -127,22 +129,24 @@ pub fn plan_lending(node: &Node, ladder: &Ladder, now: Timestamp) -> LendingStep
 fn give_back(node: &Node) -> LendingStep {
     match node.provision_state {
         State::Active | State::DeployFailed | State::Error if node.protected.is_some() => {
-            wait(None, Some("it is protected"))
+            wait(None, Some("the node is protected"))
         }
         State::Active | State::DeployFailed | State::Error | State::Manageable
             if node.disable_power_off =>
         {
-            wait(None, Some("it has disable_power_off set"))
+            wait(None, Some("the node has disable_power_off set"))
         }
         State::Active | State::DeployFailed | State::Error => LendingStep::Undeploy,
         State::Available => LendingStep::Release,
-        State::Manageable if node.maintenance.is_some() => wait(None, Some("it is in maintenance")),
-        State::Manageable if node.retired.is_some() => wait(None, Some("it is retired")),
+        State::Manageable if node.maintenance.is_some() => {
+            wait(None, Some("the node is in maintenance"))
+        }
+        State::Manageable if node.retired.is_some() => wait(None, Some("the node is retired")),
         State::Manageable => LendingStep::Clean,
         // The machine was never verified and cannot have been used, so its disks need no cleaning.
         State::Enroll => LendingStep::Release,
         State::CleanFailed | State::InspectFailed | State::AdoptFailed => {
-            wait(None, Some("its last work failed: an operator has to bring it to \"manageable\""))
+            wait(None, Some("the last work failed; an operator has to request \"manage\""))
         }
         State::Verifying
         | State::Inspecting
@@ -271,7 +275,7 @@ pub fn given_back(node: &Node, now: Timestamp) -> (Node, HistoryEntry) {
     // An allocation that the lessee made and never used ends too.
     let free = if node.allocation.is_some() { release(node) } else { node.clone() };
     let free = Node { lessee: None, lending: None, ..free };
-    let entry = HistoryEntry::changed(node, &free, "given back by its lessee".to_owned(), now);
+    let entry = HistoryEntry::changed(node, &free, "returned by its lessee".to_owned(), now);
     (free, entry)
 }
 
@@ -288,20 +292,20 @@ pub fn end_held(node: &Node, why: &str, now: Timestamp) -> HistoryEntry {
 pub fn told(step: lease::Step) -> String {
     match step {
         lease::Step::Warn { ends_at } => format!(
-            "its lease ends at {ends_at}: it is switched off then, and its disks are erased later unless the lease is extended"
+            "the lease ends at {ends_at}; the machine is then switched off, and its disks are erased later unless the lease is extended"
         ),
         lease::Step::ShutOff { deleted_at } => format!(
-            "its lease has ended: it is switched off, and its disks are erased at {deleted_at} unless the lease is extended"
+            "the lease has ended; the machine is switched off, and its disks are erased at {deleted_at} unless the lease is extended"
         ),
         lease::Step::WarnOfDeletion { deleted_at } => {
             format!(
-                "its lease has ended: its disks are erased at {deleted_at} unless the lease is extended"
+                "the lease has ended; the disks are erased at {deleted_at} unless the lease is extended"
             )
         }
         lease::Step::Delete => {
-            "its lease has ended: it is taken out of use, and its disks are erased".to_owned()
+            "the lease has ended; the node is undeployed and its disks are erased".to_owned()
         }
-        lease::Step::KeepCopy => "its lease has ended: a copy is kept".to_owned(),
+        lease::Step::KeepCopy => "the lease has ended; a snapshot is kept".to_owned(),
     }
 }
 

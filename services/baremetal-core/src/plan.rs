@@ -236,7 +236,7 @@ fn plan_command(
     let lost = |cause: String| Step::GiveUp(Failure::new(Reason::AgentLost, cause));
     let began = work.task_started_at.max(seen.watching_since);
     if elapsed(began, now) > timeouts.command {
-        let cause = format!("{doing} was not done within {} s", timeouts.command.as_secs());
+        let cause = format!("{doing} took longer than {} s", timeouts.command.as_secs());
         return Step::GiveUp(Failure::new(Reason::StepTimedOut, cause));
     }
 
@@ -327,7 +327,7 @@ fn bear(problem: &Problem, late: bool, look_again: Step) -> Step {
 
 fn power_stuck(wanted: PowerState, limit: Duration) -> Failure {
     let cause = format!(
-        "the BMC accepted \"{wanted}\", but the machine was not so within {} s",
+        "the BMC accepted \"{wanted}\", but the machine did not reach that state within {} s",
         limit.as_secs()
     );
     Failure::new(Reason::PowerStuck, cause)

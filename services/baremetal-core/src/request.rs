@@ -45,25 +45,21 @@ pub enum Refusal {
         verb: &'static str,
     },
     /// An operator works on the node.
-    #[error(
-        "node \"{node}\" is in maintenance: the action \"{verb}\" is not possible until that is switched off"
-    )]
+    #[error("node \"{node}\" is in maintenance; \"{verb}\" is not possible until maintenance ends")]
     Maintenance {
         node: String,
         /// The verb in the API's words.
         verb: &'static str,
     },
     #[error(
-        "node \"{node}\" is protected: the action \"{verb}\" is not possible until that is switched off"
+        "node \"{node}\" is protected; \"{verb}\" is not possible until the protection is removed"
     )]
     Protected {
         node: String,
         /// The verb in the API's words.
         verb: &'static str,
     },
-    #[error(
-        "node \"{node}\" is retired: the action \"{verb}\" is not possible until that is switched off"
-    )]
+    #[error("node \"{node}\" is retired; \"{verb}\" is not possible until retired is unset")]
     Retired {
         node: String,
         /// The verb in the API's words.
@@ -78,7 +74,7 @@ pub enum Refusal {
     },
     /// The lease of the node has ended.
     #[error(
-        "the lease of node \"{node}\" has ended: the action \"{verb}\" is not possible until it is extended"
+        "the lease of node \"{node}\" has ended; \"{verb}\" is not possible until the lease is extended"
     )]
     LeaseEnded {
         node: String,
@@ -86,12 +82,11 @@ pub enum Refusal {
         verb: &'static str,
     },
     /// The node must never be powered off.
-    #[error("node \"{node}\" has disable_power_off set: it can not be switched off")]
+    #[error("node \"{node}\" has disable_power_off set and cannot be powered off")]
     PowerOffDisabled { node: String },
     /// Another request waits for the drain of the node's compute host.
     #[error(
-        "node \"{node}\" waits for the drain of host {host}, and for \"{then}\" after that: the action \"{verb}\" is not \
-         possible until then; `bedplate undrain {host}` takes the request back"
+        "node \"{node}\" waits for the drain of host {host} before \"{then}\"; \"{verb}\" is not possible meanwhile; cancel the waiting request with `bedplate undrain {host}`"
     )]
     Leaving {
         node: String,
@@ -102,7 +97,7 @@ pub enum Refusal {
         verb: &'static str,
     },
     /// Work is in progress that controls the machine's power.
-    #[error("node \"{node}\" is locked: it is {state} until its work is done")]
+    #[error("node \"{node}\" is locked while it is {state}; try again when its work is done")]
     Locked { node: String, state: State },
 }
 
@@ -207,7 +202,7 @@ pub fn ask(
         asked.inspection_started_at = Some(now);
         asked.inspection_finished_at = None;
     }
-    let entry = HistoryEntry::changed(node, &asked, format!("asked to {}", verb.as_str()), now);
+    let entry = HistoryEntry::changed(node, &asked, format!("{:?} requested", verb.as_str()), now);
     Ok((asked, entry))
 }
 

@@ -10,7 +10,7 @@ pub struct Trait(String);
 /// The error for text that is not a trait.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{raw:?} is no trait: it must have up to 255 capital letters, digits and '_', a letter first, as in CUSTOM_GPU"
+    "{raw:?} is not a valid trait: use up to 255 capital letters, digits and '_', starting with a letter, as in CUSTOM_GPU"
 )]
 pub struct InvalidTrait {
     /// The text that was given, cut to 64 characters for the message.

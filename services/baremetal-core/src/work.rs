@@ -85,8 +85,8 @@ impl Task {
     /// Returns what is being done, as words for people: `writing the image`.
     pub const fn describe(&self) -> &'static str {
         match self {
-            Task::TryBmc => "trying the BMC",
-            Task::AskBmcForInventory => "asking the BMC for its inventory",
+            Task::TryBmc => "verifying the BMC",
+            Task::AskBmcForInventory => "reading the inventory of the BMC",
             Task::Power(PowerState::On) => "switching the machine on",
             Task::Power(PowerState::Off) => "switching the machine off",
             Task::BootRamdisk => "making the ramdisk the next boot",

@@ -310,7 +310,7 @@ class Console(unittest.TestCase):
         stuck = page.locator("#live tr", has_text="s1")
         expect(stuck).to_contain_text("rejected our credentials")
         stuck.get_by_role("link", name="s1").click()
-        expect(page.locator("#live")).to_contain_text("correct user, password or certificate in driver_info; then ask for the same again")
+        expect(page.locator("#live")).to_contain_text("correct user, password or certificate in driver_info; then repeat the request")
         expect(page.locator("#live dd", has_text="rejected our credentials")).to_be_visible()
         if PICTURES:
             page.screenshot(path=f"{PICTURES}/node-stuck-light.png", full_page=True)

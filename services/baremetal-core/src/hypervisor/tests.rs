@@ -138,9 +138,7 @@ fn a_missing_sign_fails_with_its_reason() {
         &host(JoinState::AwaitingProvider),
         &CloudSeen::Provider(false),
         10,
-        expect![
-            "give up: the hypervisor of the host h1 has no resource provider with anything to give"
-        ],
+        expect!["give up: the hypervisor of host h1 has no resource provider with an inventory"],
     );
     // If the conductor began to watch late, the time limit counts from then.
     let step = plan_join(
@@ -188,7 +186,7 @@ fn missing_zones_and_aggregates_are_created_for_the_host() {
         &all(&[aggregate("r1", None, true)]),
         1,
         expect![[
-            r#"give up: the host aggregate "r1" is there and is not the availability zone of that name"#
+            r#"give up: the host aggregate "r1" exists but is not the availability zone of that name"#
         ]],
     );
     check(&grouping, &all(&[]), 1, expect![[r#"Act(MakeAggregate { name: "gpu", zone: None })"#]]);
@@ -211,14 +209,14 @@ fn a_node_becomes_a_hypervisor_by_being_installed() {
     assert_eq!((begun.state, begun.before), (JoinState::AwaitingService, Report::Unknown));
     assert!(active.is_joining());
     let told = explain(&active);
-    expect![[r#"the node is "active": it is in use; we are waiting for its compute service. wait for it to join the cloud"#]]
+    expect![[r#"the node is "active": the machine is in use; in progress: waiting for its compute service. wait for the host to join the cloud"#]]
         .assert_eq(&format!("{}. {}", told.summary, told.next));
     assert_eq!(told.task.map(|task| (task.number, task.of)), Some((1, 6)));
 
     let joined = Hypervisor { state: JoinState::Joined, ..begun };
     let (joined, entry) = active.joining(joined, after(3));
     assert_eq!(entry.unwrap().event, "host h1 has joined the cloud");
-    assert!(explain(&joined).summary.contains("a hypervisor of the cloud, the host h1"));
+    assert!(explain(&joined).summary.contains("compute host h1 of the cloud"));
     let (again, _) = ask(&joined, Verb::Rebuild, WorkUuid::nil(), after(4)).unwrap();
     assert_eq!(again.hypervisor.unwrap().state, JoinState::Installing);
 }
@@ -236,7 +234,7 @@ fn an_undeployed_host_leaves_the_cloud_once_its_machine_is_off() {
     let (free, _) = finish(&cleaning, WorkUuid::nil(), after(3)).unwrap();
     assert!(free.is_leaving() && !free.is_joining());
     let forgotten = check_delete(&free).unwrap_err();
-    assert!(forgotten.to_string().contains("still knows it as compute host h1"), "{forgotten}");
+    assert!(forgotten.to_string().contains("still lists it as compute host h1"), "{forgotten}");
 
     let leaving = free.hypervisor.clone().unwrap();
     let forget = r#"Act(Forget { service: "s1" })"#;
@@ -274,12 +272,12 @@ fn a_failed_join_says_why_and_can_be_repeated() {
         node.not_joined(no_provider(&host(JoinState::AwaitingProvider)), after(9));
     assert_eq!(entry.severity, crate::Severity::Error);
     let told = explain(&failed);
-    assert!(told.summary.ends_with("has no resource provider with anything to give"));
+    assert!(told.summary.ends_with("has no resource provider with an inventory"));
     assert!(told.next.contains("Placement"), "{}", told.next);
     assert!(!failed.is_joining());
     let (again, entry) = join_again(&failed, after(10)).unwrap();
     assert_eq!((again.failure.clone(), again.is_joining()), (None, true));
-    assert_eq!(entry.unwrap().event, "host h1: it joins again");
+    assert_eq!(entry.unwrap().event, "host h1: joining again");
     let working = Node { provision_state: State::Deploying, ..failed };
     assert!(matches!(join_again(&working, T0), Err(Refusal::State { .. })));
 }

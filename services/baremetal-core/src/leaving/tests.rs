@@ -86,7 +86,7 @@ fn a_new_request_replaces_the_waiting_one_and_keeps_its_drain() {
     };
     let now = Timestamp::UNIX_EPOCH;
     let (asked, entry) = leave(&node(None), request(AfterDrain::Undeploy), now);
-    assert_eq!(entry.event, "asked to deleted: host h1 is drained first");
+    assert_eq!(entry.event, "\"deleted\" requested; draining host h1 first");
     assert_eq!(asked.provision_state, State::Active);
     assert_eq!(asked.leads_to(), Some(State::Available));
     let stage = |before: LeavingStage| {
@@ -118,7 +118,7 @@ fn a_lessee_does_not_see_whose_servers_a_host_carries() {
     lent.lessee = Some("lab".to_owned());
     let why = "cluster blue needs it";
     let told = stays(&lent, why, LeavingEnd::EndDrain, Timestamp::UNIX_EPOCH).1.event;
-    assert!(!told.contains("blue") && told.contains("machines of others"), "{told}");
+    assert!(!told.contains("blue") && told.contains("servers of other projects"), "{told}");
 }
 
 #[test]

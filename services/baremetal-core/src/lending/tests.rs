@@ -92,12 +92,12 @@ fn an_obstacle_to_the_return_is_reported() {
         held
     };
     let protected = Node { protected: Some("precious".to_owned()), ..gone(State::Active) };
-    assert_eq!(held(protected), Some("it is protected"));
-    assert!(held(gone(State::CleanFailed)).is_some_and(|why| why.contains("manageable")));
+    assert_eq!(held(protected), Some("the node is protected"));
+    assert!(held(gone(State::CleanFailed)).is_some_and(|why| why.contains("\"manage\"")));
     let stays_on = Node { disable_power_off: true, ..gone(State::Active) };
-    assert_eq!(held(stays_on), Some("it has disable_power_off set"));
+    assert_eq!(held(stays_on), Some("the node has disable_power_off set"));
     let stays_on = Node { disable_power_off: true, ..ended(State::Active) };
-    check(&stays_on, 100, wait(Some(at(110)), Some("it has disable_power_off set")));
+    check(&stays_on, 100, wait(Some(at(110)), Some("the node has disable_power_off set")));
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_lent_node_is_not_lent_to_another_project() {
     assert!(matches!(again(&gone(State::Active), "lab"), Err(LendError::Returning { .. })));
     let short = Terms::new(None, Some(hours(5))).unwrap();
     let refused = lend(&node(State::Available), loan(6), "root", short, T0).unwrap_err();
-    assert_eq!(refused.to_string(), "nothing is lent for longer than 5h");
+    assert_eq!(refused.to_string(), "a lease lasts at most 5h");
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn a_retired_node_is_returned_when_its_cleaning_ends() {
     let (free, entry) = finish(&cleaning, WorkUuid::nil(), at(121)).unwrap();
     assert_eq!(free.provision_state, State::Manageable);
     assert_eq!((free.lessee, free.lending), (None, None));
-    assert_eq!(entry.event, "done, and given back by its lessee");
+    assert_eq!(entry.event, "done, and returned by its lessee");
 }
 
 #[test]

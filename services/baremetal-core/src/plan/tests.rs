@@ -84,7 +84,7 @@ fn power_off_is_requested_once_and_then_awaited() {
         on(),
         61,
         expect![[
-            r#"GiveUp(PowerStuck: the BMC accepted "power off", but the machine was not so within 60 s)"#
+            r#"GiveUp(PowerStuck: the BMC accepted "power off", but the machine did not reach that state within 60 s)"#
         ]],
     );
     check(
@@ -466,7 +466,7 @@ fn a_failed_verb_can_be_repeated_from_the_failed_state() {
     let (failed, entry) = give_up(&deploying, failure.clone(), T0).unwrap();
     assert_eq!((failed.provision_state, &failed.failure), (State::DeployFailed, &Some(failure)));
     assert_eq!(failed.target_provision_state, Some(State::Active));
-    assert!(entry.event.starts_with("the checksum is wrong. To go on: "), "{}", entry.event);
+    assert!(entry.event.starts_with("the checksum is wrong. Hint: "), "{}", entry.event);
     let again = live(&failed, Verb::Deploy);
     assert_eq!((again.provision_state, again.failure), (State::Active, None));
 }

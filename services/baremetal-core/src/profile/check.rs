@@ -42,18 +42,18 @@ fn wrong(field: impl Into<String>, problem: impl Into<String>) -> InvalidProfile
 /// Checks that every value of the profile can be written into a machine's configuration without changing its meaning.
 pub fn check_profile(profile: &Profile) -> Checked {
     if profile.description.as_ref().is_some_and(|text| text.len() > 4096) {
-        return Err(wrong("description", "it is longer than 4096 bytes"));
+        return Err(wrong("description", "longer than 4096 bytes"));
     }
     installable(profile)?;
     settings(&profile.settings)?;
     if let Some(base) = &profile.settings.base_ignition {
         if profile.kind != ProfileKind::Ignition {
-            return Err(wrong("settings.base_ignition", "it is for profiles of the kind ignition"));
+            return Err(wrong("settings.base_ignition", "only for profiles of kind ignition"));
         }
         url("settings.base_ignition.url", &base.url)?;
         let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         if base.sha256.len() != 64 || !base.sha256.bytes().all(hex) {
-            return Err(wrong("settings.base_ignition.sha256", "it has 64 digits of 0-9 and a-f"));
+            return Err(wrong("settings.base_ignition.sha256", "must be 64 digits of 0-9 and a-f"));
         }
     }
     limits(&profile.joining)?;
@@ -66,7 +66,7 @@ pub fn check_profile(profile: &Profile) -> Checked {
             text(field, name)?;
             // Nova refuses a colon in the name of a zone, because a colon separates zone and host (nova/api/validation/parameter_types.py).
             if name.contains(':') {
-                return Err(wrong(field, "it has a colon"));
+                return Err(wrong(field, "must not contain a colon"));
             }
         }
     }
@@ -77,7 +77,7 @@ fn installable(profile: &Profile) -> Checked {
     let info = &profile.instance_info;
     if let Some(key) = info.keys().find(|key| !IMAGE.contains(&key.as_str())) {
         let key: String = key.chars().take(64).collect();
-        let problem = "a profile names an image here, and nothing else";
+        let problem = "only the keys of an image are allowed here";
         return Err(wrong(format!("instance_info.{key}"), problem));
     }
     let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
@@ -113,16 +113,19 @@ fn settings(settings: &HypervisorSettings) -> Checked {
     for (at, pages) in few("settings.hugepages", &settings.hugepages)? {
         let field = || format!("settings.hugepages[{at}]");
         if pages.count == 0 {
-            return Err(wrong(field(), "count: it must be at least 1"));
+            return Err(wrong(field(), "count: must be at least 1"));
         }
         if settings.hugepages.iter().take(at).any(|other| other.size == pages.size) {
-            return Err(wrong(field(), "size: it is given twice"));
+            return Err(wrong(field(), "size: given twice"));
         }
     }
     for (at, key) in few("settings.ssh_keys", &settings.ssh_keys)? {
         let field = format!("settings.ssh_keys[{at}]");
         if key.is_empty() || key.len() > LONGEST_LINE || key.chars().any(char::is_control) {
-            return Err(wrong(field, "it must be a public key on one line, as in authorized_keys"));
+            return Err(wrong(
+                field,
+                "must be an SSH public key on one line, as in authorized_keys",
+            ));
         }
     }
     Ok(())
@@ -131,7 +134,10 @@ fn settings(settings: &HypervisorSettings) -> Checked {
 fn network(settings: &HypervisorSettings) -> Checked {
     let mappings = &settings.neutron.bridge_mappings;
     if mappings.len() > MOST {
-        return Err(wrong("settings.neutron.bridge_mappings", format!("there are {MOST} at most")));
+        return Err(wrong(
+            "settings.neutron.bridge_mappings",
+            format!("at most {MOST} entries are allowed"),
+        ));
     }
     for (network, bridge) in mappings {
         let field = |of: &str| format!("settings.neutron.bridge_mappings.{network:.64}{of}");
@@ -166,16 +172,16 @@ fn devices(settings: &HypervisorSettings) -> Checked {
             if id.len() != 4 || !id.bytes().all(hex) {
                 return Err(wrong(
                     field(of),
-                    "it has four digits of 0-9 and a-f, as lspci -nn tells",
+                    "must be four digits of 0-9 and a-f, as printed by lspci -nn",
                 ));
             }
         }
         if !is_word(&device.alias, "._-") || device.alias.len() > 64 {
-            return Err(wrong(field("alias"), "it has 1 to 64 letters, digits, '.', '_' and '-'"));
+            return Err(wrong(field("alias"), "must be 1 to 64 letters, digits, '.', '_' and '-'"));
         }
     }
     if !settings.passthrough.is_empty() && settings.iommu.is_none() {
-        return Err(wrong("settings.iommu", "it is needed for passthrough: intel or amd"));
+        return Err(wrong("settings.iommu", "passthrough needs an IOMMU: set intel or amd"));
     }
     Ok(())
 }
@@ -192,7 +198,7 @@ fn limits(limits: &JoinLimits) -> Checked {
         .find(|(_, limit)| !limit.is_positive() || *limit > SignedDuration::from_hours(24))
     {
         Some((field, _)) => {
-            Err(wrong(format!("joining.{field}"), "it is more than nothing and at most 24 hours"))
+            Err(wrong(format!("joining.{field}"), "must be more than 0 and at most 24 hours"))
         }
         None => Ok(()),
     }
@@ -204,7 +210,7 @@ fn few<'a, T>(
     all: &'a [T],
 ) -> Result<impl Iterator<Item = (usize, &'a T)>, InvalidProfile> {
     if all.len() > MOST {
-        return Err(wrong(field, format!("there are {MOST} at most")));
+        return Err(wrong(field, format!("at most {MOST} entries are allowed")));
     }
     Ok(all.iter().enumerate())
 }
@@ -216,12 +222,12 @@ fn is_word(text: &str, more: &str) -> bool {
 /// Checks that a text fits on one line of a configuration file and is read back unchanged.
 fn text(field: &str, text: &str) -> Checked {
     if text.is_empty() || text.len() > LONGEST || text.chars().any(char::is_control) {
-        return Err(wrong(field, "it has 1 to 255 bytes and no control characters"));
+        return Err(wrong(field, "must have 1 to 255 bytes and no control characters"));
     }
     // oslo.config strips blanks around values, and a pair of quotes.
     let edge = |c: char| c.is_whitespace() || c == '"' || c == '\'';
     if text.starts_with(edge) || text.ends_with(edge) {
-        return Err(wrong(field, "it begins or ends with a blank or a quote"));
+        return Err(wrong(field, "must not begin or end with a blank or a quote"));
     }
     Ok(())
 }
@@ -231,10 +237,10 @@ fn url(field: &str, url: &str) -> Checked {
     let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
     let visible = url.len() <= 2048 && url.bytes().all(|byte| byte.is_ascii_graphic());
     if host.is_empty() || host.starts_with(':') || !visible {
-        return Err(wrong(field, "it must be an http or https URL"));
+        return Err(wrong(field, "must be an http or https URL"));
     }
     if host.contains('@') {
-        return Err(wrong(field, "it has a user or a password in it"));
+        return Err(wrong(field, "must not contain a user or a password"));
     }
     Ok(())
 }
@@ -245,10 +251,7 @@ fn bus(url: &str) -> Checked {
     let rest = kinds.iter().find_map(|kind| url.strip_prefix(kind)).unwrap_or_default();
     let visible = url.len() <= 2048 && url.bytes().all(|byte| byte.is_ascii_graphic());
     if rest.is_empty() || !visible {
-        return Err(wrong(
-            field,
-            "it must be a rabbit, amqp or kafka URL, as oslo.messaging has it",
-        ));
+        return Err(wrong(field, "must be a rabbit, amqp or kafka URL of oslo.messaging"));
     }
     Ok(())
 }

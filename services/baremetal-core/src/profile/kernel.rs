@@ -30,11 +30,11 @@ impl KernelArgument {
         let word = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-.,:=/+@% ".contains(c);
         if self.key.is_empty() || self.key.len() > LONGEST || !self.key.chars().all(word) {
-            return Some("key: it has 1 to 256 letters, digits, '_', '-' and '.'");
+            return Some("key: must be 1 to 256 letters, digits, '_', '-' and '.'");
         }
         let value = self.value.as_deref().unwrap_or("x");
         let fits = !value.is_empty() && value.len() <= LONGEST && value.chars().all(plain);
-        (!fits).then_some("value: it has 1 to 256 letters, digits, blanks and '_-.,:=/+@%'")
+        (!fits).then_some("value: must be 1 to 256 letters, digits, blanks and '_-.,:=/+@%'")
     }
 
     /// Returns the argument as the kernel reads it: a value with blanks is quoted.

@@ -67,26 +67,26 @@ fn a_wrong_profile_field_is_refused_with_its_name() {
     };
     check(
         |it| it["instance_info"]["configdrive"] = json!({}),
-        expect!["instance_info.configdrive: a profile names an image here, and nothing else"],
+        expect!["instance_info.configdrive: only the keys of an image are allowed here"],
     );
     check(
         |it| it["instance_info"] = json!({"image_source": "http://x/y"}),
         expect![
-            "instance_info.image_os_hash_value: it is missing: an image is not installed unless its checksum is known"
+            "instance_info.image_os_hash_value: missing; an image is installed only with a known checksum"
         ],
     );
     check(
         settings("/keystone/auth_url", json!("https://u:p@cloud/v3")),
-        expect!["settings.keystone.auth_url: it has a user or a password in it"],
+        expect!["settings.keystone.auth_url: must not contain a user or a password"],
     );
     check(
         settings("/keystone/password", json!("a\n[DEFAULT]\nx = y")),
-        expect!["settings.keystone.password: it has 1 to 255 bytes and no control characters"],
+        expect!["settings.keystone.password: must have 1 to 255 bytes and no control characters"],
     );
     check(
         settings("/message_bus/transport_url", json!("http://10.0.0.1")),
         expect![
-            "settings.message_bus.transport_url: it must be a rabbit, amqp or kafka URL, as oslo.messaging has it"
+            "settings.message_bus.transport_url: must be a rabbit, amqp or kafka URL of oslo.messaging"
         ],
     );
     check(
@@ -98,26 +98,26 @@ fn a_wrong_profile_field_is_refused_with_its_name() {
     check(
         settings("/kernel_arguments/1/value", json!("x; $(reboot)")),
         expect![
-            "settings.kernel_arguments[1]: value: it has 1 to 256 letters, digits, blanks and '_-.,:=/+@%'"
+            "settings.kernel_arguments[1]: value: must be 1 to 256 letters, digits, blanks and '_-.,:=/+@%'"
         ],
     );
     check(
         settings("/iommu", Value::Null),
-        expect!["settings.iommu: it is needed for passthrough: intel or amd"],
+        expect!["settings.iommu: passthrough needs an IOMMU: set intel or amd"],
     );
     check(
         settings("/passthrough/0/vendor_id", json!("10DE")),
         expect![
-            "settings.passthrough[0].vendor_id: it has four digits of 0-9 and a-f, as lspci -nn tells"
+            "settings.passthrough[0].vendor_id: must be four digits of 0-9 and a-f, as printed by lspci -nn"
         ],
     );
     check(
         |it| it["placement"]["aggregate"] = json!({"fixed": "a:b"}),
-        expect!["placement.aggregate: it has a colon"],
+        expect!["placement.aggregate: must not contain a colon"],
     );
     check(
         |it| it["joining"]["hypervisor"] = json!("0s"),
-        expect!["joining.hypervisor: it is more than nothing and at most 24 hours"],
+        expect!["joining.hypervisor: must be more than 0 and at most 24 hours"],
     );
 }
 
@@ -239,7 +239,7 @@ fn tunnels_and_a_base_config_are_written() {
     assert_eq!(merged["verification"]["hash"], format!("sha256-{}", "b".repeat(64)));
     check(
         |it| it["settings"]["base_ignition"] = json!({"url": "http://i/x", "sha256": "b"}),
-        expect!["settings.base_ignition: it is for profiles of the kind ignition"],
+        expect!["settings.base_ignition: only for profiles of kind ignition"],
     );
 }
 

@@ -27,7 +27,7 @@ impl Story {
         for word in words {
             assert!(error.contains(word), "{word:?} is not in {error:?}");
         }
-        assert!(error.contains("To go on: "), "{error:?} does not say what to do");
+        assert!(error.contains("Hint: "), "{error:?} does not say what to do");
         let asked = self.machine.chassis().log().len();
         let power = *self.machine.chassis().power().borrow();
 

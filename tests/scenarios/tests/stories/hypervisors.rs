@@ -170,11 +170,11 @@ async fn a_rack_becomes_hypervisors_by_one_command() {
     told.sort();
     assert_eq!(told, [(Some("kvm"), Some(4)), (Some("r1"), Some(4))]);
     let history = given.lab.api().get("/v1/nodes/r1u1/history").await.to_string();
-    for step in ["its compute service is up", "its resource provider is there", "has joined"] {
+    for step in ["the compute service is up", "the resource provider exists", "has joined"] {
         assert!(history.contains(step), "{step:?} is not in {history}");
     }
     let explained = given.done(&["node", "explain", "r1u1"]).await;
-    assert!(explained.contains("a hypervisor of the cloud, the host r1u1"), "{explained}");
+    assert!(explained.contains("compute host r1u1 of the cloud"), "{explained}");
 
     // No answer contains the secrets of the profile.
     let shown = given.done(&["--output", "json", "profile", "show", "kvm"]).await;
@@ -214,7 +214,7 @@ async fn a_host_that_fails_to_join_explains_why_and_joins_on_retry() {
     let said = given.bedplate(&["rack", "up", "r1", "--yes", "--profile", "kvm"]).await;
     assert!(!said.status.success());
     let told = given.done(&["node", "explain", "r1u1"]).await;
-    for part in ["no resource provider with anything to give", "Placement takes"] {
+    for part in ["no resource provider with an inventory", "Placement accepts"] {
         assert!(told.contains(part), "{part:?} is not in {told}");
     }
     assert_eq!(given.hypervisor("r1u1").await["state"], "failed");

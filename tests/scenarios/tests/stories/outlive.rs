@@ -362,11 +362,11 @@ nodes_per_project = 1
 
 /// One entry of a node's history for each stage of the end of its lease.
 const STAGES: [&str; 5] = [
-    "its lease ends at",
-    "it is switched off, and its disks are erased at",
-    "its lease has ended: its disks are erased at",
-    "it is taken out of use, and its disks are erased",
-    "given back by its lessee",
+    "the lease ends at",
+    "the machine is switched off, and its disks are erased at",
+    "the lease has ended; the disks are erased at",
+    "the node is undeployed and its disks are erased",
+    "returned by its lessee",
 ];
 
 /// The field `image` of a reservation request.

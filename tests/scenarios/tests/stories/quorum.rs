@@ -88,7 +88,7 @@ async fn only_one_of_two_hosts_with_etcd_members_can_be_taken_out() {
     let is_refused = async |machine: &Machine| {
         let error = node(machine).await["last_error"].as_str().unwrap_or_default().to_owned();
         // The node has a lessee by now, who must not learn whose servers run on the node.
-        let words = [is_lost, "machines of others"];
+        let words = [is_lost, "servers of other projects"];
         error.contains("was not carried out") && words.iter().any(|word| error.contains(word))
     };
     let takes_back = async |machine: &Machine| {
@@ -143,8 +143,8 @@ async fn only_one_of_two_hosts_with_etcd_members_can_be_taken_out() {
             let history = format!("/v1/nodes/{}/history?detail=true", second.node);
             let (_, told) = given.machine(Method::GET, &history, &Value::Null).await;
             // The lessee reads the history, and is not told whose cluster it is.
-            let words = "and it stays as it is: it carries machines of others";
-            (told.contains("its lease ended at ") && told.contains(words)).then_some(())
+            let words = "but the node cannot be taken out yet: the host carries servers of other projects";
+            (told.contains("the lease ended at ") && told.contains(words)).then_some(())
         })
         .await;
         given.bedplate(&["node", "undo", second.node]).await.done();
