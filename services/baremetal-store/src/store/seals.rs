@@ -58,7 +58,7 @@ impl Store {
         self.seals = Some(Seals { keys, known: Arc::default() });
         let sealed = self.reseal_from(None).await?;
         if sealed.done > 0 {
-            info!("what was secret and stored in the clear is sealed now: {} rows", sealed.done);
+            info!("sealed secrets that were stored in the clear: {} rows", sealed.done);
         }
         Ok(self)
     }
@@ -157,7 +157,7 @@ impl Store {
                 match self.sealed(&node).await {
                     Ok(sealed) => anew.push(sealed),
                     Err(StoreError::Corrupt { source, .. }) => {
-                        error!(node.id = %node.id, "the secrets of node {} cannot be opened: {source}", node.label());
+                        error!(node.id = %node.id, "cannot unseal the secrets of node {}: {source}", node.label());
                         all.broken += 1;
                     }
                     Err(other) => return Err(other),
@@ -174,7 +174,7 @@ impl Store {
             });
             let written = written.await?;
             all.done += written;
-            info!("sealed {written} nodes anew, {} so far", all.done);
+            info!("re-encrypted {written} nodes, {} so far", all.done);
         }
         self.reseal_racks(key.clone(), &mut all).await?;
         self.reseal_profiles(key, &mut all).await?;
@@ -195,7 +195,7 @@ impl Store {
                 Ok(()) => all.done += 1,
                 Err(StoreError::Stale) => {}
                 Err(StoreError::Corrupt { source, .. }) => {
-                    error!("the secrets of rack {name} cannot be opened: {source}");
+                    error!("cannot unseal the secrets of rack {name}: {source}");
                     all.broken += 1;
                 }
                 Err(other) => return Err(other),
@@ -218,7 +218,7 @@ impl Store {
                 Ok(()) => all.done += 1,
                 Err(StoreError::Stale) => {}
                 Err(StoreError::Corrupt { source, .. }) => {
-                    error!("the secrets of profile {name} cannot be opened: {source}");
+                    error!("cannot unseal the secrets of profile {name}: {source}");
                     all.broken += 1;
                 }
                 Err(other) => return Err(other),

@@ -88,7 +88,7 @@ fn read(row: &Row) -> Result<HistoryEntry, StoreError> {
     let severity = [Severity::Info, Severity::Error]
         .into_iter()
         .find(|severity| severity.as_str() == word)
-        .ok_or_else(|| StoreError::corrupt(TABLE, word, "its severity is not one of ours"))?;
+        .ok_or_else(|| StoreError::corrupt(TABLE, word, "unknown severity"))?;
     Ok(HistoryEntry {
         id: Some(row.parse(TABLE, 0)?),
         node: row.parse(TABLE, 1)?,

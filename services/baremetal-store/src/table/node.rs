@@ -255,9 +255,7 @@ fn read(row: &Row) -> Result<Node, StoreError> {
             [PowerState::On, PowerState::Off]
                 .into_iter()
                 .find(|state| state.as_str() == word)
-                .ok_or_else(|| {
-                    StoreError::corrupt("nodes", word, "its power state is not one of ours")
-                })?,
+                .ok_or_else(|| StoreError::corrupt("nodes", word, "unknown power state"))?,
         ),
     };
     Ok(Node {

@@ -43,7 +43,7 @@ pub(crate) async fn canaries(
 /// Removes a key, so that no row can be sealed with it. Fails with `InUse` while the key seals a row.
 pub(crate) async fn forget(connection: &mut Connection, id: &str) -> Result<(), StoreError> {
     match connection.execute("DELETE FROM seals WHERE id = $1", values![id]).await {
-        Err(error) if is_orphan(&error) => Err(StoreError::InUse { by: "what it seals" }),
+        Err(error) if is_orphan(&error) => Err(StoreError::InUse { by: "records sealed with it" }),
         done => Ok(done.map(drop)?),
     }
 }

@@ -153,7 +153,7 @@ async fn a_rotation_killed_at_any_point_loses_nothing_and_completes() {
         let mut daemon = given.start().await;
         let before = inode(&given.key_file());
         let mut lines = BufReader::new(daemon.child.stderr.take().unwrap()).lines();
-        let sealed = |line: &String| line.contains("nodes anew");
+        let sealed = |line: &String| line.contains("re-encrypted") && line.contains("nodes");
         let heard = tokio::task::spawn_blocking(move || {
             let heard = lines.by_ref().map_while(Result::ok).filter(sealed).take(point).count();
             (heard, lines)
