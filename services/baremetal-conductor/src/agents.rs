@@ -24,7 +24,7 @@ pub(crate) struct Agents {
 /// Why a call to an agent failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AgentError {
-    #[error("the agent never said where it listens")]
+    #[error("the agent has not reported its address")]
     NoCallback,
     #[error("cannot call the agent at {url}")]
     Unreachable { url: String, source: reqwest::Error },
@@ -140,7 +140,7 @@ async fn answer<T: DeserializeOwned>(
         if body.len() + chunk.len() > LONGEST_ANSWER {
             return Err(AgentError::Malformed {
                 url: url.to_owned(),
-                reason: "it is too long".to_owned(),
+                reason: "too long".to_owned(),
             });
         }
         body.extend_from_slice(&chunk);
@@ -166,7 +166,7 @@ pub(crate) fn seen(command: &Command) -> CommandSeen {
             let why = command.command_error.as_ref().map(|error| {
                 if error.details.is_empty() { error.message.clone() } else { error.details.clone() }
             });
-            let why = why.unwrap_or_else(|| "the agent does not say why".to_owned());
+            let why = why.unwrap_or_else(|| "the agent gave no reason".to_owned());
             CommandSeen::Failed(why.chars().filter(|c| !c.is_control()).take(2000).collect())
         }
     }

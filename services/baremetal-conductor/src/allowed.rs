@@ -63,8 +63,9 @@ pub(crate) fn check_bmc(allowed: &AllowedHosts, address: &str) -> Result<(), Str
     };
     // Text that is not a URL is refused when the BMC's client is made of it.
     let Ok(url) = Url::parse(&spelled) else { return Ok(()) };
-    check(allowed, &url)
-        .map_err(|why| format!("{why}; bmc.networks of the service says where BMCs may be"))
+    check(allowed, &url).map_err(|why| {
+        format!("{why}; allow the address with bmc.networks in the configuration of the service")
+    })
 }
 
 /// Like [`Conductor::check_image_host`], for a given list.
@@ -77,7 +78,9 @@ pub(crate) fn check_image(
     let Some(url) = url.and_then(|url| Url::parse(url).ok()) else { return Ok(()) };
     check(allowed, &url).map_err(|why| Refusal::Field {
         field: format!("instance_info.{IMAGE_KEY}"),
-        problem: format!("{why}; images.hosts of the service says where images may be"),
+        problem: format!(
+            "{why}; allow the host with images.hosts in the configuration of the service"
+        ),
     })
 }
 
@@ -114,7 +117,9 @@ mod tests {
         ] {
             let refused = check_bmc(&any, address).expect_err(address);
             assert!(
-                refused.ends_with("bmc.networks of the service says where BMCs may be"),
+                refused.ends_with(
+                    "allow the address with bmc.networks in the configuration of the service"
+                ),
                 "{refused}"
             );
         }
@@ -144,7 +149,7 @@ mod tests {
         let refused = checked(&any, "http://169.254.169.254/latest/meta-data").unwrap_err();
         assert_eq!(
             refused,
-            "instance_info.image_source: 169.254.169.254 is a link-local address; images.hosts of the service says where images may be"
+            "instance_info.image_source: 169.254.169.254 is a link-local address; allow the host with images.hosts in the configuration of the service"
         );
         let some = AllowedHosts::new(Some(vec!["images.example".to_owned().try_into().unwrap()]));
         assert_eq!(checked(&some, "https://images.example:8443/x"), Ok(()));

@@ -147,7 +147,9 @@ impl Bmcs {
         check_bmc(&self.settings.allowed, raw).map_err(|problem| wrong(&problem))?;
         // The address is shown by the API and printed in errors, so it must not contain credentials.
         if !address.username().is_empty() || address.password().is_some() {
-            return Err(wrong("must name no user and no password: say them beside it"));
+            return Err(wrong(
+                "must not contain a user or password; use redfish_username and redfish_password",
+            ));
         }
         Ok(redfish::Target {
             address,
@@ -226,7 +228,7 @@ impl Bmcs {
                 Some(_) => {
                     return Err(invalid(
                         "ipmi_cipher_suite",
-                        "must be 3 or 17: the others are not safe",
+                        "must be 3 or 17; other suites are not secure",
                     ));
                 }
             },
@@ -258,7 +260,7 @@ fn fingerprint(node: &Node) -> u64 {
 }
 
 fn missing(key: &'static str) -> InvalidDriverInfo {
-    invalid(key, "is needed")
+    invalid(key, "missing")
 }
 
 fn invalid(key: &'static str, problem: &str) -> InvalidDriverInfo {

@@ -40,7 +40,7 @@ pub enum BootError {
     /// A field of the request is wrong.
     #[error("{field}: {problem}")]
     Invalid { field: &'static str, problem: String },
-    #[error("the store does not answer")]
+    #[error("the database does not answer")]
     Store(#[from] StoreError),
 }
 
@@ -117,7 +117,7 @@ impl World {
 
     /// Returns the node if this is its current work and the work still waits for the machine to boot.
     async fn awaited(&self, id: NodeUuid, work: WorkUuid) -> Result<Node, BootError> {
-        let what = "a boot that is waited for";
+        let what = "a boot in progress";
         let node =
             self.store.find_node(&NodeIdent::Id(id)).await?.ok_or(BootError::NotFound { what })?;
         let awaited =
@@ -216,7 +216,7 @@ impl Conductor {
     ) -> Result<Vec<(String, Option<String>)>, BootError> {
         let world = &self.world;
         let boot = world.store.find_boot(id).await?.filter(|boot| boot.work == work);
-        let boot = boot.ok_or(BootError::NotFound { what: "a boot that is waited for" })?;
+        let boot = boot.ok_or(BootError::NotFound { what: "a boot in progress" })?;
         let parts = [&*id.to_string(), &*work.to_string(), &*boot.nonce];
         if !world.key.verify(Purpose::BootMedium, &parts, capability) {
             return Err(BootError::Forbidden);
@@ -304,7 +304,7 @@ impl Conductor {
         let parts = [&*boot.node.to_string(), &*boot.work.to_string(), &*boot.nonce];
         let shown = beat.agent_token.as_deref().unwrap_or("");
         if !world.key.verify(Purpose::AgentToken, &parts, shown) {
-            warn!(node.id = %id, "an agent at {peer} spoke for node {id} with a wrong token");
+            warn!(node.id = %id, "an agent at {peer} reported for node {id} with a wrong token");
             return Err(BootError::Forbidden);
         }
         // The agent of finished work keeps reporting until its machine is off.
@@ -315,12 +315,12 @@ impl Conductor {
         check_callback(&beat.callback_url, peer)?;
         let certificate = beat.agent_verify_ca.as_deref().unwrap_or("");
         if certificate.is_empty() || certificate.len() > 16 << 10 {
-            let problem = "is needed: the agent's certificate, PEM".to_owned();
+            let problem = "missing; send the agent's certificate as PEM".to_owned();
             return Err(BootError::Invalid { field: "agent_verify_ca", problem });
         }
         let is_known = boot.certificate.as_deref() == Some(certificate);
         if !is_known && !agents::is_certificate(certificate) {
-            let problem = "is no certificate in PEM".to_owned();
+            let problem = "is not a PEM certificate".to_owned();
             return Err(BootError::Invalid { field: "agent_verify_ca", problem });
         }
         let first = boot.callback_url.is_none();
@@ -424,7 +424,8 @@ fn new_boot(node: NodeUuid, work: WorkUuid) -> Boot {
 
 fn no_address() -> Problem {
     let cause =
-        "the service's configuration names no address on the provisioning network".to_owned();
+        "no provisioning address is configured; set [provisioning] in the service's configuration"
+            .to_owned();
     Problem { reason: Reason::BadRequest, cause, transient: false }
 }
 
@@ -442,7 +443,7 @@ fn check_callback(raw: &str, peer: IpAddr) -> Result<(), BootError> {
         Some(Host::Domain(_)) | None => return Err(invalid("must name an address")),
     };
     if host.to_canonical() != peer.to_canonical() {
-        return Err(invalid("must be at the address the agent speaks from"));
+        return Err(invalid("must be the address that the agent reports from"));
     }
     Ok(())
 }

@@ -52,8 +52,7 @@ pub enum StaysError {
     },
     /// Servers may run on the host.
     #[error(
-        "node {node} is compute host {host}, which is not drained{}; ask again when it is (`bedplate drain {host} --wait`), or name \
-         {host} in force",
+        "node {node} is compute host {host}, which is not drained{}; drain it first (`bedplate drain {host} --wait`), or name {host} in force",
         so_far(*left)
     )]
     Occupied {
@@ -65,8 +64,7 @@ pub enum StaysError {
     },
     /// clusterd does not answer, so nobody knows what runs on the host.
     #[error(
-        "node {node} is compute host {host}, and clusterd does not say whether it may be taken out: {why}; to do so all the same, name \
-         {host} in force"
+        "node {node} is compute host {host}, and clusterd did not say whether the host may be taken out: {why}; name {host} in force to skip this check"
     )]
     Unknown {
         node: String,
@@ -107,7 +105,7 @@ impl Conductor {
         self.world.settings.clusters.as_ref()?;
         let host = compute_host(node)?;
         if forced.iter().any(|name| name == host) {
-            warn!(node.id = %node.id, "node {} is taken out without asking what is on host {host}", node.label());
+            warn!(node.id = %node.id, "node {} is taken out by force without asking clusterd about host {host}", node.label());
             return None;
         }
         Some(host.to_owned())
@@ -189,7 +187,7 @@ impl Drain {
             "drained" => DrainSeen::Drained,
             "stuck" => DrainSeen::Stuck(left, self.problem),
             "ending" => DrainSeen::Ending,
-            other => DrainSeen::Unknown(format!("it is in a state {other:?} that is not known")),
+            other => DrainSeen::Unknown(format!("unknown drain state {other:?}")),
         }
     }
 }
@@ -233,7 +231,7 @@ impl Clusters {
             Ok(mut segments) => {
                 segments.pop_if_empty().extend(["bedplate", "v1", "drains"]).extend(path);
             }
-            Err(()) => return Err("its address is no base of URLs".to_owned()),
+            Err(()) => return Err("its URL cannot be a base".to_owned()),
         }
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
@@ -272,7 +270,7 @@ impl Clusters {
                 found.map_err(|error| error.to_string())?
             }
             (None, ClustersCaller::Anyone | ClustersCaller::Named(..)) => {
-                return Err("nobody says where it is".to_owned());
+                return Err("no URL of clusterd is configured".to_owned());
             }
         };
         let client = match &self.caller {
@@ -283,7 +281,7 @@ impl Clusters {
             }
         };
         let text = url.as_str().trim_end_matches('/').trim_end_matches("/v1");
-        let base = Url::parse(text).map_err(|_| "its address is no URL".to_owned())?;
+        let base = Url::parse(text).map_err(|_| "its URL is invalid".to_owned())?;
         Ok((client, base))
     }
 }
@@ -300,7 +298,7 @@ fn seen<T: DeserializeOwned>(
     };
     if status.is_success() {
         let read = serde_json::from_slice(&body);
-        return read.map_or(DrainSeen::Unknown("its answer cannot be read".to_owned()), told);
+        return read.map_or(DrainSeen::Unknown("cannot read its answer".to_owned()), told);
     }
     let said = said(&body);
     match status {
@@ -312,7 +310,7 @@ fn seen<T: DeserializeOwned>(
         }
         StatusCode::CONFLICT => DrainSeen::Refused(said),
         // Any other 404 says nothing about the host.
-        _ => DrainSeen::Unknown(format!("it answers {}: {said}", status.as_u16())),
+        _ => DrainSeen::Unknown(format!("answered {}: {said}", status.as_u16())),
     }
 }
 
@@ -320,5 +318,5 @@ fn seen<T: DeserializeOwned>(
 fn said(body: &[u8]) -> String {
     let envelope: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
     let sentence = envelope["errors"][0]["detail"].as_str();
-    sentence.unwrap_or("nothing that can be read").to_owned()
+    sentence.unwrap_or("no readable error").to_owned()
 }

@@ -69,9 +69,9 @@ impl End {
         match self {
             End::Disabled => "the console was disabled",
             End::Deleted => "the node was deleted",
-            End::HandedOver => "the node went to somebody else",
-            End::TooSlow => "you did not keep up with what the machine says",
-            End::Stopping => "the service is about to stop; come again",
+            End::HandedOver => "the node has another owner or lessee now",
+            End::TooSlow => "you did not read the output in time",
+            End::Stopping => "the service is stopping; connect again",
         }
     }
 }
@@ -82,21 +82,19 @@ pub enum ConsoleError {
     #[error("the console of node \"{node}\" is not enabled")]
     Disabled { node: String },
     /// The node has the maximum number of viewers.
-    #[error(
-        "{at_most} are looking at the console of node \"{node}\", and that is all there may be"
-    )]
+    #[error("the console of node \"{node}\" has the maximum of {at_most} viewers; try again later")]
     Crowded {
         node: String,
         /// The maximum number of viewers.
         at_most: usize,
     },
     /// The maximum number of ports is open.
-    #[error("{at_most} consoles are open, and that is all there may be")]
+    #[error("the maximum of {at_most} consoles are open; try again later")]
     Exhausted {
         /// The maximum number of open ports.
         at_most: usize,
     },
-    #[error("the service is about to stop")]
+    #[error("the service is stopping")]
     Stopping,
 }
 
@@ -205,7 +203,7 @@ impl Consoles {
         }
         self.tasks.close();
         if tokio::time::timeout(CLOSE_TIMEOUT, self.tasks.wait()).await.is_err() {
-            warn!("not every console was given back in time; its BMC will notice by itself");
+            warn!("not every console was closed in time; the BMCs will time them out");
         }
     }
 
@@ -250,7 +248,7 @@ impl World {
             return Err(Unopened::Over(End::Disabled));
         }
         let bmc = self.bmcs.of(&node).map_err(|why| failed(why.to_string(), false))?;
-        let what = || "pass its machine's serial port on".to_owned();
+        let what = || "offer a serial console".to_owned();
         let serial = bmc.serial.ok_or_else(|| BmcError::Unsupported { what: what() })?;
         let session = serial.open().await?;
         info!(node.id = %id, "the console of node {} is open", node.label());
@@ -284,7 +282,7 @@ pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) -> Result<()
                     }
                 }
             }
-            Err(why) => warn!("cannot look which consoles are enabled: {}", chain(&why)),
+            Err(why) => warn!("cannot check which consoles are enabled: {}", chain(&why)),
         }
     }
     world.consoles.close().await;

@@ -23,14 +23,16 @@ impl Directory for Conductor {
             Ok(decision) => decision,
             Err(error) => {
                 error!(error = chain(&error), "cannot answer the DHCP client {}", client.mac);
-                Decision::Ignore { reason: "the store does not answer".to_owned() }
+                Decision::Ignore { reason: "the database does not answer".to_owned() }
             }
         }
     }
 
     async fn declined(&self, client: MacAddress, address: Ipv4Addr) {
         match self.world.leave_alone(client, address).await {
-            Ok(true) => warn!(mac = %client, %address, "{address} is leased to nobody for a while"),
+            Ok(true) => {
+                warn!(mac = %client, %address, "{address} is in use by another machine and will not be leased for a while")
+            }
             Ok(false) => debug!(mac = %client, %address, "{address} is not leased to {client}"),
             Err(error) => error!(error = chain(&error), "cannot note that {address} is in use"),
         }
@@ -38,7 +40,7 @@ impl Directory for Conductor {
 
     fn saw(&self, client: MacAddress, sighting: Sighting) {
         let (side, what) = match sighting {
-            Sighting::DhcpDiscover => (Side::Dhcp, "looks for a DHCP server".to_owned()),
+            Sighting::DhcpDiscover => (Side::Dhcp, "sent a DHCP discover".to_owned()),
             Sighting::DhcpOffered { address, boot_file } => {
                 let address =
                     address.map_or("no address".to_owned(), |address| address.to_string());
@@ -49,9 +51,9 @@ impl Directory for Conductor {
                 )
             }
             Sighting::DhcpRefused { reason } => (Side::Dhcp, format!("was refused: {reason}")),
-            Sighting::DhcpAcked { address } => (Side::Dhcp, format!("has the address {address}")),
+            Sighting::DhcpAcked { address } => (Side::Dhcp, format!("got the address {address}")),
             Sighting::DhcpDeclined { .. } => {
-                (Side::Dhcp, "found its address in use by another".to_owned())
+                (Side::Dhcp, "found its address in use by another machine".to_owned())
             }
             Sighting::TftpRead { file } => (Side::Tftp, format!("began to load {file}")),
             Sighting::TftpDone { file, bytes } => {
@@ -72,7 +74,7 @@ impl Conductor {
             return self.answer_stranger(client).await;
         };
         let Some(node) = world.store.find_node(&NodeIdent::Id(port.node)).await? else {
-            return Ok(Decision::Ignore { reason: "its node is gone".to_owned() });
+            return Ok(Decision::Ignore { reason: "the node was deleted".to_owned() });
         };
         world.sightings.owns(node.id, client.mac);
         let hostname = node.name.as_ref().map(ToString::to_string);
@@ -93,9 +95,9 @@ impl Conductor {
         world.store.touch_discovery(client.mac, Timestamp::now()).await?;
         match world.settings.unknown_machines {
             UnknownMachines::Refuse => {
-                info!(mac = %client.mac, "an unknown machine with port {} asks for a boot and is refused", client.mac);
+                info!(mac = %client.mac, "an unknown machine with port {} requested a boot and is refused", client.mac);
                 Ok(Decision::Ignore {
-                    reason: "its address is no port's, and unknown machines are refused".to_owned(),
+                    reason: "no port has this address, and unknown machines are refused".to_owned(),
                 })
             }
             UnknownMachines::Discover => {
@@ -112,7 +114,7 @@ impl Conductor {
         let world = &self.world;
         let discovers = world.settings.unknown_machines == UnknownMachines::Discover;
         if !discovers || world.store.find_lease(client.mac).await?.is_none() {
-            return Ok(Decision::Ignore { reason: "its address is no port's".to_owned() });
+            return Ok(Decision::Ignore { reason: "no port has this address".to_owned() });
         }
         let lease = self.lease(client.mac, None).await?;
         Ok(Decision::Answer { lease, boot: None })

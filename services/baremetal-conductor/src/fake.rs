@@ -62,7 +62,7 @@ impl Boot for Fake {
 struct Port;
 
 /// The first output of the port.
-const GREETING: Bytes = Bytes::from_static(b"This is no machine: it says what you type.\r\n");
+const GREETING: Bytes = Bytes::from_static(b"This is not a machine: it echoes what you type.\r\n");
 /// The number of pieces that wait in each direction.
 const PIECES: usize = 64;
 

@@ -248,7 +248,7 @@ impl Conductor {
     }
 
     fn sensing(&self, node: &Node) -> Result<Arc<dyn bmc::Sensors>, BmcError> {
-        let none = || BmcError::Unsupported { what: "tell its sensors".to_owned() };
+        let none = || BmcError::Unsupported { what: "report its sensors".to_owned() };
         self.bmc(node)?.sensors.ok_or_else(none)
     }
 }
@@ -256,7 +256,7 @@ impl Conductor {
 /// Why the conductor stopped working.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    #[error("a turn ended in a panic")]
+    #[error("a turn panicked")]
     Turn(#[source] tokio::task::JoinError),
 }
 
@@ -265,7 +265,7 @@ impl World {
     pub(crate) fn with_instance(&self, node: &Node) -> Result<Node, Refusal> {
         self.store.secrets().with_instance(node).map_err(|why| Refusal::Field {
             field: "instance_info".to_owned(),
-            problem: format!("its secrets cannot be opened: {why}"),
+            problem: format!("cannot unseal its secrets: {why}"),
         })
     }
 

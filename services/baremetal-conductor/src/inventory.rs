@@ -29,7 +29,7 @@ impl World {
             let error: String = error.chars().filter(|c| !c.is_control()).take(1000).collect();
             return Ok(Err(Failure::new(
                 Reason::StepFailed,
-                format!("the agent could not inspect: {error}"),
+                format!("the inspection by the agent failed: {error}"),
             )));
         }
         let (told, macs) = note_inventory(node, &data);
@@ -48,7 +48,7 @@ impl World {
             self.add_ports(node, &macs).await?;
         }
         let whole = serde_json::json!({ "bmc": inventory });
-        info!(node.id = %node.id, nics = macs.len(), disks = inventory.disks.len(), "the BMC told its inventory");
+        info!(node.id = %node.id, nics = macs.len(), disks = inventory.disks.len(), "read the inventory of the BMC");
         if node.inspect_interface() == baremetal_core::InspectInterface::Redfish {
             let now = Timestamp::now();
             let found = baremetal_core::Inspected {
@@ -70,7 +70,7 @@ impl World {
                 Err(StoreError::Duplicate { .. }) => {
                     let owner = self.store.find_port_by_address(*mac).await?.map(|port| port.node);
                     if owner.is_some_and(|owner| owner != node.id) {
-                        warn!(node.id = %node.id, %mac, "node {} has a port {mac} that is another node's", node.id);
+                        warn!(node.id = %node.id, %mac, "port {mac} of node {} belongs to another node already", node.id);
                     }
                 }
                 Err(error) => return Err(error.into()),

@@ -29,7 +29,7 @@ impl World {
                 match self.ask_cloud(host, &action).await {
                     Ok(()) => Ok(Requeue::After(self.settings.timeouts.poll_every)),
                     Err(problem) => {
-                        debug!(problem = problem.cause, "the cloud did not do it");
+                        debug!(problem = problem.cause, "the call to the cloud failed");
                         let trouble = CloudSeen::Trouble(problem);
                         let step = plan_join(host, &trouble, self.watch.since(), now);
                         self.end_join_turn(node, step, now).await
@@ -54,7 +54,7 @@ impl World {
             JoinStep::Rest => Ok(Requeue::OnChange),
             JoinStep::Wait { until } => {
                 let left = time_left(until, now);
-                debug!("host of node {} is not so far", node.id);
+                debug!("the host of node {} has made no progress yet", node.id);
                 Ok(Requeue::After(left.min(self.settings.timeouts.poll_every * RARER)))
             }
             JoinStep::Record(to) => {
@@ -82,7 +82,7 @@ impl World {
         failure: Failure,
         now: Timestamp,
     ) -> Result<Requeue, TurnError> {
-        warn!(cause = failure.cause, "the machine of node {} did not join the cloud", node.label());
+        warn!(cause = failure.cause, "node {} did not join the cloud", node.label());
         let (given_up, entry) = node.not_joined(failure, now);
         self.record(node, given_up, &[entry]).await
     }
@@ -96,11 +96,11 @@ impl World {
     ) -> Result<Result<Node, Refusal>, StoreError> {
         let refuse = |problem: String| Refusal::Field { field: "profile".to_owned(), problem };
         let Some(row) = self.store.find_profile(profile).await? else {
-            return Ok(Err(refuse(format!("there is none of the name {profile:?}"))));
+            return Ok(Err(refuse(format!("hypervisor profile {profile:?} not found"))));
         };
         let profile = match self.store.secrets().with_profile(&row.profile) {
             Ok(profile) => profile,
-            Err(why) => return Ok(Err(refuse(format!("its secrets cannot be opened: {why}")))),
+            Err(why) => return Ok(Err(refuse(format!("cannot unseal its secrets: {why}")))),
         };
         let mut ports = self.store.ports_of(node.id).await?;
         // `network_data` gives DHCP to the first port, so the port that the machine boots from comes first.

@@ -27,7 +27,7 @@ impl World {
             let leased = self.store.lease(mac, &leases.pool, Timestamp::now()).await?;
             let Some(leased) = leased else {
                 let (first, last) = (leases.pool.first, leases.pool.last);
-                error!(%mac, "no address is left between {first} and {last}");
+                error!(%mac, "no free address is left between {first} and {last}");
                 return Ok(None);
             };
             if leased.is_probed {
@@ -58,7 +58,7 @@ impl World {
             Ok(is_used) => is_used,
             Err(error) => {
                 let not_permitted = error.kind() == ErrorKind::PermissionDenied;
-                let needs = if not_permitted { " (it takes CAP_NET_RAW)" } else { "" };
+                let needs = if not_permitted { " (CAP_NET_RAW is needed)" } else { "" };
                 warn!(error = chain(&error), "cannot probe the address {address}{needs}");
                 false
             }

@@ -41,7 +41,7 @@ impl World {
                 Ok(rest)
             }
             LeavingStep::Refuse(why, end) => {
-                warn!("node {} stays as it is: {why}", node.label());
+                warn!("the request to node {} is refused: {why}", node.label());
                 let (stayed, entry) = stays(node, &why, end, now);
                 self.record(node, stayed, &[entry]).await
             }
@@ -88,14 +88,14 @@ impl World {
         match begun {
             Ok((begun, history)) => {
                 info!(
-                    "host {host} is drained: node {} goes on with {:?}",
+                    "host {host} is drained: node {} continues with {:?}",
                     node.label(),
                     leaving.then
                 );
                 self.record(node, begun, &history).await
             }
             Err(refusal) => {
-                warn!(%refusal, "host {host} is drained, but node {} stays as it is", node.label());
+                warn!(%refusal, "host {host} is drained, but the request to node {} is refused", node.label());
                 let end = match leaving.stage {
                     LeavingStage::Asking(owner) | LeavingStage::Waiting(owner) => owner.end(),
                     LeavingStage::Wanted | LeavingStage::Ending => LeavingEnd::LeaveDrain,

@@ -43,7 +43,7 @@ impl World {
             LendingStep::Take(step) => return self.take(node, step, now).await,
             LendingStep::Release => {
                 let (free, entry) = given_back(node, now);
-                info!("node {} was given back by its lessee", node.label());
+                info!("node {} was returned by its lessee", node.label());
                 return self.record(node, free, &[entry]).await;
             }
             LendingStep::Wait { until, .. } => {
@@ -64,7 +64,7 @@ impl World {
         match asked {
             Ok((asked, history)) => self.record(node, asked, &history).await,
             Err(refusal) => {
-                warn!(%refusal, "the lease of node {} cannot be ended now", node.label());
+                warn!(%refusal, "cannot end the lease of node {} now", node.label());
                 Ok(Requeue::OnChange)
             }
         }
@@ -82,7 +82,7 @@ impl World {
         let why = why.to_string();
         if !is_emptied && !self.sightings.is_held(node.id, &why) {
             warn!(
-                "the lease of node {} has ended, and the node stays as it is: {why}",
+                "the lease of node {} has ended, but the node cannot be taken out yet: {why}",
                 node.label()
             );
             self.record(node, node.clone(), &[end_held(node, &why, now)]).await?;
@@ -107,7 +107,7 @@ impl World {
         let written = self.store.update_node_and_tell(&taken, &[entry], &letters, now).await;
         let (_, lost) = written?;
         if lost > 0 {
-            warn!("too many notices wait: {lost} of node {} are not sent", node.id);
+            warn!("too many notices are waiting: {lost} notices of node {} are not sent", node.id);
         }
         info!("node {}: {told}", node.label());
         Ok(Requeue::Now)
@@ -134,8 +134,7 @@ fn notice(node: &Node, step: lease::Step, told: &str, now: Timestamp) -> Notice 
         event: event.to_owned(),
         subject: format!("Node {label}: {told}"),
         text: format!(
-            "Node {label} ({}): {told}.\n\nExtend it by bedplate node extend, undo its end by bedplate node undo, or by PUT \
-             /bedplate/v1/nodes/ID/lease.",
+            "Node {label} ({}): {told}.\n\nTo extend the lease, use `bedplate node extend`; to undo its end, `bedplate node undo`; or PUT /bedplate/v1/nodes/ID/lease.",
             node.id
         ),
         project_id: node.lessee.clone(),

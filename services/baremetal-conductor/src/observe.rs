@@ -77,7 +77,7 @@ impl World {
             }
             Err(error) => {
                 let problem = problem::of_bmc(&error);
-                debug!(problem = %problem.cause, "the BMC does not tell the power state");
+                debug!(problem = %problem.cause, "the BMC does not report the power state");
                 self.sightings.note(node.id, Side::Bmc, &*problem.cause);
                 PowerSeen::Failed(problem)
             }

@@ -67,7 +67,7 @@ impl World {
             Ok(Ok(inventory)) => inventory,
             Ok(Err(error)) => return Ok(Err(self.note_bmc(node, &error))),
             Err(_) => {
-                let cause = "the BMC takes too long to tell its inventory".to_owned();
+                let cause = "the BMC did not send its inventory in time".to_owned();
                 return Ok(Err(Problem { reason: Reason::BmcUnreachable, cause, transient: true }));
             }
         };
@@ -83,7 +83,7 @@ impl World {
             BootInterface::Fake => return self.next_task(node).await.map(Ok),
         };
         if node.boot_interface() == BootInterface::VirtualMedia {
-            let Some(media) = &bmc.media else { return Ok(Err(cannot("take a virtual CD"))) };
+            let Some(media) = &bmc.media else { return Ok(Err(cannot("insert a virtual CD"))) };
             let url = match self.medium(node).await? {
                 Ok(url) => url,
                 Err(problem) => return Ok(Err(problem)),
@@ -195,7 +195,7 @@ impl World {
                 let drive = match drive {
                     Ok(drive) => drive,
                     Err(error) => {
-                        let cause = format!("instance_info/configdrive: {error}");
+                        let cause = format!("instance_info.configdrive: {error}");
                         return Ok(Err(Problem {
                             reason: Reason::BadRequest,
                             cause,

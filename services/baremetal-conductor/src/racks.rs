@@ -36,7 +36,7 @@ pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) -> Result<()
             _ = due.tick() => {}
         }
         if let Err(error) = look(&world).await {
-            warn!(error = chain(&error), "racks cannot be brought up now");
+            warn!(error = chain(&error), "cannot bring racks up now");
         }
     }
 }
@@ -47,7 +47,7 @@ async fn look(world: &World) -> Result<(), StoreError> {
             continue;
         };
         if let Err(why) = world.store.secrets().open_rack(&name, &mut goal.instance_info) {
-            warn!("rack {name} cannot be brought up: its secrets cannot be opened: {why}");
+            warn!("cannot bring up rack {name}: cannot unseal its secrets: {why}");
             continue;
         }
         let nodes = world.nodes_of_rack(&name).await?;
@@ -58,7 +58,7 @@ async fn look(world: &World) -> Result<(), StoreError> {
                 Ok(()) | Err(StoreError::Stale) => {}
                 Err(StoreError::Duplicate { field, value }) => {
                     let label = node.label();
-                    warn!(node.id = %id, "node {label} cannot be brought up: another node is the {field} {value}");
+                    warn!(node.id = %id, "cannot bring up node {label}: another node has {field} {value} already");
                 }
                 Err(error) => return Err(error),
             }
@@ -93,7 +93,7 @@ async fn begin(
             world.queue.wake(node.id);
         }
         Err(refusal) => {
-            warn!(node.id = %node.id, %refusal, "node {} cannot be brought up", node.label())
+            warn!(node.id = %node.id, %refusal, "cannot bring up node {}", node.label())
         }
     }
     Ok(())

@@ -78,9 +78,9 @@ pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) -> Result<()
             Ok(Resealed { done: 0, .. }) => {}
             Ok(Resealed { done, .. }) => {
                 let key = keyring.keys().current().to_owned();
-                info!(key.id = key, "sealed {done} records anew by key {key}");
+                info!(key.id = key, "re-encrypted {done} records with key {key}");
             }
-            Err(error) => warn!(error = chain(&error), "secrets cannot be sealed anew now"),
+            Err(error) => warn!(error = chain(&error), "cannot re-encrypt secrets now"),
         }
     }
 }

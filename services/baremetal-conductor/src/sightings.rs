@@ -160,9 +160,9 @@ impl LastSeen {
             })
             .collect();
         if seen.is_empty() {
-            "nothing was seen of it on the network".to_owned()
+            "no traffic of the machine was seen".to_owned()
         } else {
-            format!("last seen of it: {}", seen.join("; "))
+            format!("last seen: {}", seen.join("; "))
         }
     }
 }

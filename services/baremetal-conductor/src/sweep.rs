@@ -35,7 +35,7 @@ pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) -> Result<()
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
             swept = sweep(&world) => match swept {
-                Ok((seen, changed)) => debug!(seen, changed, "saw the power of {seen} machines; {changed} had changed"),
+                Ok((seen, changed)) => debug!(seen, changed, "read the power states of {seen} machines; {changed} had changed"),
                 Err(error) => warn!(error = chain(&error), "the power states cannot be refreshed"),
             }
         }
@@ -102,7 +102,7 @@ async fn look(world: Arc<World>, node: Node) -> Option<SeenPower> {
         Ok(power) => {
             world.sightings.note(node.id, Side::Bmc, power.as_str());
             if node.power_state.is_some_and(|known| known != power) {
-                info!(node.id = %node.id, "node {} is now {power}, and nobody here asked for that", node.id);
+                info!(node.id = %node.id, "node {} is now {power}, which was not requested here", node.id);
             }
             Some(SeenPower::of(&node, power))
         }
@@ -125,7 +125,7 @@ pub(crate) async fn announce(world: Arc<World>, stop: CancellationToken) -> Resu
             Ok(()) => world.watch.answered(Timestamp::now()),
             Err(error) => {
                 world.watch.failed();
-                warn!(error = chain(&error), "cannot say that this conductor is alive");
+                warn!(error = chain(&error), "cannot record that this conductor is alive");
             }
         }
     }

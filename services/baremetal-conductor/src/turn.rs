@@ -17,7 +17,7 @@ use crate::handle::World;
 use crate::joining::sooner;
 use crate::problem::chain;
 
-/// How long a node waits for its next turn when the store does not answer.
+/// How long a node waits for its next turn when the database does not answer.
 const STORE_REST: Duration = Duration::from_secs(1);
 
 /// After this many refused calls to an agent in a row, the node's history gets an entry.
@@ -45,7 +45,7 @@ pub(crate) async fn turn(id: NodeUuid, world: Arc<World>) -> Requeue {
             Requeue::After(STORE_REST)
         }
         Err(error) => {
-            error!(error = chain(&error), "a turn for node {id} came to nothing");
+            error!(error = chain(&error), "the turn of node {id} failed and will be retried");
             Requeue::After(STORE_REST)
         }
     }
@@ -103,7 +103,7 @@ impl World {
             Step::GiveUp(failure) => self.fail(&node, failure).await,
             Step::PowerStepDone => self.power_step_done(&node).await,
             Step::PowerGivenUp(failure) => {
-                warn!(cause = failure.cause, "the power of node {id} cannot be changed");
+                warn!(cause = failure.cause, "the change of power of node {id} failed");
                 let entry = HistoryEntry::failed(&node, &node, failure.to_string(), now);
                 let given_up = Node { power_request: None, failure: Some(failure), ..node.clone() };
                 self.record(&node, given_up, &[entry]).await
@@ -177,7 +177,7 @@ impl World {
         if failure.reason == Reason::NoCallback {
             failure.cause += &format!(" ({})", self.sightings.of(node.id).boot_trail());
         }
-        warn!(cause = failure.cause, "giving up the work on node {}", node.id);
+        warn!(cause = failure.cause, "the work on node {} failed", node.id);
         self.set_progress(node.id, None);
         let (failed, entry) = give_up(node, failure, Timestamp::now())?;
         self.record(node, failed, &[entry]).await

@@ -284,7 +284,7 @@ pub fn given_back(node: &Node, now: Timestamp) -> (Node, HistoryEntry) {
 pub fn end_held(node: &Node, why: &str, now: Timestamp) -> HistoryEntry {
     let ended = node.lending.as_ref().map(|lending| lending.lease.until.to_string());
     let (ended, why) = (ended.unwrap_or_default(), shown_reason(node, why));
-    let event = format!("its lease ended at {ended}, and it stays as it is: {why}");
+    let event = format!("the lease ended at {ended}, but the node cannot be taken out yet: {why}");
     HistoryEntry::changed(node, node, event, now)
 }
 

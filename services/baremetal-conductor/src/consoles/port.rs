@@ -81,7 +81,7 @@ where
         if !is_transient {
             pause = LONGEST_PAUSE;
         }
-        line.note(&format!("{why}; opening it again in {} s", pause.as_secs()));
+        line.note(&format!("{why}; reopening in {} s", pause.as_secs()));
         unheard(&mut typed, sleep(pause)).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }

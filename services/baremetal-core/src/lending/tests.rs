@@ -186,7 +186,7 @@ fn a_retired_node_is_returned_when_its_cleaning_ends() {
 fn a_lessee_is_not_told_whose_servers_keep_a_node() {
     let why = "cluster blue of project b would lose its quorum";
     let entry = end_held(&ended(State::Active), why, at(101));
-    let want = "its lease ended at 1970-01-05T04:00:00Z, and it stays as it is: it carries machines of others";
+    let want = "the lease ended at 1970-01-05T04:00:00Z, but the node cannot be taken out yet: the host carries servers of other projects";
     assert_eq!(entry.event, want);
     let free = Node { lessee: None, ..ended(State::Active) };
     assert!(end_held(&free, why, at(101)).event.ends_with(why));

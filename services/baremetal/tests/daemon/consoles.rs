@@ -176,12 +176,12 @@ async fn a_console_is_enabled_looked_at_and_disabled() {
     assert_eq!(status, 426, "{text}");
 
     let mut ann = given.look().await.unwrap();
-    reads(&mut ann, "This is no machine").await;
+    reads(&mut ann, "This is not a machine").await;
     types(&mut ann, "root\r\n").await;
     reads(&mut ann, "root").await;
     // A later viewer gets the earlier output too.
     let mut bob = given.look().await.unwrap();
-    assert!(reads(&mut bob, "root").await.contains("This is no machine"));
+    assert!(reads(&mut bob, "root").await.contains("This is not a machine"));
     let log = format!("{path}/log");
     let answer = given.request(Method::GET, &log).send().await.unwrap();
     assert_eq!(answer.headers()["content-type"], "text/plain; charset=utf-8");
@@ -203,12 +203,12 @@ async fn viewing_is_recorded_and_input_is_stored_nowhere() {
     given.enable(true).await;
     let mut socket = given.look().await.unwrap();
     // Input is discarded until the port is open.
-    reads(&mut socket, "This is no machine").await;
+    reads(&mut socket, "This is not a machine").await;
     types(&mut socket, TYPED).await;
     reads(&mut socket, TYPED).await;
     socket.close(None).await.unwrap();
-    let begun = (101, "Open a node's serial console, as a WebSocket".to_owned());
-    let ended = (101, "End a look at a node's serial console".to_owned());
+    let begun = (101, "Open a node's serial console (WebSocket)".to_owned());
+    let ended = (101, "Close a node's serial console".to_owned());
     let both = async {
         loop {
             let recorded = given.recorded().await;
@@ -241,7 +241,7 @@ async fn a_console_ends_with_its_node_or_the_service() {
     let given = Given::start("").await;
     given.enable(true).await;
     let mut socket = given.look().await.unwrap();
-    reads(&mut socket, "This is no machine").await;
+    reads(&mut socket, "This is not a machine").await;
     let path = format!("/v1/nodes/{NODE}");
     assert_eq!(given.send(Method::DELETE, &path, &Value::Null).await.0, 204);
     let want = (CloseCode::Normal, "the node was deleted".to_owned());
@@ -251,7 +251,7 @@ async fn a_console_ends_with_its_node_or_the_service() {
     let given = Given::start("").await;
     given.enable(true).await;
     let mut socket = given.look().await.unwrap();
-    reads(&mut socket, "This is no machine").await;
+    reads(&mut socket, "This is not a machine").await;
     let closing = async { closed(&mut socket).await.0 };
     let (code, _) = tokio::join!(closing, given.end());
     assert_eq!(code, CloseCode::Away);
@@ -264,7 +264,7 @@ async fn viewers_are_limited_and_other_sites_are_refused() {
     let refused = given.look_from(Some("https://evil.example")).await.unwrap_err();
     assert_eq!(refused.0, 403, "{}", refused.1);
     let mut own = given.look_from(Some(&given.url)).await.unwrap();
-    reads(&mut own, "This is no machine").await;
+    reads(&mut own, "This is not a machine").await;
     let refused = given.look().await.unwrap_err();
     assert_eq!(refused.0, 503, "{}", refused.1);
     given.end().await;
@@ -276,7 +276,7 @@ async fn an_idle_console_outlives_the_idle_timeout_of_connections() {
     let given = Given::start(limits).await;
     given.enable(true).await;
     let mut socket = given.look().await.unwrap();
-    reads(&mut socket, "This is no machine").await;
+    reads(&mut socket, "This is not a machine").await;
     // Twice as long as an idle connection is kept.
     for _ in 0..2 {
         let mut other =
@@ -315,7 +315,7 @@ async fn a_console_ends_with_the_token() {
     let mut socket = given.look().await.unwrap();
     let refused = given.look().await.unwrap_err();
     assert_eq!(refused.0, 503, "{}", refused.1);
-    let want = (CloseCode::Policy, "your token has ended".to_owned());
+    let want = (CloseCode::Policy, "your token has expired".to_owned());
     assert_eq!(closed(&mut socket).await, want);
     given.end().await;
 }

@@ -187,7 +187,7 @@ async fn a_console_works_through_pipes() {
     let mut shown = async |words: &str| {
         while !out.next_line().await.unwrap().expect("it goes on").contains(words) {}
     };
-    shown("This is no machine").await;
+    shown("This is not a machine").await;
     let mut typed = child.stdin.take().unwrap();
     // The escape `~.` is recognised on a terminal only.
     typed.write_all(b"~.\nuname\n").await.unwrap();
@@ -196,7 +196,7 @@ async fn a_console_works_through_pipes() {
     // The end of standard input does not end the console: output of the machine is still printed.
     drop(typed);
     let log = given.run(&["node", "console", "n1", "--log"]).await.done();
-    assert!(log.contains("This is no machine") && log.contains("uname"), "{log}");
+    assert!(log.contains("This is not a machine") && log.contains("uname"), "{log}");
 
     let off = json!({"enabled": false});
     given.ask(Method::PUT, &format!("{}/v1/nodes/n1/states/console", given.machines), off).await;

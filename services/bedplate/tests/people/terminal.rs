@@ -141,7 +141,7 @@ async fn a_console_on_a_terminal_ends_only_with_tilde_and_full_stop() {
     let body = json!({"name": "n1", "driver": "fake-hardware", "console_interface": "fake"});
     given.ask(Method::POST, &format!("{}/v1/nodes", given.machines), body).await;
     terminal.types("$bedplate node console n1 --enable; echo status $?").await;
-    terminal.shows("console", |screen| screen.contains("it says what you type.")).await;
+    terminal.shows("console", |screen| screen.contains("it echoes what you type.")).await;
     // Without a console, Ctrl-C would end the program.
     terminal.interrupts().await;
     terminal.types("hello").await;

@@ -40,10 +40,10 @@ async fn a_console_is_enabled_followed_typed_at_and_disabled() {
     assert_eq!(browser.fill(&page, &page, &[("target", "on")]).await.leads(), page);
     let shown = browser.get(&page).await.has(200).says("sse-connect=\"/live/console/n1\"");
     let shown = shown.says("<pre class=\"screen\" role=\"log\"").says("name=\"text\"");
-    assert!(!shown.text.contains("This is no machine"), "nobody looked yet");
+    assert!(!shown.text.contains("This is not a machine"), "nobody looked yet");
 
     let mut stream = follow(&mut browser).await;
-    let (shown, names) = until(&mut stream, "it says what you type.").await;
+    let (shown, names) = until(&mut stream, "it echoes what you type.").await;
     assert_eq!(names[0], "whole", "{shown}");
     assert!(shown.contains("sse-swap=\"lines\""), "{shown}");
     let input = format!("{page}/input");
@@ -52,7 +52,7 @@ async fn a_console_is_enabled_followed_typed_at_and_disabled() {
     let (shown, _) = until(&mut stream, "ls").await;
     assert!(shown.contains("&lt;b&gt;ls&lt;/b&gt;"), "{shown}");
     // The page shows the output in browsers without scripts too.
-    browser.get(&page).await.has(200).says("This is no machine").says("&lt;b&gt;ls&lt;/b&gt;");
+    browser.get(&page).await.has(200).says("This is not a machine").says("&lt;b&gt;ls&lt;/b&gt;");
 
     assert_eq!(browser.fill(&page, &page, &[("target", "off")]).await.leads(), page);
     let (shown, names) = until(&mut stream, "over").await;

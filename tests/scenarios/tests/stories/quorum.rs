@@ -143,7 +143,8 @@ async fn only_one_of_two_hosts_with_etcd_members_can_be_taken_out() {
             let history = format!("/v1/nodes/{}/history?detail=true", second.node);
             let (_, told) = given.machine(Method::GET, &history, &Value::Null).await;
             // The lessee reads the history, and is not told whose cluster it is.
-            let words = "but the node cannot be taken out yet: the host carries servers of other projects";
+            let words =
+                "but the node cannot be taken out yet: the host carries servers of other projects";
             (told.contains("the lease ended at ") && told.contains(words)).then_some(())
         })
         .await;
