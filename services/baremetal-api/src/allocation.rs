@@ -41,7 +41,7 @@ pub(crate) fn routes() -> Routes<App> {
             .ruled(rule::SEE)
             .asks(query::KNOWN)
             .tells(Shape::page("allocations", openapi::allocation())),
-        Handle::post("Ask for a node", create)
+        Handle::post("Create an allocation", create)
             .ruled(rule::USE)
             .reads(openapi::allocation_body())
             .answers(StatusCode::CREATED)
@@ -67,7 +67,7 @@ pub(crate) fn routes() -> Routes<App> {
             .ruled(rule::SEE)
             .asks(["fields"])
             .tells(openapi::allocation()),
-        Handle::delete("Give a node's allocation up", forget_of_node)
+        Handle::delete("Delete a node's allocation", forget_of_node)
             .ruled(rule::USE)
             .answers(StatusCode::NO_CONTENT),
     ];
@@ -119,7 +119,7 @@ async fn create(
             again(|| async { Ok(app.store.backfill(&wanted, node.id, now).await??) }).await?
         }
         None if wanted.resource_class.is_none() => {
-            let problem = "it is required, but for a node that is in use already";
+            let problem = "is required, unless the allocation is for a node in use";
             return Err(ApiError::bad_field("resource_class", problem).into());
         }
         None => {
@@ -141,7 +141,7 @@ fn tell(allocation: &Allocation) {
         Some(node) => {
             info!(node.id = %node, "node {node} is reserved by allocation {}", allocation.id);
         }
-        None => info!("there is no node for allocation {}", allocation.id),
+        None => info!("no node matches allocation {}", allocation.id),
     }
 }
 
@@ -172,7 +172,7 @@ fn in_body(field: &'static str) -> impl Fn(Error) -> ApiError {
 async fn settle_owner(app: &App, caller: &Caller, wanted: &mut Allocation) -> Result<(), Error> {
     match (project(caller), &wanted.owner) {
         (Some(own), Some(owner)) if own != *owner => {
-            let why = "owner: an allocation for another project is for operators";
+            let why = "owner: only operators may create an allocation for another project";
             Err(ApiError::new(StatusCode::FORBIDDEN, why).into())
         }
         (Some(own), _) => {
@@ -305,12 +305,12 @@ async fn give_up(app: &App, allocation: Allocation) -> Result<(), Error> {
         check_release(node)?;
         // A reservation also holds a lease and counts against a quota, so it has to be given back as a whole.
         if allocation.reservation.is_some() {
-            let why = "it is a reservation: give it back at /bedplate/v1/reservations";
+            let why = "the allocation belongs to a reservation: delete the reservation at /bedplate/v1/reservations instead";
             return Err(ApiError::conflict(why).into());
         }
     }
     app.store.delete_allocation(&allocation, node.as_ref(), (app.clock)()).await?;
-    info!("allocation {} was given up", allocation.id);
+    info!("allocation {} was deleted", allocation.id);
     Ok(())
 }
 

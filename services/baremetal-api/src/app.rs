@@ -123,7 +123,7 @@ impl App {
         match self.conductor.check_leave(node, forced).await {
             Ok(()) | Err(StaysError::Occupied { .. }) => Ok(()),
             Err(why @ StaysError::Unknown { .. }) => {
-                warn!(node.id = %node.id, "{why}; it is put into maintenance all the same");
+                warn!(node.id = %node.id, "{why}; the node is put into maintenance anyway");
                 Ok(())
             }
             Err(why @ StaysError::Refused { .. }) => Err(stays(caller, node, why)),
@@ -211,14 +211,14 @@ fn stays(caller: &Caller, node: &Node, why: StaysError) -> Error {
         return why.into();
     }
     // A lessee must not learn whose servers run on the node.
-    ApiError::conflict(format!("node {} carries machines of others", node.label())).into()
+    ApiError::conflict(format!("node {} runs servers of other projects", node.label())).into()
 }
 
 /// Parses the UUID or name of a node.
 fn parsed(asked: Microversion, ident: &str) -> Result<NodeIdent, ApiError> {
     let parsed: NodeIdent = ident.parse().map_err(|_| {
         let ident = shown(ident);
-        ApiError::bad_request(format!("{ident:?} is neither a UUID nor a name of a node"))
+        ApiError::bad_request(format!("{ident:?} is neither a UUID nor a valid node name"))
     })?;
     match &parsed {
         NodeIdent::Name(_) if !asked.has(microversion::NODE_NAME) => Err(missing(ident)),

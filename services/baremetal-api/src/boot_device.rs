@@ -21,17 +21,17 @@ pub(crate) fn routes() -> Routes<App> {
         ("persistent", Shape::flag().or_null()),
     ]);
     let device = [
-        Handle::get("Show what a machine boots from", show)
+        Handle::get("Show the boot device", show)
             .ruled(rule::DRIVE)
             .tells(shown)
             .refuses([StatusCode::BAD_GATEWAY]),
-        Handle::put("Set what a machine boots from", set)
+        Handle::put("Set the boot device", set)
             .ruled(rule::DRIVE)
             .reads(Body::schema())
             .answers(StatusCode::NO_CONTENT)
             .refuses([StatusCode::BAD_GATEWAY]),
     ];
-    let supported = Handle::get("List what a machine can boot from", supported)
+    let supported = Handle::get("List supported boot devices", supported)
         .ruled(rule::DRIVE)
         .tells(Shape::object([("supported_boot_devices", Shape::list(Shape::text()))]))
         .refuses([StatusCode::BAD_GATEWAY]);

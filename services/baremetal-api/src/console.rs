@@ -17,7 +17,7 @@ pub(crate) fn routes() -> Routes<App> {
     let info = Shape::object([("type", Shape::word(["websocket"])), ("url", Shape::text())]);
     let shown =
         Shape::object([("console_enabled", Shape::flag()), ("console_info", info.or_null())]);
-    let show = Handle::get("Show whether a node's console is enabled, and where it is", show);
+    let show = Handle::get("Show whether a node's console is enabled, and its URL", show);
     let switch = Handle::put("Enable or disable a node's console", switch)
         .reads(Body::schema())
         .answers(StatusCode::ACCEPTED)

@@ -130,7 +130,7 @@ async fn list(
     let classic = match kind.as_deref() {
         None | Some("dynamic") => false,
         Some("classic") => true,
-        Some(_) => return Err(ApiError::bad_field("type", "it must be classic or dynamic").into()),
+        Some(_) => return Err(ApiError::bad_field("type", "must be classic or dynamic").into()),
     };
     let detail = detail.map_or(Ok(false), |raw| flag("detail", &raw))?;
     let extent = if detail { Extent::Detail } else { Extent::Brief };

@@ -47,7 +47,7 @@ pub(crate) fn routes() -> Routes<App> {
         let list = move |_caller: Caller| async move { nothing(key) };
         routes = routes.at(
             path,
-            [Handle::get("List nothing", list).since(came).ruled(rule).tells(empty(key))],
+            [Handle::get("List (always empty)", list).since(came).ruled(rule).tells(empty(key))],
         );
     }
     for (path, key, came, rule) in NODE_LISTS {
@@ -57,7 +57,7 @@ pub(crate) fn routes() -> Routes<App> {
             };
         routes = routes.at(
             path,
-            [Handle::get("List nothing", list).since(came).ruled(rule).tells(empty(key))],
+            [Handle::get("List (always empty)", list).since(came).ruled(rule).tells(empty(key))],
         );
     }
     routes

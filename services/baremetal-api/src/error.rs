@@ -92,12 +92,12 @@ impl From<Error> for ApiError {
 fn store(why: &StoreError) -> ApiError {
     match why {
         StoreError::Duplicate { field, value } => {
-            ApiError::conflict(format!("{field}: {value:?} is taken already"))
+            ApiError::conflict(format!("{field}: {value:?} is already in use"))
         }
         StoreError::Full { .. } => ApiError::new(StatusCode::FORBIDDEN, why.to_string()),
         StoreError::TooLarge { .. } => ApiError::bad_request(why.to_string()),
         StoreError::Stale => {
-            ApiError::conflict("it is being changed by others at the same time; try again")
+            ApiError::conflict("the record is being changed by other requests: retry")
         }
         StoreError::InUse { .. } => ApiError::conflict(why.to_string()),
         StoreError::NoMarker(_) => ApiError::not_found(format!("marker: {why}")),
@@ -121,8 +121,8 @@ fn store(why: &StoreError) -> ApiError {
         | StoreError::CannotCreate { .. }
         | StoreError::Damaged { .. }
         | StoreError::Unavailable { .. } => {
-            error!("the store failed: {}", chain(why));
-            ApiError::broken("the store failed; the service's log says why")
+            error!("the database failed: {}", chain(why));
+            ApiError::broken("the database failed; see the log of the service")
         }
     }
 }

@@ -27,7 +27,7 @@ pub(crate) trait Fields: Copy + PartialEq + 'static {
     fn known(name: &str) -> Result<&'static Row<Self>, ApiError> {
         Self::find(name).map(|(_, row)| row).ok_or_else(|| {
             let (name, thing) = (short(name), Self::THING);
-            ApiError::bad_request(format!("{name}: {thing} has no such field"))
+            ApiError::bad_request(format!("{name}: unknown field of {thing}"))
         })
     }
 
@@ -35,7 +35,7 @@ pub(crate) trait Fields: Copy + PartialEq + 'static {
     fn creatable(name: &str, asked: Microversion) -> Result<&'static Row<Self>, ApiError> {
         let row = Self::known(name)?;
         if row.access == Access::Read {
-            let problem = format!("it can not be set when {} is created", Self::THING);
+            let problem = format!("cannot be set when {} is created", Self::THING);
             return Err(ApiError::bad_field(row.name, problem));
         }
         asked.need(row.since, row.name)?;
@@ -46,7 +46,7 @@ pub(crate) trait Fields: Copy + PartialEq + 'static {
     fn changeable(name: &str, asked: Microversion) -> Result<&'static Row<Self>, ApiError> {
         let row = Self::known(name)?;
         if row.access != Access::Write {
-            return Err(ApiError::bad_field(row.name, "it can not be changed"));
+            return Err(ApiError::bad_field(row.name, "cannot be changed"));
         }
         asked.need(row.since, row.name)?;
         Ok(row)

@@ -19,7 +19,7 @@ use crate::{microversion, rule};
 
 /// The routes of histories.
 pub(crate) fn routes() -> Routes<App> {
-    let list = Handle::get("List what happened to a node", list).ruled(rule::SEE_INSIDE);
+    let list = Handle::get("List a node's history", list).ruled(rule::SEE_INSIDE);
     let show = Handle::get("Show one event of a node's history", show).ruled(rule::SEE_INSIDE);
     let list = list
         .asks(["limit", "marker", "sort_key", "sort_dir", "detail"])
@@ -112,7 +112,9 @@ async fn list(
     if let Some(key) = &paging.sort_key
         && !["id", "uuid", "created_at"].contains(&key.as_str())
     {
-        return Err(ApiError::bad_field("sort_key", "history is in the order it happened").into());
+        return Err(
+            ApiError::bad_field("sort_key", "history is always in chronological order").into()
+        );
     }
     let node = app.node(&caller, asked, &ident).await?;
     let marker = paging.marker.map(HistoryUuid::from_untyped_uuid);
@@ -142,7 +144,7 @@ async fn show(
     Segment((ident, event)): Segment<(String, String)>,
 ) -> Result<Response, Error> {
     let node = app.node(&caller, asked, &ident).await?;
-    let missing = || ApiError::not_found("there is no such event in this node's history");
+    let missing = || ApiError::not_found("the event was not found in this node's history");
     let id: HistoryUuid = event.parse().map_err(|_| missing())?;
     let entry = app.store.find_history(node.id, id).await?.ok_or_else(missing)?;
     Ok(json(StatusCode::OK, &view(&app, &entry, &origin, Extent::Detail)))

@@ -68,7 +68,7 @@ pub(crate) fn routes() -> Routes<App> {
             .asks(["reset_interfaces", "force"])
             .refuses([StatusCode::CONFLICT])
             .tells(openapi::node()),
-        Handle::delete("Forget a node", forget)
+        Handle::delete("Delete a node", forget)
             .ruled(rule::ADMINISTER)
             .asks(["force"])
             .refuses([StatusCode::CONFLICT])
@@ -80,7 +80,7 @@ pub(crate) fn routes() -> Routes<App> {
         .refuses([StatusCode::NOT_FOUND])
         .tells(Shape::page("nodes", openapi::node()));
     let link = Shape::object([("href", Shape::text()), ("rel", Shape::text())]);
-    let children = Handle::get("List the nodes that are a part of this one", children)
+    let children = Handle::get("List the child nodes of a node", children)
         .ruled(rule::SEE)
         .tells(Shape::object([("children", Shape::list(Shape::text())), ("links", link)]));
     Routes::new("nodes")
@@ -303,7 +303,7 @@ async fn check_parent(app: &App, node: &Node) -> Result<(), Error> {
     let Some(parent) = node.parent_node else { return Ok(()) };
     let found = app.store.find_node(&NodeIdent::Id(parent)).await?;
     if parent == node.id || found.is_none() {
-        return Err(ApiError::bad_field("parent_node", "there is no such other node").into());
+        return Err(ApiError::bad_field("parent_node", "must be the UUID of another node").into());
     }
     Ok(())
 }
@@ -319,7 +319,7 @@ async fn page(
     if let Some(parent) = wanted.parent {
         let parent = app.store.find_node(&parent).await?;
         let parent = parent.filter(|parent| bond(look.caller, parent).is_some());
-        let missing = || ApiError::bad_field("parent_node", "there is no such node");
+        let missing = || ApiError::bad_field("parent_node", "node not found");
         wanted.filter.parent_node = Some(parent.ok_or_else(missing)?.id);
     }
     wanted.filter.seen_by = project(look.caller);

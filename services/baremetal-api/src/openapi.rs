@@ -14,7 +14,7 @@ use crate::{allocation, microversion, node, port};
 /// Makes the document of these routes.
 pub(crate) fn document(paths: Paths) -> OpenApi {
     let basic = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Basic).build());
-    let description = "The OpenStack Bare Metal API v1, and what Bedplate has beside it. Every request may carry \
+    let description = "The OpenStack Bare Metal API v1, and the additional routes of Bedplate. Every request may carry \
                        X-OpenStack-Ironic-API-Version. A refusal is {\"error_message\": \"...\"}, whose text is JSON itself.";
     let info = InfoBuilder::new().title("Bedplate Bare Metal API").version("1.115");
     let components = ComponentsBuilder::new().schema(REFUSAL, refused());
@@ -227,7 +227,7 @@ fn body(
         body = body.required(*name);
     }
     for (name, kind, came) in fields {
-        let described = format!("Came with version {came}.");
+        let described = format!("Since API version {came}.");
         let property = ObjectBuilder::new().schema_type(kind).description(Some(described));
         body = body.property(name, property);
     }

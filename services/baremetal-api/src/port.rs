@@ -123,7 +123,7 @@ async fn owner(
         }
         (None, None) => None,
     };
-    let ident = ident.ok_or_else(|| ApiError::bad_field("node_uuid", "it is required"))?;
+    let ident = ident.ok_or_else(|| ApiError::bad_field("node_uuid", "is required"))?;
     let missing = |why: Error| match ApiError::from(why) {
         // Turns 404 into 400: the path of the request exists, but a field of its body names a node that does not.
         why if why.status == StatusCode::NOT_FOUND => ApiError::bad_field("node_uuid", why.message),

@@ -17,7 +17,7 @@ use crate::{microversion, rule};
 
 /// The routes of power.
 pub(crate) fn routes() -> Routes<App> {
-    let power = Handle::put("Ask for a change of power", request)
+    let power = Handle::put("Change the power state", request)
         .ruled(rule::USE)
         .reads(Body::schema())
         .asks(["force"])

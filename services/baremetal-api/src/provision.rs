@@ -20,7 +20,7 @@ const BODY_LIMIT: usize = 16 << 20;
 
 /// The routes of provision states.
 pub(crate) fn routes() -> Routes<App> {
-    let provision = Handle::put("Ask for a change of provision state", request)
+    let provision = Handle::put("Change the provision state", request)
         .ruled(rule::INSTALL)
         .reads(Body::schema())
         .up_to(BODY_LIMIT)
@@ -225,7 +225,7 @@ impl Body {
             ("rescue_password", self.rescue_password.is_some()),
         ];
         if let Some((name, _)) = unusable.into_iter().find(|(_, given)| *given) {
-            return Err(ApiError::bad_field(name, "this is not supported here"));
+            return Err(ApiError::bad_field(name, "is not supported"));
         }
         if self.clean_steps.is_some() && self.target != Target::Clean {
             return Err(ApiError::bad_field("clean_steps", "they go with the target clean only"));
@@ -241,7 +241,7 @@ impl Body {
             Target::Clean => self.clean_command().map(Verb::Clean),
             Target::Adopt => Ok(Verb::Adopt),
             Target::Rescue | Target::Unrescue | Target::Unhold | Target::Service => Err(
-                ApiError::bad_field("target", "this service can not rescue, service or hold nodes"),
+                ApiError::bad_field("target", "this service cannot rescue, service or hold nodes"),
             ),
         }
     }
@@ -254,7 +254,7 @@ impl Body {
         }
         if let Some(at) = steps.iter().position(|step| !step.args.is_empty()) {
             let field = format!("clean_steps[{at}].args");
-            return Err(ApiError::bad_field(&field, "this step takes none"));
+            return Err(ApiError::bad_field(&field, "this step takes no arguments"));
         }
         let StepInterface::Deploy = steps[0].interface;
         let all = steps.iter().any(|step| step.step == EraseStep::EraseDevices);
@@ -281,7 +281,7 @@ impl Body {
             | Target::Unrescue
             | Target::Unhold
             | Target::Service => {
-                let problem = "it goes with the targets active and rebuild only";
+                let problem = "is only allowed with the targets active and rebuild";
                 return Err(ApiError::bad_field("configdrive", problem).into());
             }
         }

@@ -69,12 +69,16 @@ pub(crate) fn keep(
                 if is_sealed(text) && known.is_none_or(|known| known != text.as_str()) =>
             {
                 let key: String = key.chars().take(64).collect();
-                return Err(ApiError::bad_field(&format!("{field}.{key}"), "it is sealed"));
+                return Err(ApiError::bad_field(
+                    &format!("{field}.{key}"),
+                    "must not look like a sealed secret",
+                ));
             }
             Value::String(text) if text == MASK && is_secret(key) => {
                 let Some(secret) = known else {
                     let key: String = key.chars().take(64).collect();
-                    let problem = "****** is shown in place of a secret, but there is none: send the secret itself";
+                    let problem =
+                        "is the mask ******, but no secret is stored: send the secret itself";
                     return Err(ApiError::bad_field(&format!("{field}.{key}"), problem));
                 };
                 *value = secret.clone();
@@ -142,7 +146,7 @@ mod tests {
         let why = keep("driver_info", &before, &mut after).unwrap_err();
         assert_eq!(
             why.message,
-            "driver_info.ipmi_password: ****** is shown in place of a secret, but there is none: send the secret itself"
+            "driver_info.ipmi_password: is the mask ******, but no secret is stored: send the secret itself"
         );
     }
 }

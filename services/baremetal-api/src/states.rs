@@ -16,7 +16,7 @@ use crate::{microversion, rule};
 pub(crate) fn routes() -> Routes<App> {
     Routes::new("states").at(
         "/v1/nodes/{node}/states",
-        [Handle::get("Show where a node is", show).ruled(rule::SEE).tells(shape())],
+        [Handle::get("Show a node's states", show).ruled(rule::SEE).tells(shape())],
     )
 }
 

@@ -15,7 +15,7 @@ use crate::rule;
 
 /// The routes of validation.
 pub(crate) fn routes() -> Routes<App> {
-    let validate = Handle::get("Tell what a node lacks", validate).ruled(rule::INSTALL);
+    let validate = Handle::get("Validate a node's interfaces", validate).ruled(rule::INSTALL);
     let verdict = Shape::object([("result", Shape::flag())]).maybe([("reason", Shape::text())]);
     let validate = validate.tells(Shape::map(verdict));
     Routes::new("nodes").at("/v1/nodes/{node}/validate", [validate])

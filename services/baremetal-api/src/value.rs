@@ -9,10 +9,10 @@ pub(crate) fn text(name: &str, value: Value, longest: usize) -> Result<Option<St
     match value {
         Value::Null => Ok(None),
         Value::String(text) if text.len() > longest => {
-            Err(ApiError::bad_field(name, format!("it is longer than {longest} bytes")))
+            Err(ApiError::bad_field(name, format!("is longer than {longest} bytes")))
         }
         Value::String(text) if text.contains('\0') => {
-            Err(ApiError::bad_field(name, "it holds a NUL character"))
+            Err(ApiError::bad_field(name, "contains a NUL character"))
         }
         Value::String(text) => Ok(Some(text).filter(|text| !text.is_empty())),
         other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
@@ -37,7 +37,7 @@ pub(crate) fn list(name: &str, value: Value, most: usize) -> Result<Vec<Value>, 
     match value {
         Value::Null => Ok(Vec::new()),
         Value::Array(list) if list.len() > most => {
-            Err(ApiError::bad_field(name, format!("there are {most} at most")))
+            Err(ApiError::bad_field(name, format!("at most {most} are allowed")))
         }
         Value::Array(list) => Ok(list),
         other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_)) => {
@@ -64,7 +64,7 @@ pub(crate) fn uuid(name: &str, value: Value) -> Result<Option<Uuid>, ApiError> {
         Value::Null => Ok(None),
         Value::String(text) => Uuid::parse_str(&text)
             .map(Some)
-            .map_err(|_| ApiError::bad_field(name, "it must be a UUID")),
+            .map_err(|_| ApiError::bad_field(name, "must be a UUID")),
         other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
             Err(wrong(name, "a UUID", &other))
         }
@@ -80,5 +80,5 @@ fn wrong(name: &str, wanted: &str, got: &Value) -> ApiError {
         Value::Array(_) => "an array",
         Value::Object(_) => "an object",
     };
-    ApiError::bad_field(name, format!("it must be {wanted}, not {got}"))
+    ApiError::bad_field(name, format!("must be {wanted}, not {got}"))
 }

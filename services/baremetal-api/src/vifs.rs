@@ -17,15 +17,15 @@ use crate::{microversion, rule};
 /// The routes of VIFs.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
-        Handle::get("List a node's VIFs, of which there are none", list)
+        Handle::get("List a node's VIFs (always empty)", list)
             .ruled(rule::SEE)
             .tells(Shape::object([("vifs", Shape::list(Shape::anything()))])),
-        Handle::post("Accept a VIF, and attach nothing", attach)
+        Handle::post("Accept a VIF without attaching it", attach)
             .ruled(rule::INSTALL)
             .reads(Shape::open())
             .answers(StatusCode::NO_CONTENT),
     ];
-    let one = Handle::delete("Detach a VIF, of which there are none", detach).ruled(rule::INSTALL);
+    let one = Handle::delete("Accept the removal of a VIF", detach).ruled(rule::INSTALL);
     Routes::new("vifs")
         .at("/v1/nodes/{node}/vifs", all.map(|handle| handle.since(microversion::VIFS)))
         .at(
@@ -58,7 +58,7 @@ async fn attach(
     Strict(body): Strict<Map<String, Value>>,
 ) -> Result<StatusCode, Error> {
     if !body.get("id").is_some_and(Value::is_string) {
-        return Err(ApiError::bad_field("id", "it is required, and text").into());
+        return Err(ApiError::bad_field("id", "is required and must be text").into());
     }
     app.node(&caller, asked, &ident).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -65,7 +65,7 @@ pub(crate) fn sort(key: Option<&str>) -> Result<AllocationSort, ApiError> {
         Some("updated_at") => Ok(AllocationSort::UpdatedAt),
         Some(key) => {
             let key: String = key.chars().take(64).collect();
-            let problem = format!("allocations can not be sorted by {key:?}");
+            let problem = format!("allocations cannot be sorted by {key:?}");
             Err(ApiError::bad_field("sort_key", problem))
         }
     }

@@ -93,7 +93,7 @@ fn set(allocation: &mut Allocation, row: &Row<Field>, value: Value) -> Result<()
         | Field::CandidateNodes
         | Field::CreatedAt
         | Field::UpdatedAt
-        | Field::Links => return Err(ApiError::bad_field(name, "it can not be changed")),
+        | Field::Links => return Err(ApiError::bad_field(name, "cannot be changed")),
     }
     Ok(())
 }

@@ -39,14 +39,14 @@ const LEAVE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The routes of serial consoles.
 pub(crate) fn routes() -> Routes<App> {
-    let open = Handle::get("Open a node's serial console, as a WebSocket", open)
+    let open = Handle::get("Open a node's serial console (WebSocket)", open)
         // Opening a console also allows input, so a reader may not open one.
         .needs(Need::Change)
         .ruled(rule::RUN)
         .answers(StatusCode::SWITCHING_PROTOCOLS)
         .tells_nothing()
         .refuses([StatusCode::CONFLICT, StatusCode::UPGRADE_REQUIRED]);
-    let log = Handle::get("Read what a node's machine said last on its serial console", log)
+    let log = Handle::get("Read the latest output of a node's serial console", log)
         // Consoles may show secrets, so this counts as more than reading.
         .needs(Need::Change)
         .ruled(rule::RUN)
@@ -84,7 +84,7 @@ fn enter(app: &App, caller: &Caller) -> Result<Option<Place>, ApiError> {
     let at_most = app.settings.consoles_each.get();
     let Some(who) = caller.user() else { return Ok(None) };
     let why = || {
-        let why = format!("you look at {at_most} consoles, and that is all there may be: end one");
+        let why = format!("you have {at_most} consoles open, which is the limit: close one");
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, why)
     };
     app.lookers.enter(who, at_most).map(Some).ok_or_else(why)
@@ -105,19 +105,19 @@ async fn open(
     let node = app.node(&caller, microversion::MAXIMUM, &ident).await?;
     // Browsers let pages of any site open a WebSocket, and may add a remembered password, so the origin is checked here.
     if headers.get(ORIGIN).is_some_and(|from| from.as_bytes() != origin.as_str().as_bytes()) {
-        let why = "another site's page opens no console here";
+        let why = "Origin: pages of other websites may not open consoles";
         return Err(ApiError::protocol(StatusCode::FORBIDDEN, why).into());
     }
     let lasts = caller.lasts((app.clock)());
     let ends_at = lasts.and_then(|left| Instant::now().checked_add(left));
     if upgrade.is_err() && node.console_enabled {
-        let why = "this is a WebSocket (RFC 6455): bedplate node console opens it";
+        let why = "this route is a WebSocket (RFC 6455): open it with bedplate node console";
         return Err(ApiError::new(StatusCode::UPGRADE_REQUIRED, why).into());
     }
     let place = enter(&app, &caller)?;
     let viewing = app.conductor.watch_console(&node)?;
     let Ok(upgrade) = upgrade else {
-        return Err(ApiError::broken("a console was let be looked at by nobody").into());
+        return Err(ApiError::broken("a console was opened without a WebSocket").into());
     };
     let visit = Visit { app, node: node.id, standing, ends_at, aftermath, _place: place };
     let upgrade = upgrade.max_message_size(LARGEST).max_frame_size(LARGEST);
@@ -141,7 +141,7 @@ impl Visit {
                 () = over.cancelled() => drop(timeout(LEAVE_TIMEOUT, passing).await),
             }
         }
-        self.aftermath.ended("End a look at a node's serial console").await;
+        self.aftermath.ended("Close a node's serial console").await;
     }
 
     /// Sends the output of the machine to the viewer, and the reason when the connection ends.
@@ -175,7 +175,7 @@ impl Visit {
         };
         tokio::select! {
             biased;
-            () = end => "your token has ended",
+            () = end => "your token has expired",
             why = self.refused() => why,
         }
     }
@@ -186,14 +186,14 @@ impl Visit {
             sleep(ASK_EVERY).await;
             let caller = match self.standing.caller().await {
                 Ok(caller) => caller,
-                Err(why) if is_final(&why) => return "your token or password is good no more",
+                Err(why) if is_final(&why) => return "your token or password is no longer valid",
                 Err(_) => continue,
             };
             let node = self.node.to_string();
             if let Err(Error::Api(why)) = self.app.node(&caller, microversion::MAXIMUM, &node).await
                 && is_final(&why)
             {
-                return "the node is not yours to look at any more";
+                return "you no longer have access to this node";
             }
         }
     }

@@ -20,7 +20,7 @@ const NAMED: u32 = 12;
 
 /// The routes of counts.
 pub(crate) fn routes() -> Routes<App> {
-    let count = Handle::get("Count nodes by state, and name some that need a look", show)
+    let count = Handle::get("Count nodes by state, and list some that need attention", show)
         .ruled(rule::SEE)
         .tells(shape());
     Routes::new("bedplate").at("/bedplate/v1/counts", [count])

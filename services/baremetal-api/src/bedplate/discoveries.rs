@@ -15,8 +15,8 @@ use crate::error::Error;
 
 /// The routes of discoveries.
 pub(crate) fn routes() -> Routes<App> {
-    let list = Handle::get("List machines that nobody enrolled", list);
-    let forget = Handle::delete("Forget a machine that nobody enrolled", forget);
+    let list = Handle::get("List discovered machines", list);
+    let forget = Handle::delete("Delete a discovered machine", forget);
     let found = Shape::object([
         ("mac", Shape::text()),
         ("first_seen_at", Shape::text()),

@@ -15,8 +15,8 @@ use crate::{microversion, rule};
 
 /// The routes of explanations.
 pub(crate) fn routes() -> Routes<App> {
-    let show = Handle::get("Explain why a node is where it is, and what to do next", show)
-        .ruled(rule::SEE_INSIDE);
+    let show =
+        Handle::get("Explain a node's state, and what to do next", show).ruled(rule::SEE_INSIDE);
     let show = show.tells(shape());
     Routes::new("bedplate").at("/bedplate/v1/nodes/{node}/explain", [show])
 }

@@ -14,10 +14,9 @@ use crate::{microversion, rule};
 
 /// The routes of hypervisors.
 pub(crate) fn routes() -> Routes<App> {
-    let show = Handle::get("Show the hypervisor that a node's machine is, or is to become", show)
-        .ruled(rule::SEE_INSIDE)
-        .tells(shape());
-    let join = Handle::put("Have a node's machine join the cloud again", join)
+    let show =
+        Handle::get("Show the hypervisor of a node", show).ruled(rule::SEE_INSIDE).tells(shape());
+    let join = Handle::put("Join a node to the cloud again", join)
         .ruled(rule::RUN)
         .answers(StatusCode::ACCEPTED)
         .tells(shape());
@@ -88,7 +87,7 @@ impl<'a> View<'a> {
 }
 
 fn shown(status: StatusCode, node: &Node) -> Result<Response, Error> {
-    let none = || ApiError::not_found(format!("Node {} is no hypervisor.", node.label()));
+    let none = || ApiError::not_found(format!("Node {} is not a hypervisor.", node.label()));
     Ok(json(status, &View::of(node).ok_or_else(none)?))
 }
 
@@ -110,7 +109,7 @@ async fn join(
     let now = (app.clock)();
     let decide = |node: &Node| Ok(join_again(node, now)?);
     let node = app.change(&caller, microversion::MAXIMUM, &ident, decide).await?;
-    info!(node.id = %node.id, "the machine of node {} is to join the cloud again", node.label());
+    info!(node.id = %node.id, "node {} joins the cloud again", node.label());
     app.conductor.wake(node.id);
     shown(StatusCode::ACCEPTED, &node)
 }

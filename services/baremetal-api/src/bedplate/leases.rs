@@ -22,12 +22,9 @@ pub(crate) fn routes() -> Routes<App> {
         Shape::object([("lessee", Shape::text().or_null()), ("lease", lease)])
     };
     let lease = [
-        Handle::get("Say until when a node is lent", show).ruled(rule::SEE).tells(lent()),
-        Handle::post("Lend a node until a time", begin)
-            .ruled(rule::RUN)
-            .reads(Wish::schema())
-            .tells(lent()),
-        Handle::put("Keep a lent node for longer", keep)
+        Handle::get("Show a node's lease", show).ruled(rule::SEE).tells(lent()),
+        Handle::post("Lend a node", begin).ruled(rule::RUN).reads(Wish::schema()).tells(lent()),
+        Handle::put("Extend a node's lease", keep)
             .ruled(rule::USE)
             .reads(Term::schema())
             .tells(lent()),
@@ -76,7 +73,7 @@ async fn begin(
     let now = (app.clock)();
     let granted = terms.grant(wish.length, now);
     let granted = granted.map_err(|why| ApiError::bad_field("for", why))?;
-    let missing = || ApiError::bad_field("for", "it is required: there is no default");
+    let missing = || ApiError::bad_field("for", "is required: no default is configured");
     let seconds = granted.ok_or_else(missing)?.until.duration_since(now).unsigned_abs().as_secs();
     let length = Length::from_secs(seconds).map_err(|why| ApiError::bad_field("for", why))?;
     app.node(&caller, microversion::MAXIMUM, &ident).await?;

@@ -14,7 +14,7 @@ use crate::{microversion, rule};
 
 /// The routes of this file.
 pub(crate) fn routes() -> Routes<App> {
-    let identify = Handle::put("Switch the light that finds a machine", identify).ruled(rule::RUN);
+    let identify = Handle::put("Switch a machine's identify light", identify).ruled(rule::RUN);
     let read = Handle::get("Read a machine's sensors", sensors);
     let log = Handle::get("Read the newest entries of a machine's event log", event_log);
     let reading = Shape::object([
@@ -76,7 +76,7 @@ async fn event_log(
     let limit = match query.take("limit").map(|raw| raw.parse::<usize>()) {
         None => 100,
         Some(Ok(limit @ 1..=1000)) => limit,
-        Some(_) => return Err(ApiError::bad_field("limit", "it must be from 1 to 1000").into()),
+        Some(_) => return Err(ApiError::bad_field("limit", "must be from 1 to 1000").into()),
     };
     query.finish()?;
     let node = app.node(&caller, microversion::MAXIMUM, &ident).await?;

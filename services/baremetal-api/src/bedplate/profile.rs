@@ -20,13 +20,13 @@ use crate::secret;
 pub(crate) fn routes() -> Routes<App> {
     let list = Handle::get("List hypervisor profiles", list)
         .tells(Shape::object([("hypervisor_profiles", Shape::list(view::shape()))]));
-    let create = Handle::post("Make a hypervisor profile", create)
+    let create = Handle::post("Create a hypervisor profile", create)
         .needs(Need::Administer)
         .reads(view::asked())
         .answers(StatusCode::CREATED)
         .tells(view::shape());
-    let show = Handle::get("Show a hypervisor profile, but for its secrets", show);
-    let set = Handle::put("Write a hypervisor profile anew", set)
+    let show = Handle::get("Show a hypervisor profile without its secrets", show);
+    let set = Handle::put("Replace a hypervisor profile", set)
         .needs(Need::Administer)
         .reads(view::asked())
         .tells(view::shape());
@@ -86,11 +86,11 @@ async fn set(
     again(|| async {
         let before = find(&app, &name).await?;
         if asked.name != before.profile.name {
-            return Err(ApiError::bad_field("name", "it can not be changed").into());
+            return Err(ApiError::bad_field("name", "cannot be changed").into());
         }
         let known = app.store.secrets().with_profile(&before.profile);
         let known = known.map_err(|why| {
-            ApiError::broken(format!("the profile's secrets can not be opened: {why}"))
+            ApiError::broken(format!("cannot unseal the secrets of the profile: {why}"))
         })?;
         let profile = checked(asked.clone(), Some(&known))?;
         app.conductor.check_image_host(&profile.instance_info)?;
@@ -111,7 +111,8 @@ async fn delete(
         let found = find(&app, &name).await?;
         match app.store.delete_profile(&name, found.version).await {
             Err(StoreError::InUse { .. }) => {
-                let problem = format!("profile {name} is what a rack's machines are to become: see `bedplate rack list`");
+                let problem =
+                    format!("profile {name} is the goal of a rack: see `bedplate rack list`");
                 Err(ApiError::conflict(problem).into())
             }
             done => Ok(done?),
@@ -151,5 +152,5 @@ fn settings(profile: &Profile) -> Result<Map<String, Value>, ApiError> {
 }
 
 fn unreadable(why: serde_json::Error) -> ApiError {
-    ApiError::broken(format!("the profile can not be written: {why}"))
+    ApiError::broken(format!("cannot serialize the profile: {why}"))
 }

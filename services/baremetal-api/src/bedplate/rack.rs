@@ -33,12 +33,11 @@ const DEFAULT_LIMIT: NonZeroU32 = NonZeroU32::MIN.saturating_add(19);
 pub(crate) fn routes() -> Routes<App> {
     let list = Handle::get("List racks", list);
     let enroll =
-        Handle::post("Enroll a rack: all of its machines or none", enroll).needs(Need::Administer);
-    let show = Handle::get("Show a rack, and how far its machines are", show_rack);
-    let delete =
-        Handle::delete("Forget a rack that has no machines", delete).needs(Need::Administer);
+        Handle::post("Enroll a rack with all of its machines", enroll).needs(Need::Administer);
+    let show = Handle::get("Show a rack and the progress of its machines", show_rack);
+    let delete = Handle::delete("Delete a rack without machines", delete).needs(Need::Administer);
     let up = Handle::put("Bring a rack's machines up", up);
-    let pause = Handle::delete("Begin nothing more with a rack's machines", pause);
+    let pause = Handle::delete("Pause the bring-up of a rack's machines", pause);
     let list = list.tells(Shape::object([("racks", Shape::list(show::summary()))]));
     let enroll = enroll.reads(enrolment::asked()).tells(enrolment::shape());
     let show = show.tells(show::shape());
@@ -182,20 +181,23 @@ async fn profile(app: &App, asked: &Up) -> Result<Option<Profile>, Error> {
     let Some(name) = &asked.profile else { return Ok(None) };
     let refuse = |field: &str, problem: &str| Err(ApiError::bad_field(field, problem).into());
     if asked.reach != Reach::Installed {
-        return refuse("reach", "machines become hypervisors by being installed");
+        return refuse("reach", "must be \"installed\" with a profile");
     }
     if !asked.instance_info.is_empty() {
-        return refuse("instance_info", "the profile says what is installed");
+        return refuse(
+            "instance_info",
+            "is not allowed together with profile, which contains its own",
+        );
     }
     if !app.conductor.has_cloud() {
         return refuse(
             "profile",
-            "there is no cloud to join: [cloud] in the service's configuration",
+            "no cloud is configured: set [cloud] in the configuration of the service",
         );
     }
     match app.store.find_profile(name).await? {
         Some(row) => Ok(Some(row.profile)),
-        None => refuse("profile", "there is none of that name"),
+        None => refuse("profile", "not found"),
     }
 }
 
@@ -233,6 +235,6 @@ fn read(document: Value) -> Rack {
 }
 
 fn write(rack: &Rack) -> Result<Value, Error> {
-    let unwritable = |why| ApiError::broken(format!("the rack can not be written: {why}"));
+    let unwritable = |why| ApiError::broken(format!("cannot serialize the rack: {why}"));
     Ok(serde_json::to_value(rack).map_err(unwritable)?)
 }

@@ -37,7 +37,7 @@ pub(crate) fn routes() -> Routes<App> {
             .asks(["limit", "marker", "sort_key", "sort_dir"])
             .refuses([StatusCode::NOT_FOUND])
             .tells(Shape::page("reservations", view::shape())),
-        Handle::post("Reserve a whole machine and have it installed", create)
+        Handle::post("Reserve a node and install it", create)
             .ruled(rule::ALLOCATE)
             .reads(Wish::schema())
             .answers(StatusCode::CREATED)
@@ -81,7 +81,8 @@ async fn create(
     checked.map_err(|why| body::in_our_words(&why.to_string()))?;
     let lease = granted.lease.grant(wish.lease, now);
     let lease = lease.map_err(|why| ApiError::bad_field("lease", why))?;
-    let lease = lease.ok_or_else(|| ApiError::bad_field("lease", "it is required here"))?;
+    let lease = lease
+        .ok_or_else(|| ApiError::bad_field("lease", "is required: no default is configured"))?;
     let user = caller.user().map(str::to_owned);
     let by = user.clone().unwrap_or_default();
     let allocation = Allocation {
@@ -119,8 +120,8 @@ async fn create(
 
 fn full(used: u64, most: u32) -> ApiError {
     let why = match most {
-        0 => "nodes: no whole nodes are granted to projects here".to_owned(),
-        most => format!("nodes: {used} of the {most} whole nodes granted to the project are taken"),
+        0 => "nodes: projects have no quota for nodes in this service".to_owned(),
+        most => format!("nodes: the project uses {used} nodes of its limit of {most}"),
     };
     ApiError::new(StatusCode::FORBIDDEN, why)
 }
@@ -138,7 +139,7 @@ async fn list(
     if paging.sort_key.is_some() {
         return Err(ApiError::bad_field(
             "sort_key",
-            "reservations come in the order in which they were made",
+            "reservations are always sorted by their creation",
         )
         .into());
     }
@@ -210,7 +211,7 @@ async fn give_back(
         asked.updated_at = Some((app.clock)());
         app.store.update_node(&asked, &[entry.by(caller.user())]).await?;
         app.conductor.wake(node.id);
-        info!(node.id = %node.id, "node {} is given back by {}", node.label(), found.id);
+        info!(node.id = %node.id, "node {} is returned by {}", node.label(), found.id);
         Ok(())
     })
     .await?;

@@ -94,14 +94,15 @@ impl Term {
     pub(super) fn end(self, terms: Terms, now: Timestamp) -> Result<Timestamp, ApiError> {
         match (self.length, self.until) {
             (Some(_), Some(_)) => {
-                Err(ApiError::bad_field("until", "it can not be used together with for"))
+                Err(ApiError::bad_field("until", "cannot be used together with for"))
             }
             (Some(length), None) => Ok(now + length.as_duration()),
             (None, Some(until)) => Ok(until),
             (None, None) => {
                 let granted = terms.grant(None, now);
                 let granted = granted.map_err(|why| ApiError::bad_field("for", why))?;
-                let missing = || ApiError::bad_field("for", "it is required: there is no default");
+                let missing =
+                    || ApiError::bad_field("for", "is required: no default is configured");
                 granted.map(|lease| lease.until).ok_or_else(missing)
             }
         }

@@ -25,8 +25,8 @@ pub(super) fn check(
         let moved = credential.goes_to.iter().find(|key| before.get(**key) != after.get(**key));
         if let Some(moved) = moved {
             let problem = format!(
-                "give it again in the same request: {moved} changes, and the stored one was given for the machine that \
-                 was meant before"
+                "send the password again in the same request: {moved} changes, and the stored password was given for the \
+                 previous machine"
             );
             return Err(ApiError::bad_field(&format!("driver_info.{key}"), problem));
         }
@@ -50,8 +50,8 @@ mod tests {
 
     use super::*;
 
-    const REFUSED: &str = "driver_info.redfish_password: give it again in the same request: redfish_address changes, and the \
-                           stored one was given for the machine that was meant before";
+    const REFUSED: &str = "driver_info.redfish_password: send the password again in the same request: redfish_address changes, and the \
+                           stored password was given for the previous machine";
 
     /// Checks the patch that turns a stored `driver_info` into `after`.
     #[track_caller]

@@ -66,7 +66,7 @@ pub(crate) fn list(
     if let Some(raw) = &fault {
         asked.need(since::FAULT, "fault")?;
         if !FAULTS.contains(&raw.as_str()) {
-            let problem = format!("it must be one of: {}", FAULTS.join(", "));
+            let problem = format!("must be one of: {}", FAULTS.join(", "));
             return Err(ApiError::bad_field("fault", problem));
         }
     }
@@ -101,7 +101,7 @@ pub(crate) fn shown(
     };
     match query.take("fields") {
         Some(_) if detail || extent == Extent::Detail => {
-            Err(ApiError::bad_field("fields", "it can not be used together with detail"))
+            Err(ApiError::bad_field("fields", "cannot be used together with detail"))
         }
         Some(raw) => {
             asked.need(since::FIELDS, "fields")?;
@@ -120,7 +120,7 @@ fn narrow(
     asked: Microversion,
 ) -> Result<bool, ApiError> {
     let text = || Some(value.to_owned());
-    let id = || Uuid::parse_str(value).map_err(|_| ApiError::bad_field(name, "it must be a UUID"));
+    let id = || Uuid::parse_str(value).map_err(|_| ApiError::bad_field(name, "must be a UUID"));
     let need = |came| asked.need(came, name);
     match name {
         "instance_uuid" => filter.instance_uuid = Some(id()?),
@@ -210,7 +210,7 @@ fn sort(key: Option<&str>, asked: Microversion) -> Result<NodeSort, ApiError> {
             let key: String = key.chars().take(64).collect();
             return Err(ApiError::bad_field(
                 "sort_key",
-                format!("nodes can not be sorted by {key:?}"),
+                format!("nodes cannot be sorted by {key:?}"),
             ));
         }
     })

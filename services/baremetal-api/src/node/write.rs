@@ -19,7 +19,7 @@ pub(crate) fn create(node: &mut Node, body: Wanted, asked: Microversion) -> Resu
         Field::creatable(name, asked)?;
     }
     if !body.contains_key("driver") {
-        return Err(ApiError::bad_field("driver", "it is required"));
+        return Err(ApiError::bad_field("driver", "is required"));
     }
     set_all(node, body)
 }
@@ -43,7 +43,7 @@ pub(crate) fn patched(
     let mut after = before.clone();
     if reset_interfaces {
         if !document.contains_key("driver") {
-            let problem = "it can only be used where the driver is changed";
+            let problem = "can only be used together with a change of driver";
             return Err(ApiError::bad_field("reset_interfaces", problem));
         }
         after.interfaces.clear();
@@ -77,7 +77,7 @@ fn set_all(node: &mut Node, mut wanted: Wanted) -> Result<(), ApiError> {
         if !supported.contains(&chosen.as_str()) {
             let chosen: String = chosen.chars().take(64).collect();
             let problem = format!(
-                "the driver {} has no {chosen:?}: it has {}",
+                "driver {} does not support {chosen:?}; it supports {}",
                 node.driver,
                 supported.join(", ")
             );
@@ -107,7 +107,7 @@ fn set(node: &mut Node, row: &Row<Field>, value: Value) -> Result<(), ApiError> 
         Field::InstanceName => node.instance_name = text(name, value, 255)?,
         Field::ChassisUuid => {
             if uuid(name, value)?.is_some() {
-                return Err(ApiError::bad_field(name, "there is no such chassis"));
+                return Err(ApiError::bad_field(name, "chassis not found"));
             }
         }
         Field::Maintenance => {
@@ -121,7 +121,7 @@ fn set(node: &mut Node, row: &Row<Field>, value: Value) -> Result<(), ApiError> 
             let group = text(name, value, 255)?.unwrap_or_default().to_lowercase();
             let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
             if !group.chars().all(legal) {
-                let problem = "it may have letters, digits, '-', '_' and '.'";
+                let problem = "may only contain letters, digits, '-', '_' and '.'";
                 return Err(ApiError::bad_field(name, problem));
             }
             node.conductor_group = group;
@@ -136,7 +136,7 @@ fn set(node: &mut Node, row: &Row<Field>, value: Value) -> Result<(), ApiError> 
         Field::Description => node.description = text(name, value, 4096)?,
         Field::NetworkData => {
             if !object(name, value)?.is_empty() {
-                let problem = "static network data is not supported here";
+                let problem = "static network data is not supported";
                 return Err(ApiError::bad_field(name, problem));
             }
         }
@@ -176,7 +176,7 @@ fn set(node: &mut Node, row: &Row<Field>, value: Value) -> Result<(), ApiError> 
         | Field::Ports
         | Field::States
         | Field::Portgroups
-        | Field::Volume => return Err(ApiError::bad_field(name, "it can not be changed")),
+        | Field::Volume => return Err(ApiError::bad_field(name, "cannot be changed")),
     }
     Ok(())
 }
@@ -213,10 +213,7 @@ fn give_reason(name: &str, reason: &mut Option<String>, value: Value) -> Result<
         None if wanted.is_empty() => {}
         None => {
             let what = name.trim_end_matches("_reason");
-            return Err(ApiError::bad_field(
-                name,
-                format!("it can only be set while {what} is true"),
-            ));
+            return Err(ApiError::bad_field(name, format!("can only be set while {what} is true")));
         }
     }
     Ok(())
@@ -235,6 +232,6 @@ fn node_name(value: Value) -> Result<Option<NodeName>, ApiError> {
 
 fn driver(value: Value) -> Result<Driver, ApiError> {
     let name = text("driver", value, 255)?;
-    let name = name.ok_or_else(|| ApiError::bad_field("driver", "it is required"))?;
+    let name = name.ok_or_else(|| ApiError::bad_field("driver", "is required"))?;
     name.parse().map_err(|why| ApiError::bad_field("driver", why))
 }

@@ -40,7 +40,7 @@ pub(crate) fn shown(
     };
     match query.take("fields") {
         Some(_) if detail => {
-            Err(ApiError::bad_field("fields", "it can not be used together with detail"))
+            Err(ApiError::bad_field("fields", "cannot be used together with detail"))
         }
         Some(raw) => {
             asked.need(since::FIELDS, "fields")?;
@@ -67,12 +67,12 @@ pub(crate) async fn filter(
         filter.node = Some(app.node(caller, asked, &ident).await?.id);
     }
     if let Some(raw) = query.take("node_uuid") {
-        let id = raw.parse().map_err(|_| ApiError::bad_field("node_uuid", "it must be a UUID"))?;
+        let id = raw.parse().map_err(|_| ApiError::bad_field("node_uuid", "must be a UUID"))?;
         filter.node = Some(id);
     }
     if let Some(raw) = query.take("portgroup") {
         asked.need(since::PORTGROUP_FIELDS, "portgroup")?;
-        let missing = |_| ApiError::not_found("there is no such port group");
+        let missing = |_| ApiError::not_found("port group not found");
         filter.portgroup = Some(Uuid::parse_str(&raw).map_err(missing)?);
     }
     Ok(filter)
@@ -87,7 +87,7 @@ pub(crate) fn sort(key: Option<&str>) -> Result<PortSort, ApiError> {
         Some("updated_at") => Ok(PortSort::UpdatedAt),
         Some(key) => {
             let key: String = key.chars().take(64).collect();
-            let problem = format!("ports can not be sorted by {key:?}");
+            let problem = format!("ports cannot be sorted by {key:?}");
             Err(ApiError::bad_field("sort_key", problem))
         }
     }

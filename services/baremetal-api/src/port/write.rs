@@ -19,7 +19,7 @@ pub(crate) fn create(port: &mut Port, body: Wanted, asked: Microversion) -> Resu
         Field::creatable(name, asked)?;
     }
     if !body.contains_key("address") {
-        return Err(ApiError::bad_field("address", "it is required"));
+        return Err(ApiError::bad_field("address", "is required"));
     }
     set_all(port, body)
 }
@@ -70,7 +70,7 @@ fn set(port: &mut Port, row: &Row<Field>, value: Value) -> Result<(), ApiError> 
         Field::PxeEnabled => port.pxe_enabled = boolean(name, value)?.unwrap_or(true),
         Field::PortgroupUuid => {
             if uuid(name, value)?.is_some() {
-                return Err(ApiError::bad_field(name, "there is no such port group"));
+                return Err(ApiError::bad_field(name, "port group not found"));
             }
         }
         Field::PhysicalNetwork => port.physical_network = text(name, value, 64)?,
@@ -84,18 +84,18 @@ fn set(port: &mut Port, row: &Row<Field>, value: Value) -> Result<(), ApiError> 
         | Field::Vendor
         | Field::Category
         | Field::AvailableForDynamicPortgroup
-        | Field::Links => return Err(ApiError::bad_field(name, "it can not be changed")),
+        | Field::Links => return Err(ApiError::bad_field(name, "cannot be changed")),
     }
     Ok(())
 }
 
 /// Parses the MAC address of a port.
 pub(crate) fn address(value: Value) -> Result<MacAddress, ApiError> {
-    let required = || ApiError::bad_field("address", "it is required");
+    let required = || ApiError::bad_field("address", "is required");
     let raw = text("address", value, 64)?.ok_or_else(required)?;
     let address: MacAddress = raw.parse().map_err(|why| ApiError::bad_field("address", why))?;
     if address.is_multicast() {
-        let problem = format!("{address} is a group address, which no machine has");
+        let problem = format!("{address} is a multicast address, which cannot belong to a machine");
         return Err(ApiError::bad_field("address", problem));
     }
     Ok(address)

@@ -98,7 +98,7 @@ async fn allocations_are_listed_and_filtered() {
         page["next"],
         format!("http://api:6385/v1/allocations?fields=uuid&limit=1&marker={WISH}")
     );
-    let words = "state: an allocation is allocating, active or in error, and never \"zz\"";
+    let words = "state: unknown allocation state \"zz\"; use allocating, active or error";
     api.get("/v1/allocations?state=zz").await.refuses(400, words);
     api.get("/v1/allocations?node=zz").await.refuses(400, "node: Node zz could not be found.");
 }
@@ -136,26 +136,26 @@ async fn a_name_and_notes_can_be_changed_and_nothing_else() {
     for field in ["resource_class", "traits", "state", "node_uuid", "owner", "uuid"] {
         let patch = format!(r#"[{{"op": "replace", "path": "/{field}", "value": null}}]"#);
         let refused = api.send("PATCH", &path, NEWEST, &patch).await;
-        refused.refuses(400, &format!("{field}: it can not be changed"));
+        refused.refuses(400, &format!("{field}: cannot be changed"));
     }
 }
 
 #[tokio::test]
 async fn a_mistake_in_an_allocation_request_is_named() {
     let api = with_free_node().await;
-    let required = "resource_class: it is required, but for a node that is in use already";
+    let required = "resource_class: is required, unless the allocation is for a node in use";
     for (body, status, words) in [
         ("{}", 400, required),
-        (r#"{"resource_class": "gpu", "zz": 1}"#, 400, "zz: an allocation has no such field"),
+        (r#"{"resource_class": "gpu", "zz": 1}"#, 400, "zz: unknown field of an allocation"),
         (
             r#"{"resource_class": "gpu", "state": "active"}"#,
             400,
-            "state: it can not be set when an allocation is created",
+            "state: cannot be set when an allocation is created",
         ),
         (
             r#"{"resource_class": "gpu", "traits": "x"}"#,
             400,
-            "traits: it must be a list, not a string",
+            "traits: must be a list, not a string",
         ),
         (
             r#"{"resource_class": "gpu", "candidate_nodes": ["zz"]}"#,
@@ -166,7 +166,7 @@ async fn a_mistake_in_an_allocation_request_is_named() {
         (
             r#"{"node": "n1"}"#,
             409,
-            "node: node \"n1\" is in state \"available\": it must be active",
+            "node: node \"n1\" is in state \"available\" but must be active",
         ),
     ] {
         api.send("POST", "/v1/allocations", NEWEST, body).await.refuses(status, words);
@@ -181,8 +181,8 @@ async fn a_deleted_allocation_frees_its_node() {
     for path in [format!("/v1/allocations/{WISH}"), format!("/v1/nodes/{ID}/allocation")] {
         let api = reserved().await;
         api.edit(|node| node.provision_state = State::Active).await;
-        let words = "the allocation of node \"n1\" can not be removed while it is in state \"active\": \
-                     take the node out of use, or put it into maintenance";
+        let words = "the allocation of node \"n1\" cannot be removed while it is in state \"active\": \
+                     undeploy the node, or put it into maintenance";
         api.send("DELETE", &path, NEWEST, "").await.refuses(409, words);
         api.edit(|node| node.provision_state = State::Available).await;
         api.send("DELETE", &path, NEWEST, "").await.has(204);
@@ -246,7 +246,7 @@ async fn allocations_are_limited_for_each_project_separately() {
     let first = ask("gpu", "ann").await.has(201).json();
     assert_eq!(first["state"], "active", "those that came to nothing are not counted");
     ask("gpu", "ann").await.has(201);
-    let why = "allocations: the project has 2, and may have 2";
+    let why = "allocations: the project uses 2 of its limit of 2";
     ask("gpu", "ann").await.refuses(403, why);
     ask("none", "ann").await.refuses(403, why);
     let living = api.get("/v1/allocations?state=active&owner=ann").await.json();

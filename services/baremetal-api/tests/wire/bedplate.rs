@@ -14,10 +14,10 @@ async fn a_node_is_explained() {
         r#"{{
             "uuid": "{ID}", "name": "n1", "place": null, "provision_state": "enroll", "target_provision_state": null,
             "power_state": null, "since": "2026-01-02T03:04:05.000006+00:00",
-            "summary": "the node is \"enroll\": nobody has seen yet that its BMC answers",
+            "summary": "the node is \"enroll\": the BMC has not been verified yet",
             "task": null, "failure": null, "hypervisor": null,
             "last_seen": {{"bmc": null, "dhcp": null, "tftp": null, "http": null, "agent": null}},
-            "next": "ask for \"manage\" to have its BMC tried"
+            "next": "request \"manage\" to verify the BMC"
         }}"#
     ));
     let manage = r#"{"target": "manage"}"#;
@@ -26,7 +26,7 @@ async fn a_node_is_explained() {
     assert_eq!(
         told["task"],
         serde_json::json!({
-            "what": "trying the BMC", "number": 1, "of": 1, "since": "2026-01-02T03:04:05.000006+00:00", "progress": null,
+            "what": "verifying the BMC", "number": 1, "of": 1, "since": "2026-01-02T03:04:05.000006+00:00", "progress": null,
         })
     );
     api.get("/bedplate/v1/nodes/zz/explain").await.refuses(404, "Node zz could not be found.");
@@ -88,7 +88,7 @@ async fn a_function_that_the_bmc_lacks_is_refused() {
     }
     api.get("/bedplate/v1/nodes/n1/event-log?limit=0")
         .await
-        .refuses(400, "limit: it must be from 1 to 1000");
+        .refuses(400, "limit: must be from 1 to 1000");
     let refused = api.send("PUT", "/bedplate/v1/nodes/n1/identify", NEWEST, r#"{"on": 1}"#).await;
     assert!(refused.has(400).text.contains("on: invalid type: integer `1`, expected a boolean"));
 }

@@ -63,7 +63,7 @@ async fn a_node_without_a_console_lists_the_available_interfaces() {
     for (driver, more) in [
         (Driver::FakeHardware, "; set it to fake first"),
         (Driver::Ipmi, "; set it to ipmitool-socat first"),
-        (Driver::Redfish, ", and driver redfish knows no other"),
+        (Driver::Redfish, ", and driver redfish supports no other"),
     ] {
         api.edit(|node| node.driver = driver).await;
         for body in [r#"{"enabled": true}"#, r#"{"enabled": false}"#] {
@@ -82,7 +82,7 @@ async fn an_enabled_console_keeps_its_interface_and_its_driver() {
     api.send("PATCH", &path, NEWEST, off).await.refuses(
         409,
         &format!(
-            "console_interface: it can not be changed on node \"{ID}\" while its console is enabled: disable that first"
+            "console_interface: cannot be changed on node \"{ID}\" while its console is enabled; disable the console first"
         ),
     );
     let enabled = r#"[{"op": "replace", "path": "/console_enabled", "value": false}]"#;
@@ -107,5 +107,5 @@ async fn a_disabled_console_can_be_neither_opened_nor_read() {
     );
     api.get(&path)
         .await
-        .refuses(426, "this is a WebSocket (RFC 6455): bedplate node console opens it");
+        .refuses(426, "this route is a WebSocket (RFC 6455): open it with bedplate node console");
 }

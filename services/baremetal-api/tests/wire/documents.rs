@@ -14,7 +14,7 @@ async fn bounded() -> Api {
 
 fn too_large(answer: Answer, field: &str, bytes: usize, most: usize) {
     let why = format!(
-        "{field}: the document has {bytes} bytes with it, more than {most} (api.limits.document)"
+        "{field}: the document would have {bytes} bytes; the limit is {most} (api.limits.document)"
     );
     answer.refuses(400, &why);
 }
@@ -76,13 +76,13 @@ async fn the_reason_of_maintenance_counts_as_every_other_field() {
         api.send("PUT", &path, NEWEST, &json!({"reason": reason}).to_string()).await
     };
     let refused = begin(&"x".repeat(MOST)).await.has(400).text;
-    assert!(refused.contains("maintenance_reason: the document has"), "{refused}");
+    assert!(refused.contains("maintenance_reason: the document would have"), "{refused}");
     let node = api.get(&format!("/v1/nodes/{ID}")).await.json();
     assert_eq!(node["maintenance"], json!(false), "nothing was changed");
     begin(&"x".repeat(1500)).await.has(202);
     let extra = json!([{"op": "add", "path": "/extra/a", "value": "x".repeat(600)}]);
     let grown = patch(&api, &format!("/v1/nodes/{ID}"), &extra).await.has(400).text;
-    assert!(grown.contains("maintenance_reason: the document has"), "{grown}");
+    assert!(grown.contains("maintenance_reason: the document would have"), "{grown}");
 }
 
 #[tokio::test]

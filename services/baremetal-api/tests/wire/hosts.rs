@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, ID, NEWEST};
 
-const BMC: &str = "; bmc.networks of the service says where BMCs may be";
-const IMAGE: &str = "; images.hosts of the service says where images may be";
+const BMC: &str = "; allow the address with bmc.networks in the configuration of the service";
+const IMAGE: &str = "; allow the host with images.hosts in the configuration of the service";
 
 fn refused(field: &str, why: &str, advice: &str) -> String {
     format!("{field}: {why}{advice}")

@@ -39,17 +39,17 @@ async fn a_node_is_lent_and_its_lease_extended() {
     api.send("PUT", PATH, NEWEST, r#"{"for": "11d"}"#).await.has(409);
     api.send("PUT", PATH, NEWEST, r#"{"for": "1d", "until": "2026-01-11T00:00:00Z"}"#)
         .await
-        .refuses(400, "until: it can not be used together with for");
+        .refuses(400, "until: cannot be used together with for");
     api.send("POST", PATH, NEWEST, r#"{"lessee": "biology", "for": "1d"}"#)
         .await
         .refuses(409, "lessee: node \"n1\" is used by another project");
     api.send("POST", PATH, NEWEST, r#"{"lessee": "biology", "for": "11d"}"#)
         .await
-        .refuses(400, "for: nothing is lent for longer than 10d");
+        .refuses(400, "for: a lease lasts at most 10d");
     // A very short lease is refused, because each end of a lease causes a warning.
     api.send("POST", PATH, NEWEST, r#"{"lessee": "physics", "for": "1s"}"#)
         .await
-        .refuses(400, "for: nothing is lent for less than 1h");
+        .refuses(400, "for: a lease lasts at least 1h");
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn a_node_whose_lease_has_ended_stays_off_until_the_end_is_undone() {
     assert!(api.get(PATH).await.json()["lease"]["ended_at"].is_string());
     api.send("PUT", PATH, NEWEST, r#"{"for": "1s"}"#).await.refuses(
         409,
-        "nothing is lent for less than 1h from now, which is until 2026-01-02T04:04:05.000006Z",
+        "a lease lasts at least 1h from now; request an end no earlier than 2026-01-02T04:04:05.000006Z",
     );
     let undone = api.send("POST", &format!("{PATH}/undo"), NEWEST, "").await.has(200).json();
     assert!(undone["lease"]["ended_at"].is_null());

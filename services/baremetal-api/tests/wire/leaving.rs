@@ -449,8 +449,7 @@ async fn a_waiting_request_is_cancelled_by_its_opposite_and_by_an_undrain() {
     put(&api, "states/provision", UNDEPLOY).await.has(202);
     put(&api, "states/power", OFF).await.refuses(
         409,
-        "node \"n1\" waits for the drain of host h1, and for \"deleted\" after that: the action \"power\" is not possible until \
-         then; `bedplate undrain h1` takes the request back",
+        "node \"n1\" waits for the drain of host h1 before \"deleted\"; \"power\" is not possible meanwhile; cancel the waiting request with `bedplate undrain h1`",
     );
     works(&api, |_| clusterd.effects().len() == 3).await;
     works(&api, |node| {
@@ -481,8 +480,7 @@ async fn a_node_cannot_be_deleted_before_its_host_is_drained() {
     let (api, clusterd) = host().await;
     api.edit(|node| node.maintenance = Some(Maintenance { reason: None })).await;
     let path = format!("/v1/nodes/{ID}");
-    let words = "node n1 is compute host h1, which is not drained; ask again when it is (`bedplate drain h1 --wait`), or name h1 in \
-                 force";
+    let words = "node n1 is compute host h1, which is not drained; drain it first (`bedplate drain h1 --wait`), or name h1 in force";
     api.send("DELETE", &path, NEWEST, "").await.refuses(409, words);
     assert_eq!(clusterd.effects(), Vec::<String>::new());
     clusterd.tell(|told| told.drain = Some("drained"));

@@ -33,12 +33,12 @@ async fn size_and_nesting_of_a_body_are_limited() {
     let send = async |body: &str| api.send("POST", "/v1/nodes", NEWEST, body).await;
     let padded = |length: usize| format!("{{{:>1$}", '}', length - 1);
     send(&padded(64)).await.has(400);
-    send(&padded(65)).await.refuses(413, "body: it is larger than accepted here");
+    send(&padded(65)).await.refuses(413, "body: is larger than this route accepts");
     send(r#"{"driver": "fake-hardware", "extra": {"a": []}}"#).await.has(201);
     let deep = send(r#"{"driver": "fake-hardware", "extra": {"a": [[]]}}"#).await;
-    deep.refuses(400, "body: it is nested deeper than 3 (json_depth)");
+    deep.refuses(400, "body: is nested deeper than 3 (json_depth)");
     let wide = send(r#"{"driver": "fake-hardware", "extra": {"a": [1,2,3,4]}}"#).await;
-    wide.refuses(400, "body: it has more than 5 elements (json_elements)");
+    wide.refuses(400, "body: has more than 5 elements (json_elements)");
 }
 
 #[tokio::test]
@@ -49,7 +49,7 @@ async fn url_and_headers_are_limited() {
     assert_eq!(described(api.get(&url(41)).await, 414), "the URL is longer than 40 bytes");
     let long = Request::get("/").header("x-long", "x".repeat(300)).body(Body::empty());
     let said = described(api.raw(long.unwrap()).await, 431);
-    assert_eq!(said, "the headers are longer than 200 bytes in all");
+    assert_eq!(said, "the headers are longer than 200 bytes in total");
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn the_rate_of_one_caller_does_not_affect_another() {
     let _ = get(ANN).await;
     let late = get(ANN).await;
     assert_eq!(late.headers["retry-after"], "1");
-    assert!(described(late, 429).starts_with("you sent more requests that look than 1"));
+    assert!(described(late, 429).starts_with("you sent more than 1 read requests"));
     get(BOB).await.has(200);
 }
 
@@ -131,7 +131,7 @@ async fn a_caller_that_reads_no_lists_is_refused_and_others_are_not() {
     assert_eq!(refused.headers()["retry-after"], "1");
     let why = to_bytes(refused.into_body(), usize::MAX).await.unwrap();
     let why = String::from_utf8(why.to_vec()).unwrap();
-    assert!(why.contains("more than 300000 bytes of yours are in flight"), "{why}");
+    assert!(why.contains("you have more than 300000 bytes in flight"), "{why}");
     assert_eq!(list(BOB).await.status(), 200);
     for answer in untaken {
         to_bytes(answer.into_body(), usize::MAX).await.unwrap();

@@ -88,30 +88,25 @@ async fn an_invalid_list_parameter_is_refused_by_name() {
     let get = async |version: &str, query: &str, status: u16, words: &str| {
         api.send("GET", &format!("/v1/nodes?{query}"), version, "").await.refuses(status, words);
     };
-    get(NEWEST, "bogus=1", 400, "bogus: this parameter is not known here").await;
-    get(NEWEST, "limit=abc", 400, "limit: it must be an integer").await;
-    get(NEWEST, "limit=0", 400, "limit: it must be positive").await;
-    get(NEWEST, "sort_key=properties", 400, "sort_key: nodes can not be sorted by \"properties\"")
+    get(NEWEST, "bogus=1", 400, "bogus: unknown parameter").await;
+    get(NEWEST, "limit=abc", 400, "limit: must be an integer").await;
+    get(NEWEST, "limit=0", 400, "limit: must be positive").await;
+    get(NEWEST, "sort_key=properties", 400, "sort_key: nodes cannot be sorted by \"properties\"")
         .await;
-    get(NEWEST, "sort_dir=up", 400, "sort_dir: it must be asc or desc").await;
-    get(NEWEST, "marker=zz", 400, "marker: it must be a UUID").await;
-    get(
-        NEWEST,
-        &format!("marker={ID}"),
-        404,
-        &format!("marker: there is no {ID} to begin the page after"),
-    )
-    .await;
+    get(NEWEST, "sort_dir=up", 400, "sort_dir: must be asc or desc").await;
+    get(NEWEST, "marker=zz", 400, "marker: must be a UUID").await;
+    get(NEWEST, &format!("marker={ID}"), 404, &format!("marker: the marker {ID} was not found"))
+        .await;
     get(NEWEST, "fields=uuid,nope", 400, "fields: a node has no field \"nope\"").await;
     get(NEWEST, "provision_state=zz", 400, "provision_state: \"zz\" is not a provision state")
         .await;
-    get(NEWEST, "maintenance=zz", 400, "maintenance: it must be true or false").await;
-    get(NEWEST, "instance_uuid=zz", 400, "instance_uuid: it must be a UUID").await;
-    get(NEWEST, "detail=True&fields=uuid", 400, "fields: it can not be used together with detail")
+    get(NEWEST, "maintenance=zz", 400, "maintenance: must be true or false").await;
+    get(NEWEST, "instance_uuid=zz", 400, "instance_uuid: must be a UUID").await;
+    get(NEWEST, "detail=True&fields=uuid", 400, "fields: cannot be used together with detail")
         .await;
     let since = |field: &str, asked: &str, came: &str| {
         format!(
-            "{field}: the version asked for is {asked}; the minimal required API version is {came}"
+            "{field}: the requested version is {asked}; the minimal required API version is {came}"
         )
     };
     get("1.20", "fields=uuid,owner", 406, &since("owner", "1.20", "1.50")).await;

@@ -153,19 +153,18 @@ async fn an_invalid_new_node_is_refused_by_field() {
     let post = async |version: &str, body: &str, status: u16, words: &str| {
         api.send("POST", "/v1/nodes", version, body).await.refuses(status, words);
     };
-    post(NEWEST, "{}", 400, "driver: it is required").await;
-    post(NEWEST, r#"{"driver": 5}"#, 400, "driver: it must be a string, not a number").await;
-    let drivers = "driver: no driver is named \"zz\": there are fake-hardware, ipmi and redfish";
+    post(NEWEST, "{}", 400, "driver: is required").await;
+    post(NEWEST, r#"{"driver": 5}"#, 400, "driver: must be a string, not a number").await;
+    let drivers = "driver: unknown driver \"zz\"; use fake-hardware, ipmi or redfish";
     post(NEWEST, r#"{"driver": "zz"}"#, 400, drivers).await;
-    post(NEWEST, r#"{"driver": "ipmi", "foo": 1}"#, 400, "foo: a node has no such field").await;
-    let read_only = "provision_state: it can not be set when a node is created";
+    post(NEWEST, r#"{"driver": "ipmi", "foo": 1}"#, 400, "foo: unknown field of a node").await;
+    let read_only = "provision_state: cannot be set when a node is created";
     post(NEWEST, r#"{"driver": "ipmi", "provision_state": "active"}"#, 400, read_only).await;
-    post(NEWEST, r#"{"driver": "ipmi", "uuid": "zz"}"#, 400, "uuid: it must be a UUID").await;
-    let name = "name: \"a b\" cannot be a name: it must have 1 to 255 characters of letters, digits, '-', '.', '_' and \
+    post(NEWEST, r#"{"driver": "ipmi", "uuid": "zz"}"#, 400, "uuid: must be a UUID").await;
+    let name = "name: \"a b\" is not a valid name: use 1 to 255 characters of letters, digits, '-', '.', '_' and \
                 '~', and not be a UUID";
     post(NEWEST, r#"{"driver": "ipmi", "name": "a b"}"#, 400, name).await;
-    let interface =
-        "boot_interface: the driver ipmi has no \"redfish-virtual-media\": it has ipxe, http-ipxe";
+    let interface = "boot_interface: driver ipmi does not support \"redfish-virtual-media\"; it supports ipxe, http-ipxe";
     post(
         NEWEST,
         r#"{"driver": "ipmi", "boot_interface": "redfish-virtual-media"}"#,
@@ -173,19 +172,20 @@ async fn an_invalid_new_node_is_refused_by_field() {
         interface,
     )
     .await;
-    let owner = "owner: the version asked for is 1.20; the minimal required API version is 1.50";
+    let owner = "owner: the requested version is 1.20; the minimal required API version is 1.50";
     post("1.20", r#"{"driver": "ipmi", "owner": "me"}"#, 406, owner).await;
-    let parent = "parent_node: there is no such other node";
+    let parent = "parent_node: must be the UUID of another node";
     let body = format!(r#"{{"driver": "ipmi", "parent_node": "{ID}"}}"#);
     post(NEWEST, &body, 400, parent).await;
-    let masked = "driver_info.ipmi_password: ****** is shown in place of a secret, but there is none: send the secret itself";
+    let masked = "driver_info.ipmi_password: is the mask ******, but no secret is stored: send the secret itself";
     post(NEWEST, r#"{"driver": "ipmi", "driver_info": {"ipmi_password": "******"}}"#, 400, masked)
         .await;
 
     api.enroll(r#", "name": "n1""#).await;
-    post(NEWEST, r#"{"driver": "ipmi", "name": "n1"}"#, 409, "name: \"n1\" is taken already").await;
+    post(NEWEST, r#"{"driver": "ipmi", "name": "n1"}"#, 409, "name: \"n1\" is already in use")
+        .await;
     let id = format!(r#"{{"driver": "ipmi", "uuid": "{ID}"}}"#);
-    post(NEWEST, &id, 409, &format!("uuid: \"{ID}\" is taken already")).await;
+    post(NEWEST, &id, 409, &format!("uuid: \"{ID}\" is already in use")).await;
 }
 
 #[tokio::test]
@@ -218,11 +218,11 @@ async fn only_an_unused_node_can_be_deleted() {
     let used = "instance_uuid: node \"n1\" is used by instance 00000000-0000-0000-0000-000000000000 already";
     delete().await.refuses(409, used);
     api.edit(|node| node.instance_uuid = None).await;
-    let active = "node \"n1\" can not be deleted while it is in state \"active\": bring it to enroll, manageable or \
+    let active = "node \"n1\" cannot be deleted while it is in state \"active\": bring it to enroll, manageable or \
                   available, or put it into maintenance";
     delete().await.refuses(409, active);
     api.edit(|node| node.provision_state = State::Cleaning).await;
-    let locked = "node \"n1\" is locked: nothing of it can be changed while it is cleaning; try again when its work is done";
+    let locked = "node \"n1\" is locked while it is cleaning; try again when its work is done";
     delete().await.refuses(409, locked);
     api.edit(|node| node.provision_state = State::Manageable).await;
     assert_eq!(delete().await.has(204).text, "");

@@ -33,7 +33,7 @@ async fn every_body_is_described() {
     };
     let node = schema("/v1/nodes", "post");
     assert_eq!(node["required"], serde_json::json!(["driver"]));
-    assert_eq!(node["properties"]["owner"]["description"], "Came with version 1.50.");
+    assert_eq!(node["properties"]["owner"]["description"], "Since API version 1.50.");
     assert_eq!(node["properties"].get("provision_state"), None);
     let power = schema("/v1/nodes/{node}/states/power", "put");
     assert_eq!(power["required"], serde_json::json!(["target"]));

@@ -41,9 +41,9 @@ async fn drivers_are_listed_and_shown() {
     ));
     let properties = api.get("/v1/drivers/ipmi/properties").await.has(200).json();
     assert_eq!(properties["ipmi_address"], "IP address of the BMC. Required.");
-    let words = "no driver is named \"zz\": there are fake-hardware, ipmi and redfish";
+    let words = "unknown driver \"zz\"; use fake-hardware, ipmi or redfish";
     api.get("/v1/drivers/zz").await.refuses(404, words);
-    api.get("/v1/drivers?type=zz").await.refuses(400, "type: it must be classic or dynamic");
+    api.get("/v1/drivers?type=zz").await.refuses(400, "type: must be classic or dynamic");
 }
 
 #[tokio::test]
@@ -90,11 +90,11 @@ async fn validation_names_missing_settings() {
     let verdicts = api.get(&format!("/v1/nodes/{ID}/validate")).await.has(200).json();
     assert_eq!(
         verdicts["boot"],
-        json!({"result": false, "reason": "ports: there is no port with pxe_enabled: network boot would not know the machine"})
+        json!({"result": false, "reason": "ports: no port has pxe_enabled; network boot needs one to recognize the machine"})
     );
     assert_eq!(
         verdicts["deploy"]["reason"],
-        "instance_info.image_source: it is missing: set it to the http or https URL of a whole-disk image"
+        "instance_info.image_source: missing; set it to the http or https URL of a whole-disk image"
     );
     for interface in ["power", "management", "inspect"] {
         assert_eq!(verdicts[interface]["result"], false);

@@ -57,7 +57,7 @@ async fn a_value_that_looks_sealed_is_refused() {
         r#"[{"op": "add", "path": "/driver_info/redfish_password", "value": "sealed:v1:1:AAAA"}]"#;
     let refused = patch(&api, NEWEST, body).await.has(400);
     assert!(
-        refused.text.contains("driver_info.redfish_password: it is sealed"),
+        refused.text.contains("driver_info.redfish_password: must not look like"),
         "{}",
         refused.text
     );
@@ -85,9 +85,10 @@ async fn interfaces_follow_the_driver() {
     let api = Api::start().await;
     api.enroll(r#", "inspect_interface": "no-inspect", "boot_interface": "fake""#).await;
     let driver = r#"[{"op": "replace", "path": "/driver", "value": "ipmi"}]"#;
-    patch(&api, NEWEST, driver)
-        .await
-        .refuses(400, "boot_interface: the driver ipmi has no \"fake\": it has ipxe, http-ipxe");
+    patch(&api, NEWEST, driver).await.refuses(
+        400,
+        "boot_interface: driver ipmi does not support \"fake\"; it supports ipxe, http-ipxe",
+    );
     let path = format!("/v1/nodes/{ID}?reset_interfaces=True");
     let node = api.send("PATCH", &path, NEWEST, driver).await.has(200).json();
     assert_eq!(
@@ -95,7 +96,7 @@ async fn interfaces_follow_the_driver() {
         (&"ipxe".into(), &"agent".into())
     );
     let name = r#"[{"op": "replace", "path": "/name", "value": "n"}]"#;
-    let words = "reset_interfaces: it can only be used where the driver is changed";
+    let words = "reset_interfaces: can only be used together with a change of driver";
     api.send("PATCH", &path, NEWEST, name).await.refuses(400, words);
 }
 
@@ -112,29 +113,30 @@ async fn a_read_only_field_is_refused_by_name() {
     for field in
         ["uuid", "provision_state", "traits", "created_at", "last_error", "links", "conductor"]
     {
-        refuses(
-            &set(&format!("/{field}"), "null"),
-            400,
-            &format!("{field}: it can not be changed"),
-        )
-        .await;
+        refuses(&set(&format!("/{field}"), "null"), 400, &format!("{field}: cannot be changed"))
+            .await;
     }
-    refuses(&set("/nope", "1"), 400, "nope: a node has no such field").await;
-    refuses(&set("name", "1"), 400, "path: \"name\" does not begin with a slash and a field").await;
-    refuses(&set("/resource_class", "5"), 400, "resource_class: it must be a string, not a number")
+    refuses(&set("/nope", "1"), 400, "nope: unknown field of a node").await;
+    refuses(&set("name", "1"), 400, "path: \"name\" does not start with a slash and a field name")
         .await;
-    refuses(&set("/extra", "[]"), 400, "extra: it must be an object, not an array").await;
-    refuses(&set("/driver", "null"), 400, "driver: it is required").await;
-    refuses(&set("/name/x", "1"), 400, "/name/x: there is nothing that could hold this value")
+    refuses(&set("/resource_class", "5"), 400, "resource_class: must be a string, not a number")
         .await;
+    refuses(&set("/extra", "[]"), 400, "extra: must be an object, not an array").await;
+    refuses(&set("/driver", "null"), 400, "driver: is required").await;
+    refuses(
+        &set("/name/x", "1"),
+        400,
+        "/name/x: the parent of the path does not exist or cannot hold a value",
+    )
+    .await;
     refuses(
         &set("/protected_reason", "\"x\""),
         400,
-        "protected_reason: it can only be set while protected is true",
+        "protected_reason: can only be set while protected is true",
     )
     .await;
     let protected = format!(
-        "protected: it can not be changed on node \"{ID}\" while it is in state \"enroll\": only a node in state \"active\" \
+        "protected: cannot be changed on node \"{ID}\" in state \"enroll\": only a node in state \"active\" \
          can be protected"
     );
     refuses(&set("/protected", "true"), 409, &protected).await;
@@ -143,15 +145,14 @@ async fn a_read_only_field_is_refused_by_name() {
     refuses(
         r#"[{"op": "remove", "path": "/extra/zz"}]"#,
         400,
-        "/extra/zz: there is no such value to remove",
+        "/extra/zz: the value to remove does not exist",
     )
     .await;
-    let owner = "owner: the version asked for is 1.20; the minimal required API version is 1.50";
+    let owner = "owner: the requested version is 1.20; the minimal required API version is 1.50";
     patch(&api, "1.20", &set("/owner", "\"x\"")).await.refuses(406, owner);
 
     api.edit(|node| node.provision_state = State::CleanWait).await;
-    let locked = format!(
-        "node \"{ID}\" is locked: nothing of it can be changed while it is clean wait; try again when its work is done"
-    );
+    let locked =
+        format!("node \"{ID}\" is locked while it is clean wait; try again when its work is done");
     refuses(&set("/extra", "{}"), 409, &locked).await;
 }

@@ -79,12 +79,12 @@ async fn a_port_is_changed_and_deleted() {
     assert_eq!(port["pxe_enabled"], false);
     assert_eq!(port["local_link_connection"], serde_json::json!({"port_id": "Eth1"}));
     let node = r#"[{"op": "replace", "path": "/node_uuid", "value": "x"}]"#;
-    api.send("PATCH", &path, NEWEST, node).await.refuses(400, "node_uuid: it can not be changed");
+    api.send("PATCH", &path, NEWEST, node).await.refuses(400, "node_uuid: cannot be changed");
     let address = r#"[{"op": "remove", "path": "/address"}]"#;
-    api.send("PATCH", &path, NEWEST, address).await.refuses(400, "address: it is required");
+    api.send("PATCH", &path, NEWEST, address).await.refuses(400, "address: is required");
 
     api.edit(|node| node.provision_state = baremetal_core::State::Cleaning).await;
-    let locked = "node \"n1\" is locked: nothing of it can be changed while it is cleaning; try again when its work is done";
+    let locked = "node \"n1\" is locked while it is cleaning; try again when its work is done";
     api.send("DELETE", &path, NEWEST, "").await.refuses(409, locked);
     api.edit(|node| node.provision_state = baremetal_core::State::Enroll).await;
     api.send("DELETE", &path, NEWEST, "").await.has(204);
@@ -98,22 +98,23 @@ async fn an_invalid_port_is_refused_by_field() {
     let post = async |version: &str, body: &str, status: u16, words: &str| {
         api.send("POST", "/v1/ports", version, body).await.refuses(status, words);
     };
-    post(NEWEST, r#"{"address": "52:54:00:00:00:02"}"#, 400, "node_uuid: it is required").await;
+    post(NEWEST, r#"{"address": "52:54:00:00:00:02"}"#, 400, "node_uuid: is required").await;
     let with = |more: &str| format!(r#"{{"node_uuid": "{ID}"{more}}}"#);
-    post(NEWEST, &with(""), 400, "address: it is required").await;
+    post(NEWEST, &with(""), 400, "address: is required").await;
     post(NEWEST, &with(r#", "address": "zz""#), 400, "address: \"zz\" is not a MAC address").await;
-    let group = "address: 01:00:5e:00:00:01 is a group address, which no machine has";
+    let group =
+        "address: 01:00:5e:00:00:01 is a multicast address, which cannot belong to a machine";
     post(NEWEST, &with(r#", "address": "01:00:5e:00:00:01""#), 400, group).await;
-    let taken = "address: \"52:54:00:aa:00:01\" is taken already";
+    let taken = "address: \"52:54:00:aa:00:01\" is already in use";
     post(NEWEST, &with(r#", "address": "52:54:00:aa:00:01""#), 409, taken).await;
     post(
         NEWEST,
         &with(r#", "address": "52:54:00:00:00:02", "x": 1"#),
         400,
-        "x: a port has no such field",
+        "x: unknown field of a port",
     )
     .await;
-    let name = "name: the version asked for is 1.80; the minimal required API version is 1.88";
+    let name = "name: the requested version is 1.80; the minimal required API version is 1.88";
     post("1.80", &with(r#", "address": "52:54:00:00:00:02", "name": "x""#), 406, name).await;
     let missing = format!("node_uuid: Node {PORT} could not be found.");
     post(

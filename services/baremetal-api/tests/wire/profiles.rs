@@ -51,7 +51,9 @@ async fn a_profile_is_created_shown_without_secrets_changed_and_deleted() {
         }}"#,
         "a".repeat(64)
     ));
-    api.send("POST", PROFILES, NEWEST, &text).await.refuses(409, r#"name: "kvm" is taken already"#);
+    api.send("POST", PROFILES, NEWEST, &text)
+        .await
+        .refuses(409, r#"name: "kvm" is already in use"#);
 
     // A mask in place of a secret keeps the stored secret.
     let one = format!("{PROFILES}/kvm");
@@ -72,7 +74,7 @@ async fn a_profile_is_created_shown_without_secrets_changed_and_deleted() {
 
     changed["name"] = json!("other");
     let refused = api.send("PUT", &one, NEWEST, &changed.to_string()).await;
-    refused.refuses(400, "name: it can not be changed");
+    refused.refuses(400, "name: cannot be changed");
     api.send("DELETE", &one, NEWEST, "").await.has(204);
     api.get(&one).await.refuses(404, "Hypervisor profile kvm could not be found.");
     api.send("DELETE", &one, NEWEST, "").await.has(404);
@@ -88,14 +90,14 @@ async fn an_invalid_profile_is_refused_by_field() {
         refused.json()["error_message"].as_str().unwrap().to_owned()
     };
     let told = post(&|it| it["settings"]["keystone"]["password"] = json!("******")).await;
-    assert!(told.contains("settings.keystone.password: ****** is shown in place"), "{told}");
+    assert!(told.contains("settings.keystone.password: is the mask ******"), "{told}");
     let sealed = "sealed:v1:1:AAAA";
     let told = post(&|it| it["settings"]["keystone"]["password"] = json!(sealed)).await;
-    assert!(told.contains("settings.keystone.password: it is sealed"), "{told}");
+    assert!(told.contains("settings.keystone.password: must not look like"), "{told}");
     let told = post(&|it| it["settings"]["keystone"]["passwrd"] = json!("x")).await;
     assert!(told.contains("settings.keystone.passwrd"), "{told}");
     let told = post(&|it| it["instance_info"] = json!({})).await;
-    assert!(told.contains("instance_info.image_source: it is missing"), "{told}");
+    assert!(told.contains("instance_info.image_source: missing"), "{told}");
     let told = post(&|it| it["instance_info"]["image_source"] = json!("http://127.0.0.1/x")).await;
     assert!(told.contains("image_source: 127.0.0.1 is a loopback address"), "{told}");
     let told = post(&|it| it["settings"]["iommu"] = json!("arm")).await;
@@ -112,15 +114,17 @@ async fn a_rack_goal_with_a_profile_is_refused_if_impossible() {
     let up = async |body: Value| {
         api.send("PUT", "/bedplate/v1/racks/r1/up", NEWEST, &body.to_string()).await
     };
-    up(json!({"profile": "kvm"}))
-        .await
-        .refuses(400, "profile: there is no cloud to join: [cloud] in the service's configuration");
+    up(json!({"profile": "kvm"})).await.refuses(
+        400,
+        "profile: no cloud is configured: set [cloud] in the configuration of the service",
+    );
     up(json!({"profile": "kvm", "reach": "available"}))
         .await
-        .refuses(400, "reach: machines become hypervisors by being installed");
-    up(json!({"profile": "kvm", "instance_info": {"image_source": "http://x/y"}}))
-        .await
-        .refuses(400, "instance_info: the profile says what is installed");
+        .refuses(400, "reach: must be \"installed\" with a profile");
+    up(json!({"profile": "kvm", "instance_info": {"image_source": "http://x/y"}})).await.refuses(
+        400,
+        "instance_info: is not allowed together with profile, which contains its own",
+    );
 }
 
 #[tokio::test]
@@ -129,7 +133,7 @@ async fn a_node_shows_its_hypervisor_and_can_join_again() {
     api.enroll(r#", "name": "n1""#).await;
     let path = "/bedplate/v1/nodes/n1/hypervisor";
     let join = format!("{path}/join");
-    api.get(path).await.refuses(404, "Node n1 is no hypervisor.");
+    api.get(path).await.refuses(404, "Node n1 is not a hypervisor.");
     api.send("PUT", &join, NEWEST, "")
         .await
         .refuses(400, "hypervisor: the node was not installed by a hypervisor profile");
@@ -159,5 +163,5 @@ async fn a_node_shows_its_hypervisor_and_can_join_again() {
     let again = api.send("PUT", &join, NEWEST, "").await.has(202).json();
     assert_eq!((&again["state"], &again["joined_at"]), (&json!("awaiting_service"), &Value::Null));
     let history = api.get(&format!("/v1/nodes/{ID}/history")).await.has(200);
-    assert!(history.text.contains("host n1: it joins again"), "{}", history.text);
+    assert!(history.text.contains("host n1: joining again"), "{}", history.text);
 }

@@ -94,12 +94,10 @@ async fn reservations_are_limited_for_each_project() {
     post(&api, &wish()).await.has(201);
     let mut second = wish();
     second["name"] = json!("train-2");
-    post(&api, &second)
-        .await
-        .refuses(403, "nodes: 1 of the 1 whole nodes granted to the project are taken");
+    post(&api, &second).await.refuses(403, "nodes: the project uses 1 nodes of its limit of 1");
     let mut long = wish();
     long["lease"] = json!("11d");
-    post(&api, &long).await.refuses(400, "lease: nothing is lent for longer than 10d");
+    post(&api, &long).await.refuses(400, "lease: a lease lasts at most 10d");
 }
 
 #[tokio::test]
@@ -109,7 +107,7 @@ async fn a_mistake_in_a_request_is_named_and_nothing_is_reserved() {
         (
             "image",
             json!({"url": "ftp://x", "checksum": "sha256:00"}),
-            "image.url: it must be an http or https URL",
+            "image.url: must be an http or https URL",
         ),
         (
             "image",
@@ -119,18 +117,22 @@ async fn a_mistake_in_a_request_is_named_and_nothing_is_reserved() {
         (
             "image",
             json!({"url": "http://i/x", "checksum": "00"}),
-            "image.checksum: it must be sha256:HEX or sha512:HEX",
+            "image.checksum: must be sha256:HEX or sha512:HEX",
         ),
         (
             "image",
             json!({"url": "https://ann:planted@i/x", "checksum": "sha256:00"}),
-            "image.url: it cannot hold a user's name or password: all who see the reservation would see them",
+            "image.url: must not contain a user name or password: everybody who can see the reservation could read them",
         ),
-        ("ssh_keys", json!([]), "ssh_keys: at least one is needed, or nobody could log in"),
+        (
+            "ssh_keys",
+            json!([]),
+            "ssh_keys: at least one key or user_data is required, otherwise nobody could log in",
+        ),
         (
             "ssh_keys",
             json!(["-----BEGIN OPENSSH PRIVATE KEY-----"]),
-            "ssh_keys[0]: it must be a public key on one line, as in authorized_keys",
+            "ssh_keys[0]: must be an SSH public key on one line, as in authorized_keys",
         ),
     ] {
         let mut body = wish();
@@ -166,7 +168,7 @@ async fn a_reservation_is_extended_and_given_back() {
     api.send("PUT", &lease, NEWEST, r#"{"for": "1x"}"#).await.has(400);
     api.send("POST", &format!("{lease}/undo"), NEWEST, "")
         .await
-        .refuses(409, "lease: its lease has not ended: there is nothing to undo");
+        .refuses(409, "lease: the lease has not ended: there is nothing to undo");
 
     // A node cannot be given back during its installation, because its disk would be half written.
     api.send("DELETE", &path, NEWEST, "").await.has(409);
@@ -178,7 +180,7 @@ async fn a_reservation_is_extended_and_given_back() {
     assert_eq!(api.get(&path).await.json()["state"], "active");
     let maintained = "/v1/nodes/n1/maintenance";
     api.send("PUT", maintained, NEWEST, "{}").await.has(202);
-    let why = "it is a reservation: give it back at /bedplate/v1/reservations";
+    let why = "the allocation belongs to a reservation: delete the reservation at /bedplate/v1/reservations instead";
     api.send("DELETE", "/v1/allocations/train-1", NEWEST, "").await.refuses(409, why);
     api.send("DELETE", maintained, NEWEST, "").await.has(202);
     api.send("DELETE", &path, NEWEST, "").await.has(202);

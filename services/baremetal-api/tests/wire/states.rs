@@ -27,7 +27,7 @@ async fn a_verb_is_recorded_and_shown() {
     let event = history["history"][0]["uuid"].as_str().unwrap();
     let entry = format!(
         r#""uuid": "{event}", "created_at": "2026-01-02T03:04:05.000006+00:00", "severity": "INFO",
-            "event": "asked to manage",
+            "event": "\"manage\" requested",
             "links": [{{"href": "http://api:6385/v1/nodes/{ID}/history/{event}", "rel": "self"}}]"#
     );
     api.get(&format!("/v1/nodes/{ID}/history"))
@@ -45,7 +45,7 @@ async fn a_verb_the_state_does_not_allow_is_refused() {
     api.enroll(r#", "name": "n1""#).await;
     let words = "the requested action \"provide\" can not be performed on node \"n1\" while it is in state \"enroll\"";
     provision(&api, NEWEST, r#"{"target": "provide"}"#).await.refuses(400, words);
-    let unsupported = "target: this service can not rescue, service or hold nodes";
+    let unsupported = "target: this service cannot rescue, service or hold nodes";
     for target in ["rescue", "unrescue", "service", "unhold"] {
         let body = format!(r#"{{"target": "{target}"}}"#);
         provision(&api, NEWEST, &body).await.refuses(400, unsupported);
@@ -57,7 +57,7 @@ async fn a_verb_the_state_does_not_allow_is_refused() {
         ("adopt", "1.16", "1.17"),
     ] {
         let words = format!(
-            "target: the version asked for is {version}; the minimal required API version is {came}"
+            "target: the requested version is {version}; the minimal required API version is {came}"
         );
         let body = format!(r#"{{"target": "{target}"}}"#);
         provision(&api, version, &body).await.refuses(406, &words);
@@ -94,24 +94,24 @@ async fn a_deployment_that_cannot_succeed_does_not_begin() {
     };
     deploy(
         "{}",
-        "instance_info.image_source: it is missing: set it to the http or https URL of a whole-disk image",
+        "instance_info.image_source: missing; set it to the http or https URL of a whole-disk image",
     )
     .await;
     deploy(
         r#"{"image_source": "file:///etc/shadow"}"#,
-        "instance_info.image_source: it must be an http or https URL",
+        "instance_info.image_source: must be an http or https URL",
     )
     .await;
     deploy(
         r#"{"image_source": "http://h/i"}"#,
-        "instance_info.image_os_hash_value: it is missing: an image is not installed unless its checksum is known",
+        "instance_info.image_os_hash_value: missing; an image is installed only with a known checksum",
     )
     .await;
     let drive = r#"{"target": "active", "configdrive": {"meta_data": {}}}"#;
     let words =
-        "configdrive: the version asked for is 1.55; the minimal required API version is 1.56";
+        "configdrive: the requested version is 1.55; the minimal required API version is 1.56";
     provision(&api, "1.55", drive).await.refuses(406, words);
-    let words = "instance_info.configdrive: it must be sent itself, not a URL of it";
+    let words = "instance_info.configdrive: must be the config drive itself, not a URL";
     provision(&api, NEWEST, r#"{"target": "active", "configdrive": "http://h/c"}"#)
         .await
         .refuses(400, words);
@@ -164,7 +164,7 @@ async fn a_change_of_power_is_recorded_and_shown() {
     let states = api.get("/v1/nodes/n1/states").await.json();
     assert_eq!(states["target_power_state"], "power on");
     power(NEWEST, r#"{"target": "soft power off", "timeout": 5}"#).await.has(202);
-    let words = "target: the version asked for is 1.26; the minimal required API version is 1.27";
+    let words = "target: the requested version is 1.26; the minimal required API version is 1.27";
     power("1.26", r#"{"target": "soft power off"}"#).await.refuses(406, words);
     let refused = power(NEWEST, r#"{"target": "power on", "timeout": 0}"#).await.has(400);
     assert!(refused.text.contains("timeout: invalid value: integer `0`"), "{}", refused.text);
@@ -172,9 +172,10 @@ async fn a_change_of_power_is_recorded_and_shown() {
     assert!(refused.text.contains("body: missing field `target`"), "{}", refused.text);
 
     api.edit(|node| node.provision_state = State::Deploying).await;
-    power(NEWEST, r#"{"target": "power on"}"#)
-        .await
-        .refuses(409, "node \"n1\" is locked: it is deploying until its work is done");
+    power(NEWEST, r#"{"target": "power on"}"#).await.refuses(
+        409,
+        "node \"n1\" is locked while it is deploying; try again when its work is done",
+    );
 }
 
 #[tokio::test]

@@ -85,11 +85,11 @@ async fn an_unknown_path_is_refused_in_the_envelope() {
     let answer = api.get("/v1/blah").await.has(404);
     assert_eq!(
         answer.text,
-        r#"{"error_message":"{\"code\":404,\"description\":\"there is no such path\",\"title\":\"Not Found\"}"}"#
+        r#"{"error_message":"{\"code\":404,\"description\":\"path not found\",\"title\":\"Not Found\"}"}"#
     );
     assert_eq!(answer.headers["content-type"], "application/json");
     api.send("PUT", "/v1/nodes", NEWEST, "").await.has(405);
     api.get("/v1/nodes/a%ffb").await.has(400);
-    let later = "this path came with version 1.49; the version asked for is 1.48";
+    let later = "this path requires API version 1.49; the requested version is 1.48";
     api.send("GET", "/v1/conductors", "1.48", "").await.refuses(404, later);
 }

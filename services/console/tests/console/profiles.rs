@@ -42,7 +42,7 @@ async fn a_profile_is_created_from_the_form_and_shown_without_secrets() {
     shown.says("by rack").says("gpu").says("br-ex").says("******");
     browser.get("/profiles").await.has(200).says("href=\"/profiles/kvm\"");
     let twice = browser.fill("/profiles/new", "/profiles/new", &fields()).await.has(409);
-    twice.says("is taken already");
+    twice.says("is already in use");
 
     // The shown document can be sent back and keeps the secrets.
     let document = browser.get("/profiles/kvm").await.text;
@@ -85,5 +85,5 @@ async fn a_profile_is_created_from_a_document_and_offered_to_racks() {
     // This baremetald is configured without a cloud and refuses.
     let up = [("reach", "available"), ("profile", "gpu"), ("name", "r1")];
     let refused = browser.fill("/racks/r1", "/racks/r1/up", &up).await.has(400);
-    refused.says("there is no cloud to join");
+    refused.says("no cloud is configured");
 }

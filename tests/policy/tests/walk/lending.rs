@@ -157,7 +157,7 @@ async fn an_owner_cannot_send_a_stored_password_elsewhere() {
     for owner in ["project-a-member", "project-a-manager"] {
         let refused = ask(owner, json!([address("https://evil.example")])).await.has(400);
         assert!(
-            refused.text.contains("driver_info.redfish_password: give it again"),
+            refused.text.contains("driver_info.redfish_password: send the password again"),
             "{}",
             refused.text
         );

@@ -55,7 +55,7 @@ async fn a_reservation_is_visible_to_its_project_only() {
     let made = service.ask_as(owner, "POST", PATH, &wish("job")).await.has(201).json();
     assert_eq!(made["project"], service.projects[2].as_str());
     let refused = service.ask_as(owner, "POST", PATH, &wish("more")).await.has(403);
-    assert!(refused.text.contains("1 of the 1 whole nodes"), "{}", refused.text);
+    assert!(refused.text.contains("1 nodes of its limit of 1"), "{}", refused.text);
     // The reservation of another project does not count against this project's quota.
     service.ask_as(stranger, "POST", PATH, &wish("theirs")).await.has(201);
 

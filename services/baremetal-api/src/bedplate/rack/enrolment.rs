@@ -125,14 +125,14 @@ impl Enrolment {
                 continue;
             };
             if !mistakes.macs.insert(mac) {
-                mistakes.note(asked.line, "mac", format!("{mac} is in this rack twice"));
+                mistakes.note(asked.line, "mac", format!("{mac} appears twice in this rack"));
             }
             match owners.get(&mac) {
                 Some(owner) if *owner != node.id => {
                     mistakes.note(
                         asked.line,
                         "mac",
-                        format!("{mac} is a port of another node, {owner}"),
+                        format!("{mac} is already a port of node {owner}"),
                     );
                 }
                 Some(_) => {}
@@ -143,7 +143,8 @@ impl Enrolment {
             None => "enrolled",
             Some(before) if *before == node => "unchanged",
             Some(before) if before.provision_state.is_busy() => {
-                let problem = format!("can not be changed while it is {}", before.provision_state);
+                let problem =
+                    format!("cannot be changed while the node is {}", before.provision_state);
                 mistakes.note(asked.line, "name", problem);
                 return;
             }
@@ -170,7 +171,11 @@ impl Enrolment {
         };
         let line = asked.machines.iter().find(has).map_or(0, |machine| machine.line);
         let mut mistakes = Mistakes::default();
-        mistakes.note(line, field, format!("{value:?} is taken by a node outside this rack"));
+        mistakes.note(
+            line,
+            field,
+            format!("{value:?} is already used by a node outside this rack"),
+        );
         Ok(mistakes.refuse(&self.name)?)
     }
 
@@ -198,10 +203,10 @@ fn wanted(
     let name = mistakes.unless(line, "name", asked.name.parse::<NodeName>());
     let driver = mistakes.unless(line, "bmc.type", asked.driver.parse::<Driver>())?;
     if !mistakes.names.insert(asked.name.clone()) {
-        mistakes.note(line, "name", format!("{:?} is in this rack twice", asked.name));
+        mistakes.note(line, "name", format!("{:?} appears twice in this rack", asked.name));
     }
     if !mistakes.positions.insert(asked.position) {
-        mistakes.note(line, "position", format!("{} is taken twice", asked.position));
+        mistakes.note(line, "position", format!("position {} is used twice", asked.position));
     }
     let mut node = known.cloned().unwrap_or_else(|| Node::new(NodeUuid::new_v4(), driver, now));
     node.name = name;

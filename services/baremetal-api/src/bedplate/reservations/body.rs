@@ -70,21 +70,18 @@ impl Wish {
     /// The image and the config drive as an `instance_info`.
     pub(super) fn instance_info(&self, id: AllocationUuid) -> Result<Map<String, Value>, ApiError> {
         if self.resource_class.is_empty() || self.resource_class.len() > 80 {
-            return Err(ApiError::bad_field("resource_class", "it has 1 to 80 bytes"));
+            return Err(ApiError::bad_field("resource_class", "must have 1 to 80 bytes"));
         }
         if self.traits.len() > MOST_TRAITS {
-            let problem = format!("there are {MOST_TRAITS} at most");
+            let problem = format!("at most {MOST_TRAITS} are allowed");
             return Err(ApiError::bad_field("traits", problem));
         }
         let WholeDisk { url, checksum, format } = &self.image;
         let Some((algorithm, value)) = checksum.split_once(':') else {
-            return Err(ApiError::bad_field(
-                "image.checksum",
-                "it must be sha256:HEX or sha512:HEX",
-            ));
+            return Err(ApiError::bad_field("image.checksum", "must be sha256:HEX or sha512:HEX"));
         };
         if has_user(url) {
-            let problem = "it cannot hold a user's name or password: all who see the reservation would see them";
+            let problem = "must not contain a user name or password: everybody who can see the reservation could read them";
             return Err(ApiError::bad_field("image.url", problem));
         }
         let mut info = Map::from_iter([
@@ -100,14 +97,18 @@ impl Wish {
     /// A config drive in the format of OpenStack's metadata service: `meta_data.json` and `user_data`.
     fn config_drive(&self, id: AllocationUuid) -> Result<Value, ApiError> {
         if self.ssh_keys.is_empty() && self.user_data.is_none() {
-            let problem = "at least one is needed, or nobody could log in";
+            let problem =
+                "at least one key or user_data is required, otherwise nobody could log in";
             return Err(ApiError::bad_field("ssh_keys", problem));
         }
         if self.ssh_keys.len() > MOST_KEYS {
-            return Err(ApiError::bad_field("ssh_keys", format!("there are {MOST_KEYS} at most")));
+            return Err(ApiError::bad_field(
+                "ssh_keys",
+                format!("at most {MOST_KEYS} are allowed"),
+            ));
         }
         if self.user_data.as_ref().is_some_and(|data| data.len() > LONGEST_USER_DATA) {
-            let problem = format!("it is longer than {LONGEST_USER_DATA} bytes");
+            let problem = format!("is longer than {LONGEST_USER_DATA} bytes");
             return Err(ApiError::bad_field("user_data", problem));
         }
         let mut keys = Map::new();
@@ -115,7 +116,7 @@ impl Wish {
             let key = key.trim();
             if !is_public_key(key) {
                 let field = format!("ssh_keys[{at}]");
-                let problem = "it must be a public key on one line, as in authorized_keys";
+                let problem = "must be an SSH public key on one line, as in authorized_keys";
                 return Err(ApiError::bad_field(&field, problem));
             }
             keys.insert(format!("key-{}", at + 1), json!(key));
