@@ -11,13 +11,13 @@ pub(crate) struct AsHistory(pub(crate) Store);
 
 impl GivenUp for AsHistory {
     async fn given_up(&self, letter: i64, notice: &Notice, why: &str) -> Result<(), StoreError> {
-        warn!(notice.id = %notice.id, "a notice of {} was given up: {why}", notice.event);
+        warn!(notice.id = %notice.id, "giving up the notice {}: {why}", notice.event);
         let node = match notice.about.id.parse() {
             // The history of a deleted node does not exist any more, so nothing is recorded.
             Ok(id) => self.0.find_node(&NodeIdent::Id(id)).await?,
             Err(_) => None,
         };
-        let told = format!("the notice {:?} was given up: {why}", notice.event);
+        let told = format!("the notice {:?} could not be delivered: {why}", notice.event);
         let line = node.map(|node| HistoryEntry::failed(&node, &node, told, Timestamp::now()));
         self.0.give_up_letter(letter, line.as_ref()).await
     }

@@ -11,10 +11,10 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// The configuration file.
+    /// Path of the configuration file
     #[arg(long, default_value = "/etc/bedplate/baremetald.toml")]
     config: PathBuf,
-    /// Reads the configuration, says whether it and the database file are valid, and ends.
+    /// Check the configuration and the database file, and exit
     #[arg(long)]
     check: bool,
 }

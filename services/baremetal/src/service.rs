@@ -79,8 +79,9 @@ impl Service {
         let store = opened.context("cannot open the database")?;
         let known = store.known_keys().await.context("cannot read the database")?;
         let keys = Keyring::open(&config.seal_keys_file(), &known)
-            .context("cannot use the keys that seal secrets (seal_keys)")?;
-        let store = store.sealing(Arc::new(keys)).await.context("cannot seal what is stored")?;
+            .context("cannot use the sealing keys (seal_keys)")?;
+        let store =
+            store.sealing(Arc::new(keys)).await.context("cannot seal the stored secrets")?;
         let key =
             service_key(&config.key_file()).context("cannot read or make the service's key")?;
 
@@ -99,13 +100,9 @@ impl Service {
         let pump = pump(&config)?;
         let settings = settings(&config, base, pump.addressees())?;
         let conductor = Conductor::new(settings, store.clone(), key).await?;
-        let tls = config
-            .api
-            .tls
-            .clone()
-            .map(TlsFiles::open)
-            .transpose()
-            .context("the API's listener has no certificate (api.certificate, api.key)")?;
+        let tls = config.api.tls.clone().map(TlsFiles::open).transpose().context(
+            "cannot load the certificate of the API's listener (api.certificate, api.key)",
+        )?;
         let api = TcpListener::bind(config.api.listen)
             .await
             .with_context(|| format!("cannot listen on {} (api.listen)", config.api.listen))?;
@@ -206,8 +203,7 @@ impl Service {
 pub async fn check(config: &Config) -> anyhow::Result<()> {
     let url = config.database_url().context("cannot read database.url_file")?;
     Store::check(&url).await.context("cannot open the database")?;
-    Keyring::look_at(&config.seal_keys_file())
-        .context("cannot use the keys that seal secrets (seal_keys)")
+    Keyring::look_at(&config.seal_keys_file()).context("cannot use the sealing keys (seal_keys)")
 }
 
 /// Returns the scheme by which the API is reached.
@@ -226,7 +222,8 @@ fn auth(api: &ApiConfig) -> anyhow::Result<Auth> {
 fn service_key(file: &Path) -> anyhow::Result<ServiceKey> {
     let make = || anyhow::Ok(ServiceKey::random().bytes().to_vec());
     let bytes = <[u8; 32]>::try_from(daemon::keep_file(file, make)?);
-    let bytes = bytes.ok().with_context(|| format!("{} does not hold 32 bytes", file.display()))?;
+    let bytes =
+        bytes.ok().with_context(|| format!("{} does not contain 32 bytes", file.display()))?;
     Ok(ServiceKey::new(bytes))
 }
 

@@ -51,15 +51,17 @@ impl TryFrom<RawClusters> for ClustersConfig {
             (Some(user), Some(file), None, None) => ClustersAs::Named(user, file),
             (None, None, Some(file), cloud) => ClustersAs::Known(file, cloud),
             (Some(_), None, ..) | (None, Some(_), ..) => {
-                return Err("clusters: user and password_file go together");
+                return Err("clusters: user and password_file have to be set together");
             }
-            (None, None, None, Some(_)) => return Err("clusters: cloud goes with clouds_yaml"),
+            (None, None, None, Some(_)) => return Err("clusters: cloud needs clouds_yaml"),
             (Some(_), Some(_), ..) => {
-                return Err("clusters: either user and password_file or clouds_yaml, not both");
+                return Err("clusters: set either user and password_file or clouds_yaml, not both");
             }
         };
         if url.is_none() && !matches!(caller, ClustersAs::Known(..)) {
-            return Err("clusters: url is needed where no clouds_yaml says where clusterd is");
+            return Err(
+                "clusters: set url, or clouds_yaml with the cloud whose catalogue contains clusterd",
+            );
         }
         Ok(ClustersConfig { url, caller })
     }

@@ -74,9 +74,9 @@ enum RawMode {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidDhcp {
     /// Neither or both of `interface` and `listen` are given.
-    #[error("name either an interface or an address to listen on")]
+    #[error("set either interface or listen")]
     Listen,
-    #[error("range = \"FIRST-LAST\" is needed unless mode = \"proxy\"")]
+    #[error("set range = \"FIRST-LAST\", or mode = \"proxy\"")]
     NoRange,
     /// The range is malformed, or not within the server's network.
     #[error("range: {raw:?} is not FIRST-LAST of addresses in the server's own /{prefix} network")]
@@ -155,11 +155,11 @@ mod tests {
         );
         check(
             &dhcp("interface='br0'\nserver='10.0.0.1'\nprefix=24"),
-            expect![[r#"range = "FIRST-LAST" is needed unless mode = "proxy""#]],
+            expect![[r#"set range = "FIRST-LAST", or mode = "proxy""#]],
         );
         check(
             &dhcp("server='10.0.0.1'\nprefix=24\nmode='proxy'"),
-            expect!["name either an interface or an address to listen on"],
+            expect!["set either interface or listen"],
         );
     }
 }

@@ -43,7 +43,7 @@ pub(super) async fn lookup(
         query.addresses.split(',').filter_map(|raw| raw.trim().parse().ok()).take(128).collect();
     if addresses.is_empty() && query.node_uuid.is_none() {
         return Err(Answer::bad_request(
-            "addresses: at least one MAC address, or node_uuid, is needed".to_owned(),
+            "addresses: at least one MAC address or node_uuid is required".to_owned(),
         ));
     }
     Ok(Json(provisioning.conductor.lookup(&addresses, query.node_uuid).await?))

@@ -30,7 +30,7 @@ impl From<BootError> for Answer {
             BootError::Forbidden => StatusCode::UNAUTHORIZED,
             BootError::Invalid { .. } => StatusCode::BAD_REQUEST,
             BootError::Store(source) => {
-                error!(error = %source, "the store does not answer a machine");
+                error!(error = %source, "the database does not answer for a machine");
                 StatusCode::SERVICE_UNAVAILABLE
             }
         };

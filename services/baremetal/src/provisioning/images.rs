@@ -47,13 +47,11 @@ fn missing() -> Answer {
 /// Checks that a part of a path can be the name of a file or folder inside another.
 fn check(part: &str) -> Result<(), String> {
     match part {
-        "" | "." | ".." => {
-            Err("it must be the name of a file below the folder of images".to_owned())
-        }
+        "" | "." | ".." => Err("must be the name of a file below the folder of images".to_owned()),
         _ if part.len() > LONGEST_NAME => {
-            Err(format!("it is longer than a file's name can be, which is {LONGEST_NAME} bytes"))
+            Err(format!("longer than a file name can be ({LONGEST_NAME} bytes)"))
         }
-        _ if part.contains('\0') => Err("it has a zero byte".to_owned()),
+        _ if part.contains('\0') => Err("contains a zero byte".to_owned()),
         _ => Ok(()),
     }
 }
@@ -116,7 +114,7 @@ mod tests {
         for name in [&*long, &format!("a/{long}"), &format!("{long}/a"), "a\0b", "..", "a//b", ""] {
             let (status, said) = asked(folder.path(), name, None).await;
             assert_eq!(status, StatusCode::BAD_REQUEST, "{name:?}");
-            assert!(said.contains("name: it "), "{said}");
+            assert!(said.contains("name: "), "{said}");
         }
         assert_eq!(asked(folder.path(), &longest, None).await.0, StatusCode::NOT_FOUND);
     }

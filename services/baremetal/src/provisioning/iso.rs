@@ -37,14 +37,14 @@ pub struct IsoTemplate {
 /// Why a CD cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum IsoError {
-    #[error("cannot read the boot medium's template")]
+    #[error("cannot read the template of the boot medium")]
     Unreadable(#[from] io::Error),
     #[error(
-        "the boot medium's template has no area for kernel parameters: it was not made by images/ramdisk"
+        "the template of the boot medium has no area for kernel parameters; build it with images/ramdisk"
     )]
     NoArea,
     /// The parameters are too long, or contain a character that a boot loader would interpret.
-    #[error("the kernel parameters do not fit into the boot medium's template")]
+    #[error("the kernel parameters do not fit into the template of the boot medium")]
     DoNotFit,
 }
 

@@ -19,7 +19,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Report<T> {
     async fn from_request(request: Request, state: &S) -> Result<Self, Answer> {
         let json = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         if !json.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("application/json")) {
-            let why = "Content-Type: it must be application/json".to_owned();
+            let why = "Content-Type: must be application/json".to_owned();
             return Err(Answer::bad_request(why));
         }
         let body = Bytes::from_request(request, state).await;
@@ -58,7 +58,7 @@ mod tests {
     async fn a_duplicate_key_in_a_report_is_refused_by_name() {
         let (status, said) = reported("application/json", r#"{"a": {"b": 1, "b": 2}}"#).await;
         assert_eq!(status, StatusCode::BAD_REQUEST);
-        assert!(said.contains("error_message") && said.contains("is given twice"), "{said}");
+        assert!(said.contains("error_message") && said.contains("duplicate key"), "{said}");
         let (status, _) = reported("application/json; charset=utf-8", r#"{"a": {"b": 1}}"#).await;
         assert_eq!(status, StatusCode::OK);
         for (kind, body) in [("text/plain", "{}"), ("application/json", "[]"), ("", "{}")] {
