@@ -60,7 +60,7 @@ pub async fn run(options: Options) -> Result<Ending> {
     })?;
     let parameters = KernelParameters::parse(&String::from_utf8_lossy(&line));
     let Some(api_url) = parameters.api_url.clone() else {
-        bail!("the kernel parameter ipa-api-url is missing: there is no conductor to report to");
+        bail!("the kernel parameter ipa-api-url is missing, so the agent cannot find a conductor");
     };
     let anchors = match std::fs::read(root.path(AUTHORITIES)) {
         Ok(pem) => {
@@ -149,7 +149,7 @@ async fn meet(conductor: &mut Conductor) -> Result<()> {
             Err(error) if Instant::now() + pause < end => {
                 warn!("{}; trying again in {} s", chain(&error), pause.as_secs());
             }
-            Err(error) => return Err(error).context("gave up looking for the conductor"),
+            Err(error) => return Err(error).context("cannot find the conductor"),
         }
         sleep(pause).await;
         pause = (pause * 2).min(Duration::from_secs(30));
@@ -234,7 +234,7 @@ fn token(parameters: &KernelParameters, answer: &LookupAnswer) -> Result<String>
     match parameters.agent_token.clone().or(handed_out) {
         Some(token) if !token.is_empty() => Ok(token),
         Some(_) | None => {
-            bail!("the conductor gave this boot's token to somebody else; restart the machine")
+            bail!("the conductor has handed out this boot's token already; restart the machine")
         }
     }
 }
@@ -262,6 +262,6 @@ async fn own_address(conductor: &Conductor) -> Result<IpAddr> {
     let target = targets.next().context("the conductor's name has no address")?;
     let any: SocketAddr = if target.is_ipv4() { ([0; 4], 0).into() } else { ([0; 16], 0).into() };
     let socket = UdpSocket::bind(any).await?;
-    socket.connect(target).await.context("no network leads to the conductor")?;
+    socket.connect(target).await.context("no route to the conductor")?;
     Ok(socket.local_addr()?.ip())
 }

@@ -67,7 +67,7 @@ pub fn routes(service: Arc<Service>) -> Router {
         .route("/v1/commands", commands.clone())
         .route("/v1/commands/", commands)
         .route("/v1/commands/{id}", get(show_command))
-        .fallback(|| async { Fault::new(StatusCode::NOT_FOUND, "there is nothing here") })
+        .fallback(|| async { Fault::new(StatusCode::NOT_FOUND, "no such route") })
         .with_state(service)
 }
 
@@ -103,7 +103,7 @@ async fn show_command(
         true => service.commands.ended(&id).await,
         false => service.commands.get(&id),
     };
-    let command = command.ok_or(Fault::new(StatusCode::NOT_FOUND, "there is no such command"))?;
+    let command = command.ok_or(Fault::new(StatusCode::NOT_FOUND, "no such command"))?;
     Ok(Json(command).into_response())
 }
 

@@ -23,7 +23,7 @@ pub enum HintError {
     NoMatch { hints: String, disks: String },
     /// There are no hints, and no disk has the minimum size.
     #[error(
-        "no disk has {least_mib} MiB, and no root device hint names a smaller one; the machine has {disks}"
+        "no disk has {least_mib} MiB; use a root device hint to choose a smaller one; the machine has {disks}"
     )]
     TooSmall { least_mib: u64, disks: String },
 }

@@ -15,13 +15,13 @@ use tracing::error;
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
-    /// The folder below which /sys, /proc and /dev are looked for; a pretended machine where it is not /.
+    /// Directory with /sys, /proc and /dev; another directory than / is an emulated machine
     #[arg(long, default_value = "/")]
     root: PathBuf,
-    /// Address and port of the agent's own API. By default the one that leads to the conductor, and 9999.
+    /// Address and port of the agent's API [default: the local address from which the conductor is reached, port 9999]
     #[arg(long)]
     listen: Option<SocketAddr>,
-    /// A file to read the kernel's command line from instead of /proc/cmdline below the root.
+    /// File with the kernel's command line [default: /proc/cmdline below the root]
     #[arg(long)]
     cmdline: Option<PathBuf>,
 }

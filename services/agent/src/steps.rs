@@ -95,7 +95,7 @@ fn clean_steps() -> Value {
 
 fn deploy_steps() -> Value {
     let arguments = json!({
-        "image_info": {"description": "what to write and where it comes from", "required": true},
+        "image_info": {"description": "the image and its source", "required": true},
         "configdrive": {"description": "base64 of gzip of a file system", "required": false},
     });
     json!([{"step": step::WRITE_IMAGE, "priority": 0, "interface": "deploy",

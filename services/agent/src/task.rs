@@ -53,9 +53,9 @@ pub struct WriteImage {
 /// The reasons why a command cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 pub enum BadCommand {
-    #[error("there is no command {0:?}")]
+    #[error("unknown command {0:?}")]
     UnknownCommand(String),
-    #[error("there is no {kind} step {step:?}")]
+    #[error("unknown {kind} step {step:?}")]
     UnknownStep {
         /// `clean` or `deploy`.
         kind: &'static str,
@@ -177,9 +177,9 @@ mod tests {
     #[test]
     fn an_unknown_command_is_named_in_the_error() {
         let text = |name, params| parse(name, params).unwrap_err().to_string();
-        assert_eq!(text("standby.dance", json!({})), "there is no command \"standby.dance\"");
+        assert_eq!(text("standby.dance", json!({})), "unknown command \"standby.dance\"");
         let step = json!({"step": {"step": "burn"}});
-        assert_eq!(text("clean.execute_clean_step", step), "there is no clean step \"burn\"");
+        assert_eq!(text("clean.execute_clean_step", step), "unknown clean step \"burn\"");
         assert!(text("deploy.execute_deploy_step", json!({})).contains("are not understood"));
     }
 

@@ -232,8 +232,8 @@ fn a_qcow2_with_a_backing_file_is_refused_before_writing() {
 #[test]
 fn an_image_of_another_format_is_refused() {
     let qcow2 = images::qcow2(&images::disk(), Clusters::Plain, false);
-    check_refused("raw", qcow2, Reply::file, "ImageFormatError", "said to be raw");
-    check_refused("qcow2", images::disk(), Reply::file, "ImageFormatError", "said to be qcow2");
+    check_refused("raw", qcow2, Reply::file, "ImageFormatError", "declared as raw");
+    check_refused("qcow2", images::disk(), Reply::file, "ImageFormatError", "declared as qcow2");
 }
 
 #[test]
@@ -241,7 +241,8 @@ fn an_image_that_cannot_be_decompressed_is_an_error() {
     let mut broken = images::gzip(&images::disk());
     let middle = broken.len() / 2;
     broken.truncate(middle);
-    let disk = check_refused("raw", broken, Reply::file, "ImageCorrupt", "cannot unpack the image");
+    let disk =
+        check_refused("raw", broken, Reply::file, "ImageCorrupt", "cannot decompress the image");
     assert_unbootable(&disk);
 }
 

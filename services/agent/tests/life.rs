@@ -54,7 +54,7 @@ fn an_unknown_command_is_refused_with_a_reason() {
     let query = format!("wait=true&agent_token={TOKEN}");
     let (status, body) = machine.post(&query, "standby.dance", json!({}));
     assert_eq!(status, 400);
-    assert_eq!(body["faultstring"], "there is no command \"standby.dance\"");
+    assert_eq!(body["faultstring"], "unknown command \"standby.dance\"");
     let step = json!({"step": {"step": "write_image", "args": {"image_info": {}}}});
     let (status, body) = machine.post(&query, "deploy.execute_deploy_step", step);
     assert_eq!(status, 400);

@@ -17,13 +17,11 @@ const MIB: u64 = 1 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigDriveError {
     /// The config drive was given as a URL, which the original protocol also allows.
-    #[error(
-        "the config drive was given as an address; only its contents are taken, as base64 of gzip"
-    )]
+    #[error("the config drive is a URL; send its contents as base64 of gzip")]
     Address,
     #[error("the config drive is not base64")]
     NotBase64(#[source] base64::DecodeError),
-    #[error("the config drive is not gzip once decoded")]
+    #[error("the decoded config drive is not gzip")]
     NotGzip(#[source] io::Error),
     /// The config drive is larger than 64 MiB.
     #[error("the config drive is larger than 64 MiB")]
@@ -32,14 +30,14 @@ pub enum ConfigDriveError {
     Empty,
     /// The image has no partition table that suits the disk's sector size.
     #[error(
-        "the image has no partition table for sectors of {sector} bytes, so there is no place for a config drive"
+        "cannot add a config drive: the image has no partition table for sectors of {sector} bytes"
     )]
     NoTable {
         /// Size of the disk's sectors in bytes.
         sector: u64,
     },
     /// The disk has no space, or the partition table has no free entry.
-    #[error("there is no room for a config drive of {mib} MiB behind the image's partitions")]
+    #[error("no space for a config drive of {mib} MiB behind the image's partitions")]
     NoRoom {
         /// Size of the config drive in MiB.
         mib: u64,
@@ -165,7 +163,7 @@ mod tests {
         assert!(error.to_string().contains("no partition table"), "{error}");
         let (_folder, mut disk) = disk_with(&gpt::tests::image(4), 4 << 20);
         let error = write(&mut disk, &vec![1; 3 << 20]).unwrap_err();
-        assert!(error.to_string().contains("no room for a config drive of 3 MiB"), "{error}");
+        assert!(error.to_string().contains("no space for a config drive of 3 MiB"), "{error}");
     }
 
     #[test]

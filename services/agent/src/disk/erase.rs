@@ -22,7 +22,7 @@ pub enum EraseError {
     #[error("cannot read {disk} back after erasing it")]
     ReadBack { disk: String, source: io::Error },
     /// The disk reported success but still holds data.
-    #[error("{disk} took the erasure without an error and still holds data at byte {offset}")]
+    #[error("{disk} still holds data at byte {offset} although erasing it reported no error")]
     NotBlank {
         disk: String,
         /// Position of the first byte that is not zero.

@@ -125,7 +125,7 @@ impl Source {
         };
         let urls: Vec<Url> = image.urls.iter().map(parse).collect::<Result<_, _>>()?;
         if urls.is_empty() {
-            return Err(useless("urls", "[]", "there is no address to fetch it from"));
+            return Err(useless("urls", "[]", "it has no URL"));
         }
         let mut certificates = anchors.certificates();
         if let Some(pem) = &image.image_ca {
@@ -241,7 +241,7 @@ impl Source {
                         Some(rest) => rest,
                         None => return Err(truncated),
                     };
-                    info!(image.received = received, "the download goes on at byte {received}");
+                    info!(image.received = received, "resuming the download at byte {received}");
                 }
             }
         }

@@ -13,7 +13,7 @@ use crate::error::{chain, failure};
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
     /// A field of the image's description is invalid.
-    #[error("the image's {field} {value:?} is no use: {reason}")]
+    #[error("the image's {field} {value:?} is invalid: {reason}")]
     Description { field: &'static str, value: String, reason: String },
     /// The image server could not be reached.
     #[error("cannot reach the image server for {url}")]
@@ -22,7 +22,7 @@ pub enum ImageError {
     #[error("cannot trust the image server's certificate for {url}")]
     Tls { url: String, source: reqwest::Error },
     /// The URL, or a redirect from it, leads to a host that is not allowed.
-    #[error("the image's address {url} leads where no image may come from")]
+    #[error("the image's URL {url} leads to a host that is not allowed")]
     Elsewhere {
         url: String,
         /// The refused host, with the reason.
@@ -47,13 +47,13 @@ pub enum ImageError {
     #[error("the image changed on the server while it was read")]
     Changed,
     /// The image cannot be decompressed.
-    #[error("cannot unpack the image")]
+    #[error("cannot decompress the image")]
     Corrupt(#[source] io::Error),
     /// The description says raw, but the image is qcow2.
-    #[error("the image is said to be raw, but it is qcow2")]
+    #[error("the image is declared as raw, but it is qcow2")]
     NotRaw,
     /// The description says qcow2, but the image is not.
-    #[error("the image is said to be qcow2, but it is not, or is packed once more")]
+    #[error("the image is declared as qcow2, but it is not, or it is compressed")]
     NotQcow2,
     /// A qcow2 image that this agent cannot write.
     #[error("cannot use the qcow2 image")]
@@ -125,7 +125,7 @@ impl ImageError {
                 "Add the host to images.hosts in baremetald's configuration if images may come from there, then deploy again.",
             ),
             ImageError::Status { .. } => {
-                ("ImageServerRefused", "Check the image's address, then deploy again.")
+                ("ImageServerRefused", "Check the image's URL, then deploy again.")
             }
             ImageError::Truncated { .. } => (
                 "ImageTruncated",
@@ -137,7 +137,7 @@ impl ImageError {
             ),
             ImageError::Corrupt(_) => (
                 "ImageCorrupt",
-                "The checksum matches, so the image was packed badly: make it anew.",
+                "The checksum matches, so the image was already faulty when it was compressed: build it again.",
             ),
             ImageError::NotRaw | ImageError::NotQcow2 => {
                 ("ImageFormatError", "Correct disk_format, or convert the image.")

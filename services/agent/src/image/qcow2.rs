@@ -30,7 +30,7 @@ pub enum Qcow2Error {
     #[error("its header is incomplete")]
     ShortHeader,
     /// The version is neither 2 nor 3.
-    #[error("it has version {0}; 2 and 3 are known")]
+    #[error("it has version {0}; the agent reads 2 and 3")]
     Version(u32),
     #[error("it needs a backing file")]
     BackingFile,
@@ -42,25 +42,27 @@ pub enum Qcow2Error {
     #[error("it is marked as corrupt")]
     Corrupt,
     /// Extended L2 entries, or a newer feature.
-    #[error("it has features that are not known here: {0:#x}")]
+    #[error("it has unknown features: {0:#x}")]
     Features(u64),
     /// The cluster size is not between 4 KiB and 2 MiB.
-    #[error("its clusters have 2^{0} bytes; 4 KiB to 2 MiB are taken")]
+    #[error("its clusters have 2^{0} bytes; the agent reads 4 KiB to 2 MiB")]
     ClusterSize(u32),
     /// The compression is neither zlib nor zstd.
-    #[error("its compression is of type {0}, which is not known here")]
+    #[error("its compression type {0} is unknown")]
     Compression(u8),
     /// The cluster tables are too large, too small or misplaced.
-    #[error("its cluster tables make no sense")]
+    #[error("its cluster tables are invalid")]
     Tables,
     /// The image has more extents than this agent keeps in memory.
-    #[error("it is in more than {MOST_EXTENTS} pieces; convert it once to put them in order")]
+    #[error(
+        "it has more than {MOST_EXTENTS} extents; convert it once with qemu-img to reorder them"
+    )]
     Fragmented,
     /// A compressed cluster cannot be decompressed.
-    #[error("its compressed cluster at byte {0} cannot be unpacked")]
+    #[error("its compressed cluster at byte {0} cannot be decompressed")]
     Cluster(u64),
     /// A cluster lies beyond the end of the file.
-    #[error("its tables point behind its end, at byte {0}")]
+    #[error("its tables point beyond its end, at byte {0}")]
     BehindEnd(u64),
 }
 

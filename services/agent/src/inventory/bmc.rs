@@ -51,7 +51,7 @@ fn ask(bmc: &mut impl IpmiConnection<Error = io::Error>, limit: Duration) -> Add
     let mut found = Addresses::default();
     for channel in 1..=LAST_CHANNEL {
         if let Err(error) = ask_channel(bmc, channel, &mut found) {
-            warn!("the BMC did not say what address channel {channel} has: {error}");
+            warn!("cannot read the address of the BMC's channel {channel}: {error}");
             break;
         }
         if found.v4.is_some() {
