@@ -107,12 +107,12 @@ fn store(why: &StoreError) -> ApiError {
         StoreError::Closing => ApiError::new(StatusCode::SERVICE_UNAVAILABLE, why.to_string()),
         StoreError::Unavailable { .. } if why.is_transient() => {
             warn!("the database does not answer: {}", chain(why));
-            let said = "the database does not answer; try again later";
+            let said = "the database does not answer: retry later";
             ApiError::new(StatusCode::SERVICE_UNAVAILABLE, said)
         }
         StoreError::Unconfirmed { .. } => {
-            warn!("a change is not confirmed: {}", chain(why));
-            let said = "the database did not confirm the change: it may have been made, so look before you ask again";
+            warn!("the database did not confirm a change: {}", chain(why));
+            let said = "the database did not confirm the change, which may have been made: read the resource before you repeat the request";
             ApiError::new(StatusCode::SERVICE_UNAVAILABLE, said)
         }
         StoreError::Corrupt { .. }

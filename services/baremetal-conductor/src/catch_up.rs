@@ -46,7 +46,7 @@ pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) -> Result<()
         match look(&world).await {
             Ok(0) => {}
             Ok(nodes) => info!(nodes, "{nodes} nodes have records that no turn has read"),
-            Err(error) => warn!(error = chain(&error), "cannot look for nodes to work on"),
+            Err(error) => warn!(error = chain(&error), "cannot list the nodes that have work"),
         }
         tokio::select! {
             () = stop.cancelled() => return Ok(()),

@@ -60,7 +60,7 @@ impl TryFrom<Raw> for DatabaseConfig {
 
     fn try_from(raw: Raw) -> Result<Self, Self::Error> {
         if !raw.timeout.is_positive() {
-            return Err("timeout: it must be more than 0s");
+            return Err("timeout: must be greater than 0s");
         }
         Ok(DatabaseConfig::of(raw))
     }
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn a_timeout_of_nothing_is_refused() {
         for (text, words) in
-            [("timeout = '0s'", "timeout: it must be more than 0s"), ("colour = 1", "colour")]
+            [("timeout = '0s'", "timeout: must be greater than 0s"), ("colour = 1", "colour")]
         {
             let why = toml::from_str::<DatabaseConfig>(text).unwrap_err().to_string();
             assert!(why.contains(words), "{text}: {why}");
