@@ -205,7 +205,7 @@ impl Api {
     fn unreachable(&self, why: reqwest::Error) -> Failure {
         let (program, option) = (self.service.program(), self.service.option());
         let sentence = format!(
-            "cannot reach the API at {}. To go on: see whether {program} runs there, or say by {option} where it is",
+            "cannot reach the API at {}. Hint: see whether {program} runs there, or say by {option} where it is",
             self.base
         );
         Failure::unreachable(sentence, why)
@@ -238,8 +238,8 @@ impl Api {
             _ => None,
         };
         let mut sentence = plain(&refusal(status.as_u16(), &body));
-        if let Some(remedy) = remedy.filter(|_| !sentence.contains("To go on")) {
-            sentence = format!("{}. To go on: {remedy}", sentence.trim_end_matches('.'));
+        if let Some(remedy) = remedy.filter(|_| !sentence.contains("Hint: ")) {
+            sentence = format!("{}. Hint: {remedy}", sentence.trim_end_matches('.'));
         }
         Err(Failure::new(Exit::of_status(status), sentence).into())
     }

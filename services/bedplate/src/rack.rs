@@ -166,7 +166,7 @@ async fn delete(api: &Api, rack: &str, nodes: bool, consent: Consent) -> anyhow:
     let (count, name) = (machines.len(), plain(rack));
     if count > 0 && !nodes {
         bail!(
-            "rack {name} has {count} machines. To go on: `bedplate rack delete {name} --nodes` deletes their nodes, too"
+            "rack {name} has {count} machines. Hint: `bedplate rack delete {name} --nodes` deletes their nodes, too"
         );
     }
     let mut leaving = Vec::new();
@@ -328,7 +328,7 @@ fn told(rack: &str, settled: &RackStatus, begun: Timestamp, format: Format) -> a
     for machine in settled.machines.iter().filter(|machine| machine.way == Some(Way::Stuck)) {
         let Some(failure) = &machine.failure else { continue };
         let told =
-            format!("{}: {}. To go on: {}.", machine.label(), failure.cause, failure.next_action);
+            format!("{}: {}. Hint: {}.", machine.label(), failure.cause, failure.next_action);
         if format.is_for_people() {
             line(&plain(&told))?;
         }

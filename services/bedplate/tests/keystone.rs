@@ -194,7 +194,7 @@ async fn a_refused_login_names_the_option_to_use() {
     let (url, _clusterd) = given.clusterd().await;
     let list = ["--clusters-url", &url, "cluster", "list"];
     let keystone = given.cloud.auth_url();
-    given.run(&list).await.refused(&["To go on: it takes tokens", &keystone, "--os-cloud"]);
+    given.run(&list).await.refused(&["Hint: it takes tokens", &keystone, "--os-cloud"]);
     std::fs::write(given.folder.path().join("password"), "p\n").unwrap();
     let named = ["--user", "ann", "--password-file", "password"];
     given.run(&[&named[..], &list].concat()).await.refused(&["takes no passwords", &keystone]);

@@ -96,9 +96,9 @@ async fn the_exit_status_says_what_went_wrong_and_the_error_what_to_do() {
         .await
         .ended(4, &["`bedplate cluster list`"]);
     let nowhere = ["--url", "http://127.0.0.1:1", "node", "list"];
-    given.run(&nowhere).await.ended(6, &["baremetald", "--url", "To go on"]);
+    given.run(&nowhere).await.ended(6, &["baremetald", "--url", "Hint:"]);
     let bad = ["audit", "list", "clusters", "--since", "yesterday"];
-    given.run(&bad).await.ended(1, &["since: it must be a time"]);
+    given.run(&bad).await.ended(1, &["since: must be a time"]);
     std::fs::write(given.folder.path().join("r1.yaml"), "rack: r1\nmachines: [{name: a}]\n")
         .unwrap();
     given.run(&["rack", "enroll", "r1.yaml"]).await.ended(1, &["r1.yaml", "nothing was enrolled"]);
@@ -120,7 +120,7 @@ async fn a_refused_login_has_its_own_exit_status() {
     let url = format!("http://{}", service.listeners().api);
     let stop = tokio_util::sync::CancellationToken::new();
     let running = tokio::spawn(service.run(stop.clone()));
-    given.run(&["--url", &url, "rack", "list"]).await.ended(3, &["To go on", "--password-file"]);
+    given.run(&["--url", &url, "rack", "list"]).await.ended(3, &["Hint:", "--password-file"]);
     stop.cancel();
     running.await.unwrap().unwrap();
 }
