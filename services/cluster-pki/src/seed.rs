@@ -43,9 +43,9 @@ pub fn seed(cluster: &Name, generation: u32, validity: Validity) -> Result<Pki, 
     };
     let authority = |what, name| authority(what, name, &unit, validity);
     Ok(Pki {
-        cluster: authority("the cluster's authority", "kubernetes")?,
-        etcd: authority("etcd's authority", "etcd-ca")?,
-        front_proxy: authority("the front proxy's authority", "front-proxy-ca")?,
+        cluster: authority("the cluster's certificate authority", "kubernetes")?,
+        etcd: authority("etcd's certificate authority", "etcd-ca")?,
+        front_proxy: authority("the front proxy's certificate authority", "front-proxy-ca")?,
         service_account: service_account()?,
     })
 }

@@ -18,18 +18,20 @@ const ADMINISTRATORS: &str = "system:masters";
 #[derive(Debug, thiserror::Error)]
 pub enum SignError {
     /// The text is not a certificate request, or the signature was not made with the key in the request.
-    #[error("no certificate request in PEM that its own key signed")]
+    #[error(
+        "cannot read the certificate request: send a PKCS #10 request in PEM, signed by its own key"
+    )]
     Malformed { source: rcgen::Error },
-    #[error("a certificate request has at most {LONGEST} bytes")]
+    #[error("the certificate request is too long: at most {LONGEST} bytes")]
     TooLong,
     /// The request wants more than a client certificate with a subject.
-    #[error("the request asks {what}: certificates are given to clients, by subject alone")]
+    #[error("the request asks {what}: only client certificates with a subject are signed")]
     AsksForMore {
         /// The excess, as it reads in the message.
         what: &'static str,
     },
     /// The subject breaks a rule.
-    #[error("the request's subject: {what}")]
+    #[error("the subject of the request is not allowed: {what}")]
     Subject {
         /// The broken rule, as it reads in the message.
         what: &'static str,
@@ -65,17 +67,17 @@ fn modest(request: &CertificateSigningRequestParams) -> Result<(), SignError> {
     let asked = &request.params;
     let refuse = |what| Err(SignError::AsksForMore { what });
     if matches!(asked.is_ca, IsCa::Ca(_)) {
-        return refuse("to be an authority");
+        return refuse("for a CA certificate");
     }
     if !asked.subject_alt_names.is_empty() {
-        return refuse("for other names");
+        return refuse("for subject alternative names");
     }
     if asked.extended_key_usages.iter().any(|usage| *usage != ExtendedKeyUsagePurpose::ClientAuth) {
-        return refuse("for other usages than a client's");
+        return refuse("for extended key usages besides client authentication");
     }
     let allowed = [KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
     if asked.key_usages.iter().any(|usage| !allowed.contains(usage)) {
-        return refuse("for other usages of its key");
+        return refuse("for key usages besides digital signature and key encipherment");
     }
     Ok(())
 }
@@ -90,16 +92,18 @@ fn subject(request: &CertificateSigningRequestParams) -> Result<(), SignError> {
     }
     for (kind, value) in &entries {
         if !matches!(kind, DnType::CommonName | DnType::OrganizationName) {
-            return refuse("only a common name and organizations are understood");
+            return refuse("only a common name and organizations are allowed");
         }
-        let Some(value) = text(value) else { return refuse("its texts are UTF-8 or printable") };
+        let Some(value) = text(value) else {
+            return refuse("each value must be a UTF8String, PrintableString or IA5String");
+        };
         if value.is_empty() || value.len() > 64 || value.chars().any(char::is_control) {
-            return refuse("its texts have 1 to 64 characters");
+            return refuse("each value must have 1 to 64 bytes and no control characters");
         }
         let own = value.starts_with("system:");
         let group = **kind == DnType::OrganizationName && value == ADMINISTRATORS;
         if own && !group {
-            return refuse("names that begin with `system:` are Kubernetes' own");
+            return refuse("names that begin with `system:` are reserved by Kubernetes");
         }
     }
     Ok(())

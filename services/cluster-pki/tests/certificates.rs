@@ -103,9 +103,9 @@ fn a_subject_has_a_common_name_and_texts_of_1_to_64_characters() {
     assert_eq!(subject(&[(user.clone(), "alice")]), Ok(()));
     assert_eq!(subject(&[(user.clone(), "alice"), (group.clone(), "developers")]), Ok(()));
     assert_eq!(subject(&[(user.clone(), &"a".repeat(64))]), Ok(()));
-    let refused = |what: &str| Err(format!("the request's subject: {what}"));
+    let refused = |what: &str| Err(format!("the subject of the request is not allowed: {what}"));
     assert_eq!(subject(&[(group.clone(), "developers")]), refused("it has no common name"));
-    let long = refused("its texts have 1 to 64 characters");
+    let long = refused("each value must have 1 to 64 bytes and no control characters");
     assert_eq!(subject(&[(user.clone(), &"a".repeat(65))]), long);
     assert_eq!(subject(&[(user.clone(), "alice"), (group, "")]), long);
     assert_eq!(subject(&[(user, "al\nice")]), long);

@@ -54,10 +54,10 @@ async fn a_request_for_a_forbidden_name_is_not_signed() {
     };
     sign("no request")
         .await
-        .refuses(400, "csr: no certificate request in PEM that its own key signed");
+        .refuses(400, "csr: cannot read the certificate request: send a PKCS #10 request in PEM, signed by its own key");
     sign(&request("system:kube-scheduler", None)).await.refuses(
         400,
-        "csr: the request's subject: names that begin with `system:` are Kubernetes' own",
+        "csr: the subject of the request is not allowed: names that begin with `system:` are reserved by Kubernetes",
     );
 }
 
