@@ -122,7 +122,7 @@ fn add(archive: &mut Vec<u8>, name: &str, text: &str) {
 
 /// The script of the unit. Every command may run again, so the script may be interrupted anywhere.
 pub(crate) const SCRIPT_TEXT: &str = r##"#!/bin/bash
-# authorities - asks clusterd which authorities this machine should hold, and takes them, a step of their rotation at a time.
+# authorities - asks clusterd for this member's certificate authorities, and applies one step of a CA rotation at a time.
 set -euo pipefail
 umask 077
 state=/var/lib/bedplate/authorities
@@ -131,24 +131,24 @@ kubernetes=/etc/kubernetes
 pki=$kubernetes/pki
 kubelet=/var/lib/kubelet/pki/kubelet-client-current.pem
 
-ask() { # prints HTTP's status; what is to be taken is in a file
+ask() { # prints the HTTP status; saves the archive to a file
   curl --config /etc/bedplate/authorities.curl --data "holds=$(cat "$state/revision")" --output "$state/answer.tar" --write-out '%{http_code}'
 }
 
-patiently() { # COMMAND...: until it succeeds. Who waits too long ends, is started again and begins anew
+patiently() { # COMMAND...: repeats the command until it succeeds; after 180 s ends the script, which systemd starts again
   local until=$((SECONDS + 180))
   until "$@" >/dev/null 2>&1; do
-    [ "$SECONDS" -lt "$until" ] || { echo "waited in vain for: $*"; exit 1; }
+    [ "$SECONDS" -lt "$until" ] || { echo "timed out after 180 s: $*"; exit 1; }
     sleep 0.5
   done
 }
 
-put() { # FILE PLACE MODE: in its place at once
+put() { # FILE PLACE MODE: replaces the file atomically
   install -m "$3" "$new/$1" "$2.new"
   mv -f "$2.new" "$2"
 }
 
-trust() { # in all kubeconfigs
+trust() { # writes the certificate authorities into all kubeconfigs
   local config authorities
   authorities=$(base64 -w 0 "$new/ca.crt")
   for config in "$kubernetes"/*.conf; do
@@ -159,12 +159,12 @@ trust() { # in all kubeconfigs
 }
 
 is_gone() { ! kill -0 "$1" 2>/dev/null; }
-restart() { # PROCESS...: told to end; who looks after them starts them again: systemd the kubelet, the kubelet its static pods
+restart() { # PROCESS...: ends the processes; systemd restarts the kubelet, and the kubelet restarts its static pods
   local before name process until=$((SECONDS + 10))
   before=$(for name; do pgrep -x "$name" || true; done)
   for process in $before; do kill "$process" 2>/dev/null || true; done
   for process in $before; do
-    # an API server waits a minute for who is connected
+    # an API server waits up to a minute for its open connections
     until is_gone "$process" || [ "$SECONDS" -ge "$until" ]; do sleep 0.2; done
     kill -KILL "$process" 2>/dev/null || true
     patiently is_gone "$process"
@@ -179,13 +179,13 @@ kubelet_answers() {
 restart_control_plane() {
   local port
   port=$(sed -n 's/.*--secure-port=//p' "$kubernetes/manifests/kube-apiserver.yaml")
-  restart etcd kube-apiserver kube-controller kube-scheduler # of the manager's name the kernel keeps 15 letters
-  # by a name that every API server's certificate has
+  restart etcd kube-apiserver kube-controller kube-scheduler # the kernel cuts process names to 15 characters
+  # the name `kubernetes` is in the certificate of every API server
   patiently curl --silent --fail --noproxy '*' --max-time 5 --cacert "$pki/ca.crt" --resolve "kubernetes:$port:127.0.0.1" \
     "https://kubernetes:$port/readyz"
 }
 
-renew_kubelet() { # by the certificate it has it asks for the next, as it does before one ends
+renew_kubelet() { # the kubelet requests a new certificate with its present one, as it does before a certificate expires
   local own=$state/kubelet.pem asks=$kubernetes/bootstrap-kubelet.conf
   if [ ! -f "$asks" ]; then
     cp -L "$kubelet" "$own"
@@ -222,7 +222,7 @@ take() {
   new-signs) [ ! -f "$new/ca.key" ] || restart_control_plane ;;
   *)
     [ ! -f "$new/ca.key" ] || restart_control_plane
-    # last, for a kubelet lets what ends a second time wait, and forgets of it when it ends itself
+    # last, because a kubelet delays the second restart of a static pod, and forgets the delay when the kubelet itself restarts
     restart kubelet
     ;;
   esac
@@ -243,7 +243,7 @@ done
 
 /// The unit that runs the script.
 pub(crate) const UNIT: &str = "[Unit]
-Description=The cluster's authorities, as clusterd says
+Description=CA rotation ordered by clusterd
 After=network-online.target
 Wants=network-online.target
 StartLimitIntervalSec=0

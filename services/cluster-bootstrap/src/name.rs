@@ -8,7 +8,9 @@ pub struct Name(String);
 
 /// Why a text is not a valid name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{raw}` is no name: 1 to 63 of a-z, 0-9 and `-`, the first and last not a `-`")]
+#[error(
+    "`{raw}` is not a valid name: use 1 to 63 of a-z, 0-9 and `-`, without a `-` at either end"
+)]
 pub struct InvalidName {
     pub raw: String,
 }

@@ -12,7 +12,9 @@ pub struct Cidr {
 
 /// Why a text is not a valid address range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{raw}` is no range of addresses, as in 10.244.0.0/16")]
+#[error(
+    "`{raw}` is not a valid address range: write a network address and a prefix length, such as 10.244.0.0/16"
+)]
 pub struct InvalidCidr {
     pub raw: String,
 }

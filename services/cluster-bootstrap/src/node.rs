@@ -21,13 +21,13 @@ pub struct NodeConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum BootstrapError {
     /// The cluster's settings contradict each other.
-    #[error("the cluster's settings do not go together")]
+    #[error("the cluster's settings are not valid")]
     Settings(#[from] SettingsError),
     /// The name does not belong to a control-plane member.
-    #[error("{name} is none of the control-plane machines")]
+    #[error("{name} is not a control-plane member of the cluster")]
     NoSuchMachine { name: Name },
     /// The config is not valid Ignition. The cause is the config that was merged in, because the rest of the config is always valid.
-    #[error("with what is merged into it, the config of {name} is not valid: {mistakes}")]
+    #[error("the config of {name} is not valid after merging the extra config: {mistakes}")]
     Invalid {
         name: Name,
         /// The mistakes, each with its JSON path.

@@ -13,7 +13,7 @@ pub(crate) fn script(cluster: &Cluster) -> String {
     let pods = cluster.pods;
     format!(
         r#"#!/bin/bash
-# pod-routes NODE - this node's bridge for pods, and a route to every other node's.
+# pod-routes NODE - sets up this node's bridge for pods, and a route to the pods of every other node.
 set -euo pipefail
 self=$1
 network={pods}
@@ -33,14 +33,14 @@ configure() {{ # this node's range
   fi
 }}
 
-# pods keep their addresses within the cluster and take the node's outside of it
+# packets to pods keep the pod's address; packets that leave the pod range get the node's address
 masquerade=(POSTROUTING -s "$network" ! -d "$network" -m comment --comment bedplate-pods -j MASQUERADE)
 iptables -w -t nat -C "${{masquerade[@]}}" 2>/dev/null || iptables -w -t nat -A "${{masquerade[@]}}"
 
 kubectl --kubeconfig=/etc/kubernetes/kubelet.conf get nodes --watch --output-watch-events \
   -o 'jsonpath={{.type}} {{.object.metadata.name}} {{.object.spec.podCIDR}} {{.object.status.addresses[?(@.type=="InternalIP")].address}}{{"\n"}}' |
   while read -r event name range address; do
-    [ -n "$address" ] || continue # not both yet
+    [ -n "$address" ] || continue # the node has no pod range or no address yet
     if [ "$name" = "$self" ]; then
       configure "$range"
     elif [ "$event" = DELETED ]; then
@@ -60,7 +60,7 @@ kubectl --kubeconfig=/etc/kubernetes/kubelet.conf get nodes --watch --output-wat
 pub(crate) fn unit(node: &Name) -> String {
     format!(
         "[Unit]
-Description=Routes to other machines' pods
+Description=Routes to the pods of other nodes
 After=network-online.target
 Wants=network-online.target
 StartLimitIntervalSec=0

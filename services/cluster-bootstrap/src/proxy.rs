@@ -56,7 +56,8 @@ impl Proxies {
 fn plain(field: &'static str, value: &str) -> Result<(), SettingsError> {
     let legal = |c: char| c.is_ascii_alphanumeric() || "-._~:/@%*+=[]".contains(c);
     if value.is_empty() || !value.chars().all(legal) {
-        let (value, why) = (value.to_owned(), "letters, digits and -._~:/@%*+=[] only");
+        let (value, why) =
+            (value.to_owned(), "only letters, digits and -._~:/@%*+=[] are permitted");
         return Err(SettingsError::Text { field, value, why });
     }
     Ok(())

@@ -35,7 +35,7 @@ const AUTHORITY: &str = "/etc/bedplate/report-authority.pem";
 /// report does not fail the step.
 pub fn reporting(node: &NodeConfig, reports: &Reports) -> NodeConfig {
     let curl = format!(
-        "# Read by curl --config, so that no list of processes shows what is secret.
+        "# Read by curl --config, so that the token does not appear in the list of processes.
 url = \"{}\"
 header = \"Authorization: Bearer {}\"
 data = \"claim={}\"
@@ -52,7 +52,7 @@ max-time = 5
         reports.claim
     );
     let asking = format!(
-        "# Read by curl --config, so that no list of processes shows what is secret.
+        "# Read by curl --config, so that the token does not appear in the list of processes.
 url = \"{}\"
 get
 header = \"Authorization: Bearer {}\"

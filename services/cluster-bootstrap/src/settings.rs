@@ -149,10 +149,10 @@ pub struct Overrides {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     /// etcd needs an odd number of members, and more than five members are slower and no safer.
-    #[error("{count} control-plane machines: there may be 1, 3 or 5")]
+    #[error("a control plane cannot have {count} members: choose 1, 3 or 5")]
     ControlPlaneCount { count: usize },
     /// Two members have the same name or address.
-    #[error("two control-plane machines are called {what}")]
+    #[error("two control-plane members have the same name or address: {what}")]
     Duplicate {
         /// The name or address.
         what: String,
@@ -161,7 +161,7 @@ pub enum SettingsError {
     #[error("{one} and {other} overlap")]
     Overlap { one: String, other: String },
     /// The range has too few addresses.
-    #[error("{range} is too small for {what}: {most} bits of prefix at most")]
+    #[error("{range} is too small for {what}: choose a prefix of at most {most} bits")]
     TooSmall {
         range: Cidr,
         /// The use of the range, such as `pods`.
@@ -170,7 +170,7 @@ pub enum SettingsError {
         most: u8,
     },
     /// A kubelet is not permitted to set this label on its own node.
-    #[error("a machine cannot give itself the label `{key}`: {why}")]
+    #[error("a kubelet cannot set the label `{key}` on its own node: {why}")]
     Label { key: String, why: &'static str },
     /// A text that becomes part of a unit or a configuration contains a character that is not permitted.
     #[error("{field} is `{value}`: {why}")]
@@ -231,7 +231,7 @@ impl Worker {
             if own && !allowed.iter().any(|it| prefix == *it || prefix.ends_with(&format!(".{it}")))
             {
                 return refuse(
-                    "of Kubernetes' own prefixes only node.kubernetes.io is left to machines",
+                    "of Kubernetes' own prefixes a kubelet may use only node.kubernetes.io and kubelet.kubernetes.io",
                 );
             }
             let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -295,7 +295,7 @@ fn at_most(range: Cidr, what: &'static str, four: u8, six: u8) -> Result<(), Set
 fn plain(field: &'static str, value: &str) -> Result<(), SettingsError> {
     let legal = |c: char| c.is_ascii_alphanumeric() || "-._:/*".contains(c);
     if value.is_empty() || !value.chars().all(legal) {
-        let why = "letters, digits and -._:/* only";
+        let why = "only letters, digits and -._:/* are permitted";
         return Err(SettingsError::Text { field, value: value.to_owned(), why });
     }
     Ok(())

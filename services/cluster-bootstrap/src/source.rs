@@ -19,7 +19,7 @@ pub struct Sha256(String);
 
 /// Why a text is not a valid SHA-256 checksum.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{raw}` is no SHA-256: 64 of 0-9 and a-f")]
+#[error("`{raw}` is not a valid SHA-256 checksum: use 64 hexadecimal digits in lower case")]
 pub struct InvalidSha256 {
     pub raw: String,
 }

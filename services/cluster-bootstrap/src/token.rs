@@ -8,7 +8,7 @@ pub struct BootstrapToken(SecretString);
 
 /// Why a text is not a valid bootstrap token. The message does not repeat the text, because the text may be a token with a typing error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no bootstrap token: 6 of a-z and 0-9, a dot, 16 of a-z and 0-9")]
+#[error("not a valid bootstrap token: use 6 of a-z and 0-9, a dot, and 16 of a-z and 0-9")]
 pub struct InvalidToken;
 
 impl BootstrapToken {

@@ -95,7 +95,7 @@ pub(crate) fn unpack(plugins: bool, archives: &[&Artifact]) -> Option<(String, S
     let unless = format!("{DONE}/unpack");
     commands.extend(finish(&unless));
     commands.push(format!("/usr/bin/rm -rf {FETCHED}"));
-    let description = "CNI plugins and images, as they were fetched";
+    let description = "Unpack CNI plugins and images";
     Some(
         Once { name: UNPACK, description, after: &["containerd.service"], unless, commands }
             .named(),
@@ -106,7 +106,7 @@ pub(crate) fn unpack(plugins: bool, archives: &[&Artifact]) -> Option<(String, S
 pub(crate) fn volumes(tags: &str) -> (String, String) {
     let unless = "/run/bedplate/volumes/found".to_owned();
     let commands = vec![format!("/bin/bash {VOLUMES} {tags}"), format!("/usr/bin/touch {unless}")];
-    let description = "The volumes of this machine";
+    let description = "Find the volumes of this server";
     Once { name: VOLUMES_UNIT, description, after: &[], unless, commands }.named()
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn once(cluster: &Cluster) -> (String, String) {
     }
     let unless = format!("{DONE}/once");
     commands.extend(finish(&unless));
-    let description = format!("What is done once for {}", cluster.name);
+    let description = format!("Steps that {} needs once", cluster.name);
     let after = [CONTROL_PLANE];
     let name = "bedplate-once.service";
     Once { name, description: &description, after: &after, unless, commands }.named()
@@ -162,7 +162,7 @@ pub(crate) fn mark() -> (String, String) {
         phase("kubelet-finalize all"),
     ];
     commands.extend(finish(&unless));
-    let description = "Node of the control plane";
+    let description = "Label the control-plane node";
     Once { name: "bedplate-mark.service", description, after: &[CONTROL_PLANE], unless, commands }
         .named()
 }

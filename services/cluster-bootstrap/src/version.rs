@@ -12,10 +12,10 @@ pub struct KubernetesVersion {
 /// Why a version is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidVersion {
-    #[error("`{raw}` is no version of Kubernetes, as in v1.31.2")]
+    #[error("`{raw}` is not a valid Kubernetes version: write it as v1.31.2")]
     Malformed { raw: String },
     /// No test covers this minor version.
-    #[error("Kubernetes {raw} is not supported: 1.{FIRST} to 1.{LAST} are")]
+    #[error("Kubernetes {raw} is not supported: choose 1.{FIRST} to 1.{LAST}")]
     Unsupported { raw: String },
 }
 

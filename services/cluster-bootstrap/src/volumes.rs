@@ -123,7 +123,7 @@ ExecStartPre=-/usr/sbin/restorecon {path}
 
 /// The script that links the device of each volume by its tag, at every boot. `mkfs.xfs` refuses a device that contains anything else.
 const SCRIPT: &str = r#"#!/bin/bash
-# volumes TAG... - finds the volume of each tag, gives it a file system if it is blank, and links to it.
+# volumes TAG... - finds the volume of each tag, makes a file system on a blank volume, and links the device.
 set -euo pipefail
 links=/run/bedplate/volumes
 drive=/run/bedplate/config-drive
@@ -133,16 +133,16 @@ mkdir -p "$links" "$drive"
 
 for tag in "$@"; do
   id=$(jq -er --arg tag "$tag" 'first(.devices[]? | select(.type == "disk" and ((.tags // []) | index($tag))).serial)' "$told") || {
-    echo "the config drive names no volume that is tagged $tag" >&2
+    echo "the config drive has no volume with the tag $tag" >&2
     exit 1
   }
   device=$(readlink -e "$(compgen -G "/dev/disk/by-id/*${id:0:20}*" | head -n 1)") || {
-    echo "there is no disk of volume $id, tagged $tag" >&2
+    echo "no disk found for volume $id with the tag $tag" >&2
     exit 1
   }
   if [ "$(blkid -p -o value -s LABEL "$device" || true)" != "$tag" ]; then
     mkfs.xfs -q -L "$tag" "$device"
-    echo "volume $id is new and has a file system for $tag now"
+    echo "made a file system for $tag on the blank volume $id"
   fi
   ln -sfn "$device" "$links/$tag"
 done

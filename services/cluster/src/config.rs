@@ -295,7 +295,7 @@ mod tests {
         refuses(&version("1.34", &"0".repeat(64)), "is not a version of Kubernetes");
         refuses(
             &version("v1.34.1", "00"),
-            "versions.\"v1.34.1\".kubeadm.sha256: `00` is no SHA-256",
+            "versions.\"v1.34.1\".kubeadm.sha256: `00` is not a valid SHA-256",
         );
         let config: Config = toml::from_str(&version("v1.34.1", &"0".repeat(64))).expect("valid");
         assert_eq!(config.kubernetes.0.versions.len(), 1);

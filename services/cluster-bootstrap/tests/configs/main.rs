@@ -357,13 +357,13 @@ fn settings_that_do_not_go_together_are_refused() {
         refused(&|it| it.endpoint.host = "api example".to_owned()),
     ];
     expect![[r#"
-        2 control-plane machines: there may be 1, 3 or 5
-        two control-plane machines are called cp-1
-        two control-plane machines are called 10.0.0.11
+        a control plane cannot have 2 members: choose 1, 3 or 5
+        two control-plane members have the same name or address: cp-1
+        two control-plane members have the same name or address: 10.0.0.11
         10.244.0.0/16 and 10.244.0.0/24 overlap
         10.0.0.0/16 and 10.0.0.11 overlap
-        10.244.0.0/23 is too small for pods: 22 bits of prefix at most
-        endpoint.host is `api example`: letters, digits and -._:/* only"#]]
+        10.244.0.0/23 is too small for pods: choose a prefix of at most 22 bits
+        endpoint.host is `api example`: only letters, digits and -._:/* are permitted"#]]
     .assert_eq(&said.join("\n"));
 }
 
@@ -443,7 +443,7 @@ fn each_step_is_reported_and_no_report_fails_a_step() {
         assert_eq!((&before.name, &before.contents), (&after.name, &after.contents));
     }
     expect![[r#"
-        # Read by curl --config, so that no list of processes shows what is secret.
+        # Read by curl --config, so that the token does not appear in the list of processes.
         url = "https://clusterd.example:9512/v1/reports"
         header = "Authorization: Bearer c2VjcmV0"
         data = "claim=claim-1"
@@ -457,7 +457,7 @@ fn each_step_is_reported_and_no_report_fails_a_step() {
     "#]]
     .assert_eq(&file(&node, "/etc/bedplate/report.curl").unwrap());
     expect![[r#"
-        # Read by curl --config, so that no list of processes shows what is secret.
+        # Read by curl --config, so that the token does not appear in the list of processes.
         url = "https://clusterd.example:9512/v1/authorities/claim-1"
         get
         header = "Authorization: Bearer c2VjcmV0"

@@ -69,7 +69,7 @@ fn a_blank_volume_gets_a_file_system_once_on_virtio_and_scsi() {
     for disk in [format!("virtio-{}", &ID[..20]), format!("scsi-0QEMU_QEMU_HARDDISK_{ID}")] {
         let root = machine(&told("etcd"), &disk);
         let (well, said) = run(root.path());
-        assert!(well && said.contains("is new"), "{said}");
+        assert!(well && said.contains("made a file system for etcd on the blank volume"), "{said}");
         let device = root.path().join("vdc");
         assert_eq!(fs::canonicalize(root.path().join("volumes/etcd")).unwrap(), device);
         let blkid = Command::new("blkid").args(["-p", "-o", "export"]).arg(&device).output();
@@ -105,9 +105,9 @@ fn a_missing_volume_is_named_in_the_output() {
     }
     let disk = format!("virtio-{}", &ID[..20]);
     let (well, said) = run(machine(&told("swap"), &disk).path());
-    assert!(!well && said.contains("names no volume that is tagged etcd"), "{said}");
+    assert!(!well && said.contains("has no volume with the tag etcd"), "{said}");
     let (well, said) = run(machine(r#"{"uuid":"u"}"#, &disk).path());
-    assert!(!well && said.contains("names no volume that is tagged etcd"), "{said}");
+    assert!(!well && said.contains("has no volume with the tag etcd"), "{said}");
     let (well, said) = run(machine(&told("etcd"), "virtio-99999999-8a5b-4b8e-9").path());
-    assert!(!well && said.contains(&format!("no disk of volume {ID}")), "{said}");
+    assert!(!well && said.contains(&format!("no disk found for volume {ID}")), "{said}");
 }

@@ -148,7 +148,8 @@ async fn settings_without_a_possible_config_are_refused_before_the_cluster_exist
     given.groups[1].node_labels.insert("kubernetes.io/role".to_owned(), "x".to_owned());
     assert_eq!(
         refused(&given),
-        "the cluster's settings do not go together: a machine cannot give itself the label `kubernetes.io/role`: of Kubernetes' own prefixes only node.kubernetes.io is left to machines"
+        "the cluster's settings are not valid: a kubelet cannot set the label `kubernetes.io/role` on its own node: of \
+         Kubernetes' own prefixes a kubelet may use only node.kubernetes.io and kubelet.kubernetes.io"
     );
     given.groups[1].node_labels.clear();
     given.conductor.rehearse(&given.cluster, &given.groups).unwrap();
