@@ -68,10 +68,16 @@ impl ImageSource {
                 && value.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
         };
         if self.mirror.as_ref().is_some_and(|it| !all(it, "-._:/[]") || it.contains("//")) {
-            return Err(text("images.mirror", "a registry and a path, without https://"));
+            return Err(text(
+                "images.mirror",
+                "must be must be a registry and a path, without https://",
+            ));
         }
         if self.tags.values().any(|tag| !all(tag, "_.-") || tag.len() > 128 || tag == "latest") {
-            return Err(text("images.tags", "letters, digits and _.- only, and not latest"));
+            return Err(text(
+                "images.tags",
+                "only letters, digits and _.- are permitted, and the tag must not be latest",
+            ));
         }
         let digest = |it: &String| {
             let digits = it.strip_prefix("sha256:").unwrap_or_default();
@@ -79,7 +85,10 @@ impl ImageSource {
         };
         match self.digests.values().all(digest) {
             true => Ok(()),
-            false => Err(text("images.digests", "sha256: and 64 of 0-9 and a-f")),
+            false => Err(text(
+                "images.digests",
+                "must be sha256: and 64 hexadecimal digits in lower case",
+            )),
         }
     }
 }

@@ -39,7 +39,7 @@ pub struct Changes<'w> {
 /// Why a ConfigMap cannot be read as a receipt.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the ConfigMap {name} does not say what was applied: {what}; delete it, and all is applied again"
+    "cannot read ConfigMap {name} as an add-on receipt: {what}; delete the ConfigMap, and clusterd applies the add-on again"
 )]
 pub struct InvalidReceipt {
     pub name: String,
@@ -88,10 +88,11 @@ impl Applied {
         let name = text("/metadata/name").unwrap_or_default();
         let invalid = |what| InvalidReceipt { name: name.to_owned(), what };
         let label = format!("/metadata/labels/{}", ADD_ON.replace('/', "~1"));
-        let add_on = text(&label).ok_or_else(|| invalid("it has no label of an add-on"))?;
-        let objects = text("/data/objects").ok_or_else(|| invalid("it names no objects"))?;
+        let add_on = text(&label).ok_or_else(|| invalid("the add-on label is missing"))?;
+        let objects =
+            text("/data/objects").ok_or_else(|| invalid("the list of objects is missing"))?;
         let objects = serde_json::from_str(objects)
-            .map_err(|_| invalid("its objects are no list of references"))?;
+            .map_err(|_| invalid("the list of objects is not valid"))?;
         Ok(Applied {
             name: add_on.to_owned(),
             digest: text("/data/digest").map(str::to_owned),

@@ -102,16 +102,17 @@ pub enum KubeletCertificates {
 pub enum AddOnError {
     /// This crate has no documents for Calico.
     #[error(
-        "network_driver: calico is not installed by clusterd; choose flannel, or the label pod_network=routes"
+        "network_driver: clusterd does not install calico; choose flannel, or set the label pod_network=routes"
     )]
     Calico,
     /// An `APIService` cannot be applied before Kubernetes 1.21, which corrected kubernetes issue 89264.
     #[error(
-        "metrics_server_enabled: Kubernetes {kubernetes} cannot have it applied; choose v1.21 or later, or remove the label"
+        "metrics_server_enabled: clusterd cannot install metrics-server on Kubernetes {kubernetes}; choose v1.21 or \
+         later, or remove the label"
     )]
     MetricsTooEarly { kubernetes: KubernetesVersion },
     /// An add-on calls the cloud, and the settings contain no cloud.
-    #[error("{add_on} speaks with the cloud, and the cluster has no credential for that")]
+    #[error("cannot install {add_on}: the cluster has no cloud credential yet")]
     NoCloud { add_on: &'static str },
     /// A text contains characters that are not permitted.
     #[error("{field}: {why}")]
@@ -135,7 +136,7 @@ impl Settings {
         }
         if let Some(cloud) = &self.cloud {
             if !["https://", "http://"].iter().any(|it| cloud.auth_url.starts_with(it)) {
-                return Err(text("cloud.auth_url", "it begins with https:// or http://"));
+                return Err(text("cloud.auth_url", "must begin with https:// or http://"));
             }
             plain("cloud.auth_url", &cloud.auth_url)?;
             plain("cloud.region", &cloud.region)?;
@@ -157,10 +158,16 @@ impl StorageClass {
         let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
         let (first, last) = (self.name.chars().next(), self.name.chars().next_back());
         if self.name.len() > 253 || !self.name.chars().all(legal) || !ends(first) || !ends(last) {
-            return Err(text("volumes.classes.name", "small letters, digits, `-` and `.` only"));
+            return Err(text(
+                "volumes.classes.name",
+                "only lower-case letters, digits, `-` and `.` are permitted",
+            ));
         }
         self.volume_type.iter().try_for_each(|it| match it.chars().any(char::is_control) {
-            true => Err(text("volumes.classes.volume_type", "it is one line")),
+            true => Err(text(
+                "volumes.classes.volume_type",
+                "must be one line without control characters",
+            )),
             false => Ok(()),
         })
     }
@@ -174,7 +181,7 @@ pub(crate) fn text(field: &'static str, why: &'static str) -> AddOnError {
 fn plain(field: &'static str, value: &str) -> Result<(), AddOnError> {
     let legal = |c: char| c.is_ascii_alphanumeric() || "-._:/[]".contains(c);
     match value.is_empty() || !value.chars().all(legal) {
-        true => Err(text(field, "letters, digits and -._:/ only")),
+        true => Err(text(field, "only letters, digits and -._:/[] are permitted")),
         false => Ok(()),
     }
 }

@@ -265,16 +265,21 @@ fn impossible_settings_are_refused() {
     let mut calico = everything(34);
     calico.network = Some(NetworkDriver::Calico);
     assert_eq!(wanted(&calico), Err(AddOnError::Calico));
-    assert!(AddOnError::Calico.to_string().starts_with("network_driver: calico is not installed"));
+    assert!(
+        AddOnError::Calico
+            .to_string()
+            .starts_with("network_driver: clusterd does not install calico")
+    );
 
     let mut nobody = everything(34);
     nobody.cloud = None;
-    expect!["the cloud controller manager speaks with the cloud, and the cluster has no credential for that"]
+    expect!["cannot install the cloud controller manager: the cluster has no cloud credential yet"]
         .assert_eq(&wanted(&nobody).unwrap_err().to_string());
 
     let mut early = everything(20);
     early.metrics = Some(KubeletCertificates::Signed);
-    expect!["metrics_server_enabled: Kubernetes v1.20.1 cannot have it applied; choose v1.21 or later, or remove the label"]
+    expect!["metrics_server_enabled: clusterd cannot install metrics-server on Kubernetes v1.20.1; choose v1.21 or \
+             later, or remove the label"]
         .assert_eq(&wanted(&early).unwrap_err().to_string());
 
     let mut injected = everything(34);
@@ -283,7 +288,7 @@ fn impossible_settings_are_refused() {
     let mut unnamed = everything(34);
     unnamed.volumes.as_mut().unwrap().classes[0].name = "Fast".to_owned();
     let refused = wanted(&unnamed).unwrap_err();
-    expect!["volumes.classes.name: small letters, digits, `-` and `.` only"]
+    expect!["volumes.classes.name: only lower-case letters, digits, `-` and `.` are permitted"]
         .assert_eq(&refused.to_string());
 }
 

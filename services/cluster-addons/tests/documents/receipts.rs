@@ -103,6 +103,7 @@ fn an_edited_receipt_is_refused_with_a_reason() {
     let add_ons = wanted(&everything(34)).unwrap();
     let mut receipt = add_ons[0].closing().into_value();
     receipt["data"]["objects"] = json!("[{\"kind\": 7}]");
-    expect!["the ConfigMap bedplate-addon-flannel does not say what was applied: its objects are no list of references; delete it, and all is applied again"]
+    expect!["cannot read ConfigMap bedplate-addon-flannel as an add-on receipt: the list of objects is not valid; \
+             delete the ConfigMap, and clusterd applies the add-on again"]
         .assert_eq(&Applied::read(&receipt).unwrap_err().to_string());
 }
