@@ -54,8 +54,9 @@ pub fn api_name_of_machines(spec: &ClusterSpec<'_>) -> Option<String> {
 /// whole cluster loses its API.
 pub fn lone_endpoint(spec: &ClusterSpec<'_>) -> Option<&'static str> {
     (stands_alone(spec) && api_name_of_machines(spec).is_none()).then_some(
-        "machines find the API at the address of the first control-plane machine alone, and not at all once it is gone: \
-         a cluster with master_lb_enabled, or with the label dns_zone and without master_lb_allowed_cidrs, has an endpoint that stays",
+        "members reach the API at the address of the first control-plane member only, and lose the API with that \
+         member: create the cluster with master_lb_enabled, or with the label dns_zone and without \
+         master_lb_allowed_cidrs, to get an endpoint that survives",
     )
 }
 

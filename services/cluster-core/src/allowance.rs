@@ -18,7 +18,7 @@ pub enum Limit {
 
 /// The number is neither -1 nor a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a limit is a number from 0, or -1 where there is none; not {0}")]
+#[error("{0} is not a limit: write a number from 0, or -1 for unlimited")]
 pub struct InvalidLimit(i64);
 
 impl TryFrom<i64> for Limit {
@@ -48,7 +48,7 @@ pub struct Limits(pub BTreeMap<Resource, Limit>);
 
 /// No resource has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is nothing that is limited; that are {all}", all = Resource::ALL.map(Resource::as_str).join(", "))]
+#[error("{0:?} is not a resource with a limit: use one of {all}", all = Resource::ALL.map(Resource::as_str).join(", "))]
 pub struct UnknownResource(String);
 
 impl TryFrom<BTreeMap<String, Limit>> for Limits {
@@ -160,7 +160,7 @@ pub struct Excess {
 impl fmt::Display for Excess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Excess { whose, resource, used, asked, limit } = self;
-        write!(f, "{resource}: {whose} uses {used} of {limit}, and {asked} more is asked for")
+        write!(f, "{resource}: {whose} uses {used} of {limit}, and the request needs {asked} more")
     }
 }
 
@@ -171,10 +171,12 @@ pub enum Denial {
     #[error("quota exceeded: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Exceeded(Vec<Excess>),
     /// A resource is limited, and the cloud did not say how much of it the flavor has.
-    #[error("{whose} has a limit of {resource}, and nobody knows how much of that is asked for")]
+    #[error(
+        "{whose} has a limit of {resource}, and the cloud did not say how much of {resource} the request needs; try again"
+    )]
     Unmeasured { whose: Whose, resource: Resource },
     /// The lease is longer than the longest allowed one.
-    #[error("{whose} may have nothing for longer than {longest}, and {} is asked for", .asked.map_or_else(|| "a lease without end".to_owned(), |it| it.to_string()))]
+    #[error("{whose} may have leases of at most {longest}, and the request needs {}", .asked.map_or_else(|| "a lease without end".to_owned(), |it| it.to_string()))]
     Lease {
         whose: Whose,
         longest: Length,

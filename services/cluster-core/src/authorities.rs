@@ -113,10 +113,16 @@ impl RotationStep {
     /// Describes the step for people.
     pub fn describe(self) -> &'static str {
         match self {
-            RotationStep::TrustBoth => "the new authorities are made known beside the old",
-            RotationStep::NewSigns => "the control plane gets certificates of the new authorities",
-            RotationStep::KubeletsAsk => "kubelets get certificates of the new authorities",
-            RotationStep::TrustNew => "the old authorities are trusted no more",
+            RotationStep::TrustBoth => {
+                "members learn to trust the new certificate authorities besides the old ones"
+            }
+            RotationStep::NewSigns => {
+                "the control plane gets certificates from the new certificate authorities"
+            }
+            RotationStep::KubeletsAsk => {
+                "kubelets get certificates from the new certificate authorities"
+            }
+            RotationStep::TrustNew => "members stop trusting the old certificate authorities",
         }
     }
 }
@@ -174,25 +180,28 @@ pub fn rotate(
     let busy = |why: String| Err(Refusal::Busy { why });
     if !now.is_settled() {
         return busy(format!(
-            "the authorities of cluster {} are being rotated already: {}",
+            "a CA rotation of cluster {} is already in progress: {}",
             cluster.name,
             now.step().describe()
         ));
     }
     if let Some(machine) = drained.first() {
         return busy(format!(
-            "machine {machine} is on a host that is drained, and may be switched off; try again when that is over"
+            "member {machine} is on a host that is being drained and may be switched off; try again after the drain"
         ));
     }
     let is_new = |machine: &MachineRef| !cluster.nodes.contains(machine);
     if let Some(machine) = groups.iter().flat_map(NodeGroup::refs).find(is_new) {
-        return busy(format!("machine {machine} is still to become a node; try again then"));
+        return busy(format!(
+            "member {machine} is not a Kubernetes node yet; try again when it is"
+        ));
     }
     let is_deaf = |machine: &MachineRef| held.get(machine) != Some(&now.revision);
     if let Some(machine) = groups.iter().flat_map(NodeGroup::refs).find(is_deaf) {
         return busy(format!(
-            "machine {machine} has not asked which authorities it should hold: it has just begun, or was given its config inline, a \
-             config of its own, or one by an older clusterd; try again in a minute, or have it replaced"
+            "member {machine} has not reported which revision of the certificate authorities it has: it has just \
+             started, or it got its config inline, a config of its own, or one from an older clusterd; try again in a \
+             minute, or replace the member"
         ));
     }
     Ok(Authorities { revision: now.revision + 1, ..now })
@@ -320,14 +329,14 @@ mod tests {
                 .to_string()
         };
         let said = refusal(&sample, &seen);
-        assert!(said.contains("are being rotated already"), "{said}");
+        assert!(said.contains("is already in progress"), "{said}");
         sample.cluster.authorities = Authorities::default();
         let deaf = seen.authorities.held.keys().next().cloned().unwrap();
         seen.authorities.held.remove(&deaf);
         let said = refusal(&sample, &seen);
-        assert!(said.starts_with(&format!("machine {deaf} has not asked")), "{said}");
+        assert!(said.starts_with(&format!("member {deaf} has not reported")), "{said}");
         sample.cluster.nodes.remove(&deaf);
         let said = refusal(&sample, &seen);
-        assert!(said.contains("is still to become a node"), "{said}");
+        assert!(said.contains("is not a Kubernetes node yet"), "{said}");
     }
 }

@@ -16,7 +16,9 @@ pub struct Cidr {
 
 /// The text is not a range of addresses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{raw:?} is not a range of addresses such as 10.0.0.0/24, beginning at its first address")]
+#[error(
+    "{raw:?} is not an address range: write it as 10.0.0.0/24, with the first address of the range"
+)]
 pub struct InvalidCidr {
     /// The text that was given, cut to 64 characters so that it fits in a message.
     pub raw: String,

@@ -179,7 +179,7 @@ fn good() -> Verdict {
 }
 
 fn unseen() -> Verdict {
-    let message = "the cloud has not been looked at for this cluster yet";
+    let message = "the cloud has not been observed for this cluster yet";
     verdict_of(Truth::Unknown, "NotObserved", message.to_owned())
 }
 
@@ -221,10 +221,10 @@ fn objects(kind: ConditionKind, shape: &Shape, seen: &Seen) -> Verdict {
         let verdict = verdict_of(
             Truth::False,
             "CloudFailed",
-            format!("the cloud failed at {}", list(&failed)),
+            format!("failed in the cloud: {}", list(&failed)),
         );
         let next_action =
-            "they are deleted and asked for again; look at the cloud's own logs if that goes on"
+            "clusterd deletes and creates them again; if they keep failing, look at the cloud's own logs"
                 .to_owned();
         return Verdict { next_action, ..verdict };
     }
@@ -232,9 +232,9 @@ fn objects(kind: ConditionKind, shape: &Shape, seen: &Seen) -> Verdict {
         return verdict;
     }
     let waits = [
-        ("Creating", "the cloud is at work on", working),
-        ("NotCreated", "not there yet:", missing),
-        ("Deleting", "still to be deleted:", extra),
+        ("Creating", "the cloud is working on", working),
+        ("NotCreated", "not created yet:", missing),
+        ("Deleting", "not deleted yet:", extra),
     ];
     let first = waits.into_iter().find(|(_, _, keys)| !keys.is_empty());
     first.map_or_else(good, |(reason, words, keys)| {
@@ -252,14 +252,15 @@ fn backing_off(kind: ConditionKind, seen: &Seen) -> Option<Verdict> {
     };
     let more = match all.len() - 1 {
         0 => String::new(),
-        more => format!("; and {more} more wait"),
+        more => format!("; {more} more are waiting"),
     };
     let until = held.until.round(Unit::Second).unwrap_or(held.until);
     let message = format!(
-        "the cloud failed at {key} ({}), {times} so far; it is asked for again at {until}{more}",
+        "the cloud failed to create {key} ({}), {times} so far; next attempt at {until}{more}",
         held.why
     );
-    let next_action = "look at the cloud's own logs; what is changed in the cluster meanwhile is asked for at once";
+    let next_action =
+        "look at the cloud's own logs; clusterd applies a change of the cluster at once";
     let verdict = verdict_of(Truth::False, "BackingOff", message);
     Some(Verdict { next_action: next_action.to_owned(), ..verdict })
 }
@@ -271,14 +272,14 @@ fn bootstrap(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
             Some(Bootstrap::Done) => {}
             Some(Bootstrap::Failed(why)) => failed.push(format!("{machine} ({why})")),
             Some(Bootstrap::At(step)) => waiting.push(format!("{machine} (at {step})")),
-            Some(Bootstrap::Silent) | None => waiting.push(format!("{machine} (not heard of)")),
+            Some(Bootstrap::Silent) | None => waiting.push(format!("{machine} (no report yet)")),
         }
     }
     if !failed.is_empty() {
         return verdict_of(
             Truth::False,
             "BootstrapFailed",
-            format!("not become nodes: {}", list(&failed)),
+            format!("failed to become Kubernetes nodes: {}", list(&failed)),
         );
     }
     match waiting.is_empty() {
@@ -286,7 +287,7 @@ fn bootstrap(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
         false => verdict_of(
             Truth::False,
             "WaitingForMachines",
-            format!("still to become nodes: {}", list(&waiting)),
+            format!("not Kubernetes nodes yet: {}", list(&waiting)),
         ),
     }
 }
@@ -305,7 +306,7 @@ fn control_plane(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
             .map_or_else(good, |why| verdict_of(Truth::True, "LoneEndpoint", why.to_owned()));
     }
     let message = format!(
-        "{ready} of {} control-plane machines are ready and {needed} are needed",
+        "{ready} of {} control-plane members are ready, and a quorum needs {needed}",
         all.len()
     );
     verdict_of(Truth::False, "NoQuorum", message)
@@ -344,7 +345,7 @@ fn add_ons(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
     match missing.is_empty() {
         true => good(),
         false => {
-            verdict_of(Truth::False, "NotApplied", format!("still to apply: {}", list(&missing)))
+            verdict_of(Truth::False, "NotApplied", format!("not applied yet: {}", list(&missing)))
         }
     }
 }
@@ -357,12 +358,12 @@ fn authorities(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
     }
     let waits: Vec<String> = waiting(spec, seen).iter().map(ToString::to_string).collect();
     let waits = if !waits.is_empty() {
-        format!("waits for {}", list(&waits))
+        format!("waiting for {}", list(&waits))
     } else if now.is_renewed(seen) {
-        "all machines have".to_owned()
+        "all members have done so".to_owned()
     } else {
         let why = seen.authorities.trouble.as_deref();
-        format!("waits for kube-system: {}", why.unwrap_or("its pods are started again"))
+        format!("waiting for kube-system: {}", why.unwrap_or("its pods are being restarted"))
     };
     let message = format!("{} ({waits})", now.step().describe());
     verdict_of(Truth::False, now.step().as_str(), message)

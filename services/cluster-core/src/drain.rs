@@ -27,7 +27,7 @@ pub struct HostName(String);
 /// The text cannot be the name of a host, or cannot be a segment of a URL's path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{raw:?} cannot be a host's name: it must have 1 to 255 letters, digits, '-', '.' and '_', and more than dots"
+    "{raw:?} is not a host name: use 1 to 255 letters, digits, '-', '.' and '_', and more than dots"
 )]
 pub struct InvalidHostName {
     /// The text that was given, cut to 64 characters so that it fits in a message.
@@ -41,7 +41,7 @@ pub struct Member {
     pub machine: MachineRef,
 }
 
-/// The drain of a host, from the request until the host takes servers again.
+/// The drain of a host, from the request until the host accepts servers again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drain {
     pub id: DrainUuid,
@@ -81,7 +81,7 @@ pub enum DrainPhase {
     Drained,
     /// A running server does not move, or a cluster would lose its quorum because of a member that came to the host later.
     Stuck,
-    /// The drain is being undone: the host takes servers again.
+    /// The drain is being undone: the host accepts servers again.
     Ending,
 }
 

@@ -37,8 +37,7 @@ pub struct Name(String);
 /// The text cannot be a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{raw:?} cannot be a name: it must begin with a letter, have at most 242 characters of letters, digits, '_', '.' and \
-     '-', and not be a UUID"
+    "{raw:?} is not a valid name: use at most 242 letters, digits, '_', '.' and '-', begin with a letter, and do not use a UUID"
 )]
 pub struct InvalidName {
     /// The text that was given, cut to 64 characters so that it fits in a message.

@@ -274,7 +274,7 @@ impl fmt::Display for Key {
 
 /// The text is not the key of a cloud object, or not the name of a member.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{raw:?} names no object of a cluster")]
+#[error("{raw:?} is not an object of a cluster: write a key such as server/default-worker-3")]
 pub struct InvalidKey {
     pub raw: String,
 }

@@ -85,7 +85,9 @@ pub(crate) fn fields(raw: &str) -> Result<Vec<ProxyField>, String> {
         let row = FLAGS.iter().find(|(flag, _, _)| *flag == name);
         let shown: String = name.chars().take(64).collect();
         let (_, path, form) = row.ok_or_else(|| {
-            format!("--{shown} is no flag that the configuration of kube-proxy has a field for")
+            format!(
+                "--{shown} is not supported: the configuration of kube-proxy has no field for it"
+            )
         })?;
         let value = form.read(&value).map_err(|why| format!("--{shown}: {why}"))?;
         Ok(ProxyField { path, value })
@@ -100,20 +102,20 @@ impl Form {
             false => Err(why.to_owned()),
         };
         match self {
-            Form::Address => text(raw.parse::<IpAddr>().is_ok(), "it must be an address"),
+            Form::Address => text(raw.parse::<IpAddr>().is_ok(), "must be an address"),
             Form::Endpoint => text(
                 raw.parse::<SocketAddr>().is_ok(),
-                "it must be an address and a port, such as 0.0.0.0:10249",
+                "must be an address and a port, such as 0.0.0.0:10249",
             ),
-            Form::Duration => text(is_duration(raw), "it must be a duration such as 1m30s"),
+            Form::Duration => text(is_duration(raw), "must be a duration such as 1m30s"),
             Form::Flag => match raw {
                 "true" => Ok(ProxyValue::Flag(true)),
                 "false" => Ok(ProxyValue::Flag(false)),
-                _ => Err("it must be true or false".to_owned()),
+                _ => Err("must be true or false".to_owned()),
             },
             Form::Number(least, most) => {
                 let number = raw.parse().ok().filter(|number| (least..=most).contains(number));
-                let why = || format!("it must be a whole number from {least} to {most}");
+                let why = || format!("must be a whole number from {least} to {most}");
                 Ok(ProxyValue::Number(number.ok_or_else(why)?))
             }
             Form::Ranges => {
@@ -129,14 +131,14 @@ impl Form {
                     Some((name.to_owned(), on.parse().ok().filter(|_| legal)?))
                 };
                 let gates = raw.split(',').map(gate).collect::<Option<Vec<_>>>();
-                Ok(ProxyValue::Gates(gates.ok_or("it must be names such as A=true,B=false")?))
+                Ok(ProxyValue::Gates(gates.ok_or("must be names such as A=true,B=false")?))
             }
             Form::Mode => text(
                 ["iptables", "ipvs", "nftables"].contains(&raw),
-                "it must be iptables, ipvs or nftables",
+                "must be iptables, ipvs or nftables",
             ),
             Form::OneOf(words) => {
-                text(words.contains(&raw), &format!("it must be one of {}", words.join(", ")))
+                text(words.contains(&raw), &format!("must be one of {}", words.join(", ")))
             }
         }
     }
@@ -161,7 +163,8 @@ mod tests {
     #[test]
     fn flags_of_kube_proxy_become_fields_of_its_configuration() {
         let read = fields(
-            "--proxy-mode=ipvs --iptables-sync-period=1m30s --conntrack-min=65536 --ipvs-strict-arp=true --feature-gates=A=true,B=false --nodeport-addresses=10.0.0.0/24",
+            "--proxy-mode=ipvs --iptables-sync-period=1m30s --conntrack-min=65536 --ipvs-strict-arp=true \
+             --feature-gates=A=true,B=false --nodeport-addresses=10.0.0.0/24",
         );
         let read = read.unwrap();
         assert_eq!(read[0].path, ["mode"]);
@@ -178,25 +181,22 @@ mod tests {
     #[test]
     fn a_flag_without_a_field_is_refused_by_name() {
         for (bad, why) in [
-            ("--v=2", "--v is no flag that the configuration of kube-proxy has a field for"),
+            ("--v=2", "--v is not supported: the configuration of kube-proxy has no field for it"),
             (
                 "--kubeconfig=/etc/shadow",
-                "--kubeconfig is no flag that the configuration of kube-proxy has a field for",
+                "--kubeconfig is not supported: the configuration of kube-proxy has no field for it",
             ),
-            ("--proxy-mode=userspace", "--proxy-mode: it must be iptables, ipvs or nftables"),
-            (
-                "--oom-score-adj=1001",
-                "--oom-score-adj: it must be a whole number from -1000 to 1000",
-            ),
+            ("--proxy-mode=userspace", "--proxy-mode: must be iptables, ipvs or nftables"),
+            ("--oom-score-adj=1001", "--oom-score-adj: must be a whole number from -1000 to 1000"),
             (
                 "--iptables-sync-period=30",
-                "--iptables-sync-period: it must be a duration such as 1m30s",
+                "--iptables-sync-period: must be a duration such as 1m30s",
             ),
             (
                 "--iptables-sync-period=s",
-                "--iptables-sync-period: it must be a duration such as 1m30s",
+                "--iptables-sync-period: must be a duration such as 1m30s",
             ),
-            ("--feature-gates=A", "--feature-gates: it must be names such as A=true,B=false"),
+            ("--feature-gates=A", "--feature-gates: must be names such as A=true,B=false"),
         ] {
             assert_eq!(fields(bad).unwrap_err(), why);
         }

@@ -17,13 +17,13 @@ pub struct KubernetesVersion {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownVersion {
     /// The text is not a version at all.
-    #[error("{raw:?} is not a version of Kubernetes such as v1.34.1")]
+    #[error("{raw:?} is not a valid Kubernetes version: write it as v1.34.1")]
     Unreadable {
         /// The text that was given, cut to 64 characters so that it fits in a message.
         raw: String,
     },
     /// The version is outside the range for which clusterd writes kubeadm configurations.
-    #[error("{version} is not supported: v1.{oldest} to v1.{newest} are")]
+    #[error("{version} is not supported: choose v1.{oldest} to v1.{newest}")]
     Unsupported { version: KubernetesVersion, oldest: u16, newest: u16 },
 }
 
@@ -92,6 +92,6 @@ mod tests {
             );
         }
         let old = "v1.19.0".parse::<KubernetesVersion>().unwrap_err();
-        assert_eq!(old.to_string(), "v1.19.0 is not supported: v1.20 to v1.34 are");
+        assert_eq!(old.to_string(), "v1.19.0 is not supported: choose v1.20 to v1.34");
     }
 }

@@ -36,7 +36,7 @@ struct Record(BTreeMap<String, String>);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LabelsError {
     /// No label has this name.
-    #[error("labels/{label}: there is no such label")]
+    #[error("labels/{label}: unknown label")]
     Unknown {
         /// The name, cut to 64 characters so that it fits in a message.
         label: String,
@@ -145,7 +145,7 @@ fn check(raw: &BTreeMap<String, String>, settings: &Settings) -> Result<(), Labe
         [("boot_volume_size", &settings.boot_volume), ("etcd_volume_size", &settings.etcd_volume)]
     {
         if volume.as_ref().is_some_and(|volume| volume.size == 0) {
-            let why = "a type was given and no size".to_owned();
+            let why = "is required with a volume type".to_owned();
             return Err(LabelsError::Refused { label, why });
         }
     }
@@ -153,7 +153,7 @@ fn check(raw: &BTreeMap<String, String>, settings: &Settings) -> Result<(), Labe
         && one != other
     {
         let why =
-            "flannel_network_cidr says otherwise, and there is one network of pods".to_owned();
+            "differs from flannel_network_cidr, and a cluster has one pod network; remove one of the two labels".to_owned();
         return Err(LabelsError::Refused { label: "calico_ipv4pool", why });
     }
     let (pods, services, nodes) = (settings.pod_cidr, settings.service_cidr, settings.node_cidr);
@@ -169,7 +169,7 @@ fn check(raw: &BTreeMap<String, String>, settings: &Settings) -> Result<(), Labe
         ("fixed_subnet_cidr", nodes, (8, 28), (48, 64)),
     ])?;
     if pods.is_v4() != services.is_v4() {
-        let why = "it must be of the same version of IP as the range of pods".to_owned();
+        let why = "must have the same IP version as the range of pods".to_owned();
         return Err(LabelsError::Refused { label: "service_cluster_ip_range", why });
     }
     for (one, other, overlap) in [
@@ -189,17 +189,19 @@ fn check(raw: &BTreeMap<String, String>, settings: &Settings) -> Result<(), Labe
         return Err(LabelsError::Refused { label: "min_node_count", why });
     }
     if settings.node_records && settings.dns_zone.is_none() {
-        let why = "dns_zone names no zone for them".to_owned();
+        let why = "needs the label dns_zone".to_owned();
         return Err(LabelsError::Refused { label: "dns_node_records_enabled", why });
     }
     if settings.dns_zone.as_ref().is_some_and(|zone| zone.len() > LONGEST_ZONE) {
-        let why = format!("names of machines in it would be too long: {LONGEST_ZONE} letters");
+        let why = format!(
+            "the DNS names of members would be too long: use a zone of {LONGEST_ZONE} characters"
+        );
         return Err(LabelsError::Refused { label: "dns_zone", why: why + " at most" });
     }
     let by_port = settings.algorithm == Algorithm::SourceIpPort;
     let why = match settings.provider {
-        Some(Provider::Ovn) if !by_port => "the provider ovn knows SOURCE_IP_PORT only",
-        Some(Provider::Amphora) if by_port => "only the provider ovn knows SOURCE_IP_PORT",
+        Some(Provider::Ovn) if !by_port => "the provider ovn supports only SOURCE_IP_PORT",
+        Some(Provider::Amphora) if by_port => "only the provider ovn supports SOURCE_IP_PORT",
         Some(_) | None => return check_versions(settings),
     };
     Err(LabelsError::Refused { label: "octavia_lb_algorithm", why: why.to_owned() })
@@ -217,7 +219,7 @@ fn check_sizes(sizes: &[Size]) -> Result<(), LabelsError> {
     for (label, range, four, six) in sizes {
         let (least, most) = if range.is_v4() { *four } else { *six };
         if !(least..=most).contains(&range.prefix()) {
-            let why = format!("its prefix must have {least} to {most} bits");
+            let why = format!("must have a prefix of {least} to {most} bits");
             return Err(LabelsError::Refused { label, why });
         }
     }
@@ -228,7 +230,9 @@ fn check_sizes(sizes: &[Size]) -> Result<(), LabelsError> {
 fn check_versions(settings: &Settings) -> Result<(), LabelsError> {
     let version = settings.kubernetes.unwrap_or(KubernetesVersion::DEFAULT);
     if settings.metrics_server && version.minor < 21 {
-        let why = format!("Kubernetes {version} cannot have it applied; choose v1.21 or later");
+        let why = format!(
+            "metrics-server cannot be installed in Kubernetes {version}; choose v1.21 or later"
+        );
         return Err(LabelsError::Refused { label: "metrics_server_enabled", why });
     }
     let nftables = ProxyValue::Text("nftables".to_owned());

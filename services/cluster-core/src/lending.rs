@@ -34,7 +34,7 @@ pub enum Rest {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LendError {
     /// The cluster has no lease.
-    #[error("cluster {name} has no lease: it is lent without end")]
+    #[error("cluster {name} has no lease to extend or undo")]
     NotLent { name: String },
     /// The cluster is being deleted by request.
     #[error("cluster {name} is being deleted")]
@@ -144,16 +144,16 @@ pub(crate) fn rest_after(cluster: &Cluster, all_is_well: bool, now: Timestamp) -
 pub fn off_problem(cluster: &Cluster, ladder: &Ladder, still_on: usize) -> Problem {
     let ended_at = cluster.lending.as_ref().and_then(|it| it.lease.taken.ended_at);
     let until = ended_at.map_or_else(String::new, |at| {
-        format!(" and it is deleted at {} at the earliest", second(ladder.deleted_at(at)))
+        format!(", and the cluster is deleted at {} at the earliest", second(ladder.deleted_at(at)))
     });
     let machines = match still_on {
-        0 => "its machines are switched off".to_owned(),
-        still_on => format!("{still_on} of its machines are still to be switched off"),
+        0 => "the members are switched off".to_owned(),
+        still_on => format!("{still_on} of the members are still on"),
     };
     Problem {
         reason: "LeaseEnded".to_owned(),
-        message: format!("its lease has ended: {machines},{until}"),
-        next_action: "extend its lease, or undo its end: bedplate cluster undo".to_owned(),
+        message: format!("the lease has ended: {machines}{until}"),
+        next_action: "extend the lease with bedplate cluster extend, or undo its end with bedplate cluster undo".to_owned(),
         is_final: false,
     }
 }
@@ -187,7 +187,7 @@ pub fn lease_told(step: Step) -> LeaseTold {
             Severity::Warning,
             Some(ends_at),
             format!(
-                "the lease ends at {}: the machines are switched off then, unless it is extended",
+                "the lease ends at {}: the members are switched off then; extend the lease to keep them running",
                 second(ends_at)
             ),
         ),
@@ -197,7 +197,8 @@ pub fn lease_told(step: Step) -> LeaseTold {
             Severity::Warning,
             Some(deleted_at),
             format!(
-                "the lease has ended: the machines are switched off, and deleted at {} unless that is undone",
+                "the lease has ended: the members are switched off, and deleted at {}; extend the lease or undo its end \
+                 to keep the cluster",
                 second(deleted_at)
             ),
         ),
@@ -206,7 +207,7 @@ pub fn lease_told(step: Step) -> LeaseTold {
             "lease.copy_kept",
             Severity::Info,
             None,
-            "the lease has ended: a copy was made".to_owned(),
+            "the lease has ended: a snapshot was made".to_owned(),
         ),
         Step::WarnOfDeletion { deleted_at } => told(
             "DeletionNear",
@@ -214,7 +215,8 @@ pub fn lease_told(step: Step) -> LeaseTold {
             Severity::Warning,
             Some(deleted_at),
             format!(
-                "the lease has ended: all of it is deleted at {} with everything in it, unless that is undone",
+                "the lease has ended: the cluster is deleted at {} with everything in it; extend the lease or undo its \
+                 end to keep the cluster",
                 second(deleted_at)
             ),
         ),
@@ -223,7 +225,7 @@ pub fn lease_told(step: Step) -> LeaseTold {
             "lease.deleted",
             Severity::Warning,
             None,
-            "the lease has ended, and nobody undid that: it is deleted".to_owned(),
+            "the lease has ended, and the undo window is over: the cluster is deleted".to_owned(),
         ),
     }
 }

@@ -18,7 +18,9 @@ fn option(word: &str) -> Result<(String, String), String> {
             .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
     let plain = value.chars().all(|c| c.is_ascii_graphic() && !"\"'\\`$".contains(c));
     if !named || !plain {
-        return Err(format!("{shown:?} has letters that an option cannot have"));
+        return Err(format!(
+            "{shown:?} is not a valid option: a name has a-z, 0-9 and '-', and a value has no quotes, backslashes, backticks or $"
+        ));
     }
     Ok((name.to_owned(), value.to_owned()))
 }

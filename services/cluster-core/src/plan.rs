@@ -38,8 +38,8 @@ impl fmt::Display for Action {
                 write!(f, "set the addresses of {key} to {}", addresses.join(", "))
             }
             Action::Drain(machine) => write!(f, "drain {machine}"),
-            Action::LeaveEtcd(machine) => write!(f, "have {machine} leave etcd"),
-            Action::ForgetNode(machine) => write!(f, "forget the node {machine}"),
+            Action::LeaveEtcd(machine) => write!(f, "remove {machine} from etcd"),
+            Action::ForgetNode(machine) => write!(f, "delete the Kubernetes node {machine}"),
             Action::Delete(key) => write!(f, "delete {key}"),
         }
     }

@@ -29,7 +29,7 @@ pub enum Refusal {
         why: String,
     },
     /// A default group cannot be deleted before its cluster.
-    #[error("node group {name} came with its cluster and goes with it")]
+    #[error("node group {name} is a default group: it can only be deleted with its cluster")]
     DefaultGroup { name: String },
 }
 
@@ -49,7 +49,7 @@ pub fn check_another_group(groups: &[NodeGroup]) -> Result<(), Refusal> {
         return Ok(());
     }
     let why = format!(
-        "the cluster has {} node groups and may have {MOST_GROUPS}: delete one first",
+        "the cluster has {} node groups, and {MOST_GROUPS} is the limit: delete one first",
         groups.len()
     );
     Err(Refusal::Busy { why })
@@ -62,7 +62,7 @@ pub fn check_template(blueprint: &Blueprint) -> Result<(), Refusal> {
     if blueprint.network_driver == NetworkDriver::Calico && asks_driver {
         return field(
             "network_driver",
-            "calico is not installed by clusterd; choose flannel, or the label pod_network=routes",
+            "clusterd does not install calico; choose flannel, or set the label pod_network=routes",
         );
     }
     Ok(())
@@ -73,31 +73,28 @@ pub fn check_cluster(blueprint: &Blueprint, masters: u32) -> Result<(), Refusal>
     check_template(blueprint)?;
     let settings = blueprint.labels.settings();
     if ![1, 3, 5].contains(&masters) {
-        return field("master_count", "it must be 1, 3 or 5, for etcd needs a majority");
+        return field("master_count", "must be 1, 3 or 5, because etcd needs a majority");
     }
     if masters > 1 && !blueprint.master_lb_enabled && settings.dns_zone.is_none() {
         return field(
             "master_count",
-            "more than one needs master_lb_enabled, or the label dns_zone for a name with all their addresses",
+            "more than one needs master_lb_enabled, or the label dns_zone for a DNS name that leads to all of them",
         );
     }
     if blueprint.fixed_network.is_some() != blueprint.fixed_subnet.is_some() {
-        return field(
-            "fixed_subnet",
-            "fixed_network and fixed_subnet are given together or not at all",
-        );
+        return field("fixed_subnet", "set both fixed_network and fixed_subnet, or neither");
     }
     if settings.balancer_floating_ip == Some(true) && blueprint.external_network.is_none() {
         return field(
             "labels/master_lb_floating_ip_enabled",
-            "there is no external_network_id to take one from",
+            "needs external_network_id, the network of floating IPs",
         );
     }
     if !settings.api_allowed_cidrs.is_empty() && !blueprint.master_lb_enabled {
-        return field("labels/master_lb_allowed_cidrs", "it needs master_lb_enabled");
+        return field("labels/master_lb_allowed_cidrs", "needs master_lb_enabled");
     }
     if blueprint.flavor.is_none() {
-        return field("flavor_id", "neither the cluster nor its template names one");
+        return field("flavor_id", "is required, because the template has none either");
     }
     Ok(())
 }
@@ -107,30 +104,30 @@ pub fn check_group(group: &NodeGroup) -> Result<(), Refusal> {
     let count = group.node_count();
     if group.role == GroupRole::Master {
         if ![1, 3, 5].contains(&count) {
-            return field("node_count", "a control plane has 1, 3 or 5 machines");
+            return field("node_count", "a control plane has 1, 3 or 5 members");
         }
         return Ok(());
     }
     if count > MOST_MACHINES {
-        return field("node_count", format!("it must be at most {MOST_MACHINES}"));
+        return field("node_count", format!("must be at most {MOST_MACHINES}"));
     }
     if let Some(most) = group.max_node_count
         && most < group.min_node_count
     {
         return field(
             "max_node_count",
-            format!("it is less than min_node_count, {}", group.min_node_count),
+            format!("is less than min_node_count, {}", group.min_node_count),
         );
     }
     if count < group.min_node_count {
         return field(
             "node_count",
-            format!("it is less than min_node_count, {}", group.min_node_count),
+            format!("is less than min_node_count, {}", group.min_node_count),
         );
     }
     match group.max_node_count {
         Some(most) if count > most => {
-            field("node_count", format!("it is more than max_node_count, {most}"))
+            field("node_count", format!("is more than max_node_count, {most}"))
         }
         Some(_) | None => Ok(()),
     }
@@ -148,13 +145,13 @@ pub fn check_stays(cluster: &Cluster) -> Result<(), Refusal> {
 pub fn resize(group: &NodeGroup, count: u32, remove: &[MachineRef]) -> Result<NodeGroup, Refusal> {
     let mut resized = group.clone();
     if count > MOST_MACHINES {
-        return field("node_count", format!("it must be at most {MOST_MACHINES}"));
+        return field("node_count", format!("must be at most {MOST_MACHINES}"));
     }
     for machine in remove {
         if machine.group != group.name || !resized.machines.remove(&machine.number) {
             return field(
                 "nodes_to_remove",
-                format!("{machine} is no machine of node group {}", group.name),
+                format!("{machine} is not a member of node group {}", group.name),
             );
         }
     }
@@ -162,7 +159,7 @@ pub fn resize(group: &NodeGroup, count: u32, remove: &[MachineRef]) -> Result<No
         return field(
             "nodes_to_remove",
             format!(
-                "{} are named and only {} would go",
+                "{} members are named, but only {} would be removed",
                 remove.len(),
                 i64::from(group.node_count()) - i64::from(count)
             ),
@@ -198,18 +195,18 @@ mod tests {
         assert_eq!(check_cluster(&blueprint, 3), Ok(()));
         refuses(
             check_cluster(&blueprint, 2),
-            "master_count: it must be 1, 3 or 5, for etcd needs a majority",
+            "master_count: must be 1, 3 or 5, because etcd needs a majority",
         );
         blueprint.master_lb_enabled = false;
         refuses(
             check_cluster(&blueprint, 3),
-            "master_count: more than one needs master_lb_enabled, or the label dns_zone for a name with all their addresses",
+            "master_count: more than one needs master_lb_enabled, or the label dns_zone for a DNS name that leads to all of them",
         );
         assert_eq!(check_cluster(&blueprint, 1), Ok(()));
         blueprint.fixed_network = Some("net".to_owned());
         refuses(
             check_cluster(&blueprint, 1),
-            "fixed_subnet: fixed_network and fixed_subnet are given together or not at all",
+            "fixed_subnet: set both fixed_network and fixed_subnet, or neither",
         );
     }
 
@@ -218,7 +215,7 @@ mod tests {
         let sample = Sample::highly_available();
         let mut blueprint = sample.cluster.blueprint.clone();
         blueprint.network_driver = NetworkDriver::Calico;
-        let why = "network_driver: calico is not installed by clusterd; choose flannel, or the label pod_network=routes";
+        let why = "network_driver: clusterd does not install calico; choose flannel, or set the label pod_network=routes";
         refuses(check_template(&blueprint), why);
         refuses(check_cluster(&blueprint, 3), why);
         let routes = [("pod_network".to_owned(), "routes".to_owned())];
@@ -245,11 +242,14 @@ mod tests {
         let first = workers.refs().next().unwrap();
         let shrunk = resize(workers, 1, std::slice::from_ref(&first)).unwrap();
         assert_eq!(Vec::from_iter(shrunk.machines), [1]);
-        refuses(resize(workers, 2, &[first]), "nodes_to_remove: 1 are named and only 0 would go");
+        refuses(
+            resize(workers, 2, &[first]),
+            "nodes_to_remove: 1 members are named, but only 0 would be removed",
+        );
         let stranger = "default-master-0".parse().unwrap();
         refuses(
             resize(workers, 1, &[stranger]),
-            "nodes_to_remove: default-master-0 is no machine of node group default-worker",
+            "nodes_to_remove: default-master-0 is not a member of node group default-worker",
         );
     }
 
@@ -258,15 +258,15 @@ mod tests {
         let mut sample = Sample::highly_available();
         sample.groups[1].max_node_count = Some(3);
         sample.groups[1].min_node_count = 1;
-        refuses(resize(&sample.groups[1], 4, &[]), "node_count: it is more than max_node_count, 3");
-        refuses(resize(&sample.groups[1], 0, &[]), "node_count: it is less than min_node_count, 1");
+        refuses(resize(&sample.groups[1], 4, &[]), "node_count: is more than max_node_count, 3");
+        refuses(resize(&sample.groups[1], 0, &[]), "node_count: is less than min_node_count, 1");
         refuses(
             resize(&sample.groups[0], 2, &[]),
-            "node_count: a control plane has 1, 3 or 5 machines",
+            "node_count: a control plane has 1, 3 or 5 members",
         );
         refuses(
             resize(&sample.groups[0], 0, &[]),
-            "node_count: a control plane has 1, 3 or 5 machines",
+            "node_count: a control plane has 1, 3 or 5 members",
         );
     }
 }

@@ -213,8 +213,8 @@ mod tests {
         let told = conditions(&sample.spec(), &seen, at(1));
         let told = told.iter().find(|it| it.kind == ConditionKind::InfrastructureReady).unwrap();
         assert_eq!((told.reason.as_str(), told.is_final), ("BackingOff", false));
-        expect_test::expect![[r#"the cloud failed at server/default-worker-0 (No valid host was found.), once so far; it is asked for again at 2023-11-14T22:13:23Z"#]]
+        expect_test::expect![[r#"the cloud failed to create server/default-worker-0 (No valid host was found.), once so far; next attempt at 2023-11-14T22:13:23Z"#]]
             .assert_eq(&told.message);
-        assert!(told.next_action.contains("asked for at once"), "{told:?}");
+        assert!(told.next_action.contains("applies a change of the cluster at once"), "{told:?}");
     }
 }

@@ -141,7 +141,7 @@ mod tests {
             &mut sample,
             &Seen::default(),
             expect![
-                "CREATE_IN_PROGRESS UNKNOWN NetworkReady: the cloud has not been looked at for this cluster yet"
+                "CREATE_IN_PROGRESS UNKNOWN NetworkReady: the cloud has not been observed for this cluster yet"
             ],
         );
     }
@@ -163,7 +163,7 @@ mod tests {
             &mut sample,
             &seen,
             expect![
-                "UPDATE_IN_PROGRESS UNHEALTHY InfrastructureReady: not there yet: port/default-worker-2, server/default-worker-2"
+                "UPDATE_IN_PROGRESS UNHEALTHY InfrastructureReady: not created yet: port/default-worker-2, server/default-worker-2"
             ],
         );
         sample.settle(&mut seen);
@@ -185,7 +185,8 @@ mod tests {
             &mut sample,
             &seen,
             expect![
-                "CREATE_FAILED UNKNOWN NetworkReady: 5 instances are needed and 4 are free; raise the project's quota, or resize the cluster"
+                "CREATE_FAILED UNKNOWN NetworkReady: 5 instances are needed and 4 are free; raise the project's quota, \
+                 or resize the cluster"
             ],
         );
     }
@@ -198,7 +199,7 @@ mod tests {
             &mut sample,
             &Seen { at: Some(at(1)), ..Seen::default() },
             expect![
-                "CREATE_FAILED UNKNOWN NetworkReady: not there yet: network, subnet, router and 3 more"
+                "CREATE_FAILED UNKNOWN NetworkReady: not created yet: network, subnet, router and 3 more"
             ],
         );
     }
@@ -213,7 +214,8 @@ mod tests {
             &mut sample,
             &seen,
             expect![
-                "CREATE_COMPLETE HEALTHY LoadBalancerReady: the cloud failed at load-balancer/api (no amphora); they are deleted and asked for again; look at the cloud's own logs if that goes on"
+                "CREATE_COMPLETE HEALTHY LoadBalancerReady: failed in the cloud: load-balancer/api (no amphora); \
+                 clusterd deletes and creates them again; if they keep failing, look at the cloud's own logs"
             ],
         );
     }
@@ -227,7 +229,7 @@ mod tests {
             &mut sample,
             &seen,
             expect![
-                "DELETE_IN_PROGRESS HEALTHY NetworkReady: still to be deleted: network, subnet, router and 3 more"
+                "DELETE_IN_PROGRESS HEALTHY NetworkReady: not deleted yet: network, subnet, router and 3 more"
             ],
         );
     }
@@ -239,7 +241,7 @@ mod tests {
             &mut sample,
             &Seen::default(),
             expect![
-                "CREATE_IN_PROGRESS UNKNOWN NetworkReady: the cloud has not been looked at for this cluster yet"
+                "CREATE_IN_PROGRESS UNKNOWN NetworkReady: the cloud has not been observed for this cluster yet"
             ],
         );
         let later = conditions(&sample.spec(), &Seen::default(), at(99));

@@ -292,7 +292,7 @@ mod tests {
             let programs = ["kubeadm", "kubelet", "kubectl"].map(program).join("\n");
             format!("state_dir = '/tmp/x'\n[kubernetes.versions.'{name}']\n{programs}")
         };
-        refuses(&version("1.34", &"0".repeat(64)), "is not a version of Kubernetes");
+        refuses(&version("1.34", &"0".repeat(64)), "is not a valid Kubernetes version");
         refuses(
             &version("v1.34.1", "00"),
             "versions.\"v1.34.1\".kubeadm.sha256: `00` is not a valid SHA-256",

@@ -48,7 +48,7 @@ class ContainerInfra(unittest.TestCase):
         with self.assertRaises(exceptions.BadRequestException) as refused:
             self.template("sdk-refused", labels={"colour": "red"})
         (error,) = refused.exception.response.json()["errors"]
-        self.assertEqual(error["detail"], "labels/colour: there is no such label")
+        self.assertEqual(error["detail"], "labels/colour: unknown label")
 
     def test_a_cluster_is_asked_for_and_its_end_too(self):
         """Create, find and delete a cluster."""

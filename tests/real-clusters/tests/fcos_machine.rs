@@ -47,7 +47,7 @@ fn a_machine_redeems_its_claim_and_becomes_what_its_config_says() {
     // With a CA other than the one in the user data, the connection fails: a server in clusterd's place is not trusted.
     assert_eq!(claim.with_another_authority().redeem(HOST), "60: the certificate is not believed");
     wait_for("clusterd to wait for the machine", Duration::from_secs(30), || {
-        progress(&tenant).ends_with("(not heard of)").then_some(())
+        progress(&tenant).ends_with("(no report yet)").then_some(())
     });
 
     let begun = Instant::now();

@@ -23,7 +23,7 @@ async fn a_group_is_resized() {
 
     resize(r#"{"node_count": 2, "nodegroup": "default-master"}"#)
         .await
-        .refuses(400, "node_count: a control plane has 1, 3 or 5 machines");
+        .refuses(400, "node_count: a control plane has 1, 3 or 5 members");
     resize(r#"{"node_count": 1, "nodes_to_remove": ["x"]}"#)
         .await
         .refuses(400, "nodes_to_remove: \"x\" is no machine of this cluster");

@@ -78,7 +78,7 @@ async fn setting_one_limit_keeps_the_others() {
                 .await
                 .has(400)
                 .text
-                .contains("nothing that is limited")
+                .contains("not a resource with a limit")
         );
         let told = patch(path, "{}").await.has(200).json();
         assert_eq!(limit(&told, "vms"), json!(3), "what was refused changed nothing");
@@ -92,8 +92,8 @@ async fn invalid_limits_are_refused_by_name() {
     let put = async |path: &str, body: &str| {
         api.send("PUT", &format!("/bedplate/v1/quotas/{path}"), "", body).await.has(400).text
     };
-    assert!(put("p", r#"{"colours": 1}"#).await.contains("is nothing that is limited"));
-    assert!(put("p", r#"{"gpus": -2}"#).await.contains("gpus: a limit is a number"));
+    assert!(put("p", r#"{"colours": 1}"#).await.contains("is not a resource with a limit"));
+    assert!(put("p", r#"{"gpus": -2}"#).await.contains("gpus: -2 is not a limit"));
     assert!(put("p", r#"{"gpus": null}"#).await.contains("gpus"));
     assert!(put("a%2Fb", "{}").await.contains("project_id: it must be the id of a project"));
     assert!(put("p/users/%0A", "{}").await.contains("user_id: it must be the id of a user"));
@@ -105,7 +105,8 @@ async fn magnum_s_quota_is_the_limit_of_clusters() {
     let body = r#"{"project_id": "default", "resource": "Cluster", "hard_limit": 1}"#;
     api.post("/v1/quotas", body).await.has(201);
     api.cluster("c", "").await;
-    let words = "quota exceeded: clusters: project default uses 1 of 1, and 1 more is asked for";
+    let words =
+        "quota exceeded: clusters: project default uses 1 of 1, and the request needs 1 more";
     api.post("/v1/clusters", r#"{"name": "d", "cluster_template_id": "t"}"#)
         .await
         .refuses(403, words);
@@ -129,10 +130,10 @@ async fn growth_beyond_a_limit_is_refused_and_shrinking_never_is() {
         api.post("/v1/clusters/c/actions/resize", &body).await
     };
     let whose = "user anonymous in project default uses";
-    let words = format!("quota exceeded: vcpus: {whose} 8 of 12, and 8 more is asked for");
+    let words = format!("quota exceeded: vcpus: {whose} 8 of 12, and the request needs 8 more");
     resize(3).await.refuses(403, &words);
     resize(2).await.has(202);
-    let words = format!("quota exceeded: vcpus: {whose} 12 of 12, and 1 more is asked for");
+    let words = format!("quota exceeded: vcpus: {whose} 12 of 12, and the request needs 1 more");
     let small = r#"{"name": "small", "flavor_id": "m1.small"}"#;
     api.post("/v1/clusters/c/nodegroups", small).await.refuses(403, &words);
     let patch = r#"[{"op": "replace", "path": "/node_count", "value": 4}]"#;
@@ -155,7 +156,7 @@ async fn gpus_are_counted_from_the_extra_specs_of_flavors() {
     api.limit("default", &json!({"gpus": 1})).await;
     api.cluster("c", r#", "flavor_id": "g1.small", "master_flavor_id": "m1.large""#).await;
     assert_eq!(api.account("gpus").await.0, json!({"used": 1, "limit": 1}));
-    let words = "quota exceeded: gpus: project default uses 1 of 1, and 1 more is asked for";
+    let words = "quota exceeded: gpus: project default uses 1 of 1, and the request needs 1 more";
     api.post("/v1/clusters/c/actions/resize", r#"{"node_count": 2}"#).await.refuses(403, words);
 }
 
@@ -191,7 +192,7 @@ async fn a_plan_checks_the_limits_of_clusterd_first_and_then_the_cloud_quota() {
         assert_eq!(plan["fits"], json!(false));
         plan["fits_reason"].as_str().unwrap().to_owned()
     };
-    let ours = "quota exceeded: nodes: project default uses 0 of 1, and 2 more is asked for";
+    let ours = "quota exceeded: nodes: project default uses 0 of 1, and the request needs 2 more";
     assert_eq!(why().await, ours);
     api.post("/v1/clusters", body).await.refuses(403, ours);
     api.limit("default", &json!({})).await;

@@ -105,7 +105,7 @@ async fn a_ca_rotation_of_a_cluster_in_use_has_steps_and_excludes_another() {
     api.store.save_ledger(&[line]).await.unwrap();
     api.patch("/v1/certificates/c", "")
         .await
-        .refuses(409, "machine default-master-0 is still to become a node; try again then");
+        .refuses(409, "member default-master-0 is not a Kubernetes node yet; try again when it is");
     let ident = Ident::Id(cluster.into_untyped_uuid());
     let found =
         || async { api.store.find_clusters(&ident, &Scope::All).await.unwrap().pop().unwrap() };
@@ -137,7 +137,7 @@ async fn a_ca_rotation_of_a_cluster_in_use_has_steps_and_excludes_another() {
     assert!(during.starts_with(before) && during.len() > before.len(), "both are trusted");
     api.patch("/v1/certificates/c", "").await.refuses(
         409,
-        "the authorities of cluster c are being rotated already: the new authorities are made known beside the old",
+        "a CA rotation of cluster c is already in progress: members learn to trust the new certificate authorities besides the old ones",
     );
     let events = api.get("/bedplate/v1/clusters/c/events").await.text;
     assert_eq!(events.matches("AuthorityRotated").count(), 1, "{events}");

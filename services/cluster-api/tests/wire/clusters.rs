@@ -75,20 +75,20 @@ async fn an_impossible_cluster_is_refused_by_field() {
     };
     check(
         r#", "master_count": 2"#,
-        "master_count: it must be 1, 3 or 5, for etcd needs a majority",
+        "master_count: must be 1, 3 or 5, because etcd needs a majority",
     )
     .await;
     check(
         r#", "master_count": 3, "master_lb_enabled": false"#,
-        "master_count: more than one needs master_lb_enabled, or the label dns_zone for a name with all their addresses",
+        "master_count: more than one needs master_lb_enabled, or the label dns_zone for a DNS name that leads to all of them",
     )
     .await;
     check(
         r#", "fixed_network": "n""#,
-        "fixed_subnet: fixed_network and fixed_subnet are given together or not at all",
+        "fixed_subnet: set both fixed_network and fixed_subnet, or neither",
     )
     .await;
-    check(r#", "node_count": 1001"#, "node_count: it must be at most 1000").await;
+    check(r#", "node_count": 1001"#, "node_count: must be at most 1000").await;
     check(
         r#", "discovery_url": "http://x""#,
         "discovery_url: it must be null: etcd's members know each other from the beginning",
@@ -96,7 +96,7 @@ async fn an_impossible_cluster_is_refused_by_field() {
     .await;
     check(
         r#", "labels": {"kube_tag": "v1.5.0"}"#,
-        "labels/kube_tag: v1.5.0 is not supported: v1.20 to v1.34 are",
+        "labels/kube_tag: v1.5.0 is not supported: choose v1.20 to v1.34",
     )
     .await;
     api.post("/v1/clusters", r#"{"cluster_template_id": "nowhere"}"#)

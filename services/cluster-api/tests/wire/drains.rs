@@ -126,8 +126,8 @@ async fn a_host_shows_its_members_and_is_drained_unless_a_quorum_would_be_lost()
     api.put(&path(second), "").await.refuses(
         409,
         &format!(
-            "host {second} cannot be drained now: cluster blue ({id}) would have 1 of its 3 etcd members and needs 2: here is \
-             default-master-1; the drain of {first} takes default-master-0; wait, or name in force what may break"
+            "host {second} cannot be drained now: cluster blue ({id}) would have 1 of its 3 etcd members and needs 2: on this host: \
+             default-master-1; the drain of {first} moves default-master-0; wait, or name in force each cluster that may lose its quorum"
         ),
     );
     api.get(&path(second)).await.refuses(404, &format!("Drain {second} could not be found."));

@@ -60,7 +60,7 @@ async fn a_cluster_without_a_lease_is_lent_without_end() {
     let api = with_lease("{}").await;
     assert_eq!(api.get(LEASE).await.has(200).json()["lease"], Value::Null);
     let refused = api.send("PUT", LEASE, "", r#"{"for": "1d"}"#).await;
-    refused.refuses(409, "cluster c has no lease: it is lent without end");
+    refused.refuses(409, "cluster c has no lease to extend or undo");
 }
 
 #[tokio::test]

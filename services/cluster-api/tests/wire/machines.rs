@@ -132,7 +132,7 @@ async fn an_invalid_request_is_refused_by_field_and_records_nothing() {
         ),
         (json!({"lease": "soon"}), "lease: must be a length of time"),
         (json!({"lease": "1s"}), "lease: a lease lasts at least 1h"),
-        (json!({"root_volume_gib": -1}), "root_volume_gib: it must be a whole number"),
+        (json!({"root_volume_gib": -1}), "root_volume_gib: must be a whole number"),
     ] {
         given.refuses(400, body(more), why).await;
     }
@@ -150,7 +150,7 @@ async fn an_action_is_refused_in_the_wrong_state() {
     let asked = given.act(json!({"action": "stop"})).await.has(202).json();
     assert_eq!(asked["status"], "STOPPING");
     let busy = given.act(json!({"action": "reboot", "hard": true})).await.has(409).json();
-    assert_eq!(busy["errors"][0]["detail"], "stop is under way: wait until it is done");
+    assert_eq!(busy["errors"][0]["detail"], "stop is in progress: wait until it is done");
     given.is(ServerIs::Off).await;
     assert_eq!(given.vm().await.phase(), VmPhase::Stopped);
     given.act(json!({"action": "resize", "flavor": "m1.tiny"})).await.has(400);

@@ -30,9 +30,10 @@ async fn the_default_groups_come_with_the_cluster() {
         .is(&format!(r#"{{"nodegroups": [{}]}}"#, want.join(",")));
     let masters = api.get("/v1/clusters/c/nodegroups?role=master").await.json();
     assert_eq!(masters["nodegroups"].as_array().unwrap().len(), 1);
-    api.delete("/v1/clusters/c/nodegroups/default-worker")
-        .await
-        .refuses(400, "node group default-worker came with its cluster and goes with it");
+    api.delete("/v1/clusters/c/nodegroups/default-worker").await.refuses(
+        400,
+        "node group default-worker is a default group: it can only be deleted with its cluster",
+    );
 }
 
 #[tokio::test]
@@ -72,7 +73,7 @@ async fn a_group_is_created_changed_and_deleted() {
     assert_eq!(changed["max_node_count"], 4);
     api.post("/v1/clusters/c/actions/resize", r#"{"node_count": 5, "nodegroup": "gpu"}"#)
         .await
-        .refuses(400, "node_count: it is more than max_node_count, 4");
+        .refuses(400, "node_count: is more than max_node_count, 4");
     api.delete("/v1/clusters/c/nodegroups/gpu").await.has(204);
     api.get("/v1/clusters/c/nodegroups/gpu")
         .await
@@ -114,7 +115,7 @@ async fn an_impossible_group_is_refused_by_field() {
     check(
         r#", "node_count": 3, "max_node_count": 2"#,
         400,
-        "node_count: it is more than max_node_count, 2",
+        "node_count: is more than max_node_count, 2",
     )
     .await;
     check(
@@ -161,6 +162,6 @@ async fn a_cluster_has_a_bounded_number_of_node_groups() {
     api.store.change_cluster(&Change { added, ..Change::of(cluster) }).await.unwrap();
     let path = "/v1/clusters/c/nodegroups";
     api.post(path, r#"{"name": "last", "node_count": 1}"#).await.has(202);
-    let why = "the cluster has 100 node groups and may have 100: delete one first";
+    let why = "the cluster has 100 node groups, and 100 is the limit: delete one first";
     api.post(path, r#"{"name": "more", "node_count": 1}"#).await.refuses(409, why);
 }

@@ -35,7 +35,7 @@ impl Given {
                 let failed = cluster.setbacks.values().find(|it| it.times >= 6);
                 let told = cluster.conditions.iter().find(|it| it.reason == "BackingOff");
                 if let (Some(failed), Some(told)) = (failed, told) {
-                    let (_, until) = told.message.split_once("asked for again at ").unwrap();
+                    let (_, until) = told.message.split_once("next attempt at ").unwrap();
                     let wait = until.parse::<Timestamp>().unwrap().duration_since(failed.at);
                     // The condition may still show the time of an earlier failure, so the longest time until the next failure counts.
                     longest = match longest {
@@ -93,10 +93,10 @@ async fn a_server_that_fails_repeatedly_is_requested_after_growing_waits() {
     let told =
         given.until(ConditionKind::InfrastructureReady, |it| it.reason == "BackingOff").await;
     assert_eq!((told.status, told.is_final), (Truth::False, false));
-    let said = format!("the cloud failed at server/default-worker-1 ({NO_HOST}), ");
+    let said = format!("the cloud failed to create server/default-worker-1 ({NO_HOST}), ");
     assert!(told.message.starts_with(&said), "{told:?}");
-    assert!(told.message.contains("it is asked for again at 20"), "{told:?}");
-    assert!(told.next_action.contains("asked for at once"), "{told:?}");
+    assert!(told.message.contains("next attempt at 20"), "{told:?}");
+    assert!(told.next_action.contains("applies a change of the cluster at once"), "{told:?}");
 
     // A change of the cluster resets the count.
     given.ask(|_, group| group.min_node_count = 0, workers()).await;

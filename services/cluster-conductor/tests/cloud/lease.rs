@@ -79,7 +79,7 @@ async fn a_cluster_is_switched_off_at_the_end_of_its_lease_and_on_when_that_is_u
     given.until_complete().await;
     let servers = given.server_ids();
     given.lend("4s").await;
-    let off = |it: &cluster_core::Condition| it.message.contains("its machines are switched off");
+    let off = |it: &cluster_core::Condition| it.message.contains("the members are switched off");
     let told = given.until(ConditionKind::NodesHealthy, off).await;
     assert_eq!(told.reason, "LeaseEnded");
     given.until_servers("SHUTOFF").await;

@@ -129,7 +129,7 @@ async fn a_record_with_a_label_that_is_refused_today_is_read_and_says_so() {
     assert_eq!(labels.settings().arguments["kubelet"][0].1, "9");
     given.cluster.blueprint.labels = labels;
     given.save().await;
-    let why = "labels/kubeproxy_options: --v is no flag that the configuration of kube-proxy has a field for";
+    let why = "labels/kubeproxy_options: --v is not supported: the configuration of kube-proxy has no field for it";
     assert_eq!(given.user_data("default-worker-0").await.unwrap_err(), why);
     let refused = check_cluster(&given.cluster.blueprint, 3).unwrap_err().to_string();
     assert_eq!(refused, why);

@@ -22,7 +22,7 @@ fn a_limit_may_be_used_up_and_not_exceeded() {
     let project = account(None, &[(Clusters, 1), (Nodes, 7)], &[(Clusters, 2), (Nodes, 10)]);
     let asked = Amounts::from_iter([(Clusters, 1), (Nodes, 3)]);
     assert_eq!(admit(std::slice::from_ref(&project), &asked, true), Ok(()));
-    let words = "quota exceeded: nodes: project p uses 7 of 10, and 4 more is asked for";
+    let words = "quota exceeded: nodes: project p uses 7 of 10, and the request needs 4 more";
     refuses(&[project], &[(Clusters, 1), (Nodes, 4)], words);
 }
 
@@ -31,8 +31,8 @@ fn the_limits_of_a_person_and_of_the_project_both_apply() {
     use Resource::{Gpus, Vcpus};
     let project = account(None, &[(Vcpus, 90)], &[(Vcpus, 92)]);
     let person = account(Some("ann"), &[(Gpus, 1)], &[(Gpus, 1), (Vcpus, -1)]);
-    let words = "quota exceeded: vcpus: project p uses 90 of 92, and 4 more is asked for; \
-                 gpus: user ann in project p uses 1 of 1, and 2 more is asked for";
+    let words = "quota exceeded: vcpus: project p uses 90 of 92, and the request needs 4 more; \
+                 gpus: user ann in project p uses 1 of 1, and the request needs 2 more";
     refuses(&[project, person], &[(Vcpus, 4), (Gpus, 2)], words);
 }
 
@@ -52,7 +52,7 @@ fn a_request_of_unknown_size_is_refused_only_when_the_resource_is_limited() {
     assert_eq!(admit(&[free], &asked, false), Ok(()));
     let limited = account(None, &[], &[(RamMib, 4096)]);
     let refused = admit(&[limited], &asked, false).unwrap_err().to_string();
-    let words = "project p has a limit of ram_mib, and nobody knows how much of that is asked for";
+    let words = "project p has a limit of ram_mib, and the cloud did not say how much of ram_mib the request needs; try again";
     assert_eq!(refused, words);
 }
 
@@ -64,9 +64,11 @@ fn limits_are_numbers_and_override_the_defaults() {
     assert_eq!(serde_json::to_string(&all).unwrap(), r#"{"clusters":5,"nodes":3,"ram_mib":-1}"#);
     assert_eq!(all.of(Resource::Gpus), Limit::Unlimited);
     let refused = read(r#"{"clusters": -2}"#).unwrap_err().to_string();
-    assert!(refused.contains("not -2"), "{refused}");
+    assert!(refused.contains("-2 is not a limit"), "{refused}");
     let refused = read(r#"{"colours": 1}"#).unwrap_err().to_string();
-    assert!(refused.contains("\"colours\" is nothing that is limited; that are clusters, nodes"));
+    assert!(
+        refused.contains("\"colours\" is not a resource with a limit: use one of clusters, nodes")
+    );
     for resource in Resource::ALL {
         assert_eq!(Resource::read(resource.as_str()), Some(resource));
         let written = serde_json::to_string(&resource).unwrap();

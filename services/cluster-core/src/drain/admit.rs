@@ -143,15 +143,17 @@ impl fmt::Display for QuorumLost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let QuorumLost { name, cluster, members, left, needed, .. } = self;
         write!(f, "cluster {name} ({cluster}) would have {left} of its {members} etcd members")?;
-        write!(f, " and needs {needed}: here is {}", named(&self.here))?;
+        write!(f, " and needs {needed}: on this host: {}", named(&self.here))?;
         for (host, machines) in &self.drained {
-            write!(f, "; the drain of {host} takes {}", named(machines))?;
+            write!(f, "; the drain of {host} moves {}", named(machines))?;
         }
         if !self.away.is_empty() {
-            write!(f, "; not ready is {}", named(&self.away))?;
+            write!(f, "; not ready: {}", named(&self.away))?;
         }
         if self.is_rotating {
-            f.write_str("; its authorities are being exchanged, and one more is out at times")?;
+            f.write_str(
+                "; a CA rotation is in progress, in which one more member may be restarting",
+            )?;
         }
         Ok(())
     }
@@ -161,7 +163,11 @@ impl fmt::Display for DrainRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "host {} cannot be drained now: ", self.host)?;
         let lost: Vec<String> = self.lost.iter().map(ToString::to_string).collect();
-        write!(f, "{}; wait, or name in force what may break", lost.join("; "))
+        write!(
+            f,
+            "{}; wait, or name in force each cluster that may lose its quorum",
+            lost.join("; ")
+        )
     }
 }
 

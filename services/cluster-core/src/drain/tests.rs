@@ -51,7 +51,7 @@ fn two_of_three_members_are_never_taken_whichever_is_asked_for_first() {
         assert_eq!(ask(first, &takes, &Granted::new(), &quorum), Ok(()));
         let granted = Granted::from([(host(first), takes.into())]);
         let refused = ask(second, &[member(7, second)], &granted, &quorum).unwrap_err();
-        assert!(refused.contains(&format!("the drain of host-{first} takes")), "{refused}");
+        assert!(refused.contains(&format!("the drain of host-{first} moves")), "{refused}");
     }
 }
 
@@ -89,7 +89,7 @@ fn a_refusal_names_the_cluster_its_members_and_every_reason() {
     let quorum = Quorum { away: [machine(2)].into(), ..quorum(7, 5) };
     let granted = Granted::from([(host(1), [member(7, 1)].into())]);
     let refused = ask(0, &[member(7, 0)], &granted, &quorum).unwrap_err();
-    expect![[r#"host host-0 cannot be drained now: cluster c7 (00000000-0000-0000-0000-000000000007) would have 2 of its 5 etcd members and needs 3: here is default-master-0; the drain of host-1 takes default-master-1; not ready is default-master-2; wait, or name in force what may break"#]]
+    expect![[r#"host host-0 cannot be drained now: cluster c7 (00000000-0000-0000-0000-000000000007) would have 2 of its 5 etcd members and needs 3: on this host: default-master-0; the drain of host-1 moves default-master-1; not ready: default-master-2; wait, or name in force each cluster that may lose its quorum"#]]
         .assert_eq(&refused);
 }
 

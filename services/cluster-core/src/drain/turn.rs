@@ -110,7 +110,7 @@ impl<'a> Emptying<'a> {
         let (fate, why) = match &server.condition {
             ServerCondition::Moves => (Fate::Moves, String::new()),
             ServerCondition::Busy => (Fate::Waits, String::new()),
-            ServerCondition::Off => (Fate::Off, "it does not run".to_owned()),
+            ServerCondition::Off => (Fate::Off, "it is off".to_owned()),
             ServerCondition::Failed(why) => (Fate::Stays, why.clone()),
             ServerCondition::Runs => self.running(server),
         };
@@ -180,21 +180,21 @@ impl<'a> Emptying<'a> {
     fn unmoved(&mut self, server: &ServerOnHost, attempt: &Attempt) -> (Fate, String) {
         let tried = if attempt.why.is_empty() {
             format!(
-                "the cloud took up moving it {} times, and it stayed: `openstack server event list {}` says more",
+                "the cloud tried {} times to migrate it and failed: see `openstack server event list {}`",
                 attempt.failed, server.id
             )
         } else {
-            format!("the cloud does not move it: {}", attempt.why)
+            format!("the cloud refuses to migrate it: {}", attempt.why)
         };
         let Carried::Ours { what: Known::Member(member), is_worker: true } = &server.carried else {
             return (Fate::Stays, tried);
         };
         if self.drain.cordoned.get(member) == Some(&true) {
-            return (Fate::Emptied, format!("{tried}; its pods went elsewhere"));
+            return (Fate::Emptied, format!("{tried}; its pods were evicted"));
         }
         self.drain.cordoned.entry(member.clone()).or_insert(false);
         self.steps.push(DrainStep::Empty(member.clone()));
-        (Fate::Waits, format!("{tried}; its pods are told to go elsewhere"))
+        (Fate::Waits, format!("{tried}; its pods are being evicted"))
     }
 
     fn concluded(mut self) -> DrainTurned {

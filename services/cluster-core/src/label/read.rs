@@ -8,12 +8,12 @@ pub(super) fn flag(raw: &str) -> Result<bool, String> {
     match raw.to_ascii_lowercase().as_str() {
         "true" | "1" | "yes" | "on" => Ok(true),
         "false" | "0" | "no" | "off" => Ok(false),
-        _ => Err("it must be true or false".to_owned()),
+        _ => Err("must be true or false".to_owned()),
     }
 }
 
 pub(super) fn number(raw: &str) -> Result<u32, String> {
-    raw.parse().map_err(|_| "it must be a whole number".to_owned())
+    raw.parse().map_err(|_| "must be a whole number".to_owned())
 }
 
 pub(super) fn cidr(raw: &str) -> Result<Cidr, String> {
@@ -46,7 +46,7 @@ pub(super) fn kind(volume: &mut Option<Volume>, raw: &str) -> Result<(), String>
 pub(super) fn word(raw: &str) -> Result<String, String> {
     let legal = |c: char| c.is_ascii_alphanumeric() || "-._:/@ ".contains(c);
     if raw.is_empty() || raw.len() > 255 || !raw.chars().all(legal) {
-        return Err("it must have 1 to 255 letters, digits and -._:/@".to_owned());
+        return Err("must have 1 to 255 letters, digits and -._:/@".to_owned());
     }
     Ok(raw.to_owned())
 }
@@ -55,7 +55,7 @@ pub(super) fn word(raw: &str) -> Result<String, String> {
 pub(super) fn zone(raw: &str) -> Result<String, String> {
     let zone = word(raw)?;
     match zone.contains(':') {
-        true => Err("it must be the name of a zone, and no host of it".to_owned()),
+        true => Err("must name an availability zone without a host".to_owned()),
         false => Ok(zone),
     }
 }
@@ -69,7 +69,7 @@ pub(super) fn words(
     let words: Vec<String> = raw.split(by).map(|word| word.trim().to_owned()).collect();
     match words.iter().all(|word| !word.is_empty() && word.chars().all(&legal)) {
         true => Ok(words),
-        false => Err(format!("it must be names with {by:?} between them")),
+        false => Err(format!("must be a list of names separated by {by:?}")),
     }
 }
 
@@ -78,7 +78,7 @@ pub(super) fn registry(raw: &str) -> Result<String, String> {
     let legal = |c: char| c.is_ascii_alphanumeric() || "-._:/".contains(c);
     let plain = raw.trim_end_matches('/');
     match plain.is_empty() || plain.len() > 255 || raw.contains("//") || !raw.chars().all(legal) {
-        true => Err("it must be a registry such as registry.example/kubernetes/".to_owned()),
+        true => Err("must be a registry such as registry.example/kubernetes/".to_owned()),
         false => Ok(plain.to_owned()),
     }
 }
@@ -93,7 +93,7 @@ pub(super) fn domain(raw: &str) -> Result<String, String> {
     };
     match raw.len() <= 180 && raw.split('.').all(label) {
         true => Ok(raw.to_owned()),
-        false => Err("it must be a domain name in lower case, of at most 180 letters".to_owned()),
+        false => Err("must be a domain name in lower case, with at most 180 characters".to_owned()),
     }
 }
 
@@ -102,7 +102,7 @@ pub(super) fn provider(raw: &str) -> Result<Provider, String> {
         "amphora" | "octavia" => Provider::Amphora,
         "ovn" => Provider::Ovn,
         other if other.chars().any(|c| "@ ".contains(c)) => {
-            return Err("it must be the name of a provider of Octavia's".to_owned());
+            return Err("must be the name of an Octavia provider".to_owned());
         }
         other => Provider::Other(word(other)?),
     })
@@ -114,9 +114,7 @@ pub(super) fn algorithm(raw: &str) -> Result<Algorithm, String> {
         "LEAST_CONNECTIONS" => Ok(Algorithm::LeastConnections),
         "SOURCE_IP" => Ok(Algorithm::SourceIp),
         "SOURCE_IP_PORT" => Ok(Algorithm::SourceIpPort),
-        _ => {
-            Err("it must be ROUND_ROBIN, LEAST_CONNECTIONS, SOURCE_IP or SOURCE_IP_PORT".to_owned())
-        }
+        _ => Err("must be ROUND_ROBIN, LEAST_CONNECTIONS, SOURCE_IP or SOURCE_IP_PORT".to_owned()),
     }
 }
 
@@ -125,7 +123,7 @@ pub(super) fn affinity(raw: &str) -> Result<bool, String> {
     match raw {
         "soft-anti-affinity" => Ok(false),
         "anti-affinity" => Ok(true),
-        _ => Err("it must be soft-anti-affinity or anti-affinity".to_owned()),
+        _ => Err("must be soft-anti-affinity or anti-affinity".to_owned()),
     }
 }
 
@@ -133,7 +131,7 @@ pub(super) fn pod_network(raw: &str) -> Result<PodNetwork, String> {
     match raw {
         "driver" => Ok(PodNetwork::Driver),
         "routes" => Ok(PodNetwork::Routes),
-        _ => Err("it must be driver or routes".to_owned()),
+        _ => Err("must be driver or routes".to_owned()),
     }
 }
 
@@ -141,10 +139,10 @@ pub(super) fn pod_network(raw: &str) -> Result<PodNetwork, String> {
 pub(super) fn tag(raw: &str) -> Result<String, String> {
     let legal = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     if raw.is_empty() || raw.len() > 128 || raw.starts_with(['.', '-']) || !raw.chars().all(legal) {
-        return Err("it must be an image's tag such as v1.34.1".to_owned());
+        return Err("must be an image's tag such as v1.34.1".to_owned());
     }
     if raw == "latest" {
-        return Err("it must name one version, and latest is another one each time".to_owned());
+        return Err("must name a fixed version, and latest changes".to_owned());
     }
     Ok(raw.to_owned())
 }
@@ -153,6 +151,6 @@ pub(super) fn delivery(raw: &str) -> Result<Delivery, String> {
     match raw {
         "claim" => Ok(Delivery::Claim),
         "inline" => Ok(Delivery::Inline),
-        _ => Err("it must be claim or inline".to_owned()),
+        _ => Err("must be claim or inline".to_owned()),
     }
 }

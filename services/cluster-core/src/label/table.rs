@@ -25,40 +25,40 @@ pub enum Meaning {
 use Meaning::{OnlyOff, Refused, Sets};
 
 /// The refusal of labels that choose the version of a component of Kubernetes.
-const WITH_KUBERNETES: &str = "its version comes with the one that kube_tag names; remove it";
+const WITH_KUBERNETES: &str = "its version is set by kube_tag; remove it";
 /// The refusal of labels that switch on an add-on which clusterd does not install.
 const NOT_INSTALLED: &str =
-    "it is not installed by clusterd; install it in the cluster and remove the label";
+    "clusterd does not install it; install it in the cluster and remove the label";
 /// The refusal of labels that configure an add-on which clusterd does not install.
-const OF_NOTHING: &str = "what it configures is not installed by clusterd; remove it";
+const OF_NOTHING: &str = "it configures an add-on that clusterd does not install; remove it";
 /// The refusal of labels that configure Heat's agent, Podman or OSTree.
 const NO_AGENT: &str =
-    "nodes run no Heat agent, no Podman and no OSTree upgrades of clusterd's; remove it";
+    "clusterd installs no Heat agent, no Podman and no OSTree upgrades on members; remove it";
 
 /// Every known label, sorted by name: the look-up is a binary search.
 #[rustfmt::skip]
 pub const LABELS: &[(&str, Meaning)] = &[
     ("admission_control_list", Sets(|s, v| { s.admission_plugins = words(v, ',', |c| c.is_ascii_alphanumeric())?; Ok(()) })),
-    ("api_audit_log_enabled", OnlyOff("audit logs are set by kubeapi_options")),
-    ("auto_healing_controller", Refused("clusterd repairs nodes itself; auto_healing_enabled switches that on or off")),
+    ("api_audit_log_enabled", OnlyOff("set audit logs with kubeapi_options")),
+    ("auto_healing_controller", Refused("clusterd repairs members itself; switch the repair on or off with auto_healing_enabled")),
     ("auto_healing_enabled", Sets(|s, v| { s.repair = flag(v)?; Ok(()) })),
-    ("auto_scaling_enabled", OnlyOff("run cluster-autoscaler in the cluster; min_node_count and max_node_count bound it")),
+    ("auto_scaling_enabled", OnlyOff("run cluster-autoscaler in the cluster; min_node_count and max_node_count limit it")),
     ("autoscaler_tag", Refused(OF_NOTHING)),
     ("availability_zone", Sets(|s, v| { s.availability_zone = Some(zone(v)?); Ok(()) })),
     ("boot_volume_size", Sets(|s, v| { size(&mut s.boot_volume, v) })),
     ("boot_volume_type", Sets(|s, v| { kind(&mut s.boot_volume, v) })),
     ("calico_ipv4pool", Sets(|s, v| { s.pod_cidr = cidr(v)?; Ok(()) })),
     ("calico_ipv4pool_ipip", Refused(OF_NOTHING)),
-    ("calico_tag", Refused("Calico is not installed by clusterd; give flannel as network_driver, or pod_network=routes")),
-    ("cert_manager_api", OnlyOff("certificates are signed by POST /v1/certificates and by the cluster's own API")),
-    ("cgroup_driver", Sets(|_, v| { if v == "systemd" { Ok(()) } else { Err("only systemd is offered".to_owned()) } })),
+    ("calico_tag", Refused("clusterd does not install Calico; set network_driver to flannel, or the label pod_network=routes")),
+    ("cert_manager_api", OnlyOff("sign certificates with POST /v1/certificates or with the cluster's own API")),
+    ("cgroup_driver", Sets(|_, v| { if v == "systemd" { Ok(()) } else { Err("only systemd is supported".to_owned()) } })),
     ("cinder_csi_enabled", Sets(|s, v| { s.cinder_csi = flag(v)?; Ok(()) })),
     ("cinder_csi_plugin_tag", Sets(|s, v| { s.image_tags.insert("cinder-csi-plugin", tag(v)?); Ok(()) })),
     ("cloud_provider_enabled", Sets(|s, v| { s.cloud_provider = flag(v)?; Ok(()) })),
     ("cloud_provider_tag", Sets(|s, v| { s.image_tags.insert("openstack-cloud-controller-manager", tag(v)?); Ok(()) })),
-    ("cluster_basic_auth_secret", Refused("Kubernetes knows no passwords")),
+    ("cluster_basic_auth_secret", Refused("Kubernetes has no password authentication; remove it")),
     ("container_infra_prefix", Sets(|s, v| { s.registry = Some(registry(v)?); Ok(()) })),
-    ("container_runtime", Sets(|_, v| { if v == "containerd" { Ok(()) } else { Err("only containerd is offered".to_owned()) } })),
+    ("container_runtime", Sets(|_, v| { if v == "containerd" { Ok(()) } else { Err("only containerd is supported".to_owned()) } })),
     ("containerd_tarball_sha256", Refused(WITH_KUBERNETES)),
     ("containerd_tarball_url", Refused(WITH_KUBERNETES)),
     ("containerd_version", Refused(WITH_KUBERNETES)),
@@ -77,14 +77,14 @@ pub const LABELS: &[(&str, Meaning)] = &[
     ("etcd_tag", Refused(WITH_KUBERNETES)),
     ("etcd_volume_size", Sets(|s, v| { size(&mut s.etcd_volume, v) })),
     ("etcd_volume_type", Sets(|s, v| { kind(&mut s.etcd_volume, v) })),
-    ("extra_network", Refused("machines have one network, which fixed_network chooses")),
-    ("extra_subnet", Refused("machines have one network, which fixed_network chooses")),
-    ("fixed_network_name", Refused("give the network as fixed_network and its subnet as fixed_subnet")),
+    ("extra_network", Refused("members have one network, which fixed_network chooses")),
+    ("extra_subnet", Refused("members have one network, which fixed_network chooses")),
+    ("fixed_network_name", Refused("set fixed_network to the network and fixed_subnet to its subnet")),
     ("fixed_subnet_cidr", Sets(|s, v| { s.node_cidr = cidr(v)?; Ok(()) })),
-    ("flannel_backend", Sets(|_, v| { if v == "vxlan" { Ok(()) } else { Err("only vxlan is offered".to_owned()) } })),
+    ("flannel_backend", Sets(|_, v| { if v == "vxlan" { Ok(()) } else { Err("only vxlan is supported".to_owned()) } })),
     ("flannel_cni_tag", Sets(|s, v| { s.image_tags.insert("flannel-cni-plugin", tag(v)?); Ok(()) })),
     ("flannel_network_cidr", Sets(|s, v| { s.pod_cidr = cidr(v)?; Ok(()) })),
-    ("flannel_network_subnetlen", Sets(|_, v| { if v == "24" { Ok(()) } else { Err("each node has a /24 of pods".to_owned()) } })),
+    ("flannel_network_subnetlen", Sets(|_, v| { if v == "24" { Ok(()) } else { Err("each member has a /24 for its pods".to_owned()) } })),
     ("flannel_tag", Sets(|s, v| { s.image_tags.insert("flannel", tag(v)?); Ok(()) })),
     ("gpu_plugin_enabled", Sets(|s, v| { s.gpu_plugin = flag(v)?; Ok(()) })),
     ("grafana_admin_passwd", Refused(OF_NOTHING)),
@@ -93,18 +93,18 @@ pub const LABELS: &[(&str, Meaning)] = &[
     ("helm_client_sha256", Refused(OF_NOTHING)),
     ("helm_client_tag", Refused(OF_NOTHING)),
     ("helm_client_url", Refused(OF_NOTHING)),
-    ("hyperkube_prefix", Refused("give the registry as container_infra_prefix")),
+    ("hyperkube_prefix", Refused("set container_infra_prefix to the registry")),
     ("influx_grafana_dashboard_enabled", OnlyOff(NOT_INSTALLED)),
     ("ingress_balancer_enabled", Sets(|s, v| { s.ingress_balancer = flag(v)?; Ok(()) })),
-    ("ingress_controller", Refused("install one in the cluster; ingress_balancer_enabled=true makes a load balancer for ports 80 and 443")),
+    ("ingress_controller", Refused("install an ingress controller in the cluster; ingress_balancer_enabled=true creates a load balancer for ports 80 and 443")),
     ("ingress_controller_role", Refused(OF_NOTHING)),
     ("k8s_keystone_auth_tag", Refused(OF_NOTHING)),
     ("keystone_auth_default_policy", Refused(OF_NOTHING)),
-    ("keystone_auth_enabled", OnlyOff("access is by certificates; POST /v1/certificates signs them")),
+    ("keystone_auth_enabled", OnlyOff("users authenticate with certificates; sign them with POST /v1/certificates")),
     ("kube_dashboard_enabled", OnlyOff(NOT_INSTALLED)),
     ("kube_dashboard_version", Refused(OF_NOTHING)),
     ("kube_tag", Sets(|s, v| { s.kubernetes = Some(v.parse::<KubernetesVersion>().map_err(|why| why.to_string())?); Ok(()) })),
-    ("kube_version", Refused("the version is named by kube_tag")),
+    ("kube_version", Refused("set the version with kube_tag")),
     ("kubeapi_options", Sets(|s, v| { s.arguments.insert("kube-apiserver", options(v)?); Ok(()) })),
     ("kubecontroller_options", Sets(|s, v| { s.arguments.insert("kube-controller-manager", options(v)?); Ok(()) })),
     ("kubelet_options", Sets(|s, v| { s.arguments.insert("kubelet", options(v)?); Ok(()) })),
@@ -112,7 +112,7 @@ pub const LABELS: &[(&str, Meaning)] = &[
     ("kubescheduler_options", Sets(|s, v| { s.arguments.insert("kube-scheduler", options(v)?); Ok(()) })),
     ("lease", Sets(|s, v| { s.lease = Some(v.parse::<Length>().map_err(|why| why.to_string())?); Ok(()) })),
     ("lease_contact", Sets(|s, v| { s.lease_contact = Some(v.parse::<MailAddress>().map_err(|why| why.to_string())?); Ok(()) })),
-    ("magnum_auto_healer_tag", Refused("clusterd repairs nodes itself; remove it")),
+    ("magnum_auto_healer_tag", Refused("clusterd repairs members itself; remove it")),
     ("master_lb_allowed_cidrs", Sets(|s, v| { s.api_allowed_cidrs = v.split(',').map(|one| cidr(one.trim())).collect::<Result<_, _>>()?; Ok(()) })),
     ("master_lb_floating_ip_enabled", Sets(|s, v| { s.balancer_floating_ip = Some(flag(v)?); Ok(()) })),
     ("max_node_count", Sets(|s, v| { s.node_count_bounds.1 = Some(number(v)?); Ok(()) })),
@@ -132,17 +132,17 @@ pub const LABELS: &[(&str, Meaning)] = &[
     ("npd_enabled", OnlyOff(NOT_INSTALLED)),
     ("octavia_ingress_controller_tag", Refused(OF_NOTHING)),
     ("octavia_lb_algorithm", Sets(|s, v| { s.algorithm = algorithm(v)?; Ok(()) })),
-    ("octavia_lb_healthcheck", Sets(|_, v| { if flag(v)? { Ok(()) } else { Err("members are always checked".to_owned()) } })),
+    ("octavia_lb_healthcheck", Sets(|_, v| { if flag(v)? { Ok(()) } else { Err("load balancers always check their members; remove it".to_owned()) } })),
     ("octavia_provider", Sets(|s, v| { s.provider = Some(provider(v)?); Ok(()) })),
     ("ostree_commit", Refused(NO_AGENT)),
     ("ostree_remote", Refused(NO_AGENT)),
     ("pod_network", Sets(|s, v| { s.pod_network = pod_network(v)?; Ok(()) })),
-    ("post_install_manifest_url", Refused("apply manifests with kubectl once the cluster is there")),
+    ("post_install_manifest_url", Refused("apply manifests with kubectl when the cluster is complete; remove it")),
     ("prometheus_adapter_enabled", OnlyOff(NOT_INSTALLED)),
     ("prometheus_monitoring", OnlyOff(NOT_INSTALLED)),
     ("prometheus_operator_chart_tag", Refused(OF_NOTHING)),
     ("prometheus_tag", Refused(OF_NOTHING)),
-    ("selinux_mode", Sets(|_, v| { if v == "permissive" { Ok(()) } else { Err("only permissive is offered".to_owned()) } })),
+    ("selinux_mode", Sets(|_, v| { if v == "permissive" { Ok(()) } else { Err("only permissive is supported".to_owned()) } })),
     ("server_group_policies", Sets(|s, v| { s.strict_anti_affinity = affinity(v)?; Ok(()) })),
     ("service_cluster_ip_range", Sets(|s, v| { s.service_cidr = cidr(v)?; Ok(()) })),
     ("tiller_enabled", OnlyOff(NOT_INSTALLED)),

@@ -47,24 +47,24 @@ fn labels_that_users_of_magnum_set_are_understood() {
 
 #[test]
 fn an_unknown_or_invalid_label_is_refused_by_name() {
-    refuses(&[("colour", "red")], "labels/colour: there is no such label");
+    refuses(&[("colour", "red")], "labels/colour: unknown label");
     refuses(
         &[("availability_zone", "nova:compute-17")],
-        "labels/availability_zone: it must be the name of a zone, and no host of it",
+        "labels/availability_zone: must name an availability zone without a host",
     );
     refuses(
         &[("coredns_tag", "1.9.4")],
-        "labels/coredns_tag: its version comes with the one that kube_tag names; remove it",
+        "labels/coredns_tag: its version is set by kube_tag; remove it",
     );
     refuses(
         &[("monitoring_enabled", "true")],
-        "labels/monitoring_enabled: it is not installed by clusterd; install it in the cluster and remove the label",
+        "labels/monitoring_enabled: clusterd does not install it; install it in the cluster and remove the label",
     );
     refuses(
         &[("kube_tag", "latest")],
-        "labels/kube_tag: \"latest\" is not a version of Kubernetes such as v1.34.1",
+        "labels/kube_tag: \"latest\" is not a valid Kubernetes version: write it as v1.34.1",
     );
-    refuses(&[("boot_volume_size", "-1")], "labels/boot_volume_size: it must be a whole number");
+    refuses(&[("boot_volume_size", "-1")], "labels/boot_volume_size: must be a whole number");
     refuses(
         &[("kubelet_options", "--v=2\nExecStartPre=/bin/x")],
         "labels/kubelet_options: \"ExecStartPre=/bin/x\" is not --NAME=VALUE",
@@ -86,15 +86,15 @@ fn add_ons_are_chosen_by_labels() {
     assert_eq!(settings.image_tags["flannel"], "v0.27.2");
     assert!(settings.metrics_server && !settings.gpu_plugin);
     assert_eq!(settings.pod_network, PodNetwork::Routes);
-    refuses(&[("pod_network", "cilium")], "labels/pod_network: it must be driver or routes");
-    refuses(&[("flannel_backend", "host-gw")], "labels/flannel_backend: only vxlan is offered");
+    refuses(&[("pod_network", "cilium")], "labels/pod_network: must be driver or routes");
+    refuses(&[("flannel_backend", "host-gw")], "labels/flannel_backend: only vxlan is supported");
     refuses(
         &[("cinder_csi_plugin_tag", "latest")],
-        "labels/cinder_csi_plugin_tag: it must name one version, and latest is another one each time",
+        "labels/cinder_csi_plugin_tag: must name a fixed version, and latest changes",
     );
     refuses(
         &[("csi_attacher_tag", "v4@sha256:0")],
-        "labels/csi_attacher_tag: it must be an image's tag such as v1.34.1",
+        "labels/csi_attacher_tag: must be an image's tag such as v1.34.1",
     );
 }
 
@@ -106,7 +106,7 @@ fn labels_that_contradict_each_other_are_refused() {
     );
     refuses(
         &[("boot_volume_type", "ssd")],
-        "labels/boot_volume_size: a type was given and no size",
+        "labels/boot_volume_size: is required with a volume type",
     );
     refuses(
         &[("min_node_count", "5"), ("max_node_count", "3")],

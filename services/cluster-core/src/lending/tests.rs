@@ -97,7 +97,7 @@ fn a_cluster_that_is_off_says_so() {
     assert!(concluded.conditions.iter().all(|it| it.status == Truth::False));
     assert!(concluded.conditions.iter().all(|it| it.reason == "LeaseEnded"));
     let said = &concluded.conditions[0].message;
-    assert!(said.starts_with("its lease has ended: 2 of its machines are still to be"), "{said}");
+    assert!(said.starts_with("the lease has ended: 2 of the members are still on, and"), "{said}");
     sample.cluster = concluded;
     assert!(!status(&sample.cluster, day(10)).as_str().ends_with("FAILED"));
 }
@@ -107,5 +107,5 @@ fn a_cluster_without_a_lease_is_never_switched_off() {
     let Sample { cluster, .. } = Sample::smallest();
     assert_eq!(lease_due(&cluster, &ladder(), day(900)), Due::Nothing);
     let refused = undo_lease(&cluster, "u", &ladder(), Terms::default(), day(1)).unwrap_err();
-    assert_eq!(refused.to_string(), "cluster blue has no lease: it is lent without end");
+    assert_eq!(refused.to_string(), "cluster blue has no lease to extend or undo");
 }

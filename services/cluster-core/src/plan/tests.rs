@@ -69,9 +69,9 @@ fn a_member_is_drained_leaves_etcd_and_is_deleted_in_this_order() {
         &mut seen,
         expect![[r#"
             1: set the addresses of load-balancer/api to 10.0.0.10, 10.0.0.11; drain default-master-2; drain default-worker-0
-            2: have default-master-2 leave etcd; delete server/default-worker-0
-            3: delete port/default-worker-0; delete server/default-master-2; forget the node default-worker-0
-            4: delete port/default-master-2; forget the node default-master-2"#]],
+            2: remove default-master-2 from etcd; delete server/default-worker-0
+            3: delete port/default-worker-0; delete server/default-master-2; delete the Kubernetes node default-worker-0
+            4: delete port/default-master-2; delete the Kubernetes node default-master-2"#]],
     );
 }
 
@@ -85,9 +85,9 @@ fn a_replaced_machine_takes_its_place_behind_the_load_balancer() {
         &mut seen,
         expect![[r#"
             1: set the addresses of load-balancer/api to 10.0.0.10, 10.0.0.12; create port/default-master-3; drain default-master-1
-            2: set the addresses of load-balancer/api to 10.0.0.10, 10.0.0.12, 10.0.0.22; create server/default-master-3; have default-master-1 leave etcd
+            2: set the addresses of load-balancer/api to 10.0.0.10, 10.0.0.12, 10.0.0.22; create server/default-master-3; remove default-master-1 from etcd
             3: delete server/default-master-1
-            4: delete port/default-master-1; forget the node default-master-1"#]],
+            4: delete port/default-master-1; delete the Kubernetes node default-master-1"#]],
     );
 }
 

@@ -94,10 +94,10 @@ impl Errand {
         is_late: bool,
     ) -> Next {
         let Some(server) = server else {
-            return Next::Refuse("it has no server".to_owned());
+            return Next::Refuse("the VM has no server".to_owned());
         };
         match (&server.is, self.sent.is_some()) {
-            (ServerIs::Leaving, _) => return Next::Refuse("it is being deleted".to_owned()),
+            (ServerIs::Leaving, _) => return Next::Refuse("the VM is being deleted".to_owned()),
             (ServerIs::Building | ServerIs::Changing, _) => return Next::Wait,
             _ if server.is_busy => return Next::Wait,
             (ServerIs::Resized, true) if matches!(self.kind, ErrandKind::Resize(_)) => {
@@ -120,10 +120,10 @@ impl Errand {
                 Some(why) => Next::Refuse(why),
                 None => Next::Ask,
             },
-            Arrival::NotYet => Next::Fail("the cloud never took it up".to_owned()),
+            Arrival::NotYet => Next::Fail("Nova never started it".to_owned()),
             Arrival::Arrived if self.is_reboot() && server.is == ServerIs::On => Next::Done,
             Arrival::Arrived => {
-                Next::Fail(format!("the cloud gave up, and left it {}", word(&server.is)))
+                Next::Fail(format!("Nova gave up, and the server is {}", word(&server.is)))
             }
         }
     }
@@ -158,7 +158,7 @@ impl Errand {
             | (ErrandKind::Resize(_), ServerIs::On | ServerIs::Off) => true,
             (_, _) => false,
         };
-        (!may).then(|| format!("it is {}", word(&server.is)))
+        (!may).then(|| format!("the server is {}", word(&server.is)))
     }
 }
 
@@ -168,9 +168,9 @@ fn word(is: &ServerIs) -> String {
         ServerIs::Building => "being built".to_owned(),
         ServerIs::On => "on".to_owned(),
         ServerIs::Off => "off".to_owned(),
-        ServerIs::Resized => "of a new size that is not confirmed".to_owned(),
+        ServerIs::Resized => "resized, but the new size is not confirmed".to_owned(),
         ServerIs::Changing => "changing".to_owned(),
-        ServerIs::Failed(why) => format!("failed ({why})"),
+        ServerIs::Failed(why) => format!("in ERROR ({why})"),
         ServerIs::Leaving => "being deleted".to_owned(),
         ServerIs::Other(other) => format!("in state {other}"),
     }

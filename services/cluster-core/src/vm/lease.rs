@@ -48,7 +48,7 @@ impl Descent<'_, '_> {
                 "lease.ends",
                 "LeaseEndsSoon",
                 Some(*ends_at),
-                format!("its lease ends at {ends_at}: extend it to keep it"),
+                format!("the lease ends at {ends_at}: extend the lease to keep the VM"),
             ),
             Step::ShutOff { deleted_at } => {
                 self.vm.off_by_lease = self.is(&ServerIs::On);
@@ -58,7 +58,8 @@ impl Descent<'_, '_> {
                     "LeaseEnded",
                     Some(*deleted_at),
                     format!(
-                        "its lease ended: it is shut off, and deleted at {deleted_at} unless that is undone"
+                        "the lease ended: the VM is switched off, and deleted at {deleted_at}; extend the lease or undo \
+                         its end to keep the VM"
                     ),
                 )
             }
@@ -67,13 +68,15 @@ impl Descent<'_, '_> {
                 "lease.deletion_near",
                 "DeletionSoon",
                 Some(*deleted_at),
-                format!("it is deleted at {deleted_at}, for its lease ended: extend it to keep it"),
+                format!(
+                    "the VM is deleted at {deleted_at} because its lease ended: extend the lease to keep the VM"
+                ),
             ),
             Step::Delete => (
                 "lease.deleted",
                 "LeaseOver",
                 None,
-                "it is deleted, for its lease ended".to_owned(),
+                "the VM is deleted because its lease ended".to_owned(),
             ),
         };
         self.events.push(VmEvent::warning(&self.vm, reason, message.clone(), now));
@@ -85,7 +88,7 @@ impl Descent<'_, '_> {
     /// Cancels an action of the owner that was not sent to Nova yet.
     fn drop_errand(&mut self) {
         let Some(errand) = self.vm.errand.take_if(|errand| errand.sent.is_none()) else { return };
-        let message = format!("{} is not done: its lease ended", errand.kind);
+        let message = format!("{} was not done: the lease ended", errand.kind);
         self.events.push(VmEvent::warning(&self.vm, "ErrandRefused", message, self.look.now));
     }
 
@@ -99,8 +102,8 @@ impl Descent<'_, '_> {
         }
         if !self.vm.has_copyable() {
             let message = match self.vm.root_volume {
-                Some(_) => "no copy of it is kept: it boots from a volume of its own",
-                None => "no copy of it is kept: it has no server of which one could be made",
+                Some(_) => "no snapshot is kept: the VM boots from a volume",
+                None => "no snapshot is kept: the VM has no server in a state that permits one",
             };
             self.events.push(VmEvent::warning(&self.vm, "CopySkipped", message, now));
             return true;

@@ -9,24 +9,26 @@ use super::{Asker, Errand, ErrandKind, ServerIs, Vm, VmFlavor, VmImage, VmPhase}
 /// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VmRefusal {
-    #[error("it is being deleted")]
+    #[error("the VM is being deleted")]
     Deleting,
-    #[error("its lease ended: extend it first")]
+    #[error("the lease ended: extend the lease first")]
     Expired,
     /// Another action is in progress.
-    #[error("{0} is under way: wait until it is done")]
+    #[error("{0} is in progress: wait until it is done")]
     Busy(ErrandKind),
     /// The phase of the VM does not allow the action.
-    #[error("it is {0}")]
+    #[error("the VM is {0}")]
     State(VmPhase),
     /// A snapshot of a VM that boots from a volume is not supported.
-    #[error("it boots from a volume of its own, of which no snapshot is made")]
+    #[error("the VM boots from a volume, and snapshots of volumes are not supported")]
     Volume,
     /// The image needs a larger flavor.
     #[error(transparent)]
     TooSmall(#[from] NotSmaller),
     /// The VM boots from the disk of its flavor, and Nova cannot shrink a disk.
-    #[error("its disk of {now} GiB cannot be made smaller: flavor {flavor} has {asked} GiB")]
+    #[error(
+        "the disk of {now} GiB cannot shrink, and flavor {flavor} has {asked} GiB: choose a flavor with a larger disk"
+    )]
     Shrinks {
         /// In GiB.
         now: u64,
@@ -38,7 +40,7 @@ pub enum VmRefusal {
 
 /// The flavor is smaller than the image allows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("image {image} needs at least {needs} {of}, and this gives it {given}")]
+#[error("image {image} needs at least {needs} {of}, and the VM would have {given}: request more")]
 pub struct NotSmaller {
     pub image: String,
     /// In units of `of`.

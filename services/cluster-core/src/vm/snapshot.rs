@@ -196,11 +196,10 @@ impl Snapshot {
             ..self.clone()
         };
         let message = match self.why {
-            SnapshotWhy::Asked => format!("snapshot {} was not made: {why}", self.name),
-            SnapshotWhy::LeaseEnded => format!(
-                "the copy {} that is kept of it was not made, and is tried again: {why}",
-                self.name
-            ),
+            SnapshotWhy::Asked => format!("snapshot {} failed: {why}", self.name),
+            SnapshotWhy::LeaseEnded => {
+                format!("the snapshot {} to keep failed, and is tried again: {why}", self.name)
+            }
         };
         let told = self.why == SnapshotWhy::Asked || self.failures == 0;
         let event = VmEvent::new(self.vm, Severity::Error, "SnapshotFailed", message, now);
@@ -270,7 +269,7 @@ pub fn snapshot_turn(
         }
         (SnapshotState::Wanted, None) => wanted(it, is_there, now),
         (SnapshotState::Making, None) if it.image.is_some() => {
-            let (failed, events) = it.failed("the cloud does not have it any more", now);
+            let (failed, events) = it.failed("the cloud no longer has its image", now);
             (Snapshot { image: None, ..failed }, events, SnapshotNext::Look)
         }
         (SnapshotState::Making, None) => match lands_by {
@@ -280,7 +279,7 @@ pub fn snapshot_turn(
                 wanted(it, is_there, now)
             }
             None => {
-                let (failed, events) = it.failed("the cloud never took it up", now);
+                let (failed, events) = it.failed("Nova never started it", now);
                 (failed, events, SnapshotNext::Look)
             }
         },
@@ -289,7 +288,7 @@ pub fn snapshot_turn(
             rest(it, SnapshotNext::Rest(until))
         }
         (SnapshotState::Active, _) => {
-            let (failed, events) = it.failed("its image is gone", now);
+            let (failed, events) = it.failed("its image was deleted in the cloud", now);
             (Snapshot { image: None, ..failed }, events, SnapshotNext::Look)
         }
         (SnapshotState::Failed, Some(_)) => {
@@ -304,7 +303,7 @@ pub fn snapshot_turn(
 }
 
 fn made(it: Snapshot, now: Timestamp) -> (Snapshot, Vec<VmEvent>, SnapshotNext) {
-    let message = format!("snapshot {} was made", it.name);
+    let message = format!("snapshot {} is ready", it.name);
     let event = VmEvent::new(it.vm, Severity::Info, "SnapshotMade", message, now);
     let made = Snapshot {
         state: SnapshotState::Active,
@@ -320,7 +319,8 @@ fn made(it: Snapshot, now: Timestamp) -> (Snapshot, Vec<VmEvent>, SnapshotNext) 
 /// Requests the image, if the VM's server is in a state that allows it.
 fn wanted(it: Snapshot, vm: Option<&Vm>, now: Timestamp) -> (Snapshot, Vec<VmEvent>, SnapshotNext) {
     let Some(vm) = vm.filter(|vm| vm.has_copyable()) else {
-        let (failed, events) = it.failed("there is no machine of which one could be made", now);
+        let (failed, events) =
+            it.failed("the VM has no server in a state that permits a snapshot", now);
         return (failed, events, SnapshotNext::Look);
     };
     let is_at_rest = vm.server.as_ref().is_some_and(|server| {

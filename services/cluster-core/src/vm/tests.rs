@@ -176,8 +176,8 @@ fn an_action_is_requested_once_and_judged_by_the_observation() {
         is(broken()),
         NotYet,
         expect![[r#"
-        ServerFailed: its server failed: no such disk
-        ErrandRefused: start is not done: it is failed (no such disk)
+        ServerFailed: the server failed: no such disk
+        ErrandRefused: start was not done: the server is in ERROR (no such disk)
         ask None, errand None, FAILED"#]],
     );
     check_errand(
@@ -186,8 +186,8 @@ fn an_action_is_requested_once_and_judged_by_the_observation() {
         None,
         NotYet,
         expect![[r#"
-        ServerGone: its server is gone, and was not deleted by clusterd
-        ErrandRefused: stop is not done: it has no server
+        ServerGone: the server disappeared, and clusterd did not delete it
+        ErrandRefused: stop was not done: the VM has no server
         ask None, errand None, LOST"#]],
     );
 }
@@ -217,7 +217,7 @@ fn a_reboot_is_done_once_it_arrived_and_leads_out_of_error() {
         is(broken()),
         NotYet,
         expect![[r#"
-        ServerFailed: its server failed: no such disk
+        ServerFailed: the server failed: no such disk
         ask Some(Errand(RebootHard)), errand Some("hard reboot"), REBOOTING"#]],
     );
     assert!(built(broken()).with_errand(ErrandKind::RebootHard, at(5)).is_ok());
@@ -233,7 +233,7 @@ fn a_resize_that_nova_failed_is_reported_and_never_sent_again() {
         on(),
         Arrival::Arrived,
         expect![[r#"
-        ErrandFailed: resize to large is not done: the cloud gave up, and left it on
+        ErrandFailed: resize to large was not done: Nova gave up, and the server is on
         ask None, errand None, ACTIVE"#]],
     );
     let resized = Some(server(ServerIs::Resized, false, "large"));
@@ -298,8 +298,10 @@ fn the_minimum_of_an_image_holds_at_first_and_after_a_resize() {
     assert!(image().check(&tight, None).is_err() && image().check(&tight, Some(10)).is_ok());
     let poor = flavor("poor", FlavorSize { ram_mib: 256, ..LARGE });
     let refused = built(ServerIs::On).with_errand(ErrandKind::Resize(poor), at(5)).unwrap_err();
-    expect!["image debian needs at least 512 MiB of memory, and this gives it 256"]
-        .assert_eq(&refused.to_string());
+    expect![
+        "image debian needs at least 512 MiB of memory, and the VM would have 256: request more"
+    ]
+    .assert_eq(&refused.to_string());
     let shrinks = flavor("shrinks", FlavorSize { disk_gib: 15, ..SMALL });
     assert!(matches!(
         built(ServerIs::On).with_errand(ErrandKind::Resize(shrinks), at(5)),
@@ -362,7 +364,7 @@ fn ended(is: ServerIs) -> Vm {
 fn the_end_of_a_lease_switches_off_makes_a_snapshot_and_can_be_undone() {
     let first = turn(&ended(ServerIs::On), &seen(on()), Arrival::NotYet);
     expect![[r#"
-        LeaseEnded: its lease ended: it is shut off, and deleted at 2023-11-21T22:15:00Z unless that is undone
+        LeaseEnded: the lease ended: the VM is switched off, and deleted at 2023-11-21T22:15:00Z; extend the lease or undo its end to keep the VM
         ask Some(Errand(Stop)), errand Some("stop"), EXPIRED"#]].assert_eq(&told(&first));
     let outside: Vec<&str> = first.told.iter().map(|it| it.event).collect();
     assert_eq!(outside, ["lease.ended"]);

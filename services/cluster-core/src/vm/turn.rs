@@ -61,7 +61,7 @@ pub enum VmAsk {
 }
 
 impl<'a> Look<'a> {
-    /// Returns the server of the observation: `None` when the cloud was not observed, `Some(None)` when it has no server.
+    /// Returns the server of the observation: `None` when the cloud was not observed, `Some(None)` when the VM has no server.
     pub(super) fn server(&self) -> Option<Option<&'a ServerFacts>> {
         self.seen.at?;
         let found = self.seen.objects.get(&Key::Server(vm_machine()));
@@ -113,7 +113,7 @@ fn concluded(before: &Vm, look: &Look<'_>, events: &mut Vec<VmEvent>) -> Vm {
         if let Some(user_data) = &mut vm.user_data {
             user_data.is_kept = false;
         }
-        events.push(VmEvent::info(&vm, "Built", "its server runs", now));
+        events.push(VmEvent::info(&vm, "Built", "the server is running", now));
     }
     vm.problem = problem(&vm, look);
     tell(before, &vm, events, now);
@@ -146,22 +146,23 @@ fn problem(vm: &Vm, look: &Look<'_>) -> Option<Problem> {
     if vm.built_at.is_none() {
         if let Some((key, setback)) = vm.given_up().next() {
             let (times, why) = (setback.times, &setback.why);
-            let message =
-                format!("the cloud failed at its {key} {times} times, and is asked no more: {why}");
-            return given("BuildFailed", message, "delete it, and ask for another one");
+            let message = format!(
+                "the cloud failed {times} times to create {key}, and clusterd gave up: {why}"
+            );
+            return given("BuildFailed", message, "delete the VM and create another one");
         }
         return look.seen.problem.clone();
     }
     match vm.server.as_ref().map(|server| &server.is) {
         None | Some(ServerIs::Leaving) => given(
             "ServerGone",
-            "its server is gone, and was not deleted by clusterd".to_owned(),
-            "delete it, and ask for another one",
+            "the server disappeared, and clusterd did not delete it".to_owned(),
+            "delete the VM and create another one",
         ),
         Some(ServerIs::Failed(why)) => given(
             "ServerFailed",
-            format!("its server failed: {why}"),
-            "reboot it hard, or delete it",
+            format!("the server failed: {why}"),
+            "do a hard reboot, or delete the VM",
         ),
         Some(
             ServerIs::Building
@@ -231,7 +232,7 @@ fn end(
         vm.ending_failed_at = Some(now);
     }
     if !was_told {
-        let message = format!("{} is not done: {why}", errand.kind);
+        let message = format!("{} was not done: {why}", errand.kind);
         events.push(VmEvent::warning(vm, reason, message, now));
     }
 }

@@ -188,7 +188,7 @@ async fn a_change_over_a_limit_is_refused_and_writes_nothing(store: Store) {
         let change = Change { changed, ..Change::of(cluster.clone()) };
         store.change_within(&change, &defaults).await.unwrap()
     };
-    let words = "quota exceeded: vcpus: project p uses 8 of 12, and 8 more is asked for";
+    let words = "quota exceeded: vcpus: project p uses 8 of 12, and the request needs 8 more";
     assert_eq!(grow(&cluster, 4).await.unwrap_err().to_string(), words);
     assert_eq!(find(&store, cluster.id).await, Some(cluster.clone()));
     assert_eq!(used(&store, None).await[Resource::Nodes], 2);
@@ -235,7 +235,8 @@ async fn new_members_and_their_replacements_belong_to_the_user_who_resized(store
         let change = Change { changed, by, ..Change::of(cluster.clone()) };
         store.change_within(&change, &Defaults::default()).await.unwrap()
     };
-    let words = "quota exceeded: nodes: user v in project p uses 0 of 1, and 2 more is asked for";
+    let words =
+        "quota exceeded: nodes: user v in project p uses 0 of 1, and the request needs 2 more";
     assert_eq!(grow(4).await.unwrap_err().to_string(), words);
     let cluster = grow(3).await.unwrap();
     let nodes = async |person| used(&store, Some(person)).await[Resource::Nodes];

@@ -46,8 +46,8 @@ mod tests {
     #[test]
     fn an_unknown_resource_or_an_invalid_limit_is_refused() {
         let refused = read("project = { colours = 1 }").expect_err("no resource").to_string();
-        assert!(refused.contains("\"colours\" is nothing that is limited"), "{refused}");
+        assert!(refused.contains("\"colours\" is not a resource with a limit"), "{refused}");
         let refused = read("user = { gpus = -3 }").expect_err("no limit").to_string();
-        assert!(refused.contains("not -3"), "{refused}");
+        assert!(refused.contains("-3 is not a limit"), "{refused}");
     }
 }

@@ -96,7 +96,7 @@ fn a_refusal_names_the_mistake() {
         "--master-count",
         "2",
     ]);
-    assert!(refused.contains("master_count: it must be 1, 3 or 5"), "{refused}");
+    assert!(refused.contains("master_count: must be 1, 3 or 5"), "{refused}");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn node_groups_are_created_changed_and_deleted() {
     client.done(&["nodegroup", "delete", "c", "gpu"]);
     assert_eq!(client.json(&["nodegroup", "list", "c"]).as_array().map(Vec::len), Some(2));
     let refused = client.refused(&["nodegroup", "delete", "c", "default-worker"]);
-    assert!(refused.contains("came with its cluster"), "{refused}");
+    assert!(refused.contains("is a default group"), "{refused}");
 }
 
 #[test]

@@ -244,7 +244,7 @@ async fn a_vm_is_lent_restored_and_finally_deleted() {
     let told: Vec<&str> =
         happened.iter().map(String::as_str).filter(|it| rungs.contains(it)).collect();
     assert_eq!(told, rungs, "{happened:?}");
-    given.vm(&["start", "lab-1"]).await.refused(&["its lease ended", "extend it first"]);
+    given.vm(&["start", "lab-1"]).await.refused(&["the lease ended", "extend the lease first"]);
 
     // After the undo the VM runs again, with its name and its address.
     let vm = given.vm(&["undo", "lab-1", "--wait", "-o", "json"]).await.json();
@@ -283,10 +283,7 @@ async fn a_vm_follows_the_requests_of_its_owner() {
     assert_eq!(does(&["reboot", "--hard"]).await["status"], "ACTIVE");
     let larger = does(&["resize", "--flavor", "m1.small"]).await;
     assert_eq!((&larger["flavor"], &larger["ram_mib"]), (&json!("m1.small"), &json!(2048)));
-    given
-        .vm(&["resize", "lab-1", "--flavor", "m1.tiny"])
-        .await
-        .refused(&["cannot be made smaller"]);
+    given.vm(&["resize", "lab-1", "--flavor", "m1.tiny"]).await.refused(&["cannot shrink"]);
     let kept = does(&["snapshot", "--name", "before"]).await;
     assert_eq!((&kept["name"], &kept["status"]), (&json!("before"), &json!("active")));
     assert_eq!(given.copies(), ["active"]);
