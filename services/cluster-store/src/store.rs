@@ -394,7 +394,7 @@ async fn write(
             at,
             severity: Severity::Error,
             reason: "NoticeLost".to_owned(),
-            message: format!("{lost} notices were not sent: too many wait to be sent already"),
+            message: format!("{lost} notices were dropped because the outbox is full: check the webhook and the mail server"),
         });
     }
     event::append(connection, written.id, &events).await?;

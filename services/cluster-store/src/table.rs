@@ -53,7 +53,7 @@ fn of_cluster(cluster: ClusterUuid) -> (&'static str, uuid::Uuid) {
 
 /// Returns the owner for `NoOwner`: a VM.
 fn of_vm(vm: VmUuid) -> (&'static str, uuid::Uuid) {
-    ("machine", vm.into_untyped_uuid())
+    ("VM", vm.into_untyped_uuid())
 }
 
 /// Translates the result of a delete: `InUse` when other rows refer to the row.

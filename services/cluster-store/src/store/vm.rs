@@ -306,7 +306,9 @@ async fn write(c: &mut Connection, change: &VmChange) -> Result<Vm, StoreError> 
     let lost = outbox::append(c, &change.letters, at).await?;
     let mut events = change.events.clone();
     if lost > 0 {
-        let message = format!("{lost} notices were not sent: too many wait to be sent already");
+        let message = format!(
+            "{lost} notices were dropped because the outbox is full: check the webhook and the mail server"
+        );
         events.push(VmEvent::error(&written, "NoticeLost", message, at));
     }
     vm_event::append(c, written.id, &events).await?;

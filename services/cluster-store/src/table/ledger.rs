@@ -160,7 +160,7 @@ fn read(row: &Row, of: Holder) -> Result<LedgerEntry, StoreError> {
     let (table, ..) = place(of);
     let state = row.text(4)?;
     let state = LedgerState::read(state).ok_or_else(|| {
-        StoreError::corrupt(table, row.text(0).unwrap_or_default(), "its state is none")
+        StoreError::corrupt(table, row.text(0).unwrap_or_default(), "unknown state")
     })?;
     Ok(LedgerEntry {
         id: row.parse(table, 0)?,

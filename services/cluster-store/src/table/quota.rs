@@ -110,7 +110,8 @@ pub(crate) fn limits(
         let raw = row.text(0)?;
         let limit = Limit::try_from(row.int(1)?);
         let limit = limit.map_err(|error| StoreError::corrupt(TABLE, raw, error))?;
-        let known = resource(raw).ok_or_else(|| StoreError::corrupt(TABLE, raw, "no resource"))?;
+        let known =
+            resource(raw).ok_or_else(|| StoreError::corrupt(TABLE, raw, "unknown resource"))?;
         limits.0.insert(known, limit);
     }
     Ok(limits)

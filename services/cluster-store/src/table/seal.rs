@@ -40,7 +40,7 @@ pub(crate) async fn canaries(
 /// Removes a key. `InUse` while a secret is sealed with it.
 pub(crate) async fn forget(connection: &mut Connection, id: &str) -> Result<(), StoreError> {
     match connection.execute("DELETE FROM seals WHERE id = $1", values![id]).await {
-        Err(error) if is_orphan(&error) => Err(StoreError::InUse { by: "what it seals" }),
+        Err(error) if is_orphan(&error) => Err(StoreError::InUse { by: "secrets that it seals" }),
         done => Ok(done.map(drop)?),
     }
 }

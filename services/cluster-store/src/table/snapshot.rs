@@ -38,7 +38,7 @@ pub(crate) async fn delete(
     snapshot: &Snapshot,
 ) -> Result<(), StoreError> {
     const DELETE: &str = "DELETE FROM snapshots WHERE id = $1 AND version = $2";
-    deleted(connection.execute(DELETE, values![snapshot.id, snapshot.version]).await, "a machine")
+    deleted(connection.execute(DELETE, values![snapshot.id, snapshot.version]).await, "a VM")
 }
 
 /// Returns the snapshots with this id or name in `scope`.

@@ -217,5 +217,5 @@ fn columns(vm: &Vm) -> Result<Vec<Value>, StoreError> {
 }
 
 fn refuse(vm: &Vm, error: SqlError) -> StoreError {
-    refused(error, vm.name.as_str(), &vm.id, ("machine", vm.id.into_untyped_uuid()))
+    refused(error, vm.name.as_str(), &vm.id, ("VM", vm.id.into_untyped_uuid()))
 }

@@ -82,7 +82,7 @@ pub(crate) async fn after(
 
 fn read(row: &Row) -> Result<VmEvent, StoreError> {
     let severity = Severity::read(row.text(3)?).ok_or_else(|| {
-        StoreError::corrupt(TABLE, row.text(0).unwrap_or_default(), "its severity is none")
+        StoreError::corrupt(TABLE, row.text(0).unwrap_or_default(), "unknown severity")
     })?;
     Ok(VmEvent {
         id: Some(row.parse(TABLE, 0)?),
