@@ -37,10 +37,12 @@ pub enum BorrowError {
         given: String,
     },
     /// Pods with routable addresses would share a network with other projects.
-    #[error("labels.pod_network: with routes, fixed_network has to be a network of this project")]
+    #[error("labels.pod_network: routes needs a fixed_network that this project owns")]
     BarePods,
     /// The cloud did not answer.
-    #[error("{setting}: the cloud cannot be asked now whose it is; try again in a while")]
+    #[error(
+        "{setting}: cannot check in the cloud whether this project may use it; try again later"
+    )]
     Away {
         /// The setting that names the object.
         setting: &'static str,

@@ -97,7 +97,7 @@ impl Conductor {
         Ok(self.world.store.check_drain(&asked).await??)
     }
 
-    /// Ends a drain, so that the host takes servers again. `None` when the host is not drained.
+    /// Ends a drain, so that the host accepts servers again. `None` when the host is not drained.
     pub async fn end_drain(&self, host: &HostName) -> Result<Option<Drain>, StoreError> {
         let ending = self.world.store.end_drain(host).await?;
         if let Some(drain) = &ending {
@@ -130,12 +130,12 @@ async fn work(world: &World, drain: Drain) -> Result<Requeue, KeysError> {
             if [DrainPhase::Ending, DrainPhase::Drained].contains(&drain.phase) =>
         {
             world.store.forget_drain(&drain).await?;
-            info!("the cloud knows the host no more, and its drain is over");
+            info!("the host was removed from the cloud, so its drain is over");
             return Ok(Requeue::OnChange);
         }
         Err(HostError::Store(error)) => return Err(error.into()),
         Err(error) => {
-            warn!("cannot look at the host: {error}");
+            warn!("cannot observe the host: {error}");
             return Ok(Requeue::After(world.settings.look_every));
         }
     };
@@ -151,7 +151,7 @@ async fn work(world: &World, drain: Drain) -> Result<Requeue, KeysError> {
     };
     if is_over && is_done {
         world.store.forget_drain(&noted).await?;
-        info!("the host takes servers again");
+        info!("the host accepts servers again");
         return Ok(Requeue::OnChange);
     }
     let due = due.map(|due| time_left(due, now));
@@ -215,7 +215,7 @@ enum StepError {
     Cloud(#[from] CloudError),
     #[error("the cluster's API does not answer: {0}")]
     Kubernetes(#[from] kubernetes::KubernetesError),
-    #[error("the cluster's API cannot be spoken to")]
+    #[error("the address of the cluster's API is not known yet")]
     NoClient,
 }
 
@@ -240,7 +240,7 @@ async fn migrate(session: &openstack::Session, server: &str) -> Option<DrainOutc
     match actions::act(session, server, &ServerAction::MigrateLive).await {
         Ok(()) => None,
         Err(error) if error.is_transient() || error.is_conflict() => {
-            tracing::debug!("server {server} is not moved now: {error}");
+            tracing::debug!("server {server} cannot migrate now: {error}");
             None
         }
         Err(CloudError::NotFound(_)) => None,

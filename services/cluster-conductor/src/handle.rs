@@ -88,11 +88,11 @@ pub(crate) struct World {
 pub enum KeysError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("the cluster's keys cannot be sealed or opened")]
+    #[error("cannot seal or unseal the cluster's keys")]
     Seal(#[from] SealError),
-    #[error("the cluster's keys cannot be read")]
+    #[error("cannot read the cluster's keys")]
     Malformed(#[from] serde_json::Error),
-    #[error("the cluster's keys cannot be made")]
+    #[error("cannot make the cluster's keys")]
     Make(#[from] PkiError),
     /// The certificate request is refused.
     #[error("csr: {0}")]
@@ -265,7 +265,7 @@ async fn catch_up(world: Arc<World>, queue: Queue<Subject>, stop: CancellationTo
     loop {
         match world.subjects().await {
             Ok(all) => all.into_iter().for_each(|it| queue.wake_resting(it)),
-            Err(error) => tracing::warn!("cannot look for clusters and machines: {error}"),
+            Err(error) => tracing::warn!("cannot read the list of clusters and VMs: {error}"),
         }
         tokio::select! {
             () = stop.cancelled() => return,

@@ -26,17 +26,17 @@ const MOST: usize = 100;
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// clusterd has no cloud.
-    #[error("this clusterd was given no cloud, and so knows no hosts")]
+    #[error("clusterd has no cloud configured, so it knows no hosts")]
     NoCloud,
     /// The text is Nova's own.
     #[error("Host {0} could not be found.")]
     NoHost(HostName),
     /// clusterd's user is not an administrator of the cloud.
     #[error(
-        "clusterd's user may not see the cloud's hosts: it needs the role admin in its project, which an administrator of the cloud gives"
+        "clusterd's user may not see the cloud's hosts: let an administrator of the cloud grant it the role admin in its project"
     )]
     NotAdmin(#[source] CloudError),
-    #[error("the cloud cannot be asked about its hosts now")]
+    #[error("cannot read the hosts from the cloud")]
     Cloud(#[source] CloudError),
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -247,9 +247,9 @@ fn condition(server: &Server) -> ServerCondition {
             None,
         ) => ServerCondition::Off,
         (ServerStatus::VerifyResize, None) => {
-            failed("its new size is to be confirmed or reverted first")
+            failed("its new size must be confirmed or reverted first")
         }
-        (ServerStatus::Unknown, None) => failed("the cloud does not hear of it"),
+        (ServerStatus::Unknown, None) => failed("Nova does not know its state"),
         (
             ServerStatus::Build
             | ServerStatus::Reboot

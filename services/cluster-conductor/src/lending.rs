@@ -86,7 +86,7 @@ fn notice(cluster: &Cluster, told: &LeaseTold, now: Timestamp) -> Notice {
         told.happens_at.map(|at| ("happens_at".to_owned(), Value::from(at.to_string())));
     let until = cluster.lending.as_ref().map(|it| it.lease.until.to_string());
     let until = until.map(|until| ("lease_until".to_owned(), Value::from(until)));
-    let ways = "Extend it by bedplate cluster extend, undo its end by bedplate cluster undo, or by PUT \
+    let ways = "Extend the lease with bedplate cluster extend, undo its end with bedplate cluster undo, or use PUT \
                 /bedplate/v1/clusters/ID/lease.";
     Notice {
         id: Uuid::new_v4(),
@@ -119,10 +119,10 @@ pub(crate) async fn keep_off(world: &World, premises: &Premises, cluster: &Clust
             off_problem(cluster, &world.settings.lending.ladder, still_on)
         }
         Err(trouble) => {
-            warn!("cannot switch off the machines of a cluster whose lease ended: {trouble}");
-            let Problem { message, .. } = trouble.problem("switch its machines off");
+            warn!("cannot switch off the members of a cluster whose lease ended: {trouble}");
+            let Problem { message, .. } = trouble.problem("switch off the members");
             let off = off_problem(cluster, &world.settings.lending.ladder, 0);
-            Problem { message: format!("its lease has ended: {message}"), ..off }
+            Problem { message: format!("the lease has ended: {message}"), ..off }
         }
     };
     let seen = Seen { problem: Some(problem), ..Seen::default() };
@@ -134,9 +134,9 @@ pub(crate) async fn wake(premises: &Premises, cluster: &Cluster) {
     match switch(premises, cluster, &ServerAction::Start).await {
         Ok(0) => {}
         Ok(still_off) => {
-            info!("{still_off} machines of cluster {} are switched on again", cluster.id)
+            info!("switching on {still_off} members of cluster {}", cluster.id)
         }
-        Err(trouble) => warn!("cannot switch the machines of a cluster on again: {trouble}"),
+        Err(trouble) => warn!("cannot switch on the members of a cluster: {trouble}"),
     }
 }
 

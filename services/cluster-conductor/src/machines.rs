@@ -111,7 +111,7 @@ impl Conductor {
                 told
             }
             Err(error) => {
-                tracing::error!(claim.id = %id, "cannot tell a machine its authorities: {error}");
+                tracing::error!(claim.id = %id, "cannot answer a member's request for certificate authorities: {error}");
                 Handout::Soon
             }
         }
@@ -128,7 +128,7 @@ impl Conductor {
                 true
             }
             Err(error) => {
-                tracing::error!(claim.id = %id, "cannot note what a machine says: {error}");
+                tracing::error!(claim.id = %id, "cannot record a member's report: {error}");
                 true
             }
         }

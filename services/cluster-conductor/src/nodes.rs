@@ -69,7 +69,7 @@ impl<'a> Nodes<'a> {
         nodes.answers = match ask(&client).await {
             Ok(Some(all)) => Some(Answers { client, nodes: all }),
             Ok(None) => {
-                nodes.silence = Some("it says that it is not ready".to_owned());
+                nodes.silence = Some("it reports that it is not ready".to_owned());
                 None
             }
             Err(error) => {
@@ -135,7 +135,7 @@ async fn client(
             Ok(Some(client))
         }
         Err(error) => {
-            tracing::error!(cluster.id = %cluster.id, "cannot speak to the cluster's API: {error}");
+            tracing::error!(cluster.id = %cluster.id, "cannot make a client for the cluster's API: {error}");
             Ok(None)
         }
     }

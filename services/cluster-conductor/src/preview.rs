@@ -51,7 +51,7 @@ impl Conductor {
             let sessions = self.world.sessions(cluster, !ledger.is_empty()).await;
             let sessions = sessions.map_err(|closed| closed.to_string())?;
             let Some((session, own)) = sessions else {
-                return Err("this clusterd was given no cloud that it could ask".to_owned());
+                return Err("clusterd has no cloud configured".to_owned());
             };
             let site = Site::new((&session, own), cluster.blueprint.zone(), Arc::default());
             cloud::outlook(&site, &shape, &there).await.map_err(|trouble| trouble.to_string())

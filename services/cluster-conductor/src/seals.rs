@@ -24,7 +24,7 @@ impl Conductor {
         if keys.ids().count() == 1
             && let Err(error) = self.world.store.reports_were_by(keys.current()).await
         {
-            warn!("cannot note by which key machines report: {error}");
+            warn!("cannot record the key of the report tokens: {error}");
         }
     }
 
@@ -78,7 +78,7 @@ pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => return,
             resealed = reseal(&world) => if let Err(error) = resealed {
-                warn!("secrets cannot be sealed anew now: {error}");
+                warn!("cannot re-encrypt secrets: {error}");
             },
         }
     }
@@ -92,7 +92,7 @@ async fn reseal(world: &World) -> Result<(), StoreError> {
             continue;
         }
         let done = secrets(world, &keys, &id).await? + user_data(world, &keys, &id).await?;
-        info!(key.id = keys.current(), "sealed {done} secrets anew by key {}", keys.current());
+        info!(key.id = keys.current(), "re-encrypted {done} secrets with key {}", keys.current());
     }
     Ok(())
 }
@@ -109,7 +109,7 @@ async fn secrets(world: &World, keys: &SealingKeys, id: &str) -> Result<u64, Sto
         let Some(last) = page.into_iter().next_back() else { return Ok(done) };
         after = Some(last);
         done += world.store.reseal_secrets(&anew).await?;
-        info!("sealed {} secrets anew, {done} so far", anew.len());
+        info!("re-encrypted {} secrets, {done} so far", anew.len());
     }
 }
 
@@ -125,20 +125,20 @@ async fn user_data(world: &World, keys: &SealingKeys, id: &str) -> Result<u64, S
         let Some(last) = page.last() else { return Ok(done) };
         after = Some(last.vm);
         done += world.store.reseal_user_data(&anew).await?;
-        info!("sealed what {} machines are told anew, {done} so far", anew.len());
+        info!("re-encrypted the user-data of {} VMs, {done} so far", anew.len());
     }
 }
 
 /// Returns the secret sealed with the current key; `None` if it cannot be opened.
 fn secret_anew(keys: &SealingKeys, secret: &SealedSecret) -> Option<String> {
     let SealedSecret { cluster, name, sealed } = secret;
-    let failed = |why| error!(cluster.id = %cluster, "the secret {name} cannot be opened: {why}");
+    let failed = |why| error!(cluster.id = %cluster, "the secret {name} cannot be unsealed: {why}");
     anew(keys, &secret.place(), sealed).map_err(failed).ok()
 }
 
 /// Returns the user-data sealed with the current key; `None` if it cannot be opened.
 fn user_data_anew(keys: &SealingKeys, told: &SealedUserData) -> Option<String> {
-    let failed = |why| error!(vm.id = %told.vm, "what it is told cannot be opened: {why}");
+    let failed = |why| error!(vm.id = %told.vm, "the user-data cannot be unsealed: {why}");
     anew(keys, &told.place(), &told.sealed).map_err(failed).ok()
 }
 

@@ -34,7 +34,7 @@ impl Conductor {
     ) -> Result<BTreeMap<String, FlavorSize>, Unmeasured> {
         let unknown = |why: String| Unmeasured { why, is_asked_wrong: false };
         if self.world.cloud.is_none() {
-            return Err(unknown("this clusterd was given no cloud that it could ask".to_owned()));
+            return Err(unknown("clusterd has no cloud configured".to_owned()));
         }
         let told = tokio::time::timeout(PATIENCE, self.told(cluster, flavors)).await;
         let told = told.map_err(|_| {

@@ -30,8 +30,8 @@ const MAKES: [&str; 2] = ["member", "_member_"];
 pub enum TenancyError {
     /// clusterd's user has no role there that may create objects.
     #[error(
-        "clusterd's user {user} needs the role member in project {project} and does not have it: let an administrator of the cloud give \
-         it, by `openstack role add --user {user_id} --project {project_id} member`"
+        "clusterd's user {user} lacks the role member in project {project}: let an administrator of the cloud grant it \
+         with `openstack role add --user {user_id} --project {project_id} member`"
     )]
     Roleless {
         user: String,
@@ -42,17 +42,17 @@ pub enum TenancyError {
     },
     /// clusterd's credential is bound to another project.
     #[error(
-        "the cluster is in project {project}, and clusterd's application credential is good in another one alone"
+        "the cluster is in project {project}, and clusterd's application credential is valid in another project only"
     )]
     Bound {
         /// The id of the project.
         project: String,
     },
     /// clusterd's session has no project.
-    #[error("clusterd's account in the cloud is of no project")]
+    #[error("clusterd's account in the cloud has no project: set one in clouds.yaml")]
     Nowhere,
     /// Keystone does not answer.
-    #[error("Keystone cannot be asked now for a token in the project: {0}")]
+    #[error("cannot get a token for the project from Keystone: {0}")]
     Away(#[from] CloudError),
 }
 

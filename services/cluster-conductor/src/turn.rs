@@ -99,7 +99,7 @@ async fn placed(world: &World, cluster: Cluster, is_begun: bool) -> Result<Clust
         return Ok(cluster);
     };
     let Ok(place) = premises.place(&cluster, is_begun).await else { return Ok(cluster) };
-    info!("cluster {} is in project {place} of the cloud", cluster.id);
+    info!("cluster {} uses project {place} of the cloud", cluster.id);
     let noted = Cluster { cloud_project: Some(place), ..cluster };
     Ok(world.store.change_cluster(&Change::of(noted)).await?)
 }
@@ -120,7 +120,7 @@ fn replace(groups: &[NodeGroup], replaced: &[MachineRef]) -> Vec<NodeGroup> {
     for group in groups {
         let mut new = group.clone();
         for machine in replaced.iter().filter(|machine| machine.group == group.name) {
-            info!("machine {machine} is replaced");
+            info!("replacing member {machine}");
             new.replace_machine(machine.number);
         }
         if new != *group {
@@ -156,7 +156,7 @@ fn events(before: &Cluster, after: &Cluster, replaced: &[MachineRef], at: Timest
         event(
             Severity::Warning,
             "MachineReplaced",
-            format!("{machine} does not come back by itself"),
+            format!("{machine} did not recover and is replaced by a new member"),
         )
     });
     told.chain(gone).collect()
@@ -168,7 +168,7 @@ async fn let_go(world: &World, cluster: &Cluster) -> Result<Requeue, KeysError> 
         Ok(()) => {
             world.clients.forget(cluster.id);
             world.lately.forget(cluster.id);
-            info!("cluster {} is gone, and nothing of it is left", cluster.id);
+            info!("cluster {} is deleted, with everything it owned in the cloud", cluster.id);
             Ok(Requeue::OnChange)
         }
         Err(StoreError::Stale | StoreError::InUse { .. }) => Ok(Requeue::Now),
@@ -180,8 +180,8 @@ async fn let_go(world: &World, cluster: &Cluster) -> Result<Requeue, KeysError> 
 fn no_cloud() -> Seen {
     let problem = Problem {
         reason: "NoCloud".to_owned(),
-        message: "this clusterd was given no cloud: nothing has been asked of any".to_owned(),
-        next_action: "delete the cluster, or name a cloud in clusterd's configuration".to_owned(),
+        message: "clusterd has no cloud configured, so nothing was created".to_owned(),
+        next_action: "delete the cluster, or configure a cloud for clusterd".to_owned(),
         is_final: false,
     };
     Seen { problem: Some(problem), ..Seen::default() }
@@ -195,7 +195,7 @@ pub(crate) async fn stay_alive(world: Arc<World>, stop: CancellationToken) {
             Ok(()) => world.watch.answered((world.settings.clock)()),
             Err(error) => {
                 world.watch.failed();
-                tracing::warn!("cannot say that this conductor is alive: {error}");
+                tracing::warn!("cannot record that this conductor is alive: {error}");
             }
         }
         tokio::select! {

@@ -40,7 +40,7 @@ fn each_cluster_is_in_the_project_of_its_tenant() {
         ));
         let create = format!("coe cluster create own-{user} --cluster-template own --node-count 1");
         let refused = cloud.refused(&create);
-        let words = format!("clusterd's user {USER} needs the role member in project {project}");
+        let words = format!("clusterd's user {USER} lacks the role member in project {project}");
         assert!(refused.contains(&words), "{refused}");
         assert_eq!(cloud.json("server list"), json!([]));
         setup(&admin, &["--tenant", project, "--service-user", USER]);

@@ -174,13 +174,13 @@ async fn the_place_of_a_cluster_or_server_is_found() {
 #[tokio::test]
 async fn hosts_are_unknown_without_a_cloud_or_the_role_admin() {
     let api = Api::start().await;
-    let why = "this clusterd was given no cloud, and so knows no hosts";
+    let why = "clusterd has no cloud configured, so it knows no hosts";
     api.get("/bedplate/v1/hosts/h1").await.refuses(409, why);
     api.put("/bedplate/v1/drains/h1", "").await.refuses(409, why);
     let emulator = Emulator::start(Settings::default()).await.unwrap();
     let api = Api::in_cloud(&emulator.cloud).await;
     let said = api.get("/bedplate/v1/hosts/compute-1").await.has(503).json();
-    assert!(said["errors"][0]["detail"].as_str().unwrap().contains("needs the role admin"));
+    assert!(said["errors"][0]["detail"].as_str().unwrap().contains("grant it the role admin"));
     api.get("/bedplate/v1/hosts/a%20b").await.refuses(404, "Host a b could not be found.");
 }
 

@@ -110,15 +110,24 @@ async fn an_invalid_request_is_refused_by_field_and_records_nothing() {
     };
     for (more, why) in [
         (json!({"colour": "red"}), "colour: unknown field"),
-        (json!({"name": "Lab_1"}), "name: it must be a DNS label"),
-        (json!({"image": "windows"}), "image: no \"windows\" is offered"),
+        (json!({"name": "Lab_1"}), "name: must be a DNS label"),
+        (
+            json!({"image": "windows"}),
+            "image: \"windows\" is neither an offered image nor a usable snapshot",
+        ),
         // The image exists in the cloud, and the operator does not offer it.
-        (json!({"image": "fedora-coreos"}), "image: no \"fedora-coreos\" is offered"),
+        (
+            json!({"image": "fedora-coreos"}),
+            "image: \"fedora-coreos\" is neither an offered image nor a usable snapshot",
+        ),
         (json!({"flavor": "huge"}), "flavor: the cloud has no \"huge\""),
         (json!({"flavor": "m1.nano"}), "needs at least 5 GiB of disk"),
         (json!({"network": "theirs"}), "the cloud has no \"theirs\" that this project may use"),
         (json!({"network": "a/b"}), "the cloud has no \"a/b\" that this project may use"),
-        (json!({"image": "a/b"}), "image: no \"a/b\" is offered"),
+        (
+            json!({"image": "a/b"}),
+            "image: \"a/b\" is neither an offered image nor a usable snapshot",
+        ),
         (json!({"flavor": "a/b"}), "flavor: the cloud has no \"a/b\""),
         (json!({"ssh_keys": ["ssh-rsa x"]}), "ssh_keys: each must be a public key"),
         (json!({"user_data": "{{ x }}"}), "user_data: it is not base64"),

@@ -33,8 +33,7 @@ async fn a_plan_lists_the_needed_resources_and_creates_nothing() {
         (&need["ports"], &need["floating_ips"], &need["load_balancers"]),
         (&json!(10), &json!(9), &json!(1))
     );
-    let unknown =
-        (json!(null), json!(null), json!("this clusterd was given no cloud that it could ask"));
+    let unknown = (json!(null), json!(null), json!("clusterd has no cloud configured"));
     assert_eq!(fits(&plan), unknown);
     api.get("/v1/clusters").await.is(r#"{"clusters": []}"#);
     api.post("/bedplate/v1/plan", r#"{"cluster_template_id": "t", "master_count": 2}"#)

@@ -145,7 +145,7 @@ impl<'a> Ground<'a> {
             },
         );
         if let Err(error) = keys {
-            tracing::debug!("no server will be asked for: {error}");
+            tracing::debug!("no server can be created: {error}");
         }
         match short {
             Ok(None) => true,
@@ -154,7 +154,7 @@ impl<'a> Ground<'a> {
                 false
             }
             Err(trouble) => {
-                acted.problem = Some(trouble.problem("ask for what the cluster may have"));
+                acted.problem = Some(trouble.problem("read the quotas of the project"));
                 acted.troubles.push(trouble);
                 false
             }
@@ -220,5 +220,5 @@ fn is_asked_first(action: &Action, ledger: &Ledger<'_>) -> bool {
 fn given_up(action: &Action, seen: &Seen) -> Option<String> {
     let Action::Delete(key) = action else { return None };
     let FoundState::Failed(why) = &seen.objects.get(key)?.state else { return None };
-    Some(format!("the cloud failed at {key}: {why}"))
+    Some(format!("deleting {key}, which failed in the cloud: {why}"))
 }

@@ -57,7 +57,7 @@ fn ready(id: &str) -> Found {
 /// Translates a status of Neutron. An unused port is `DOWN`, which is normal.
 fn of_network(status: &str) -> FoundState {
     match status {
-        "ERROR" => FoundState::Failed("Neutron says ERROR".to_owned()),
+        "ERROR" => FoundState::Failed("Neutron reports ERROR".to_owned()),
         _ => FoundState::Ready,
     }
 }
@@ -125,7 +125,7 @@ fn port(of: &Port) -> Found {
 fn floating_ip(of: &FloatingIp) -> Found {
     let state = match of.port_id {
         // A floating IP without a port is of no use: it is deleted, and another one created.
-        None => FoundState::Failed("it leads nowhere".to_owned()),
+        None => FoundState::Failed("lost its port".to_owned()),
         Some(_) => of_network(&of.status),
     };
     Found { state, address: Some(of.address), ..ready(&of.id) }
@@ -138,7 +138,7 @@ fn server(of: &Server) -> Found {
         _ if is_leaving => FoundState::Leaving,
         ServerStatus::Error => {
             let told = of.fault.as_ref().map(|fault| fault.message.clone());
-            FoundState::Failed(told.unwrap_or_else(|| "Nova says ERROR".to_owned()))
+            FoundState::Failed(told.unwrap_or_else(|| "Nova reports ERROR".to_owned()))
         }
         ServerStatus::Build => FoundState::Working,
         // The server exists. The state of its Kubernetes node tells whether it works.
@@ -178,7 +178,7 @@ fn server_facts(of: &Server) -> ServerFacts {
         | ServerStatus::Rebuild => ServerIs::Changing,
         ServerStatus::Error => {
             let told = of.fault.as_ref().map(|fault| fault.message.clone());
-            ServerIs::Failed(told.unwrap_or_else(|| "Nova says ERROR".to_owned()))
+            ServerIs::Failed(told.unwrap_or_else(|| "Nova reports ERROR".to_owned()))
         }
         ServerStatus::Paused
         | ServerStatus::Suspended
@@ -195,7 +195,7 @@ fn root_volume(of: &Volume) -> Found {
     let state = match &of.status {
         VolumeStatus::Deleting => FoundState::Leaving,
         VolumeStatus::Creating | VolumeStatus::Downloading => FoundState::Working,
-        VolumeStatus::Error => FoundState::Failed("Cinder says error".to_owned()),
+        VolumeStatus::Error => FoundState::Failed("Cinder reports error".to_owned()),
         VolumeStatus::Attaching
         | VolumeStatus::Detaching
         | VolumeStatus::Available
@@ -211,7 +211,7 @@ fn balancer(of: &LoadBalancer) -> Found {
     let state = match &of.provisioning_status {
         ProvisioningStatus::Active => FoundState::Ready,
         ProvisioningStatus::PendingDelete | ProvisioningStatus::Deleted => FoundState::Leaving,
-        ProvisioningStatus::Error => FoundState::Failed("Octavia says ERROR".to_owned()),
+        ProvisioningStatus::Error => FoundState::Failed("Octavia reports ERROR".to_owned()),
         ProvisioningStatus::PendingCreate
         | ProvisioningStatus::PendingUpdate
         | ProvisioningStatus::Other(_) => FoundState::Working,
@@ -231,7 +231,7 @@ async fn balancer_that_is_there(
 pub(crate) fn record(of: &Recordset, is_leaving: bool) -> Found {
     let state = match &of.status {
         DnsStatus::Active => FoundState::Ready,
-        DnsStatus::Error => FoundState::Failed("Designate says ERROR".to_owned()),
+        DnsStatus::Error => FoundState::Failed("Designate reports ERROR".to_owned()),
         DnsStatus::Deleted => FoundState::Leaving,
         // Designate reports PENDING for records that it deletes, too.
         DnsStatus::Pending if is_leaving => FoundState::Leaving,

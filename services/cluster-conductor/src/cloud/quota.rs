@@ -24,7 +24,7 @@ pub(crate) async fn shortage(
     Ok(Some(Problem {
         reason: "QuotaExceeded".to_owned(),
         message: format!(
-            "nothing further is made, for the project may not have that much: needed are {}",
+            "nothing more is created, because the project's quota is too small; needed: {}",
             all.join(", ")
         ),
         next_action: "raise the project's quota, or delete or resize the cluster".to_owned(),

@@ -55,19 +55,17 @@ pub(crate) async fn lack(
 }
 
 fn log(error: &CloudError) {
-    tracing::debug!("nobody tells what room the hosts have: {error}");
+    tracing::debug!("cannot read the capacity of the hosts: {error}");
 }
 
 fn no_room(flavor: &str, count: u32, room: u64) -> Problem {
     Problem {
         reason: "NoRoom".to_owned(),
         message: format!(
-            "nothing further is made, for the cloud's hosts have no room: needed are {count} machines of flavor {flavor} \
-             ({room} fit)"
+            "nothing more is created, because the cloud's hosts lack capacity; needed: {count} servers of flavor {flavor} ({room} fit)"
         ),
-        next_action:
-            "wait until others leave, resize the cluster, or ask for it with another flavor"
-                .to_owned(),
+        next_action: "wait until capacity is free, resize the cluster, or use another flavor"
+            .to_owned(),
         is_final: false,
     }
 }

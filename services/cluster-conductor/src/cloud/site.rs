@@ -139,7 +139,7 @@ impl<'a> Site<'a> {
             if let Thing::Server { image, .. } = &object.thing
                 && let Err(trouble) = self.image(image).await
             {
-                tracing::debug!("no server will be asked for: {trouble}");
+                tracing::debug!("no server can be created: {trouble}");
                 return;
             }
         }

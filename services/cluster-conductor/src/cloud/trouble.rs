@@ -30,14 +30,14 @@ pub(crate) enum Trouble {
         given: String,
     },
     /// A DNS name exists and belongs to somebody else.
-    #[error("the name {host} is there already, and not as this cluster's")]
+    #[error("the DNS name {host} already exists and does not belong to this cluster")]
     NameTaken { host: String },
     /// An object that the action depends on disappeared after it was observed.
-    #[error("{0} is needed first and is not there")]
+    #[error("{0} is needed first and does not exist")]
     Lacks(Key),
     /// clusterd's user has no role that a cluster's credential may have.
     #[error(
-        "clusterd's user has none of the roles {roles} in the cluster's project, and a cluster gets no others"
+        "clusterd's user has none of the roles {roles} in the cluster's project, and a cluster's credential needs one of them"
     )]
     Roleless {
         /// The roles of which one is needed.
@@ -51,7 +51,7 @@ pub(crate) enum Trouble {
     #[error(transparent)]
     Kubernetes(#[from] KubernetesError),
     /// A PodDisruptionBudget forbids the eviction of a pod.
-    #[error("pod {pod} holds machine {machine}: {why} ({more} more)")]
+    #[error("pod {pod} blocks the drain of {machine}: {why} ({more} more)")]
     Held {
         /// The member that is drained.
         machine: MachineRef,
@@ -116,37 +116,40 @@ impl Trouble {
             Trouble::Cloud(error) | Trouble::Tenancy(TenancyError::Away(error)) => of_cloud(error),
             Trouble::Tenancy(TenancyError::Roleless { .. }) => (
                 "NoRole",
-                "let an administrator of the cloud give clusterd's user that role; it is looked at again. Where the project is no more: \
-                 delete the cluster, and have an administrator forget what it owns, by DELETE /bedplate/v1/clusters/ID/ledger",
+                "let an administrator of the cloud give clusterd's user that role; clusterd keeps trying. If the \
+                 project was deleted: delete the cluster, and let an administrator remove its ledger with DELETE \
+                 /bedplate/v1/clusters/ID/ledger",
             ),
             Trouble::Tenancy(TenancyError::Bound { .. } | TenancyError::Nowhere) => (
                 "OtherProject",
-                "put a user with a password, and a project, into clusterd's clouds.yaml",
+                "configure a user with a password, and a project, in clusterd's clouds.yaml",
             ),
-            Trouble::Store(_) => ("StoreFailed", "look at clusterd's database"),
+            Trouble::Store(_) => ("StoreFailed", "check clusterd's database"),
             Trouble::NoSuch { .. } => (
                 "NoSuchObject",
-                "make it, or delete the cluster and ask for one that names what is there",
+                "create it, or delete the cluster and create one that names an existing object",
             ),
-            Trouble::NameTaken { .. } => {
-                ("NameTaken", "delete that name, or delete the cluster and give it another one")
-            }
+            Trouble::NameTaken { .. } => (
+                "NameTaken",
+                "delete that DNS name, or delete the cluster and create one with another name",
+            ),
             Trouble::Roleless { .. } => {
                 ("NoRole", "let an administrator of the cloud grant one of them")
             }
             Trouble::Lacks(_) => ("Waiting", ""),
             Trouble::Machines(error) => error.reason(),
-            Trouble::Keys(_) => ("KeysFailed", "look at clusterd's database, and its seal.keys"),
+            Trouble::Keys(_) => ("KeysFailed", "check clusterd's database and its seal.keys"),
             Trouble::Kubernetes(_) => {
-                ("KubernetesRefused", "look at the cluster's own API; it is tried again")
+                ("KubernetesRefused", "check the cluster's API; clusterd keeps trying")
             }
             Trouble::Held { .. } => {
-                ("DrainHeld", "let the pod go: raise its PodDisruptionBudget, or delete it")
+                ("DrainHeld", "raise its PodDisruptionBudget, or delete the pod")
             }
-            Trouble::AddOn(_) => {
-                ("AddOnRefused", "ask for a cluster without it, or change what it needs")
-            }
-            Trouble::Silent => ("ApiSilent", "see whether clusterd reaches the cluster's API"),
+            Trouble::AddOn(_) => (
+                "AddOnRefused",
+                "create the cluster without the add-on, or change the settings that it needs",
+            ),
+            Trouble::Silent => ("ApiSilent", "check whether clusterd can reach the cluster's API"),
         };
         Problem {
             reason: reason.to_owned(),
@@ -165,37 +168,39 @@ impl Trouble {
 /// Returns the reason (one word) and the advice for an error of the cloud.
 fn of_cloud(error: &CloudError) -> (&'static str, &'static str) {
     match error {
-        CloudError::Unreachable { .. } => {
-            ("CloudUnreachable", "see whether clusterd reaches that service; it keeps trying")
-        }
+        CloudError::Unreachable { .. } => (
+            "CloudUnreachable",
+            "check whether clusterd can reach that service; clusterd keeps trying",
+        ),
         CloudError::Untrusted { .. } => {
-            ("CloudUntrusted", "name the authority of its certificate as cacert in clouds.yaml")
+            ("CloudUntrusted", "set cacert in clouds.yaml to the CA of its certificate")
         }
         CloudError::Busy { .. } => ("CloudBusy", ""),
         CloudError::Failed(_) => {
-            ("CloudFailed", "look for the request id in that service's logs; it is tried again")
+            ("CloudFailed", "look for the request id in that service's logs; clusterd keeps trying")
         }
         CloudError::Unauthorized(_) => {
-            ("CloudCredentialsRefused", "put credentials that are valid into clouds.yaml")
+            ("CloudCredentialsRefused", "put valid credentials into clouds.yaml")
         }
         CloudError::Forbidden(_) => {
-            ("CloudForbids", "give clusterd's user the role that this takes")
+            ("CloudForbids", "grant clusterd's user the role that the request needs")
         }
         CloudError::NotFound(_) => ("NotThere", ""),
         CloudError::Conflict(_) => {
-            ("InUse", "delete what else uses it, if that does not go by itself")
+            ("InUse", "delete the object that uses it, if it does not disappear by itself")
         }
         CloudError::QuotaExceeded(_) => {
             ("QuotaExceeded", "raise the project's quota, or delete or resize the cluster")
         }
-        CloudError::Refused(_) | CloudError::InvalidId { .. } => {
-            ("CloudRefused", "delete the cluster and ask for one that suits this cloud")
-        }
+        CloudError::Refused(_) | CloudError::InvalidId { .. } => (
+            "CloudRefused",
+            "delete the cluster and create one with settings that this cloud supports",
+        ),
         CloudError::Malformed { .. } => {
-            ("CloudUnreadable", "look whether a proxy answers in place of that service")
+            ("CloudUnreadable", "check whether a proxy answers instead of that service")
         }
         CloudError::NoEndpoint { .. } => {
-            ("NoService", "install that service, or ask for a cluster that needs none of it")
+            ("NoService", "install that service, or create a cluster that does not need it")
         }
     }
 }

@@ -63,8 +63,8 @@ pub(crate) async fn work(
     let mut seen = match observed {
         Ok(objects) => Seen { at: Some(now), objects, ..Seen::default() },
         Err(trouble) => {
-            tracing::warn!("cannot look at the cloud: {trouble}");
-            return Ok(unseen(world, trouble, "look at the cloud"));
+            tracing::warn!("cannot observe the cloud: {trouble}");
+            return Ok(unseen(world, trouble, "observe the cloud"));
         }
     };
     let limits = &world.settings.repair;
@@ -78,7 +78,7 @@ pub(crate) async fn work(
     nodes.observe(&mut seen, asked_at).await?;
     let (mut troubles, mut inside) = (Vec::new(), None);
     if let Err(trouble) = nodes.admit(&seen).await {
-        inside = Some(trouble.problem("let machines into the cluster"));
+        inside = Some(trouble.problem("admit members to the cluster"));
         troubles.push(trouble);
     }
     if let Err(trouble) = nodes.mark_gpu_nodes(&site).await {
@@ -89,8 +89,8 @@ pub(crate) async fn work(
     match nodes.apply_add_ons(&site, &seen).await {
         Ok(add_ons) => seen.add_ons = add_ons,
         Err(trouble) => {
-            tracing::warn!("cannot apply what is to run in the cluster: {trouble}");
-            let told = trouble.problem("apply what is to run in the cluster");
+            tracing::warn!("cannot install add-ons in the cluster: {trouble}");
+            let told = trouble.problem("install add-ons in the cluster");
             let missing = BTreeMap::from([("add-ons".to_owned(), told.message)]);
             seen.add_ons = Some(AddOnsSeen { missing, credential: None });
             troubles.push(trouble);

@@ -51,8 +51,8 @@ pub(crate) async fn work_vm(
     let (arrival, mut seen) = match look.await {
         Ok((arrival, objects)) => (arrival, Seen { at: Some(now), objects, ..Seen::default() }),
         Err(trouble) => {
-            let problem = Some(trouble.problem("look at the cloud"));
-            tracing::warn!("cannot look at the cloud: {trouble}");
+            let problem = Some(trouble.problem("observe the cloud"));
+            tracing::warn!("cannot observe the cloud: {trouble}");
             return Ok(VmWorked {
                 seen: Seen { problem, ..Seen::default() },
                 arrival: Arrival::NotYet,

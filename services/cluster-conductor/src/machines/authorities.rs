@@ -70,7 +70,7 @@ pub(super) async fn ask(
         RotationStep::TrustNew => Step::TrustNew,
     };
     let (signs, also) = world.authorities(&cluster).await?;
-    info!(cluster.id = %cluster.id, "{} takes revision {} of the authorities", claim.machine, now.revision);
+    info!(cluster.id = %cluster.id, "sending {} revision {} of the certificate authorities", claim.machine, now.revision);
     let archive = handout(now.revision, step, &signs, also.as_ref(), holder);
     Ok((Handout::Take(archive), news))
 }

@@ -29,7 +29,7 @@ pub(crate) async fn claim(
     let now = (world.settings.clock)();
     let expires_at = later(now, nodes.claim_lasts);
     let facts = serde_json::to_string(facts)
-        .map_err(|source| MachinesError::Kept { what: "what is known of a machine", source })?;
+        .map_err(|source| MachinesError::Kept { what: "the facts of a claim", source })?;
     let (id, token) = match reusable(world, cluster, machine, now).await? {
         Some((id, token)) if world.store.renew_claim(id, &facts, expires_at).await? => (id, token),
         Some(_) | None => {
@@ -74,7 +74,7 @@ async fn reusable(
 }
 
 pub(super) fn kept(source: serde_json::Error) -> MachinesError {
-    MachinesError::Kept { what: "what is known of a machine", source }
+    MachinesError::Kept { what: "the facts of a claim", source }
 }
 
 /// Returns the SHA-256 in hex.

@@ -163,7 +163,7 @@ fn proxies(spec: &ClusterSpec<'_>, facts: &Facts) -> Result<Option<Config>, Mach
     let asked = blueprint.labels.settings();
     let url = |field, raw: &Option<String>| {
         let read = raw.as_deref().filter(|it| !it.is_empty()).map(str::parse).transpose();
-        read.map_err(|_| MachinesError::Field { field, why: "it is no URL".to_owned() })
+        read.map_err(|_| MachinesError::Field { field, why: "it is not a URL".to_owned() })
     };
     let given = blueprint.no_proxy.as_deref().unwrap_or_default().split(',').map(str::trim);
     let given = given.filter(|it| !it.is_empty()).map(str::to_owned);

@@ -15,26 +15,28 @@ pub enum MachinesError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Keys(#[from] KeysError),
-    #[error("what the cluster's machines join by cannot be sealed or opened: {0}")]
+    #[error("cannot seal or unseal the cluster's bootstrap token: {0}")]
     Seal(#[from] SealError),
     /// A stored document cannot be read.
-    #[error("{what} cannot be read: {source}")]
+    #[error("cannot read {what}: {source}")]
     Kept {
         /// The name of the document, as it reads in the message.
         what: &'static str,
         source: serde_json::Error,
     },
     /// The node group's own config was accepted once and is invalid by today's rules.
-    #[error("the node group's own config: {0}")]
+    #[error("the node group's own Ignition config is not valid: {0}")]
     OwnConfig(DocumentError),
     /// An address must be known first.
     #[error("the address of {0} is not known yet")]
     Waits(Key),
     /// The cluster no longer has this member.
-    #[error("the cluster has no machine {0}")]
+    #[error("the cluster has no member {0}")]
     NoMachine(MachineRef),
     /// The administrator configured no source for this version.
-    #[error("this clusterd has no programs of Kubernetes {version}: it has {known}")]
+    #[error(
+        "clusterd has no source for the programs of Kubernetes {version}: configured are {known}"
+    )]
     NoVersion {
         version: KubernetesVersion,
         /// The configured versions.
@@ -48,7 +50,7 @@ pub enum MachinesError {
     Labels(#[from] LabelsError),
     /// Claims are needed, but clusterd has no listener for them.
     #[error(
-        "machines of this cluster are to fetch their configs, and this clusterd does not listen for them"
+        "members of this cluster fetch their configs from clusterd, which has no listener for them"
     )]
     NoListener,
     /// The config is larger than user-data may be.
@@ -74,37 +76,37 @@ impl MachinesError {
     /// Returns the reason (one word) and the advice.
     pub(crate) fn reason(&self) -> (&'static str, &'static str) {
         match self {
-            MachinesError::Store(_) => ("StoreFailed", "look at clusterd's database"),
+            MachinesError::Store(_) => ("StoreFailed", "check clusterd's database"),
             MachinesError::Keys(_) | MachinesError::Seal(_) | MachinesError::Kept { .. } => (
                 "KeysFailed",
-                "put the file seal.keys back that clusterd had when the cluster was made",
+                "restore the file seal.keys that clusterd had when the cluster was created",
             ),
             MachinesError::Waits(_) => ("Waiting", ""),
             MachinesError::NoMachine(_) => ("NoSuchMachine", ""),
             MachinesError::NoVersion { .. } => (
                 "NoSuchVersion",
-                "add that version to [kubernetes.versions] of clusterd's configuration, or delete the cluster and ask for one \
-                 whose label kube_tag names another",
+                "add that version to [kubernetes.versions] in clusterd's configuration, or delete the cluster and \
+                 create one whose label kube_tag names another",
             ),
             MachinesError::Labels(_) => {
-                ("LabelRefused", "delete the cluster and ask for one without that label")
+                ("LabelRefused", "delete the cluster and create one without that label")
             }
             MachinesError::NoListener => (
                 "NoNodesListener",
-                "add [nodes] to clusterd's configuration, or ask for a cluster with the label user_data_delivery=inline",
+                "add [nodes] to clusterd's configuration, or create a cluster with the label user_data_delivery=inline",
             ),
             MachinesError::TooLong(_) => (
                 "UserDataTooLong",
-                "delete the cluster and ask for one with the label user_data_delivery=claim",
+                "delete the cluster and create one with the label user_data_delivery=claim",
             ),
             MachinesError::OwnConfig(_) => {
-                ("OwnConfigRefused", "give the node group another config, or none")
+                ("OwnConfigRefused", "set another Ignition config for the node group, or remove it")
             }
             MachinesError::Field { .. }
             | MachinesError::Name(_)
             | MachinesError::Version(_)
             | MachinesError::Bootstrap(_) => {
-                ("SettingsRefused", "delete the cluster and ask for one with other settings")
+                ("SettingsRefused", "delete the cluster and create one with other settings")
             }
         }
     }

@@ -130,7 +130,7 @@ fn place(cluster: &Cluster) -> String {
 }
 
 fn kept(source: serde_json::Error) -> MachinesError {
-    MachinesError::Kept { what: "what the cluster's machines begin with", source }
+    MachinesError::Kept { what: "the bootstrap data of the cluster", source }
 }
 
 fn seal(world: &World, cluster: &Cluster, of: &Founding) -> Result<String, MachinesError> {

@@ -51,11 +51,11 @@ pub(super) async fn redeem(
     let now = (world.settings.clock)();
     let Some(nodes) = &world.settings.machines.nodes else { return Ok(Answer::Nothing) };
     let Some(claim) = world.store.find_claim(id).await? else {
-        debug!("{from} shows a claim that nobody made");
+        debug!("{from} shows an unknown claim");
         return Ok(Answer::Nothing);
     };
     if !bool::from(digest_of(token).as_bytes().ct_eq(claim.digest.as_bytes())) {
-        warn!(cluster.id = %claim.cluster, "{from} asks for the config of {} and shows something else", claim.machine);
+        warn!(cluster.id = %claim.cluster, "{from} asks for the config of {} with a wrong credential", claim.machine);
         return Ok(Answer::Nothing);
     }
     let Some((cluster, groups)) = of(world, &claim).await? else { return Ok(Answer::Nothing) };
@@ -63,13 +63,13 @@ pub(super) async fn redeem(
     let facts: Facts = serde_json::from_str(&claim.facts).map_err(kept)?;
     if nodes.source == SourceAddress::Machine && !sources(&cluster, &claim, &facts).contains(&from)
     {
-        let said = "asked for its config, which is not an address of that machine; source_address in [nodes] of \
-                    clusterd's configuration may allow it";
+        let said = "tried to fetch the config, but is not an address of that member; source_address in [nodes] of \
+                    clusterd's configuration can allow other addresses";
         tell(world, &claim, Severity::Warning, "ClaimFromElsewhere", from, said).await?;
         return Ok(Answer::Nothing);
     }
     if claim.redeemed_at.is_none() && claim.expires_at <= now {
-        let said = "asked for its config too late; repair makes another machine";
+        let said = "tried to fetch the config after the claim expired; repair replaces the member";
         tell(world, &claim, Severity::Warning, "ClaimExpired", from, said).await?;
         return Ok(Answer::Nothing);
     }
@@ -85,20 +85,20 @@ pub(super) async fn redeem(
     let since = now.saturating_sub(AGAIN).unwrap_or(Timestamp::MIN);
     match world.store.redeem_claim(id, from, now, since, &reports.key).await? {
         Redeemed::First => {
-            let said = "fetched its config";
+            let said = "fetched the config";
             tell(world, &claim, Severity::Info, "ClaimRedeemed", from, said).await?;
         }
         Redeemed::Again => {
-            let said = "fetched its config again, as after a lost answer";
+            let said = "fetched the config again, as after a lost answer";
             tell(world, &claim, Severity::Info, "ClaimRedeemedAgain", from, said).await?;
         }
         Redeemed::TooOften => {
-            let said = "asked for its config once more than an answer can be lost; repair makes another machine";
+            let said = "tried to fetch the config too often; repair replaces the member";
             tell(world, &claim, Severity::Warning, "ClaimAskedTooOften", from, said).await?;
             return Ok(Answer::Nothing);
         }
         Redeemed::No => {
-            let said = "asked for its config, which was handed out before: somebody may have read its user data";
+            let said = "tried to fetch the config, which was handed out before: somebody may have read the member's user-data";
             tell(world, &claim, Severity::Warning, "ClaimReused", from, said).await?;
             return Ok(Answer::Nothing);
         }

@@ -47,7 +47,7 @@ impl Nodes<'_> {
                     return Ok((machine.clone(), MachineSeen { is_etcd_member: false, ..said }));
                 }
                 Err(Trouble::Kubernetes(error @ KubernetesError::Etcd { .. })) => {
-                    tracing::warn!("{name} cannot leave etcd by the word of {other}: {error}");
+                    tracing::warn!("cannot remove {name} from etcd through {other}: {error}");
                     failed = error.into();
                 }
                 Err(trouble) => return Err(trouble),

@@ -44,7 +44,7 @@ impl Nodes<'_> {
             apply::delete(&answers.client, &gone).await?;
             for add_on in &apply {
                 apply::apply(&answers.client, &documents([add_on.closing()])?).await?;
-                tracing::info!("add-on {} {} is applied", add_on.name, add_on.version);
+                tracing::info!("applied add-on {} {}", add_on.name, add_on.version);
             }
         }
         let generation = self.spec.cluster.credential;

@@ -26,10 +26,12 @@ impl Nodes<'_> {
         match self.renew(answers).await {
             Ok(left) if left.is_empty() => seen.authorities.renewed = Some(now.revision),
             Ok(left) => {
-                seen.authorities.trouble = Some(format!("{} is started again", left.join(", ")));
+                seen.authorities.trouble = Some(format!("restarting {}", left.join(", ")));
             }
             Err(error) => {
-                tracing::warn!("cannot make the new authorities known in the cluster: {error}");
+                tracing::warn!(
+                    "cannot publish the new certificate authorities in the cluster: {error}"
+                );
                 seen.authorities.trouble = Some(error.to_string());
             }
         }
@@ -41,7 +43,7 @@ impl Nodes<'_> {
         let trusted = match self.world.pki(cluster).await {
             Ok(pki) => pki.cluster.certificate,
             Err(error) => {
-                tracing::error!("the cluster's keys cannot be read: {error}");
+                tracing::error!("cannot read the cluster's keys: {error}");
                 return Ok(vec!["cluster-info".to_owned()]);
             }
         };

@@ -102,25 +102,25 @@ impl Nodes<'_> {
         let Some(answers) = &self.answers else { return Ok(()) };
         let told = self.keep_token(answers, seen).await;
         if let Err(error) = &told {
-            tracing::warn!("cannot tell the cluster what its machines join by: {error}");
+            tracing::warn!("cannot register the bootstrap token in the cluster: {error}");
         }
         let machines: Vec<Machine> =
             seen.machines.keys().map(|machine| self.machine(machine, answers, seen)).collect();
         match certificates::settle(&answers.client, &machines).await {
             Ok(settled) => {
                 for (name, machine) in settled.approved {
-                    tracing::info!("machine {machine} has its certificate: request {name}");
+                    tracing::info!("approved certificate request {name} of member {machine}");
                 }
                 for (name, objection) in settled.denied {
-                    tracing::warn!("certificate request {name} is denied: {objection}");
+                    tracing::warn!("denied certificate request {name}: {objection}");
                 }
                 for (name, why) in settled.left {
-                    tracing::debug!("certificate request {name} is left to people: {why}");
+                    tracing::debug!("left certificate request {name} to an administrator: {why}");
                 }
                 told
             }
             Err(error) => {
-                tracing::warn!("cannot let machines in: {error}");
+                tracing::warn!("cannot admit members: {error}");
                 Err(error.into())
             }
         }
@@ -143,7 +143,7 @@ impl Nodes<'_> {
             id: id.to_owned(),
             secret: secret.to_owned().into(),
             expires: join.expires_at,
-            description: "for machines that join later".to_owned(),
+            description: "for members that join later".to_owned(),
         };
         Ok(bootstrap::put_token(&answers.client, &token).await?)
     }

@@ -30,7 +30,7 @@ pub(super) async fn look(
         Err(error) if error.is_transient() => None,
         // Nova usually gives diagnostics to administrators only.
         Err(error) => {
-            tracing::debug!("nobody tells whether it is used: {error}");
+            tracing::debug!("cannot read the diagnostics of the VM: {error}");
             Some(Idle::by_power(server, now))
         }
     }

@@ -23,14 +23,13 @@ fn notice(vm: &Vm, told: &LeaseTold, now: Timestamp) -> Notice {
     let until = vm.lease.as_ref().map(|lease| lease.until.to_string());
     let until = until.map(|until| ("lease_until".to_owned(), Value::from(until)));
     let owner = ("user_id".to_owned(), Value::from(vm.user.as_str()));
-    let ways = "Extend it by bedplate vm extend, undo its end by bedplate vm undo, or by PUT \
-                /bedplate/v1/machines/ID/lease.";
+    let ways = "Extend the lease with bedplate vm extend, undo its end with bedplate vm undo, or use PUT /bedplate/v1/machines/ID/lease.";
     Notice {
         id: Uuid::new_v4(),
         at: now,
         event: told.event.to_owned(),
-        subject: format!("Machine {}: {}", vm.name, told.message),
-        text: format!("Machine {} ({}): {}.\n\n{ways}", vm.name, vm.id, told.message),
+        subject: format!("VM {}: {}", vm.name, told.message),
+        text: format!("VM {} ({}): {}.\n\n{ways}", vm.name, vm.id, told.message),
         project_id: Some(vm.project.clone()),
         about: About {
             kind: "machine".to_owned(),

@@ -61,9 +61,7 @@ pub struct VmFound {
 #[derive(Debug, thiserror::Error)]
 pub enum VmError {
     /// Neither an offered image nor a bootable snapshot has this name or id.
-    #[error(
-        "image: no {given:?} is offered, and there is no snapshot of that name that can be used"
-    )]
+    #[error("image: {given:?} is neither an offered image nor a usable snapshot")]
     NotOffered {
         /// Cut to 64 characters.
         given: String,
@@ -80,18 +78,18 @@ pub enum VmError {
     #[error(transparent)]
     Network(#[from] BorrowError),
     /// The request names no network, and there is no default.
-    #[error("network: one has to be named, for this clusterd has none for all")]
+    #[error("network: name a network, because clusterd has no default network configured")]
     NoNetwork,
     /// No external network is configured for floating IPs.
-    #[error("public_address: this clusterd has no network to take floating addresses of")]
+    #[error("public_address: clusterd has no external network configured for floating IPs")]
     NoWayOut,
     /// clusterd cannot work in the project.
     #[error(transparent)]
     Closed(#[from] TenancyError),
-    #[error("it has no server")]
+    #[error("the VM has no server")]
     NoServer,
     /// clusterd has no cloud.
-    #[error("this clusterd was given no cloud")]
+    #[error("clusterd has no cloud configured")]
     NoCloud,
     #[error(transparent)]
     Cloud(#[from] CloudError),

@@ -33,7 +33,7 @@ pub(crate) async fn turn(
         Ok(Some((session, _))) => session,
         Ok(None) => return Ok(later),
         Err(closed) => {
-            tracing::warn!("cannot look at a snapshot: {closed}");
+            tracing::warn!("cannot observe a snapshot: {closed}");
             return Ok(later);
         }
     };
@@ -41,7 +41,7 @@ pub(crate) async fn turn(
     let seen = match look(session, &snapshot).await {
         Ok(seen) => seen,
         Err(error) => {
-            tracing::warn!("cannot look at a snapshot: {error}");
+            tracing::warn!("cannot observe a snapshot: {error}");
             return Ok(error.retry_after().map_or(later, Requeue::After));
         }
     };
@@ -76,7 +76,7 @@ pub(crate) async fn turn(
         }
         SnapshotNext::Forget => match world.store.delete_snapshot(&written).await {
             Ok(()) => {
-                info!("snapshot {id} is gone, and nothing of it is left");
+                info!("snapshot {id} is deleted, with its image");
                 queue.wake(Subject::Vm(written.vm));
                 Ok(Requeue::OnChange)
             }
@@ -102,7 +102,7 @@ fn seen(image: &Image) -> Option<SnapshotSeen> {
     let usable = match &image.status {
         ImageStatus::Active => Some(Ok(())),
         ImageStatus::Killed | ImageStatus::Deactivated => {
-            Some(Err(format!("Glance says {}", image.status.as_str())))
+            Some(Err(format!("Glance reports {}", image.status.as_str())))
         }
         ImageStatus::Deleted => return None,
         ImageStatus::Queued
@@ -155,7 +155,7 @@ async fn ask(
         }
         // An image that was created anyway is found by its name.
         Err(error) if error.is_transient() || error.is_outcome_unknown() => {
-            tracing::warn!("nobody knows whether a snapshot is being made: {error}");
+            tracing::warn!("the request for a snapshot got no answer: {error}");
             write(world, queue, (of, of.unanswered()), Vec::new()).await?;
         }
         Err(error) => {

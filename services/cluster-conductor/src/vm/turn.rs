@@ -72,7 +72,7 @@ pub(crate) async fn turn(
     if let (Some(VmAsk::Errand(_)), Some(session)) = (&turned.ask, session)
         && let Err(error) = mark(session, &mut turned.vm).await
     {
-        tracing::warn!("cannot see what the server was asked last: {error}");
+        tracing::warn!("cannot read the last action of the server: {error}");
         return Ok(Requeue::After(PAUSE.min(world.settings.look_every)));
     }
     let (before, after) = (vm.phase(), turned.vm.phase());
@@ -85,7 +85,7 @@ pub(crate) async fn turn(
         Err(error) => return Err(error.into()),
     };
     if before != after {
-        info!(state.from = %before, state.to = %after, "machine {id} is now {after}");
+        info!(state.from = %before, state.to = %after, "VM {id} is now {after}");
     }
     // Snapshots that depend on the VM have a turn: a new one, or one whose lease was extended.
     for copy in turned.copy.map(|it| it.id).into_iter().chain(vm.copy) {
@@ -128,7 +128,7 @@ async fn carry_out(
         VmAsk::Errand(ErrandKind::Resize(flavor)) => ServerAction::Resize { flavor_id: flavor.id },
     };
     let Err(error) = actions::act(session, &server.id, &action).await else { return Ok(soon) };
-    tracing::warn!("the cloud does not {action:?}: {error}");
+    tracing::warn!("the cloud refused {action:?}: {error}");
     // A request that may have arrived is judged by the next observation.
     if is_confirm || error.is_transient() || error.is_outcome_unknown() {
         return Ok(soon);
@@ -172,7 +172,7 @@ async fn let_go(world: &World, queue: &Queue<Subject>, vm: &Vm) -> Result<Requeu
     let snapshots = world.store.snapshots_of(vm.id).await?;
     match world.store.delete_vm(vm).await {
         Ok(()) => {
-            info!("machine {} is gone, and nothing of it is left", vm.id);
+            info!("VM {} is deleted, with everything it owned in the cloud", vm.id);
             // The time for which a snapshot is kept begins now.
             snapshots.into_iter().for_each(|id| queue.wake(Subject::Snapshot(id)));
             Ok(Requeue::OnChange)
@@ -190,7 +190,7 @@ async fn settle(world: &World, vm: &Vm) -> Result<Option<Requeue>, KeysError> {
     let place = match premises.place_of(&vm.project).await {
         Ok(place) => place,
         Err(closed) => {
-            tracing::warn!("cannot tell where the machine is to be made: {closed}");
+            tracing::warn!("cannot determine the project of the VM: {closed}");
             return Ok(Some(Requeue::After(world.settings.look_every)));
         }
     };
@@ -205,8 +205,10 @@ fn of_tenancy(closed: &TenancyError) -> Problem {
     let is_away = matches!(closed, TenancyError::Away(_));
     Problem {
         reason: if is_away { "CloudUnreachable" } else { "NoRole" }.to_owned(),
-        message: format!("cannot work in its project of the cloud: {closed}"),
-        next_action: "see whether clusterd may work in that project; it keeps trying".to_owned(),
+        message: format!("cannot work in the VM's project of the cloud: {closed}"),
+        next_action:
+            "check whether clusterd's user has a role in that project; clusterd keeps trying"
+                .to_owned(),
         is_final: false,
     }
 }
@@ -216,8 +218,8 @@ fn no_cloud(world: &World) -> VmWorked {
         world,
         Problem {
             reason: "NoCloud".to_owned(),
-            message: "this clusterd was given no cloud: nothing has been asked of any".to_owned(),
-            next_action: "delete it, or name a cloud in clusterd's configuration".to_owned(),
+            message: "clusterd has no cloud configured, so nothing was created".to_owned(),
+            next_action: "delete the VM, or configure a cloud for clusterd".to_owned(),
             is_final: false,
         },
     )

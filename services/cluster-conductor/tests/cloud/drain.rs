@@ -130,7 +130,7 @@ async fn one_of_two_hosts_with_two_of_three_members_is_drained() {
         let refused = working.conductor.drain(&second, &asked()).await.unwrap_err();
         let DrainError::Refused(refused) = refused else { panic!("{refused}") };
         assert_eq!((refused.lost[0].left, refused.lost[0].needed), (1, 2));
-        assert!(refused.to_string().contains(&format!("the drain of {first} takes")));
+        assert!(refused.to_string().contains(&format!("the drain of {first} moves")));
         assert_eq!(given.store.find_drain(&second).await.unwrap(), None);
         assert_eq!(
             service(&given, &second).await.disabled_reason.as_deref(),

@@ -68,7 +68,7 @@ async fn each_service_may_be_down_during_the_creation_of_a_cluster() {
         let working = given.conductor();
         let told = given.until_told("CloudUnreachable").await;
         assert_eq!((told.status, told.is_final), (Truth::False, false), "{service}");
-        assert!(told.next_action.contains("reaches that service"), "{service}: {told:?}");
+        assert!(told.next_action.contains("can reach that service"), "{service}: {told:?}");
         given.cloud.forgive(down);
         given.until_complete().await;
         given.assert_once(1, 1);
@@ -254,7 +254,7 @@ async fn a_failed_server_is_reported_with_novas_message_and_created_again() {
     let events = given.store.events_of(given.id, 1000, None).await.unwrap();
     let told = events.iter().filter(|it| {
         it.reason == "CloudFailed"
-            && it.message == "the cloud failed at server/default-worker-0: No valid host was found."
+            && it.message == "deleting server/default-worker-0, which failed in the cloud: No valid host was found."
     });
     assert_eq!(told.count(), 3, "{events:?}");
     given.assert_once(1, 1);
@@ -307,7 +307,7 @@ async fn a_quota_used_up_midway_is_named_and_a_raised_one_is_enough() {
         )
         .await;
     let told = given.until_told("QuotaExceeded").await;
-    assert!(told.message.contains("needed are 1 instances (0 free)"), "{told:?}");
+    assert!(told.message.contains("needed: 1 instances (0 free)"), "{told:?}");
     given.assert_once(1, 1);
     given.cloud.set_quota("tenant-a", "instances", 3);
     given.until_complete().await;

@@ -12,7 +12,7 @@ async fn a_quota_that_is_used_up_is_named_and_a_raised_one_is_enough() {
     given.cloud.set_quota("tenant-a", "router", 0);
     let working = given.conductor();
     let told = given.until(ConditionKind::NetworkReady, |it| it.reason == "QuotaExceeded").await;
-    assert!(told.is_final && told.message.ends_with("needed are 1 routers (0 free)"), "{told:?}");
+    assert!(told.is_final && told.message.ends_with("needed: 1 routers (0 free)"), "{told:?}");
     assert_eq!(given.of_kind(Kind::Network).len(), 0, "nothing is made");
     assert!(told.next_action.contains("quota"), "{told:?}");
     given.cloud.set_quota("tenant-a", "router", 10);
@@ -28,7 +28,7 @@ async fn a_full_zone_is_reported_before_anything_is_created() {
     given.cloud.set_quota("tenant-a", "zone_recordsets", 3);
     let working = given.conductor();
     let told = given.until(ConditionKind::NetworkReady, |it| it.reason == "QuotaExceeded").await;
-    assert!(told.message.ends_with("needed are 2 recordsets (1 free)"), "{told:?}");
+    assert!(told.message.ends_with("needed: 2 recordsets (1 free)"), "{told:?}");
     assert_eq!(given.of_kind(Kind::Network).len(), 0, "nothing is made");
     given.cloud.set_quota("tenant-a", "zone_recordsets", 4);
     given.until_complete().await;

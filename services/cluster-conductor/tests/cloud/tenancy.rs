@@ -109,7 +109,7 @@ async fn a_project_in_which_clusterd_has_no_role_is_told_the_needed_role() {
     let working = first.conductor_of_tenants("clusterd");
     let told = b.until(ConditionKind::NetworkReady, |it| it.reason == "NoRole").await;
     let id = b.project.as_str();
-    let words = format!("clusterd's user clusterd needs the role member in project {id}");
+    let words = format!("clusterd's user clusterd lacks the role member in project {id}");
     assert!(told.is_final && told.message.contains(&words), "{told:?}");
     assert!(told.message.contains("openstack role add --user"), "{told:?}");
     assert_eq!(b.store.ledger_of(b.id).await.unwrap(), []);

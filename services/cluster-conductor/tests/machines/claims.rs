@@ -55,9 +55,10 @@ async fn a_second_use_of_a_claim_is_refused_and_raises_an_event() {
     assert_eq!(
         given.events().await,
         [
-            "info ClaimRedeemed: 10.0.0.20 fetched its config (default-worker-0)",
-            "info ClaimRedeemedAgain: 10.0.0.20 fetched its config again, as after a lost answer (default-worker-0)",
-            "warning ClaimReused: 10.0.0.20 asked for its config, which was handed out before: somebody may have read its user data (default-worker-0)",
+            "info ClaimRedeemed: 10.0.0.20 fetched the config (default-worker-0)",
+            "info ClaimRedeemedAgain: 10.0.0.20 fetched the config again, as after a lost answer (default-worker-0)",
+            "warning ClaimReused: 10.0.0.20 tried to fetch the config, which was handed out before: somebody may have \
+             read the member's user-data (default-worker-0)",
         ]
     );
 }
@@ -94,7 +95,7 @@ async fn a_claim_is_refused_from_other_addresses_unless_they_are_allowed() {
     let claim = given.claim("default-worker-0").await;
     assert_eq!(given.redeem(&claim, "10.0.0.21").await, Answer::Nothing);
     let events = given.events().await;
-    assert!(events[0].starts_with("warning ClaimFromElsewhere: 10.0.0.21 asked"), "{events:?}");
+    assert!(events[0].starts_with("warning ClaimFromElsewhere: 10.0.0.21 tried"), "{events:?}");
     // The address of the cluster's router, as an IPv4-mapped address of a dual-stack listener.
     assert!(is_config(&given.redeem(&claim, "::ffff:203.0.113.1").await));
 

@@ -194,7 +194,7 @@ async fn a_config_that_cannot_be_made_is_reported_before_the_server_is_created()
     given.cluster.kubernetes = "v1.30.0".parse().unwrap();
     assert_eq!(
         given.user_data("default-worker-0").await.unwrap_err(),
-        "this clusterd has no programs of Kubernetes v1.30.0: it has v1.34.1"
+        "clusterd has no source for the programs of Kubernetes v1.30.0: configured are v1.34.1"
     );
     given.cluster.kubernetes = "v1.34.1".parse().unwrap();
     given.seen.objects.remove(&"port/default-worker-0".parse().unwrap());
@@ -204,12 +204,12 @@ async fn a_config_that_cannot_be_made_is_reported_before_the_server_is_created()
     );
     assert_eq!(
         given.user_data("default-worker-7").await.unwrap_err(),
-        format!("the cluster has no machine {}", machine("default-worker-7"))
+        format!("the cluster has no member {}", machine("default-worker-7"))
     );
     given.stop_listening();
     assert_eq!(
         given.user_data("default-worker-1").await.unwrap_err(),
-        "machines of this cluster are to fetch their configs, and this clusterd does not listen for them"
+        "members of this cluster fetch their configs from clusterd, which has no listener for them"
     );
 }
 

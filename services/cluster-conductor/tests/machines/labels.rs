@@ -87,7 +87,10 @@ async fn every_accepted_label_leads_to_configs_and_add_ons() {
             }
             if cluster.kubernetes != KubernetesVersion::DEFAULT {
                 let why = given.conductor.rehearse(cluster, groups).unwrap_err().to_string();
-                assert!(why.starts_with("this clusterd has no programs of"), "{what}: {why}");
+                assert!(
+                    why.starts_with("clusterd has no source for the programs of"),
+                    "{what}: {why}"
+                );
                 continue;
             }
             let count = accepted.entry(name).or_default();
@@ -142,7 +145,7 @@ async fn settings_without_a_possible_config_are_refused_before_the_cluster_exist
         given.conductor.rehearse(&given.cluster, &given.groups).unwrap_err().to_string()
     };
     given.cluster.blueprint.http_proxy = Some("not a URL".to_owned());
-    assert_eq!(refused(&given), "http_proxy: it is no URL");
+    assert_eq!(refused(&given), "http_proxy: it is not a URL");
     given.cluster.blueprint.http_proxy = None;
     given.groups[1].machines.clear();
     given.groups[1].node_labels.insert("kubernetes.io/role".to_owned(), "x".to_owned());
@@ -157,6 +160,6 @@ async fn settings_without_a_possible_config_are_refused_before_the_cluster_exist
     given.stop_listening();
     assert_eq!(
         refused(&given),
-        "machines of this cluster are to fetch their configs, and this clusterd does not listen for them"
+        "members of this cluster fetch their configs from clusterd, which has no listener for them"
     );
 }

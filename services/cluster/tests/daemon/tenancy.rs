@@ -168,7 +168,7 @@ async fn without_a_role_in_the_project_clusterd_refuses_and_changes_nothing_in_t
     for path in ["/bedplate/v1/plan", "/v1/clusters"] {
         let refused = given.ask(Method::POST, path, cluster.clone(), 403).await;
         let said = refused["errors"][0]["detail"].as_str().unwrap();
-        let words = "clusterd's user clusterd needs the role member in project tenant-a";
+        let words = "clusterd's user clusterd lacks the role member in project tenant-a";
         assert!(said.starts_with(words), "{said}");
     }
     // Repeated requests do not make Keystone hash clusterd's password each time, as one login for each request would.

@@ -113,7 +113,7 @@ fn a_cluster_is_created_resized_and_deleted() {
     let reason = wait_for("a reason", PATIENCE, || {
         client.json(&["cluster", "show", "c"])["status_reason"].as_str().map(str::to_owned)
     });
-    assert!(reason.contains("this clusterd was given no cloud"), "{reason}");
+    assert!(reason.contains("clusterd has no cloud configured"), "{reason}");
     let listed = client.json(&["cluster", "list"]);
     assert_eq!((&listed[0]["name"], &listed[0]["node_count"]), (&json!("c"), &json!(2)));
 

@@ -201,6 +201,6 @@ async fn without_an_answer_of_the_cloud_no_object_can_be_used() {
     for service in Service::clusters_in_clouds().await {
         service.stop_answering("/image/");
         let answer = template(&service, "project-a-member", json!({"image_id": "for-all"})).await;
-        assert!(answer.has(503).text.contains("image_id: the cloud cannot be asked now"));
+        assert!(answer.has(503).text.contains("image_id: cannot check in the cloud"));
     }
 }
