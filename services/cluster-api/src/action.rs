@@ -52,8 +52,7 @@ async fn ask_resize(
     Segment(ident): Segment<String>,
     Strict(body): Strict<Resize>,
 ) -> Result<Response, Error> {
-    let count =
-        body.node_count.ok_or_else(|| ApiError::bad_field("node_count", "it is required"))?;
+    let count = body.node_count.ok_or_else(|| ApiError::bad_field("node_count", "is required"))?;
     check_zero(count, version)?;
     let named = body.nodes_to_remove.unwrap_or_default();
     let ledger = match named.is_empty() {
@@ -67,7 +66,7 @@ async fn ask_resize(
             check_stays(&cluster)?;
             let group = chosen(&groups, body.nodegroup.as_deref())?;
             let resized = resize(group, count, &machines)?;
-            let said = format!("{} was resized to {count} machines", group.name);
+            let said = format!("{} resized to {count} members", group.name);
             let events = vec![app.asked(&cluster, "ResizeAsked", said)];
             let cluster = Cluster { asked_at: (app.clock)(), ..cluster };
             Ok(Change { changed: vec![resized], events, ..Change::of(cluster) })
@@ -92,7 +91,7 @@ fn machine(name: &str, ledger: &[LedgerEntry]) -> Result<MachineRef, ApiError> {
     let server = ledger.iter().find(server).and_then(|entry| entry.kind.strip_prefix("server/"));
     server.unwrap_or(name).parse().map_err(|_| {
         let name: String = name.chars().take(64).collect();
-        ApiError::bad_field("nodes_to_remove", format!("{name:?} is no machine of this cluster"))
+        ApiError::bad_field("nodes_to_remove", format!("{name:?} is not a member of this cluster"))
     })
 }
 
@@ -119,7 +118,7 @@ async fn ask_upgrade(
 ) -> Result<Response, Error> {
     check_stays(&app.cluster(&caller, &ident).await?)?;
     Err(ApiError::bad_request(
-        "upgrades are not implemented yet: make a cluster of the new template and move what runs in the old one",
+        "upgrades are not implemented yet: create a cluster from the new template and move your workloads to it",
     )
     .into())
 }

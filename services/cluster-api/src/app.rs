@@ -87,7 +87,7 @@ impl App {
         }
         caller.project().ok_or_else(|| {
             ApiError::bad_request(
-                "your token is valid in no project, and what is made has to be of one: name one when you authenticate",
+                "your token has no project, and a new resource needs one: authenticate with a project",
             )
         })
     }
@@ -174,7 +174,7 @@ impl App {
             let mut found = self.store.find_clusters(&parsed, &scope).await?.into_iter();
             match (found.next(), found.next(), &scope) {
                 (Some(_), Some(_), Scope::All) => {
-                    let why = format!("several projects have a Cluster {ident}: name it by its id");
+                    let why = format!("several projects have a Cluster {ident}: use its id");
                     return Err(ApiError::conflict(why).into());
                 }
                 (Some(found), ..) => return Ok(found),
@@ -256,7 +256,7 @@ pub(crate) fn reaches(caller: &Caller, project: &str) -> bool {
 
 /// The refusal of a field that names another project.
 pub(crate) fn elsewhere(field: &str) -> ApiError {
-    let why = format!("{field}: what is of other projects is for administrators");
+    let why = format!("{field}: only administrators may see or change other projects");
     ApiError::new(StatusCode::FORBIDDEN, why)
 }
 

@@ -141,10 +141,10 @@ async fn kubeconfig(
 ) -> Result<Response, Error> {
     let cluster = app.cluster(&caller, &ident).await?;
     let Some(config) = app.conductor.kubeconfig(&cluster, &app.user(&caller)).await? else {
-        let why = "the cluster has no API yet; GET /bedplate/v1/clusters/ID says what it waits for";
+        let why = "the cluster's API has no address yet; the conditions in GET /bedplate/v1/clusters/ID tell why";
         return Err(ApiError::conflict(why).into());
     };
-    let said = format!("an administrator's kubeconfig was given to {}", app.user(&caller));
+    let said = format!("{} got an administrator's kubeconfig", app.user(&caller));
     let said = app.asked(&cluster, "KubeconfigGiven", said);
     app.store.append_events(cluster.id, &[said]).await?;
     let kind = [(http::header::CONTENT_TYPE, "application/yaml")];

@@ -19,18 +19,18 @@ use crate::microversion as since;
 
 /// Returns the routes of certificates and credentials.
 pub(crate) fn routes() -> Routes<App> {
-    let sign = Handle::post("Have a certificate request signed", sign)
+    let sign = Handle::post("Sign a certificate request", sign)
         .reads(Request::schema())
         .tells(shape())
         .refuses([StatusCode::NOT_FOUND]);
     let one = [
-        Handle::get("Show a cluster's authority", show).asks(["ca_cert_type"]).tells(shape()),
-        Handle::patch("Make a cluster's authority anew", rotate)
+        Handle::get("Show a cluster's CA certificate", show).asks(["ca_cert_type"]).tells(shape()),
+        Handle::patch("Rotate a cluster's CA", rotate)
             .since(since::ROTATE)
             .answers(StatusCode::ACCEPTED)
             .tells(asked_for()),
     ];
-    let credentials = Handle::patch("Make a cluster's credentials anew", credentials);
+    let credentials = Handle::patch("Rotate a cluster's credential", credentials);
     Routes::new("certificates")
         .at("/v1/certificates", [sign.answers(StatusCode::CREATED)])
         .at("/v1/certificates/{cluster}", one)
@@ -88,7 +88,7 @@ fn shown<'a>(
 fn check_kind(kind: Option<&str>) -> Result<(), ApiError> {
     match kind {
         None | Some("kubernetes") => Ok(()),
-        Some(_) => Err(ApiError::bad_field("ca_cert_type", "only kubernetes is shown and signs")),
+        Some(_) => Err(ApiError::bad_field("ca_cert_type", "only kubernetes is supported")),
     }
 }
 
@@ -121,7 +121,7 @@ async fn sign(
     let said = app.asked(
         &cluster,
         "CertificateSigned",
-        format!("a certificate was signed for {}", app.user(&caller)),
+        format!("signed a certificate for {}", app.user(&caller)),
     );
     app.store.append_events(cluster.id, &[said]).await?;
     Ok(json(StatusCode::CREATED, &shown(&cluster, Some(&body.csr), pem, &origin)))
@@ -142,8 +142,8 @@ async fn rotate(
         .change(&caller, &cluster.id.to_string(), |cluster, groups| {
             let authorities = rotated(&cluster, &groups, &held, &drained, has_machines)?;
             let said = match authorities.is_settled() {
-                true => "the cluster's authorities were made anew",
-                false => "the cluster's authorities are to be exchanged",
+                true => "replaced the cluster's CA",
+                false => "CA rotation requested",
             };
             let events = vec![app.asked(&cluster, "AuthorityRotated", said.to_owned())];
             let asked_at = (app.clock)();
@@ -165,7 +165,7 @@ async fn credentials(
         .change(&caller, &ident, |cluster, _| {
             check_stays(&cluster)?;
             let generation = cluster.credential + 1;
-            let said = format!("the cluster gets credential {generation} in the cloud");
+            let said = format!("credential {generation} in the cloud requested");
             let events = vec![app.asked(&cluster, "CredentialAsked", said)];
             let asked_at = (app.clock)();
             let cluster = Cluster { credential: generation, asked_at, ..cluster };

@@ -36,7 +36,7 @@ pub(crate) fn routes() -> Routes<App> {
         Handle::get("List clusters", list)
             .asks(SORTED)
             .tells(Shape::page("clusters", view::brief())),
-        Handle::post("Ask for a cluster", create)
+        Handle::post("Create a cluster", create)
             .reads(NewCluster::schema())
             .answers(StatusCode::ACCEPTED)
             .tells(asked_for())
@@ -48,7 +48,7 @@ pub(crate) fn routes() -> Routes<App> {
             .reads(openapi::patch_body())
             .answers(StatusCode::ACCEPTED)
             .tells(asked_for()),
-        Handle::delete("Have a cluster deleted", delete).answers(StatusCode::NO_CONTENT),
+        Handle::delete("Delete a cluster", delete).answers(StatusCode::NO_CONTENT),
     ];
     Routes::new("clusters")
         .at("/v1/clusters", all)
@@ -88,16 +88,18 @@ async fn create(
     let Order { cluster, mut groups } = body.into_order(&app, &caller, asked_for).await?;
     let cluster = Cluster { asked_by: openstack_api::request_id(), ..cluster };
     let unmeasured = app.measure(&cluster, &mut groups).await;
-    let said = format!("a cluster of {} machines was asked for", machines(&groups));
+    let said = format!("cluster of {} members requested", machines(&groups));
     let event = app.asked(&cluster, "CreateAsked", said);
     let within = Some(&app.settings.quotas);
     match app.store.insert_cluster(&cluster, &groups, &[event], within).await {
         Ok(Ok(())) => {}
         Ok(Err(denial)) => return Err(Error::Denied(denial, unmeasured)),
         Err(StoreError::NoOwner { .. }) => {
-            return Err(
-                ApiError::bad_field("cluster_template_id", "it was deleted meanwhile").into()
-            );
+            return Err(ApiError::bad_field(
+                "cluster_template_id",
+                "the template was deleted meanwhile",
+            )
+            .into());
         }
         Err(error) => return Err(error.into()),
     }
@@ -233,7 +235,7 @@ async fn patch(
             check_zero(count, asked_for)?;
             let workers = default_workers(&groups)?;
             let resized = resize(workers, count, &[])?;
-            let said = format!("{} was resized to {count} machines", workers.name);
+            let said = format!("{} resized to {count} members", workers.name);
             let events = vec![app.asked(&cluster, "ResizeAsked", said)];
             let cluster = Cluster { asked_at: (app.clock)(), ..cluster };
             Ok(Change { changed: vec![resized], events, ..Change::of(cluster) })
@@ -249,8 +251,7 @@ fn node_count(patch: Vec<Operation>) -> Result<Option<u32>, ApiError> {
         let field = operation.field()?;
         if field != "node_count" || operation.path != "/node_count" {
             let path: String = operation.path.chars().take(64).collect();
-            let why =
-                "it cannot be changed; /node_count can, and node groups have routes of their own";
+            let why = "cannot be changed; /node_count can, and node groups have their own routes";
             return Err(ApiError::bad_field(&path, why));
         }
         count = match (operation.op, operation.value) {
@@ -268,7 +269,7 @@ fn node_count(patch: Vec<Operation>) -> Result<Option<u32>, ApiError> {
 /// Refuses an empty node group in microversions that do not have them.
 pub(crate) fn check_zero(count: u32, asked: Microversion) -> Result<(), ApiError> {
     match count == 0 && !asked.has(since::ZERO_NODES) {
-        true => Err(ApiError::bad_field("node_count", "it must be at least 1 before version 1.10")),
+        true => Err(ApiError::bad_field("node_count", "must be at least 1 before version 1.10")),
         false => Ok(()),
     }
 }
@@ -290,7 +291,7 @@ async fn delete(
         if cluster.desire == Desire::Gone {
             return Ok(Change::of(cluster));
         }
-        let events = vec![app.asked(&cluster, "DeleteAsked", "its end was asked for".to_owned())];
+        let events = vec![app.asked(&cluster, "DeleteAsked", "deletion requested".to_owned())];
         let cluster = Cluster { desire: Desire::Gone, asked_at: (app.clock)(), ..cluster };
         Ok(Change { events, ..Change::of(cluster) })
     })

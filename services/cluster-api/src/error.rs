@@ -81,7 +81,7 @@ impl From<Error> for ApiError {
             Error::Order(VmError::NoServer) => StatusCode::CONFLICT,
             Error::Order(VmError::Cloud(why)) if why.is_conflict() => StatusCode::CONFLICT,
             Error::Order(why) => {
-                error!("the cloud cannot be asked about a machine: {}", chain(why));
+                error!("cannot ask the cloud about a VM: {}", chain(why));
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Error::OwnConfig(OwnConfigError::Document(_)) => StatusCode::BAD_REQUEST,
@@ -89,7 +89,7 @@ impl From<Error> for ApiError {
                 StatusCode::BAD_REQUEST
             }
             Error::Borrow(why @ BorrowError::Away { .. }) => {
-                error!("cannot tell whose something is: {}", chain(why));
+                error!("cannot look up the owner of a cloud object: {}", chain(why));
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Error::Tenancy(why) | Error::Borrow(BorrowError::Closed(why)) => closed(why),
@@ -123,7 +123,7 @@ fn closed(why: &TenancyError) -> StatusCode {
             StatusCode::FORBIDDEN
         }
         TenancyError::Away(_) => {
-            error!("no token in a tenant's project: {}", chain(why));
+            error!("cannot get a token in a tenant's project: {}", chain(why));
             StatusCode::SERVICE_UNAVAILABLE
         }
     }
@@ -136,7 +136,7 @@ fn host(why: &HostError) -> ApiError {
         HostError::NoHost(_) => StatusCode::NOT_FOUND,
         HostError::NoCloud => StatusCode::CONFLICT,
         HostError::NotAdmin(_) | HostError::Cloud(_) => {
-            error!("the cloud cannot be asked about its hosts: {}", chain(why));
+            error!("cannot ask the cloud about its hosts: {}", chain(why));
             StatusCode::SERVICE_UNAVAILABLE
         }
     };
@@ -148,8 +148,8 @@ fn keys(why: &KeysError) -> ApiError {
         KeysError::Store(why) => store(why),
         KeysError::Sign(_) => ApiError::bad_request(why.to_string()),
         KeysError::Seal(_) | KeysError::Malformed(_) | KeysError::Make(_) => {
-            error!("the keys of a cluster failed: {}", chain(why));
-            ApiError::broken("the cluster's keys cannot be used; the service's log says why")
+            error!("cannot use a cluster's keys: {}", chain(why));
+            ApiError::broken("cannot use the cluster's keys; see the log of clusterd")
         }
     }
 }
@@ -157,12 +157,12 @@ fn keys(why: &KeysError) -> ApiError {
 fn store(why: &StoreError) -> ApiError {
     match why {
         StoreError::Duplicate { field, value } => {
-            ApiError::conflict(format!("{field}: {value:?} is taken already"))
+            ApiError::conflict(format!("{field}: {value:?} is already in use"))
         }
         StoreError::Full { .. } => ApiError::new(StatusCode::FORBIDDEN, why.to_string()),
         StoreError::TooLarge { .. } => ApiError::bad_request(why.to_string()),
         StoreError::Stale => {
-            ApiError::conflict("it is being changed by others at the same time; try again")
+            ApiError::conflict("other requests are changing this resource; try again")
         }
         StoreError::InUse { .. } => ApiError::bad_request(why.to_string()),
         StoreError::NoMarker(_) => ApiError::bad_request(format!("marker: {why}")),
@@ -174,8 +174,8 @@ fn store(why: &StoreError) -> ApiError {
             ApiError::new(StatusCode::SERVICE_UNAVAILABLE, said)
         }
         StoreError::Unconfirmed { .. } => {
-            warn!("a change is not confirmed: {}", chain(why));
-            let said = "the database did not confirm the change: it may have been made, so look before you ask again";
+            warn!("the database did not confirm a change: {}", chain(why));
+            let said = "the database did not confirm the change, which may have been made: read the resource before you repeat the request";
             ApiError::new(StatusCode::SERVICE_UNAVAILABLE, said)
         }
         StoreError::Corrupt { .. }
@@ -184,8 +184,8 @@ fn store(why: &StoreError) -> ApiError {
         | StoreError::CannotCreate { .. }
         | StoreError::Damaged { .. }
         | StoreError::Unavailable { .. } => {
-            error!("the store failed: {}", chain(why));
-            ApiError::broken("the store failed; the service's log says why")
+            error!("the database failed: {}", chain(why));
+            ApiError::broken("the database failed; see the log of clusterd")
         }
     }
 }

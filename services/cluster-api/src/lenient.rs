@@ -30,7 +30,7 @@ fn scalar<'de, D: Deserializer<'de>>(from: D, want: &str) -> Result<Option<Scala
 
 /// Reads a boolean or `null`.
 pub(crate) fn flag<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
-    let want = "it must be true or false";
+    let want = "must be true or false";
     let Some(read) = scalar(from, want)? else { return Ok(None) };
     match read.into_text().to_ascii_lowercase().as_str() {
         "true" | "1" | "yes" | "on" => Ok(Some(true)),
@@ -41,14 +41,14 @@ pub(crate) fn flag<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D
 
 /// Reads a whole number that is not negative, or `null`.
 pub(crate) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
-    let want = "it must be a whole number that is not negative";
+    let want = "must be a whole number that is not negative";
     let Some(read) = scalar(from, want)? else { return Ok(None) };
     read.into_text().parse().map(Some).map_err(|_| D::Error::custom(want))
 }
 
 /// Reads text of at most 4096 bytes, or `null`. Empty text means `null`.
 pub(crate) fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    let want = "it must be text of at most 4096 letters, without control characters";
+    let want = "must be text of at most 4096 bytes, without control characters";
     let read = Option::<String>::deserialize(from).map_err(|_| D::Error::custom(want))?;
     match read {
         Some(text) if text.len() > 4096 || text.chars().any(char::is_control) => {
@@ -62,7 +62,7 @@ pub(crate) fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>,
 pub(crate) fn labels<'de, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Option<BTreeMap<String, String>>, D::Error> {
-    let want = "it must be an object whose values are text, numbers or truths";
+    let want = "must be an object whose values are text, numbers or booleans";
     let read = Option::<BTreeMap<String, Scalar>>::deserialize(from);
     let read = read.map_err(|_| D::Error::custom(want))?;
     Ok(read

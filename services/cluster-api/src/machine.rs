@@ -35,20 +35,18 @@ use view::View;
 /// Returns the routes of VMs, their snapshots and their images.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
-        Handle::get("List machines", list)
+        Handle::get("List VMs", list)
             .asks(["limit", "marker", "sort_key", "sort_dir", "user_id", "project_id"])
             .tells(Shape::page("machines", view::shape())),
-        Handle::post("Ask for a machine", order::create)
+        Handle::post("Create a VM", order::create)
             .reads(NewMachine::schema())
             .answers(StatusCode::ACCEPTED)
             .tells(view::shape())
             .refuses([StatusCode::CONFLICT, StatusCode::SERVICE_UNAVAILABLE]),
     ];
     let one = [
-        Handle::get("Show a machine", show).tells(view::shape()),
-        Handle::delete("Have a machine deleted", delete)
-            .answers(StatusCode::ACCEPTED)
-            .tells(view::shape()),
+        Handle::get("Show a VM", show).tells(view::shape()),
+        Handle::delete("Delete a VM", delete).answers(StatusCode::ACCEPTED).tells(view::shape()),
     ];
     Routes::new("machines")
         .at("/bedplate/v1/machines", all)
@@ -57,7 +55,7 @@ pub(crate) fn routes() -> Routes<App> {
         .at("/bedplate/v1/machines/{machine}", one)
         .at(
             "/bedplate/v1/machines/{machine}/events",
-            [Handle::get("List a machine's events", events)
+            [Handle::get("List a VM's events", events)
                 .asks(["limit", "marker"])
                 .tells(Shape::object([("events", Shape::list(crate::bedplate::event_shape()))]))],
         )
@@ -94,13 +92,13 @@ impl App {
 
     /// Finds the VM with this id or name. A VM that the caller may not see is answered like a missing one.
     pub(crate) async fn machine(&self, caller: &Caller, ident: &str) -> Result<Vm, Error> {
-        let missing = || missing("Machine", ident);
+        let missing = || missing("VM", ident);
         let parsed: Ident = ident.parse().map_err(|_| missing())?;
         for scope in self.vm_scopes(caller) {
             let mut found = self.store.find_vms(&parsed, &scope).await?.into_iter();
             match (found.next(), found.next()) {
                 (Some(_), Some(_)) if scope == VmScope::All => {
-                    let why = format!("several projects have a Machine {ident}: name it by its id");
+                    let why = format!("several projects have a VM {ident}: use its id");
                     return Err(ApiError::conflict(why).into());
                 }
                 (Some(found), _) => return Ok(found),
@@ -185,7 +183,7 @@ impl Whose {
         if let (VmScope::Person { user: own, .. }, Some(user)) = (&scope, &user)
             && own != user
         {
-            let why = "user_id: what is of other users is for who manages the project";
+            let why = "user_id: only managers of the project may see the VMs of other users";
             return Err(ApiError::new(StatusCode::FORBIDDEN, why));
         }
         Ok(Whose { scope, user })
@@ -200,7 +198,7 @@ pub(super) fn page(query: &mut Query) -> Result<Page<VmSort>, ApiError> {
         Some("id" | "uuid") => VmSort::Id,
         Some("name") => VmSort::Name,
         Some(_) => {
-            return Err(ApiError::bad_field("sort_key", "it must be created_at, id or name"));
+            return Err(ApiError::bad_field("sort_key", "must be created_at, id or name"));
         }
     };
     let descending = paging.direction == Direction::Descending;
@@ -226,7 +224,7 @@ async fn delete(
     let vm = app
         .change_machine(&caller, &ident, |vm| {
             let now = (app.clock)();
-            Ok((vm.leaving(now), VmEvent::info(vm, "DeleteAsked", "its end was asked for", now)))
+            Ok((vm.leaving(now), VmEvent::info(vm, "DeleteAsked", "deletion requested", now)))
         })
         .await?;
     Ok(app.shown(StatusCode::ACCEPTED, &vm))

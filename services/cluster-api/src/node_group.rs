@@ -28,7 +28,7 @@ pub(crate) fn routes() -> Routes<App> {
             .since(since::NODE_GROUPS)
             .asks(["limit", "marker", "sort_key", "sort_dir", "role"])
             .tells(Shape::object([("nodegroups", Shape::list(view::brief()))])),
-        Handle::post("Ask for a node group", create)
+        Handle::post("Create a node group", create)
             .since(since::NODE_GROUPS)
             .reads(NewGroup::schema())
             .answers(StatusCode::ACCEPTED)
@@ -41,7 +41,7 @@ pub(crate) fn routes() -> Routes<App> {
             .reads(openapi::patch_body())
             .answers(StatusCode::ACCEPTED)
             .tells(view::shape()),
-        Handle::delete("Have a node group deleted", delete)
+        Handle::delete("Delete a node group", delete)
             .since(since::NODE_GROUPS)
             .answers(StatusCode::NO_CONTENT),
     ];
@@ -77,11 +77,8 @@ async fn create(
             check_another_group(&groups)?;
             let all: Vec<_> = groups.into_iter().chain([group.clone()]).collect();
             app.conductor.rehearse(&cluster, &all)?;
-            let said = format!(
-                "node group {} with {} machines was asked for",
-                group.name,
-                group.node_count()
-            );
+            let said =
+                format!("node group {} with {} members requested", group.name, group.node_count());
             let events = vec![app.asked(&cluster, "NodeGroupAsked", said)];
             let cluster = Cluster { asked_at: (app.clock)(), ..cluster };
             Ok(Change { added: vec![group], events, ..Change::of(cluster) })
@@ -173,7 +170,7 @@ async fn delete(
         if group.is_default {
             return Err(Refusal::DefaultGroup { name: group.name.to_string() }.into());
         }
-        let said = format!("the end of node group {} was asked for", group.name);
+        let said = format!("deletion of node group {} requested", group.name);
         let events = vec![app.asked(&cluster, "NodeGroupDeleteAsked", said)];
         let first_machine = cluster.first_machine.max(group.next_machine);
         let cluster = Cluster { asked_at: (app.clock)(), first_machine, ..cluster };

@@ -11,8 +11,9 @@ use crate::error::refused;
 /// Makes the API description of `paths`.
 pub(crate) fn document(paths: Paths) -> OpenApi {
     let basic = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Basic).build());
-    let description = "The OpenStack Container Infra API v1, and what Bedplate has beside it. Every request may carry \
-                       OpenStack-API-Version: container-infra 1.N. A refusal is {\"errors\": [{\"detail\": \"...\"}]}.";
+    let description = "The OpenStack Container Infra API v1, and Bedplate's own routes under /bedplate/v1. Every \
+                       request may carry OpenStack-API-Version: container-infra 1.N. A refusal is {\"errors\": \
+                       [{\"detail\": \"...\"}]}.";
     let info = InfoBuilder::new().title("Bedplate Container Infra API").version("1.14");
     let components = ComponentsBuilder::new().schema(REFUSAL, refused());
     let components = components.security_scheme("basic", basic);

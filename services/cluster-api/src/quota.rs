@@ -96,7 +96,7 @@ fn shown(quota: &Quota) -> Shown<'_> {
 fn check_resource(resource: &str) -> Result<(), ApiError> {
     match resource {
         CLUSTER => Ok(()),
-        _ => Err(ApiError::bad_field("resource", "it must be Cluster")),
+        _ => Err(ApiError::bad_field("resource", "must be Cluster")),
     }
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn check_project(project: &str) -> Result<(), ApiError> {
     let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     match !project.is_empty() && project.len() <= 255 && project.chars().all(legal) {
         true => Ok(()),
-        false => Err(ApiError::bad_field("project_id", "it must be the id of a project")),
+        false => Err(ApiError::bad_field("project_id", "must be the id of a project")),
     }
 }
 
@@ -122,7 +122,7 @@ async fn create(
     Strict(body): Strict<Body>,
 ) -> Result<Response, Error> {
     let project =
-        body.project_id.ok_or_else(|| ApiError::bad_field("project_id", "it is required"))?;
+        body.project_id.ok_or_else(|| ApiError::bad_field("project_id", "is required"))?;
     let resource = body.resource.unwrap_or_else(|| CLUSTER.to_owned());
     check_project(&project)?;
     check_resource(&resource)?;
@@ -189,7 +189,7 @@ async fn patch(
     Strict(body): Strict<Body>,
 ) -> Result<Response, Error> {
     let same = |field: &str, given: &Option<String>, path: &str| match given {
-        Some(given) if given != path => Err(ApiError::bad_field(field, "the path says otherwise")),
+        Some(given) if given != path => Err(ApiError::bad_field(field, "differs from the path")),
         Some(_) | None => Ok(()),
     };
     same("project_id", &body.project_id, &project)?;

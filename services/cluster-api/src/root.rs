@@ -18,7 +18,8 @@ pub(crate) fn routes() -> Routes<App> {
 
 /// `GET /`: lists the versions.
 async fn root(origin: Origin) -> Response {
-    let description = "Bedplate makes Kubernetes clusters by the OpenStack Container Infra API.";
+    let description =
+        "Bedplate manages Kubernetes clusters through the OpenStack Container Infra API.";
     json(StatusCode::OK, &document("OpenStack Magnum API", description, &since::dialect(), &origin))
 }
 

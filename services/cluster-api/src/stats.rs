@@ -13,7 +13,7 @@ use crate::microversion as since;
 
 /// Returns the route of statistics.
 pub(crate) fn routes() -> Routes<App> {
-    let count = Handle::get("Count clusters and their machines", count);
+    let count = Handle::get("Count clusters and their members", count);
     let counted = Shape::object([("clusters", Shape::whole()), ("nodes", Shape::whole())]);
     Routes::new("stats")
         .at("/v1/stats", [count.since(since::STATS).asks(["project_id", "type"]).tells(counted)])

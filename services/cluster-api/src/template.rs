@@ -106,7 +106,7 @@ async fn list(
 
 /// The refusal of an unknown sort key.
 pub(crate) fn unsorted() -> ApiError {
-    ApiError::bad_field("sort_key", "it must be created_at, uuid or name")
+    ApiError::bad_field("sort_key", "must be created_at, uuid or name")
 }
 
 /// `GET /v1/clustertemplates/{template}`: one template.
@@ -166,7 +166,7 @@ async fn delete(
 /// As in Magnum, only administrators may make a template public.
 fn check_public(caller: &Caller, offers: bool) -> Result<(), ApiError> {
     if offers && !caller.is_admin() {
-        let why = "public: only administrators say what is offered to all projects";
+        let why = "public: only administrators may make a template public";
         return Err(ApiError::new(StatusCode::FORBIDDEN, why));
     }
     Ok(())
@@ -177,7 +177,8 @@ async fn own(app: &App, caller: &Caller, ident: &str) -> Result<Template, Error>
     let template = app.template(caller, ident).await?;
     let of_keystones = caller.identity().is_some();
     if !(of_keystones && caller.is_admin()) && template.project != app.project(caller)? {
-        let message = "it belongs to another project, which alone may change it";
+        let message =
+            "the template belongs to another project, and only that project may change it";
         return Err(ApiError::new(StatusCode::FORBIDDEN, message).into());
     }
     Ok(template)

@@ -17,13 +17,13 @@ use crate::error::Error;
 
 /// Returns the routes of drains.
 pub(crate) fn routes() -> Routes<App> {
-    let list = Handle::get("List hosts that are drained", list);
+    let list = Handle::get("List drains", list);
     let ask = Handle::put("Drain a host", ask)
         .reads_if_sent(Shape::object([]).maybe([("force", Shape::list(Shape::text()))]))
         .refuses([StatusCode::NOT_FOUND, StatusCode::CONFLICT])
         .answers(StatusCode::ACCEPTED);
-    let show = Handle::get("Show how far a drain is", show).refuses([StatusCode::NOT_FOUND]);
-    let end = Handle::delete("Let a host take servers again", end)
+    let show = Handle::get("Show the progress of a drain", show).refuses([StatusCode::NOT_FOUND]);
+    let end = Handle::delete("Undrain a host", end)
         .refuses([StatusCode::NOT_FOUND])
         .answers(StatusCode::ACCEPTED);
     let check = Handle::get("Check whether a host may be drained", check)

@@ -18,7 +18,7 @@ pub(super) fn routes() -> Routes<App> {
     let list = Handle::get("List a cluster's events, or follow them", events)
         .asks(["limit", "marker"])
         .tells(Shape::object([("events", Shape::list(shape()))]))
-        .streams("Each event as it happens, from the one after Last-Event-ID on.");
+        .streams("Each event as soon as it is recorded, starting after Last-Event-ID.");
     Routes::new("bedplate").at("/bedplate/v1/clusters/{cluster}/events", [list])
 }
 
@@ -88,10 +88,9 @@ pub(crate) fn page(query: &mut Query) -> Result<(u32, Option<EventUuid>), ApiErr
     let limit = match query.take("limit").map(|raw| raw.parse::<u32>()) {
         None => 1000,
         Some(Ok(limit @ 1..=1000)) => limit,
-        Some(_) => return Err(ApiError::bad_field("limit", "it must be from 1 to 1000")),
+        Some(_) => return Err(ApiError::bad_field("limit", "must be between 1 and 1000")),
     };
     let marker = query.take("marker").map(|raw| raw.parse());
-    let marker =
-        marker.transpose().map_err(|_| ApiError::bad_field("marker", "it must be a UUID"))?;
+    let marker = marker.transpose().map_err(|_| ApiError::bad_field("marker", "must be a UUID"))?;
     Ok((limit, marker))
 }

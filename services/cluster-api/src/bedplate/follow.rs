@@ -69,13 +69,13 @@ impl Streams {
     fn enter(&self, caller: &Caller) -> Result<(OwnedSemaphorePermit, Option<Place>), ApiError> {
         let full = |whose: &str, at_most: u32| {
             let why = format!(
-                "{at_most} streams of events{whose} are open, and that is all there may be; end one, or ask for the list"
+                "all {at_most} event streams{whose} are in use; close one, or request the list of events"
             );
             ApiError::new(StatusCode::SERVICE_UNAVAILABLE, why)
         };
         let enter = |who| self.crowd.enter(who, self.each_at_most as usize);
         let own = caller.user().map(|who| enter(who).ok_or(())).transpose();
-        let own = own.map_err(|()| full(" of yours", self.each_at_most))?;
+        let own = own.map_err(|()| full(" that you may open", self.each_at_most))?;
         let place = self.room.clone().try_acquire_owned();
         Ok((place.map_err(|_| full("", self.at_most))?, own))
     }
@@ -137,8 +137,7 @@ pub(super) fn answer(
 fn last_event_id(headers: &HeaderMap) -> Result<i64, ApiError> {
     let Some(raw) = headers.get("last-event-id") else { return Ok(0) };
     let read = raw.to_str().ok().and_then(|raw| raw.parse::<i64>().ok());
-    let wrong =
-        || ApiError::bad_field("Last-Event-ID", "it must be the id of an event of a stream");
+    let wrong = || ApiError::bad_field("Last-Event-ID", "must be the id of an event from a stream");
     read.filter(|number| *number >= 0).ok_or_else(wrong)
 }
 
@@ -197,7 +196,7 @@ impl Following {
             at: (self.app.clock)(),
             severity: Severity::Info,
             reason: "Gone".to_owned(),
-            message: format!("cluster {} is gone, and its events with it", self.cluster.name),
+            message: format!("cluster {} was deleted together with its events", self.cluster.name),
         }
     }
 }

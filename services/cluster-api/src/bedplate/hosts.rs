@@ -23,9 +23,10 @@ pub(super) const RULE: Rule =
 pub(crate) fn routes() -> Routes<App> {
     let hosts = Shape::object([("hosts", Shape::list(listed()))]);
     let list = Handle::get("List compute hosts and their drains", list).ruled(RULE).tells(hosts);
-    let show = Handle::get("Show what a compute host carries", show).ruled(RULE).tells(shape());
+    let show = Handle::get("Show the servers on a compute host", show).ruled(RULE).tells(shape());
     let places = Shape::object([("places", Shape::list(place()))]);
-    let find = Handle::get("Find on which hosts something is", find).ruled(RULE).tells(places);
+    let find =
+        Handle::get("Find the hosts of a cluster, VM or server", find).ruled(RULE).tells(places);
     Routes::new("bedplate")
         .at("/bedplate/v1/hosts", [list.refuses([StatusCode::CONFLICT])])
         .at(

@@ -16,10 +16,10 @@ pub(super) fn routes() -> Routes<App> {
     Routes::new("bedplate").at(
         "/bedplate/v1/clusters/{cluster}/nodegroups/{nodegroup}/ignition",
         [
-            Handle::put("Give a node group its own Ignition config", put)
+            Handle::put("Set a node group's own Ignition config", put)
                 .reads(Shape::open())
                 .tells(given),
-            Handle::delete("Take a node group's own Ignition config away", delete)
+            Handle::delete("Remove a node group's own Ignition config", delete)
                 .answers(StatusCode::NO_CONTENT),
         ],
     )
@@ -41,7 +41,7 @@ async fn put(
     let group = app.group(&cluster, &group).await?;
     check_stays(&cluster)?;
     let version = app.conductor.set_own_config(&cluster, &group, &body.to_string()).await?;
-    let said = format!("machines of {} are to get a config of their own", group.name);
+    let said = format!("new members of {} get the node group's own Ignition config", group.name);
     let said = app.asked(&cluster, "OwnConfigGiven", said);
     app.store.append_events(cluster.id, &[said]).await?;
     let body = Body { nodegroup: group.name.to_string(), ignition_version: version };
@@ -57,7 +57,7 @@ async fn delete(
     let cluster = app.cluster(&caller, &ident).await?;
     let group = app.group(&cluster, &group).await?;
     app.conductor.remove_own_config(&cluster, &group).await?;
-    let said = format!("machines of {} are to become nodes", group.name);
+    let said = format!("new members of {} get clusterd's Ignition config", group.name);
     let said = app.asked(&cluster, "OwnConfigTaken", said);
     app.store.append_events(cluster.id, &[said]).await?;
     Ok(StatusCode::NO_CONTENT)

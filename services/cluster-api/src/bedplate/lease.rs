@@ -21,7 +21,7 @@ pub(crate) fn routes() -> Routes<App> {
         .at(
             "/bedplate/v1/clusters/{cluster}/lease",
             [
-                Handle::get("Show until when a cluster is lent", show).tells(answered()),
+                Handle::get("Show the lease of a cluster", show).tells(answered()),
                 Handle::put("Extend the lease of a cluster", extend)
                     .reads(schema())
                     .tells(answered())
@@ -78,7 +78,9 @@ impl Longer {
     /// The requested end of the lease; `None` if the request names none.
     fn until(&self, now: Timestamp) -> Result<Option<Timestamp>, ApiError> {
         match (self.length, self.until) {
-            (Some(_), Some(_)) => Err(ApiError::bad_field("for", "give it or until, not both")),
+            (Some(_), Some(_)) => {
+                Err(ApiError::bad_field("for", "set either for or until, not both"))
+            }
             (Some(length), None) => {
                 let until = now.saturating_add(length.as_duration()).unwrap_or(Timestamp::MAX);
                 Ok(Some(until))
@@ -188,7 +190,8 @@ async fn extend(
         Some(until) => until,
         None => {
             let customary = terms.grant(None, now).ok().flatten().map(|lease| lease.until);
-            customary.ok_or_else(|| ApiError::bad_field("for", "say how long, such as 14d"))?
+            customary
+                .ok_or_else(|| ApiError::bad_field("for", "a duration is required, such as 14d"))?
         }
     };
     change(&app, &caller, cluster, |cluster, user| {
@@ -232,7 +235,7 @@ async fn change(
         let until = changed.lending.as_ref().map(|it| it.lease.until);
         let events = match until {
             Some(until) if changed != cluster => {
-                let said = format!("{user} extended its lease until {until}");
+                let said = format!("{user} extended the lease until {until}");
                 vec![app.asked(&cluster, "LeaseExtended", said)]
             }
             Some(_) | None => Vec::new(),

@@ -17,8 +17,8 @@ use crate::error::Error;
 
 /// Returns the routes of the ledger.
 pub(super) fn routes() -> Routes<App> {
-    let list = Handle::get("List what a cluster owns", list).tells(shape());
-    let forget = Handle::delete("Let what a deleted cluster owns be, and forget it", forget)
+    let list = Handle::get("List the cloud objects of a cluster", list).tells(shape());
+    let forget = Handle::delete("Forget the cloud objects of a deleted cluster", forget)
         .needs(Need::Administer)
         .answers(StatusCode::OK)
         .tells(shape())
@@ -71,15 +71,17 @@ async fn forget(
 ) -> Result<Response, Error> {
     let cluster = app.cluster(&caller, &ident).await?;
     if cluster.desire != Desire::Gone {
-        let why = "it is not being deleted: delete it first, and forget what it owns where that does not end";
+        let why = "the cluster is not being deleted: delete it first, and forget its cloud objects only if the deletion cannot finish";
         return Err(ApiError::conflict(why).into());
     }
     if !app.conductor.is_shut_out(&cluster).await? {
-        let why = "clusterd can work in its project of the cloud, and deletes itself what the cluster owns there";
+        let why =
+            "clusterd has access to the cluster's project and deletes its cloud objects itself";
         return Err(ApiError::conflict(why).into());
     }
     let left = app.store.forget_ledger(&cluster).await?;
-    warn!(cluster.id = %cluster.id, "{} things of cluster {} may be left in the cloud: nobody looks after them", left.len(), cluster.id);
+    warn!(cluster.id = %cluster.id, "forgot {} cloud objects of cluster {}: those that still exist have to be deleted \
+                                     by hand", left.len(), cluster.id);
     app.conductor.wake(cluster.id);
     #[derive(Serialize)]
     struct Body<'a> {

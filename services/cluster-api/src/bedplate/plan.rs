@@ -20,7 +20,7 @@ pub(crate) fn routes() -> Routes<App> {
     Routes::new("bedplate")
         .at(
             "/bedplate/v1/plan",
-            [Handle::post("Say what a cluster would take, and make none", dry_run)
+            [Handle::post("Plan a cluster without creating it", dry_run)
                 .needs(openstack_api::Need::Read)
                 .reads(NewCluster::schema())
                 .tells(shape())
@@ -28,7 +28,7 @@ pub(crate) fn routes() -> Routes<App> {
         )
         .at(
             "/bedplate/v1/clusters/{cluster}/plan",
-            [Handle::get("Say what a cluster consists of and takes", plan).tells(shape())],
+            [Handle::get("Show the plan of a cluster", plan).tells(shape())],
         )
 }
 
@@ -81,7 +81,10 @@ fn answer(preview: Preview, denial: Option<ApiError>) -> Response {
         Ok(short) if short.is_empty() => (Some(short), None),
         Ok(short) => {
             let all: Vec<String> = short.iter().map(Shortage::to_string).collect();
-            let why = format!("the project may not have that much: needed are {}", all.join(", "));
+            let why = format!(
+                "the project's quota in the cloud is too small; needed: {}",
+                all.join(", ")
+            );
             (Some(short), Some(why))
         }
         Err(why) => (None, Some(why)),

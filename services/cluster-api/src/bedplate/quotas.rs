@@ -20,7 +20,7 @@ pub(crate) fn routes() -> Routes<App> {
     Routes::new("bedplate")
         .at(
             "/bedplate/v1/quotas",
-            [Handle::get("Show what a project and a user have and may have", show)
+            [Handle::get("Show usage and limits of a project and a user", show)
                 .asks(["project_id", "user_id"])
                 .tells(shape())],
         )
@@ -139,7 +139,7 @@ async fn show(caller: Caller, State(app): State<App>, mut query: Query) -> Resul
     let own = app.user(&caller);
     let user = match user {
         Some(user) if user != own && caller.reach() != Reach::Everything => {
-            let why = "user_id: what is of other users is for administrators";
+            let why = "user_id: only administrators may see the usage of other users";
             return Err(ApiError::new(StatusCode::FORBIDDEN, why).into());
         }
         Some(user) => user,
@@ -202,7 +202,7 @@ async fn change_grant(
 fn person(project: String, user: String) -> Result<Whose, Error> {
     check_project(&project)?;
     if user.is_empty() || user.len() > 255 || user.chars().any(char::is_control) {
-        return Err(ApiError::bad_field("user_id", "it must be the id of a user").into());
+        return Err(ApiError::bad_field("user_id", "must be the id of a user").into());
     }
     Ok(Whose { project, person: Some(user) })
 }

@@ -79,7 +79,7 @@ impl NewCluster {
         asked: Microversion,
     ) -> Result<Order, Error> {
         if self.discovery_url.is_some() {
-            let why = "it must be null: etcd's members know each other from the beginning";
+            let why = "must be null: etcd needs no discovery service";
             return Err(ApiError::bad_field("discovery_url", why).into());
         }
         let found = app.template(caller, &self.cluster_template_id).await;
@@ -160,7 +160,7 @@ async fn lending(
     let notify = settings.lease_contact.clone();
     match (lease, notify) {
         (None, Some(_)) => {
-            let why = "the cluster has no lease whose end could be told: give the label lease too";
+            let why = "needs the label lease: a cluster without a lease sends no notices";
             Err(ApiError::bad_field("labels/lease_contact", why).into())
         }
         (lease, notify) => Ok(lease.map(|lease| Lending { lease, notify })),

@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::error::Error;
 
 pub(super) fn routes() -> Routes<App> {
-    let act = Handle::post("Have something done to a machine", act)
+    let act = Handle::post("Run an action on a VM", act)
         .reads(Action::schema())
         .answers(StatusCode::ACCEPTED)
         .tells(view::shape())
@@ -41,7 +41,7 @@ async fn act(
     let vm = app
         .change_machine(&caller, &ident, |vm| {
             let now = (app.clock)();
-            let event = VmEvent::info(vm, "ErrandAsked", format!("asked for: {kind}"), now);
+            let event = VmEvent::info(vm, "ErrandAsked", format!("requested: {kind}"), now);
             Ok((vm.with_errand(kind.clone(), now)?, event))
         })
         .await?;

@@ -63,7 +63,7 @@ impl NewMachine {
         let name = self.name.clone().unwrap_or_else(made_up);
         if name == "idle" {
             // `/bedplate/v1/machines/idle` is the path of a report.
-            return Err(ApiError::bad_field("name", "no machine can be called idle"));
+            return Err(ApiError::bad_field("name", "must not be idle, which is a reserved name"));
         }
         label("name", &name)
     }
@@ -72,7 +72,7 @@ impl NewMachine {
     pub(super) fn keys(&self) -> Result<Vec<String>, ApiError> {
         let wrong = |why: &str| ApiError::bad_field("ssh_keys", why);
         if self.ssh_keys.len() > MOST_KEYS {
-            return Err(wrong(&format!("there may be {MOST_KEYS} at most")));
+            return Err(wrong(&format!("at most {MOST_KEYS} keys are permitted")));
         }
         self.ssh_keys.iter().map(|key| public_key(key).map_err(wrong)).collect()
     }
@@ -85,19 +85,19 @@ impl NewMachine {
         };
         if given.len() > LARGEST_USER_DATA {
             let why = format!(
-                "it has {} letters, and Nova takes {LARGEST_USER_DATA}: have it fetch the rest",
+                "has {} bytes, and Nova accepts {LARGEST_USER_DATA}: let the VM download the rest",
                 given.len()
             );
             return Err(wrong(why));
         }
         let bytes = STANDARD.decode(given);
-        bytes.map(Some).map_err(|why| wrong(format!("it is not base64: {why}")))
+        bytes.map(Some).map_err(|why| wrong(format!("is not valid base64: {why}")))
     }
 }
 
 /// Parses a name that has to be a DNS label.
 pub(super) fn label(field: &str, given: &str) -> Result<Name, ApiError> {
-    let want = "it must be a DNS label: a small letter, then small letters, digits and dashes, 63 at most, and no dash at the end";
+    let want = "must be a DNS label: at most 63 lower-case letters, digits and dashes, beginning with a letter and not ending with a dash";
     let wrong = || ApiError::bad_field(field, want);
     let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let fits = (1..=63).contains(&given.len()) && given.chars().all(is_letter);
@@ -123,7 +123,7 @@ fn public_key(given: &str) -> Result<String, &'static str> {
     });
     if key.len() > LONGEST_KEY || !is_one_line || !is_known || !is_key {
         return Err(
-            "each must be a public key of one line, as ssh-keygen writes it: ssh-ed25519 AAAA… comment",
+            "each key must be a public key on one line, as ssh-keygen writes it: ssh-ed25519 AAAA… comment",
         );
     }
     Ok(key.to_owned())
@@ -205,7 +205,7 @@ mod tests {
         let long = "a".repeat(64);
         for bad in ["", "-a", "a-", "1a", "A", "a.b", "a_b", "a b", "ä", &long] {
             let why = label("name", bad).expect_err(bad).message;
-            assert!(why.starts_with("name: it must be a DNS label"), "{why}");
+            assert!(why.starts_with("name: must be a DNS label"), "{why}");
         }
     }
 
@@ -234,10 +234,10 @@ mod tests {
         assert_eq!(body("e30=").user_data().expect("it is base64"), Some(b"{}".to_vec()));
         assert_eq!(body("").user_data().expect("nothing"), None);
         let why = body("{{ x }}").user_data().expect_err("no base64").message;
-        assert!(why.starts_with("user_data: it is not base64"), "{why}");
+        assert!(why.starts_with("user_data: is not valid base64"), "{why}");
         assert!(body(&"A".repeat(65532)).user_data().is_ok());
         let why = body(&"A".repeat(65536)).user_data().expect_err("too long").message;
-        assert!(why.starts_with("user_data: it has 65536 letters"), "{why}");
+        assert!(why.starts_with("user_data: has 65536 bytes"), "{why}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::error::Error;
 
 pub(super) fn routes() -> Routes<App> {
     // Everyone with the URL controls the VM, so a reader may not get one.
-    let console = Handle::post("Get an address that shows a machine's console", console)
+    let console = Handle::post("Get the URL of a VM's console", console)
         .reads_if_sent(ConsoleAsked::schema())
         .needs(Need::Change)
         .tells(Shape::object([("kind", Shape::text()), ("url", Shape::text())]))

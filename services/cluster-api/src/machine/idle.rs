@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::listing::list_of;
 
 pub(super) fn routes() -> Routes<App> {
-    let report = Handle::get("List machines that do nothing", report)
+    let report = Handle::get("List idle VMs", report)
         .asks(["limit", "marker", "sort_key", "sort_dir", "user_id", "project_id", "for"])
         .tells(Shape::page("machines", shape()));
     Routes::new("machines").at("/bedplate/v1/machines/idle", [report])
@@ -55,8 +55,8 @@ impl<'a> Shown<'a> {
     fn of(vm: &'a Vm) -> Option<Shown<'a>> {
         let idle = vm.idle.as_ref()?;
         let (told_by, why) = match idle.by {
-            IdleBy::Diagnostics => ("diagnostics", "its processors hardly work"),
-            IdleBy::Power => ("power", "it is off"),
+            IdleBy::Diagnostics => ("diagnostics", "low processor usage"),
+            IdleBy::Power => ("power", "powered off"),
         };
         Some(Shown {
             uuid: vm.id.to_string(),

@@ -10,7 +10,7 @@ use crate::app::App;
 use crate::error::Error;
 
 pub(super) fn routes() -> Routes<App> {
-    let list = Handle::get("List the images that machines are made of", list)
+    let list = Handle::get("List the images that VMs can boot", list)
         .ruled(Rule::LOOK)
         .tells(Shape::object([("images", Shape::list(shape()))]))
         .refuses([StatusCode::SERVICE_UNAVAILABLE]);

@@ -14,10 +14,10 @@ use crate::app::App;
 use crate::error::Error;
 
 pub(super) fn routes() -> Routes<App> {
-    let extend = Handle::put("Have a machine lent for longer", extend)
+    let extend = Handle::put("Extend the lease of a VM", extend)
         .reads(Extension::schema())
         .tells(view::shape());
-    let undo = Handle::post("Take back the end of a machine's lease", undo)
+    let undo = Handle::post("Undo the end of a VM's lease", undo)
         .answers(StatusCode::ACCEPTED)
         .tells(view::shape());
     Routes::new("machines")
@@ -39,7 +39,9 @@ async fn extend(
             let now = (app.clock)();
             let until = match (body.until, body.length) {
                 (Some(_), Some(_)) => {
-                    return Err(ApiError::bad_field("until", "it means nothing beside for").into());
+                    return Err(
+                        ApiError::bad_field("until", "set either for or until, not both").into()
+                    );
                 }
                 (Some(until), None) => Some(until),
                 (None, length) => {
@@ -51,12 +53,12 @@ async fn extend(
             let Some(until) = until else {
                 return Err(ApiError::bad_field(
                     "for",
-                    "it is needed: nothing is lent for a time by default",
+                    "is required: leases have no default duration",
                 )
                 .into());
             };
             let lease = lease_of(vm)?.extended(until, &by, terms, now).map_err(late)?;
-            let said = format!("its lease lasts until {}", lease.until);
+            let said = format!("lease extended until {}", lease.until);
             let event = VmEvent::info(vm, "LeaseExtended", said, now);
             Ok((Vm { lease: Some(lease), updated_at: Some(now), ..vm.clone() }, event))
         })
@@ -80,7 +82,7 @@ async fn undo(
             let lease = undone.map_err(|why| match why {
                 UndoError::NotEnded | UndoError::TooLate => ApiError::conflict(why.to_string()),
             })?;
-            let said = format!("the end of its lease was undone: it lasts until {}", lease.until);
+            let said = format!("end of the lease undone: the lease lasts until {}", lease.until);
             let event = VmEvent::info(vm, "LeaseUndone", said, now);
             Ok((Vm { lease: Some(lease), updated_at: Some(now), ..vm.clone() }, event))
         })
@@ -94,7 +96,7 @@ fn owner(vm: &Vm) -> Owner {
 
 fn lease_of(vm: &Vm) -> Result<&Lease, ApiError> {
     let lent = vm.lease.as_ref();
-    lent.ok_or_else(|| ApiError::conflict("it is lent without end: there is nothing to extend"))
+    lent.ok_or_else(|| ApiError::conflict("the VM has no lease to extend"))
 }
 
 fn late(why: ExtendError) -> ApiError {

@@ -30,7 +30,7 @@ pub(super) async fn create(
     let owner = Owner::new(app.project(&caller)?, app.user(&caller));
     let lease = app.lent(&owner, body.lease, now).await?;
     if lease.is_none() && body.notify.is_some() {
-        let why = "the machine has no lease whose end could be told: give lease too";
+        let why = "needs lease: a VM without a lease sends no notices";
         return Err(ApiError::bad_field("notify", why).into());
     }
     let snapshots = app.persons(&caller);
@@ -60,7 +60,7 @@ pub(super) async fn create(
         notify: body.notify,
         ..Vm::new(id, owner, name, (found.image, found.flavor, found.network), now)
     };
-    let event = VmEvent::info(&vm, "CreateAsked", "it was asked for", now);
+    let event = VmEvent::info(&vm, "CreateAsked", "VM requested", now);
     let within = Some(&app.settings.quotas);
     let written = app.store.insert_vm(&vm, sealed.as_deref(), &[event], within).await?;
     written.map_err(|denial| Error::Denied(denial, None))?;

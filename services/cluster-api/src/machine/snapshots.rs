@@ -22,10 +22,10 @@ use crate::listing::list_of;
 
 pub(super) fn routes() -> Routes<App> {
     let of_machine = [
-        Handle::get("List what was kept of a machine", of_machine)
+        Handle::get("List the snapshots of a VM", of_machine)
             .asks(["limit", "marker", "sort_key", "sort_dir"])
             .tells(Shape::page("snapshots", snapshot_shape())),
-        Handle::post("Keep a machine's disk as an image", create)
+        Handle::post("Take a snapshot of a VM", create)
             .reads(NewSnapshot::schema())
             .answers(StatusCode::ACCEPTED)
             .tells(snapshot_shape())
@@ -33,7 +33,7 @@ pub(super) fn routes() -> Routes<App> {
     ];
     let one = [
         Handle::get("Show a snapshot", show).tells(snapshot_shape()),
-        Handle::delete("Have a snapshot deleted", delete)
+        Handle::delete("Delete a snapshot", delete)
             .answers(StatusCode::ACCEPTED)
             .tells(snapshot_shape()),
     ];
@@ -79,7 +79,7 @@ async fn create(
     };
     let name = label("name", &body.name.unwrap_or_else(made_up))?;
     let snapshot = Snapshot::new(id, &vm, name, SnapshotWhy::Asked, now);
-    let said = format!("snapshot {} was asked for", snapshot.name);
+    let said = format!("snapshot {} requested", snapshot.name);
     let event = VmEvent::info(&vm, "SnapshotAsked", said, now);
     let within = Some(&app.settings.quotas);
     let written = app.store.insert_snapshot(&snapshot, &[event], within).await?;

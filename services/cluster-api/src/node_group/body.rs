@@ -122,11 +122,12 @@ impl NewGroup {
 fn role(raw: Option<&str>) -> Result<GroupRole, ApiError> {
     match raw {
         None => Ok(GroupRole::Worker("worker".to_owned())),
-        Some("master") => {
-            Err(ApiError::bad_field("role", "a cluster has one control plane, which came with it"))
-        }
+        Some("master") => Err(ApiError::bad_field("role", "a cluster has only one control plane")),
         Some(word) if is_name(word, 63) => Ok(GroupRole::Worker(word.to_owned())),
-        Some(_) => Err(ApiError::bad_field("role", "it must be a word of at most 63 letters")),
+        Some(_) => Err(ApiError::bad_field(
+            "role",
+            "must be a word of at most 63 letters, digits, `-`, `_` and `.`",
+        )),
     }
 }
 
@@ -155,7 +156,10 @@ fn node_labels(raw: BTreeMap<String, String>) -> Result<BTreeMap<String, String>
         None => Ok(raw),
         Some((key, _)) => {
             let key: String = key.chars().take(64).collect();
-            Err(ApiError::bad_field("node_labels", format!("{key:?} is not a label of Kubernetes")))
+            Err(ApiError::bad_field(
+                "node_labels",
+                format!("{key:?} is not a valid Kubernetes label"),
+            ))
         }
     }
 }
@@ -174,7 +178,7 @@ fn taint(raw: Taint) -> Result<NodeTaint, ApiError> {
         let key: String = raw.key.chars().take(64).collect();
         return Err(ApiError::bad_field(
             "node_taints",
-            format!("{key:?} is not a taint of Kubernetes"),
+            format!("{key:?} is not a valid Kubernetes taint"),
         ));
     }
     Ok(NodeTaint { key: raw.key, value: raw.value, effect })
@@ -204,7 +208,7 @@ pub(crate) fn patched(group: &NodeGroup, patch: Vec<Operation>) -> Result<NodeGr
             "/min_node_count" => patched.min_node_count = read.bound.unwrap_or(0),
             "/max_node_count" => patched.max_node_count = read.bound,
             _ => {
-                let why = "it cannot be changed; /min_node_count and /max_node_count can";
+                let why = "cannot be changed; /min_node_count and /max_node_count can";
                 return Err(ApiError::bad_field(&path, why).into());
             }
         }

@@ -110,8 +110,7 @@ impl Template {
             None => record.name,
             Some(name) => name.parse()?,
         };
-        let image =
-            self.image_id.ok_or_else(|| ApiError::bad_field("image_id", "it is required"))?;
+        let image = self.image_id.ok_or_else(|| ApiError::bad_field("image_id", "is required"))?;
         let blueprint = Blueprint {
             keypair: self.keypair_id,
             external_network: self.external_network_id,
@@ -150,7 +149,7 @@ impl Template {
     fn check(&self) -> Result<(), ApiError> {
         let only = |field: &str, value: Option<&str>, one: &str| match value {
             Some(value) if value != one => {
-                Err(ApiError::bad_field(field, format!("only {one} is offered")))
+                Err(ApiError::bad_field(field, format!("only {one} is supported")))
             }
             Some(_) | None => Ok(()),
         };
@@ -159,21 +158,22 @@ impl Template {
             Some(false) | None => Ok(()),
         };
         if self.coe.is_none() {
-            return Err(ApiError::bad_field("coe", "it is required"));
+            return Err(ApiError::bad_field("coe", "is required"));
         }
         only("coe", self.coe.as_deref(), "kubernetes")?;
         only("server_type", self.server_type.as_deref(), "vm")?;
         only("docker_storage_driver", self.docker_storage_driver.as_deref(), "overlay2")?;
-        off("tls_disabled", self.tls_disabled, "Kubernetes is reached over TLS only")?;
-        off("registry_enabled", self.registry_enabled, "clusters have no registry of their own")?;
+        off("tls_disabled", self.tls_disabled, "Kubernetes always uses TLS")?;
+        off(
+            "registry_enabled",
+            self.registry_enabled,
+            "clusterd installs no registry in clusters",
+        )?;
         if self.insecure_registry.is_some() {
-            return Err(ApiError::bad_field(
-                "insecure_registry",
-                "registries are reached over TLS only",
-            ));
+            return Err(ApiError::bad_field("insecure_registry", "registries need TLS"));
         }
         if self.driver.is_some() {
-            return Err(ApiError::bad_field("driver", "there is only one, which needs no name"));
+            return Err(ApiError::bad_field("driver", "must be null: there is only one driver"));
         }
         Ok(())
     }
@@ -221,7 +221,7 @@ pub(crate) fn patched(record: &Record, patch: Vec<Operation>) -> Result<Record, 
         let field = operation.field()?;
         if !document.contains_key(field) {
             let field: String = field.chars().take(64).collect();
-            return Err(ApiError::bad_field(&field, "it cannot be changed").into());
+            return Err(ApiError::bad_field(&field, "cannot be changed").into());
         }
     }
     apply_patch(&mut document, patch)?;
@@ -254,7 +254,7 @@ pub(crate) fn named(what: &str, given: Option<&str>, id: &str) -> Result<Name, E
 fn addresses(field: &str, raw: &str) -> Result<Vec<IpAddr>, ApiError> {
     let parse = |one: &str| one.trim().parse::<IpAddr>();
     let read: Result<Vec<_>, _> = raw.split(',').map(parse).collect();
-    read.map_err(|_| ApiError::bad_field(field, "it must be addresses with commas between them"))
+    read.map_err(|_| ApiError::bad_field(field, "must be addresses separated by commas"))
 }
 
 /// Joins addresses with commas.
@@ -266,7 +266,7 @@ fn network_driver(raw: Option<&str>) -> Result<NetworkDriver, ApiError> {
     match raw {
         None | Some("flannel") => Ok(NetworkDriver::Flannel),
         Some("calico") => Ok(NetworkDriver::Calico),
-        Some(_) => Err(ApiError::bad_field("network_driver", "it must be flannel or calico")),
+        Some(_) => Err(ApiError::bad_field("network_driver", "must be flannel or calico")),
     }
 }
 
@@ -274,7 +274,7 @@ fn volume_driver(raw: Option<&str>) -> Result<Option<VolumeDriver>, ApiError> {
     match raw {
         None => Ok(None),
         Some("cinder") => Ok(Some(VolumeDriver::Cinder)),
-        Some(_) => Err(ApiError::bad_field("volume_driver", "it must be cinder")),
+        Some(_) => Err(ApiError::bad_field("volume_driver", "must be cinder")),
     }
 }
 
@@ -283,6 +283,6 @@ fn port(raw: Option<u32>) -> Result<Option<u16>, ApiError> {
     match raw.map(|port| u16::try_from(port).ok().filter(fits)) {
         None => Ok(None),
         Some(Some(port)) => Ok(Some(port)),
-        Some(None) => Err(ApiError::bad_field("apiserver_port", "it must be from 1024 to 65535")),
+        Some(None) => Err(ApiError::bad_field("apiserver_port", "must be between 1024 and 65535")),
     }
 }

@@ -26,7 +26,7 @@ async fn a_group_is_resized() {
         .refuses(400, "node_count: a control plane has 1, 3 or 5 members");
     resize(r#"{"node_count": 1, "nodes_to_remove": ["x"]}"#)
         .await
-        .refuses(400, "nodes_to_remove: \"x\" is no machine of this cluster");
+        .refuses(400, "nodes_to_remove: \"x\" is not a member of this cluster");
     resize(r#"{"node_count": 1, "nodegroup": "x"}"#)
         .await
         .refuses(400, "nodegroup: Nodegroup x could not be found.");
@@ -47,5 +47,5 @@ async fn an_upgrade_is_refused_as_not_implemented() {
     api.small().await;
     api.post("/v1/clusters/c/actions/upgrade", r#"{"cluster_template": "t", "max_batch_size": 1}"#)
         .await
-        .refuses(400, "upgrades are not implemented yet: make a cluster of the new template and move what runs in the old one");
+        .refuses(400, "upgrades are not implemented yet: create a cluster from the new template and move your workloads to it");
 }

@@ -95,8 +95,8 @@ async fn invalid_limits_are_refused_by_name() {
     assert!(put("p", r#"{"colours": 1}"#).await.contains("is not a resource with a limit"));
     assert!(put("p", r#"{"gpus": -2}"#).await.contains("gpus: -2 is not a limit"));
     assert!(put("p", r#"{"gpus": null}"#).await.contains("gpus"));
-    assert!(put("a%2Fb", "{}").await.contains("project_id: it must be the id of a project"));
-    assert!(put("p/users/%0A", "{}").await.contains("user_id: it must be the id of a user"));
+    assert!(put("a%2Fb", "{}").await.contains("project_id: must be the id of a project"));
+    assert!(put("p/users/%0A", "{}").await.contains("user_id: must be the id of a user"));
 }
 
 #[tokio::test]
@@ -196,7 +196,7 @@ async fn a_plan_checks_the_limits_of_clusterd_first_and_then_the_cloud_quota() {
     assert_eq!(why().await, ours);
     api.post("/v1/clusters", body).await.refuses(403, ours);
     api.limit("default", &json!({})).await;
-    let clouds = "the project may not have that much: needed are 2 instances (1 free)";
+    let clouds = "the project's quota in the cloud is too small; needed: 2 instances (1 free)";
     assert_eq!(why().await, clouds);
 }
 

@@ -65,7 +65,7 @@ async fn a_change_is_recorded_before_and_after() {
     );
     let asked = &rows[6];
     assert_eq!((&asked["target"], &asked["service"]), (&json!("cluster=none"), &json!("clusterd")));
-    assert_eq!(asked["action"], "Have a cluster deleted");
+    assert_eq!(asked["action"], "Delete a cluster");
     assert_eq!(asked["result"], json!({"number": 8, "outcome": "answered", "status": 404}));
     let id = gone.headers["openstack-request-id"].to_str().unwrap();
     assert_eq!((&asked["request_id"], &rows[7]["request_id"]), (&json!(id), &json!(id)));

@@ -20,7 +20,7 @@ async fn plan_events_members_and_ledger_of_a_cluster_are_shown() {
     let first = &events["events"][0];
     assert_eq!(
         (&first["reason"], &first["message"]),
-        (&json!("CreateAsked"), &json!("a cluster of 2 machines was asked for"))
+        (&json!("CreateAsked"), &json!("cluster of 2 members requested"))
     );
     let after = first["id"].as_str().unwrap();
     api.get(&format!("/bedplate/v1/clusters/c/events?marker={after}"))
@@ -41,7 +41,7 @@ async fn a_cluster_without_an_api_address_has_no_kubeconfig() {
     api.small().await;
     api.get("/bedplate/v1/clusters/c/kubeconfig").await.refuses(
         409,
-        "the cluster has no API yet; GET /bedplate/v1/clusters/ID says what it waits for",
+        "the cluster's API has no address yet; the conditions in GET /bedplate/v1/clusters/ID tell why",
     );
 }
 
@@ -59,7 +59,7 @@ async fn a_kubeconfig_has_the_address_of_the_clusters_api() {
     assert_eq!(config.json()["clusters"][0]["cluster"]["server"], "https://192.0.2.7:6443");
     let events = api.get("/bedplate/v1/clusters/c/events").await.text;
     assert!(
-        events.contains("an administrator's kubeconfig was given to anonymous")
+        events.contains("anonymous got an administrator's kubeconfig")
             && !events.contains("PRIVATE")
     );
 }

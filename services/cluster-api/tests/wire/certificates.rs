@@ -41,7 +41,7 @@ async fn a_request_is_signed_by_the_shown_certificate_authority() {
     assert_ne!(signed["pem"], pem);
     let events = api.get("/bedplate/v1/clusters/c/events").await.json();
     let last = events["events"].as_array().unwrap().last().unwrap().clone();
-    assert_eq!(last["message"], "a certificate was signed for anonymous");
+    assert_eq!(last["message"], "signed a certificate for anonymous");
 }
 
 #[tokio::test]
@@ -114,7 +114,7 @@ async fn a_ca_rotation_of_a_cluster_in_use_has_steps_and_excludes_another() {
     let nodes = machines.iter().cloned().collect();
     api.store.change_cluster(&Change::of(Cluster { nodes, ..found().await })).await.unwrap();
     let refusal = api.patch("/v1/certificates/c", "").await.has(409).text;
-    assert!(refusal.contains("default-master-0 has not asked which authorities"), "{refusal}");
+    assert!(refusal.contains("default-master-0 has not reported which revision"), "{refusal}");
     assert_eq!(api.get("/v1/certificates/c").await.json()["pem"], before);
 
     for machine in machines {

@@ -91,7 +91,7 @@ async fn an_impossible_cluster_is_refused_by_field() {
     check(r#", "node_count": 1001"#, "node_count: must be at most 1000").await;
     check(
         r#", "discovery_url": "http://x""#,
-        "discovery_url: it must be null: etcd's members know each other from the beginning",
+        "discovery_url: must be null: etcd needs no discovery service",
     )
     .await;
     check(
@@ -104,11 +104,11 @@ async fn an_impossible_cluster_is_refused_by_field() {
         .refuses(400, "cluster_template_id: ClusterTemplate nowhere could not be found.");
     api.send("POST", "/v1/clusters", "", r#"{"cluster_template_id": "t", "node_count": 0}"#)
         .await
-        .refuses(400, "node_count: it must be at least 1 before version 1.10");
+        .refuses(400, "node_count: must be at least 1 before version 1.10");
     api.cluster("c", r#", "node_count": 0"#).await;
     api.post("/v1/clusters", r#"{"name": "c", "cluster_template_id": "t"}"#)
         .await
-        .refuses(409, "name: \"c\" is taken already");
+        .refuses(409, "name: \"c\" is already in use");
 }
 
 #[tokio::test]
@@ -122,10 +122,12 @@ async fn a_patch_changes_only_the_node_count() {
     assert_eq!(api.get("/v1/clusters/c").await.json()["node_count"], 3);
     api.patch("/v1/clusters/c", r#"[{"op": "remove", "path": "/node_count"}]"#).await.has(202);
     assert_eq!(api.get("/v1/clusters/c").await.json()["node_count"], 1);
-    api.patch("/v1/clusters/c", r#"[{"op": "replace", "path": "/name", "value": "d"}]"#).await.refuses(
-        400,
-        "/name: it cannot be changed; /node_count can, and node groups have routes of their own",
-    );
+    api.patch("/v1/clusters/c", r#"[{"op": "replace", "path": "/name", "value": "d"}]"#)
+        .await
+        .refuses(
+            400,
+            "/name: cannot be changed; /node_count can, and node groups have their own routes",
+        );
 }
 
 #[tokio::test]

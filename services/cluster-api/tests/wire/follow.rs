@@ -169,7 +169,7 @@ async fn a_stream_ends_with_its_cluster() {
     let last = followed.next().await.unwrap();
     let data = json!({
         "id": null, "at": "2026-01-02T03:04:05.000006+00:00", "severity": "info", "reason": "Gone",
-        "message": "cluster c is gone, and its events with it",
+        "message": "cluster c was deleted together with its events",
     });
     assert_eq!(last, Sent { id: None, name: "gone".to_owned(), data });
     assert_eq!(followed.next().await, None);
@@ -181,10 +181,9 @@ async fn the_number_of_streams_is_limited() {
     let api = Api::for_streams(Streams::at_most(1)).await;
     api.small().await;
     let one = follow(&api, None).await;
-    refused(&api, None).await.refuses(
-        503,
-        "1 streams of events are open, and that is all there may be; end one, or ask for the list",
-    );
+    refused(&api, None)
+        .await
+        .refuses(503, "all 1 event streams are in use; close one, or request the list of events");
     api.get(PATH).await.has(200);
     drop(one);
     follow(&api, None).await.next().await.unwrap();
@@ -227,6 +226,6 @@ async fn a_list_is_a_list_unless_a_stream_is_asked_for() {
     for last in ["x", "-1", "1.5", "99999999999999999999"] {
         refused(&api, Some(last))
             .await
-            .refuses(400, "Last-Event-ID: it must be the id of an event of a stream");
+            .refuses(400, "Last-Event-ID: must be the id of an event from a stream");
     }
 }

@@ -49,8 +49,8 @@ async fn an_invalid_lease_request_is_refused_by_field() {
     let put = async |body: &str| api.send("PUT", LEASE, "", body).await;
     put(r#"{"for": "1d", "until": "2026-03-01T00:00:00Z"}"#)
         .await
-        .refuses(400, "for: give it or until, not both");
-    put("{}").await.refuses(400, "for: say how long, such as 14d");
+        .refuses(400, "for: set either for or until, not both");
+    put("{}").await.refuses(400, "for: a duration is required, such as 14d");
     assert_eq!(put(r#"{"for": "soon"}"#).await.status, 400);
     assert_eq!(put(r#"{"forever": true}"#).await.status, 400);
 }

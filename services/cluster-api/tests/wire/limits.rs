@@ -139,7 +139,7 @@ async fn one_caller_does_not_take_all_streams() {
     assert_eq!(refused.status(), 503);
     let text = refused.into_body().collect().await.unwrap().to_bytes();
     let text = std::str::from_utf8(&text).unwrap();
-    assert!(text.contains("2 streams of events of yours are open"), "{text}");
+    assert!(text.contains("all 2 event streams that you may open are in use"), "{text}");
     let bobs = follow(BOB).await;
     assert_eq!(bobs.status(), 200);
     assert_eq!(follow(BOB).await.status(), 503, "there are three in all");

@@ -30,7 +30,7 @@ async fn invalid_list_parameters_are_refused_by_name() {
         let path = |query: &str| format!("/v1/{collection}?{query}");
         api.get(&path("sort_key=colour"))
             .await
-            .refuses(400, "sort_key: it must be created_at, uuid or name");
+            .refuses(400, "sort_key: must be created_at, uuid or name");
         api.get(&path("limit=0")).await.refuses(400, "limit: must be positive");
         api.get(&path("zebra=1")).await.refuses(400, "zebra: unknown parameter");
         let nobody = "00000000-0000-0000-0000-000000000001";

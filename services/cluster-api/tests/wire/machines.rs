@@ -129,11 +129,11 @@ async fn an_invalid_request_is_refused_by_field_and_records_nothing() {
             "image: \"a/b\" is neither an offered image nor a usable snapshot",
         ),
         (json!({"flavor": "a/b"}), "flavor: the cloud has no \"a/b\""),
-        (json!({"ssh_keys": ["ssh-rsa x"]}), "ssh_keys: each must be a public key"),
-        (json!({"user_data": "{{ x }}"}), "user_data: it is not base64"),
+        (json!({"ssh_keys": ["ssh-rsa x"]}), "ssh_keys: each key must be a public key"),
+        (json!({"user_data": "{{ x }}"}), "user_data: is not valid base64"),
         (
             json!({"notify": "ann@example.org"}),
-            "notify: the machine has no lease whose end could be told",
+            "notify: needs lease: a VM without a lease sends no notices",
         ),
         (
             json!({"lease": "14d", "notify": "ann@x.org\r\nBcc: eve@x.org"}),
@@ -147,7 +147,7 @@ async fn an_invalid_request_is_refused_by_field_and_records_nothing() {
     }
     assert_eq!(given.api.get(MACHINES).await.json(), json!({"machines": []}));
     given.ask(json!({})).await;
-    given.refuses(409, body(json!({})), "name: \"lab-1\" is taken already").await;
+    given.refuses(409, body(json!({})), "name: \"lab-1\" is already in use").await;
 }
 
 #[tokio::test]

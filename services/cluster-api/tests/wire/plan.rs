@@ -64,8 +64,7 @@ async fn a_plan_names_an_insufficient_cloud_quota() {
         {"resource": "instances", "needed": 2, "free": 1},
         {"resource": "cores", "needed": 8, "free": 7},
     ]);
-    let why =
-        "the project may not have that much: needed are 2 instances (1 free), 8 cores (7 free)";
+    let why = "the project's quota in the cloud is too small; needed: 2 instances (1 free), 8 cores (7 free)";
     assert_eq!(fits(&plan), (json!(false), short, json!(why)));
     api.get("/v1/clusters").await.is(r#"{"clusters": []}"#);
 }

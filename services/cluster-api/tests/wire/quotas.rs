@@ -33,7 +33,7 @@ async fn a_quota_is_set_shown_changed_and_deleted() {
     api.get("/v1/quotas/p/Cluster").await.is(
         r#"{"id": null, "project_id": "p", "resource": "Cluster", "hard_limit": 20, "created_at": null, "updated_at": null}"#,
     );
-    api.get("/v1/quotas/p/Server").await.refuses(400, "resource: it must be Cluster");
+    api.get("/v1/quotas/p/Server").await.refuses(400, "resource: must be Cluster");
     api.send("GET", "/v1/quotas", "container-infra 1.5", "").await.has(404);
 }
 

@@ -67,27 +67,26 @@ async fn an_impossible_template_is_refused_by_field() {
         "labels/prometheus_monitoring: clusterd does not install it; install it in the cluster and remove the label",
     )
     .await;
-    check(r#", "tls_disabled": true"#, "tls_disabled: Kubernetes is reached over TLS only").await;
-    check(r#", "name": "1st""#, "name: \"1st\" cannot be a name: it must begin with a letter, have at most 242 characters of letters, digits, '_', '.' and '-', and not be a UUID").await;
-    check(r#", "network_driver": "cilium""#, "network_driver: it must be flannel or calico").await;
-    let calico = "network_driver: calico is not installed by clusterd; choose flannel, or the label pod_network=routes";
-    check(r#", "network_driver": "calico""#, calico).await;
+    check(r#", "tls_disabled": true"#, "tls_disabled: Kubernetes always uses TLS").await;
     check(
         r#", "name": "1st""#,
         "name: \"1st\" is not a valid name: use at most 242 letters, digits, '_', '.' and '-', \
                                  begin with a letter, and do not use a UUID",
     )
     .await;
-    check(r#", "apiserver_port": 80"#, "apiserver_port: it must be from 1024 to 65535").await;
+    check(r#", "network_driver": "cilium""#, "network_driver: must be flannel or calico").await;
+    let calico = "network_driver: clusterd does not install calico; choose flannel, or set the label pod_network=routes";
+    check(r#", "network_driver": "calico""#, calico).await;
+    check(r#", "dns_nameserver": "here""#, "dns_nameserver: must be addresses separated by commas")
+        .await;
+    check(r#", "apiserver_port": 80"#, "apiserver_port: must be between 1024 and 65535").await;
     api.post("/v1/clustertemplates", r#"{"coe": "kubernetes"}"#)
         .await
-        .refuses(400, "image_id: it is required");
+        .refuses(400, "image_id: is required");
     api.post("/v1/clustertemplates", r#"{"image_id": "i", "coe": "swarm"}"#)
         .await
-        .refuses(400, "coe: only kubernetes is offered");
-    api.post("/v1/clustertemplates", r#"{"image_id": "i"}"#)
-        .await
-        .refuses(400, "coe: it is required");
+        .refuses(400, "coe: only kubernetes is supported");
+    api.post("/v1/clustertemplates", r#"{"image_id": "i"}"#).await.refuses(400, "coe: is required");
 }
 
 #[tokio::test]
@@ -116,14 +115,15 @@ async fn a_template_is_changed_by_json_patch() {
     let check = async |patch: &str, words: &str| {
         api.patch("/v1/clustertemplates/u", patch).await.refuses(400, words);
     };
-    check(r#"[{"op": "replace", "path": "/uuid", "value": "x"}]"#, "uuid: it cannot be changed")
-        .await;
-    check(r#"[{"op": "remove", "path": "/image_id"}]"#, "image_id: it is required").await;
+    check(r#"[{"op": "replace", "path": "/uuid", "value": "x"}]"#, "uuid: cannot be changed").await;
+    check(r#"[{"op": "remove", "path": "/image_id"}]"#, "image_id: is required").await;
     check(
         r#"[{"op": "add", "path": "/labels/colour", "value": "red"}]"#,
         "labels/colour: unknown label",
     )
     .await;
+    check(r#"[{"op": "add", "path": "/public", "value": [1]}]"#, "public: must be true or false")
+        .await;
 }
 
 #[tokio::test]
@@ -147,7 +147,7 @@ async fn a_template_name_is_unique() {
     let api = Api::start().await;
     api.template("t", "").await;
     let body = r#"{"name": "t", "image_id": "i", "coe": "kubernetes"}"#;
-    api.post("/v1/clustertemplates", body).await.refuses(409, "name: \"t\" is taken already");
+    api.post("/v1/clustertemplates", body).await.refuses(409, "name: \"t\" is already in use");
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ async fn the_root_tells_the_versions_to_anyone() {
     let want = format!(
         r#"{{
             "name": "OpenStack Magnum API",
-            "description": "Bedplate makes Kubernetes clusters by the OpenStack Container Infra API.",
+            "description": "Bedplate manages Kubernetes clusters through the OpenStack Container Infra API.",
             "default_version": {version}, "versions": [{version}]
         }}"#
     );

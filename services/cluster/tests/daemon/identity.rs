@@ -193,7 +193,7 @@ async fn a_project_sees_its_own_clusters_and_none_of_others() {
     assert_eq!(given.get(&admin, &stats).await.has(200).body["clusters"], 1);
     given.template(&bob, "t", false).await.has(201);
     given.cluster(&bob, "c", "t").await.has(202);
-    given.get(&admin, "/v1/clusters/c").await.refuses(409, "by its id");
+    given.get(&admin, "/v1/clusters/c").await.refuses(409, "use its id");
     given.get(&admin, &format!("/v1/clusters/{cluster}")).await.has(200);
 }
 
@@ -262,7 +262,7 @@ async fn a_reader_may_read_and_a_user_without_a_role_may_not() {
 
     let whole = given.token_in("admin", json!({"system": {"all": true}})).await;
     assert_eq!(given.names(&whole, "clusters").await, ["c"]);
-    given.template(&whole, "t", false).await.refuses(400, "in no project");
+    given.template(&whole, "t", false).await.refuses(400, "has no project");
 }
 
 #[tokio::test]

@@ -205,7 +205,7 @@ async fn an_administrator_can_forget_a_cluster_in_a_deleted_project() {
     // A cluster that is not being deleted, or that clusterd can delete itself, cannot be forgotten.
     given.ask(Method::DELETE, path, Value::Null, 403).await;
     let kept = given.until_answered(Method::DELETE, path, 409).await;
-    assert!(kept.to_string().contains("it is not being deleted"), "{kept}");
+    assert!(kept.to_string().contains("the cluster is not being deleted"), "{kept}");
 
     // Keystone answers the same for a deleted project as for a project without a role.
     let session = |user: &str| {

@@ -206,7 +206,7 @@ async fn a_vm_is_created_extended_and_deleted() {
         .fill("/vms/new", "/vms/new", &wrong)
         .await
         .has(400)
-        .says("name: it must be a DNS label")
+        .says("name: must be a DNS label")
         .says("value=\"No\"");
     let right = [("name", "lab-1"), ("image", "cirros"), ("flavor", "m1.tiny"), ("lease", "2d")];
     let page = browser.fill("/vms/new", "/vms/new", &right).await.leads();

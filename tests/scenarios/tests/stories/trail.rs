@@ -76,7 +76,7 @@ async fn the_audit_trail_names_the_request_behind_a_call_to_the_cloud() {
     let asked = &trail["audit"][1];
     assert_eq!(
         (&asked["user_name"], &asked["action"], &asked["result"]["status"]),
-        (&json!("alice"), &json!("Ask for a cluster"), &json!(202)),
+        (&json!("alice"), &json!("Create a cluster"), &json!(202)),
         "{trail}"
     );
     assert_eq!(asked["source"], "127.0.0.1");
