@@ -162,7 +162,7 @@ impl TryFrom<RawApi> for ApiConfig {
         let access = Access::new(raw.auth, raw.htpasswd.take(), raw.keystone.take())?;
         let tls = TlsFiles::new(raw.certificate.take(), raw.key.take())?;
         if raw.project.is_empty() {
-            return Err("project: it must not be empty");
+            return Err("project: must not be empty");
         }
         Ok(ApiConfig::new(raw, access, tls))
     }
@@ -279,12 +279,15 @@ mod tests {
             "state_dir = '/tmp/x'\n[cloud]\nclouds_yaml = 'x'\ntenancy = 'none'",
             "unknown variant `none`, expected `own` or `shared`",
         );
-        refuses("state_dir = '/tmp/x'\n[api]\nproject = ''", "project: it must not be empty");
+        refuses("state_dir = '/tmp/x'\n[api]\nproject = ''", "project: must not be empty");
         let nodes =
             |more: &str| format!("state_dir = '/tmp/x'\n[nodes]\nlisten = '[::]:9512'\n{more}");
-        refuses(&nodes("url = 'http://c:9512'"), "url: it must be https://HOST:PORT/");
-        refuses(&nodes("url = 'https://c:9512'\nkey = '/x'"), "given together or not at all");
-        refuses(&nodes("url = 'https://c:9512'\nclaim_lasts = '5h'"), "claim_lasts: it must be");
+        refuses(&nodes("url = 'http://c:9512'"), "url: must be https://HOST:PORT/");
+        refuses(
+            &nodes("url = 'https://c:9512'\nkey = '/x'"),
+            "set all of certificate, key and authority",
+        );
+        refuses(&nodes("url = 'https://c:9512'\nclaim_lasts = '5h'"), "claim_lasts: must be");
         refuses(&nodes("url = 'https://c:9512'\nsource_address = 'x'"), "unknown variant `x`");
         let version = |name: &str, sum: &str| {
             let program =

@@ -13,7 +13,7 @@ pub(crate) struct AsEvent(pub(crate) Store);
 
 impl GivenUp for AsEvent {
     async fn given_up(&self, letter: i64, notice: &Notice, why: &str) -> Result<(), StoreError> {
-        warn!(notice.id = %notice.id, "a notice of {} was given up: {why}", notice.event);
+        warn!(notice.id = %notice.id, "gave up sending the notice of {}: {why}", notice.event);
         let said = said(notice, why, Timestamp::now());
         match self.0.give_up_letter(letter, said.as_ref()).await {
             // The cluster or VM was deleted, so the event has no owner. The notice is removed from the outbox without an event.
@@ -25,7 +25,7 @@ impl GivenUp for AsEvent {
 
 /// Returns the event, or `None` if the subject of the notice has no events.
 fn said(notice: &Notice, why: &str, at: Timestamp) -> Option<Happened> {
-    let message = format!("the notice {:?} was given up: {why}", notice.event);
+    let message = format!("gave up sending the notice {:?}: {why}", notice.event);
     let id = &notice.about.id;
     match notice.about.kind.as_str() {
         "cluster" => {
@@ -66,7 +66,7 @@ mod tests {
             details: Default::default(),
         };
         let said = |kind: &str| said(&notice(kind), "why", Timestamp::UNIX_EPOCH);
-        let message = "the notice \"lease.ends\" was given up: why";
+        let message = "gave up sending the notice \"lease.ends\": why";
         assert!(matches!(said("cluster"), Some(Happened::Cluster(it)) if it.message == message));
         assert!(matches!(said("machine"), Some(Happened::Vm(it)) if it.message == message));
         assert!(said("node").is_none());

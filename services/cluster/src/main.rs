@@ -6,14 +6,14 @@ use anyhow::Context;
 use clap::Parser;
 use cluster::{Config, Service, check};
 
-/// The Container Infra service: Kubernetes clusters by a REST request.
+/// Serves the Container Infra API: Kubernetes clusters and VMs in an OpenStack cloud.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// The configuration file.
+    /// Configuration file.
     #[arg(long, default_value = "/etc/bedplate/clusterd.toml")]
     config: PathBuf,
-    /// Reads the configuration and the files that it names, says whether they are valid, and ends.
+    /// Check the configuration and the files that it names, then exit.
     #[arg(long)]
     check: bool,
 }

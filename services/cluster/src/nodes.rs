@@ -116,5 +116,5 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 /// The only refusal: all refusals look the same.
 fn nothing() -> Response {
-    (StatusCode::NOT_FOUND, "there is nothing for you here\n").into_response()
+    (StatusCode::NOT_FOUND, "not found\n").into_response()
 }

@@ -59,10 +59,9 @@ impl Service {
         let store = opened.context("cannot open the database")?;
         let known = store.known_keys().await.context("cannot read the database")?;
         let keys = Keyring::open(&config.seal_keys_file(), &known)
-            .context("cannot use the keys that seal secrets (seal_keys)")?;
+            .context("cannot use the sealing keys (seal_keys)")?;
         let keys = Arc::new(keys);
-        let store =
-            store.sealing(keys.clone()).await.context("cannot use the keys that seal secrets")?;
+        let store = store.sealing(keys.clone()).await.context("cannot use the sealing keys")?;
 
         let pump = pump(&config)?;
         let outbox = (pump, store.outbox(), AsEvent(store.clone()));
@@ -136,7 +135,7 @@ impl Service {
         let of_nodes = nodes.as_ref().map(|(listener, ..)| listener.local_addr());
         let listeners = Listeners {
             api: api.local_addr().context("the API's listener has no address")?,
-            nodes: of_nodes.transpose().context("the machines' listener has no address")?,
+            nodes: of_nodes.transpose().context("the listener for members has no address")?,
         };
         let text = serde_json::to_vec(&listeners)?;
         let file = config.state_dir.join("listeners.json");
@@ -173,9 +172,9 @@ impl Service {
             Ok(())
         });
         if let Some((listener, tls, router, connections)) = self.nodes {
-            info!("serving machines");
+            info!("serving members");
             let serving = daemon::serve_tls(listener, tls, router, connections, stop.clone());
-            tasks.spawn(async move { serving.await.context("the machines' listener failed") });
+            tasks.spawn(async move { serving.await.context("the listener for members failed") });
         }
         let (pump, outbox, given_up) = self.outbox;
         let sending = pump.run(outbox, given_up, stop.clone());
@@ -190,7 +189,7 @@ impl Service {
         while let Some(ended) = tasks.join_next().await {
             // The first part that ends stops all others, whether it failed, panicked or was told to stop.
             stop.cancel();
-            let ended = ended.context("a part of the service panicked").flatten();
+            let ended = ended.context("a task of the service panicked").flatten();
             if outcome.is_ok() {
                 outcome = ended;
             }
@@ -208,7 +207,7 @@ pub async fn check(config: &Config) -> anyhow::Result<()> {
     let url = config.database_url().context("cannot read database.url_file")?;
     Store::check(&url).await.context("cannot open the database")?;
     Keyring::look_at(&config.seal_keys_file())
-        .context("cannot use the keys that seal secrets (seal_keys)")?;
+        .context("cannot use the sealing keys (seal_keys)")?;
     cloud(config)?;
     pump(config)?;
     let files = config.nodes.as_ref().and_then(|nodes| nodes.certificate.as_ref());
@@ -216,8 +215,9 @@ pub async fn check(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-const NO_API_CERTIFICATE: &str = "the API's listener has no certificate (api.certificate, api.key)";
-const NO_CERTIFICATE: &str = "the machines' listener has no certificate (nodes)";
+const NO_API_CERTIFICATE: &str =
+    "cannot use the certificate of the API listener (api.certificate, api.key)";
+const NO_CERTIFICATE: &str = "cannot use the certificate of the listener for members (nodes)";
 
 /// The URL scheme of the API.
 fn scheme(api: &ApiConfig) -> Scheme {
@@ -260,12 +260,12 @@ fn cloud(config: &Config) -> anyhow::Result<Option<(Session, Tenancy)>> {
     let tenancy = match access.tenancy {
         Some(Tenancy::Own) if !knows_projects => {
             bail!(
-                "cloud.tenancy: own takes api.auth = \"keystone\": without it nobody tells whose project it is"
+                "cloud.tenancy: own needs api.auth = \"keystone\", because clusterd does not know the caller's project otherwise"
             )
         }
         Some(Tenancy::Own) if is_bound => {
             bail!(
-                "cloud.tenancy: own takes a user with a password in {}: an application credential is good in one project alone",
+                "cloud.tenancy: own needs a user with a password in {}, because an application credential is valid in one project only",
                 access.clouds_yaml.display()
             )
         }

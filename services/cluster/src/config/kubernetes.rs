@@ -146,7 +146,7 @@ impl TryFrom<RawKubernetes> for KubernetesConfig {
 fn source(raw: RawVersion) -> Result<Source, String> {
     let legal = |c: char| c.is_ascii_alphanumeric() || "-._:/[]".contains(c);
     if raw.image_repository.is_empty() || !raw.image_repository.chars().all(legal) {
-        return Err("image_repository: it must be a registry such as registry.k8s.io".to_owned());
+        return Err("image_repository: must be a registry such as registry.k8s.io".to_owned());
     }
     Ok(Source {
         programs: Programs {
@@ -172,7 +172,7 @@ fn artifacts(name: &str, raw: Vec<RawArtifact>) -> Result<Vec<Artifact>, String>
 
 fn artifact(name: &str, raw: RawArtifact) -> Result<Artifact, String> {
     if !matches!(raw.url.scheme(), "http" | "https") {
-        return Err(format!("{name}.url: it must be http:// or https://"));
+        return Err(format!("{name}.url: must begin with http:// or https://"));
     }
     let sha256 = Sha256::try_from(raw.sha256.as_str());
     let sha256 = sha256.map_err(|why| format!("{name}.sha256: {why}"))?;

@@ -71,10 +71,12 @@ impl TryFrom<RawNodes> for NodesConfig {
     fn try_from(raw: RawNodes) -> Result<Self, Self::Error> {
         let mut url = raw.url;
         if url.scheme() != "https" || url.host_str().is_none_or(str::is_empty) {
-            return Err("url: it must be https://HOST:PORT/, as machines reach this listener");
+            return Err(
+                "url: must be https://HOST:PORT/, the address at which members reach this listener",
+            );
         }
         if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() {
-            return Err("url: it must have no user, query or fragment");
+            return Err("url: must not have a user, query or fragment");
         }
         if !url.path().ends_with('/') {
             url.set_path(&format!("{}/", url.path()));
@@ -84,11 +86,11 @@ impl TryFrom<RawNodes> for NodesConfig {
             (Some(certificate), Some(key), Some(authority)) => {
                 Some(CertificateFiles { certificate, key, authority })
             }
-            _ => return Err("certificate, key and authority are given together or not at all"),
+            _ => return Err("set all of certificate, key and authority, or none of them"),
         };
         let (least, most) = (SignedDuration::from_mins(1), SignedDuration::from_hours(4));
         if !(least..=most).contains(&raw.claim_lasts) {
-            return Err("claim_lasts: it must be from 1m to 4h");
+            return Err("claim_lasts: must be between 1m and 4h");
         }
         let source = match raw.source_address {
             RawSource::Machine => SourceAddress::Machine,

@@ -31,7 +31,7 @@ pub enum CertificateError {
     #[error("cannot read or write {}", path.display())]
     File { path: PathBuf, source: io::Error },
     /// A file does not contain the expected PEM.
-    #[error("{} is not PEM with {what}", path.display())]
+    #[error("{} does not contain {what} in PEM", path.display())]
     Pem { path: PathBuf, what: &'static str },
     #[error("cannot make a certificate for {host}")]
     Make {
@@ -40,7 +40,7 @@ pub enum CertificateError {
         source: rcgen::Error,
     },
     /// The key does not belong to the certificate, or TLS does not accept one of the two.
-    #[error("the certificate and the key cannot be served")]
+    #[error("TLS cannot use the certificate and the key")]
     Serve(#[from] rustls::Error),
 }
 

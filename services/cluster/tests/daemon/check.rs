@@ -41,9 +41,9 @@ fn the_certificate_files_of_the_listener_for_members_are_opened() {
     fs::write(at("c.pem"), &certificate).unwrap();
     fs::write(at("k.pem"), own("other").1).unwrap();
     fs::write(at("a.pem"), "none").unwrap();
-    check(&["(nodes)", "a.pem is not PEM with certificates"]);
+    check(&["(nodes)", "a.pem does not contain certificates in PEM"]);
     fs::write(at("a.pem"), &certificate).unwrap();
-    check(&["(nodes)", "the certificate and the key cannot be served"]);
+    check(&["(nodes)", "TLS cannot use the certificate and the key"]);
     fs::write(at("k.pem"), key).unwrap();
     check(&[]);
 }
@@ -98,9 +98,9 @@ fn an_application_credential_cannot_create_clusters_in_other_projects() {
     }
     let refused = check(&keystone, &bound, own).unwrap();
     assert!(
-        refused.contains("an application credential is good in one project alone"),
+        refused.contains("an application credential is valid in one project only"),
         "{refused}"
     );
     let refused = check("", &user, own).unwrap();
-    assert!(refused.contains("own takes api.auth"), "{refused}");
+    assert!(refused.contains("own needs api.auth"), "{refused}");
 }

@@ -185,7 +185,7 @@ async fn a_rotation_that_is_killed_at_any_point_loses_nothing_and_completes() {
         let mut daemon = given.start().await;
         let before = inode(&given.key_file());
         let mut lines = BufReader::new(daemon.child.stderr.take().unwrap()).lines();
-        let sealed = |line: &String| line.contains("secrets anew, ");
+        let sealed = |line: &String| line.contains("secrets, ") && line.contains(" so far");
         let heard = tokio::task::spawn_blocking(move || {
             let heard = lines.by_ref().map_while(Result::ok).filter(sealed).take(point).count();
             (heard, lines)
