@@ -35,8 +35,8 @@ pub fn keep(from: &Path, name: &str) {
     let planted = crate::control::planted();
     let kept = copy(from, &to).and_then(|()| fs::write(to.join("planted"), &planted));
     match kept {
-        Ok(()) => eprintln!("kept what {name} left, with {planted}"),
-        Err(error) => eprintln!("what {name} left cannot be kept: {error}"),
+        Ok(()) => eprintln!("kept the files of {name}, with the control texts {planted}"),
+        Err(error) => eprintln!("cannot keep the files of {name}: {error}"),
     }
 }
 
@@ -56,7 +56,7 @@ pub fn note(name: &str, text: &[u8]) {
         file.write_all(&[text, b"\n"].concat())
     });
     if let Err(error) = written {
-        eprintln!("{name} cannot be kept: {error}");
+        eprintln!("cannot keep {name}: {error}");
     }
 }
 
@@ -69,7 +69,7 @@ pub fn know(secrets: impl IntoIterator<Item = String>) {
     let file = File::options().append(true).create(true).open(beside(&folder));
     let written = file.and_then(|mut file| file.write_all(lines.as_bytes()));
     if let Err(error) = written {
-        eprintln!("secrets cannot be written down: {error}");
+        eprintln!("cannot store the generated secrets: {error}");
     }
 }
 

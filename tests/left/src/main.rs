@@ -24,21 +24,21 @@ fn main() -> anyhow::Result<ExitCode> {
         let is_found = |it: &str| controls.iter().any(|find| find.secret == it);
         for control in control::ALL.into_iter().filter(|it| files > 0 && !is_found(it)) {
             eprintln!(
-                "{}: {control:?} is not found, which is planted wherever something is kept: nothing was kept, or it is not seen",
+                "{}: the control text {control:?} was not found: nothing was kept, or the search cannot decode it",
                 path.display()
             );
             blind = true;
         }
     }
     for find in &finds {
-        eprintln!("{}: holds {:?}, {}", find.file.display(), find.secret, find.how);
+        eprintln!("{}: contains {:?} ({})", find.file.display(), find.secret, find.how);
     }
     if looked == 0 {
-        eprintln!("there is nothing to look at: name files and folders that are there");
+        eprintln!("nothing to search: give files or folders that exist");
         return Ok(ExitCode::FAILURE);
     }
     eprintln!(
-        "looked for {} canaries and {} secrets that were made in {looked} files: {} found",
+        "searched {looked} files for {} canaries and {} generated secrets: {} found",
         canary::ALL.len(),
         made.len(),
         finds.len()

@@ -65,7 +65,7 @@ impl Search {
             }
         }
         let longest = patterns.iter().map(Vec::len).max().unwrap_or(0);
-        let patterns = AhoCorasick::new(patterns).context("cannot look for so much at once")?;
+        let patterns = AhoCorasick::new(patterns).context("too many patterns to search for")?;
         Ok(Search { secrets, meanings, patterns, longest })
     }
 
