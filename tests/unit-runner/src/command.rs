@@ -20,11 +20,11 @@ impl Command {
     pub(crate) fn parse(line: &str) -> Result<Self> {
         let plain = line.trim_start_matches('-');
         if plain.starts_with(['@', '+', '!', ':', '|']) {
-            bail!("a command with this prefix is not understood: {line}");
+            bail!("unsupported command prefix: {line}");
         }
         let words = split(plain)?;
         if !words.first().is_some_and(|program| program.starts_with('/')) {
-            bail!("a program is named by its whole path: {line}");
+            bail!("the program must be an absolute path: {line}");
         }
         Ok(Command { may_fail: plain.len() < line.len(), words })
     }
@@ -49,7 +49,7 @@ impl Command {
 /// Adds the variables of an `Environment=` line.
 pub(crate) fn assign(line: &str, environment: &mut Environment) -> Result<()> {
     for word in split(line)? {
-        let Some((name, value)) = word.split_once('=') else { bail!("no NAME=VALUE: {word}") };
+        let Some((name, value)) = word.split_once('=') else { bail!("not NAME=VALUE: {word}") };
         environment.insert(name.to_owned(), value.to_owned());
     }
     Ok(())
@@ -90,7 +90,7 @@ fn split(line: &str) -> Result<Vec<String>> {
         }
     }
     if quote.is_some() {
-        bail!("a quote is not closed: {line}");
+        bail!("unclosed quote: {line}");
     }
     words.extend(word);
     Ok(words)
@@ -104,7 +104,7 @@ fn specified(word: &str, unit: &str) -> Result<String> {
             '%' => match letters.next() {
                 Some('%') => out.push('%'),
                 Some('n') => out.push_str(unit),
-                other => bail!("the specifier %{} is not understood", other.unwrap_or(' ')),
+                other => bail!("unsupported specifier %{}", other.unwrap_or(' ')),
             },
             _ => out.push(letter),
         }

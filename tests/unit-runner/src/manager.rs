@@ -43,7 +43,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
                 board.wait(name);
             });
             if let Some(missing) = board.missing(&unit, &before) {
-                say(began, &format!("{}: not started, for it requires {missing}", unit.name));
+                say(began, &format!("{}: not started, because it requires {missing}", unit.name));
                 return board.post(began, &unit.name, Started::Failed);
             }
             say(began, &format!("{}: starts", unit.name));
@@ -68,9 +68,9 @@ fn wanted(root: &Path) -> Result<BTreeMap<String, Unit>> {
     let mut open: Vec<String> = Vec::new();
     for name in enabled(root)? {
         let unit = load(root, &name)?
-            .with_context(|| format!("{name} is enabled, and there is no such unit"))?;
+            .with_context(|| format!("{name} is enabled, but no such unit exists"))?;
         if !unit.wanted_by.contains(GOAL) {
-            bail!("{name} is enabled, and not wanted by {GOAL}");
+            bail!("{name} is enabled, but not wanted by {GOAL}");
         }
         open.push(name);
     }
@@ -86,7 +86,7 @@ fn wanted(root: &Path) -> Result<BTreeMap<String, Unit>> {
     for unit in units.values() {
         let is_unknown = |name: &&String| name.ends_with(".service") && !units.contains_key(*name);
         if let Some(name) = unit.requires.iter().find(is_unknown) {
-            bail!("{} requires {name}, and there is no such unit", unit.name);
+            bail!("{} requires {name}, which does not exist", unit.name);
         }
     }
     Ok(units)
@@ -200,10 +200,7 @@ mod tests {
     #[test]
     fn a_missing_required_unit_is_an_error_and_a_missing_wanted_unit_is_not() {
         let why = wanted(machine(&[("main.service", MAIN)]).path()).expect_err("it lacks one");
-        assert_eq!(
-            why.to_string(),
-            "main.service requires base.service, and there is no such unit"
-        );
+        assert_eq!(why.to_string(), "main.service requires base.service, which does not exist");
         let wants = MAIN.replace("Requires", "Wants");
         assert!(wanted(machine(&[("main.service", &wants)]).path()).is_ok());
     }

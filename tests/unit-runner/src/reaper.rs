@@ -27,7 +27,7 @@ impl Reaper {
         let executable =
             program.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0);
         if !executable {
-            bail!("there is no program {}", program.display());
+            bail!("program not found: {}", program.display());
         }
         // The lock is held until the child is registered, so that its end cannot be missed.
         let mut children = self.children();

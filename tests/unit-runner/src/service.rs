@@ -33,7 +33,7 @@ pub(crate) fn run(unit: &Unit, reaper: &Reaper, say: &dyn Fn(String), started: &
     let unmet = unit.conditions.iter().find(|(path, there)| path.exists() != *there);
     if let Some((path, there)) = unmet {
         say(format!(
-            "{}: skipped, for {} is {}",
+            "{}: skipped, because {} is {}",
             unit.name,
             path.display(),
             if *there { "missing" } else { "there" }
@@ -140,7 +140,7 @@ fn once(unit: &Unit, reaper: &Reaper, started: &dyn Fn(Started)) -> Result<bool>
 fn main(unit: &Unit) -> Result<&Command> {
     match &unit.start[..] {
         [one] => Ok(one),
-        _ => bail!("a service that stays has one command"),
+        _ => bail!("only a oneshot may have several commands"),
     }
 }
 
@@ -223,8 +223,7 @@ fn socket(path: &str) -> Result<UnixDatagram> {
 fn wait_until_ready(socket: &UnixDatagram) -> Result<()> {
     let mut buffer = [0; 4096];
     loop {
-        let length =
-            socket.recv(&mut buffer).context("the service did not say that it is ready")?;
+        let length = socket.recv(&mut buffer).context("the service sent no READY=1")?;
         let message = String::from_utf8_lossy(&buffer[..length]);
         if message.lines().any(|line| line == "READY=1") {
             return Ok(());

@@ -97,7 +97,7 @@ pub(crate) fn load(root: &Path, name: &str) -> Result<Option<Unit>> {
     for file in files {
         let text =
             fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-        unit.read(&text).with_context(|| format!("{} is not understood", file.display()))?;
+        unit.read(&text).with_context(|| format!("unsupported setting in {}", file.display()))?;
     }
     Ok(Some(unit))
 }
@@ -192,7 +192,8 @@ impl Unit {
                 }
             }
             ("Service", "RestartSec") => {
-                self.restart_after = span(value)?.context("a restart that never comes")?;
+                self.restart_after =
+                    span(value)?.context("RestartSec=infinity is not supported")?;
             }
             ("Service", "TimeoutStartSec") => self.start_timeout = span(value)?,
             // Ignored: no other unit restarts a oneshot here, and units are not stopped before the machine.
@@ -220,12 +221,12 @@ fn span(value: &str) -> Result<Option<Duration>> {
         return Ok(None);
     }
     let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let number: u64 = digits.parse().with_context(|| format!("no time: {value}"))?;
+    let number: u64 = digits.parse().with_context(|| format!("not a time span: {value}"))?;
     let milliseconds = match &value[digits.len()..] {
         "ms" => 1,
         "" | "s" | "sec" => 1000,
         "m" | "min" => 60_000,
-        other => bail!("no unit of time: {other}"),
+        other => bail!("unknown unit of time: {other}"),
     };
     Ok(Some(Duration::from_millis(number * milliseconds)))
 }
