@@ -237,7 +237,7 @@ pub(crate) fn finish(
 /// The ids of all created nodes. Fails unless every request succeeded.
 pub(crate) fn uuids(load: &Load) -> anyhow::Result<Vec<String>> {
     if let Some(error) = &load.first_error {
-        anyhow::bail!("{} nodes were not made: {error}", load.errors);
+        anyhow::bail!("{} nodes were not created: {error}", load.errors);
     }
     let uuid = |answer| serde_json::from_slice::<Made>(answer).map(|made| made.uuid);
     load.made.iter().map(|answer| uuid(answer)).collect::<Result<_, _>>().context("no uuid")

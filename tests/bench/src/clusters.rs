@@ -152,7 +152,8 @@ async fn replayed(name: &str, count: usize, report: &mut Report) -> anyhow::Resu
     };
     report.row(&row)?;
     report.note(&format!(
-        "{} calls a cluster, all answered after {:.2} s; all machines had joined after {ready:.2} s; the emulated cloud spent {spent:.1} s of CPU",
+        "{} calls a cluster, all answered after {:.2} s; all machines had joined after {ready:.2} s; the emulated cloud \
+         spent {spent:.1} s of CPU",
         cloud.calls().await?.len() / count,
         replayed.all,
     ))?;
@@ -177,7 +178,7 @@ async fn at_rest(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
     };
     report.row(&row)?;
     if let Some(why) = &made.trouble {
-        report.note(&format!("the first that is not there: {why}"))?;
+        report.note(&format!("the first cluster that is not complete: {why}"))?;
     }
     let (before, cpu) = (Instant::now(), process::cpu(site.daemon.pid)?);
     tokio::time::sleep(REST).await;
@@ -330,7 +331,7 @@ impl Site {
         let within =
             |seconds: f64| Some(Budget::Seconds((seconds * WITHIN * 100.0).round() / 100.0));
         let asked = servers.iter().copied().fold(0.0, f64::max);
-        let phase = format!("{name}: VMs asked for");
+        let phase = format!("{name}: VMs requested");
         let row = Row {
             phase: &phase,
             count: Some(servers.len()),
@@ -358,7 +359,7 @@ impl Site {
         };
         report.row(&row)?;
         if let Some(why) = &made.trouble {
-            report.note(&format!("the first that is not there: {why}"))?;
+            report.note(&format!("the first cluster that is not complete: {why}"))?;
         }
         report.note(&format!(
             "the critical path is {:.2} s, and {:.2} s to ready: {:.2} and {:.2} times that; {} guests have joined",

@@ -89,7 +89,7 @@ impl Home {
             .flatten()
             .with_context(|| {
                 let log = fs::read_to_string(self.path("daemon.log")).unwrap_or_default();
-                format!("{name} did not start; it says:\n{log}")
+                format!("{name} did not start; its log:\n{log}")
             })?;
         let ready_after = begun.elapsed();
         let pid = child.id().context("it has ended")?;
@@ -139,7 +139,7 @@ fn program(name: &str) -> anyhow::Result<PathBuf> {
     let path = std::env::current_exe()?.with_file_name(name);
     let missing = || {
         format!(
-            "{} is not there: run `cargo build --release -p baremetal -p cluster --bins`",
+            "{} does not exist: run `cargo build --release -p baremetal -p cluster --bins`",
             path.display()
         )
     };

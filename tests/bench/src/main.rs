@@ -42,45 +42,45 @@ struct Arguments {
     sizes: Sizes,
 }
 
-/// How much of everything.
+/// Sizes of the phases.
 #[derive(Clone, Debug, clap::Args)]
 struct Sizes {
     /// Nodes in the database.
     #[arg(long, default_value_t = 10_000)]
     nodes: usize,
-    /// Requests of a phase that asks for single nodes.
+    /// Requests in each phase that requests single nodes.
     #[arg(long, default_value_t = 20_000)]
     requests: usize,
-    /// Clients, each with a connection that it keeps.
+    /// Clients, each with one persistent connection.
     #[arg(long, default_value_t = 16)]
     clients: usize,
-    /// Nodes of fake hardware that go from enroll to active.
+    /// Nodes of fake hardware to take from enroll to active.
     #[arg(long, default_value_t = 100)]
     lives: usize,
-    /// Machines that go from powered off to installed.
+    /// Emulated machines to take from powered off to installed.
     #[arg(long, default_value_t = 1_000)]
     machines: usize,
     /// MiB of kernel and ramdisk that such a machine loads at each boot.
     #[arg(long, default_value_t = 20)]
     boot_mib: usize,
-    /// BMCs whose machines' power is refreshed.
+    /// Emulated BMCs whose power states are refreshed.
     #[arg(long, default_value_t = 10_000)]
     bmcs: usize,
-    /// Clusters of eight machines that are asked for at once.
+    /// Clusters of eight servers to create at once.
     #[arg(long, default_value_t = 100)]
     clusters: usize,
-    /// Clusters of two machines that are left at rest.
+    /// Clusters of two servers to measure at rest.
     #[arg(long, default_value_t = 1_000)]
     resting: usize,
     #[command(flatten)]
     real: RealCloud,
-    /// MiB of the image that is written to a disk.
+    /// MiB of the image to write.
     #[arg(long, default_value_t = 1024)]
     image_mib: usize,
-    /// The folder in which a file stands for that disk.
+    /// Folder for the file that stands in for a disk. Must be on a disk.
     #[arg(long, default_value = ".")]
     disk: PathBuf,
-    /// The program that writes as the agent does, as `images/ramdisk/agent.sh --example write_image` builds it.
+    /// Path of the agent's image writer, built by `images/ramdisk/agent.sh --example write_image`.
     #[arg(long)]
     writer: Option<PathBuf>,
 }
@@ -92,17 +92,17 @@ enum Phase {
     Start,
     /// Nodes created, shown, listed and changed.
     Api,
-    /// Large documents, listed by many who do not read.
+    /// Large documents, listed by many clients that do not read the answers.
     Attack,
     /// Nodes of fake hardware from enroll to active.
     Life,
     /// Emulated machines enrolled, inspected, cleaned and deployed.
     Machines,
-    /// The power states of emulated BMCs, learnt and refreshed.
+    /// Power states of emulated BMCs, first read and refreshed.
     Refresh,
-    /// Clusters made in an emulated cloud, and what they weigh.
+    /// Clusters in an emulated cloud, and the memory that clusterd needs for them.
     Clusters,
-    /// An image written to a disk by the agent, beside dd.
+    /// An image written to a disk by the agent, compared with dd.
     Write,
 }
 
@@ -111,13 +111,13 @@ enum Role {
     /// Emulates BMCs until its input ends; started by the bench itself.
     #[command(hide = true)]
     Racks {
-        /// How many.
+        /// Number of machines.
         count: usize,
     },
     /// Emulates whole machines until its input ends; started by the bench itself.
     #[command(hide = true)]
     WholeMachines {
-        /// How many.
+        /// Number of machines.
         count: usize,
         /// The DHCP server.
         dhcp: SocketAddr,
@@ -127,19 +127,19 @@ enum Role {
     /// Emulates a cloud until its input ends; started by the bench itself.
     #[command(hide = true)]
     Cloud {
-        /// How quick it is.
+        /// Speed of the cloud.
         pace: CloudPace,
     },
-    /// Asks a cloud for clusters and keeps no books; started by the bench itself.
+    /// Replays the calls of clusters without clusterd; started by the bench itself.
     #[command(hide = true)]
     Replay {
-        /// Which cloud.
+        /// The clouds.yaml of the cloud.
         clouds_yaml: PathBuf,
-        /// How many clusters.
+        /// Number of clusters.
         count: usize,
-        /// How many machines of their control planes.
+        /// Control-plane members of each cluster.
         masters: usize,
-        /// How many others.
+        /// Workers of each cluster.
         workers: usize,
     },
 }

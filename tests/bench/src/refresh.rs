@@ -61,7 +61,7 @@ pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Resul
     racks.power(ReportedPower::Off).await?;
     let row = Row { phase: "BMCs: a change noticed", ..Row::default() };
     await_power(row, "power off", Instant::now(), uuids.len(), &daemon, report).await?;
-    report.note("that is what was left of one refresh, and the next one, sessions being open")?;
+    report.note("the rest of one refresh plus the next one, with sessions already open")?;
     daemon.stop().await
 }
 

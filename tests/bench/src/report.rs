@@ -153,11 +153,11 @@ impl Report {
     /// The exit code: success if there were no errors and no binding budget was missed.
     pub(crate) fn end(self) -> anyhow::Result<ExitCode> {
         if self.wrong {
-            print("There were errors: no figure of a row that has some means anything.")?;
+            print("There were errors: the figures of rows with errors mean nothing.")?;
             return Ok(ExitCode::FAILURE);
         }
         if self.missed {
-            print("A budget was missed that must not be.")?;
+            print("A required budget was missed.")?;
             return Ok(ExitCode::FAILURE);
         }
         Ok(ExitCode::SUCCESS)

@@ -39,7 +39,8 @@ struct Run {
 /// Measures all ways in turns.
 pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
     let Some(writer) = &sizes.writer else {
-        let what = "SKIPPED: write, for it needs --writer \"$(images/ramdisk/agent.sh --example write_image)\"";
+        let what =
+            "SKIPPED: write needs --writer \"$(images/ramdisk/agent.sh --example write_image)\"";
         return report.note(what);
     };
     // The folder must be on a disk: the default folder for temporary files may be in memory.

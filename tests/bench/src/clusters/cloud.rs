@@ -26,9 +26,9 @@ const OUTSIDE: &str = "127.16.0.0/16";
 /// How fast the cloud answers and builds objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CloudPace {
-    /// As a small real one was seen to be.
+    /// As slow as a small real cloud was measured to be.
     Realistic,
-    /// As quick as this machine; only nodes, once they are there, ask no oftener than real ones.
+    /// As fast as this host; only Kubernetes nodes poll at the rate of real ones.
     Quick,
 }
 
@@ -170,7 +170,7 @@ impl EmulatedCloud {
         let mut client = Client::connect(self.address).await?;
         let (status, _) =
             client.ask(&Call::send(Method::DELETE, "/_control/calls", json!({}))).await?;
-        anyhow::ensure!(status.is_success(), "the cloud does not forget its calls: {status}");
+        anyhow::ensure!(status.is_success(), "cannot clear the cloud's log of calls: {status}");
         Ok(())
     }
 

@@ -56,7 +56,7 @@ impl Listening {
     pub(crate) async fn to(keystone: &Uri) -> anyhow::Result<Listening> {
         anyhow::ensure!(
             keystone.scheme_str() == Some("http"),
-            "{keystone}: only http is listened to"
+            "{keystone}: only http can be recorded"
         );
         let host = keystone.authority().context("Keystone's URL has no host")?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;

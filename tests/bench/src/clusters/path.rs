@@ -98,7 +98,7 @@ fn done(calls: &[Logged], steps: &[Step]) -> anyhow::Result<BTreeMap<&'static st
         let begun = step.after.iter().filter_map(|before| done.get(before)).copied();
         let begun = begun.fold(0.0, f64::max);
         let took = median(calls.iter().filter(|call| step.is(call)));
-        let took = took.with_context(|| format!("no {} was asked for", step.name))?;
+        let took = took.with_context(|| format!("no {} was requested", step.name))?;
         done.insert(step.name, begun + took);
     }
     Ok(done)
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn a_path_needs_a_call_of_each_kind() {
         let why = CriticalPath::of(&each()[1..], &no_times()).unwrap_err();
-        assert_eq!(why.to_string(), "no token was asked for");
+        assert_eq!(why.to_string(), "no token was requested");
     }
 
     #[test]

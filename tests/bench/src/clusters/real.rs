@@ -31,25 +31,25 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// A real cloud, and what there is in it.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RealCloud {
-    /// A clouds.yaml: `clusters` then measures one cluster in a cloud of it, and no emulated one.
+    /// A clouds.yaml: `clusters` then measures clusters in that real cloud instead of an emulated one.
     #[arg(long)]
     clouds_yaml: Option<PathBuf>,
-    /// Which of its clouds.
+    /// Name of the cloud in the clouds.yaml.
     #[arg(long, default_value = "alice")]
     cloud: String,
-    /// An image there.
+    /// Image for the servers.
     #[arg(long, default_value = "tiny")]
     image: String,
-    /// A flavor.
+    /// Flavor for the servers.
     #[arg(long, default_value = "m1.small")]
     flavor: String,
-    /// The network that leads outside.
+    /// External network.
     #[arg(long, default_value = "public")]
     external_network: String,
-    /// A zone for names, which is made and deleted.
+    /// DNS zone, which the bench creates and deletes.
     #[arg(long, default_value = "bench.example.")]
     zone: String,
-    /// How many clusters, one after the other; their median counts.
+    /// Number of clusters, created one after the other. The median counts.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
 }
@@ -150,9 +150,9 @@ fn told(mut rounds: Vec<Round>, report: &mut Report) -> anyhow::Result<()> {
         .map(|it| format!("{:.2} s of {:.2} ({:.2})", it.asked, it.path, it.of_medians))
         .collect();
     rounds.sort_by(|a, b| a.times_the_path().total_cmp(&b.times_the_path()));
-    let middle = rounds.get(rounds.len() / 2).context("no round was asked for")?;
+    let middle = rounds.get(rounds.len() / 2).context("no round was requested")?;
     report.row(&Row {
-        phase: "real cloud: VMs asked for",
+        phase: "real cloud: VMs requested",
         count: Some(EIGHT.machines()),
         at_once: Some(1),
         seconds: Some(middle.asked),
