@@ -46,7 +46,7 @@ async fn respond(machines: Arc<[Machine]>, request: Request<Incoming>) -> Respon
 
 fn answer(machines: &[Machine], method: &Method, path: &str, body: &[u8]) -> (StatusCode, Value) {
     let not_found =
-        || (StatusCode::NOT_FOUND, json!({"error": format!("there is nothing at {path}")}));
+        || (StatusCode::NOT_FOUND, json!({"error": format!("no such resource: {path}")}));
     let Some(below) = path.strip_prefix("/_control/machines") else { return not_found() };
     if below.is_empty() && method == Method::GET {
         return (StatusCode::OK, machines.iter().map(describe).collect());

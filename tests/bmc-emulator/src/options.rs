@@ -7,20 +7,20 @@ use anyhow::{Context, bail};
 use bmc_emulator::{BmcKind, BmcSpec, DiskSpec, Firmware, Mac, MachineSpec, NicSpec};
 use clap::{Parser, ValueEnum};
 
-/// Pretend management controllers: Redfish and IPMI 2.0 faces of machines that are not there.
+/// Emulates BMCs of machines that do not exist, with Redfish and IPMI 2.0.
 #[derive(Debug, Parser)]
 #[command(version)]
 pub(crate) struct Options {
-    /// A YAML or JSON file with a list of machines; without it, one machine is made of the flags below.
+    /// YAML or JSON file with a list of machines. Without it, the flags below describe one machine.
     #[arg(long, value_name = "FILE")]
     machines: Option<PathBuf>,
-    /// Where to serve the control API (faults and logs); it asks for no password.
+    /// Address of the control API (faults and logs), which needs no password.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) control: Option<SocketAddr>,
-    /// Where to write the certificates of the HTTPS machines.
+    /// File to write the certificates of HTTPS machines to.
     #[arg(long, value_name = "FILE")]
     pub(crate) certificate: Option<PathBuf>,
-    /// How long a machine takes to shut down when asked politely.
+    /// How long a machine takes to shut down when asked to.
     #[arg(long, default_value_t = 0)]
     pub(crate) shutdown_millis: u64,
     #[command(flatten)]
@@ -36,28 +36,28 @@ struct OneMachine {
     /// The protocol of the BMC at --listen.
     #[arg(long, value_enum, default_value_t = Kind::Redfish)]
     kind: Kind,
-    /// Where its BMC listens.
+    /// Address of the BMC.
     #[arg(long, default_value = "127.0.0.1:8000")]
     listen: SocketAddr,
-    /// Where a Redfish machine also answers IPMI.
+    /// Address on which a Redfish BMC also serves IPMI.
     #[arg(long)]
     also_ipmi: Option<SocketAddr>,
     /// Serve Redfish over HTTPS.
     #[arg(long)]
     tls: bool,
-    /// The account's name.
+    /// User name of the account.
     #[arg(long, default_value = "admin")]
     username: String,
-    /// The account's password.
+    /// Password of the account.
     #[arg(long, env = "BMC_EMULATOR_PASSWORD", hide_env_values = true, default_value = "password")]
     password: String,
-    /// Which family of BMCs it behaves like.
+    /// Profile of the BMC.
     #[arg(long, default_value = "generic")]
     profile: String,
-    /// How it boots.
+    /// Firmware of the machine.
     #[arg(long, value_enum, default_value_t = Boot::Uefi)]
     firmware: Boot,
-    /// A network card, again for each further one.
+    /// MAC address of a network card. Repeat for more cards.
     #[arg(long, default_value = "52:54:00:00:00:01")]
     mac: Vec<Mac>,
 }

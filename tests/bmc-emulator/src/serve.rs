@@ -124,8 +124,9 @@ fn profile_of(machine: &Machine) -> io::Result<&'static Profile> {
         ));
     }
     let name = &spec.bmc.profile;
-    Profile::find(name)
-        .ok_or_else(|| refuse(format!("there is no profile {name:?}, only {}", Profile::names())))
+    Profile::find(name).ok_or_else(|| {
+        refuse(format!("unknown profile {name:?}; known profiles: {}", Profile::names()))
+    })
 }
 
 /// The certificates of the machines of one process.

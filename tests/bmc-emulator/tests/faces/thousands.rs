@@ -110,7 +110,9 @@ async fn an_invalid_spec_is_named() {
     let refused =
         serve(vec![Machine::new(spec("r9", BmcKind::Redfish, "acme"))]).await.unwrap_err();
     assert!(
-        refused.to_string().starts_with("machine r9: there is no profile \"acme\", only generic, "),
+        refused
+            .to_string()
+            .starts_with("machine r9: unknown profile \"acme\"; known profiles: generic, "),
         "{refused}"
     );
     let mut long = spec("r9", BmcKind::Ipmi, "generic");
