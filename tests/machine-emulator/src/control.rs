@@ -48,8 +48,7 @@ async fn respond(machines: Arc<[Machine]>, request: Request<Incoming>) -> Respon
 }
 
 fn answer(machines: &[Machine], method: &Method, path: &str, body: &[u8]) -> (StatusCode, Value) {
-    let nothing =
-        || (StatusCode::NOT_FOUND, json!({"error": format!("there is nothing at {path}")}));
+    let nothing = || (StatusCode::NOT_FOUND, json!({"error": format!("no such resource: {path}")}));
     let Some(below) = path.strip_prefix("/machines") else { return nothing() };
     if below.is_empty() {
         return (StatusCode::OK, machines.iter().map(describe).collect());

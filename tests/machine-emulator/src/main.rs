@@ -20,19 +20,19 @@ struct Options {
     /// The DHCP server.
     #[arg(long, value_name = "ADDRESS")]
     dhcp: SocketAddr,
-    /// The TFTP server; where DHCP says, on port 69, unless told.
+    /// The TFTP server [default: the server in the DHCP answer, port 69].
     #[arg(long, value_name = "ADDRESS")]
     tftp: Option<SocketAddr>,
-    /// Where to serve the control API (faults, events and logs); it asks for no password.
+    /// Address of the control API (faults, events and logs), without authentication.
     #[arg(long, value_name = "ADDRESS")]
     control: Option<SocketAddr>,
     /// Where to write the certificates of the BMCs that speak HTTPS.
     #[arg(long, value_name = "FILE")]
     certificate_out: Option<PathBuf>,
-    /// How many times faster than real ones the machines test themselves and wait.
+    /// How many times faster than real machines these test themselves and wait.
     #[arg(long, default_value_t = 1.0)]
     speed: f64,
-    /// Keeps the machines in this file, and goes on where they ended if the file is there.
+    /// Stores the machines' state in this file, and continues from it after a restart.
     #[arg(long, value_name = "FILE", conflicts_with = "agent")]
     state: Option<PathBuf>,
     /// Runs nova-compute on machines whose config drive has settings for it, once they boot their disks.

@@ -17,7 +17,7 @@ const TRIES: u32 = 5;
 pub(crate) enum TftpError {
     #[error("cannot use a socket for TFTP")]
     Socket(#[from] io::Error),
-    #[error("nobody answers at {0}")]
+    #[error("no answer from {0}")]
     Silence(SocketAddr),
     #[error("the server refuses with {code}: {message}")]
     Refused { code: u16, message: String },
