@@ -207,11 +207,14 @@ impl Emulator {
 async fn claim_loopback(before: Option<&str>) -> io::Result<(String, TcpListener)> {
     if let Some(cidr) = before {
         let first = Cidr::parse(cidr).map(|cidr| cidr.at(1));
-        let first = first.ok_or_else(|| io::Error::other(format!("{cidr} is no network")))?;
+        let first = first
+            .ok_or_else(|| io::Error::other(format!("{cidr} is not a network in CIDR notation")))?;
         let claim = TcpListener::bind((first, 4791)).await.map_err(|why| {
             io::Error::new(
                 why.kind(),
-                format!("the outside network {cidr} is somebody else's: {why}"),
+                format!(
+                    "cannot claim the external network {cidr}, another emulator may use it: {why}"
+                ),
             )
         })?;
         return Ok((cidr.to_owned(), claim));

@@ -59,7 +59,7 @@ fn change(
         ("DELETE", ["rules", id]) => {
             let gone =
                 id.parse().is_ok_and(|id| shared.with(|world| world.misbehaviour.remove(id)));
-            if gone { done(json!({})) } else { Err((404, plain("there is no such rule"))) }
+            if gone { done(json!({})) } else { Err((404, plain("unknown rule"))) }
         }
         ("DELETE", ["misbehaviour"]) => {
             shared.with(|world| world.misbehaviour.clear());
@@ -122,7 +122,7 @@ fn change(
 
 /// Answers the requests that only read.
 fn look(shared: &Shared, method: &Method, path: &[&str], query: &str) -> Result<Reply, Reply> {
-    let nothing = || Err((404, plain("there is nothing at that path of the control API")));
+    let nothing = || Err((404, plain("unknown path of the control API")));
     if *method != Method::GET {
         return nothing();
     }

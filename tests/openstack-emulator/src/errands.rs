@@ -216,7 +216,7 @@ async fn forward(shared: Arc<Shared>, listener: TcpListener, address: IpAddr, po
         let targets = targets(&shared, (address, port), &mut ports);
         turn = turn.wrapping_add(1);
         if targets.is_empty() {
-            debug!("nobody stands behind {address}:{port}");
+            debug!("no guest is behind {address}:{port}");
             continue;
         }
         let order: Vec<SocketAddr> =

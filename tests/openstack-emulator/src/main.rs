@@ -10,10 +10,10 @@ use clap::Parser;
 use openstack_emulator::{Emulator, Settings, kubernetes};
 use tracing_subscriber::EnvFilter;
 
-/// The APIs of an OpenStack cloud, on one address, with nothing behind them.
+/// Emulates the APIs of an OpenStack cloud on one address.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Where to listen.
+    /// Address to listen on.
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
     /// Writes a clouds.yaml with the accounts admin, alice, bob and clusterd.
@@ -22,28 +22,28 @@ struct Options {
     /// The settings of the cloud, as YAML; see `Settings`.
     #[arg(long, value_name = "FILE", conflicts_with = "realistic")]
     settings: Option<PathBuf>,
-    /// Takes as long as a real cloud of two cores was seen to take.
+    /// Uses durations measured in a real cloud on two cores.
     #[arg(long)]
     realistic: bool,
-    /// How many times faster than that, or than the settings say, servers, load balancers and the like are ready; below 1 is slower.
+    /// Divides the time until servers, load balancers and other objects are ready by this number; below 1 is slower.
     #[arg(long, default_value_t = 1.0)]
     speed: f64,
-    /// Keeps the cloud in this file, and goes on where it ended if the file is there. Nothing else may answer on the addresses it has.
+    /// Keeps the cloud in this file and continues from it if it exists. No other process may use the cloud's addresses.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// Begins without compute hosts: they appear as they report.
+    /// Starts without compute hosts. Hosts appear when they report.
     #[arg(long)]
     no_hosts: bool,
-    /// Has a network that every project may put servers on: NAME=CIDR.
+    /// Adds a shared network, on which every project may put servers: NAME=CIDR.
     #[arg(long, value_name = "NAME=CIDR", value_parser = pair)]
     shared_network: Vec<(String, String)>,
-    /// Puts a service of somebody else into the catalogue: TYPE=URL, in which %(project_id)s is replaced.
+    /// Adds a further service to the catalog: TYPE=URL, in which %(project_id)s is replaced.
     #[arg(long, value_name = "TYPE=URL", value_parser = pair)]
     endpoint: Vec<(String, String)>,
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("a name, = and what it means is needed")?;
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }
 

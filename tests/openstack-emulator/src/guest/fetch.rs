@@ -38,7 +38,7 @@ pub(crate) enum Unfetched {
     Hash,
     #[error("the verification hash is of a kind that is not supported")]
     HashKind,
-    #[error("what came cannot be decompressed")]
+    #[error("cannot decompress the fetched data")]
     Compression,
 }
 

@@ -51,7 +51,7 @@ impl Layout {
         let documents = documents(&files);
         let authority = ending("/pki/ca.crt").or_else(|| in_kubeconfig(&documents));
         let pin = match &authority {
-            Some(pem) => Some(pin(pem).ok_or("the cluster's authority is no certificate")?),
+            Some(pem) => Some(pin(pem).ok_or("the cluster's CA is not a certificate")?),
             None => pinned(&documents),
         };
         let Some(pin) = pin else { return Ok(None) };
