@@ -15,7 +15,7 @@ use crate::error::Error;
 pub(super) fn routes() -> Routes<App> {
     Routes::new("bedplate").at(
         "/bedplate/v1/clusters/{cluster}/machines",
-        [Handle::get("List a cluster's machines", list).tells(shape())],
+        [Handle::get("List a cluster's members", list).tells(shape())],
     )
 }
 
