@@ -40,7 +40,7 @@ fn keystone<'a>(
 async fn ask(State(console): State<Console>, person: Person) -> Result<Response, Problem> {
     let (keystone, _, token) = keystone(&console, &person)?;
     let mut found = console.projects(keystone, token).await?;
-    let page = person.page("project.html", "Another project");
+    let page = person.page("project.html", "Switch project");
     person.show(page.put("projects", found["projects"].take()))
 }
 
@@ -55,7 +55,7 @@ async fn enter(
     let session = match session_of(&console, keystone, auth).await {
         Ok(session) => session,
         Err(Problem::Refused { status: StatusCode::UNAUTHORIZED, .. }) => {
-            let sentence = "project: Keystone does not let you be in it".to_owned();
+            let sentence = "project: you have no role in this project".to_owned();
             return Err(Problem::Refused { status: StatusCode::FORBIDDEN, sentence });
         }
         Err(other) => return Err(other),

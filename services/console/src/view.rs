@@ -65,6 +65,7 @@ pub(crate) fn engine() -> Result<Tera, tera::Error> {
     let mut engine = Tera::default();
     engine.set_escape_fn(escape);
     engine.register_filter("ago", ago);
+    engine.register_filter("age", age);
     engine.register_filter("left", left);
     engine.register_filter("clock", clock);
     engine.register_filter("moment", moment);
@@ -163,7 +164,7 @@ impl Page {
                 words = format!("{words}: {why}");
                 cause = why.source();
             }
-            tracing::error!("a page could not be written: {words}");
+            tracing::error!("cannot render a page: {words}");
             Problem::Broken(words)
         })
     }
@@ -178,6 +179,11 @@ fn text(value: &Value) -> &str {
 /// The time since a point in time: `3 min ago`.
 fn ago(value: &Value, _: &Arguments) -> tera::Result<Value> {
     Ok(words::ago(text(value), jiff::Timestamp::now()).into())
+}
+
+/// The duration since a point in time: `3 min`.
+fn age(value: &Value, _: &Arguments) -> tera::Result<Value> {
+    Ok(words::age(text(value), jiff::Timestamp::now()).into())
 }
 
 /// The time until a point in time: `5 h 12 min`.

@@ -108,8 +108,9 @@ fn first(person: &Person) -> Page {
 /// The manifest, its format and the rack's name from a form. An uploaded file takes precedence over the text field.
 fn given(fields: &Fields) -> Result<(&str, &str, &str), Problem> {
     let text = fields.find("file").or(fields.find("manifest"));
-    let text = text
-        .ok_or_else(|| Problem::Unreadable("manifest: choose a file, or write one".to_owned()))?;
+    let text = text.ok_or_else(|| {
+        Problem::Unreadable("manifest: choose a file or enter the manifest".to_owned())
+    })?;
     let file = fields.find("file.file").unwrap_or_default();
     let by_name = match file.rsplit_once('.') {
         Some((_, "csv")) => Some("csv"),
@@ -218,7 +219,7 @@ async fn enroll(Posted { person, fields }: Posted) -> Result<Response, Problem> 
         let given = fields.find(&format!("password:{name}"));
         given
             .map(str::to_owned)
-            .ok_or_else(|| Unresolved(format!("the password {name} was not given")))
+            .ok_or_else(|| Unresolved(format!("the password {name} is missing")))
     };
     let asked = match request(manifest, resolve) {
         Ok(asked) => asked,
@@ -274,7 +275,7 @@ async fn forget(api: &Api, asked: &RackRequest) {
     let paths = ours.filter_map(|mac| Some(format!("{DISCOVERIES}/{}", segment(mac).ok()?)));
     for path in paths {
         if let Err(why) = api.send(Method::DELETE, &path, None).await {
-            tracing::warn!("a machine that was enrolled stays among the discoveries: {why}");
+            tracing::warn!("cannot remove an enrolled machine from the discovered machines: {why}");
         }
     }
 }

@@ -32,7 +32,7 @@ async fn form(person: &Person) -> Result<Page, Problem> {
         api.find("/bedplate/v1/quotas"),
     );
     let account = quotas?.map(|it| rows(&it["user"])).unwrap_or_default();
-    let page = person.page("cluster_new.html", "New cluster").under("clusters");
+    let page = person.page("cluster_new.html", "Create cluster").under("clusters");
     Ok(page.put("templates", templates?).put("account", account))
 }
 

@@ -159,7 +159,7 @@ async fn delete(
     let (api, name) = (person.clusters()?, segment(&cluster)?);
     let shown = api.get(&format!("/v1/clusters/{name}")).await?;
     if fields.find("name").map(str::trim) != shown["name"].as_str() {
-        return Err(Problem::Unreadable("name: write the cluster's name to delete it".to_owned()));
+        return Err(Problem::Unreadable("name: type the cluster's name to confirm".to_owned()));
     }
     api.send(Method::DELETE, &format!("/v1/clusters/{name}"), None).await?;
     Ok(Redirect::to("/clusters").into_response())

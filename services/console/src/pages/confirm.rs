@@ -69,6 +69,6 @@ pub(super) fn check_name(fields: &Fields, name: &str, kind: &str) -> Result<(), 
         return Ok(());
     }
     Err(Problem::Unreadable(format!(
-        "name: nothing was done; write {name}, the name of the {kind}, to go on"
+        "name: type {name}, the name of the {kind}, to confirm; nothing was changed"
     )))
 }

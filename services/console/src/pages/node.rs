@@ -130,14 +130,14 @@ fn verbs(state: &str) -> Vec<Verb> {
         "enroll" => &[("manage", "Manage")],
         "manageable" => &[
             ("inspect", "Inspect"),
-            ("provide", "Make available"),
+            ("provide", "Provide"),
             ("clean", "Clean"),
             ("adopt", "Adopt"),
         ],
         "available" => &[("active", "Deploy"), ("manage", "Manage")],
-        "active" => &[("rebuild", "Rebuild"), ("deleted", "Give back")],
+        "active" => &[("rebuild", "Rebuild"), ("deleted", "Undeploy")],
         "deploy failed" | "error" => {
-            &[("active", "Try again"), ("rebuild", "Rebuild"), ("deleted", "Give back")]
+            &[("active", "Deploy"), ("rebuild", "Rebuild"), ("deleted", "Undeploy")]
         }
         "clean failed" | "inspect failed" | "adopt failed" => &[("manage", "Manage")],
         "clean wait" | "inspect wait" | "wait call-back" => &[("abort", "Abort")],
@@ -158,19 +158,18 @@ fn is_harmless(target: &str) -> bool {
 /// The name of an action, and its consequences.
 fn loss(target: &str) -> (&'static str, &'static str) {
     match target {
-        "provide" => (
-            "Make available",
-            "The node is cleaned: its disks are erased as the service's configuration says.",
-        ),
+        "provide" => {
+            ("Provide", "The node is cleaned: its disks are erased as configured in baremetald.")
+        }
         "clean" => ("Clean", "Partition tables and file systems on the node's disks are erased."),
-        "active" => ("Deploy", "An image is written over what is on the node's disk."),
-        "rebuild" => ("Rebuild", "The node's image is written anew over what is on its disk."),
-        "deleted" => ("Give back", "The node is switched off and its disks are erased."),
+        "active" => ("Deploy", "The image overwrites the node's disk."),
+        "rebuild" => ("Rebuild", "The image overwrites the node's disk again."),
+        "deleted" => ("Undeploy", "The node is powered off and its disks are erased."),
         "delete" => (
             "Delete",
-            "The node is forgotten with its ports, its history and the password of its BMC. Its machine is left as it is.",
+            "The node's record is deleted with its ports, history and BMC password. The machine itself is not changed.",
         ),
-        _ => ("Change", "What is on the node's disks may be lost."),
+        _ => ("Change", "Data on the node's disks may be lost."),
     }
 }
 

@@ -42,7 +42,7 @@ pub(super) struct Above {
 /// `GET /where?thing=`: redirects to the page of a rack, node or host, or shows the locations of a server, cluster or VM.
 async fn find(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, Problem> {
     let thing = wanted.thing.trim();
-    let page = person.page("where.html", "Where something is").under("hosts");
+    let page = person.page("where.html", "Location").under("hosts");
     let page = page.put("thing", thing).put("rows", Vec::<Row>::new()).put("is_asked", false);
     if thing.is_empty() {
         return person.show(page);

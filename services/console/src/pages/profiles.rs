@@ -91,7 +91,7 @@ async fn ask(person: Person) -> Result<Response, Problem> {
 }
 
 fn form(person: &Person) -> Page {
-    person.page("profile_new.html", "New hypervisor profile").under("profiles")
+    person.page("profile_new.html", "Create hypervisor profile").under("profiles")
 }
 
 /// `POST /profiles/new`: creates a profile from a document, or from the fields of the form if there is no document.
@@ -128,7 +128,7 @@ fn document(fields: &Fields) -> Option<Result<Value, Problem>> {
     Some(serde_saphyr::from_str(text).map_err(|why| {
         let why = why.to_string();
         // The remaining lines of the error quote the document, which may contain a secret.
-        let first = why.lines().next().unwrap_or("it cannot be read");
+        let first = why.lines().next().unwrap_or("cannot be parsed");
         Problem::Unreadable(format!("document: {first}"))
     }))
 }
@@ -193,7 +193,7 @@ async fn set(
 ) -> Result<Response, Problem> {
     let name = segment(&profile)?;
     let read = document(&fields)
-        .unwrap_or_else(|| Err(Problem::Unreadable("document: it is needed".to_owned())));
+        .unwrap_or_else(|| Err(Problem::Unreadable("document: required".to_owned())));
     let written = match read {
         Ok(body) => {
             let path = format!("{PROFILES}/{name}");
@@ -217,7 +217,7 @@ async fn delete(
     Posted { person, fields }: Posted,
 ) -> Result<Response, Problem> {
     if fields.find("name").map(str::trim) != Some(profile.as_str()) {
-        let why = "name: write the profile's name to delete it";
+        let why = "name: type the profile's name to confirm";
         return Err(Problem::Unreadable(why.to_owned()));
     }
     let path = format!("{PROFILES}/{}", segment(&profile)?);

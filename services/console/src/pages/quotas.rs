@@ -17,14 +17,14 @@ use crate::visit::Person;
 /// The limited resources, each with its name in the API and its label.
 const COUNTED: [(&str, &str); 9] = [
     ("clusters", "Clusters"),
-    ("nodes", "Cluster nodes"),
-    ("vms", "Virtual machines"),
+    ("nodes", "Cluster members"),
+    ("vms", "VMs"),
     ("vcpus", "vCPUs"),
-    ("ram_mib", "Memory, MiB"),
-    ("disk_gib", "Disk, GiB"),
+    ("ram_mib", "RAM (MiB)"),
+    ("disk_gib", "Disk (GiB)"),
     ("gpus", "GPUs"),
-    ("floating_ips", "Public addresses"),
-    ("lease_seconds", "Longest lease, s"),
+    ("floating_ips", "Floating IPs"),
+    ("lease_seconds", "Max lease (s)"),
 ];
 
 pub(super) fn routes() -> Router<Console> {

@@ -151,7 +151,7 @@ fn question(rack: &str) -> Result<Question, Problem> {
     let address = segment(rack)?;
     Ok(Question {
         verb: "Delete",
-        loss: "The rack is forgotten. Its nodes have to be deleted first.",
+        loss: "The rack's record is deleted. Delete its nodes first.",
         kind: "rack",
         name: rack.to_owned(),
         action: format!("/racks/{address}/delete"),
@@ -193,7 +193,7 @@ pub(super) fn goal(fields: &Fields) -> Result<Value, Problem> {
         let checksum = fields.find("checksum").unwrap_or_default().trim();
         let (algorithm, value) = checksum.split_once(':').unwrap_or(("sha256", checksum));
         if value.is_empty() {
-            return Err(Problem::Unreadable("checksum: it is needed with an image".to_owned()));
+            return Err(Problem::Unreadable("checksum: required with an image".to_owned()));
         }
         info.insert("image_os_hash_algo".to_owned(), algorithm.into());
         info.insert("image_os_hash_value".to_owned(), value.into());

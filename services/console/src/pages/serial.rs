@@ -107,7 +107,7 @@ async fn input(
         "enter" => format!("{}\r", fields.find("text").unwrap_or_default()),
         "interrupt" => "\u{3}".to_owned(),
         "escape" => "\u{1b}".to_owned(),
-        _ => return Err(Problem::Unreadable("key: it is enter, interrupt or escape".to_owned())),
+        _ => return Err(Problem::Unreadable("key: must be enter, interrupt or escape".to_owned())),
     };
     let typed = Bytes::from(typed);
     let who = console.guard().token(&person.visit.cookie);
@@ -219,7 +219,7 @@ impl Following {
                     self.look_at += LOOK_EVERY;
                     let session = self.console.sessions().peek(&self.visit.cookie, Instant::now());
                     if session.is_none() && *self.console.access() != Access::None {
-                        break Some(End::Over("you are logged out".to_owned()));
+                        break Some(End::Over("your session has ended; log in again".to_owned()));
                     }
                 }
                 Some(typed) = self.keyboard.next() => {

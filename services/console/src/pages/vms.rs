@@ -32,7 +32,7 @@ pub(super) fn routes() -> Router<Console> {
 /// `GET /vms`: lists VMs.
 async fn list(person: Person) -> Result<Response, Problem> {
     let machines = person.clusters()?.all("machines", "/bedplate/v1/machines", 2000).await?;
-    let page = person.page("vms.html", "Virtual machines").under("vms").live();
+    let page = person.page("vms.html", "VMs").under("vms").live();
     person.show(page.put("machines", machines))
 }
 
@@ -61,7 +61,7 @@ async fn form(person: &Person) -> Result<Page, Problem> {
     let (images, quotas) =
         tokio::join!(api.get("/bedplate/v1/images"), api.find("/bedplate/v1/quotas"));
     let account = quotas?.map(|it| rows(&it["user"])).unwrap_or_default();
-    let page = person.page("vm_new.html", "New virtual machine").under("vms");
+    let page = person.page("vm_new.html", "Create VM").under("vms");
     Ok(page.put("images", &images?["images"]).put("account", account))
 }
 
@@ -162,9 +162,7 @@ async fn delete(
     let path = format!("/bedplate/v1/machines/{name}");
     let shown = api.get(&path).await?;
     if fields.find("name").map(str::trim) != shown["name"].as_str() {
-        return Err(Problem::Unreadable(
-            "name: write the machine's name to give it back".to_owned(),
-        ));
+        return Err(Problem::Unreadable("name: type the VM's name to confirm".to_owned()));
     }
     api.send(Method::DELETE, &path, None).await?;
     Ok(Redirect::to("/vms").into_response())

@@ -13,6 +13,12 @@ pub(super) fn ago(then: &str, now: Timestamp) -> String {
     }
 }
 
+/// The duration since `then`; empty if `then` is no time.
+pub(super) fn age(then: &str, now: Timestamp) -> String {
+    let Ok(then) = then.parse::<Timestamp>() else { return String::new() };
+    span(now.duration_since(then))
+}
+
 /// The time until `then`.
 pub(super) fn left(then: &str, now: Timestamp) -> String {
     let Ok(then) = then.parse::<Timestamp>() else { return String::new() };
@@ -124,6 +130,8 @@ mod tests {
         ] {
             assert_eq!(ago(then, now), want, "{then}");
         }
+        assert_eq!(age("2026-11-23T11:56:50Z", now), "3 min 10 s");
+        assert_eq!(age("2026-11-23T12:00:01Z", now), "0 s");
         assert_eq!(left("2026-11-24T13:00:00Z", now), "1 d 1 h");
         assert_eq!(left("2026-11-22T13:00:00Z", now), "none");
         assert_eq!(clock("2026-11-22T13:00:07.25Z"), "13:00:07");

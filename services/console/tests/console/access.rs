@@ -283,7 +283,7 @@ async fn one_user_cannot_take_all_live_pages() {
     last_words(&mut streams[1]).await;
     // A freed place can be used by another page.
     drop(streams);
-    first.follow("/nodes").await.until("There is no such node").await;
+    first.follow("/nodes").await.until("No matching nodes").await;
 }
 
 #[tokio::test]
@@ -299,6 +299,6 @@ async fn without_accounts_one_browser_cannot_take_all_live_pages() {
         assert_eq!(stream.next().await.unwrap().0, "live");
         streams.push(stream);
     }
-    other.follow("/nodes").await.until("There is no such node").await;
+    other.follow("/nodes").await.until("No matching nodes").await;
     last_words(&mut streams[0]).await;
 }

@@ -33,12 +33,12 @@ async fn a_node_is_erased_only_with_its_name_as_confirmation() {
     let (_, before) = node(&given, "r1u1").await;
     for target in ["provide", "clean", "active", "rebuild", "deleted", "undeploy", "rescue", "x"] {
         let asked = browser.get(&format!("{page}/confirm?target={target}")).await.has(200);
-        asked.says("Write <strong>r1u1</strong> to go on");
+        asked.says("Type \"<strong>r1u1</strong>\" to confirm");
         for name in WRONG {
             let name = name.map(|name| ("name", name));
             let fields: Vec<_> = [("target", target)].into_iter().chain(name).collect();
             let refused = browser.fill(page, "/nodes/r1u1/provision", &fields).await.has(400);
-            refused.says("role=\"alert\"").says("nothing was done");
+            refused.says("role=\"alert\"").says("nothing was changed");
         }
     }
     for name in WRONG {

@@ -35,23 +35,23 @@ async fn the_location_of_a_vm_leads_to_its_host_which_can_be_drained() {
     assert!(hosts > 1, "every compute host is listed: {}", all.text);
     for place in ["/hosts", page.as_str()] {
         let shown = browser.get(place).await.has(200);
-        assert!(!shown.text.contains("End the drain"), "{place}: no host is drained");
+        assert!(!shown.text.contains("Undrain"), "{place}: no host is drained");
     }
     browser.get("/hosts/no-such-host").await.has(404).says("no-such-host could not be found");
 
     let drained = browser.fill(&page, &format!("{page}/drain"), &[]).await;
     assert_eq!(drained.leads(), page);
-    browser.until(&page, "It is <strong>drained</strong>").await.says("chip warn\">disabled<");
+    browser.until(&page, "Drain: <strong>drained</strong>").await.says("chip warn\">disabled<");
     let drained = browser.get("/hosts").await.has(200).says("drained<");
-    assert_eq!(drained.text.matches("End the drain").count(), 1, "{}", drained.text);
-    let shown = browser.get(&page).await.has(200).says("End the drain");
-    assert!(!shown.text.contains("Drain the host"), "it is drained already");
+    assert_eq!(drained.text.matches("Undrain").count(), 1, "{}", drained.text);
+    let shown = browser.get(&page).await.has(200).says("Undrain");
+    assert!(!shown.text.contains("Drain host"), "it is drained already");
     let moved = browser.get("/where?thing=lab-1").await.has(200);
     assert_ne!(host_in(&moved.text), host, "it runs elsewhere");
 
     let ended = browser.fill(&page, &format!("{page}/undrain"), &[]).await;
     assert_eq!(ended.leads(), page);
-    browser.until_gone("/hosts", "End the drain").await;
+    browser.until_gone("/hosts", "Undrain").await;
     browser.until(&page, "chip good\">enabled<").await;
 }
 
@@ -74,8 +74,8 @@ async fn a_drain_that_costs_a_quorum_is_refused_unless_the_cluster_is_named() {
     let page = format!("/hosts/{}", host_in(member));
     let refused = browser.fill(&page, &format!("{page}/drain"), &[]).await.has(409);
     let refused = refused.says("role=\"alert\"").says("quorum").says("web");
-    assert!(refused.text.contains("Drain the host"), "it is the host's page still");
-    browser.until_gone("/hosts", "End the drain").await;
+    assert!(refused.text.contains("Drain host"), "it is the host's page still");
+    browser.until_gone("/hosts", "Undrain").await;
     let wrong = browser.fill(&page, &format!("{page}/drain"), &[("force", "other")]).await.has(400);
     wrong.says("force").says("value=\"other\"");
     let host = page.rsplit('/').next().unwrap();
@@ -85,13 +85,13 @@ async fn a_drain_that_costs_a_quorum_is_refused_unless_the_cluster_is_named() {
         let address = format!("{node}/{form}");
         let fields = [("target", target), ("name", "r1u07")];
         let refused = browser.fill(&node, &address, &fields).await.has(409);
-        refused.says("role=\"alert\"").says("etcd").says("Do it all the same");
+        refused.says("role=\"alert\"").says("etcd").says(">Force<");
     }
     let (address, off) = (format!("{node}/power"), ("target", "power off"));
-    browser.until_gone(&page, "End the drain").await;
+    browser.until_gone(&page, "Undrain").await;
     let waits = browser.fill(&node, &address, &[off, ("force", "web")]).await;
     assert_eq!(waits.leads(), node);
-    browser.until(&node, "End the drain").await;
+    browser.until(&node, "Undrain").await;
     let switched = browser.fill(&node, &address, &[off, ("force", host)]).await;
     assert_eq!(switched.leads(), node);
     browser.until(&node, "off</span>").await;
@@ -99,8 +99,8 @@ async fn a_drain_that_costs_a_quorum_is_refused_unless_the_cluster_is_named() {
     let forced = browser.fill(&page, &format!("{page}/drain"), &[("force", "web")]).await;
     assert_eq!(forced.leads(), page);
     browser.get("/hosts").await.has(200).says(&page);
-    browser.get(&node).await.has(200).says("End the drain");
+    browser.get(&node).await.has(200).says("Undrain");
     let ended = browser.fill(&node, &format!("{page}/undrain"), &[]).await;
     assert_eq!(ended.leads(), page);
-    browser.until_gone(&node, "End the drain").await;
+    browser.until_gone(&node, "Undrain").await;
 }

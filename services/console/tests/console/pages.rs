@@ -93,18 +93,13 @@ async fn a_manifest_is_checked_row_by_row_before_anything_is_enrolled() {
                  good,3,52:54:00:00:00:03,fake,\n\
                  other,3,52:54:00:00:00:03,fake,\n";
     let answer = browser.upload("/bring-up", "/bring-up/check", "r9.csv", wrong).await.has(422);
-    assert_eq!(
-        answer.text.matches("<span class=\"chip bad\">refused").count(),
-        3,
-        "{}",
-        answer.text
-    );
-    assert_eq!(answer.text.matches("<span class=\"chip good\">ok").count(), 1);
+    assert_eq!(answer.text.matches("<span class=\"chip bad\">error").count(), 3, "{}", answer.text);
+    assert_eq!(answer.text.matches("<span class=\"chip good\">OK").count(), 1);
     assert!(!answer.text.contains("/bring-up/enroll"), "what is wrong cannot be sent on");
-    browser.get("/racks").await.has(200).says("No rack is enrolled yet");
+    browser.get("/racks").await.has(200).says("No racks.");
     let again = [("manifest", wrong), ("format", "csv"), ("rack", "r9"), ("reach", "enrolled")];
     browser.fill("/bring-up", "/bring-up/enroll", &again).await.has(422);
-    browser.get("/racks").await.has(200).says("No rack is enrolled yet");
+    browser.get("/racks").await.has(200).says("No racks.");
 
     let answer = browser.upload("/bring-up", "/bring-up/check", "r1.csv", RACK).await.has(200);
     answer.says("/bring-up/enroll").says("value=\"r1\"");
@@ -151,7 +146,7 @@ async fn a_forged_form_changes_nothing() {
         .await
         .has(403);
     let page = browser.get("/racks/r1").await.has(200);
-    assert!(!page.text.contains("Being brought to"), "{}", page.text);
+    assert!(!page.text.contains("Bring-up to"), "{}", page.text);
     let own = browser.url.clone();
     let answer = browser.post_from(path, &[("token", &token), reach, name], Some(&own)).await;
     assert_eq!(answer.leads(), "/racks/r1");
@@ -177,8 +172,8 @@ async fn a_cluster_is_planned_created_and_used() {
     let what =
         [("name", "web"), ("template", made.as_str()), ("master_count", "1"), ("node_count", "1")];
     let plan = browser.fill("/clusters/new", "/clusters/new", &what).await.has(200);
-    plan.says("It fits.").says("All objects");
-    browser.get("/clusters").await.has(200).says("There is no cluster yet");
+    plan.says("The cluster fits").says("All resources");
+    browser.get("/clusters").await.has(200).says("No clusters.");
     let refused = browser.fill("/clusters/new", "/clusters/new", &[("name", "web")]).await.has(400);
     refused.says("template: it is needed").says("value=\"web\"");
 
@@ -194,7 +189,7 @@ async fn a_cluster_is_planned_created_and_used() {
     browser.fill(&page, &format!("{page}/delete"), &[("name", "other")]).await.has(400);
     let gone = browser.fill(&page, &format!("{page}/delete"), &[("name", "web")]).await;
     assert_eq!(gone.leads(), "/clusters");
-    browser.until("/clusters", "There is no cluster yet").await;
+    browser.until("/clusters", "No clusters.").await;
 }
 
 #[tokio::test]
@@ -210,11 +205,14 @@ async fn a_vm_is_created_extended_and_deleted() {
         .says("value=\"No\"");
     let right = [("name", "lab-1"), ("image", "cirros"), ("flavor", "m1.tiny"), ("lease", "2d")];
     let page = browser.fill("/vms/new", "/vms/new", &right).await.leads();
-    browser.until(&page, ">ACTIVE<").await.says("Its lease ends in <strong>1 d 23 h");
+    browser.until(&page, ">ACTIVE<").await.says("The lease ends in <strong>1 d 23 h");
     let extended = browser.fill(&page, &format!("{page}/lease"), &[("for", "5d")]).await;
     assert_eq!(extended.leads(), page);
-    browser.get(&page).await.has(200).says("Its lease ends in <strong>4 d 23 h");
-    browser.fill(&page, &format!("{page}/lease"), &[("for", "99d")]).await.says("To the overview");
+    browser.get(&page).await.has(200).says("The lease ends in <strong>4 d 23 h");
+    browser
+        .fill(&page, &format!("{page}/lease"), &[("for", "99d")])
+        .await
+        .says("Back to the overview");
     let gone = browser.fill(&page, &format!("{page}/delete"), &[("name", "lab-1")]).await;
     assert_eq!(gone.leads(), "/vms");
 }
@@ -231,10 +229,10 @@ async fn a_discovered_machine_is_enrolled_with_a_draft_and_leaves_the_list() {
     };
     let given = Given::filled(Auth::None, "", seen).await;
     let mut browser = given.browser();
-    let inbox = browser.get("/discoveries").await.has(200).says("Accept all 2");
+    let inbox = browser.get("/discoveries").await.has(200).says("Enroll all 2");
     let accept = inbox.text.split("href=\"/bring-up?mac=").nth(1).unwrap();
     let accept = format!("/bring-up?mac={}", accept.split('"').next().unwrap());
-    browser.get(&accept).await.has(200).says("node-52540000000a").says("Name the rack");
+    browser.get(&accept).await.has(200).says("node-52540000000a").says("Enter the rack name");
     browser.get("/bring-up?mac=525400ffffff").await.has(404);
 
     let rack =

@@ -26,7 +26,7 @@ fn fields() -> Vec<(&'static str, &'static str)> {
 async fn a_profile_is_created_from_the_form_and_shown_without_secrets() {
     let given = Given::start(Auth::None).await;
     let mut browser = given.browser();
-    browser.get("/profiles").await.has(200).says("There is no profile yet");
+    browser.get("/profiles").await.has(200).says("No hypervisor profiles");
     let wrong: Vec<_> = fields()
         .into_iter()
         .map(|it| if it.0 == "bridge" { ("bridge", "-x") } else { it })

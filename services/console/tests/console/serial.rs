@@ -76,7 +76,7 @@ async fn input_works_without_scripts_and_a_script_gets_the_form_again() {
     for key in ["interrupt", "escape"] {
         browser.fill(&page, &input, &[("key", key)]).await.leads();
     }
-    browser.fill(&page, &input, &[("key", "reset")]).await.has(400).says("key: it is enter");
+    browser.fill(&page, &input, &[("key", "reset")]).await.has(400).says("key: must be enter");
     let token = browser.get(&page).await.token();
     let fields = [("token", token.as_str()), ("text", "id"), ("key", "enter")];
     let form = browser.post_by_script(&input, &fields).await.has(200).says("<form id=\"typing\"");
@@ -92,7 +92,7 @@ async fn a_node_without_a_console_says_so() {
     let mut browser = given.browser();
     let node = browser.get("/nodes/n1").await.has(200);
     assert!(!node.text.contains(&page), "{}", node.text);
-    let shown = browser.get(&page).await.has(200).says("This node has no console");
+    let shown = browser.get(&page).await.has(200).says("This node has no serial console");
     assert!(!shown.text.contains("id=\"enable\""));
     browser.fill(&page, &page, &[("target", "on")]).await.has(400).says("no-console");
 }
