@@ -163,7 +163,7 @@ impl Api {
     fn request(&self, method: Method, path: &str) -> Result<RequestBuilder, Problem> {
         let base = self.base.as_str().trim_end_matches('/').trim_end_matches("/v1");
         let url = Url::parse(&format!("{base}{path}"));
-        let url = url.map_err(|_| Problem::Unreadable("that makes no address".to_owned()))?;
+        let url = url.map_err(|_| Problem::Unreadable("the path is not a valid URL".to_owned()))?;
         let request = self
             .client
             .request(method, url)
@@ -205,7 +205,7 @@ impl Api {
             if body.len() + chunk.len() > LARGEST_ANSWER {
                 return Err(Problem::Unreachable {
                     program: self.program.name(),
-                    why: "its answer is larger than a page can be".to_owned(),
+                    why: "the response is larger than 32 MiB".to_owned(),
                 });
             }
             body.extend_from_slice(&chunk);
@@ -218,14 +218,15 @@ impl Api {
         while let Some(source) = root.source() {
             root = source;
         }
-        let why = if why.is_timeout() { "it takes too long".to_owned() } else { root.to_string() };
+        let why =
+            if why.is_timeout() { "no response in time".to_owned() } else { root.to_string() };
         Problem::Unreachable { program: self.program.name(), why }
     }
 
     fn unreadable(&self, why: &impl std::fmt::Display) -> Problem {
         Problem::Unreachable {
             program: self.program.name(),
-            why: format!("its answer cannot be read: {why}"),
+            why: format!("cannot read the response: {why}"),
         }
     }
 }

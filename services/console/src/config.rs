@@ -150,10 +150,10 @@ impl TryFrom<Raw> for Config {
             (AuthKind::HttpBasic, None) => Access::HttpBasic,
             (AuthKind::Keystone, Some(keystone)) => Access::Keystone(keystone),
             (AuthKind::Keystone, None) => {
-                return Err("keystone: is needed with auth = \"keystone\"".to_owned());
+                return Err("keystone: required with auth = \"keystone\"".to_owned());
             }
             (AuthKind::None | AuthKind::HttpBasic, Some(_)) => {
-                return Err("keystone: means nothing without auth = \"keystone\"".to_owned());
+                return Err("keystone: only permitted with auth = \"keystone\"".to_owned());
             }
         };
         let nearby = |given: Option<Url>, port: u16| match (&access, given) {
@@ -171,13 +171,13 @@ impl TryFrom<Raw> for Config {
                 .as_ref()
                 .is_some_and(|url| !matches!(url.scheme(), "http" | "https") || !url.has_host())
             {
-                return Err(format!("{name}: it must be an http:// or https:// URL"));
+                return Err(format!("{name}: must be an http:// or https:// URL"));
             }
         }
         let RawSessions { at_most, idle_timeout, longest } = raw.sessions;
         for (name, time) in [("idle_timeout", idle_timeout), ("longest", longest)] {
             if !time.is_positive() {
-                return Err(format!("sessions.{name}: it must be more than 0s"));
+                return Err(format!("sessions.{name}: must be more than 0s"));
             }
         }
         Ok(Config {
@@ -226,10 +226,10 @@ mod tests {
     fn an_invalid_configuration_is_refused_by_key() {
         for (text, words) in [
             ("colour = 'red'", "unknown field `colour`"),
-            ("auth = 'keystone'", "keystone: is needed"),
-            ("keystone = { url = 'https://k' }", "keystone: means nothing"),
-            ("baremetal = 'ftp://x'", "baremetal: it must be an http"),
-            ("sessions = { longest = '0s' }", "sessions.longest: it must be more than 0s"),
+            ("auth = 'keystone'", "keystone: required"),
+            ("keystone = { url = 'https://k' }", "keystone: only permitted"),
+            ("baremetal = 'ftp://x'", "baremetal: must be an http"),
+            ("sessions = { longest = '0s' }", "sessions.longest: must be more than 0s"),
             ("certificate = '/x'", "key: required with certificate"),
         ] {
             let why = toml::from_str::<Config>(text).expect_err(text).to_string();

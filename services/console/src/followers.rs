@@ -135,7 +135,7 @@ impl Place {
 }
 
 /// The notice on a page that a newer page replaced.
-pub(crate) const REPLACED: &str = "This page is not kept up to date any more: newer pages of yours are. Load it again to follow it.";
+pub(crate) const REPLACED: &str = "This page is no longer updated, because you opened newer pages. Reload it to resume the updates.";
 
 impl Drop for Place {
     fn drop(&mut self) {

@@ -31,7 +31,7 @@ impl Fields {
 
     /// Returns the text of a required field.
     pub(crate) fn get(&self, name: &str) -> Result<&str, Problem> {
-        self.find(name).ok_or_else(|| Problem::Unreadable(format!("{name}: it is needed")))
+        self.find(name).ok_or_else(|| Problem::Unreadable(format!("{name}: required")))
     }
 
     /// Returns the whole number in a field; `None` if the field is empty.
@@ -39,7 +39,7 @@ impl Fields {
         let number = self.find(name).map(|text| text.trim().parse::<i64>());
         number
             .transpose()
-            .map_err(|_| Problem::Unreadable(format!("{name}: it must be a whole number")))
+            .map_err(|_| Problem::Unreadable(format!("{name}: must be a whole number")))
     }
 
     /// Whether a checkbox is checked.
@@ -95,7 +95,9 @@ impl FromRequest<Console> for Fields {
         let kind = kind.unwrap_or_default().to_owned();
         let body = axum::body::to_bytes(request.into_body(), LARGEST).await;
         let body = body.map_err(|_| {
-            Problem::Unreadable("the form is larger than 1 MiB, or did not arrive".to_owned())
+            Problem::Unreadable(
+                "the form is larger than 1 MiB, or the upload was interrupted".to_owned(),
+            )
         })?;
         let mut fields = Fields::default();
         if let Ok(boundary) = multer::parse_boundary(&kind) {
@@ -120,7 +122,7 @@ async fn read_parts(
     boundary: &str,
     fields: &mut Fields,
 ) -> Result<(), Problem> {
-    let wrong = |why: multer::Error| Problem::Unreadable(format!("the form cannot be read: {why}"));
+    let wrong = |why: multer::Error| Problem::Unreadable(format!("cannot parse the form: {why}"));
     let whole = futures::stream::once(async { Ok::<_, std::convert::Infallible>(body) });
     let mut parts = multer::Multipart::new(whole, boundary);
     while let Some(part) = parts.next_field().await.map_err(wrong)? {
@@ -128,8 +130,7 @@ async fn read_parts(
         let file = part.file_name().map(str::to_owned);
         let bytes = part.bytes().await.map_err(wrong)?;
         let text = String::from_utf8(bytes.into());
-        let text =
-            text.map_err(|_| Problem::Unreadable(format!("{name}: it is not text in UTF-8")))?;
+        let text = text.map_err(|_| Problem::Unreadable(format!("{name}: must be UTF-8 text")))?;
         if let Some(file) = file {
             fields.put(format!("{name}.file"), file);
         }

@@ -13,7 +13,7 @@ pub(crate) struct Guard {
 
 /// The operating system provides no randomness.
 #[derive(Debug, thiserror::Error)]
-#[error("the system gives no randomness")]
+#[error("the operating system provides no randomness")]
 pub(crate) struct NoRandomness;
 
 impl Guard {

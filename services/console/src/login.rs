@@ -129,7 +129,9 @@ fn check_lengths(fields: &Fields) -> Result<(), Problem> {
     ];
     for (name, longest) in limits {
         if fields.find(name).is_some_and(|text| text.len() > longest) {
-            return Err(Problem::Unreadable(format!("{name}: it is longer than {longest} bytes")));
+            return Err(Problem::Unreadable(format!(
+                "{name}: must not be longer than {longest} bytes"
+            )));
         }
     }
     Ok(())
@@ -161,7 +163,7 @@ fn too_many(why: ApiError) -> Problem {
 fn wrong() -> Problem {
     Problem::Refused {
         status: StatusCode::UNAUTHORIZED,
-        sentence: "name or password is wrong".to_owned(),
+        sentence: "wrong user name or password".to_owned(),
     }
 }
 
@@ -269,7 +271,7 @@ async fn revoke(console: &Console, keystone: &KeystoneConfig, session: &Session)
     let Credential::Token(token) = &session.credential else { return };
     for token in session.spent.iter().chain([token]) {
         if let Err(why) = console.revoke(keystone, token).await {
-            tracing::warn!("a token could not be given back to Keystone: {why}");
+            tracing::warn!("cannot revoke a token in Keystone: {why}");
         }
     }
 }

@@ -10,10 +10,10 @@ use console::{Config, Service};
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// The configuration file.
+    /// Configuration file.
     #[arg(long, default_value = "/etc/bedplate/console.toml")]
     config: PathBuf,
-    /// Reads the configuration and the files that it names, says whether they are valid, and ends.
+    /// Check the configuration and the files that it names, then exit.
     #[arg(long)]
     check: bool,
 }

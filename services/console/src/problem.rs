@@ -18,7 +18,7 @@ pub(crate) enum Problem {
     LoggedOut,
     /// The form's token does not belong to this browser.
     #[error(
-        "this form is too old, or is not of this console: go back, load the page again and send it again"
+        "this form has expired or does not come from this console: go back, reload the page and send the form again"
     )]
     Forged,
     /// The form or the path is not valid.
@@ -35,10 +35,10 @@ pub(crate) enum Problem {
         why: String,
     },
     /// Neither the configuration nor the catalogue has the URL of the service.
-    #[error("the cloud's catalogue does not say where {0} is")]
+    #[error("the cloud's catalogue has no endpoint for {0}; set its URL in console.toml")]
     Nowhere(&'static str),
     /// The limit of live pages is reached.
-    #[error("too many pages are followed at once")]
+    #[error("too many live pages are open; close some, or reload later")]
     Crowded,
     /// Too many wrong passwords.
     #[error("{sentence}")]
@@ -55,10 +55,7 @@ pub(crate) enum Problem {
 impl Problem {
     /// Makes the problem of a path without a page.
     pub(crate) fn nothing_here() -> Self {
-        Problem::Refused {
-            status: StatusCode::NOT_FOUND,
-            sentence: "there is nothing here".to_owned(),
-        }
+        Problem::Refused { status: StatusCode::NOT_FOUND, sentence: "no such page".to_owned() }
     }
 
     /// The HTTP status of the error page.
@@ -96,15 +93,15 @@ impl Problem {
     fn title(&self) -> &'static str {
         match self {
             Problem::LoggedOut => "Log in first",
-            Problem::Forged => "The form was refused",
-            Problem::Unreadable(_) => "That cannot be read",
+            Problem::Forged => "Form refused",
+            Problem::Unreadable(_) => "Invalid request",
             Problem::Refused { status: StatusCode::NOT_FOUND, .. } => "Not found",
-            Problem::Refused { status: StatusCode::FORBIDDEN, .. } => "You may not do that",
-            Problem::Refused { .. } => "That was refused",
-            Problem::Unreachable { .. } | Problem::Nowhere(_) => "A service does not answer",
-            Problem::Crowded => "Too many pages are followed",
-            Problem::TooMany { .. } => "Too many passwords were wrong",
-            Problem::Broken(_) => "The console failed",
+            Problem::Refused { status: StatusCode::FORBIDDEN, .. } => "Not permitted",
+            Problem::Refused { .. } => "Refused",
+            Problem::Unreachable { .. } | Problem::Nowhere(_) => "Service not available",
+            Problem::Crowded => "Too many live pages",
+            Problem::TooMany { .. } => "Too many wrong passwords",
+            Problem::Broken(_) => "Internal error",
         }
     }
 }

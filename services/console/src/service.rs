@@ -120,7 +120,7 @@ impl Service {
     }
 }
 
-const NO_CERTIFICATE: &str = "the listener has no certificate (certificate, key)";
+const NO_CERTIFICATE: &str = "cannot use the certificate of the listener (certificate, key)";
 
 /// Refuses to listen beyond loopback without authentication, and without TLS unless the configuration permits plain HTTP.
 fn check_listener(config: &Config) -> anyhow::Result<()> {
@@ -187,7 +187,7 @@ impl Console {
                     .with_context(|| format!("cannot read {} (authorities)", file.display()))?;
                 let authorities = reqwest::Certificate::from_pem_bundle(&pem);
                 let authorities = authorities.with_context(|| {
-                    format!("{} holds no certificate (authorities)", file.display())
+                    format!("{} contains no certificate (authorities)", file.display())
                 })?;
                 builder.tls_certs_merge(authorities)
             }
@@ -200,7 +200,7 @@ impl Console {
             clusters: config.clusters.clone(),
             is_secure: config.tls.is_some(),
             client: builder.build().context("cannot set up an HTTP client")?,
-            engine: view::engine().context("a template cannot be read")?,
+            engine: view::engine().context("cannot parse a template")?,
             sessions: Sessions::new(config.sessions),
             guard: Guard::new()?,
             keyboards: Keyboards::default(),
@@ -310,7 +310,7 @@ impl Console {
         let body = body.map_err(unreachable)?;
         serde_json::from_slice(&body).map_err(|_| Problem::Unreachable {
             program: "Keystone",
-            why: "its answer cannot be read".to_owned(),
+            why: "cannot parse the response".to_owned(),
         })
     }
 

@@ -66,7 +66,7 @@ impl Visit {
 }
 
 fn nobody() -> Problem {
-    Problem::Broken("a request was not introduced".to_owned())
+    Problem::Broken("a request has no visit attached".to_owned())
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Visit {
@@ -124,8 +124,7 @@ pub(crate) async fn introduce(
     next: Next,
 ) -> Response {
     if *console.access() == Access::None && !guard::is_loopback(request.headers()) {
-        let why =
-            "without passwords the console is for this machine alone: use its address on loopback";
+        let why = "without passwords the console serves only this computer: open it at localhost or a loopback address";
         return (StatusCode::MISDIRECTED_REQUEST, why).into_response();
     }
     let shown = cookie(request.headers(), console.cookie_name());

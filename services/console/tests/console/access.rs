@@ -16,7 +16,7 @@ async fn a_keystone_user_sees_their_own_resources_and_no_token() {
     let before = browser.cookie.clone();
     let wrong = [("user", "alice"), ("password", "wrong"), ("project", "tenant-a")];
     let refused =
-        browser.fill("/login", "/login", &wrong).await.has(401).says("name or password is wrong");
+        browser.fill("/login", "/login", &wrong).await.has(401).says("wrong user name or password");
     assert!(
         !refused.text.contains("wrong\"") && refused.text.contains("value=\"alice\""),
         "{}",
@@ -238,7 +238,7 @@ async fn overlong_names_and_passwords_are_not_sent_to_keystone() {
         fields.retain(|(field, _)| *field != name);
         fields.push((name, &long));
         let refused = browser.fill("/login", "/login", &fields).await.has(400);
-        refused.says(&format!("{name}: it is longer than"));
+        refused.says(&format!("{name}: must not be longer than"));
     }
     let asked = given.cloud.count(|call| call.path.ends_with("/v3/auth/tokens"));
     assert_eq!(asked, shown, "Keystone was not asked");
@@ -274,7 +274,7 @@ async fn one_user_cannot_take_all_live_pages() {
         streams.push(stream);
     }
     let told = last_words(&mut streams[0]).await;
-    assert!(told.contains("not kept up to date any more"), "{told}");
+    assert!(told.contains("no longer updated"), "{told}");
     for _ in 0..2 {
         let mut stream = second.follow("/nodes").await;
         assert_eq!(stream.next().await.unwrap().0, "live");

@@ -79,7 +79,7 @@ async fn every_page_works_without_scripts_and_is_small() {
     }
     browser.get("/hosts").await.has(200).says("Only hosts with a drain are listed");
     browser.get("/nodes/nobody").await.has(404).says("nobody");
-    browser.get("/nothing").await.has(404).says("there is nothing here");
+    browser.get("/nothing").await.has(404).says("no such page");
     browser.get("/assets/0/console.css").await.has(404);
 }
 
@@ -175,7 +175,7 @@ async fn a_cluster_is_planned_created_and_used() {
     plan.says("The cluster fits").says("All resources");
     browser.get("/clusters").await.has(200).says("No clusters.");
     let refused = browser.fill("/clusters/new", "/clusters/new", &[("name", "web")]).await.has(400);
-    refused.says("template: it is needed").says("value=\"web\"");
+    refused.says("template: required").says("value=\"web\"");
 
     let all: Vec<(&str, &str)> = what.into_iter().chain([("step", "make")]).collect();
     let made = browser.fill("/clusters/new", "/clusters/new", &all).await;
