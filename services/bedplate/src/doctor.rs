@@ -71,13 +71,14 @@ pub(crate) async fn run(
             bmcs::look(&api, &nodes, &mut findings).await;
             clocks::of_bmcs(&nodes, &mut findings).await;
             match options.no_images {
-                true => findings.skipped(Check::Images, "images are not fetched, by --no-images"),
+                true => findings
+                    .skipped(Check::Images, "images are not downloaded because of --no-images"),
                 false => images::look(&api, &nodes, &mut findings).await,
             }
         }
         None => {
             for check in [Check::Bmcs, Check::Images] {
-                findings.skipped(check, "baremetald has to answer first");
+                findings.skipped(check, "needs an answer of baremetald");
             }
         }
     }
@@ -89,8 +90,8 @@ pub(crate) async fn run(
     answer.write(format)?;
     match wrong {
         0 => Ok(()),
-        1 => Err(Failure::new(Exit::Failed, "one thing is wrong").into()),
-        wrong => Err(Failure::new(Exit::Failed, format!("{wrong} things are wrong")).into()),
+        1 => Err(Failure::new(Exit::Failed, "1 check failed").into()),
+        wrong => Err(Failure::new(Exit::Failed, format!("{wrong} checks failed")).into()),
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) async fn nodes(api: &Api, findings: &mut Findings) -> Vec<Value> {
             Ok(Some(page)) => nodes.extend(page),
             Ok(None) => return nodes,
             Err(why) => {
-                findings.skipped(Check::Bmcs, format!("nodes cannot be listed: {why:#}"));
+                findings.skipped(Check::Bmcs, format!("cannot list nodes: {why:#}"));
                 return nodes;
             }
         }
@@ -99,8 +99,8 @@ fn tell_shared(nodes: &[&Value], findings: &mut Findings) {
         }
     }
     for ((address, _), names) in owners.iter().filter(|(_, names)| names.len() > 1) {
-        let what = format!("nodes {} have one BMC, {address}", names.join(", "));
-        let next = "correct driver_info of all but one before anything is asked of them: what is asked of one is done to the other's machine";
+        let what = format!("nodes {} share the BMC {address}", names.join(", "));
+        let next = "correct driver_info of all but one node before any action: an action on one node changes the machine of another";
         findings.wrong(Check::Bmcs, what, next);
     }
 }
@@ -111,14 +111,15 @@ fn judge(asked: usize, troubles: &BTreeMap<String, Vec<String>>, findings: &mut 
         (0, _) => findings.skipped(Check::Bmcs, "no nodes are enrolled"),
         (asked, 0) => findings.fine(Check::Bmcs, format!("baremetald reaches all {asked} BMCs")),
         (asked, failed) if asked == failed && asked > 1 => {
-            let what = format!("baremetald reaches none of {asked} BMCs: {}", said(troubles));
-            let next = "see whether this machine has a way into their network: an address, a route, the firewall; then passwords";
+            let what =
+                format!("baremetald cannot reach any of the {asked} BMCs: {}", said(troubles));
+            let next = "check the address, the route and the firewall between this machine and the BMC network, then the passwords";
             findings.wrong(Check::Bmcs, what, next);
         }
         (asked, failed) => {
             let what =
-                format!("baremetald does not reach {failed} of {asked} BMCs: {}", said(troubles));
-            let next = "`bedplate node explain NODE` says what was last seen of it; see its cable, address and password";
+                format!("baremetald cannot reach {failed} of {asked} BMCs: {}", said(troubles));
+            let next = "check cable, address and password; `bedplate node explain NODE` shows the last observation";
             findings.wrong(Check::Bmcs, what, next);
         }
     }
@@ -153,7 +154,7 @@ mod tests {
             ("a wrong password".to_owned(), names(8, 9)),
         ]);
         judge(10, &troubles, &mut findings);
-        let want = "wrong: baremetald does not reach 8 of 10 BMCs: n1, n2, n3, n4, n5 and 2 more: cannot reach it; n8: a wrong password";
+        let want = "wrong: baremetald cannot reach 8 of 10 BMCs: n1, n2, n3, n4, n5 and 2 more: cannot reach it; n8: a wrong password";
         assert_eq!(lines(&findings), [want]);
     }
 
@@ -163,7 +164,10 @@ mod tests {
         let troubles =
             BTreeMap::from([("no route".to_owned(), vec!["a".to_owned(), "b".to_owned()])]);
         judge(2, &troubles, &mut findings);
-        assert_eq!(lines(&findings), ["wrong: baremetald reaches none of 2 BMCs: a, b: no route"]);
+        assert_eq!(
+            lines(&findings),
+            ["wrong: baremetald cannot reach any of the 2 BMCs: a, b: no route"]
+        );
         let mut findings = Findings::default();
         judge(2, &BTreeMap::new(), &mut findings);
         assert_eq!(lines(&findings), ["fine: baremetald reaches all 2 BMCs"]);
@@ -187,8 +191,8 @@ mod tests {
         let mut findings = Findings::default();
         tell_shared(&nodes.iter().collect::<Vec<_>>(), &mut findings);
         let want = [
-            "wrong: nodes e, f have one BMC, 10.0.0.13",
-            "wrong: nodes a, b have one BMC, https://10.0.0.11",
+            "wrong: nodes e, f share the BMC 10.0.0.13",
+            "wrong: nodes a, b share the BMC https://10.0.0.11",
         ];
         assert_eq!(lines(&findings), want);
     }

@@ -28,13 +28,13 @@ pub(crate) fn compare(
     findings: &mut Findings,
 ) {
     let Some(theirs) = theirs else {
-        return findings.skipped(Check::Clocks, format!("{who} does not say what time it has"));
+        return findings.skipped(Check::Clocks, format!("{who} sends no time"));
     };
     let apart = theirs.duration_since(ours);
     if apart.abs() <= SERVERS_APART {
-        return findings.fine(Check::Clocks, format!("{who} and this machine have the same time"));
+        return findings.fine(Check::Clocks, format!("the clocks of {who} and this machine agree"));
     }
-    let next = "have both set their clocks by NTP: `timedatectl status` says whether they do";
+    let next = "synchronise both clocks by NTP; check with `timedatectl status`";
     findings.wrong(Check::Clocks, told(who, apart), next);
 }
 
@@ -57,7 +57,7 @@ pub(crate) async fn of_bmcs(nodes: &[Value], findings: &mut Findings) {
     let client = Client::builder().no_proxy().tls_danger_accept_invalid_certs(true).build();
     let Ok(client) = client else {
         return findings
-            .skipped(Check::Clocks, "BMCs cannot be asked: no HTTP client can be set up");
+            .skipped(Check::Clocks, "BMCs are not checked: cannot set up an HTTP client");
     };
     let mut asked = JoinSet::new();
     let (mut apart, mut told_by) = (Vec::new(), 0_usize);
@@ -87,12 +87,12 @@ pub(crate) async fn of_bmcs(nodes: &[Value], findings: &mut Findings) {
         note(seen);
     }
     match (told_by, apart.is_empty()) {
-        (0, _) => findings.skipped(Check::Clocks, "no BMC told this machine what time it has"),
-        (told_by, true) => {
-            findings.fine(Check::Clocks, format!("{told_by} BMCs have this machine's time"))
-        }
+        (0, _) => findings.skipped(Check::Clocks, "no BMC sent its time"),
+        (told_by, true) => findings
+            .fine(Check::Clocks, format!("the clocks of {told_by} BMCs agree with this machine")),
         (_, false) => {
-            let next = "give them a time server, in their own settings: until then their event logs are dated wrongly";
+            let next =
+                "configure a time server in the BMC: its event log has wrong times until then";
             findings.doubtful(Check::Clocks, apart.join("; "), next);
         }
     }
@@ -117,7 +117,7 @@ mod tests {
         };
         assert_eq!(
             judged("2026-01-02T03:04:30Z"),
-            ["fine: Keystone and this machine have the same time"]
+            ["fine: the clocks of Keystone and this machine agree"]
         );
         assert_eq!(
             judged("2026-01-02T03:03:05Z"),
@@ -127,7 +127,7 @@ mod tests {
             judged("2026-01-02T04:04:05Z"),
             ["wrong: the clock of Keystone is 3600 s ahead of this machine's"]
         );
-        assert_eq!(judged(""), ["skipped: Keystone does not say what time it has"]);
+        assert_eq!(judged(""), ["skipped: Keystone sends no time"]);
     }
 
     /// An HTTP server whose responses have this date.
@@ -155,6 +155,6 @@ mod tests {
         assert!(line.starts_with("doubtful: the clock of r1u1's BMC is "), "{line}");
         let mut findings = Findings::default();
         of_bmcs(&[node("http://127.0.0.1:1".to_owned())], &mut findings).await;
-        assert_eq!(lines(&findings), ["skipped: no BMC told this machine what time it has"]);
+        assert_eq!(lines(&findings), ["skipped: no BMC sent its time"]);
     }
 }

@@ -15,7 +15,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The services that clusterd needs, with their purpose.
 const NEEDED: [(Service, &str); 4] = [
-    (Service::Identity, "who callers are"),
+    (Service::Identity, "authentication"),
     (Service::Compute, "servers"),
     (Service::Network, "networks"),
     (Service::Image, "images"),
@@ -23,10 +23,10 @@ const NEEDED: [(Service, &str); 4] = [
 
 /// The optional services, with what is missing without them.
 const USEFUL: [(Service, &str); 4] = [
-    (Service::LoadBalancer, "control planes of several machines have no common address"),
-    (Service::Dns, "clusters and machines have no names"),
+    (Service::LoadBalancer, "control planes with several members have no common address"),
+    (Service::Dns, "clusters and VMs have no DNS names"),
     (Service::BlockStorage, "clusters have no volumes"),
-    (Service::Placement, "clusterd does not see beforehand whether there is room"),
+    (Service::Placement, "clusterd cannot check free capacity in advance"),
 ];
 
 /// The role that clusterd needs to create clusters.
@@ -48,12 +48,8 @@ pub(crate) async fn look(
         }
         Ok(None) => {}
         Err(why) => {
-            let next = "see the clouds.yaml and the OS_* variables";
-            findings.wrong(
-                Check::Cloud,
-                format!("the caller's cloud cannot be used: {why:#}"),
-                next,
-            );
+            let next = "check clouds.yaml and the OS_* variables";
+            findings.wrong(Check::Cloud, format!("cannot use the caller's cloud: {why:#}"), next);
         }
     }
     if let Some(configured) = configured.filter(|it| it.has(&["cloud"])) {
@@ -61,7 +57,7 @@ pub(crate) async fn look(
         of_clusterd(configured, findings).await;
     }
     if !is_looked_at {
-        findings.skipped(Check::Cloud, "no cloud is named: --os-cloud or OS_CLOUD names the caller's, clusterd's configuration its own");
+        findings.skipped(Check::Cloud, "no cloud is selected: set --os-cloud or OS_CLOUD for the caller, or [cloud] in clusterd's configuration");
     }
 }
 
@@ -69,7 +65,7 @@ async fn of_clusterd(configured: &Configured, findings: &mut Findings) {
     let file = configured.text(&["cloud", "clouds_yaml"]).unwrap_or_default();
     if !Path::new(&file).exists() {
         let what = format!(
-            "{file} is seen by clusterd alone: run the doctor with --os-cloud as clusterd's user to see what it sees"
+            "only clusterd can read {file}: run the doctor as clusterd's user with --os-cloud"
         );
         return findings.skipped(Check::Cloud, what);
     }
@@ -81,7 +77,7 @@ async fn of_clusterd(configured: &Configured, findings: &mut Findings) {
             return findings.wrong(
                 Check::Cloud,
                 what,
-                "mend it; [cloud] of clusterd.toml names the file and the cloud in it",
+                "correct the file, or [cloud] in clusterd.toml, which names the file and the cloud",
             );
         }
     };
@@ -98,11 +94,13 @@ async fn of_clusterd(configured: &Configured, findings: &mut Findings) {
     roles(&session, findings).await;
     for (service, what_for) in NEEDED {
         endpoint(&session, service, findings, |findings, why| {
-            let what = format!("clusterd has no {service} service to ask for {what_for}: {why}");
+            let what = format!(
+                "clusterd finds no {service} service, which it needs for {what_for}: {why}"
+            );
             findings.wrong(
                 Check::Cloud,
                 what,
-                "have the catalogue name one in clusterd's region, or name another region",
+                "register the service in clusterd's region, or configure another region",
             );
         })
         .await;
@@ -112,7 +110,7 @@ async fn of_clusterd(configured: &Configured, findings: &mut Findings) {
             findings.doubtful(
                 Check::Cloud,
                 format!("{without}: {why}"),
-                format!("nothing, where the cloud has no {service} service"),
+                format!("nothing, if the cloud has no {service} service"),
             );
         })
         .await;
@@ -130,20 +128,20 @@ async fn enters(who: &str, session: &Session, findings: &mut Findings) -> bool {
             let project = identity.project_name.unwrap_or_else(|| "no project".to_owned());
             findings.fine(
                 Check::Cloud,
-                format!("Keystone knows {who}: {} in {project}", identity.user_name),
+                format!("Keystone authenticates {who}: {} in {project}", identity.user_name),
             );
             true
         }
         Err(why) => {
             let next = match &why {
                 CloudError::Unreachable { .. } => {
-                    "see whether Keystone runs, and whether this machine has a way to it"
+                    "check that Keystone runs and that this machine can reach it"
                 }
                 CloudError::Untrusted { .. } => {
-                    "name its authority: cacert of clouds.yaml, or --cacert"
+                    "set its CA certificate: cacert in clouds.yaml, or --cacert"
                 }
                 CloudError::Unauthorized(_) => {
-                    "see the user's name, password, project and domains in the clouds.yaml"
+                    "check user name, password, project and domains in clouds.yaml"
                 }
                 CloudError::Busy { .. }
                 | CloudError::Failed(_)
@@ -154,10 +152,9 @@ async fn enters(who: &str, session: &Session, findings: &mut Findings) -> bool {
                 | CloudError::Refused(_)
                 | CloudError::Malformed { .. }
                 | CloudError::NoEndpoint { .. }
-                | CloudError::InvalidId { .. } => "see Keystone's own log",
+                | CloudError::InvalidId { .. } => "check the log of Keystone",
             };
-            let what =
-                format!("Keystone at {url} lets {who} not in: {:#}", anyhow::Error::new(why));
+            let what = format!("Keystone at {url} refuses {who}: {:#}", anyhow::Error::new(why));
             findings.wrong(Check::Cloud, what, next);
             false
         }
@@ -170,8 +167,8 @@ async fn registered(session: &Session, findings: &mut Findings) {
         [(Service::BareMetal, "--baremetald"), (Service::ContainerInfra, "--clusterd")]
     {
         endpoint(session, service, findings, |findings, why| {
-            let what = format!("clients of the cloud do not find the {service} service: {why}");
-            findings.doubtful(Check::Cloud, what, format!("where it runs, `bedplate --os-cloud admin setup keystone {option} URL` registers it"));
+            let what = format!("the catalogue has no {service} service: {why}");
+            findings.doubtful(Check::Cloud, what, format!("if it runs, register it with `bedplate --os-cloud admin setup keystone {option} URL`"));
         })
         .await;
     }
@@ -185,15 +182,15 @@ async fn roles(session: &Session, findings: &mut Findings) {
     if may {
         return findings.fine(
             Check::Cloud,
-            format!("clusterd's user {user} may make clusters: it has {roles}"),
+            format!("clusterd's user {user} may create clusters with its roles {roles}"),
         );
     }
     let project = identity.project_name.as_deref().unwrap_or("its project");
     let what = format!(
-        "clusterd's user {user} may make nothing in {project}: it has {roles}, and it takes {MEMBER}"
+        "clusterd's user {user} cannot create anything in {project}: its roles are {roles}, and {MEMBER} is required"
     );
     let next = format!(
-        "`bedplate --os-cloud admin setup keystone --tenant {project} --service-user {user}` gives it"
+        "grant the role with `bedplate --os-cloud admin setup keystone --tenant {project} --service-user {user}`"
     );
     findings.wrong(Check::Cloud, what, next);
 }
@@ -216,17 +213,17 @@ async fn endpoint(
         }
         Ok(answer) => {
             let what = format!("the {service} service answers {} at {url}", answer.status());
-            findings.wrong(Check::Cloud, what, "see that service's own log");
+            findings.wrong(Check::Cloud, what, "check the log of the service");
         }
         Err(why) => {
             let what = format!(
-                "the catalogue leads to {url} for the {service} service, where nobody answers: {:#}",
+                "the {service} service does not answer at its endpoint {url}: {:#}",
                 anyhow::Error::new(why)
             );
             findings.wrong(
                 Check::Cloud,
                 what,
-                "start it, mend the endpoint, or let this machine reach it",
+                "start the service, correct the endpoint, or allow this machine to reach it",
             );
         }
     }

@@ -29,18 +29,16 @@ pub(crate) fn read(file: &Path, service: Service, findings: &mut Findings) -> Op
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
         Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
-            let what = format!(
-                "there is no {shown}: name the file by --{program} where {program} runs here"
-            );
+            let what = format!("{shown} does not exist: set --{program} if {program} runs here");
             findings.skipped(Check::Configuration, what);
             return None;
         }
         Err(why) => {
-            let what = format!("{shown} cannot be read: {why}");
+            let what = format!("cannot read {shown}: {why}");
             findings.wrong(
                 Check::Configuration,
                 what,
-                "run the doctor as root, or let its user read the file",
+                "run the doctor as root, or allow this user to read the file",
             );
             return None;
         }
@@ -50,7 +48,7 @@ pub(crate) fn read(file: &Path, service: Service, findings: &mut Findings) -> Op
         Err(why) => {
             let what = format!("{shown} is not TOML: {}", why.to_string().trim_end());
             let next =
-                format!("mend it; `{program} --check --config {shown}` says whether it is right");
+                format!("correct the file; check it with `{program} --check --config {shown}`");
             findings.wrong(Check::Configuration, what, next);
             return None;
         }
@@ -109,9 +107,8 @@ impl Configured {
         let all = [
             tcp("its API", self.api()),
             self.address(&["provisioning", "listen"])
-                .and_then(|it| tcp("what machines fetch from", it)),
-            self.address(&["nodes", "listen"])
-                .and_then(|it| tcp("what machines claim their configs from", it)),
+                .and_then(|it| tcp("boot files for machines", it)),
+            self.address(&["nodes", "listen"]).and_then(|it| tcp("configs for new members", it)),
             dhcp.and_then(|it| udp("DHCP", it)),
             self.address(&["provisioning", "tftp"]).and_then(|it| udp("TFTP", it)),
         ];
@@ -144,7 +141,7 @@ impl Configured {
                 continue;
             }
             let why = match std::fs::metadata(&file) {
-                Ok(found) if found.is_file() && found.len() == 0 => "it is empty".to_owned(),
+                Ok(found) if found.is_file() && found.len() == 0 => "the file is empty".to_owned(),
                 Ok(_) => continue,
                 Err(why) => why.to_string(),
             };
@@ -152,15 +149,15 @@ impl Configured {
             let what = format!("{} of {} names {file}: {why}", key, self.file.display());
             let next = match key.as_str() {
                 "provisioning.kernel" | "provisioning.ramdisk" | "provisioning.iso" => {
-                    "`make ramdisk` makes the kernel, the ramdisk and the CD"
+                    "build the kernel, the ramdisk and the CD with `make ramdisk`"
                 }
                 "provisioning.loaders" => "install Debian's package ipxe",
-                _ => "put the file there, or name another",
+                _ => "create the file, or configure another path",
             };
             findings.wrong(Check::Configuration, what, next);
         }
         if is_whole {
-            let what = format!("{} and the files that it names are there", self.file.display());
+            let what = format!("{} and the files that it names exist", self.file.display());
             findings.fine(Check::Configuration, what);
         }
     }

@@ -33,17 +33,16 @@ pub(crate) async fn look(
     findings: &mut Findings,
 ) {
     let Some(zone) = zone else {
-        return findings.skipped(Check::Dns, "no zone is configured: --zone names one");
+        return findings.skipped(Check::Dns, "no zone is configured: set --zone");
     };
     let Some(resolver) = resolver.or_else(system_resolver) else {
-        return findings
-            .skipped(Check::Dns, "/etc/resolv.conf names no server: --resolver names one");
+        return findings.skipped(Check::Dns, "/etc/resolv.conf has no name server: set --resolver");
     };
     let Some(query) = query(zone) else {
         return findings.wrong(
             Check::Dns,
-            format!("{zone:?} is no name of a zone"),
-            "give it as vms.example.org.",
+            format!("{zone:?} is not a valid zone name"),
+            "write it as vms.example.org.",
         );
     };
     for _ in 0..TRIES {
@@ -51,7 +50,7 @@ pub(crate) async fn look(
             return judge(zone, resolver, verdict, findings);
         }
     }
-    let next = "see /etc/resolv.conf, or name another by --resolver";
+    let next = "check /etc/resolv.conf, or set another name server with --resolver";
     findings.doubtful(Check::Dns, format!("the name server {resolver} does not answer"), next);
 }
 
@@ -104,25 +103,24 @@ fn read(query: &[u8], answer: &[u8]) -> Option<Verdict> {
 
 fn judge(zone: &str, resolver: SocketAddr, verdict: Verdict, findings: &mut Findings) {
     let next =
-        "have whoever runs the zone above it add NS records that lead to Designate's name servers";
+        "ask the administrator of the parent zone for NS records of Designate's name servers";
     match verdict {
         Verdict::Servers(1..) => findings.fine(Check::Dns, format!("the zone {zone} is delegated")),
         Verdict::Servers(0) | Verdict::NoSuchName => {
-            let what =
-                format!("the zone {zone} is not delegated: {resolver} finds no name servers of it");
+            let what = format!("the zone {zone} is not delegated: {resolver} finds no NS records");
             findings.wrong(Check::Dns, what, next);
         }
         Verdict::Failed => {
             let what = format!(
-                "the zone {zone} is delegated to name servers that do not answer for it, says {resolver}"
+                "the name servers of the delegated zone {zone} do not answer, according to {resolver}"
             );
-            let next = "see whether Designate's name servers are reached from there (port 53, UDP and TCP) and have the zone";
+            let next = "check that Designate's name servers have the zone, and that port 53 (UDP and TCP) is reachable from there";
             findings.wrong(Check::Dns, what, next);
         }
         Verdict::Refused(code) => {
             let what =
-                format!("the name server {resolver} refuses to look for {zone} (code {code})");
-            findings.doubtful(Check::Dns, what, "name one that looks for others by --resolver");
+                format!("the name server {resolver} refuses to resolve {zone} (code {code})");
+            findings.doubtful(Check::Dns, what, "set a recursive name server with --resolver");
         }
     }
 }
@@ -154,11 +152,10 @@ mod tests {
     #[tokio::test]
     async fn a_zone_without_delegation_is_a_problem() {
         assert_eq!(judged(0, 2).await, ["fine: the zone vms.example. is delegated"]);
-        let want =
-            "wrong: the zone vms.example. is not delegated: RESOLVER finds no name servers of it";
+        let want = "wrong: the zone vms.example. is not delegated: RESOLVER finds no NS records";
         assert_eq!(judged(3, 0).await, [want]);
         assert_eq!(judged(0, 0).await, [want]);
-        let want = "wrong: the zone vms.example. is delegated to name servers that do not answer for it, says RESOLVER";
+        let want = "wrong: the name servers of the delegated zone vms.example. do not answer, according to RESOLVER";
         assert_eq!(judged(2, 0).await, [want]);
         assert!(judged(5, 0).await[0].starts_with("doubtful: the name server RESOLVER refuses"));
     }

@@ -76,13 +76,23 @@ impl Check {
 }
 
 impl Verdict {
-    /// The verdict in the output.
+    /// The verdict in the JSON output.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Verdict::Wrong => "wrong",
             Verdict::Doubtful => "doubtful",
             Verdict::Skipped => "skipped",
             Verdict::Fine => "fine",
+        }
+    }
+
+    /// The verdict in the output for people.
+    fn label(self) -> &'static str {
+        match self {
+            Verdict::Wrong => "FAIL",
+            Verdict::Doubtful => "WARN",
+            Verdict::Skipped => "SKIP",
+            Verdict::Fine => "OK",
         }
     }
 }
@@ -130,9 +140,9 @@ impl Findings {
         let whole = json!({"wrong": wrong, "findings": whole.collect::<Vec<_>>()});
         let mut lines = Vec::new();
         for it in &self.0 {
-            lines.push(format!("{:8}  {:13}  {}", it.verdict.as_str(), it.check.as_str(), it.what));
+            lines.push(format!("{:4}  {:13}  {}", it.verdict.label(), it.check.as_str(), it.what));
             if !it.next.is_empty() {
-                lines.push(format!("{:25}To go on: {}", "", it.next));
+                lines.push(format!("{:21}Hint: {}", "", it.next));
             }
         }
         (Answer::said(whole, lines.join("\n")), wrong)
@@ -157,17 +167,18 @@ mod tests {
         let (answer, wrong) = findings.told();
         assert_eq!(wrong, 2);
         let want = expect![[r#"
-            wrong     database       it is not there
-                                     To go on: make it [2J
-            wrong     bmcs           r1u1 does not answer
-                                     To go on: switch it on
-            doubtful  clocks         a BMC is late
-                                     To go on: set it
-            skipped   dhcp           it takes root
-            fine      clocks         all clocks agree"#]];
+            FAIL  database       it is not there
+                                 Hint: make it [2J
+            FAIL  bmcs           r1u1 does not answer
+                                 Hint: switch it on
+            WARN  clocks         a BMC is late
+                                 Hint: set it
+            SKIP  dhcp           it takes root
+            OK    clocks         all clocks agree"#]];
         want.assert_eq(&answer.written(Format::Table).unwrap());
         let json: serde_json::Value =
             serde_json::from_str(&answer.written(Format::Json).unwrap()).unwrap();
         assert_eq!(json["findings"][0]["check"], "database");
+        assert_eq!(json["findings"][0]["verdict"], "wrong");
     }
 }

@@ -41,13 +41,12 @@ pub(crate) async fn look(api: &Api, nodes: &[Value], findings: &mut Findings) {
         want(format!("rack {name}"), &rack["goal"]["instance_info"]);
     }
     if wanted.is_empty() {
-        return findings
-            .skipped(Check::Images, "no rack and no node is to be installed with an image");
+        return findings.skipped(Check::Images, "no rack and no node has an image to install");
     }
     let client = Client::builder().no_proxy().read_timeout(SILENCE).build();
     let Ok(client) = client else {
         return findings
-            .skipped(Check::Images, "images cannot be fetched: no HTTP client can be set up");
+            .skipped(Check::Images, "images are not checked: cannot set up an HTTP client");
     };
     for (image, users) in wanted {
         let users: Vec<&str> = users.iter().take(NAMED).map(String::as_str).collect();
@@ -69,25 +68,26 @@ async fn check(client: &Client, image: &Image, users: &str, findings: &mut Findi
         "sha256" => compute::<Sha256>(client, url).await,
         "sha512" => compute::<Sha512>(client, url).await,
         other => {
-            let what =
-                format!("{url} ({users}) has a checksum by {other}, which is not computed here");
+            let what = format!(
+                "{url} ({users}) has a checksum of type {other}, which the doctor does not support"
+            );
             return findings.skipped(Check::Images, what);
         }
     };
     match computed {
         Ok(computed) if computed.eq_ignore_ascii_case(checksum) => {
-            findings.fine(Check::Images, format!("{url} is what its checksum says"));
+            findings.fine(Check::Images, format!("{url} matches its checksum"));
         }
         Ok(computed) => {
             let what = format!(
-                "{url} is not what {users} was told: its {algorithm} is {computed}, and {checksum} was said"
+                "{url} does not match the checksum of {users}: its {algorithm} is {computed} instead of {checksum}"
             );
-            let next = "give the image's own checksum, or put the right image there: machines refuse to boot another";
+            let next = "correct the checksum, or replace the image: machines refuse an image with another checksum";
             findings.wrong(Check::Images, what, next);
         }
         Err(why) => {
-            let what = format!("{url} ({users}) cannot be fetched: {:#}", anyhow::Error::new(why));
-            let next = "start its server, or mend the URL; machines fetch it from the provisioning network, which may differ from here";
+            let what = format!("cannot download {url} ({users}): {:#}", anyhow::Error::new(why));
+            let next = "start the server, or correct the URL; machines download from the provisioning network, which may differ from this machine's network";
             findings.wrong(Check::Images, what, next);
         }
     }
@@ -138,12 +138,12 @@ mod tests {
         // The example of FIPS 180-4.
         let abc = "BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF61F20015AD";
         let url = server().await;
-        assert_eq!(checked(&url, abc).await, [format!("fine: {url} is what its checksum says")]);
+        assert_eq!(checked(&url, abc).await, [format!("fine: {url} matches its checksum")]);
         let url = server().await;
         let [line] = &checked(&url, &"0".repeat(64)).await[..] else { panic!() };
         assert!(
             line.starts_with(&format!(
-                "wrong: {url} is not what rack r1 was told: its sha256 is ba78"
+                "wrong: {url} does not match the checksum of rack r1: its sha256 is ba78"
             )),
             "{line}"
         );
@@ -153,7 +153,7 @@ mod tests {
     async fn an_image_that_cannot_be_downloaded_is_a_problem() {
         let [line] = &checked("http://127.0.0.1:1/disk.raw", "00").await[..] else { panic!() };
         assert!(
-            line.starts_with("wrong: http://127.0.0.1:1/disk.raw (rack r1) cannot be fetched"),
+            line.starts_with("wrong: cannot download http://127.0.0.1:1/disk.raw (rack r1)"),
             "{line}"
         );
     }

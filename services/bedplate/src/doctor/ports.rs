@@ -44,14 +44,14 @@ fn judge(
             (true, true) | (false, false) => continue,
             (true, false) => findings.wrong(
                 Check::Ports,
-                format!("{program} answers, but nobody listens on {place}"),
-                format!("restart {program}: its configuration was changed since it started"),
+                format!("{program} answers, but does not listen on {place}"),
+                format!("restart {program}: its configuration has changed since the start"),
             ),
             (false, true) => findings.wrong(
                 Check::Ports,
-                format!("{place} is taken, and {program} does not answer: another program has it"),
+                format!("another program uses {place}, and {program} does not answer"),
                 format!(
-                    "`ss -{}lpn sport = :{}` names it; end it, or have {program} listen elsewhere",
+                    "find the program with `ss -{}lpn sport = :{}`; stop it, or configure another port for {program}",
                     if *is_tcp { 't' } else { 'u' },
                     address.port()
                 ),
@@ -60,7 +60,8 @@ fn judge(
         is_fine = false;
     }
     if is_fine && !wanted.is_empty() {
-        let how = if answers { "has its ports" } else { "is down, and its ports are free" };
+        let how =
+            if answers { "listens on all its ports" } else { "is stopped, and its ports are free" };
         findings.fine(Check::Ports, format!("{program} {how}"));
     }
 }
@@ -130,20 +131,20 @@ mod tests {
 
     #[test]
     fn a_port_that_another_program_uses_is_a_problem() {
-        let want = "wrong: TCP port 127.0.0.1:6385 (its API) is taken, and baremetald does not answer: another program has it";
+        let want = "wrong: another program uses TCP port 127.0.0.1:6385 (its API), and baremetald does not answer";
         assert_eq!(judged(&["0.0.0.0:6385"], false), [want]);
         assert_eq!(
             judged(&["10.0.0.1:6385"], false),
-            ["fine: baremetald is down, and its ports are free"]
+            ["fine: baremetald is stopped, and its ports are free"]
         );
     }
 
     #[test]
     fn a_port_without_a_listener_is_a_problem_if_the_service_runs() {
         let want =
-            "wrong: baremetald answers, but nobody listens on TCP port 127.0.0.1:6385 (its API)";
+            "wrong: baremetald answers, but does not listen on TCP port 127.0.0.1:6385 (its API)";
         assert_eq!(judged(&[], true), [want]);
-        assert_eq!(judged(&["[::]:6385"], true), ["fine: baremetald has its ports"]);
+        assert_eq!(judged(&["[::]:6385"], true), ["fine: baremetald listens on all its ports"]);
     }
 
     #[test]

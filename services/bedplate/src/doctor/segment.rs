@@ -42,7 +42,7 @@ pub(crate) async fn look(
     let text = |key: &str| configured?.text(&["provisioning", "dhcp", key]);
     let own: Option<Ipv4Addr> = text("server").and_then(|server| server.parse().ok());
     let Some(interface) = said.map(str::to_owned).or_else(|| text("interface")) else {
-        let what = "no interface is configured: --interface names the one whose DHCP servers are looked for";
+        let what = "no interface is configured: set --interface to search for DHCP servers";
         return findings.skipped(Check::Dhcp, what);
     };
     let everybody = SocketAddr::from((Ipv4Addr::BROADCAST, 67));
@@ -53,17 +53,16 @@ pub(crate) async fn look(
     match found {
         Ok(servers) => judge(&interface, own, &servers, findings),
         Err(why) if why.kind() == io::ErrorKind::PermissionDenied => {
-            let what = format!("it takes root to send a DHCP request on {interface}");
+            let what = format!("sending a DHCP request on {interface} needs root");
             findings.skipped(Check::Dhcp, what);
         }
         Err(why) if why.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error()) => {
-            let next =
-                "`ip link` lists those that there are; provisioning.dhcp.interface names one";
-            findings.wrong(Check::Dhcp, format!("there is no interface {interface}"), next);
+            let next = "list the interfaces with `ip link`, and set provisioning.dhcp.interface";
+            findings.wrong(Check::Dhcp, format!("the interface {interface} does not exist"), next);
         }
         Err(why) => {
-            let next = format!("`ip link show {interface}` says whether it is up");
-            findings.wrong(Check::Dhcp, format!("nothing can be sent on {interface}: {why}"), next);
+            let next = format!("check the interface with `ip link show {interface}`");
+            findings.wrong(Check::Dhcp, format!("cannot send on {interface}: {why}"), next);
         }
     }
 }
@@ -154,7 +153,7 @@ fn judge(
 ) {
     let foreign: Vec<&Server> = servers.iter().filter(|it| Some(it.address) != own).collect();
     if foreign.is_empty() {
-        return findings.fine(Check::Dhcp, format!("nobody else answers DHCP on {interface}"));
+        return findings.fine(Check::Dhcp, format!("no other DHCP server answers on {interface}"));
     }
     for Server { address, offered, boot_file } in foreign {
         let offers = match (offered, boot_file) {
@@ -171,12 +170,12 @@ fn judge(
             None => findings.doubtful(
                 Check::Dhcp,
                 what,
-                "switch it off there, or leave the addresses to it by provisioning.dhcp.mode = \"proxy\": see the network guide",
+                "disable that server on this network, or set provisioning.dhcp.mode = \"proxy\" to leave the addresses to it: see the network guide",
             ),
             Some(_) => findings.wrong(
                 Check::Dhcp,
                 what,
-                "switch it off there, or have it name no boot file: machines take whichever answers first",
+                "disable that server on this network, or remove its boot file: machines use the first answer",
             ),
         }
     }
@@ -227,9 +226,12 @@ mod tests {
 
     #[tokio::test]
     async fn our_own_server_and_answers_to_other_requests_do_not_count() {
-        assert_eq!(looked("10.0.0.9", |_| {}).await, ["fine: nobody else answers DHCP on p0"]);
+        assert_eq!(looked("10.0.0.9", |_| {}).await, ["fine: no other DHCP server answers on p0"]);
         let to_another = |message: &mut Message| message.transaction += 1;
-        assert_eq!(looked("10.0.0.1", to_another).await, ["fine: nobody else answers DHCP on p0"]);
+        assert_eq!(
+            looked("10.0.0.1", to_another).await,
+            ["fine: no other DHCP server answers on p0"]
+        );
     }
 
     #[tokio::test]
@@ -239,8 +241,8 @@ mod tests {
         let [line] = &lines(&findings)[..] else { panic!() };
         // Without root the check fails before, at the socket.
         assert!(
-            line == "wrong: there is no interface no-such-0"
-                || line.starts_with("skipped: it takes root"),
+            line == "wrong: the interface no-such-0 does not exist"
+                || line.starts_with("skipped: sending a DHCP request"),
             "{line}"
         );
     }

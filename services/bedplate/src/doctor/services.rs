@@ -54,12 +54,8 @@ pub(crate) async fn look(
     let api = match Api::of(service, &placed(service, configured, connection)).await {
         Ok(api) => api,
         Err(why) => {
-            let next = "name the cloud by --os-cloud, and see what the catalogue has by `openstack catalog list`";
-            findings.wrong(
-                Check::Services,
-                format!("{program} cannot be looked for: {why:#}"),
-                next,
-            );
+            let next = "select the cloud with --os-cloud, and check the catalogue with `openstack catalog list`";
+            findings.wrong(Check::Services, format!("cannot find {program}: {why:#}"), next);
             return Seen::Silent;
         }
     };
@@ -68,21 +64,24 @@ pub(crate) async fn look(
             findings.fine(Check::Services, format!("{program} answers at {}", api.base()));
         }
         Ok(_) => {
-            let what = format!("what answers at {} is not {program}", api.base());
-            let next = format!("say by {} where {program} is", service.option());
+            let what = format!("the service at {} is not {program}", api.base());
+            let next = format!("set the URL of {program} with {}", service.option());
             findings.wrong(Check::Services, what, next);
             return Seen::Silent;
         }
         Err(why) if Exit::of(&why) == Exit::Unreachable => {
-            let next = format!(
-                "`systemctl status {program}` and `journalctl -u {program} -n 50` say why it does not run"
-            );
+            let next =
+                format!("check `systemctl status {program}` and `journalctl -u {program} -n 50`");
             findings.wrong(Check::Services, format!("{program} does not answer: {why:#}"), next);
             return Seen::Silent;
         }
         Err(why) => {
-            let next = format!("see whether {} is {program}'s address", api.base());
-            findings.wrong(Check::Services, format!("{program} answers badly: {why:#}"), next);
+            let next = format!("check that {} is the address of {program}", api.base());
+            findings.wrong(
+                Check::Services,
+                format!("{program} answers with an error: {why:#}"),
+                next,
+            );
             return Seen::Silent;
         }
     }
@@ -111,14 +110,13 @@ async fn health(service: Service, api: &Api, findings: &mut Findings) {
     let health = match api.get("/bedplate/v1/health").await {
         Ok(health) => health,
         Err(why) if Exit::of(&why) == Exit::Refused => {
-            let what = format!("{program} tells how its database is to administrators: {why:#}");
+            let what =
+                format!("only administrators may see the state of {program}'s database: {why:#}");
             return findings.skipped(Check::Database, what);
         }
         Err(why) => {
-            let next = format!(
-                "see the database's own log; `journalctl -u {program}` says what it answered"
-            );
-            let what = format!("{program} answers, and its database does not: {why:#}");
+            let next = format!("check the log of the database and `journalctl -u {program}`");
+            let what = format!("{program} answers, but its database does not: {why:#}");
             return findings.wrong(Check::Database, what, next);
         }
     };
@@ -133,18 +131,18 @@ fn version(program: &str, database: &Value, findings: &mut Findings) {
     let (found, known) = (number("schema_found"), number("schema_known"));
     let kind = database["kind"].as_str().unwrap_or_default();
     if found == known {
-        let what = format!("{program}'s database ({kind}) has the tables of version {found}");
+        let what = format!("{program}'s database ({kind}) has schema version {found}");
         return findings.fine(Check::Database, what);
     }
     let what = format!(
-        "the tables in {program}'s database are of version {found}, and the program that runs knows {known}"
+        "{program}'s database has schema version {found}, but the running program needs {known}"
     );
     let next = if found > known {
         format!(
-            "a newer {program} was started on it: restart every {program} from the newer package"
+            "a newer {program} migrated the database: restart every {program} from the newer package"
         )
     } else {
-        format!("restart {program}: it brings its tables up to date when it starts")
+        format!("restart {program}, which migrates its database at start")
     };
     findings.wrong(Check::Database, what, next);
 }
@@ -154,18 +152,23 @@ pub(crate) async fn look_at_database(configured: &Configured, findings: &mut Fin
     let url = match url(configured) {
         Ok(url) => url,
         Err(why) => {
-            return findings.wrong(Check::Database, why, "put the file there, or name another");
+            return findings.wrong(
+                Check::Database,
+                why,
+                "create the file, or configure another path",
+            );
         }
     };
     match url.split_once(':') {
         Some(("sqlite", path)) => sqlite(configured, path.trim_start_matches("//"), findings),
         Some(("postgres" | "postgresql", _)) => postgres(configured, &url, findings).await,
         _ => {
-            let what = format!("database.url of {} names no database", configured.file.display());
+            let what =
+                format!("database.url of {} is not a database URL", configured.file.display());
             findings.wrong(
                 Check::Database,
                 what,
-                "it is sqlite:///PATH or postgres://USER@HOST/NAME",
+                "use sqlite:///PATH or postgres://USER@HOST/NAME",
             );
         }
     }
@@ -194,30 +197,33 @@ fn sqlite(configured: &Configured, path: &str, findings: &mut Findings) {
     let mut head = [0; 16];
     match std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)) {
         Ok(()) if head == *SQLITE => {
-            findings.fine(Check::Database, format!("{path} is a database of SQLite"));
+            findings.fine(Check::Database, format!("{path} is an SQLite database"));
         }
         Ok(()) => {
-            let what = format!("{path} is no database of SQLite");
-            let next = format!("put a copy of {program}'s database there, by the operations guide");
+            let what = format!("{path} is not an SQLite database");
+            let next = format!(
+                "restore a backup of {program}'s database as described in the operations guide"
+            );
             findings.wrong(Check::Database, what, next);
         }
         Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
-            let what = format!("there is no {path} yet: {program} makes it when it first starts");
+            let what =
+                format!("{path} does not exist yet: {program} creates it at its first start");
             findings.doubtful(
                 Check::Database,
                 what,
-                "if it was there, bring back a copy before you start the service",
+                "if it existed before, restore a backup before the start of the service",
             );
         }
         Err(why) if why.kind() == std::io::ErrorKind::PermissionDenied => {
             findings.skipped(
                 Check::Database,
-                format!("{path} is not for this user's eyes: run the doctor as root"),
+                format!("this user may not read {path}: run the doctor as root"),
             );
         }
         Err(why) => {
-            let what = format!("{path} cannot be read: {why}");
-            findings.wrong(Check::Database, what, "see whether its disk is full or failing");
+            let what = format!("cannot read {path}: {why}");
+            findings.wrong(Check::Database, what, "check whether the disk is full or failing");
         }
     }
 }
@@ -227,8 +233,9 @@ async fn postgres(configured: &Configured, url: &str, findings: &mut Findings) {
     let parsed = Url::parse(url).ok();
     let place = parsed.as_ref().and_then(|url| Some((url.host_str()?, url.port().unwrap_or(5432))));
     let Some((host, port)) = place else {
-        let what =
-            format!("the database of {program} is reached by a socket, which is not looked at");
+        let what = format!(
+            "the database of {program} is behind a Unix socket, which the doctor does not check"
+        );
         return findings.skipped(Check::Database, what);
     };
     let called = timeout(CALL_TIMEOUT, TcpStream::connect((host, port)))
@@ -236,13 +243,14 @@ async fn postgres(configured: &Configured, url: &str, findings: &mut Findings) {
         .unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
     match called {
         Ok(_) => {
-            let what =
-                format!("PostgreSQL's {host}:{port} takes calls; {program} alone can tell more");
+            let what = format!(
+                "PostgreSQL at {host}:{port} accepts connections; only {program} can check more"
+            );
             findings.fine(Check::Database, what);
         }
         Err(why) => {
-            let what = format!("PostgreSQL at {host}:{port} takes no calls: {why}");
-            let next = "start it, or let this machine reach it: pg_hba.conf, listen_addresses, the firewall";
+            let what = format!("PostgreSQL at {host}:{port} accepts no connections: {why}");
+            let next = "start PostgreSQL, or allow this machine to reach it: pg_hba.conf, listen_addresses, the firewall";
             findings.wrong(Check::Database, what, next);
         }
     }
@@ -277,11 +285,9 @@ mod tests {
             );
             lines(&findings)
         };
-        assert_eq!(
-            judged(7, 7),
-            ["fine: clusterd's database (sqlite) has the tables of version 7"]
-        );
-        let want = "wrong: the tables in clusterd's database are of version 8, and the program that runs knows 7";
+        assert_eq!(judged(7, 7), ["fine: clusterd's database (sqlite) has schema version 7"]);
+        let want =
+            "wrong: clusterd's database has schema version 8, but the running program needs 7";
         assert_eq!(judged(8, 7), [want]);
     }
 
@@ -289,9 +295,9 @@ mod tests {
     async fn a_file_that_is_not_a_database_is_a_problem() {
         let folder = tempfile::tempdir().unwrap();
         let text = format!("state_dir = {:?}\n", folder.path());
-        assert!(looked(&text).await[0].starts_with("doubtful: there is no "));
+        assert!(looked(&text).await[0].contains("baremetal.db does not exist yet"));
         std::fs::write(folder.path().join("baremetal.db"), "this is not a database").unwrap();
-        assert!(looked(&text).await[0].ends_with("baremetal.db is no database of SQLite"));
+        assert!(looked(&text).await[0].ends_with("baremetal.db is not an SQLite database"));
         std::fs::write(folder.path().join("baremetal.db"), SQLITE).unwrap();
         assert!(looked(&text).await[0].starts_with("fine: "));
     }
@@ -302,7 +308,10 @@ mod tests {
         std::fs::write(file.path(), "postgres://u:a-secret@127.0.0.1:1/db\n").unwrap();
         let text = format!("state_dir = '/tmp'\n[database]\nurl_file = {:?}\n", file.path());
         let [line] = &looked(&text).await[..] else { panic!() };
-        assert!(line.starts_with("wrong: PostgreSQL at 127.0.0.1:1 takes no calls"), "{line}");
+        assert!(
+            line.starts_with("wrong: PostgreSQL at 127.0.0.1:1 accepts no connections"),
+            "{line}"
+        );
         assert!(!line.contains("a-secret"));
     }
 }

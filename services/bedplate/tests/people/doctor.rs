@@ -47,7 +47,7 @@ impl Said {
     fn wrong(&self) -> Vec<&str> {
         assert_eq!(self.status, 1, "{}{}", self.out, self.error);
         let wrong: Vec<&str> =
-            self.out.lines().filter_map(|line| line.strip_prefix("wrong     ")).collect();
+            self.out.lines().filter_map(|line| line.strip_prefix("FAIL  ")).collect();
         assert!(!wrong.is_empty(), "{}", self.out);
         wrong
     }
@@ -78,12 +78,12 @@ async fn a_healthy_installation_passes_all_checks() {
     let said = given.doctor(&[]).await;
     let told = said.done();
     for line in [
-        "fine      services       baremetald answers at",
-        "fine      services       clusterd answers at",
-        "fine      ports          baremetald has its ports",
-        "database (sqlite) has the tables of version",
-        "fine      clocks         clusterd and this machine have the same time",
-        "skipped   bmcs           no nodes are enrolled",
+        "OK    services       baremetald answers at",
+        "OK    services       clusterd answers at",
+        "OK    ports          baremetald listens on all its ports",
+        "database (sqlite) has schema version",
+        "OK    clocks         the clocks of clusterd and this machine agree",
+        "SKIP  bmcs           no nodes are enrolled",
     ] {
         assert!(told.contains(line), "{line:?} in {told}");
     }
@@ -102,9 +102,9 @@ async fn a_stopped_service_is_reported_and_its_ports_are_free() {
     let wrong = said.wrong();
     assert_eq!(wrong.len(), 1, "{wrong:?}");
     assert!(wrong[0].starts_with("services       baremetald does not answer"), "{wrong:?}");
-    assert!(said.out.contains("baremetald is down, and its ports are free"), "{}", said.out);
-    assert!(said.out.contains("baremetal.db is a database of SQLite"), "{}", said.out);
-    assert!(said.error.contains("one thing is wrong"), "{}", said.error);
+    assert!(said.out.contains("baremetald is stopped, and its ports are free"), "{}", said.out);
+    assert!(said.out.contains("baremetal.db is an SQLite database"), "{}", said.out);
+    assert!(said.error.contains("1 check failed"), "{}", said.error);
 }
 
 #[tokio::test]
@@ -116,10 +116,12 @@ async fn a_port_in_use_is_reported_before_the_consequences() {
     let said = given.doctor(&[]).await;
     let wrong = said.wrong();
     assert!(
-        wrong[0].starts_with(&format!("ports          TCP port {other} (its API) is taken")),
+        wrong[0].starts_with(&format!(
+            "ports          another program uses TCP port {other} (its API)"
+        )),
         "{wrong:?}"
     );
-    assert!(wrong[1].starts_with("services       what answers at"), "{wrong:?}");
+    assert!(wrong[1].starts_with("services       the service at"), "{wrong:?}");
 }
 
 #[tokio::test]
@@ -131,7 +133,7 @@ async fn a_configuration_that_the_service_does_not_use_is_reported() {
     let said = given.doctor(&[]).await;
     assert!(
         said.wrong()[0]
-            .starts_with("ports          clusterd answers, but nobody listens on TCP port")
+            .starts_with("ports          clusterd answers, but does not listen on TCP port")
     );
     given.configuration(
         "baremetald",
@@ -154,8 +156,8 @@ async fn tables_of_a_newer_version_are_reported() {
         .unwrap();
     let said = given.doctor(&[]).await;
     let wrong = said.wrong();
-    assert!(wrong[0].contains("clusterd's database are of version 999"), "{wrong:?}");
-    assert!(said.out.contains("a newer clusterd was started on it"), "{}", said.out);
+    assert!(wrong[0].contains("clusterd's database has schema version 999"), "{wrong:?}");
+    assert!(said.out.contains("a newer clusterd migrated the database"), "{}", said.out);
 }
 
 #[tokio::test]
@@ -175,15 +177,16 @@ async fn an_unreachable_bmc_and_a_changed_image_are_reported() {
     let said = given.doctor(&[]).await;
     let wrong = said.wrong();
     assert!(
-        wrong[0].starts_with("bmcs           baremetald does not reach 1 of 1 BMCs: r1u1: "),
+        wrong[0].starts_with("bmcs           baremetald cannot reach 1 of 1 BMCs: r1u1: "),
         "{wrong:?}"
     );
     assert!(
-        wrong[1]
-            .starts_with(&format!("images         http://{images}/disk.raw is not what node r1u1")),
+        wrong[1].starts_with(&format!(
+            "images         http://{images}/disk.raw does not match the checksum of node r1u1"
+        )),
         "{wrong:?}"
     );
-    assert!(said.error.contains("2 things are wrong"), "{}", said.error);
+    assert!(said.error.contains("2 checks failed"), "{}", said.error);
     let said = given.doctor(&["--no-images"]).await;
     assert_eq!(said.wrong().len(), 1, "{}", said.out);
 }
@@ -200,14 +203,14 @@ async fn a_missing_access_of_clusterd_to_the_cloud_is_reported() {
     let cloud = format!("[cloud]\nclouds_yaml = {clouds:?}\nname = 'alice'\n");
     given.configuration("clusterd", &given.clusters, &cloud);
     let said = given.doctor(&[]).await;
-    assert!(said.out.contains("clusterd's user alice may make clusters"), "{}", said.out);
+    assert!(said.out.contains("clusterd's user alice may create clusters"), "{}", said.out);
     assert!(said.out.contains("the compute service answers at"), "{}", said.out);
     assert_eq!(said.status, 0, "{}", said.out);
 
     std::fs::write(&clouds, text.replace("alice-secret", "a-guess")).unwrap();
     let said = given.doctor(&[]).await;
     let wrong = said.wrong();
-    assert!(wrong[0].contains("lets clusterd's user not in"), "{wrong:?}");
+    assert!(wrong[0].contains("refuses clusterd's user"), "{wrong:?}");
     assert!(!said.out.contains("a-guess"), "{}", said.out);
-    assert!(said.out.contains("see the user's name, password"), "{}", said.out);
+    assert!(said.out.contains("check user name, password"), "{}", said.out);
 }
