@@ -60,7 +60,7 @@ impl Service {
             Service::Machines => "http://127.0.0.1:6385",
             Service::Clusters => "http://127.0.0.1:9511",
         };
-        url.parse().context("the API's address makes no URL")
+        url.parse().context("the address of the API is not a valid URL")
     }
 
     /// The option that sets the service's URL.
@@ -135,13 +135,13 @@ impl Api {
             return Ok(None);
         }
         let body = self.read(response).await?;
-        serde_json::from_slice(&body).map(Some).context("the API's answer is not JSON")
+        serde_json::from_slice(&body).map(Some).context("the response of the API is not JSON")
     }
 
     /// Sends a `GET` and returns the response as text.
     pub(crate) async fn get_text(&self, path: &str) -> anyhow::Result<String> {
         let body = self.fetch(self.request(Method::GET, path).await?).await?;
-        String::from_utf8(body).context("the API's answer is not text")
+        String::from_utf8(body).context("the response of the API is not text")
     }
 
     /// Sends a `POST` with a JSON body.
@@ -167,7 +167,8 @@ impl Api {
     /// Returns the URL of a path of the API.
     pub(crate) fn url(&self, path: &str) -> anyhow::Result<Url> {
         let base = self.base.as_str().trim_end_matches('/').trim_end_matches("/v1");
-        Url::parse(&format!("{base}{path}")).with_context(|| format!("{path:?} makes no URL"))
+        Url::parse(&format!("{base}{path}"))
+            .with_context(|| format!("{path:?} is not a valid path of a URL"))
     }
 
     async fn request(&self, method: Method, path: &str) -> anyhow::Result<RequestBuilder> {
@@ -181,7 +182,7 @@ impl Api {
             Caller::Known(session) => {
                 let token = session.bearer().await.context("cannot get a token from Keystone")?;
                 let token = HeaderValue::from_str(token.expose_secret());
-                let mut token = token.context("Keystone's token cannot be sent")?;
+                let mut token = token.context("Keystone's token is not a valid HTTP header")?;
                 token.set_sensitive(true);
                 request.header("X-Auth-Token", token)
             }
@@ -193,7 +194,7 @@ impl Api {
         if body.is_empty() {
             return Ok(Value::Null);
         }
-        serde_json::from_slice(&body).context("the API's answer is not JSON")
+        serde_json::from_slice(&body).context("the response of the API is not JSON")
     }
 
     /// Sends a request and returns the body, or the service's refusal as an error.
@@ -230,10 +231,10 @@ impl Api {
             StatusCode::UNAUTHORIZED => Some(remedy(&self.caller, challenge.unwrap_or_default())),
             StatusCode::FORBIDDEN => Some(POLICY.to_owned()),
             StatusCode::NOT_FOUND => {
-                list_of(&path).map(|list| format!("{list} says which there are"))
+                list_of(&path).map(|list| format!("list the existing ones with {list}"))
             }
             StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
-                Some("try again in a moment".to_owned())
+                Some("try again later".to_owned())
             }
             _ => None,
         };
@@ -268,7 +269,7 @@ impl Api {
 
 /// The hint for a 403.
 const POLICY: &str =
-    "ask somebody who may, or have a role given to you; `bedplate policy` says which one it takes";
+    "ask an administrator for the required role; `bedplate policy` lists the required roles";
 
 /// The command that lists resources of the same kind as the one at `path`.
 fn list_of(path: &str) -> Option<&'static str> {
@@ -294,7 +295,7 @@ fn not_found(service: Service, why: CloudError) -> anyhow::Error {
     }
     let (program, option) = (service.program(), service.option());
     why.context(format!(
-        "the cloud does not say where {program} is: say it by {option}, or register it by `bedplate setup keystone`"
+        "the cloud's catalogue has no endpoint of {program}. Hint: set its URL with {option}, or register it with `bedplate setup keystone`"
     ))
 }
 
@@ -303,26 +304,28 @@ fn remedy(caller: &Caller, challenge: &str) -> String {
     let keystone =
         challenge.strip_prefix("Keystone uri=\"").and_then(|rest| rest.strip_suffix('"'));
     let (cloud, password) = (
-        "name a cloud of your clouds.yaml by --os-cloud or OS_CLOUD, or set OS_AUTH_URL and the other OS_* variables",
-        "give --user and --password-file (BEDPLATE_USER, BEDPLATE_PASSWORD_FILE)",
+        "select a cloud of clouds.yaml with --os-cloud or OS_CLOUD, or set OS_AUTH_URL and the other OS_* variables",
+        "set --user and --password-file (BEDPLATE_USER, BEDPLATE_PASSWORD_FILE)",
     );
     match (caller, keystone.map(plain)) {
-        (Caller::Anyone, Some(url)) => format!("it takes tokens of the Keystone at {url}: {cloud}"),
-        (Caller::Anyone, None) => format!("it asks for a password of its own: {password}"),
+        (Caller::Anyone, Some(url)) => {
+            format!("the service requires a token of the Keystone at {url}: {cloud}")
+        }
+        (Caller::Anyone, None) => format!("the service requires a password: {password}"),
         (Caller::Named(user, _), None) => {
-            format!("see whether its password file has {user:?}, with the password you gave")
+            format!("check that the service's password file has {user:?} with this password")
         }
         (Caller::Named(..), Some(url)) => {
             format!(
-                "it takes no passwords but tokens of the Keystone at {url}: leave out --user, {cloud}"
+                "the service accepts only tokens of the Keystone at {url}: omit --user, {cloud}"
             )
         }
         (Caller::Known(session), Some(url)) => format!(
-            "see whether {url}, which it asks about tokens, is the Keystone that gave yours, {}",
+            "check that the service's Keystone {url} is the Keystone that issued the token, {}",
             session.config().auth_url
         ),
         (Caller::Known(_), None) => {
-            format!("it takes no tokens but passwords of its own: {password}")
+            format!("the service accepts only its own passwords, no tokens: {password}")
         }
     }
 }
@@ -350,9 +353,8 @@ mod tests {
     fn the_message_of_a_refusal_is_shown() {
         let body = br#"{"error_message": "{\"faultcode\": \"Client\", \"faultstring\": \"name: is taken\", \"debuginfo\": null}"}"#;
         assert_eq!(refusal(409, body), "name: is taken");
-        let body =
-            br#"{"errors": [{"status": 400, "title": "", "detail": "coe: it is required"}]}"#;
-        assert_eq!(refusal(400, body), "coe: it is required");
+        let body = br#"{"errors": [{"status": 400, "title": "", "detail": "coe: required"}]}"#;
+        assert_eq!(refusal(400, body), "coe: required");
         assert_eq!(refusal(502, b"<html>"), "the API answered 502");
     }
 

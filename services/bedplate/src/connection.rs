@@ -119,7 +119,10 @@ fn clouds_yaml() -> anyhow::Result<PathBuf> {
         Some(path) => Ok(path.clone()),
         None => {
             let looked: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-            bail!("there is no {}: OS_CLIENT_CONFIG_FILE names another", looked.join(", no "))
+            bail!(
+                "cannot find {}. Hint: name the file with OS_CLIENT_CONFIG_FILE",
+                looked.join(" or ")
+            )
         }
     }
 }

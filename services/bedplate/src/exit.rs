@@ -28,13 +28,13 @@ pub(crate) enum Exit {
 /// Every status with its meaning.
 pub(crate) const EXITS: [(u8, &str); 8] = [
     (0, "done"),
-    (1, "failed: the service said no, what was waited for went wrong, or something is wrong"),
-    (2, "usage: the command line is wrong"),
-    (3, "refused: the caller is not known there, or may not do this"),
-    (4, "not found: there is no such thing, or none that the caller may see"),
-    (5, "timed out: it was not so within --timeout"),
-    (6, "not reachable: a service does not answer, or cannot now"),
-    (141, "whoever read the output closed the pipe"),
+    (1, "failed: the service refused, the operation failed, or a check failed"),
+    (2, "usage: the command line is invalid"),
+    (3, "refused: the caller is not authenticated or not permitted"),
+    (4, "not found: the resource does not exist or is not visible to the caller"),
+    (5, "timed out: the operation did not complete within --timeout"),
+    (6, "not reachable: a service does not answer or is unavailable"),
+    (141, "closed pipe: the reader of the output closed the pipe"),
 ];
 
 impl Exit {
@@ -127,7 +127,7 @@ pub(crate) fn help() -> String {
         // Writing to a String does not fail.
         let _ = writeln!(help, "  {code:<4} {meaning}");
     }
-    help.push_str("\nErrors go to standard error, answers to standard output.");
+    help.push_str("\nErrors go to standard error, output to standard output.");
     help
 }
 

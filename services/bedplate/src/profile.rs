@@ -63,7 +63,7 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
         Command::Create { file } => create(api, &file, format).await,
         Command::Set { file } => {
             let asked = read(&file)?;
-            let name = asked["name"].as_str().context("the file names no profile: name")?;
+            let name = asked["name"].as_str().context("the file has no name of a profile: name")?;
             shown(api.put(&format!("{PROFILES}/{name}"), &asked).await?).write(format)
         }
         Command::Delete { profile, consent } => {
@@ -92,7 +92,8 @@ pub(crate) async fn list(api: &Api) -> anyhow::Result<Answer> {
         ]
     };
     let rows: Vec<Vec<String>> = profiles.iter().map(row).collect();
-    let header = ["Profile", "Kind", "Image", "Zone", "Aggregate", "Description"];
+    let header =
+        ["Profile", "Provisioned with", "Image", "Availability zone", "Aggregate", "Description"];
     Ok(Answer::table(paging::whole("hypervisor_profiles", profiles), &header, rows))
 }
 
@@ -102,16 +103,16 @@ fn shown(profile: Value) -> Answer {
     let lines = [
         ("Profile", text(&profile["name"])),
         ("Description", text(&profile["description"])),
-        ("Kind", text(&profile["kind"])),
+        ("Provisioned with", text(&profile["kind"])),
         ("Image", text(&profile["instance_info"]["image_source"])),
         ("Keystone", as_whom),
-        ("Zone", named(&profile["placement"]["availability_zone"])),
+        ("Availability zone", named(&profile["placement"]["availability_zone"])),
         ("Aggregate", named(&profile["placement"]["aggregate"])),
-        ("Service", text(&joining["compute_service"])),
-        ("Hypervisor", text(&joining["hypervisor"])),
-        ("Provider", text(&joining["resource_provider"])),
+        ("Service timeout", text(&joining["compute_service"])),
+        ("Hypervisor timeout", text(&joining["hypervisor"])),
+        ("Provider timeout", text(&joining["resource_provider"])),
     ];
-    let lines = lines.map(|(label, value)| format!("{label:12} {value}").trim_end().to_owned());
+    let lines = lines.map(|(label, value)| format!("{label:18} {value}").trim_end().to_owned());
     Answer::said(profile, lines.join("\n"))
 }
 
@@ -120,7 +121,7 @@ fn read(file: &Path) -> anyhow::Result<Value> {
     let text =
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let mut profile: Value = serde_saphyr::from_str(&text)
-        .with_context(|| format!("cannot understand {}", file.display()))?;
+        .with_context(|| format!("cannot parse {}", file.display()))?;
     for pointer in SECRETS {
         let Some(secret) = profile.pointer_mut(pointer).filter(|secret| secret.is_object()) else {
             continue;
@@ -141,11 +142,10 @@ fn look_up(secret: &Value, folder: &Path) -> anyhow::Result<String> {
                 .with_context(|| format!("cannot read {}", path.display()))?;
             Ok(text.lines().next().unwrap_or_default().to_owned())
         }
-        (None, Some(variable)) => {
-            std::env::var(variable).with_context(|| format!("the environment has no {variable}"))
-        }
+        (None, Some(variable)) => std::env::var(variable)
+            .with_context(|| format!("the environment variable {variable} is not set")),
         (Some(_), Some(_)) | (None, None) => {
-            bail!("it must be a text, {{file: PATH}} or {{env: VARIABLE}}")
+            bail!("must be a string, {{file: PATH}} or {{env: VARIABLE}}")
         }
     }
 }

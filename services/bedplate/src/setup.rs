@@ -60,13 +60,13 @@ pub(crate) struct Options {
 
 /// Parses a URL that the catalogue can give to clients.
 fn address(text: &str) -> Result<Url, String> {
-    let url: Url = text.parse().map_err(|why| format!("it is no URL: {why}"))?;
+    let url: Url = text.parse().map_err(|why| format!("not a valid URL: {why}"))?;
     let is_plain = url.query().is_none() && url.fragment().is_none();
     let is_nobodys = url.username().is_empty() && url.password().is_none();
     match url.scheme() {
         "http" | "https" if url.has_host() && is_plain && is_nobodys => Ok(url),
-        "http" | "https" => Err("it must have a host, and no user, query or fragment".to_owned()),
-        _ => Err("it must begin with https:// or http://".to_owned()),
+        "http" | "https" => Err("must have a host, and no user, query or fragment".to_owned()),
+        _ => Err("must begin with https:// or http://".to_owned()),
     }
 }
 
@@ -75,7 +75,7 @@ pub(crate) async fn run(command: Command, connection: &Connection) -> anyhow::Re
     let Command::Keystone(options) = command;
     let Some(session) = connection.session()? else {
         bail!(
-            "no cloud is named: give --os-cloud or OS_CLOUD, or OS_AUTH_URL and the other OS_* variables of an administrator"
+            "no cloud is selected: set --os-cloud or OS_CLOUD, or OS_AUTH_URL and the other OS_* variables, for an administrator"
         );
     };
     let wanted = options.wanted();
@@ -112,13 +112,17 @@ impl Options {
 
 /// The region of the endpoints, which has to exist.
 async fn region(session: &Session, said: Option<&str>) -> anyhow::Result<String> {
-    let known = regions::list(session).await.context("cannot ask Keystone for its regions")?;
+    let known = regions::list(session).await.context("cannot list the regions of Keystone")?;
     let known: Vec<String> = known.into_iter().map(|region| region.id).collect();
     match (said.or(session.config().region.as_deref()), known.as_slice()) {
         (Some(said), known) if known.iter().any(|one| one == said) => Ok(said.to_owned()),
         (None, [only]) => Ok(only.clone()),
-        (Some(said), known) => bail!("Keystone knows no region {said:?}, but {}", named(known)),
-        (None, known) => bail!("which region? Keystone knows {}: give --region", named(known)),
+        (Some(said), known) => {
+            bail!("Keystone has no region {said:?}; its regions are {}", named(known))
+        }
+        (None, known) => {
+            bail!("Keystone has the regions {}: select one with --region", named(known))
+        }
     }
 }
 
@@ -135,7 +139,7 @@ async fn register(
     let (kind, seen) = (wanted.kind, look(session, wanted.kind).await?);
     let steps = plan(wanted, &seen, region)?;
     if steps.is_empty() {
-        return line(&format!("{kind}: is as it should be"));
+        return line(&format!("{kind}: unchanged"));
     }
     let mut service = seen.services.first().map(|service| service.id.clone());
     for step in steps {
@@ -190,9 +194,9 @@ fn explain(why: CloudError) -> anyhow::Error {
     let is_forbidden = matches!(why, CloudError::Forbidden(_));
     let why = anyhow::Error::new(why);
     if is_forbidden {
-        return why.context("the catalogue is for administrators of the cloud: name one's cloud");
+        return why.context("only administrators of the cloud may change the catalogue. Hint: use the cloud entry of an administrator");
     }
     why.context(
-        "cannot set up Keystone's catalogue; what was done stays, and to do it again goes on",
+        "cannot complete Keystone's catalogue; finished changes stay. Hint: repeat the command to continue",
     )
 }

@@ -115,7 +115,7 @@ async fn services_are_registered_once_and_moved_when_their_address_changes() {
     assert!(told.contains(line), "{told}");
     assert_eq!(given.changes(), 8);
     let told = given.setup(&urls).await.done();
-    assert_eq!(told, "baremetal: is as it should be\ncontainer-infra: is as it should be\n");
+    assert_eq!(told, "baremetal: unchanged\ncontainer-infra: unchanged\n");
     assert_eq!(given.changes(), 0);
 
     // Without `--region`, the command uses the region of clouds.yaml.
@@ -123,7 +123,7 @@ async fn services_are_registered_once_and_moved_when_their_address_changes() {
     let told = given.setup(&moved).await.done();
     assert_eq!(
         told,
-        "baremetal: the public endpoint was moved from https://h:6385 to https://elsewhere\n"
+        "baremetal: the public endpoint was changed from https://h:6385 to https://elsewhere\n"
     );
     assert_eq!(given.changes(), 1);
     let services = given.cloud.objects(Kind::Service);
@@ -146,7 +146,7 @@ async fn an_invalid_registration_changes_nothing() {
     given.setup(&["--baremetald", "ftp://h"]).await.refused(&["must begin with https://"]);
     given.setup(&["--baremetald", "https://u:p@h"]).await.refused(&["no user"]);
     let setup = ["setup", "keystone", "--baremetald", "https://h"];
-    given.run(&setup).await.refused(&["no cloud is named", "--os-cloud"]);
+    given.run(&setup).await.refused(&["no cloud is selected", "--os-cloud"]);
     let alice = given.run(&[&["--os-cloud", "alice"][..], &setup].concat()).await;
     alice.refused(&["administrators"]);
     assert_eq!(given.changes(), 0);
@@ -158,7 +158,7 @@ async fn clusterd_is_found_in_the_catalogue() {
     let (url, _clusterd) = given.clusterd().await;
     let list = ["cluster", "list"];
     let alice = ["--os-cloud", "alice", "cluster", "list"];
-    given.run(&alice).await.refused(&["where clusterd is", "bedplate setup keystone"]);
+    given.run(&alice).await.refused(&["no endpoint of clusterd", "bedplate setup keystone"]);
     given.setup(&["--clusterd", &url]).await.done();
     given.run(&alice).await.done();
 
@@ -194,10 +194,10 @@ async fn a_refused_login_names_the_option_to_use() {
     let (url, _clusterd) = given.clusterd().await;
     let list = ["--clusters-url", &url, "cluster", "list"];
     let keystone = given.cloud.auth_url();
-    given.run(&list).await.refused(&["Hint: it takes tokens", &keystone, "--os-cloud"]);
+    given.run(&list).await.refused(&["the service requires a token", &keystone, "--os-cloud"]);
     std::fs::write(given.folder.path().join("password"), "p\n").unwrap();
     let named = ["--user", "ann", "--password-file", "password"];
-    given.run(&[&named[..], &list].concat()).await.refused(&["takes no passwords", &keystone]);
+    given.run(&[&named[..], &list].concat()).await.refused(&["only tokens", &keystone]);
     let both = ["--os-cloud", "alice"];
     given.run(&[&named[..], &both, &list].concat()).await.refused(&["cannot be used with"]);
     let after = [&list[..], &named[..], &both].concat();
@@ -219,9 +219,9 @@ async fn a_refused_login_names_the_option_to_use() {
     let running = async { service.run(CancellationToken::new()).await.unwrap() };
     let _baremetald = AbortOnDropHandle::new(tokio::spawn(running));
     let list = ["--url", &url, "rack", "list"];
-    given.run(&list).await.refused(&["a password of its own", "--password-file"]);
+    given.run(&list).await.refused(&["requires a password", "--password-file"]);
     let known = given.run(&[&["--os-cloud", "alice"][..], &list].concat()).await;
-    known.refused(&["takes no tokens", "--password-file"]);
+    known.refused(&["no tokens", "--password-file"]);
     given.run(&[&named[..], &list].concat()).await.refused(&[r#"has "ann""#]);
     std::fs::write(given.folder.path().join("password"), "password\n").unwrap();
     given.run(&[&named[..], &list].concat()).await.done();
@@ -255,7 +255,7 @@ async fn clusterd_gets_its_roles_in_the_projects_of_tenants() {
     let given = Given::start().await;
     let tenants = ["--tenant", "tenant-a", "--tenant", "tenant-b"];
     let told = given.setup(&[&tenants[..], &["--dry-run"]].concat()).await.done();
-    assert!(told.contains("tenant-b: clusterd would get the role member\n"), "{told}");
+    assert!(told.contains("tenant-b: clusterd would be granted the role member\n"), "{told}");
     assert_eq!(given.changes(), 0);
     given.setup(&["--tenant", "tenant-a", "--tenant", "nobody"]).await.refused(&["\"nobody\""]);
     given.setup(&["--tenant", "tenant-a", "--service-user", "x"]).await.refused(&["user \"x\""]);
@@ -263,7 +263,10 @@ async fn clusterd_gets_its_roles_in_the_projects_of_tenants() {
     assert_eq!(puts(&given), 0, "nothing is given where anything is wrong");
 
     let told = given.setup(&tenants).await.done();
-    assert!(told.contains("tenant-a: clusterd got the role load-balancer_member\n"), "{told}");
+    assert!(
+        told.contains("tenant-a: clusterd was granted the role load-balancer_member\n"),
+        "{told}"
+    );
     assert_eq!(puts(&given), 4);
     let told = given.setup(&tenants).await.done();
     assert!(told.contains("tenant-b: clusterd has the role member\n"), "{told}");

@@ -40,12 +40,12 @@ pub(super) enum Step {
 pub(super) enum Objection {
     /// The catalogue has several services of the type, and clients may find any of them.
     #[error(
-        "the catalogue has several services of type {kind}: {ids}; remove those that are not it (openstack service delete ID)"
+        "the catalogue has several services of type {kind}: {ids}. Hint: remove the wrong ones with openstack service delete ID"
     )]
     Several { kind: &'static str, ids: String },
     /// The service belongs to another program, such as Ironic or Magnum.
     #[error(
-        "the catalogue has a service of type {kind} already, named {name:?}; if it is to lead to this one, rename it first: openstack service set --name {kind} {id}"
+        "the catalogue already has a service of type {kind} with the name {name:?}. Hint: to use it for this service, rename it with openstack service set --name {kind} {id}"
     )]
     Foreign { kind: &'static str, name: String, id: String },
 }
@@ -127,15 +127,15 @@ impl Step {
         let is = if dry_run { "would be" } else { "was" };
         match self {
             Step::Add => format!("the service {is} added"),
-            Step::Show { .. } => format!("the service {is} shown again"),
+            Step::Show { .. } => format!("the service {is} enabled"),
             Step::AddEndpoint { interface, url } => {
                 format!("the {interface} endpoint {is} added: {url}")
             }
             Step::Move { interface, from, to, .. } => {
-                format!("the {interface} endpoint {is} moved from {from} to {to}")
+                format!("the {interface} endpoint {is} changed from {from} to {to}")
             }
             Step::ShowEndpoint { interface, url, .. } => {
-                format!("the {interface} endpoint {is} shown again: {url}")
+                format!("the {interface} endpoint {is} enabled: {url}")
             }
         }
     }
@@ -199,9 +199,9 @@ mod tests {
         assert_eq!(
             said(&seen),
             [
-                "the service was shown again",
-                "the internal endpoint was shown again: https://h:9511/v1",
-                "the admin endpoint was moved from https://old to https://h:9511/v1",
+                "the service was enabled",
+                "the internal endpoint was enabled: https://h:9511/v1",
+                "the admin endpoint was changed from https://old to https://h:9511/v1",
             ]
         );
     }
@@ -214,7 +214,7 @@ mod tests {
         };
         let told = plan(vec![service("magnum", true)]);
         assert!(
-            told.contains(r#"named "magnum""#) && told.contains("--name container-infra s"),
+            told.contains(r#"the name "magnum""#) && told.contains("--name container-infra s"),
             "{told}"
         );
         let told = plan(vec![service("container-infra", true), service("magnum", true)]);

@@ -37,10 +37,10 @@ pub(super) async fn let_in(
             let is_given = roles::is_given(session, whose, &role.id).await.map_err(explain)?;
             let said = match (is_given, dry_run) {
                 (true, _) => "has",
-                (false, true) => "would get",
+                (false, true) => "would be granted",
                 (false, false) => {
                     roles::give(session, whose, &role.id).await.map_err(explain)?;
-                    "got"
+                    "was granted"
                 }
             };
             line(&plain(&format!("{}: {} {said} the role {}", place.name, user.name, role.name)))?;
@@ -63,9 +63,9 @@ fn only(
     let mut named = named.map_err(explain)?;
     match (by_id, named.pop(), named.is_empty()) {
         (Some(one), ..) | (None, Some(one), true) => Ok(one),
-        (None, None, _) => bail!("Keystone knows no {what} {given:?}"),
+        (None, None, _) => bail!("Keystone has no {what} {given:?}"),
         (None, Some(_), false) => {
-            bail!("several domains have a {what} {given:?}: give its id")
+            bail!("several domains have a {what} {given:?}: use its id")
         }
     }
 }
@@ -74,9 +74,9 @@ fn explain(why: CloudError) -> anyhow::Error {
     let is_forbidden = matches!(why, CloudError::Forbidden(_));
     let why = anyhow::Error::new(why);
     if is_forbidden {
-        return why.context("roles are for administrators of the cloud to give: name one's cloud");
+        return why.context("only administrators of the cloud may grant roles. Hint: use the cloud entry of an administrator");
     }
     why.context(
-        "cannot give clusterd's user its roles; what was given stays, and to do it again goes on",
+        "cannot grant all roles to clusterd's user; granted roles stay. Hint: repeat the command to continue",
     )
 }
