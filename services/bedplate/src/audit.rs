@@ -127,7 +127,8 @@ fn query(wanted: &Wanted) -> String {
     if query.is_empty() { query } else { format!("&{query}") }
 }
 
-const HEADER: [&str; 8] = ["row", "service", "time", "who", "from", "what", "which", "came of it"];
+const HEADER: [&str; 8] =
+    ["Row", "Service", "Time", "User", "Source", "Action", "Target", "Result"];
 
 /// The table rows of one service.
 fn lines((service, rows): (&String, &Value)) -> Vec<Vec<String>> {
@@ -144,13 +145,13 @@ fn line(service: &str, row: &Value) -> Vec<String> {
         (Some("refused"), _) => format!("refused {} times: {}", row["times"], row["status"]),
         (_, Some("answered")) => result["status"].to_string(),
         (_, Some(other)) => plain(other),
-        (_, None) => "no end is known".to_owned(),
+        (_, None) => "unknown".to_owned(),
     };
     vec![
         row["number"].to_string(),
         service.to_owned(),
         text("at"),
-        or_dash(who.unwrap_or_default()),
+        who.unwrap_or_else(|| "anonymous".to_owned()),
         or_dash(text("source")),
         text("action"),
         or_dash(text("target")),
@@ -166,7 +167,7 @@ async fn verify(checked: &Checked, connection: &Connection, format: Format) -> a
         let (chain, fault) = follow(&api, checked.head).await?;
         let (count, head) = (chain.count(), chain.head());
         let name = service.name();
-        told.push(format!("{name}: {count} rows are as they were written, up to {head}"));
+        told.push(format!("{name}: {count} rows verified, up to {head}"));
         verdicts.insert(
             name.to_owned(),
             json!({"count": count, "head": head.to_string(), "broken": fault.as_deref()}),
@@ -185,7 +186,7 @@ async fn follow(api: &Api, known: Option<Head>) -> anyhow::Result<(Chain, Option
     let said = api.get("/bedplate/v1/audit/verify").await?;
     let said_broken = said["broken"]["why"].as_str().map(plain);
     let head = said["head"].as_str().and_then(|text| text.parse::<Head>().ok());
-    let head = head.context("the API does not say where its audit trail ends")?;
+    let head = head.context("the response has no end of the audit trail")?;
     let mut chain = known.into_iter().fold(Chain::default().knowing(head), Chain::knowing);
     let after = chain.head().number;
     let path = format!("/bedplate/v1/audit?sort_dir=asc&limit={PAGE}&marker={after}");
@@ -199,7 +200,7 @@ async fn follow(api: &Api, known: Option<Head>) -> anyhow::Result<(Chain, Option
             (Err(why), None) => return Err(why),
         };
         let rows: Vec<Row> = serde_json::from_value(Value::Array(rows))
-            .context("the API's audit trail cannot be read")?;
+            .context("cannot parse the audit trail in the response")?;
         for row in &rows {
             if let Err(broken) = chain.follow(row) {
                 return Ok((chain, Some(broken.to_string())));
@@ -226,7 +227,7 @@ mod tests {
             json!({"outcome": "asked", "result": {"outcome": "abandoned", "status": 0}}),
             "abandoned",
         );
-        came(json!({"outcome": "asked", "result": null}), "no end is known");
+        came(json!({"outcome": "asked", "result": null}), "unknown");
         came(json!({"outcome": "refused", "times": 7, "status": 401}), "refused 7 times: 401");
         let told = ["answered", "asked", "refused"].map(|word| is_told(&json!({"outcome": word})));
         assert_eq!(told, [false, true, true]);

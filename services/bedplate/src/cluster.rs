@@ -106,19 +106,19 @@ impl Lease {
     fn told(&self) -> String {
         let next = self.next.as_ref().map(|next| {
             let what = match next.step.as_str() {
-                "warn" => "its owner is warned",
-                "shut_off" => "it is switched off",
-                "warn_of_deletion" => "its owner is warned for the last time",
-                "delete" => "it is deleted",
+                "warn" => "the owner is warned",
+                "shut_off" => "the cluster is switched off",
+                "warn_of_deletion" => "the owner gets a last warning",
+                "delete" => "the cluster is deleted",
                 other => other,
             };
             format!("; {what} at {}", next.at)
         });
         let next = next.unwrap_or_default();
         match (self.ended_at, self.deleted_at) {
-            (_, Some(at)) => format!("its lease ended, and at {at} it was given up to be deleted"),
-            (Some(at), None) => format!("its lease ended at {at}{next}"),
-            (None, None) => format!("lent until {}{next}", self.until),
+            (_, Some(at)) => format!("the lease has ended, and the deletion began at {at}"),
+            (Some(at), None) => format!("the lease ended at {at}{next}"),
+            (None, None) => format!("leased until {}{next}", self.until),
         }
     }
 }
@@ -143,7 +143,7 @@ impl Condition {
         if self.next_action.is_empty() {
             return self.message.clone();
         }
-        format!("{}. To go on: {}", self.message, self.next_action)
+        format!("{}. Hint: {}", self.message, self.next_action)
     }
 
     fn row(&self) -> Row {
@@ -151,9 +151,9 @@ impl Condition {
         let log = match (self.is_true(), self.next_action.is_empty()) {
             (true, _) => Some(self.kind.clone()),
             (false, true) => None,
-            (false, false) => Some(format!("{}, not yet: {}", self.kind, self.why())),
+            (false, false) => Some(format!("{} is {}: {}", self.kind, self.status, self.why())),
         };
-        let live = if self.is_true() { "there".to_owned() } else { self.why() };
+        let live = if self.is_true() { self.status.clone() } else { self.why() };
         Row { key: self.kind.clone(), label: self.kind.clone(), live, log }
     }
 }
@@ -196,8 +196,8 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
 
 fn tell_lease(cluster: &str, answer: Value) -> anyhow::Result<Answer> {
     let lease = Option::<Lease>::deserialize(&answer["lease"]);
-    let lease = lease.context("the API's answer cannot be read")?;
-    let told = lease.map_or_else(|| "lent without end".to_owned(), |lease| lease.told());
+    let lease = lease.context("cannot parse the response of the API")?;
+    let told = lease.map_or_else(|| "no lease".to_owned(), |lease| lease.told());
     Ok(Answer::said(answer, plain(&format!("cluster {cluster}: {told}"))))
 }
 
@@ -214,7 +214,7 @@ pub(crate) async fn list(api: &Api) -> anyhow::Result<Answer> {
         ]
     };
     let rows: Vec<Vec<String>> = clusters.iter().map(row).collect();
-    let header = ["Cluster", "Masters", "Workers", "Status", "Health"];
+    let header = ["Cluster", "Control plane", "Workers", "Status", "Health"];
     Ok(Answer::table(paging::whole("clusters", clusters), &header, rows))
 }
 
@@ -223,12 +223,13 @@ fn ledger(answer: Value) -> Answer {
     let rows = entries
         .iter()
         .map(|entry| ["object", "name", "cloud_id", "state"].map(|key| text(&entry[key])).to_vec());
-    Answer::table(answer, &["Object", "Name", "Id in the cloud", "State"], rows)
+    Answer::table(answer, &["Object", "Name", "Cloud ID", "State"], rows)
 }
 
 async fn show(api: &Api, cluster: &str) -> anyhow::Result<Answer> {
     let whole = api.get(&format!("/bedplate/v1/clusters/{cluster}")).await?;
-    let explained = Explained::deserialize(&whole).context("the API's answer cannot be read")?;
+    let explained =
+        Explained::deserialize(&whole).context("cannot parse the response of the API")?;
     Ok(Answer::said(whole, explained.shown(cluster)))
 }
 
@@ -241,14 +242,14 @@ impl Explained {
             let why = if condition.is_true() { String::new() } else { condition.why() };
             vec![plain(&condition.kind), plain(&condition.status), plain(&why)]
         });
-        lines.push(drawn(&["Condition", "Is", "Why"], rows));
+        lines.push(drawn(&["Condition", "Status", "Message"], rows));
         lines.join("\n")
     }
 }
 
 async fn explain(api: &Api, cluster: &str) -> anyhow::Result<Explained> {
     let answer = api.get(&format!("/bedplate/v1/clusters/{cluster}")).await?;
-    serde_json::from_value(answer).context("the API's answer cannot be read")
+    serde_json::from_value(answer).context("cannot parse the response of the API")
 }
 
 /// Shows the cluster's conditions until all of them are true. Returns an error if the cluster fails.
@@ -325,11 +326,11 @@ mod tests {
         let lease = |raw: &str| serde_json::from_str::<Lease>(raw).unwrap().told();
         let lent = r#"{"until": "2030-01-31T00:00:00Z", "ended_at": null, "deleted_at": null,
             "next": {"step": "warn", "at": "2030-01-24T00:00:00Z"}}"#;
-        let want = "lent until 2030-01-31T00:00:00Z; its owner is warned at 2030-01-24T00:00:00Z";
+        let want = "leased until 2030-01-31T00:00:00Z; the owner is warned at 2030-01-24T00:00:00Z";
         assert_eq!(lease(lent), want);
         let ended = r#"{"until": "2030-01-31T00:00:00Z", "ended_at": "2030-01-31T00:00:01Z", "deleted_at": null,
             "next": {"step": "delete", "at": "2030-02-07T00:00:00Z"}}"#;
-        let want = "its lease ended at 2030-01-31T00:00:01Z; it is deleted at 2030-02-07T00:00:00Z";
+        let want = "the lease ended at 2030-01-31T00:00:01Z; the cluster is deleted at 2030-02-07T00:00:00Z";
         assert_eq!(lease(ended), want);
     }
 
@@ -344,10 +345,10 @@ mod tests {
         };
         let want = expect![[r#"
             cluster blue: CREATE_IN_PROGRESS
-            lent until 2030-01-31T00:00:00Z
-             Condition  Is     Why
+            leased until 2030-01-31T00:00:00Z
+             Condition  Status  Message
              DnsReady   True
-             DnsReady   False  there is no such zone. To go on: make it"#]];
+             DnsReady   False   there is no such zone. Hint: make it"#]];
         want.assert_eq(&explained.shown("blue"));
     }
 
@@ -357,7 +358,7 @@ mod tests {
         assert_eq!(condition("False", "").row().log, None);
         assert_eq!(
             condition("False", "make it").row().log.as_deref(),
-            Some("DnsReady, not yet: there is no such zone. To go on: make it")
+            Some("DnsReady is False: there is no such zone. Hint: make it")
         );
     }
 }

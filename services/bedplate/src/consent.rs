@@ -29,7 +29,7 @@ impl Consent {
         let what = plain(what);
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             let sentence = format!(
-                "{what}. Nothing was done, for there is no terminal to ask at. To go on: give --yes"
+                "{what}. Nothing was changed: there is no terminal for the confirmation. Hint: add --yes"
             );
             return Err(Failure::usage(sentence).into());
         }
@@ -37,7 +37,7 @@ impl Consent {
         if written == name {
             return Ok(());
         }
-        let sentence = format!("nothing was done: {written:?} was written and not {name:?}");
+        let sentence = format!("nothing was changed: {written:?} was typed instead of {name:?}");
         Err(Failure::new(Exit::Failed, sentence).into())
     }
 }
@@ -48,10 +48,11 @@ fn ask(
     what: &str,
     name: &str,
 ) -> anyhow::Result<String> {
-    write!(screen, "{what}.\nWrite {} to go on: ", plain(name)).context("cannot ask")?;
-    screen.flush().context("cannot ask")?;
+    write!(screen, "{what}.\nType \"{}\" to confirm: ", plain(name))
+        .context("cannot write to the terminal")?;
+    screen.flush().context("cannot write to the terminal")?;
     let mut line = String::new();
-    keyboard.read_line(&mut line).context("cannot read the answer")?;
+    keyboard.read_line(&mut line).context("cannot read from the terminal")?;
     Ok(line.trim().to_owned())
 }
 
@@ -66,7 +67,7 @@ mod tests {
         let written = ask(&mut screen, &mut typed, "node n1 is erased", "n1").unwrap();
         assert_eq!(written, "n1");
         let shown = String::from_utf8(screen).unwrap();
-        assert_eq!(shown, "node n1 is erased.\nWrite n1 to go on: ");
+        assert_eq!(shown, "node n1 is erased.\nType \"n1\" to confirm: ");
         let mut closed: &[u8] = b"";
         assert_eq!(ask(&mut Vec::new(), &mut closed, "", "n1").unwrap(), "");
     }

@@ -69,7 +69,7 @@ fn factor(text: &str) -> Result<f64, String> {
     let factor: Option<f64> = text.parse().ok();
     factor
         .filter(|factor| (0.1..=10.0).contains(factor))
-        .ok_or_else(|| "it must be a number from 0.1 to 10".to_owned())
+        .ok_or_else(|| "must be a number from 0.1 to 10".to_owned())
 }
 
 impl Options {
@@ -85,7 +85,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
             if state.exists() {
                 Folder::take(state).await?.clear()?;
             }
-            return line(&format!("nothing is left in {}", state.display()));
+            return line(&format!("the state in {} is removed", state.display()));
         }
         Some(Command::Child(ward)) => return children::become_program(ward),
         None => {}
@@ -108,7 +108,7 @@ async fn tell(options: &Options, folder: &Folder, children: &mut Children) -> an
     if !folder.is_new()? {
         let state = options.state.display();
         line(&format!(
-            "All goes on where it ended: {state} has it. To begin anew: bedplate dev --reset\n"
+            "Continuing the last run, whose state is in {state}. To start from the beginning: bedplate dev --reset\n"
         ))?;
     }
     let image = files::make(&options.state)?;
@@ -164,7 +164,7 @@ fn whats_next(options: &Options) -> anyhow::Result<()> {
     logins::show(options)?;
     let state = options.state.display();
     line(&format!(
-        "\nThe rack's machines are the cloud's hypervisors, and all of it stays up until Ctrl-C. In a browser: http://{}/\n\
+        "\nThe machines of the rack are hypervisors of the cloud. Everything stays up until Ctrl-C. In a browser: http://{}/\n\
          \nIn another terminal:\n\
          \n  target/debug/bedplate rack status dev\
          \n  target/debug/bedplate node explain dev-1\
@@ -182,8 +182,8 @@ fn whats_next(options: &Options) -> anyhow::Result<()> {
          \n  openstack --os-cloud admin hypervisor list\
          \n  openstack --os-cloud clusterd server list\
          \n  openstack --os-cloud clusterd coe cluster resize tenant 4\
-         \n\nLogs and state are in {state}, where `bedplate dev` goes on next time and `bedplate dev reset` leaves nothing; the APIs describe themselves at http://127.0.0.1:6385/openapi.json\
-         \nand http://127.0.0.1:9511/openapi.json.",
+         \n\nLogs and state are in {state}: the next `bedplate dev` continues with them, and `bedplate dev reset` removes them. The APIs are described at\
+         \nhttp://127.0.0.1:6385/openapi.json and http://127.0.0.1:9511/openapi.json.",
         console::ADDRESS
     ))
 }

@@ -32,7 +32,7 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
         Command::List { watch } => watch.show(format, async || list(api).await).await,
         Command::Dismiss { mac } => {
             api.delete(&within(DISCOVERIES, &mac, "")?).await?;
-            let said = plain(&format!("{mac} is not listed any more"));
+            let said = plain(&format!("{mac} was removed from the list"));
             Answer::said(Value::Null, said).write(format)
         }
     }
@@ -51,7 +51,7 @@ async fn list(api: &Api) -> anyhow::Result<Answer> {
     let rows: Vec<Vec<String>> = rows.collect();
     Ok(Answer::table(
         paging::whole("discoveries", found),
-        &["MAC", "First seen", "Last seen", "Machine"],
+        &["MAC", "First seen", "Last seen", "Details"],
         rows,
     ))
 }

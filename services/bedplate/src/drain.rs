@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::api::Api;
-use crate::output::{Answer, Format, drawn, plain};
+use crate::output::{Answer, Format, counted, drawn, plain};
 use crate::patience::{Deadline, Patience};
 use crate::progress::{Display, Row};
 use crate::vm::within;
@@ -57,38 +57,57 @@ struct Left {
 
 impl Shown {
     fn read(answer: &Value) -> anyhow::Result<Shown> {
-        serde_json::from_value(answer.clone()).context("the API's answer cannot be read")
+        serde_json::from_value(answer.clone()).context("cannot parse the response of the API")
     }
 
     /// Describes the drain in a sentence.
     fn told(&self) -> String {
         let others = match self.foreign {
             0 => String::new(),
-            1 => " and 1 server that is not clusterd's".to_owned(),
-            many => format!(" and {many} servers that are not clusterd's"),
+            1 => " and 1 other server".to_owned(),
+            many => format!(" and {many} other servers"),
         };
         let problem = self.problem.as_ref().map(|why| format!(". {why}")).unwrap_or_default();
-        let (host, state, left) = (&self.host, &self.state, self.left.len());
+        let (host, state, left) = (&self.host, drain_state(&self.state), self.left.len());
         if state == "draining" && left == 0 {
-            return plain(&format!("host {host} is being emptied{problem}"));
+            return plain(&format!("host {host} is draining{problem}"));
         }
+        let left = counted(left, "server");
         plain(&format!(
-            "host {host} is {state}: {left} of clusterd's servers{others} are there{problem}"
+            "host {host} is {state}: {left} managed by clusterd{others} remaining{problem}"
         ))
     }
 
     fn rows(&self) -> Vec<Row> {
         let row = |left: &Left| {
-            let live = if left.why.is_empty() {
-                left.fate.clone()
-            } else {
-                format!("{}: {}", left.fate, left.why)
-            };
-            let log = (left.fate == "stays").then(|| format!("{} stays: {}", left.name, left.why));
+            let fate = left.migration();
+            let live =
+                if left.why.is_empty() { fate.to_owned() } else { format!("{fate}: {}", left.why) };
+            let log =
+                (left.fate == "stays").then(|| format!("{} cannot move: {}", left.name, left.why));
             Row { key: left.server_id.clone(), label: left.name.clone(), live, log }
         };
         self.left.iter().map(row).collect()
     }
+}
+
+impl Left {
+    /// What the drain does with the server.
+    fn migration(&self) -> &str {
+        match self.fate.as_str() {
+            "moves" => "moving",
+            "waits" => "waiting",
+            "stays" => "cannot move",
+            "off" => "stopped",
+            "emptied" => "drained",
+            other => other,
+        }
+    }
+}
+
+/// The state of a drain for people: while a drain ends, the host is being undrained.
+pub(crate) fn drain_state(state: &str) -> &str {
+    if state == "ending" { "undraining" } else { state }
 }
 
 /// Drains a host. With `--wait`, waits until the host is drained or the drain is stuck.
@@ -102,12 +121,12 @@ pub(crate) async fn drain(asked: Drain, api: &Api, format: Format) -> anyhow::Re
     let host = Shown::read(&granted)?.host;
     let rests = |state: &str| ["drained", "stuck"].contains(&state);
     let Some(last) = until(api, &host, rests, asked.patience.begin(), format).await? else {
-        bail!("{}", plain(&format!("the drain of host {host} was ended")));
+        bail!("{}", plain(&format!("host {host} was undrained")));
     };
     let is_stuck = last["state"] == "stuck";
     answer(last)?.write(format)?;
     if is_stuck {
-        bail!("{}", plain(&format!("something on host {host} does not move")));
+        bail!("{}", plain(&format!("some servers on host {host} cannot move")));
     }
     Ok(())
 }
@@ -123,10 +142,10 @@ pub(crate) async fn undrain(asked: Undrain, api: &Api, format: Format) -> anyhow
     match until(api, &host, is_wanted, asked.patience.begin(), format).await? {
         // The API answers 404 for a drain that has ended.
         None => {
-            let said = plain(&format!("host {host} takes servers again"));
+            let said = plain(&format!("host {host} is schedulable again"));
             Answer::said(Value::Null, said).write(format)
         }
-        Some(_) => bail!("{}", plain(&format!("the drain of host {host} was asked for again"))),
+        Some(_) => bail!("{}", plain(&format!("another drain of host {host} was requested"))),
     }
 }
 
@@ -149,7 +168,7 @@ async fn until(
         if is_wanted(drain["state"].as_str().unwrap_or_default()) {
             break Some(drain);
         }
-        deadline.pause(&plain(&format!("what was asked of host {host}"))).await?;
+        deadline.pause(&plain(&format!("the operation on host {host}"))).await?;
     };
     if let Some(display) = display {
         display.finish();
@@ -163,9 +182,9 @@ fn answer(drain: Value) -> anyhow::Result<Answer> {
     let mut said = shown.told();
     if !shown.left.is_empty() {
         let rows = shown.left.iter().map(|left| {
-            [&left.name, &left.server_id, &left.fate, &left.why].map(|text| plain(text)).to_vec()
+            [&left.name, &left.server_id, left.migration(), &left.why].map(plain).to_vec()
         });
-        said = format!("{said}\n{}", drawn(&["Server", "Id", "Fate", "Why"], rows));
+        said = format!("{said}\n{}", drawn(&["Server", "ID", "Migration", "Reason"], rows));
     }
     Ok(Answer::said(drain, said))
 }
@@ -182,10 +201,11 @@ mod tests {
         });
         let shown = Shown::read(&drain).unwrap();
         let begun = json!({"host": "r1u07", "state": "draining", "foreign": 0, "problem": null, "left": []});
-        assert_eq!(Shown::read(&begun).unwrap().told(), "host r1u07 is being emptied");
-        let want = "host r1u07 is stuck: 1 of clusterd's servers and 2 servers that are not clusterd's are there. no";
+        assert_eq!(Shown::read(&begun).unwrap().told(), "host r1u07 is draining");
+        let want =
+            "host r1u07 is stuck: 1 server managed by clusterd and 2 other servers remaining. no";
         assert_eq!(shown.told(), want);
-        assert_eq!(shown.rows()[0].log.as_deref(), Some("a stays: it is in ERROR"));
+        assert_eq!(shown.rows()[0].log.as_deref(), Some("a cannot move: it is in ERROR"));
         let written = answer(drain).unwrap().written(Format::Table).unwrap();
         let lines: Vec<&str> = written.lines().collect();
         assert_eq!((lines.len(), lines[0]), (3, want), "{written}");

@@ -4,6 +4,7 @@ use clap::Subcommand;
 use serde_json::Value;
 
 use crate::api::Api;
+use crate::drain::drain_state;
 use crate::output::{Answer, Format, text};
 use crate::paging;
 use crate::watch::Watch;
@@ -33,8 +34,15 @@ async fn list(api: &Api) -> anyhow::Result<Answer> {
 fn listed(answer: Value) -> Answer {
     let hosts = answer["hosts"].as_array().cloned().unwrap_or_default();
     let rows: Vec<Vec<String>> = hosts.iter().map(row).collect();
-    let header =
-        ["Host", "Service", "Takes servers", "Drain", "Servers left", "Asked by", "Problem"];
+    let header = [
+        "Host",
+        "Service",
+        "Schedulable",
+        "Drain",
+        "Remaining servers",
+        "Requested by",
+        "Status detail",
+    ];
     Answer::table(answer, &header, rows)
 }
 
@@ -51,6 +59,7 @@ fn row(host: &Value) -> Vec<String> {
     });
     let [name, state] = [&host["host"], &service["state"]].map(text);
     let [phase, by, problem] = [&drain["state"], &drain["asked_by"], &drain["problem"]].map(text);
+    let phase = drain_state(&phase).to_owned();
     vec![name, state, takes.to_owned(), phase, left.unwrap_or_default(), by, problem]
 }
 
@@ -72,6 +81,6 @@ mod tests {
         assert_eq!(row(&drained), ["r1u2", "up", "no", "stuck", "3", "ann", "one stays"]);
         let drain = json!({"state": "ending", "left": [], "foreign": 0, "asked_by": "ann", "problem": null});
         let gone = json!({"host": "r1u3", "zone": null, "service": null, "drain": drain});
-        assert_eq!(row(&gone), ["r1u3", "", "", "ending", "0", "ann", ""]);
+        assert_eq!(row(&gone), ["r1u3", "", "", "undraining", "0", "ann", ""]);
     }
 }

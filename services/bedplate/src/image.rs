@@ -24,7 +24,9 @@ impl ImageOptions {
     pub(crate) fn instance_info(&self) -> Result<Option<Map<String, Value>>, Failure> {
         let Some(image) = &self.image else { return Ok(None) };
         let checksum = self.checksum.as_deref().ok_or_else(|| {
-            Failure::usage("--checksum is needed: an image is never installed unchecked")
+            Failure::usage(
+                "--checksum is required: an image is never installed without verification",
+            )
         })?;
         let Some((algorithm @ ("sha256" | "sha512"), value)) = checksum.split_once(':') else {
             return Err(Failure::usage("--checksum must be sha256:HEX or sha512:HEX"));

@@ -47,7 +47,7 @@ pub(crate) struct Retire {
 }
 
 /// The columns of the table.
-const HEADER: [&str; 5] = ["service", "key", "state", "records", "machines"];
+const HEADER: [&str; 5] = ["Service", "Key", "State", "Records", "Machines"];
 
 pub(crate) async fn run(
     command: Command,
@@ -66,7 +66,7 @@ pub(crate) async fn run(
             let deadline = patience.begin();
             let mut tables = tables(&of.services(), connection).await?;
             while patience.wait && tables.values().any(is_rotating) {
-                deadline.pause("the end of the rotation").await?;
+                deadline.pause("the key rotation").await?;
                 tables = self::tables(&of.services(), connection).await?;
             }
             listed(tables).write(format)
@@ -125,10 +125,10 @@ fn line(service: &str, key: &Value) -> Vec<String> {
     let count = |field: &str| key[field].as_u64().map_or("-".to_owned(), |n| n.to_string());
     let needed = ["records", "machines"].iter().any(|field| key[*field].as_u64() > Some(0));
     let state = match (key["in_file"] == true, key["seals"] == true, needed) {
-        (false, _, _) => "lost: put it back into the key file",
+        (false, _, _) => "missing: restore the key in the key file",
         (true, true, _) => "seals",
         (true, false, true) => "opens",
-        (true, false, false) => "may be retired",
+        (true, false, false) => "unused, can be retired",
     };
     vec![
         service.to_owned(),
@@ -158,8 +158,8 @@ mod tests {
         let state = |key: Value| line("machines", &key)[2].clone();
         assert_eq!(line("machines", &key(true, true, 3)), ["machines", "1", "seals", "3", "-"]);
         assert_eq!(state(key(false, true, 3)), "opens");
-        assert_eq!(state(key(false, true, 0)), "may be retired");
-        assert_eq!(state(key(false, false, 3)), "lost: put it back into the key file");
+        assert_eq!(state(key(false, true, 0)), "unused, can be retired");
+        assert_eq!(state(key(false, false, 3)), "missing: restore the key in the key file");
         assert!(is_rotating(&json!([key(true, true, 3), key(false, true, 1)])));
         assert!(!is_rotating(&json!([key(true, true, 3), key(false, true, 0)])));
     }

@@ -117,7 +117,7 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
         }
         Command::Maintain { node, end: true, .. } => {
             api.delete(&within("/v1/nodes", &node, "/maintenance")?).await?;
-            let said = format!("node {} is not in maintenance any more", plain(&node));
+            let said = format!("node {} has left maintenance", plain(&node));
             Answer::said(Value::Null, said).write(format)
         }
         Command::Maintain { node, reason, force, end: false } => {
@@ -172,7 +172,7 @@ async fn maintain(
     let told = api.get(&within("/bedplate/v1/nodes", node, "/explain")?).await?;
     let named = &shown["instance_info"]["hypervisor_hostname"];
     let host = told["hypervisor"]["host"].as_str().or(named.as_str()).map(|host| {
-        format!("; it is compute host {host}: `bedplate where {host}` says what it still carries")
+        format!("; it is compute host {host}: list its servers with `bedplate where {host}`")
     });
     let said = format!("node {node} is in maintenance{}", host.unwrap_or_default());
     Ok(Answer::said(shown, plain(&said)))
@@ -193,13 +193,11 @@ impl Leaving {
     /// Returns an error if the node does not exist, or if another action is needed first, which the error names.
     pub(crate) async fn find(api: &Api, node: &str) -> anyhow::Result<Leaving> {
         let shown = api.get(&within("/v1/nodes", node, "")?).await?;
-        let id = shown["uuid"].as_str().context("the API's answer has no id")?;
+        let id = shown["uuid"].as_str().context("the response of the API has no id")?;
         let label = shown["name"].as_str().map_or_else(|| plain(node), plain);
         let state = shown["provision_state"].as_str().unwrap_or_default();
         if let Some(first) = needed_first(state, shown["maintenance"] == true, &label) {
-            bail!(
-                "node {label} can not be deleted while it is in state {state}. To go on: {first}"
-            );
+            bail!("node {label} cannot be deleted in state {state}. Hint: {first}");
         }
         Ok(Leaving { id: id.to_owned(), label })
     }
@@ -221,7 +219,7 @@ fn needed_first(state: &str, is_in_maintenance: bool, node: &str) -> Option<Stri
     };
     match state {
         "verifying" | "inspecting" | "cleaning" | "deploying" | "deleting" | "adopting" => {
-            Some("wait until that is done, then delete it".to_owned())
+            Some("wait for the operation to complete, then delete it".to_owned())
         }
         "clean wait" | "inspect wait" | "wait call-back" => {
             Some(format!("`openstack baremetal node abort {node}`, then delete it"))
@@ -243,7 +241,7 @@ async fn explain(api: &Api, node: &str) -> anyhow::Result<Answer> {
 fn explained(told: &Value, now: Timestamp) -> String {
     let mut lines = vec![
         format!("{}.", capital(&text(&told["summary"]))),
-        format!("Since:     {}", time(&told["since"], now)),
+        format!("In state:  {}", since(&told["since"], now)),
     ];
     if let Some(task) = told["task"].as_object() {
         let number = |key: &str| task[key].as_u64().unwrap_or(0);
@@ -252,9 +250,9 @@ fn explained(told: &Value, now: Timestamp) -> String {
     }
     if let Some(hypervisor) = told["hypervisor"].as_object() {
         let word = |key: &str| hypervisor.get(key).map(text).unwrap_or_default();
-        let since = hypervisor.get("since").map(|at| time(at, now)).unwrap_or_default();
+        let since = hypervisor.get("since").map(|at| since(at, now)).unwrap_or_default();
         let state = word("state").replace('_', " ");
-        lines.push(format!("Host:      {}, {state} since {since}", word("host")));
+        lines.push(format!("Host:      {}, {state} for {since}", word("host")));
     }
     for (side, label) in
         [("bmc", "BMC"), ("dhcp", "DHCP"), ("tftp", "TFTP"), ("http", "HTTP"), ("agent", "Agent")]
@@ -266,13 +264,13 @@ fn explained(told: &Value, now: Timestamp) -> String {
         };
         lines.push(format!("{:10} {seen}", format!("{label}:")));
     }
-    lines.push(format!("What next: {}.", text(&told["next"])));
+    lines.push(format!("Next:      {}.", text(&told["next"])));
     lines.join("\n")
 }
 
 fn lease(told: Value) -> Answer {
     let (lessee, until) = (text(&told["lessee"]), text(&told["lease"]["until"]));
-    Answer::said(told, format!("Lent to {lessee} until {until}."))
+    Answer::said(told, format!("Leased to {lessee} until {until}."))
 }
 
 async fn sensors(api: &Api, node: &str) -> anyhow::Result<Answer> {
@@ -290,6 +288,13 @@ fn time(value: &Value, now: Timestamp) -> String {
     let Ok(at) = text(value).parse::<Timestamp>() else { return text(value) };
     let ago = now.duration_since(at).as_secs();
     format!("{} ({ago} s ago)", at.strftime("%Y-%m-%dT%H:%M:%SZ"))
+}
+
+/// The duration since a time of the API, and the time.
+fn since(value: &Value, now: Timestamp) -> String {
+    let Ok(at) = text(value).parse::<Timestamp>() else { return text(value) };
+    let past = now.duration_since(at).as_secs();
+    format!("{past} s, since {}", at.strftime("%Y-%m-%dT%H:%M:%SZ"))
 }
 
 fn capital(sentence: &str) -> String {
@@ -312,7 +317,7 @@ mod tests {
         assert!(first("active", false).unwrap().contains("node undeploy n1 --wait"));
         assert!(first("clean failed", false).unwrap().contains("node manage n1"));
         assert!(first("clean wait", true).unwrap().contains("node abort n1"));
-        assert!(first("deploying", true).unwrap().contains("wait until"));
+        assert!(first("deploying", true).unwrap().contains("wait for the operation"));
         assert_eq!(first("active", true), None);
     }
 
@@ -331,14 +336,14 @@ mod tests {
         let now = "2026-01-02T03:05:05Z".parse().unwrap();
         let want = expect![[r#"
             Dev-1 waits for its agent.
-            Since:     2026-01-02T03:04:05Z (60 s ago)
+            In state:  60 s, since 2026-01-02T03:04:05Z
             Step:      2 of 5, boot the ramdisk
             BMC:       power on, at 2026-01-02T03:04:06Z (58 s ago)
             DHCP:      an address [2J, at 2026-01-02T03:04:07Z (58 s ago)
             TFTP:      not seen since the service started
             HTTP:      not seen since the service started
             Agent:     not seen since the service started
-            What next: wait, or look at its console."#]];
+            Next:      wait, or look at its console."#]];
         want.assert_eq(&explained(&told, now));
     }
 }

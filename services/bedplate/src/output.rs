@@ -119,6 +119,12 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
+/// A number with its noun: `1 node`, `2 nodes`.
+pub(crate) fn counted(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
 /// The text of a field without control characters; empty if the field is no text.
 pub(crate) fn text(value: &Value) -> String {
     plain(value.as_str().unwrap_or_default())

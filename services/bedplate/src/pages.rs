@@ -32,19 +32,19 @@ pub(crate) struct Pages {
 pub(crate) fn complete(options: &Completion, mut command: Command) -> anyhow::Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(options.shell, &mut command, "bedplate", &mut script);
-    line(String::from_utf8(script).context("the completion is not text")?.trim_end())
+    line(String::from_utf8(script).context("the completion script is not UTF-8")?.trim_end())
 }
 
 /// Writes a manual page for each command.
 pub(crate) fn write(options: &Pages, command: Command) -> anyhow::Result<()> {
     let folder = &options.folder;
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     // The end of the help text, the exit statuses, becomes a section of its own in the manual.
     let none = || Resettable::<StyledStr>::Reset;
     let mut command = command.after_help(none()).after_long_help(none());
     command.build();
     let count = write_all(&command, folder)?;
-    line(&format!("{count} pages are in {}", folder.display()))
+    line(&format!("wrote {count} pages to {}", folder.display()))
 }
 
 fn write_all(command: &Command, folder: &Path) -> anyhow::Result<usize> {

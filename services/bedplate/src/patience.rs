@@ -53,7 +53,7 @@ impl Deadline {
             return Err(Failure::new(
                 Exit::TimedOut,
                 format!(
-                    "{what} is not there after {secs} s. It goes on by itself. To go on: wait again, or longer by --timeout"
+                    "timed out after {secs} s waiting for {what}. The operation continues. Hint: wait again, or longer with --timeout"
                 ),
             ));
         }
@@ -64,7 +64,7 @@ impl Deadline {
 
 /// Parses a duration such as `90s`.
 pub(crate) fn length(text: &str) -> Result<Duration, String> {
-    let wrong = || "it must be a length of time, such as 90s, 15m or 2h".to_owned();
+    let wrong = || "must be a duration, for example 90s, 15m or 2h".to_owned();
     let length: SignedDuration = text.parse().map_err(|_| wrong())?;
     Duration::try_from(length).ok().filter(|length| !length.is_zero()).ok_or_else(wrong)
 }
@@ -91,6 +91,9 @@ mod tests {
             }
         };
         assert_eq!(failure.exit, Exit::TimedOut);
-        assert!(failure.to_string().starts_with("rack r1 is not there after"), "{failure}");
+        assert!(
+            failure.to_string().starts_with("timed out after 0 s waiting for rack r1"),
+            "{failure}"
+        );
     }
 }

@@ -4,6 +4,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
+use crate::drain::drain_state;
 use crate::exit::{Exit, Failure};
 use crate::output::{Answer, Format, plain, text};
 use crate::paging::Pages;
@@ -44,7 +45,7 @@ impl Graph<'_> {
         }
         if racks.is_empty() {
             let sentence = format!(
-                "no rack, node, host, machine, server or cluster is called {}. To go on: see whether it is one by `bedplate rack list`, `node list`, `cluster list` or `vm list`",
+                "no rack, node, host, VM, server or cluster is called {}. Hint: search with `bedplate rack list`, `node list`, `cluster list` or `vm list`",
                 plain(thing)
             );
             return Err(Failure::new(Exit::NotFound, sentence).into());
@@ -189,7 +190,7 @@ fn lines(rack: &Value) -> Vec<String> {
     for node in rack["nodes"].as_array().into_iter().flatten() {
         lines.push(match node["node"].as_str() {
             Some(name) => format!("  node {} ({})", plain(name), text(&node["provision_state"])),
-            None => "  no node of ours".to_owned(),
+            None => "  no enrolled node".to_owned(),
         });
         let host = &node["host"];
         if host.is_object() {
@@ -199,7 +200,7 @@ fn lines(rack: &Value) -> Vec<String> {
         match host["foreign"].as_u64() {
             None | Some(0) => {}
             Some(others) => {
-                lines.push(format!("      and {others} servers that are not clusterd's"))
+                lines.push(format!("      and {others} servers not managed by clusterd"))
             }
         }
     }
@@ -213,9 +214,9 @@ fn servers(host: &Value) -> impl Iterator<Item = &Value> {
 fn told_host(host: &Value) -> String {
     let name = match host["host"].as_str() {
         Some(name) if !name.is_empty() => format!("host {}", plain(name)),
-        _ => "no host yet".to_owned(),
+        _ => "not on a host yet".to_owned(),
     };
-    let drain = host["drain"].as_str().map(|state| format!(", {}", plain(state)));
+    let drain = host["drain"].as_str().map(|state| format!(", {}", plain(drain_state(state))));
     match host["state"].as_str() {
         Some(state) => format!("{name} ({}{})", plain(state), drain.unwrap_or_default()),
         None => name,
@@ -226,11 +227,11 @@ fn told_server(server: &Value) -> String {
     let what = if server["cluster"].is_object() {
         let member = if server["is_etcd_member"] == true { ", etcd member" } else { "" };
         let (machine, role) = (text(&server["machine"]), text(&server["role"]));
-        format!("{machine} of cluster {} ({role}{member})", text(&server["cluster"]["name"]))
+        format!("member {machine} of cluster {} ({role}{member})", text(&server["cluster"]["name"]))
     } else if server["own"].is_object() {
-        format!("machine {} of a person", text(&server["own"]["name"]))
+        format!("VM {}", text(&server["own"]["name"]))
     } else {
-        "not clusterd's".to_owned()
+        "not managed by clusterd".to_owned()
     };
     let (name, id) = (text(&server["name"]), text(&server["server_id"]));
     format!("server {name} ({id}, {}): {what}", text(&server["status"]))
@@ -255,8 +256,8 @@ mod tests {
             "rack r1",
             "  node r1u07 (active)",
             "    host r1u07 (disabled, draining)",
-            "      server blue-0 (s-1, ACTIVE): default-master-0 of cluster blue (control-plane, etcd member)",
-            "      and 2 servers that are not clusterd's",
+            "      server blue-0 (s-1, ACTIVE): member default-master-0 of cluster blue (control-plane, etcd member)",
+            "      and 2 servers not managed by clusterd",
         ];
         assert_eq!(told, want);
     }

@@ -48,10 +48,10 @@ impl Service {
     }
 }
 
-/// The columns. "whole cloud" is the role that a route requires of administrators of the cloud. "services" tells whether services may use
-/// the route. "own project" and "lessee role" are the roles in the resource's project and in the lessee's project.
+/// The columns. "Cloud admin" is the role that a route requires of administrators of the cloud. "Services" tells whether services may use
+/// the route. "Project role" and "Lessee role" are the roles in the resource's project and in the lessee's project.
 const HEADER: [&str; 7] =
-    ["service", "method", "path", "whole cloud", "services", "own project", "lent to project"];
+    ["Service", "Method", "Path", "Cloud admin", "Services", "Project role", "Lessee role"];
 
 pub(crate) async fn run(
     options: &Options,

@@ -107,9 +107,12 @@ fn live(machine: &Machine, begun: Timestamp, now: Timestamp) -> String {
 fn note(machine: &Machine, doing: &str) -> String {
     match machine.way {
         Some(Way::Stuck) => {
-            format!(", stuck: {}", machine.failure.as_ref().map_or("", |failure| &failure.cause))
+            format!(
+                ", needs attention: {}",
+                machine.failure.as_ref().map_or("", |failure| &failure.cause)
+            )
         }
-        Some(Way::LeftAlone) => ", left alone".to_owned(),
+        Some(Way::LeftAlone) => ", skipped".to_owned(),
         Some(Way::There | Way::Working | Way::Next) | None if doing.is_empty() => String::new(),
         Some(Way::There | Way::Working | Way::Next) | None => format!(", {doing}"),
     }

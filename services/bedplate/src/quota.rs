@@ -50,11 +50,13 @@ pub(crate) struct Limits {
 
 /// Parses `NAME=LIMIT`. Only the API knows the names.
 fn limit(given: &str) -> Result<(String, Option<i64>), String> {
-    let (name, limit) = given.split_once('=').ok_or("it is not NAME=LIMIT")?;
+    let (name, limit) = given.split_once('=').ok_or("must be NAME=LIMIT")?;
     let limit = match limit {
         "default" => None,
         number => Some(
-            number.parse().map_err(|_| format!("{number:?} is no whole number, nor default"))?,
+            number
+                .parse()
+                .map_err(|_| format!("{number:?} is neither an integer nor `default`"))?,
         ),
     };
     Ok((name.to_owned(), limit))
@@ -88,7 +90,7 @@ impl Limits {
         let segments = ["bedplate", "v1", "quotas", &self.project];
         let user = self.user.iter().flat_map(|user| ["users", user]);
         url.path_segments_mut()
-            .map_err(|()| anyhow::anyhow!("no path can be made of {:?}", self.project))?
+            .map_err(|()| anyhow::anyhow!("{:?} cannot be part of a path", self.project))?
             .clear()
             .extend(segments.into_iter().chain(user));
         Ok(url.path().to_owned())
@@ -104,29 +106,31 @@ impl Limits {
 /// A row for each resource: usage and limit of the project and of the user.
 fn shown(answer: Value) -> Answer {
     let named = |key: &str, what: &str| match text(&answer[key]) {
-        id if id.is_empty() => what.to_owned(),
-        id => format!("{what} {id}"),
+        id if id.is_empty() => format!("Used by {what}"),
+        id => format!("Used by {what} {id}"),
     };
-    let header = [String::new(), named("project_id", "Project"), named("user_id", "User")];
+    let (project, user) = (named("project_id", "project"), named("user_id", "user"));
+    let header = ["Resource", &project, "Limit", &user, "Limit"];
     let names: Vec<String> =
         answer["project"].as_object().into_iter().flat_map(Map::keys).cloned().collect();
     let row = |name: &String| {
-        vec![name.clone(), part(&answer["project"][name]), part(&answer["user"][name])]
+        let [project, user] = [&answer["project"][name], &answer["user"][name]];
+        vec![name.clone(), used(project), limit_of(project), used(user), limit_of(user)]
     };
     let rows: Vec<_> = names.iter().map(row).collect();
-    Answer::table(answer.clone(), &header.each_ref().map(String::as_str), rows)
+    Answer::table(answer.clone(), &header, rows)
 }
 
-/// Formats `3 of 5`; empty if the limit is unknown.
-fn part(of: &Value) -> String {
-    let most = match of["limit"].as_i64() {
-        Some(-1) => "no limit".to_owned(),
+/// The used amount of a resource; a dash if the resource is only limited and not counted.
+fn used(of: &Value) -> String {
+    of["used"].as_u64().map_or_else(|| "-".to_owned(), |used| used.to_string())
+}
+
+fn limit_of(of: &Value) -> String {
+    match of["limit"].as_i64() {
+        Some(-1) => "unlimited".to_owned(),
         Some(limit) => limit.to_string(),
-        None => return String::new(),
-    };
-    match of["used"].as_u64() {
-        Some(used) => format!("{used} of {most}"),
-        None => most,
+        None => String::new(),
     }
 }
 
@@ -135,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn usage_and_limit_are_shown_together() {
+    fn usage_and_limit_are_columns() {
         let of = json!({"vms": {"used": 1, "limit": 5}, "lease_seconds": {"limit": -1}});
         let answer = json!({"project_id": "lab", "project": of, "user_id": "mia", "user": of});
         let shown = shown(answer).written(Format::Table).unwrap();
@@ -146,9 +150,9 @@ mod tests {
         assert_eq!(
             lines,
             [
-                vec!["Project lab", "User mia"],
-                vec!["lease_seconds", "no limit", "no limit"],
-                vec!["vms", "1 of 5", "1 of 5"]
+                vec!["Resource", "Used by project lab", "Limit", "Used by user mia", "Limit"],
+                vec!["lease_seconds", "-", "unlimited", "-", "unlimited"],
+                vec!["vms", "1", "5", "1", "5"]
             ]
         );
     }

@@ -16,7 +16,7 @@ use crate::consent::Consent;
 use crate::image::ImageOptions;
 use crate::machines::{Machine, RackStatus, Way};
 use crate::node::Leaving;
-use crate::output::{Answer, Format, line, plain, text};
+use crate::output::{Answer, Format, counted, line, plain, text};
 use crate::paging;
 use crate::patience::{Deadline, Patience, length};
 use crate::progress::{Display, Row};
@@ -190,7 +190,7 @@ async fn list(api: &Api) -> anyhow::Result<Answer> {
         vec![text(&rack["name"]), text(&rack["description"]), text(&rack["goal"]["reach"])]
     };
     let rows: Vec<Vec<String>> = racks.iter().map(row).collect();
-    Ok(Answer::table(paging::whole("racks", racks), &["Rack", "Description", "Goal"], rows))
+    Ok(Answer::table(paging::whole("racks", racks), &["Rack", "Description", "Target state"], rows))
 }
 
 /// Reads, checks and sends a manifest.
@@ -239,7 +239,7 @@ fn read(file: &Path, name: Option<String>) -> anyhow::Result<Result<Manifest, Ve
             read_csv(&name.or(own).unwrap_or_default(), &text)
         }
         Some(_) | None => {
-            bail!("{}: a manifest's name ends in .yaml, .yml or .csv", file.display())
+            bail!("{}: the name of a manifest must end in .yaml, .yml or .csv", file.display())
         }
     })
 }
@@ -248,7 +248,7 @@ fn read(file: &Path, name: Option<String>) -> anyhow::Result<Result<Manifest, Ve
 fn resolve(password: &Password, folder: &Path) -> Result<String, Unresolved> {
     match password {
         Password::Environment(variable) => std::env::var(variable)
-            .map_err(|_| Unresolved(format!("the environment has no {variable}"))),
+            .map_err(|_| Unresolved(format!("the environment variable {variable} is not set"))),
         Password::File(file) => {
             let path = folder.join(file);
             let text = std::fs::read_to_string(&path)
@@ -322,7 +322,8 @@ fn told(rack: &str, settled: &RackStatus, begun: Timestamp, format: Format) -> a
     let secs = Timestamp::now().duration_since(begun).as_secs();
     if format.is_for_people() {
         line(&format!(
-            "rack {rack}: {there} machines there, {stuck} stuck, {left} left alone, after {secs} s"
+            "rack {rack}: {} ready, {stuck} need attention, {left} skipped, after {secs} s",
+            counted(there, "node")
         ))?;
     }
     for machine in settled.machines.iter().filter(|machine| machine.way == Some(Way::Stuck)) {
@@ -334,22 +335,27 @@ fn told(rack: &str, settled: &RackStatus, begun: Timestamp, format: Format) -> a
         }
     }
     if stuck > 0 {
-        bail!("{stuck} machines of rack {rack} are stuck");
+        let need = if stuck == 1 { "needs" } else { "need" };
+        bail!("{} of rack {rack} {need} attention", counted(stuck, "node"));
     }
     Ok(())
 }
 
 async fn fetch(api: &Api, rack: &str) -> anyhow::Result<RackStatus> {
     let answer = api.get(&format!("/bedplate/v1/racks/{rack}")).await?;
-    serde_json::from_value(answer).context("the API's answer cannot be read")
+    serde_json::from_value(answer).context("cannot parse the response of the API")
 }
 
 /// Shows the present state of the rack's nodes.
 pub(crate) async fn status(api: &Api, rack: &str) -> anyhow::Result<Answer> {
     let whole = api.get(&format!("/bedplate/v1/racks/{rack}")).await?;
-    let status = RackStatus::deserialize(&whole).context("the API's answer cannot be read")?;
+    let status = RackStatus::deserialize(&whole).context("cannot parse the response of the API")?;
     let rows = rows(&status, Timestamp::now());
-    Ok(Answer::table(whole, &["#", "Machine", "State", "Power", "For", "What"], rows))
+    Ok(Answer::table(
+        whole,
+        &["Unit", "Node", "State", "Power", "In state for", "Status detail"],
+        rows,
+    ))
 }
 
 fn rows(status: &RackStatus, now: Timestamp) -> Vec<Vec<String>> {

@@ -116,7 +116,9 @@ impl Term {
 impl Wish {
     fn body(&self) -> anyhow::Result<Value> {
         let needed = |what: &str| {
-            Failure::usage(format!("{what} is needed: a machine is installed, and never unchecked"))
+            Failure::usage(format!(
+                "{what} is required: a machine is installed with a verified image"
+            ))
         };
         let image = self.image.image.as_ref().ok_or_else(|| needed("--image"))?;
         let checksum = self.image.checksum.as_ref().ok_or_else(|| needed("--checksum"))?;
@@ -156,7 +158,7 @@ fn read_keys(file: &Path) -> anyhow::Result<Vec<String>> {
     let text = text.with_context(|| format!("cannot read {}", file.display()))?;
     if text.contains("PRIVATE KEY") {
         bail!(
-            "{} is a private key, which is not sent to anybody. To go on: give the file that ends in .pub",
+            "{} is a private key, which must not be sent. Hint: use the file that ends in .pub",
             file.display()
         );
     }
@@ -193,7 +195,7 @@ async fn told(api: &Api, asked: Value, patience: Patience, format: Format) -> an
     if !patience.wait {
         return shown(asked).write(format);
     }
-    let id = asked["uuid"].as_str().context("the API's answer has no id")?;
+    let id = asked["uuid"].as_str().context("the response of the API has no id")?;
     let (begun, deadline) = (Timestamp::now(), patience.begin());
     let mut display = format.is_for_people().then(Display::fitting);
     let settled = loop {
@@ -215,7 +217,7 @@ async fn told(api: &Api, asked: Value, patience: Patience, format: Format) -> an
     let (name, state) = (label(&settled), text(&settled["state"]));
     let node = text(&settled["node"]["uuid"]);
     bail!(
-        "reservation {name}: it is {state}. To go on: `bedplate node explain {node}` says why, to operators"
+        "reservation {name} is {state}. Hint: an operator can see the reason with `bedplate node explain {node}`"
     )
 }
 
@@ -227,7 +229,7 @@ async fn delete(
 ) -> anyhow::Result<()> {
     // From here on the reservation is identified by its id, because another one may get its name.
     let there = api.get(&path(reservation, "")).await?;
-    let id = there["uuid"].as_str().context("the API's answer has no id")?;
+    let id = there["uuid"].as_str().context("the response of the API has no id")?;
     let name = plain(reservation);
     consent.to(
         &format!("the machine of reservation {name} is switched off and erased"),
@@ -235,16 +237,18 @@ async fn delete(
     )?;
     api.delete(&path(id, "")).await?;
     if !patience.wait {
-        return line(&format!("{name} is given back: its machine is switched off and erased."));
+        return line(&format!(
+            "reservation {name} is being deleted: its machine is switched off and erased"
+        ));
     }
     let (begun, deadline) = (Timestamp::now(), patience.begin());
     let mut display = Display::fitting();
     while let Some(it) = api.find(&path(id, "")).await? {
         display.show(vec![row(&it)], begun)?;
-        deadline.pause(&format!("the end of reservation {name}")).await?;
+        deadline.pause(&format!("the deletion of reservation {name}")).await?;
     }
     display.finish();
-    line(&format!("{name} is gone: its machine is erased."))
+    line(&format!("reservation {name} is deleted, and its machine is erased"))
 }
 
 fn label(it: &Value) -> String {
@@ -290,14 +294,21 @@ fn shown(it: Value) -> Answer {
         ("Name", text(&it["name"])),
         ("UUID", text(&it["uuid"])),
         ("State", text(&it["state"])),
-        ("Class", text(&it["resource_class"])),
+        ("Resource class", text(&it["resource_class"])),
         ("Image", text(&it["image"])),
         ("Node", format!("{} {}", text(&node["name"]), text(&node["uuid"]))),
         ("Power", text(&node["power_state"])),
-        ("Lease", text(&lease["until"])),
-        ("Then", format!("{} {}", text(&lease["next"]["step"]), text(&lease["next"]["at"]))),
+        ("Lease until", text(&lease["until"])),
+        (
+            "Next stage",
+            format!(
+                "{} {}",
+                text(&lease["next"]["step"]).replace('_', " "),
+                text(&lease["next"]["at"])
+            ),
+        ),
     ];
-    let lines = fields.map(|(label, value)| format!("{label:6} {value}").trim_end().to_owned());
+    let lines = fields.map(|(label, value)| format!("{label:14} {value}").trim_end().to_owned());
     Answer::said(it, lines.join("\n"))
 }
 

@@ -307,12 +307,12 @@ async fn console(api: &Api, vm: &str, kind: Console, format: Format) -> anyhow::
 async fn delete(api: &Api, vm: &str, consent: Consent, patience: Patience) -> anyhow::Result<()> {
     // From here on the VM is identified by its id, because another one may get its name.
     let there = api.get(&path(vm, "")?).await?;
-    let id = there["uuid"].as_str().context("the API's answer has no id")?;
-    consent.to(&format!("machine {vm} is deleted with its disk"), vm)?;
+    let id = there["uuid"].as_str().context("the response of the API has no id")?;
+    consent.to(&format!("VM {vm} is deleted with its disk"), vm)?;
     api.delete(&path(id, "")?).await?;
     if patience.wait {
         wait::until_gone(api, id, patience.begin()).await?;
-        return line(&plain(&format!("{vm} is gone")));
+        return line(&plain(&format!("VM {vm} is deleted")));
     }
     line(&plain(&format!("{vm} is being deleted")))
 }

@@ -60,7 +60,7 @@ impl Watch {
                 // A restart of the service must not end the command.
                 Err(why) if Exit::of(&why) == Exit::Unreachable => {
                     if !is_away {
-                        eprintln!("bedplate: {why:#}; trying again");
+                        eprintln!("bedplate: {why:#}; retrying");
                     }
                     is_away = true;
                 }
@@ -93,7 +93,7 @@ impl Screen {
                 let shown = answer.written(format)?;
                 let fitting = fitting(&shown, usize::from(rows.max(4)) - 2);
                 let mut out = io::stdout().lock();
-                write!(out, "{CLEARED}{fitting}\n(as it changes; Ctrl-C ends)")?;
+                write!(out, "{CLEARED}{fitting}\n(watching; Ctrl-C to stop)")?;
                 out.flush().map_err(Into::into)
             }
         }
@@ -107,7 +107,7 @@ fn fitting(text: &str, rows: usize) -> String {
         return text.to_owned();
     }
     let left = lines.len() - (rows - 1);
-    format!("{}\n… and {left} lines more", lines[..rows - 1].join("\n"))
+    format!("{}\n… {left} more lines", lines[..rows - 1].join("\n"))
 }
 
 #[cfg(test)]
@@ -117,6 +117,6 @@ mod tests {
     #[test]
     fn lines_that_do_not_fit_are_counted() {
         assert_eq!(fitting("a\nb", 2), "a\nb");
-        assert_eq!(fitting("a\nb\nc", 2), "a\n… and 2 lines more");
+        assert_eq!(fitting("a\nb\nc", 2), "a\n… 2 more lines");
     }
 }

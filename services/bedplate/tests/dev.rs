@@ -160,7 +160,7 @@ fn a_restarted_demo_repeats_no_finished_step() {
     let mut first = Dev::start(folder.path(), &[]);
     first.until(STAYS);
     let told = &first.told;
-    assert!(told.contains("rack dev: 4 machines there, 0 stuck, 0 left alone"), "{told}");
+    assert!(told.contains("rack dev: 4 nodes ready, 0 need attention, 0 skipped"), "{told}");
     assert!(told.contains("waiting for its compute service"), "{told}");
     assert!(told.contains("cluster tenant: CREATE_COMPLETE after"), "{told}");
     let (_, nodes) = told.split_once(" get nodes\n").unwrap();
@@ -176,15 +176,18 @@ fn a_restarted_demo_repeats_no_finished_step() {
 
     // A second `bedplate dev`, or a reset, is refused while the first one runs.
     let refused = bedplate(folder.path(), &["dev", "reset"]).output().unwrap();
-    assert!(!refused.status.success() && said(&refused).contains("end it first"), "{refused:?}");
+    assert!(
+        !refused.status.success() && said(&refused).contains("stop it with Ctrl-C"),
+        "{refused:?}"
+    );
     let twice = bedplate(folder.path(), &["dev", "--from"]).arg(from()).output().unwrap();
-    assert!(!twice.status.success() && said(&twice).contains("end it first"), "{twice:?}");
+    assert!(!twice.status.success() && said(&twice).contains("stop it with Ctrl-C"), "{twice:?}");
 
     first.kill();
     let mut again = Dev::start(folder.path(), &[]);
     again.until(STAYS);
     let told = &again.told;
-    assert!(told.contains("goes on where it ended"), "{told}");
+    assert!(told.contains("Continuing the last run"), "{told}");
     for done_again in ["rack enroll", "rack up", "profile create", "curl ", "vm request"] {
         assert!(!told.split("In another terminal").next().unwrap().contains(done_again), "{told}");
     }
@@ -224,7 +227,7 @@ fn a_missing_configuration_is_reported_in_one_sentence() {
     let run = bedplate(folder.path(), &["dev"]).output().unwrap();
     let told = said(&run);
     assert!(!run.status.success());
-    assert!(told.contains("deploy/dev/baremetald.toml is not there"), "{told}");
+    assert!(told.contains("deploy/dev/baremetald.toml does not exist"), "{told}");
     assert_eq!(told.lines().count(), 1, "{told}");
     assert!(!folder.path().join(".state").exists());
     // A reset without any state succeeds.

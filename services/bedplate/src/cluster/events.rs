@@ -18,7 +18,7 @@ const TOGETHER: Duration = Duration::from_millis(200);
 /// The delay before a new stream is opened after one ended.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-const HEADER: [&str; 4] = ["At", "Severity", "Reason", "Message"];
+const HEADER: [&str; 4] = ["Time", "Severity", "Reason", "Message"];
 
 fn path(cluster: &str) -> String {
     format!("/bedplate/v1/clusters/{cluster}/events")

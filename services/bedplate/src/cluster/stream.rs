@@ -44,7 +44,7 @@ impl Stream {
             if let Some(event) = self.read.pop_front() {
                 return Ok(Some(event));
             }
-            let chunk = self.response.chunk().await.context("the stream of events broke off")?;
+            let chunk = self.response.chunk().await.context("the event stream was interrupted")?;
             let Some(chunk) = chunk else { return Ok(None) };
             self.read.extend(self.reader.feed(&chunk)?);
         }
@@ -61,7 +61,7 @@ impl Reader {
             let line = String::from_utf8_lossy(&line);
             events.extend(self.line(line.trim_end_matches(['\r', '\n']))?);
         }
-        anyhow::ensure!(self.bytes.len() <= LONGEST_LINE, "a line of the events has no end");
+        anyhow::ensure!(self.bytes.len() <= LONGEST_LINE, "a line of the event stream is too long");
         Ok(events)
     }
 

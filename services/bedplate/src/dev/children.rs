@@ -45,7 +45,8 @@ pub(crate) struct Ward {
 
 /// Executes a program that the kernel kills when the parent ends: prctl(2), `PR_SET_PDEATHSIG`, which survives execve(2).
 pub(super) fn become_program(ward: &Ward) -> anyhow::Result<()> {
-    set_parent_process_death_signal(Some(Signal::KILL)).context("cannot follow the parent")?;
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .context("cannot tie this process to its parent")?;
     ensure!(parent_id() == ward.parent, "the parent has ended");
     let (program, arguments) = ward.program.split_first().context("no program is named")?;
     let why = std::process::Command::new(program).args(arguments).exec();
@@ -54,7 +55,7 @@ pub(super) fn become_program(ward: &Ward) -> anyhow::Result<()> {
 
 /// The path of the program `name`, which is in the same folder as this program.
 pub(super) fn program(name: &str) -> anyhow::Result<PathBuf> {
-    let own = std::env::current_exe().context("cannot tell where this program is")?;
+    let own = std::env::current_exe().context("cannot find the path of this program")?;
     Ok(own.with_file_name(name))
 }
 
@@ -73,7 +74,7 @@ impl Children {
     ) -> anyhow::Result<()> {
         let program = program(name)?;
         let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
-        let own = std::env::current_exe().context("cannot tell where this program is")?;
+        let own = std::env::current_exe().context("cannot find the path of this program")?;
         let mut command = Command::new(own);
         command.args(["dev", "child", &std::process::id().to_string(), "--"]).arg(&program);
         arguments(&mut command);
@@ -127,7 +128,8 @@ impl Children {
 
     fn all_run(&mut self) -> anyhow::Result<()> {
         for child in &mut self.all {
-            let ended = child.process.try_wait().context("cannot tell whether a child runs")?;
+            let ended =
+                child.process.try_wait().context("cannot get the state of a child process")?;
             if let Some(status) = ended {
                 return child.has_ended(status);
             }
@@ -141,6 +143,6 @@ impl Child {
         let text = std::fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
         let last = lines[lines.len().saturating_sub(5)..].join("\n");
-        bail!("{} ended with {status}; it said last:\n{last}", self.name);
+        bail!("{} ended with {status}; last output:\n{last}", self.name);
     }
 }

@@ -19,7 +19,7 @@ const CLOUD: &str = "127.0.0.1:9513";
 
 /// Starts the emulated cloud without hypervisors: the rack's nodes become its hypervisors.
 pub(super) async fn start_cloud(options: &Options, children: &mut Children) -> anyhow::Result<()> {
-    line("Starting an emulated OpenStack cloud that takes as long as a real one")?;
+    line("Starting an emulated OpenStack cloud with realistic delays")?;
     let clouds = options.state.join("clouds.yaml");
     remove_file(&clouds)?;
     let (machines, clusters) = (Service::Machines.nearby()?, Service::Clusters.nearby()?);
@@ -57,7 +57,7 @@ pub(super) async fn story(api: &Api, options: &Options, folder: &Folder) -> anyh
     let count = |field: &str| made[field].as_u64().unwrap_or(0);
     let (masters, workers) = (count("master_count"), count("node_count"));
     line(&format!(
-        "cluster {name}: {masters} control-plane nodes and {workers} workers asked for"
+        "cluster {name}: {masters} control-plane members and {workers} workers requested"
     ))?;
 
     line(&format!("\nbedplate cluster show {name} --wait"))?;

@@ -12,7 +12,7 @@ pub(super) const ADDRESS: &str = "127.0.0.1:9510";
 
 /// Starts consoled, before the services that it shows.
 pub(super) async fn start(options: &Options, children: &mut Children) -> anyhow::Result<()> {
-    line(&format!("Starting consoled: watch all of it at http://{ADDRESS}/"))?;
+    line(&format!("Starting consoled: open http://{ADDRESS}/ in a browser"))?;
     children.start("consoled", &options.log("consoled"), |command| {
         command.arg("--config").arg(options.from.join("console.toml"));
     })?;

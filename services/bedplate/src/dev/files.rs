@@ -35,14 +35,17 @@ pub(super) fn are_there(from: &Path) -> anyhow::Result<()> {
     let missing = |path: &Path| !path.is_file();
     if let Some(path) = READ.map(|name| from.join(name)).into_iter().find(|path| missing(path)) {
         bail!(
-            "{} is not there: run `bedplate dev` in the project's root folder, or say by --from where its deploy/dev is",
+            "{} does not exist. Hint: run `bedplate dev` in the root folder of the project, or set --from to its deploy/dev",
             path.display()
         );
     }
     for name in PROGRAMS {
         let path = program(name)?;
         if missing(&path) {
-            bail!("{} is not there: `cargo build --workspace --bins` makes it", path.display());
+            bail!(
+                "{} does not exist. Hint: build it with `cargo build --workspace --bins`",
+                path.display()
+            );
         }
     }
     Ok(())
@@ -52,7 +55,7 @@ pub(super) fn are_there(from: &Path) -> anyhow::Result<()> {
 pub(super) fn make(state: &Path) -> anyhow::Result<ImageOptions> {
     let files = state.join("files");
     for folder in ["loaders", "images"] {
-        fs::create_dir_all(files.join(folder)).context("cannot make the state folder")?;
+        fs::create_dir_all(files.join(folder)).context("cannot create the state folder")?;
     }
     for loader in ["undionly.kpxe", "snponly.efi"] {
         let real = Path::new(LOADERS).join(loader);

@@ -47,7 +47,7 @@ impl Chapter {
 impl Folder {
     /// Creates the folder if it is missing, and locks it. Returns an error if another run holds the lock.
     pub(super) async fn take(path: &Path) -> anyhow::Result<Folder> {
-        fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()))?;
+        fs::create_dir_all(path).with_context(|| format!("cannot create {}", path.display()))?;
         let lock = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -57,7 +57,7 @@ impl Folder {
                     sleep(Duration::from_millis(50)).await;
                 }
                 Err(TryLockError::WouldBlock) => bail!(
-                    "another `bedplate dev` runs with the state folder {}: end it first, by Ctrl-C where it runs",
+                    "another `bedplate dev` uses the state folder {}. Hint: stop it with Ctrl-C",
                     path.display()
                 ),
                 Err(TryLockError::Error(why)) => {
@@ -69,7 +69,7 @@ impl Folder {
 
     /// Returns a handle to the lock for a child process to inherit.
     pub(super) fn lock(&self) -> anyhow::Result<File> {
-        self.lock.try_clone().context("cannot share the state folder's lock")
+        self.lock.try_clone().context("cannot duplicate the lock of the state folder")
     }
 
     /// Removes everything in the folder.

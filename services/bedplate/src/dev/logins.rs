@@ -12,11 +12,11 @@ use super::{Options, console};
 /// Prints a table of the logins.
 pub(super) fn show(options: &Options) -> anyhow::Result<()> {
     let clouds = read(&options.state.join("clouds.yaml"))?;
-    let clouds = clouds["clouds"].as_object().context("clouds.yaml names no clouds")?;
+    let clouds = clouds["clouds"].as_object().context("clouds.yaml has no clouds")?;
     let cloud = |(name, cloud): (&String, &Value)| {
         let auth = &cloud["auth"];
         vec![
-            format!("the cloud as {name}, project {}", text(&auth["project_name"])),
+            format!("cloud {name}, project {}", text(&auth["project_name"])),
             text(&auth["auth_url"]),
             text(&auth["username"]),
             text(&auth["password"]),
@@ -31,22 +31,22 @@ pub(super) fn show(options: &Options) -> anyhow::Result<()> {
             _ => "ipmi://",
         };
         vec![
-            format!("the BMC of {}", text(&machine["name"])),
+            format!("BMC of {}", text(&machine["name"])),
             format!("{scheme}{}", text(&bmc["address"])),
             text(&bmc["username"]),
             text(&bmc["password"]),
         ]
     };
-    let free = vec!["the console".to_owned(), format!("http://{}/", console::ADDRESS)];
-    let free = free.into_iter().chain(["".to_owned(), "none is asked for".to_owned()]).collect();
+    let free = vec!["console".to_owned(), format!("http://{}/", console::ADDRESS)];
+    let free = free.into_iter().chain(["".to_owned(), "none".to_owned()]).collect();
     let rows = [free].into_iter().chain(clouds.iter().map(cloud));
     let rows = rows.chain(machines.as_array().into_iter().flatten().map(bmc));
     line("")?;
-    table(&["Logins", "Where", "User", "Password"], rows)
+    table(&["Login", "URL", "User", "Password"], rows)
 }
 
 fn read(file: &Path) -> anyhow::Result<Value> {
     let text =
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    serde_saphyr::from_str(&text).with_context(|| format!("cannot understand {}", file.display()))
+    serde_saphyr::from_str(&text).with_context(|| format!("cannot parse {}", file.display()))
 }

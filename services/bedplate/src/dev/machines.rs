@@ -77,7 +77,7 @@ async fn up(api: &Api, goal: impl Fn() -> Goal) -> anyhow::Result<()> {
     rack::ask_up(api, "dev", goal()).await?;
     let first = rack::settled(api, "dev", Deadline::after(None), Format::Table).await;
     let Err(why) = first else { return Ok(()) };
-    line(&format!("{why:#}: they are told once more"))?;
+    line(&format!("{why:#}: retrying once"))?;
     rack::ask_up(api, "dev", goal()).await?;
     rack::settled(api, "dev", Deadline::after(None), Format::Table).await
 }
@@ -85,9 +85,9 @@ async fn up(api: &Api, goal: impl Fn() -> Goal) -> anyhow::Result<()> {
 /// Writes a hypervisor profile for the emulated cloud, as an administrator would. Its passwords are emulated too.
 fn write_profile(file: &Path, clouds: &Path, image: &ImageOptions) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(clouds).context("cannot read the cloud's clouds.yaml")?;
-    let clouds: Value = serde_saphyr::from_str(&text).context("cannot understand clouds.yaml")?;
+    let clouds: Value = serde_saphyr::from_str(&text).context("cannot parse clouds.yaml")?;
     let url = clouds["clouds"]["admin"]["auth"]["auth_url"].as_str();
-    let url = url.context("clouds.yaml does not say where Keystone is")?;
+    let url = url.context("clouds.yaml has no auth_url")?;
     // The emulated cloud's message bus is at the address of its APIs.
     let address = url.trim_start_matches("http://").split('/').next().unwrap_or_default();
     let profile = json!({

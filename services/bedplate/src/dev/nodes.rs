@@ -22,7 +22,7 @@ pub(super) fn keep(kubeconfig: &str, path: &Path) -> anyhow::Result<()> {
 
 /// Prints the nodes. Returns an error if a node is not ready, or if their number differs from `number`.
 pub(super) async fn show(kubeconfig: &str, number: usize) -> anyhow::Result<()> {
-    let nodes = list(kubeconfig).await.context("the cluster does not tell its nodes")?;
+    let nodes = list(kubeconfig).await.context("cannot list the nodes of the cluster")?;
     let rows = nodes.iter().map(|node| {
         let ready = if is_ready(node) { "Ready" } else { "NotReady" };
         vec![plain(name(node)), ready.to_owned(), role(node).to_owned()]
@@ -31,7 +31,7 @@ pub(super) async fn show(kubeconfig: &str, number: usize) -> anyhow::Result<()> 
     let ready = nodes.iter().filter(|node| is_ready(node)).count();
     ensure!(
         ready == number && nodes.len() == number,
-        "{ready} of {} nodes are ready, where {number} were asked for",
+        "{ready} of {} nodes are ready; {number} were requested",
         nodes.len()
     );
     Ok(())
@@ -52,11 +52,11 @@ async fn list(kubeconfig: &str) -> anyhow::Result<Vec<Value>> {
         .identity(Identity::from_pem(&identity)?)
         .build()
         .context("cannot set up an HTTP client")?;
-    let server = cluster["server"].as_str().context("the kubeconfig names no server")?;
+    let server = cluster["server"].as_str().context("the kubeconfig has no server")?;
     let answer = client.get(format!("{server}/api/v1/nodes")).send().await?.error_for_status()?;
     let mut body: Value = answer.json().await?;
-    let mut nodes: Vec<Value> =
-        serde_json::from_value(body["items"].take()).context("there is no list of nodes")?;
+    let mut nodes: Vec<Value> = serde_json::from_value(body["items"].take())
+        .context("the response has no list of nodes")?;
     nodes.sort_by(|one, other| name(one).cmp(name(other)));
     Ok(nodes)
 }

@@ -50,7 +50,9 @@ pub(crate) async fn run(options: Options, api: &Api) -> anyhow::Result<()> {
     let socket = api.socket(&format!("/bedplate/v1/nodes/{node}/console")).await?;
     let is_terminal = io::stdin().is_terminal();
     if is_terminal {
-        eprintln!("The console of {node}. To end it, type ~. at the beginning of a line.");
+        eprintln!(
+            "Connected to the console of {node}. To close it, type ~. at the beginning of a line."
+        );
     }
     let raw = is_terminal.then(Raw::begin).transpose().context("cannot set up the terminal")?;
     let ended = pass_on(socket, is_terminal).await;
@@ -156,6 +158,7 @@ fn over(why: Option<CloseFrame>) -> anyhow::Result<()> {
     let comes_back = why.as_ref().is_none_or(|why| why.code == CloseCode::Away);
     let exit = if comes_back { Exit::Unreachable } else { Exit::Failed };
     let words = why.map(|why| plain(&why.reason)).filter(|words| !words.is_empty());
-    let words = words.unwrap_or_else(|| "the connection broke off; try again".to_owned());
+    let words =
+        words.unwrap_or_else(|| "the connection was interrupted. Hint: try again".to_owned());
     Err(Failure::new(exit, words).into())
 }

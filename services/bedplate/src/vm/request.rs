@@ -91,7 +91,7 @@ fn read_keys(file: &Path) -> anyhow::Result<Vec<String>> {
     let text = text.with_context(|| format!("cannot read {}", file.display()))?;
     if text.contains("PRIVATE KEY") {
         bail!(
-            "{} is a private key, which is not sent to anybody. To go on: give the file that ends in .pub",
+            "{} is a private key, which must not be sent. Hint: use the file that ends in .pub",
             file.display()
         );
     }
@@ -104,7 +104,7 @@ fn read_user_data(file: &Path) -> anyhow::Result<String> {
     let text = STANDARD.encode(bytes);
     if text.len() > LARGEST_USER_DATA {
         bail!(
-            "{} is too large: as base64 it has {} bytes, and Nova takes {LARGEST_USER_DATA}. To go on: have it fetch the rest",
+            "{} is too large: base64 needs {} bytes, and Nova accepts {LARGEST_USER_DATA}. Hint: let the user data download the rest",
             file.display(),
             text.len()
         );
@@ -117,7 +117,7 @@ pub(super) async fn run(options: Options, api: &Api, format: Format) -> anyhow::
     let asked = api.post(MACHINES, &options.body()?).await;
     let vm = asked.map_err(|why| match &options.name {
         Some(name) if why.to_string().contains("is taken already") => anyhow::anyhow!(
-            "{why}. To go on: choose another name, or see `bedplate vm show {name}` for the machine that has it"
+            "{why}. Hint: choose another name, or show the existing VM with `bedplate vm show {name}`"
         ),
         _ => why,
     })?;

@@ -50,7 +50,7 @@ pub(super) async fn list(api: &Api, filter: &Filter) -> anyhow::Result<Answer> {
             text(&vm["user_id"]),
         ]
     };
-    let header = ["VM", "Status", "Flavor", "Reached at", "Lease ends", "User"];
+    let header = ["VM", "Status", "Flavor", "Address", "Lease ends", "User"];
     Ok(listed(machines, &header, row))
 }
 
@@ -71,7 +71,7 @@ pub(super) async fn one(api: &Api, vm: &str, events: bool) -> anyhow::Result<Ans
         happened["events"].as_array().into_iter().flatten().map(|event| {
             ["at", "severity", "reason", "message"].map(|key| text(&event[key])).to_vec()
         });
-    let events = drawn(&["At", "Severity", "Reason", "Message"], rows);
+    let events = drawn(&["Time", "Severity", "Reason", "Message"], rows);
     let words = format!("{}\n\n{events}", described(&found));
     Ok(Answer::said(happened, words))
 }
@@ -84,16 +84,16 @@ pub(super) fn told(vm: Value) -> Answer {
 
 fn described(vm: &Value) -> String {
     let rows = [
-        ("Why", text(&vm["status_reason"])),
-        ("To go on", text(&vm["next_action"])),
-        ("Id", text(&vm["uuid"])),
+        ("Reason", text(&vm["status_reason"])),
+        ("Hint", text(&vm["next_action"])),
+        ("ID", text(&vm["uuid"])),
         ("Image", text(&vm["image"])),
         ("Flavor", text(&vm["flavor"])),
-        ("Name in DNS", text(&vm["dns_name"])),
+        ("DNS name", text(&vm["dns_name"])),
         ("Address", text(&vm["address"])),
         ("Floating IP", text(&vm["floating_ip"])),
         ("Lease ends", ends(vm)),
-        ("Then", next(&vm["lease"])),
+        ("Next stage", next(&vm["lease"])),
     ];
     let rows = rows.into_iter().filter(|(_, said)| !said.is_empty());
     let rows = rows.map(|(label, said)| vec![label.to_owned(), said]);
@@ -119,11 +119,11 @@ fn ends(vm: &Value) -> String {
 fn next(lease: &Value) -> String {
     let (step, at) = (&lease["next"]["step"], text(&lease["next"]["at"]));
     let what = match step.as_str() {
-        Some("warn") => "its owner is warned",
-        Some("shut_off") => "it is switched off",
-        Some("keep_copy") => "a copy of it is kept",
-        Some("warn_of_deletion") => "its owner is warned that it will be deleted",
-        Some("delete") => "it is deleted",
+        Some("warn") => "the owner is warned",
+        Some("shut_off") => "the VM is switched off",
+        Some("keep_copy") => "a snapshot is made",
+        Some("warn_of_deletion") => "the owner is warned of the deletion",
+        Some("delete") => "the VM is deleted",
         Some(other) => other,
         None => return String::new(),
     };
@@ -145,7 +145,7 @@ pub(super) async fn snapshots(api: &Api, vm: Option<&str>) -> anyhow::Result<Ans
     };
     let snapshots = paging::all(api, &route, "snapshots").await?;
     let keys = ["name", "machine", "status", "image_id", "created_at", "keep_until"];
-    let header = ["Snapshot", "VM", "Status", "Image", "Asked for", "Kept until"];
+    let header = ["Snapshot", "VM", "Status", "Image", "Created", "Kept until"];
     Ok(listed(snapshots, &header, |one| keys.map(|key| text(&one[key])).to_vec()))
 }
 
@@ -159,7 +159,7 @@ pub(super) async fn images(api: &Api) -> anyhow::Result<Answer> {
     let rows: Vec<Vec<String>> = images.iter().map(row).collect();
     Ok(Answer::table(
         paging::whole("images", images),
-        &["Image", "RAM at least, MiB", "Disk at least, GiB"],
+        &["Image", "Min RAM (MiB)", "Min disk (GiB)"],
         rows,
     ))
 }
@@ -170,7 +170,7 @@ pub(super) async fn idle(api: &Api, filter: &IdleFilter) -> anyhow::Result<Answe
     let route = filtered("/bedplate/v1/machines/idle", &query);
     let machines = paging::all(api, &route, "machines").await?;
     let keys = ["name", "user_id", "flavor", "idle_since", "why"];
-    let header = ["VM", "User", "Flavor", "Idle since", "Why"];
+    let header = ["VM", "User", "Flavor", "Idle since", "Reason"];
     Ok(listed(machines, &header, |vm| keys.map(|key| text(&vm[key])).to_vec()))
 }
 
@@ -192,14 +192,14 @@ mod tests {
         });
         let want = expect![[r#"
             lab-1: STOPPED
-             Why         its lease ended
-             To go on    bedplate vm undo lab-1
-             Id          u1
+             Reason      its lease ended
+             Hint        bedplate vm undo lab-1
+             ID          u1
              Image       debian-12
              Flavor      m1.small
              Address     10.7.0.4
              Lease ends  ended 2030-01-31T00:00:01Z
-             Then        it is deleted, at 2030-02-07T00:00:00Z"#]];
+             Next stage  the VM is deleted, at 2030-02-07T00:00:00Z"#]];
         want.assert_eq(&described(&vm));
     }
 }

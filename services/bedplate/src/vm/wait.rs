@@ -36,9 +36,9 @@ fn judge(vm: &Value, goal: Goal) -> Verdict {
     let status = vm["status"].as_str().unwrap_or_default();
     let (reason, next) = (text(vm, "status_reason"), text(vm, "next_action"));
     let why = || match (reason, next) {
-        ("", _) => format!("it is {status}"),
-        (reason, "") => format!("it is {status}: {reason}"),
-        (reason, next) => format!("it is {status}: {reason}. To go on: {next}"),
+        ("", _) => format!("status {status}"),
+        (reason, "") => format!("status {status}: {reason}"),
+        (reason, next) => format!("status {status}: {reason}. Hint: {next}"),
     };
     // The end of the lease was undone, so clusterd will switch the VM on again soon.
     let starts = status == "STOPPED" && vm["off_by_lease"] == true;
@@ -75,7 +75,7 @@ pub(super) async fn until(
     deadline: Deadline,
     format: Format,
 ) -> anyhow::Result<Value> {
-    let id = asked["uuid"].as_str().context("the API's answer has no id")?;
+    let id = asked["uuid"].as_str().context("the response of the API has no id")?;
     let begun = Timestamp::now();
     let mut display = progress(format);
     loop {
@@ -85,7 +85,7 @@ pub(super) async fn until(
         }
         let verdict = judge(&vm, goal);
         if verdict == Verdict::Underway {
-            deadline.pause(&plain(&format!("what was asked of {}", name(&vm)))).await?;
+            deadline.pause(&plain(&format!("the change of {}", name(&vm)))).await?;
             continue;
         }
         if let Some(display) = display.take() {
@@ -112,7 +112,7 @@ pub(super) async fn until_kept(
     deadline: Deadline,
     format: Format,
 ) -> anyhow::Result<Value> {
-    let id = asked["uuid"].as_str().context("the API's answer has no id")?;
+    let id = asked["uuid"].as_str().context("the response of the API has no id")?;
     let begun = Timestamp::now();
     let mut display = progress(format);
     loop {
@@ -127,7 +127,7 @@ pub(super) async fn until_kept(
             "active" => return Ok(kept),
             status => {
                 let why = text(&kept, "status_reason");
-                bail!("{}", plain(&format!("snapshot {}: it is {status}: {why}", name(&kept))));
+                bail!("{}", plain(&format!("snapshot {}: status {status}: {why}", name(&kept))));
             }
         }
     }
@@ -139,7 +139,7 @@ pub(super) async fn until_gone(api: &Api, id: &str, deadline: Deadline) -> anyho
     let mut display = Display::fitting();
     while let Some(vm) = api.find(&path(id, "")?).await? {
         display.show(vec![row(&vm)], begun)?;
-        deadline.pause(&plain(&format!("the end of {}", name(&vm)))).await?;
+        deadline.pause(&plain(&format!("the deletion of {}", name(&vm)))).await?;
     }
     display.finish();
     Ok(())
@@ -179,10 +179,10 @@ mod tests {
         let never = |why: &str| Verdict::Never(why.to_owned());
         assert_eq!(
             judge(&vm("BUILDING", "ask for a smaller one"), running),
-            never("it is BUILDING: no host has room. To go on: ask for a smaller one")
+            never("status BUILDING: no host has room. Hint: ask for a smaller one")
         );
-        assert_eq!(judge(&vm("FAILED", ""), running), never("it is FAILED: no host has room"));
-        assert_eq!(judge(&vm("STOPPED", ""), running), never("it is STOPPED: no host has room"));
+        assert_eq!(judge(&vm("FAILED", ""), running), never("status FAILED: no host has room"));
+        assert_eq!(judge(&vm("STOPPED", ""), running), never("status STOPPED: no host has room"));
         assert_eq!(judge(&vm("STOPPED", ""), Goal::Settled), Verdict::There);
         let starts = json!({"status": "STOPPED", "off_by_lease": true});
         assert_eq!(judge(&starts, Goal::Settled), Verdict::Underway);

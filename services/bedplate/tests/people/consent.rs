@@ -60,13 +60,13 @@ async fn a_terminal_asks_for_the_name_before_a_deletion() {
     given.node("n1").await;
     let Some(terminal) = Terminal::start(&given).await else { return };
     terminal.types("clear; $bedplate node delete n1; echo status $?").await;
-    terminal.shows("question", |screen| screen.contains("Write n1 to go on:")).await;
+    terminal.shows("question", |screen| screen.contains("Type \"n1\" to confirm:")).await;
     terminal.types("y").await;
     let screen = terminal.shows("the end", |screen| screen.contains("status 1")).await;
-    assert!(screen.contains("nothing was done"), "{screen}");
+    assert!(screen.contains("nothing was changed"), "{screen}");
     assert_eq!(given.answers("/v1/nodes/n1").await, 200);
     terminal.types("clear; $bedplate node delete n1; echo status $?").await;
-    terminal.shows("question", |screen| screen.contains("Write n1 to go on:")).await;
+    terminal.shows("question", |screen| screen.contains("Type \"n1\" to confirm:")).await;
     terminal.types("n1").await;
     let screen = terminal.shows("the end", |screen| screen.contains("status 0")).await;
     assert!(screen.contains("node n1 is deleted"), "{screen}");

@@ -53,7 +53,7 @@ async fn a_quota_is_set_and_shown() {
     given.run(&["quota", "set", "lab", "--user", "mia", "vms=2"]).await.done();
     let shown = given.run(&["quota", "show", "--project", "lab", "--user", "mia"]).await.done();
     let line = shown.lines().find(|line| line.trim_start().starts_with("vms")).expect("its line");
-    assert_eq!(line.split_whitespace().collect::<Vec<_>>().join(" "), "vms 0 of 5 0 of 2");
+    assert_eq!(line.split_whitespace().collect::<Vec<_>>().join(" "), "vms 0 5 0 2");
     given.run(&["quota", "set", "lab", "gpus=1"]).await.done();
     let told =
         given.run(&["quota", "set", "lab", "lease_seconds=default", "-o", "json"]).await.done();
@@ -139,7 +139,7 @@ async fn a_timeout_has_its_own_exit_status() {
     let told = given.run(&["rack", "enroll", "r1.yaml"]).await.done();
     assert_eq!(told, "rack r1: 1 machines enrolled, 0 updated, 0 unchanged\n");
     let up = ["rack", "up", "r1", "--reach", "inspected", "--timeout", "1s"];
-    given.run(&up).await.ended(5, &["rack r1 is not there after 1 s", "To go on"]);
+    given.run(&up).await.ended(5, &["timed out after 1 s waiting for rack r1", "Hint: wait again"]);
     let wait = ["-o", "json", "rack", "status", "r1", "--wait", "--timeout", "1s"];
     let said = given.run(&wait).await;
     assert_eq!(said.out, "", "an answer there is only at the end");

@@ -44,7 +44,7 @@ async fn the_manual_has_a_page_for_each_command_with_its_statuses() {
     }
     assert!(read("bedplate-rack-up.1").contains("\\-\\-timeout"));
     let count = std::fs::read_dir(&folder).unwrap().count();
-    assert_eq!(said, format!("{count} pages are in pages/man1\n"));
+    assert_eq!(said, format!("wrote {count} pages to pages/man1\n"));
     if !peers::installed("groff") {
         return peers::skip("groff", "it is not installed");
     }

@@ -92,7 +92,7 @@ async fn a_watched_list_is_redrawn_in_place_until_ctrl_c() {
     let given = Given::start().await;
     let Some(terminal) = Terminal::start(&given).await else { return };
     terminal.types("$bedplate node list --watch").await;
-    terminal.shows("empty list", |screen| screen.contains("Ctrl-C ends")).await;
+    terminal.shows("empty list", |screen| screen.contains("Ctrl-C to stop")).await;
     given.node("n1").await;
     terminal.shows("node", |screen| screen.contains("n1")).await;
     given.node("n2").await;
@@ -102,7 +102,7 @@ async fn a_watched_list_is_redrawn_in_place_until_ctrl_c() {
         given.node(&format!("n{number}")).await;
     }
     // The list is cut off at the height of the terminal.
-    let screen = terminal.shows("the rest", |screen| screen.contains("lines more")).await;
+    let screen = terminal.shows("the rest", |screen| screen.contains("more lines")).await;
     assert!(screen.starts_with(" Name"), "{screen}");
     terminal.interrupts().await;
     terminal.types("echo status $?").await;
@@ -131,7 +131,7 @@ async fn progress_is_redrawn_on_one_line_for_each_machine() {
     let lines: Vec<&str> = screen.lines().filter(|line| line.starts_with("r1u1")).collect();
     assert_eq!(lines.len(), 1, "{screen}");
     assert!(lines[0].contains("verifying"), "{screen}");
-    assert!(screen.contains("rack r1 is not there after 4 s"), "{screen}");
+    assert!(screen.contains("timed out after 4 s waiting for rack r1"), "{screen}");
 }
 
 #[tokio::test]

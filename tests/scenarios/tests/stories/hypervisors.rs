@@ -135,7 +135,7 @@ async fn a_rack_becomes_hypervisors_by_one_command() {
     let made = given.done(&["profile", "create", file]).await;
     assert!(made.contains("by rack") && !made.contains(PASSWORD), "{made}");
     let said = given.done(&["rack", "up", "r1", "--yes", "--profile", "kvm", "--limit", "2"]).await;
-    assert!(said.contains("4 machines there, 0 stuck"), "{said}");
+    assert!(said.contains("4 nodes ready, 0 need attention"), "{said}");
 
     for machine in &machines {
         let told = given.hypervisor(machine.name()).await;

@@ -227,7 +227,7 @@ async fn a_vm_is_lent_restored_and_finally_deleted() {
     given
         .vm(&[&REQUEST[..], &["--wait"]].concat())
         .await
-        .refused(&["lab-1", "To go on: choose another name"]);
+        .refused(&["lab-1", "Hint: choose another name"]);
     let large = ["request", "lab-2", "--image", "cirros", "--flavor", "m1.xlarge"];
     given.vm(&large).await.refused(&["vcpus"]);
     let small = ["request", "lab-2", "--image", "cirros", "--flavor", "m1.nano"];

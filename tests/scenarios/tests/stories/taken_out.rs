@@ -26,7 +26,7 @@ async fn a_host_is_drained_before_its_machine_is_switched_off() {
     // The chain is the same, whether `where` starts from the VM, the node or the host.
     for thing in ["lab-1", "r1u07", host.as_str()] {
         let told = given.bedplate(&["where", thing]).await.done();
-        for part in ["node r1u07 (active)", &format!("host {host}"), "machine lab-1 of a person"] {
+        for part in ["node r1u07 (active)", &format!("host {host}"), "VM lab-1"] {
             assert!(told.contains(part), "where {thing}: {part:?} in {told}");
         }
     }
