@@ -3,6 +3,7 @@
 mod architecture;
 mod client;
 pub mod code;
+mod config;
 mod decision;
 mod message;
 mod message_type;
@@ -13,10 +14,11 @@ mod server;
 
 pub use architecture::Architecture;
 pub use client::{Client, ClientKind};
+pub use config::{Mode, ServerConfig, Subnet};
 pub use decision::{BootFile, Decision, Lease};
 pub use message::{DecodeError, EncodeError, Message, Operation};
 pub use message_type::MessageType;
 pub use options::Options;
 pub use relay::RelayInformation;
 pub use reply::{Destination, Reply};
-pub use server::{Mode, ServerConfig, Silence, Subnet, answer, answer_binding};
+pub use server::{Silence, answer, answer_binding};

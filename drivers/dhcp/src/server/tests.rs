@@ -9,7 +9,7 @@ use expect_test::Expect;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Destination, Options};
+use crate::{Destination, Options, Subnet};
 
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
 const LEASED: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 20);
