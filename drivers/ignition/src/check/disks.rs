@@ -1,7 +1,7 @@
 //! Rules for disks, partitions, file systems, RAID and encryption.
 
-use super::Mistake;
 use super::files::path;
+use super::mistake::Mistake;
 use super::places::Place;
 
 /// The longest allowed label of each file system, in bytes.

@@ -1,6 +1,6 @@
 //! Rules for files, directories, links, and their owners.
 
-use super::Mistake;
+use super::mistake::Mistake;
 use super::places::Place;
 
 /// Permission bits together with setuid, setgid and sticky.

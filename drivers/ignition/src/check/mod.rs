@@ -4,25 +4,17 @@
 
 mod disks;
 mod files;
+mod mistake;
 mod places;
 mod resources;
 mod units;
-
-use std::fmt;
 
 use ignition_config::v3_3::Config;
 use serde_json::Value;
 
 use crate::lists::{beside, is_appended, key};
+pub use mistake::Mistake;
 use places::Place;
-
-/// A mistake in a config.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
-    /// JSON path of the mistake, such as `storage.files[3].mode`.
-    pub path: String,
-    pub what: String,
-}
 
 /// Returns all mistakes in this config.
 pub fn check(config: &Config) -> Vec<Mistake> {
@@ -71,12 +63,6 @@ fn duplicates(place: &Place<'_>, mistakes: &mut Vec<Mistake>) {
                 mistakes.push(entry.mistake(format!("has the same key as {}", other.path)));
             }
         }
-    }
-}
-
-impl fmt::Display for Mistake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path, self.what)
     }
 }
 

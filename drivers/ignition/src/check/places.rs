@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Mistake;
+use super::mistake::Mistake;
 
 /// The value of a field that is absent.
 const NOTHING: &Value = &Value::Null;

@@ -8,7 +8,7 @@ use flate2::read::GzDecoder;
 use serde_json::Value;
 use url::Url;
 
-use super::Mistake;
+use super::mistake::Mistake;
 use super::places::Place;
 
 /// The largest size, in bytes, that embedded contents may have after decompression. Larger contents do not belong into a config.

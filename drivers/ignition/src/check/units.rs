@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::Mistake;
+use super::mistake::Mistake;
 use super::places::Place;
 
 /// The suffixes of unit names.
