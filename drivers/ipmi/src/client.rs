@@ -6,8 +6,8 @@ use bmc::{Bmc, BmcError};
 
 use crate::commands::device::{DeviceId, GetDeviceId};
 use crate::commands::{Command, CompletionCode};
-use crate::connector::Shared;
 use crate::line::Line;
+use crate::lines::Shared;
 use crate::session::Answer;
 use crate::wire::Reader;
 use crate::wire::message::Request;

@@ -1,63 +1,18 @@
-//! The state that all BMCs share: the sockets, the lines to BMCs, and the task that maintains idle sessions.
+//! Makes the clients of BMCs, which share the sockets.
 
-use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use bmc::Bmc;
-use futures::StreamExt;
-use futures::stream;
-use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio_util::task::TaskTracker;
 
 use crate::client::Client;
-use crate::line::{Line, Upkeep};
-use crate::port::Port;
+use crate::lines::{Pace, Shared};
 use crate::target::Target;
-
-/// How many BMCs the maintenance task talks to at once.
-const UPKEEP_AT_ONCE: usize = 64;
-
-/// The lifetime of idle sessions.
-#[derive(Clone, Copy, Debug)]
-pub struct Pace {
-    /// After this time without a command, the driver sends a keep-alive: a BMC forgets a session after 60 s (IPMI 2.0 §6.12.15).
-    pub keep_alive_every: Duration,
-    /// How long a session stays open after its last command.
-    pub close_after: Duration,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        Pace { keep_alive_every: Duration::from_secs(30), close_after: Duration::from_secs(150) }
-    }
-}
 
 /// The owner of the sockets that all BMCs share. Cheap to clone.
 #[derive(Clone)]
 pub struct Connector {
     shared: Arc<Shared>,
-}
-
-/// The shared state; lives as long as a connector or a client does.
-pub(crate) struct Shared {
-    house: Arc<House>,
-    pub(crate) pace: Pace,
-    /// Tasks of open serial ports.
-    pub(crate) serials: TaskTracker,
-    /// Counts the calls of `Connector::close`, each of which ends all serial ports.
-    pub(crate) closings: watch::Sender<u64>,
-    /// The tasks are aborted when this value is dropped.
-    _tasks: JoinSet<()>,
-}
-
-/// The state that the background tasks use.
-struct House {
-    port: Port,
-    lines: Mutex<HashMap<SocketAddr, Vec<Arc<Line>>>>,
 }
 
 impl Connector {
@@ -68,15 +23,7 @@ impl Connector {
 
     /// Opens the sockets, with other lifetimes of sessions than BMCs expect.
     pub async fn bind_with(pace: Pace) -> io::Result<Self> {
-        let house = Arc::new(House { port: Port::bind()?, lines: Mutex::default() });
-        let mut tasks = JoinSet::new();
-        let listener = Arc::clone(&house);
-        tasks.spawn(async move { listener.port.run().await });
-        let keeper = Arc::clone(&house);
-        tasks.spawn(async move { keeper.keep(pace).await });
-        let (serials, closings) = (TaskTracker::new(), watch::Sender::new(0));
-        let shared = Shared { house, pace, serials, closings, _tasks: tasks };
-        Ok(Connector { shared: Arc::new(shared) })
+        Ok(Connector { shared: Arc::new(Shared::bind(pace)?) })
     }
 
     /// Makes a `Bmc` for `target` without sending a packet.
@@ -88,74 +35,12 @@ impl Connector {
     ///
     /// Clients of the same target share one session.
     pub fn client(&self, target: Target) -> Client {
-        let mut lines = self.shared.house.lines();
-        let there = lines.entry(target.address).or_default();
-        let known = there.iter().find(|line| line.target.is_same_account(&target));
-        let line = known.map(Arc::clone).unwrap_or_else(|| {
-            let line = Arc::new(Line::new(target));
-            there.push(Arc::clone(&line));
-            line
-        });
+        let line = self.shared.line(target);
         Client::new(Arc::clone(&self.shared), line)
     }
 
     /// Closes every open session and releases every serial port.
     pub async fn close(&self) {
-        self.shared.closings.send_modify(|times| *times += 1);
-        self.shared.serials.close();
-        self.shared.serials.wait().await;
-        self.shared.serials.reopen();
-
-        let house = &self.shared.house;
-        let close = |line: Arc<Line>| async move { line.close(&house.port).await };
-        stream::iter(house.all_lines()).for_each_concurrent(UPKEEP_AT_ONCE, close).await;
-    }
-}
-
-impl Shared {
-    pub(crate) fn port(&self) -> &Port {
-        &self.house.port
-    }
-}
-
-impl House {
-    /// Maintains idle sessions until its task is aborted.
-    async fn keep(&self, pace: Pace) {
-        let shortest = pace.keep_alive_every.min(pace.close_after);
-        let mut tick = tokio::time::interval((shortest / 6).max(Duration::from_millis(1)));
-        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            tick.tick().await;
-            let attend = |line: Arc<Line>| self.attend(line, pace);
-            stream::iter(self.all_lines()).for_each_concurrent(UPKEEP_AT_ONCE, attend).await;
-        }
-    }
-
-    async fn attend(&self, line: Arc<Line>, pace: Pace) {
-        match line.upkeep(pace.keep_alive_every, pace.close_after) {
-            Upkeep::Nothing => {}
-            Upkeep::KeepAlive => line.keep_alive(&self.port).await,
-            Upkeep::Close => line.close(&self.port).await,
-            Upkeep::Forget => self.forget(line),
-        }
-    }
-
-    /// Drops a line that no client uses.
-    fn forget(&self, line: Arc<Line>) {
-        let mut lines = self.lines();
-        let Some(there) = lines.get_mut(&line.target.address) else { return };
-        // The table and this function hold one reference each. No client can add a reference while the table is locked.
-        there.retain(|other| !Arc::ptr_eq(other, &line) || Arc::strong_count(other) > 2);
-        if there.is_empty() {
-            lines.remove(&line.target.address);
-        }
-    }
-
-    fn all_lines(&self) -> Vec<Arc<Line>> {
-        self.lines().values().flatten().map(Arc::clone).collect()
-    }
-
-    fn lines(&self) -> MutexGuard<'_, HashMap<SocketAddr, Vec<Arc<Line>>>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.close().await;
     }
 }

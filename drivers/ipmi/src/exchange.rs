@@ -3,9 +3,11 @@
 use std::io;
 use std::time::Duration;
 
+use bmc::BmcError;
 use tokio::time::{Instant, timeout_at};
 
 use crate::port::Route;
+use crate::target::Target;
 
 /// How long to wait after each sending; the last value repeats.
 const SCHEDULE: [Duration; 3] =
@@ -63,4 +65,10 @@ pub(crate) async fn ask<Q: Question>(
         }
     }
     Ok(None)
+}
+
+/// Makes the error for a missing answer.
+pub(crate) fn unreachable(target: &Target, why: &'static str) -> BmcError {
+    let source = io::Error::new(io::ErrorKind::TimedOut, why);
+    BmcError::Unreachable { host: target.address.to_string(), source }
 }

@@ -14,6 +14,8 @@ mod serial;
 
 mod commands;
 
+mod lines;
+
 mod line;
 mod opening;
 
@@ -21,6 +23,7 @@ mod opening;
 mod captured;
 mod establish;
 mod exchange;
+mod in_session;
 mod port;
 mod session;
 mod window;
@@ -30,5 +33,6 @@ pub use client::Client;
 pub use commands::device::DeviceId;
 pub use commands::event_log::LogInfo;
 pub use commands::fru_areas::{Board, Chassis, Fru, Product};
-pub use connector::{Connector, Pace};
+pub use connector::Connector;
+pub use lines::Pace;
 pub use target::{CipherSuite, Privilege, Target};

@@ -1,6 +1,5 @@
 //! The line to one BMC: at most one session, and one command at a time.
 
-use std::io;
 use std::time::Duration;
 
 use bmc::BmcError;
@@ -10,7 +9,8 @@ use tokio::time::{Instant, sleep};
 use tracing::debug;
 
 use crate::commands::CompletionCode;
-use crate::exchange::{Patience, Question, ask};
+use crate::exchange::{Patience, ask, unreachable};
+use crate::in_session::InSession;
 use crate::opening;
 use crate::port::Port;
 use crate::session::{Answer, Session};
@@ -179,36 +179,5 @@ impl Line {
 
     fn host(&self) -> String {
         self.target.address.to_string()
-    }
-}
-
-/// Makes the error for a missing answer.
-pub(crate) fn unreachable(target: &Target, why: &'static str) -> BmcError {
-    let source = io::Error::new(io::ErrorKind::TimedOut, why);
-    BmcError::Unreachable { host: target.address.to_string(), source }
-}
-
-/// A command in a session.
-pub(crate) struct InSession<'a> {
-    pub(crate) session: &'a mut Session,
-    pub(crate) request: &'a Request<'a>,
-    pub(crate) message: u8,
-}
-
-impl Question for InSession<'_> {
-    type Answer = Answer;
-
-    fn datagram(&mut self) -> Vec<u8> {
-        self.session.seal(self.request, self.message, rand::random())
-    }
-
-    fn accept(&mut self, datagram: &[u8]) -> Option<Answer> {
-        match self.session.open(datagram, self.request, self.message) {
-            Ok(answer) => answer,
-            Err(reason) => {
-                debug!("dropped a packet: {reason}");
-                None
-            }
-        }
     }
 }

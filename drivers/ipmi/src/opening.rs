@@ -6,8 +6,8 @@ use tracing::debug;
 
 use crate::commands::CompletionCode;
 use crate::establish::{Handshake, HandshakeError, Step, speaks_plus};
-use crate::exchange::{Patience, Question, ask};
-use crate::line::{InSession, unreachable};
+use crate::exchange::{Patience, Question, ask, unreachable};
+use crate::in_session::InSession;
 use crate::port::{Port, Route};
 use crate::session::Session;
 use crate::target::{CipherSuite, Target};

@@ -12,8 +12,9 @@ use bmc::{BmcError, SerialConsole, SerialSession};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::client::Client;
-use crate::connector::Shared;
-use crate::line::{Line, unreachable};
+use crate::exchange::unreachable;
+use crate::line::Line;
+use crate::lines::Shared;
 
 use session::Ended;
 

@@ -8,7 +8,8 @@ use tracing::debug;
 
 use crate::commands::Command;
 use crate::exchange::{Patience, ask};
-use crate::line::{APPLICATION, CLOSE_SESSION, InSession};
+use crate::in_session::InSession;
+use crate::line::{APPLICATION, CLOSE_SESSION};
 use crate::port::{Port, Route};
 use crate::session::{Answer, Session};
 use crate::target::Target;

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use crate::client;
 use crate::commands::payload::ActivateSerial;
 use crate::commands::{Command, CompletionCode};
-use crate::exchange::Patience;
-use crate::line::{Line, unreachable};
+use crate::exchange::{Patience, unreachable};
+use crate::line::Line;
 use crate::opening;
 use crate::port::Port;
 

@@ -10,8 +10,7 @@ use tracing::debug;
 
 use crate::commands::Command;
 use crate::commands::payload::{DeactivateSerial, IsSerialActive, SerialActivated};
-use crate::exchange::Patience;
-use crate::line::unreachable;
+use crate::exchange::{Patience, unreachable};
 use crate::port::{Port, Route};
 use crate::quirks;
 use crate::session::Opened;

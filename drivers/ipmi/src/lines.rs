@@ -1,0 +1,137 @@
+//! The state that all BMCs share: the sockets, the lines to BMCs, and the task that maintains idle sessions.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::task::TaskTracker;
+
+use crate::line::{Line, Upkeep};
+use crate::port::Port;
+use crate::target::Target;
+
+/// How many BMCs the maintenance task talks to at once.
+const UPKEEP_AT_ONCE: usize = 64;
+
+/// The lifetime of idle sessions.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// After this time without a command, the driver sends a keep-alive: a BMC forgets a session after 60 s (IPMI 2.0 §6.12.15).
+    pub keep_alive_every: Duration,
+    /// How long a session stays open after its last command.
+    pub close_after: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Pace { keep_alive_every: Duration::from_secs(30), close_after: Duration::from_secs(150) }
+    }
+}
+
+/// The shared state; lives as long as a connector or a client does.
+pub(crate) struct Shared {
+    house: Arc<House>,
+    pub(crate) pace: Pace,
+    /// Tasks of open serial ports.
+    pub(crate) serials: TaskTracker,
+    /// Counts the calls of `Connector::close`, each of which ends all serial ports.
+    pub(crate) closings: watch::Sender<u64>,
+    /// The tasks are aborted when this value is dropped.
+    _tasks: JoinSet<()>,
+}
+
+/// The state that the background tasks use.
+struct House {
+    port: Port,
+    lines: Mutex<HashMap<SocketAddr, Vec<Arc<Line>>>>,
+}
+
+impl Shared {
+    /// Opens the sockets and starts the background tasks.
+    pub(crate) fn bind(pace: Pace) -> io::Result<Self> {
+        let house = Arc::new(House { port: Port::bind()?, lines: Mutex::default() });
+        let mut tasks = JoinSet::new();
+        let listener = Arc::clone(&house);
+        tasks.spawn(async move { listener.port.run().await });
+        let keeper = Arc::clone(&house);
+        tasks.spawn(async move { keeper.keep(pace).await });
+        let (serials, closings) = (TaskTracker::new(), watch::Sender::new(0));
+        Ok(Shared { house, pace, serials, closings, _tasks: tasks })
+    }
+
+    /// Returns the line to `target`; clients of the same target share one.
+    pub(crate) fn line(&self, target: Target) -> Arc<Line> {
+        let mut lines = self.house.lines();
+        let there = lines.entry(target.address).or_default();
+        let known = there.iter().find(|line| line.target.is_same_account(&target));
+        known.map(Arc::clone).unwrap_or_else(|| {
+            let line = Arc::new(Line::new(target));
+            there.push(Arc::clone(&line));
+            line
+        })
+    }
+
+    /// Closes every open session and releases every serial port.
+    pub(crate) async fn close(&self) {
+        self.closings.send_modify(|times| *times += 1);
+        self.serials.close();
+        self.serials.wait().await;
+        self.serials.reopen();
+
+        let house = &self.house;
+        let close = |line: Arc<Line>| async move { line.close(&house.port).await };
+        stream::iter(house.all_lines()).for_each_concurrent(UPKEEP_AT_ONCE, close).await;
+    }
+
+    pub(crate) fn port(&self) -> &Port {
+        &self.house.port
+    }
+}
+
+impl House {
+    /// Maintains idle sessions until its task is aborted.
+    async fn keep(&self, pace: Pace) {
+        let shortest = pace.keep_alive_every.min(pace.close_after);
+        let mut tick = tokio::time::interval((shortest / 6).max(Duration::from_millis(1)));
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tick.tick().await;
+            let attend = |line: Arc<Line>| self.attend(line, pace);
+            stream::iter(self.all_lines()).for_each_concurrent(UPKEEP_AT_ONCE, attend).await;
+        }
+    }
+
+    async fn attend(&self, line: Arc<Line>, pace: Pace) {
+        match line.upkeep(pace.keep_alive_every, pace.close_after) {
+            Upkeep::Nothing => {}
+            Upkeep::KeepAlive => line.keep_alive(&self.port).await,
+            Upkeep::Close => line.close(&self.port).await,
+            Upkeep::Forget => self.forget(line),
+        }
+    }
+
+    /// Drops a line that no client uses.
+    fn forget(&self, line: Arc<Line>) {
+        let mut lines = self.lines();
+        let Some(there) = lines.get_mut(&line.target.address) else { return };
+        // The table and this function hold one reference each. No client can add a reference while the table is locked.
+        there.retain(|other| !Arc::ptr_eq(other, &line) || Arc::strong_count(other) > 2);
+        if there.is_empty() {
+            lines.remove(&line.target.address);
+        }
+    }
+
+    fn all_lines(&self) -> Vec<Arc<Line>> {
+        self.lines().values().flatten().map(Arc::clone).collect()
+    }
+
+    fn lines(&self) -> MutexGuard<'_, HashMap<SocketAddr, Vec<Arc<Line>>>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
