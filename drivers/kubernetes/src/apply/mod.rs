@@ -8,7 +8,7 @@ use crate::client::{Body, Call, Client};
 use crate::error::{KubernetesError, gone_is_fine};
 
 pub use documents::{Document, DocumentError, documents};
-pub(crate) use kinds::{Kinds, resource};
+pub(crate) use kinds::resource;
 
 /// The field manager of server-side apply that owns the fields we set.
 const FIELD_MANAGER: &str = "bedplate";

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::objection::Objection;
 use super::read::{CertificateRequest, Signer};
 use super::subject::Subject;
 
@@ -40,34 +41,6 @@ pub enum Verdict<'r> {
 pub struct Fit<'r> {
     request: &'r CertificateRequest,
     machine: &'r str,
-}
-
-/// The reasons why a request is denied.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Objection {
-    /// The text is not a certificate request in PEM, or has extra data.
-    #[error("it has no readable certificate request")]
-    Unreadable,
-    /// The request has fields that a kubelet never uses.
-    #[error("it requests {what}, which a kubelet never does")]
-    AsksForMore { what: &'static str },
-    /// The subject is not `system:node:NAME` of `system:nodes`.
-    #[error(
-        "its subject is not that of a node: one common name system:node:NAME, one organization system:nodes"
-    )]
-    Subject,
-    /// The usages differ from those of a kubelet's certificate.
-    #[error("its usages are not those of a kubelet")]
-    Usages,
-    /// The requester asks for another member's name.
-    #[error("{username} requests a certificate of {machine}")]
-    Impostor { username: String, machine: String },
-    /// The member does not have this name or address.
-    #[error("{machine} does not have the name or address {name}")]
-    ForeignName { name: String, machine: String },
-    /// The request for a server certificate has no name and no address.
-    #[error("it requests a server certificate without a name or address")]
-    Nameless,
 }
 
 /// The reasons why a request is left to a person.

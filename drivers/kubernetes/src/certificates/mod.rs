@@ -6,6 +6,7 @@
 //! the members of the cluster.
 
 mod judge;
+mod objection;
 mod read;
 mod subject;
 
@@ -15,7 +16,8 @@ use crate::client::{Body, Client};
 use crate::error::{KubernetesError, gone_is_fine};
 use crate::object;
 
-pub use judge::{Fit, Left, Machine, Objection, Verdict, judge};
+pub use judge::{Fit, Left, Machine, Verdict, judge};
+pub use objection::Objection;
 pub use read::{CertificateRequest, Signer};
 
 const REQUESTS: [&str; 4] = ["apis", "certificates.k8s.io", "v1", "certificatesigningrequests"];

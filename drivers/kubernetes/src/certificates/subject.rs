@@ -8,7 +8,7 @@ use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::oid_registry::{OID_X509_COMMON_NAME, OID_X509_ORGANIZATION_NAME};
 use x509_parser::pem::parse_x509_pem;
 
-use super::Objection;
+use super::objection::Objection;
 
 /// The longest request that is parsed: a request with an RSA 4096 key and twenty names has 3 KiB.
 const LONGEST: usize = 16 * 1024;

@@ -27,8 +27,30 @@ pub(crate) enum Body {
     Apply(Value),
 }
 
+impl Client {
+    pub(crate) fn get<'c>(&'c self, path: &[&'c str]) -> Call<'c> {
+        Call::new(self, Method::GET, path)
+    }
+
+    pub(crate) fn post<'c>(&'c self, path: &[&'c str]) -> Call<'c> {
+        Call::new(self, Method::POST, path)
+    }
+
+    pub(crate) fn put<'c>(&'c self, path: &[&'c str]) -> Call<'c> {
+        Call::new(self, Method::PUT, path)
+    }
+
+    pub(crate) fn patch<'c>(&'c self, path: &[&'c str]) -> Call<'c> {
+        Call::new(self, Method::PATCH, path)
+    }
+
+    pub(crate) fn delete<'c>(&'c self, path: &[&'c str]) -> Call<'c> {
+        Call::new(self, Method::DELETE, path)
+    }
+}
+
 impl<'c> Call<'c> {
-    pub(super) fn new(client: &'c Client, method: Method, path: &[&'c str]) -> Self {
+    fn new(client: &'c Client, method: Method, path: &[&'c str]) -> Self {
         Call { client, method, path: path.to_vec(), query: Vec::new(), body: Body::None }
     }
 

@@ -2,19 +2,20 @@
 
 mod answer;
 mod call;
+mod kinds;
 mod send;
 mod tls;
 
 use std::fmt;
 use std::sync::Arc;
 
-use reqwest::Method;
 use url::Url;
 
 use crate::access::{Access, AccessError, Endpoint, Timeouts};
-use crate::apply::Kinds;
 
 pub(crate) use call::{Body, Call};
+use kinds::Kinds;
+pub(crate) use kinds::Resource;
 
 /// A client of a cluster's API with one identity.
 ///
@@ -45,26 +46,6 @@ impl Client {
     /// The host name and port of the API.
     pub fn endpoint(&self) -> &Endpoint {
         &self.shared.endpoint
-    }
-
-    pub(crate) fn get<'c>(&'c self, path: &[&'c str]) -> Call<'c> {
-        Call::new(self, Method::GET, path)
-    }
-
-    pub(crate) fn post<'c>(&'c self, path: &[&'c str]) -> Call<'c> {
-        Call::new(self, Method::POST, path)
-    }
-
-    pub(crate) fn put<'c>(&'c self, path: &[&'c str]) -> Call<'c> {
-        Call::new(self, Method::PUT, path)
-    }
-
-    pub(crate) fn patch<'c>(&'c self, path: &[&'c str]) -> Call<'c> {
-        Call::new(self, Method::PATCH, path)
-    }
-
-    pub(crate) fn delete<'c>(&'c self, path: &[&'c str]) -> Call<'c> {
-        Call::new(self, Method::DELETE, path)
     }
 
     pub(crate) fn kinds(&self) -> &Kinds {

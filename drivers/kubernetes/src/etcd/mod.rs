@@ -6,20 +6,13 @@
 
 mod members;
 mod pod;
+mod progress;
 
 use crate::client::Client;
 use crate::error::KubernetesError;
 
 pub use members::{Member, MemberId};
-
-/// The progress of an operation that takes time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Progress<T> {
-    /// In progress: call again after a second or more.
-    Pending,
-    /// The operation has ended.
-    Done(T),
-}
+pub use progress::Progress;
 
 /// Lists etcd's members, as reported by the member on `node`, which must be a ready control-plane node.
 ///

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::Progress;
+use super::progress::Progress;
 use crate::client::{Body, Client};
 use crate::error::KubernetesError;
 use crate::lenient;

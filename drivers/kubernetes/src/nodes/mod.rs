@@ -11,8 +11,8 @@ use crate::client::{Body, Client};
 use crate::error::KubernetesError;
 use crate::object;
 
-pub use read::{Node, Readiness};
-pub use taints::{Taint, taint, untaint};
+pub use read::{Node, Readiness, Taint};
+pub use taints::{taint, untaint};
 
 pub(crate) const NODES: [&str; 3] = ["api", "v1", "nodes"];
 

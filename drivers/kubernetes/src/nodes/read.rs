@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use jiff::Timestamp;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::Taint;
 use crate::lenient;
 use crate::object::Metadata;
 
@@ -54,6 +53,38 @@ impl Readiness {
     /// Whether the node is ready.
     pub fn is_ready(&self) -> bool {
         matches!(self, Readiness::Ready { .. })
+    }
+}
+
+/// A taint (`core/v1 Taint`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Taint {
+    pub key: String,
+    /// Often absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
+    pub effect: String,
+    /// Set by the cluster on some of its own taints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_added: Option<String>,
+}
+
+impl Taint {
+    /// Makes a taint.
+    pub fn new(key: &str, value: Option<&str>, effect: &str) -> Taint {
+        Taint {
+            key: key.to_owned(),
+            value: value.map(str::to_owned),
+            effect: effect.to_owned(),
+            time_added: None,
+        }
+    }
+
+    /// Whether a node can have only one of the two taints: key and effect are the same.
+    pub(super) fn is_in_place_of(&self, other: &Taint) -> bool {
+        (&self.key, &self.effect) == (&other.key, &other.effect)
     }
 }
 

@@ -1,43 +1,11 @@
 //! Taints, which keep pods off a node.
 
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Node, patch};
+use super::patch;
+use super::read::{Node, Taint};
 use crate::client::Client;
 use crate::error::KubernetesError;
-
-/// A taint (`core/v1 Taint`).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Taint {
-    pub key: String,
-    /// Often absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub value: Option<String>,
-    /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
-    pub effect: String,
-    /// Set by the cluster on some of its own taints.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub time_added: Option<String>,
-}
-
-impl Taint {
-    /// Makes a taint.
-    pub fn new(key: &str, value: Option<&str>, effect: &str) -> Taint {
-        Taint {
-            key: key.to_owned(),
-            value: value.map(str::to_owned),
-            effect: effect.to_owned(),
-            time_added: None,
-        }
-    }
-
-    /// Whether a node can have only one of the two taints: key and effect are the same.
-    fn is_in_place_of(&self, other: &Taint) -> bool {
-        (&self.key, &self.effect) == (&other.key, &other.effect)
-    }
-}
 
 /// Adds taints to a node; other taints stay. Fails without effect if the node has changed since it was read: read it again.
 pub async fn taint(client: &Client, node: &Node, taints: &[Taint]) -> Result<(), KubernetesError> {

@@ -1,0 +1,10 @@
+//! The progress of an operation that takes time.
+
+/// The progress of an operation that takes time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress<T> {
+    /// In progress: call again after a second or more.
+    Pending,
+    /// The operation has ended.
+    Done(T),
+}
