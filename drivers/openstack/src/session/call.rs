@@ -48,6 +48,33 @@ pub(crate) enum Body {
     Spent,
 }
 
+impl Session {
+    pub(crate) fn get<'c>(&'c self, service: Service, path: &[&'c str]) -> Call<'c> {
+        Call::new(self, service, Method::GET, path)
+    }
+
+    pub(crate) fn post<'c>(&'c self, service: Service, path: &[&'c str], body: Value) -> Call<'c> {
+        Call::new(self, service, Method::POST, path).body(Body::Json(body))
+    }
+
+    pub(crate) fn put<'c>(&'c self, service: Service, path: &[&'c str], body: Value) -> Call<'c> {
+        Call::new(self, service, Method::PUT, path).body(Body::Json(body))
+    }
+
+    pub(crate) fn patch<'c>(&'c self, service: Service, path: &[&'c str], body: Value) -> Call<'c> {
+        Call::new(self, service, Method::PATCH, path).body(Body::Json(body))
+    }
+
+    /// Deletes an object; an object that is gone already is no error.
+    pub(crate) async fn delete(&self, service: Service, path: &[&str]) -> Result<(), CloudError> {
+        self.deleting(service, path).done_or_gone().await
+    }
+
+    pub(crate) fn deleting<'c>(&'c self, service: Service, path: &[&'c str]) -> Call<'c> {
+        Call::new(self, service, Method::DELETE, path)
+    }
+}
+
 impl<'c> Call<'c> {
     pub(super) fn new(
         session: &'c Session,

@@ -4,6 +4,7 @@ mod answer;
 mod behalf;
 mod call;
 mod clients;
+mod login;
 mod patience;
 mod projects;
 mod send;
@@ -12,14 +13,11 @@ mod token;
 use std::sync::Arc;
 
 use reqwest::Client;
-use secrecy::SecretString;
-use serde_json::Value;
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use url::Url;
 
 use crate::catalogue;
 use crate::config::{CloudConfig, ConfigError};
-use crate::error::{CloudError, gone_is_fine};
 use crate::service::Service;
 
 pub use behalf::{on_behalf_of, request_id};
@@ -85,38 +83,6 @@ impl Session {
         })
     }
 
-    /// Returns our user and scope, as Keystone reports them.
-    pub async fn identity(&self) -> Result<Identity, CloudError> {
-        Ok(self.token().await?.identity.clone())
-    }
-
-    /// Returns the base URL of `service`, including the API version that we use.
-    pub async fn endpoint(&self, service: Service) -> Result<Url, CloudError> {
-        self.endpoint_by(&*self.token().await?, service)
-    }
-
-    /// Whether the catalogue has this service in our region and interface.
-    pub async fn has(&self, service: Service) -> Result<bool, CloudError> {
-        match self.endpoint(service).await {
-            Ok(_) => Ok(true),
-            Err(CloudError::NoEndpoint { .. }) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Revokes the token at Keystone, so that nobody can use it any more. The next call requests a new one.
-    pub async fn close(&self) -> Result<(), CloudError> {
-        let token = self.shared.token.lock().await.take();
-        match token {
-            Some(token) => match gone_is_fine(token::revoke(self, &token).await) {
-                // The token has expired or was revoked already.
-                Err(CloudError::Unauthorized(_)) => Ok(()),
-                other => other,
-            },
-            None => Ok(()),
-        }
-    }
-
     /// The configuration of this session.
     pub fn config(&self) -> &CloudConfig {
         &self.shared.config
@@ -126,11 +92,6 @@ impl Session {
     /// permits, follows no redirect, and adds no token.
     pub fn client(&self) -> &Client {
         &self.shared.client
-    }
-
-    /// Returns our token, valid for some time, for services without calls in this crate.
-    pub async fn bearer(&self) -> Result<SecretString, CloudError> {
-        Ok(self.token().await?.secret.clone())
     }
 
     /// Waits for a permit to call a service, so that not too many calls run at once.
@@ -144,62 +105,10 @@ impl Session {
         self.shared.turns.tokens.acquire().await.expect("nobody closes it")
     }
 
-    /// Returns a token that is valid for some time. If another task is requesting one, waits for that one.
-    async fn token(&self) -> Result<Arc<Token>, CloudError> {
-        let mut held = self.shared.token.lock().await;
-        if let Some(token) = held.as_ref().filter(|token| token.is_fresh()) {
-            return Ok(token.clone());
-        }
-        let token = Arc::new(token::request(self).await?);
-        *held = Some(token.clone());
-        Ok(token)
-    }
-
-    /// Drops `refused`, unless another task has replaced it already.
-    async fn forget(&self, refused: &Arc<Token>) {
-        let mut held = self.shared.token.lock().await;
-        if held.as_ref().is_some_and(|token| Arc::ptr_eq(token, refused)) {
-            *held = None;
-        }
-    }
-
-    fn endpoint_by(&self, token: &Token, service: Service) -> Result<Url, CloudError> {
-        // Keystone is at the configured URL, whatever the catalogue says.
-        if service == Service::Identity {
-            return Ok(self.keystone());
-        }
-        token.endpoint(service, self.config())
-    }
-
     /// Returns the base URL of Keystone.
     fn keystone(&self) -> Url {
         let own = self.config().endpoints.get(&Service::Identity);
         let url = own.unwrap_or(&self.config().auth_url).clone();
         catalogue::versioned(url, Service::Identity, None)
-    }
-
-    pub(crate) fn get<'c>(&'c self, service: Service, path: &[&'c str]) -> Call<'c> {
-        Call::new(self, service, reqwest::Method::GET, path)
-    }
-
-    pub(crate) fn post<'c>(&'c self, service: Service, path: &[&'c str], body: Value) -> Call<'c> {
-        Call::new(self, service, reqwest::Method::POST, path).body(Body::Json(body))
-    }
-
-    pub(crate) fn put<'c>(&'c self, service: Service, path: &[&'c str], body: Value) -> Call<'c> {
-        Call::new(self, service, reqwest::Method::PUT, path).body(Body::Json(body))
-    }
-
-    pub(crate) fn patch<'c>(&'c self, service: Service, path: &[&'c str], body: Value) -> Call<'c> {
-        Call::new(self, service, reqwest::Method::PATCH, path).body(Body::Json(body))
-    }
-
-    /// Deletes an object; an object that is gone already is no error.
-    pub(crate) async fn delete(&self, service: Service, path: &[&str]) -> Result<(), CloudError> {
-        self.deleting(service, path).done_or_gone().await
-    }
-
-    pub(crate) fn deleting<'c>(&'c self, service: Service, path: &[&'c str]) -> Call<'c> {
-        Call::new(self, service, reqwest::Method::DELETE, path)
     }
 }

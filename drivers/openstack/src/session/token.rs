@@ -1,27 +1,17 @@
-//! The token of a session: request, lifetime and content.
+//! The token of a session, and its content.
 
-use std::time::Duration;
-
-use futures::future::BoxFuture;
 use jiff::Timestamp;
-use reqwest::Method;
 use reqwest::header::HeaderName;
 use secrecy::SecretString;
 use serde::Deserialize;
 use tokio::time::Instant;
 use url::Url;
 
-use super::{Body, Call, Session};
 use crate::catalogue::Catalogue;
 use crate::config::CloudConfig;
 use crate::error::CloudError;
 use crate::lenient;
 use crate::service::Service;
-
-/// How long before its expiry a token is replaced, so that it does not expire while a chain of services handles a request.
-const MARGIN: Duration = Duration::from_secs(120);
-/// The assumed lifetime of a token whose answer does not tell it.
-const UNTOLD_LIFETIME: Duration = Duration::from_secs(600);
 
 /// The header with the token that a request is about, or that Keystone issues.
 pub(crate) const X_SUBJECT_TOKEN: HeaderName = HeaderName::from_static("x-subject-token");
@@ -31,8 +21,8 @@ pub(crate) const X_SUBJECT_TOKEN: HeaderName = HeaderName::from_static("x-subjec
 pub(super) struct Token {
     pub(super) secret: SecretString,
     pub(super) identity: Identity,
-    catalogue: Catalogue,
-    renew_at: Instant,
+    pub(super) catalogue: Catalogue,
+    pub(super) renew_at: Instant,
 }
 
 /// User and scope of a token, as Keystone reports them.
@@ -56,7 +46,7 @@ pub struct Identity {
 }
 
 #[derive(Deserialize)]
-struct TokenBody {
+pub(super) struct TokenBody {
     user: Named,
     #[serde(default)]
     project: Option<Named>,
@@ -67,12 +57,12 @@ struct TokenBody {
     #[serde(default)]
     roles: Vec<Named>,
     #[serde(default)]
-    catalog: Catalogue,
+    pub(super) catalog: Catalogue,
     #[serde(default, deserialize_with = "lenient::time")]
-    issued_at: Option<Timestamp>,
+    pub(super) issued_at: Option<Timestamp>,
     // Keystone 22 leaves the zone out if the expiry is an application credential's.
     #[serde(default, deserialize_with = "lenient::time")]
-    expires_at: Option<Timestamp>,
+    pub(super) expires_at: Option<Timestamp>,
 }
 
 #[derive(Default, Deserialize)]
@@ -125,57 +115,5 @@ impl Token {
         config: &CloudConfig,
     ) -> Result<Url, CloudError> {
         self.catalogue.endpoint(service, config, self.identity.project_id.as_deref())
-    }
-}
-
-/// Requests a token: `POST /v3/auth/tokens`. A second token is harmless.
-///
-/// The future is boxed, because a call may need a token, and requesting one is a call.
-pub(super) fn request(session: &Session) -> BoxFuture<'_, Result<Token, CloudError>> {
-    Box::pin(async {
-        let asked = Instant::now();
-        let call = Call::new(session, Service::Identity, Method::POST, &["auth", "tokens"]);
-        let body = Body::Json(session.config().auth.request());
-        let answer = call.body(body).anonymous().repeatable().send().await?;
-        let secret = answer.header(X_SUBJECT_TOKEN.as_str()).map(SecretString::from);
-        let secret = secret.ok_or_else(|| answer.malformed("it has no X-Subject-Token"))?;
-        let body: TokenBody = answer.under("token")?;
-        let lifetime = lifetime(body.issued_at, body.expires_at);
-        Ok(Token {
-            secret,
-            renew_at: asked + lifetime - MARGIN.min(lifetime / 2),
-            catalogue: body.catalog.clone(),
-            identity: body.into(),
-        })
-    })
-}
-
-/// Computes the lifetime by Keystone's clock, which may differ from ours.
-fn lifetime(issued_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> Duration {
-    let told = issued_at.zip(expires_at).map(|(from, until)| until.duration_since(from));
-    told.map_or(UNTOLD_LIFETIME, |told| Duration::try_from(told).unwrap_or_default())
-}
-
-/// Revokes a token: `DELETE /v3/auth/tokens`.
-pub(super) async fn revoke(session: &Session, token: &Token) -> Result<(), CloudError> {
-    let call = session.deleting(Service::Identity, &["auth", "tokens"]);
-    let call = call.secret_header(X_SUBJECT_TOKEN, token.secret.clone());
-    call.bearing(token.secret.clone()).done().await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lifetime_is_measured_by_keystones_clock() {
-        let at = |text: &str| Some(text.parse::<Timestamp>().unwrap());
-        let hour = lifetime(at("2001-01-01T00:00:00.000000Z"), at("2001-01-01T01:00:00.000000Z"));
-        assert_eq!(hour, Duration::from_secs(3600));
-        assert_eq!(
-            lifetime(at("2001-01-01T01:00:00Z"), at("2001-01-01T00:00:00Z")),
-            Duration::ZERO
-        );
-        assert_eq!(lifetime(None, at("2001-01-01T00:00:00Z")), UNTOLD_LIFETIME);
     }
 }
