@@ -1,67 +1,16 @@
 //! Discovery of resources: every address comes from a link, none is guessed.
 
-use std::sync::Arc;
-
 use bmc::BmcError;
 use reqwest::StatusCode;
 use serde_json::Value;
 use url::Url;
 
 use crate::document::Document;
-use crate::origin::Origin;
 use crate::quirks;
 use crate::service::{Resource, Service};
 
 /// The most chassis or managers that are read for one machine.
 const MOST_RELATIVES: usize = 8;
-
-/// The links that were found so far. They are forgotten when one of their addresses answers 404.
-#[derive(Debug, Default)]
-pub(crate) struct Links {
-    pub(crate) root: Option<Arc<Root>>,
-    pub(crate) system: Option<Url>,
-    pub(crate) drive: Option<Url>,
-}
-
-/// The service root (DSP0268 `ServiceRoot`).
-#[derive(Debug)]
-pub(crate) struct Root {
-    pub(crate) systems: Option<Url>,
-    pub(crate) managers: Option<Url>,
-    pub(crate) chassis: Option<Url>,
-    pub(crate) update_service: Option<Url>,
-    pub(crate) session_service: Option<Url>,
-    pub(crate) sessions: Option<Url>,
-    /// The query that makes a collection include its members as whole resources.
-    pub(crate) expand: Option<&'static str>,
-}
-
-impl Root {
-    pub(crate) fn read(root: &Value, origin: &Origin) -> Self {
-        let follow = |link: Option<&str>| origin.follow(link?).ok();
-        Root {
-            systems: follow(root.link("Systems")),
-            managers: follow(root.link("Managers")),
-            chassis: follow(root.link("Chassis")),
-            update_service: follow(root.link("UpdateService")),
-            session_service: follow(root.link("SessionService")),
-            sessions: follow(root.at("Links").link("Sessions")),
-            expand: expand(root.at("ProtocolFeaturesSupported").at("ExpandQuery")),
-        }
-    }
-}
-
-/// DSP0266 §7.3.1: `.` expands what a resource contains, `*` also what it refers to.
-fn expand(supported: &Value) -> Option<&'static str> {
-    let has = |name| supported.truth(name) == Some(true);
-    match (has("NoLinks"), has("ExpandAll"), has("Levels")) {
-        (true, _, true) => Some("$expand=.($levels=1)"),
-        (true, _, false) => Some("$expand=."),
-        (false, true, true) => Some("$expand=*($levels=1)"),
-        (false, true, false) => Some("$expand=*"),
-        (false, false, _) => None,
-    }
-}
 
 impl Service {
     /// Reads the machine's resource (DSP0268 `ComputerSystem`).
@@ -180,36 +129,5 @@ impl Service {
             Err(BmcError::Refused { .. } | BmcError::Malformed { .. }) => Ok(None),
             Err(error) => Err(error),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[track_caller]
-    fn check(features: Value, want: Option<&str>) {
-        assert_eq!(expand(&features), want);
-    }
-
-    #[test]
-    fn the_cheapest_expansion_is_asked_for() {
-        check(json!({"NoLinks": true, "Levels": true}), Some("$expand=.($levels=1)"));
-        check(json!({"NoLinks": true}), Some("$expand=."));
-        check(json!({"ExpandAll": true, "NoLinks": false}), Some("$expand=*"));
-        check(json!({"Links": true, "Levels": true}), None);
-        check(json!(null), None);
-    }
-
-    #[test]
-    fn a_root_of_nonsense_has_no_links() {
-        let origin = Origin::of(&"http://bmc/".parse().unwrap());
-        let root = Root::read(
-            &json!({"Systems": 7, "Links": [], "Managers": {"@odata.id": "http://x/"}}),
-            &origin,
-        );
-        assert!(root.systems.is_none() && root.managers.is_none() && root.sessions.is_none());
     }
 }

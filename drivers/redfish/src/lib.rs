@@ -6,6 +6,7 @@ mod target;
 mod answer;
 mod clients;
 mod document;
+mod links;
 mod message;
 mod origin;
 mod service;

@@ -14,8 +14,8 @@ use url::Url;
 
 use crate::answer::{self, Answer, Unread, X_AUTH_TOKEN};
 use crate::clients::Clients;
-use crate::discovery::{Links, Root};
 use crate::document::Document;
+use crate::links::{Links, Root};
 use crate::origin::Origin;
 use crate::session::{Ledger, LoginOutcome, Session};
 use crate::target::{Auth, Target, Trust};
