@@ -1,5 +1,6 @@
 //! Opens, reads, guards and erases disks, and edits their partition tables.
 
+pub mod blocks;
 pub mod buffer;
 pub mod config_drive;
 pub mod device;
@@ -7,4 +8,5 @@ pub mod erase;
 pub mod gpt;
 pub mod guard;
 pub mod mbr;
+pub mod partition;
 pub mod table;

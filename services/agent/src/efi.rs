@@ -6,7 +6,9 @@ use std::path::Path;
 
 use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
 
-use crate::disk::table::{Blocks, Partition, PartitionKind, partitions};
+use crate::disk::blocks::Blocks;
+use crate::disk::partition::{Partition, PartitionKind};
+use crate::disk::table::partitions;
 use crate::root::Root;
 
 const VARIABLES: &str = "/sys/firmware/efi/efivars";

@@ -5,8 +5,10 @@
 //! image never boots.
 
 mod checksum;
+mod chunks;
 mod download;
 mod error;
+mod layout;
 mod output;
 pub mod qcow2;
 mod qcow2_stream;
@@ -15,12 +17,12 @@ mod unpack;
 use std::sync::Arc;
 
 use agent_protocol::{DiskFormat, ImageInfo};
-use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use self::download::{Opened, Source};
 pub use self::download::{Patience, TrustAnchors};
 pub use self::error::ImageError;
+use self::layout::Layout;
 use self::output::Output;
 use crate::disk::device::Device;
 use crate::disk::guard::GuardedDisk;
@@ -102,23 +104,6 @@ pub async fn write(job: Job, progress: Arc<Meter>) -> Result<(), ImageError> {
     .await
 }
 
-/// The decompressor's output, which is known before anything is written.
-enum Layout {
-    /// Bytes in order, with their number if it is known.
-    Linear(Option<u64>),
-    /// Clusters, whose places on the disk are in the image's tables.
-    Qcow2(Box<qcow2::Map>),
-}
-
-impl Layout {
-    fn disk_bytes(&self) -> Option<u64> {
-        match self {
-            Layout::Linear(bytes) => *bytes,
-            Layout::Qcow2(map) => Some(map.virtual_size()),
-        }
-    }
-}
-
 /// Determines the layout from the first bytes and, for qcow2, from the image's tables. Refuses an image that does not fit or cannot be
 /// trusted.
 async fn plan(
@@ -153,6 +138,3 @@ async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
         Err(gone) => std::panic::resume_unwind(gone.into_panic()),
     }
 }
-
-/// The receiving end of a queue of chunks.
-type Chunks = mpsc::Receiver<Bytes>;

@@ -5,8 +5,9 @@ use std::io::{self, Read};
 use base64::Engine as _;
 use flate2::read::MultiGzDecoder;
 
+use super::blocks::Blocks;
 use super::guard::GuardedDisk;
-use super::table::{Blocks, Partition};
+use super::partition::Partition;
 use super::{gpt, mbr};
 
 /// The largest config drive, uncompressed; Ironic's and our conductor have the same limit.

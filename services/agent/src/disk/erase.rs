@@ -4,8 +4,9 @@ use std::io;
 
 use serde::Serialize;
 
+use super::blocks::Blocks;
 use super::device::Device;
-use super::table::{Blocks, partitions};
+use super::table::partitions;
 use crate::meter::Meter;
 
 const MIB: u64 = 1 << 20;

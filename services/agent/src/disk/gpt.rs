@@ -5,8 +5,9 @@
 
 use std::io;
 
+use super::blocks::Blocks;
 use super::guard::GuardedDisk;
-use super::table::{Blocks, Partition, PartitionKind};
+use super::partition::{Partition, PartitionKind};
 
 /// C12A7328-F81F-11D2-BA4B-00A0C93EC93B in the byte order of the disk.
 pub const EFI_SYSTEM: [u8; 16] = [

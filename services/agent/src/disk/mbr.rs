@@ -2,7 +2,8 @@
 
 use std::io;
 
-use super::table::{Blocks, Partition, PartitionKind};
+use super::blocks::Blocks;
+use super::partition::{Partition, PartitionKind};
 
 /// The type of an EFI system partition (UEFI 2.10 §5.2.2).
 pub const EFI_SYSTEM: u8 = 0xef;

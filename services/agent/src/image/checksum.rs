@@ -7,7 +7,8 @@ use agent_protocol::{ChecksumAlgorithm, ImageInfo};
 use ring::digest::{Algorithm, Context, Digest, SHA256, SHA512};
 use subtle::ConstantTimeEq;
 
-use super::{Chunks, ImageError};
+use super::ImageError;
+use super::chunks::Chunks;
 
 /// The checksum that the image must have.
 pub(super) struct Expected {

@@ -1,6 +1,7 @@
 //! Downloads the image over HTTP, and resumes after short interruptions of the network.
 
 mod hosts;
+mod pieces;
 mod ranges;
 
 use std::error::Error as _;

@@ -7,7 +7,6 @@ mod map;
 
 use std::ops::Range;
 
-use self::map::MOST_EXTENTS;
 pub use self::map::{ClusterTable, Content, Extent, Map};
 
 /// The first bytes of every qcow2 image.
@@ -16,6 +15,9 @@ pub const MAGIC: [u8; 4] = *b"QFI\xfb";
 const HEADER: usize = 112;
 /// QEMU's own limit.
 const LARGEST_L1: u64 = 32 << 20;
+
+/// About 128 MiB of memory, which is enough for 256 GiB of data even if no two clusters are adjacent.
+const MOST_EXTENTS: usize = 4 << 20;
 
 /// Incompatible features, one bit each.
 const DIRTY: u64 = 1;

@@ -12,10 +12,11 @@ use bytes::{Buf, Bytes};
 use flate2::bufread::DeflateDecoder;
 use ring::digest::{SHA256, digest};
 
+use super::ImageError;
+use super::chunks::Chunks;
 use super::download::{Opened, Source};
 use super::output::Output;
 use super::qcow2::{Compression, Content, Extent, Header, Map, Qcow2Error};
-use super::{Chunks, ImageError};
 
 /// Fetches the tables of the image that `opened` began to download.
 pub(super) async fn read_map(

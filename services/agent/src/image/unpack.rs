@@ -7,9 +7,11 @@ use flate2::bufread::MultiGzDecoder;
 use liblzma::bufread::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
 
+use super::chunks::Chunks;
 use super::download::Opened;
+use super::layout::Layout;
 use super::output::Output;
-use super::{Chunks, ImageError, Layout, qcow2_stream};
+use super::{ImageError, qcow2_stream};
 
 /// xz -9 needs 65 MiB to decompress; a stream that needs far more is refused.
 const XZ_MEMORY: u64 = 256 << 20;

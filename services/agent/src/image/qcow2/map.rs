@@ -4,10 +4,8 @@ use std::ops::Range;
 
 use ring::digest::{Digest, SHA256, digest};
 
-use super::{Header, Qcow2Error};
+use super::{Header, MOST_EXTENTS, Qcow2Error};
 
-/// About 128 MiB of memory, which is enough for 256 GiB of data even if no two clusters are adjacent.
-pub(super) const MOST_EXTENTS: usize = 4 << 20;
 /// Adjacent clusters are joined up to this length.
 const LONGEST_EXTENT: u64 = 4 << 20;
 
