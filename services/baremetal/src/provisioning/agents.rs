@@ -11,9 +11,9 @@ use hardware::MacAddress;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::Provisioning;
 use super::error::Answer;
 use super::report::Report;
+use super::state::Provisioning;
 
 /// The highest API version offered to agents. ironic-python-agent limits itself to 1.68.
 const VERSION: &str = "1.72";

@@ -7,8 +7,8 @@ use axum::response::{IntoResponse, Response};
 use baremetal_core::{NodeUuid, WorkUuid};
 use hardware::MacAddress;
 
-use super::Provisioning;
 use super::error::Answer;
+use super::state::Provisioning;
 
 /// `GET /boot/{node}/{work}/{mac}/{capability}/boot.ipxe`: the boot script of a node's machine.
 pub(super) async fn script(

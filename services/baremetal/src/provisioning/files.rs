@@ -5,8 +5,8 @@ use axum::response::{IntoResponse, Response};
 use tower::ServiceExt;
 use tower_http::services::ServeFile;
 
-use super::Provisioning;
 use super::error::Answer;
+use super::state::Provisioning;
 
 /// `GET /ramdisk/kernel` and `GET /ramdisk/ramdisk`.
 pub(super) async fn ramdisk(

@@ -11,8 +11,8 @@ use rustix::io::Errno;
 use tower::ServiceExt;
 use tower_http::services::ServeFile;
 
-use super::Provisioning;
 use super::error::Answer;
+use super::state::Provisioning;
 
 /// The longest name of a file or folder, in bytes: NAME_MAX of Linux.
 const LONGEST_NAME: usize = 255;

@@ -7,41 +7,17 @@ mod files;
 mod images;
 mod iso;
 mod report;
-
-use std::path::PathBuf;
-use std::sync::Arc;
+mod state;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
-use baremetal_conductor::Conductor;
 
 pub use iso::{IsoError, IsoTemplate};
+pub use state::{Files, Provisioning};
 
 /// The maximum size of an agent's report in bytes: an inventory with its logs.
 const LONGEST_REPORT: usize = 8 << 20;
-
-/// The state of the listener's routes.
-#[derive(Clone)]
-pub struct Provisioning {
-    /// Answers machines and agents.
-    pub conductor: Conductor,
-    /// The files that are the same for every machine.
-    pub files: Arc<Files>,
-}
-
-/// The files that are the same for every machine. They contain no secrets.
-pub struct Files {
-    /// The ramdisk's kernel.
-    pub kernel: PathBuf,
-    pub ramdisk: PathBuf,
-    /// The ramdisk as a CD.
-    pub iso: Option<IsoTemplate>,
-    /// The folder with iPXE's binaries.
-    pub loaders: PathBuf,
-    /// The folder with images.
-    pub images: Option<PathBuf>,
-}
 
 /// Returns the router with all routes of the listener.
 pub fn router(provisioning: Provisioning) -> Router {

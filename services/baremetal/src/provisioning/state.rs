@@ -1,0 +1,30 @@
+//! The state of the listener's routes.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use baremetal_conductor::Conductor;
+
+use super::iso::IsoTemplate;
+
+/// The state of the listener's routes.
+#[derive(Clone)]
+pub struct Provisioning {
+    /// Answers machines and agents.
+    pub conductor: Conductor,
+    /// The files that are the same for every machine.
+    pub files: Arc<Files>,
+}
+
+/// The files that are the same for every machine. They contain no secrets.
+pub struct Files {
+    /// The ramdisk's kernel.
+    pub kernel: PathBuf,
+    pub ramdisk: PathBuf,
+    /// The ramdisk as a CD.
+    pub iso: Option<IsoTemplate>,
+    /// The folder with iPXE's binaries.
+    pub loaders: PathBuf,
+    /// The folder with images.
+    pub images: Option<PathBuf>,
+}
