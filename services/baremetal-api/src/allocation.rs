@@ -29,6 +29,7 @@ use crate::field::Shown;
 use crate::listing::list_of;
 use crate::value::text;
 use crate::{microversion as since, openapi, rule};
+use query::in_body;
 use view::View;
 
 pub(crate) use field::Field;
@@ -157,14 +158,6 @@ async fn taken(
     let Some(ident) = text("node", ident, 255)? else { return Ok(None) };
     let node = app.node(caller, asked, &ident).await.map_err(in_body("node"))?;
     Ok(Some(node))
-}
-
-/// Turns 404 into 400: the path of the request exists, but a field of its body names something that does not.
-fn in_body(field: &'static str) -> impl Fn(Error) -> ApiError {
-    move |why| match ApiError::from(why) {
-        why if why.status == StatusCode::NOT_FOUND => ApiError::bad_field(field, why.message),
-        why => why,
-    }
 }
 
 /// Sets the owner of the allocation. A caller with access to one project can only request nodes for that project, which is also the

@@ -1,9 +1,10 @@
 //! The query parameters of a list of allocations.
 
 use baremetal_core::{AllocationFilter, AllocationSort};
+use http::StatusCode;
 use openstack_api::{ApiError, Caller, Microversion, Query};
 
-use super::{Field, in_body};
+use super::field::Field;
 use crate::app::App;
 use crate::error::Error;
 use crate::field::Shown;
@@ -68,5 +69,13 @@ pub(crate) fn sort(key: Option<&str>) -> Result<AllocationSort, ApiError> {
             let problem = format!("allocations cannot be sorted by {key:?}");
             Err(ApiError::bad_field("sort_key", problem))
         }
+    }
+}
+
+/// Turns 404 into 400: the path of the request exists, but a field of its body names something that does not.
+pub(super) fn in_body(field: &'static str) -> impl Fn(Error) -> ApiError {
+    move |why| match ApiError::from(why) {
+        why if why.status == StatusCode::NOT_FOUND => ApiError::bad_field(field, why.message),
+        why => why,
     }
 }

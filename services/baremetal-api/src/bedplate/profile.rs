@@ -136,21 +136,17 @@ fn checked(asked: Profile, before: Option<&Profile>) -> Result<Profile, Error> {
     let before = before.map(settings).transpose()?.unwrap_or_default();
     let mut with_secrets = settings(&asked)?;
     secret::keep("settings", &before, &mut with_secrets)?;
-    let settings = serde_json::from_value(Value::Object(with_secrets)).map_err(unreadable)?;
+    let settings = serde_json::from_value(Value::Object(with_secrets)).map_err(view::unreadable)?;
     let profile = Profile { settings, ..asked };
     check_profile(&profile).map_err(|why| ApiError::bad_field(&why.field, why.problem))?;
     Ok(profile)
 }
 
 fn settings(profile: &Profile) -> Result<Map<String, Value>, ApiError> {
-    match serde_json::to_value(&profile.settings).map_err(unreadable)? {
+    match serde_json::to_value(&profile.settings).map_err(view::unreadable)? {
         Value::Object(settings) => Ok(settings),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
             Ok(Map::new())
         }
     }
-}
-
-fn unreadable(why: serde_json::Error) -> ApiError {
-    ApiError::broken(format!("cannot serialize the profile: {why}"))
 }

@@ -1,5 +1,6 @@
 //! `/bedplate/v1/racks`: machines that are enrolled and brought up together.
 
+mod document;
 mod enrolment;
 mod show;
 
@@ -23,6 +24,7 @@ use crate::app::{App, again};
 use crate::error::Error;
 use crate::secret;
 
+use document::{read, write};
 use enrolment::Enrolment;
 use show::{RackView, Summary};
 
@@ -227,14 +229,4 @@ async fn find(app: &App, name: &str) -> Result<(Rack, i64), Error> {
     };
     let (document, version) = app.store.find_rack(name).await?.ok_or_else(missing)?;
     Ok((read(document), version))
-}
-
-/// Reads the document of a rack. Fields that an older program did not write get their defaults.
-fn read(document: Value) -> Rack {
-    serde_json::from_value(document).unwrap_or(Rack { description: None, goal: None })
-}
-
-fn write(rack: &Rack) -> Result<Value, Error> {
-    let unwritable = |why| ApiError::broken(format!("cannot serialize the rack: {why}"));
-    Ok(serde_json::to_value(rack).map_err(unwritable)?)
 }

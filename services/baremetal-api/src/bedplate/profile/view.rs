@@ -4,7 +4,6 @@ use baremetal_store::ProfileRow;
 use openstack_api::{ApiError, Shape, Time};
 use serde_json::{Map, Value};
 
-use super::unreadable;
 use crate::secret::Masked;
 
 /// The JSON shape of a profile in a request.
@@ -115,4 +114,8 @@ pub(super) fn of(row: &ProfileRow) -> Result<Value, ApiError> {
     shown["created_at"] = time(Some(Time(row.created_at)))?;
     shown["updated_at"] = time(row.updated_at.map(Time))?;
     Ok(shown)
+}
+
+pub(super) fn unreadable(why: serde_json::Error) -> ApiError {
+    ApiError::broken(format!("cannot serialize the profile: {why}"))
 }

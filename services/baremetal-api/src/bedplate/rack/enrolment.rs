@@ -14,7 +14,7 @@ use rack_manifest::{MachineRequest, Mistake, RackRequest};
 use serde::Serialize;
 use serde_json::Map;
 
-use super::{read, write};
+use super::document::{read, write};
 use crate::app::App;
 use crate::error::Error;
 use crate::secret;
