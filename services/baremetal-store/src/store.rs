@@ -5,6 +5,7 @@ mod lending;
 mod machine;
 mod profile;
 mod record;
+mod seal_keys;
 mod seals;
 
 use std::num::NonZeroU32;
@@ -23,8 +24,8 @@ use serde_json::Value;
 use crate::table::{ShardCount, Tally, history, lease, node, port, rack};
 pub use allocation::Reserved;
 use database::Extent::{AnyDecides, FirstDecides, OneStatement};
+use seal_keys::Seals;
 pub use seals::Resealed;
-use seals::Seals;
 
 /// The versions of the schema, the first one first.
 pub const SCHEMA: Schema = &[

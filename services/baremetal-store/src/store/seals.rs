@@ -10,19 +10,12 @@ use sealing::{Keyring, KnownKey, SealingKeys};
 use serde_json::Value;
 use tracing::{error, info};
 
+use super::seal_keys::Seals;
 use crate::table::{node, profile, rack, seal};
 use crate::{Secrets, Store, secrets};
 
 /// The number of nodes re-encrypted in one transaction.
 const PAGE: u32 = 50;
-
-/// The keys of a store.
-#[derive(Clone)]
-pub(super) struct Seals {
-    keys: Arc<Keyring>,
-    /// The keys that the table `seals` is known to contain.
-    known: Arc<Mutex<BTreeSet<String>>>,
-}
 
 /// The result of a re-encryption.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
