@@ -11,72 +11,18 @@ mod folder;
 mod logins;
 mod machines;
 mod nodes;
-
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+mod options;
 
 use anyhow::Context;
-use clap::{Args, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::api::Api;
 use crate::output::line;
 
-use children::{Children, Ward};
+use children::Children;
 use folder::Folder;
-
-/// The timeout for a child process to become ready.
-const START_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The options of `bedplate dev`.
-#[derive(Args)]
-#[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Options {
-    #[command(subcommand)]
-    command: Option<Command>,
-    /// Folder with baremetald.toml, machines.yaml, rack.yaml, clusterd.toml, template.json, cluster.json and console.toml.
-    #[arg(long, default_value = "deploy/dev")]
-    from: PathBuf,
-    /// Folder for logs, disks and databases; must match baremetald.toml and clusterd.toml.
-    #[arg(long, default_value = ".state/dev")]
-    state: PathBuf,
-    /// Start from the beginning, as after `bedplate dev reset`; default: continue where the last run ended.
-    #[arg(long)]
-    reset: bool,
-    /// Speed of the emulated machines and the emulated cloud, from 0.1 to 10; 1 is the default, 0.2 is slow enough to watch.
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
-    speed: f64,
-    /// Exit when all steps are complete.
-    #[arg(long)]
-    once: bool,
-}
-
-/// The subcommands of `bedplate dev`.
-#[derive(Subcommand)]
-enum Command {
-    /// Remove the state of earlier runs; refused while `bedplate dev` runs.
-    Reset {
-        /// State folder.
-        #[arg(long, default_value = ".state/dev")]
-        state: PathBuf,
-    },
-    /// Run a program that ends with its parent process.
-    #[command(hide = true)]
-    Child(Ward),
-}
-
-fn factor(text: &str) -> Result<f64, String> {
-    let factor: Option<f64> = text.parse().ok();
-    factor
-        .filter(|factor| (0.1..=10.0).contains(factor))
-        .ok_or_else(|| "must be a number from 0.1 to 10".to_owned())
-}
-
-impl Options {
-    fn log(&self, name: &str) -> PathBuf {
-        self.state.join(format!("{name}.log"))
-    }
-}
+use options::Command;
+pub(crate) use options::Options;
 
 /// Runs the demonstration, and keeps everything running until interrupted. No child process outlives this process.
 pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
@@ -147,16 +93,6 @@ async fn interrupted() -> anyhow::Result<()> {
         interrupted = tokio::signal::ctrl_c() => interrupted.context(cannot),
         _ = hang_up.recv() => Ok(()),
         _ = terminate.recv() => Ok(()),
-    }
-}
-
-/// Removes a file that an earlier run left, so that a new file proves that this run wrote it.
-fn remove_file(path: &Path) -> anyhow::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", path.display()))
-        }
-        Ok(()) | Err(_) => Ok(()),
     }
 }
 

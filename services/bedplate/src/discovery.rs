@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::api::Api;
 use crate::output::{Answer, Format, plain, text};
 use crate::paging;
-use crate::vm::within;
+use crate::path::within;
 use crate::watch::Watch;
 
 const DISCOVERIES: &str = "/bedplate/v1/discoveries";

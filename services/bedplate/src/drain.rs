@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::output::{Answer, Format, counted, drawn, plain};
+use crate::path::within;
 use crate::patience::{Deadline, Patience};
 use crate::progress::{Display, Row};
-use crate::vm::within;
 
 /// The path of drains in the API.
 const DRAINS: &str = "/bedplate/v1/drains";

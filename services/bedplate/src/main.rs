@@ -18,6 +18,7 @@ mod node;
 mod output;
 mod pages;
 mod paging;
+mod path;
 mod patience;
 mod place;
 mod policy;

@@ -12,8 +12,8 @@ use crate::api::Api;
 use crate::consent::Consent;
 use crate::output::{Answer, Format, plain, text};
 use crate::paging;
+use crate::path::within;
 use crate::reservation::Term;
-use crate::vm::within;
 use crate::watch::Watch;
 
 /// The subcommands of `bedplate node`.

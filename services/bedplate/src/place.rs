@@ -8,7 +8,7 @@ use crate::drain::drain_state;
 use crate::exit::{Exit, Failure};
 use crate::output::{Answer, Format, plain, text};
 use crate::paging::Pages;
-use crate::vm::within;
+use crate::path::within;
 use crate::watch::Watch;
 
 /// The options of `bedplate where`.

@@ -10,7 +10,7 @@ use crate::api::Api;
 use crate::consent::Consent;
 use crate::output::{Answer, Format, plain, text};
 use crate::paging;
-use crate::vm::within;
+use crate::path::within;
 use crate::watch::Watch;
 
 const PROFILES: &str = "/bedplate/v1/hypervisor-profiles";

@@ -18,9 +18,9 @@ use crate::machines::{Machine, RackStatus, Way};
 use crate::node::Leaving;
 use crate::output::{Answer, Format, counted, line, plain, text};
 use crate::paging;
+use crate::path::within;
 use crate::patience::{Deadline, Patience, length};
 use crate::progress::{Display, Row};
-use crate::vm::within;
 use crate::watch::Watch;
 
 /// The subcommands of `bedplate rack`.

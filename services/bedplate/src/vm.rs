@@ -1,20 +1,24 @@
 //! `bedplate vm`: VMs of the caller.
 
+mod outcome;
 mod request;
+mod route;
 mod show;
 mod wait;
 
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
-use url::Url;
 
 use crate::api::Api;
 use crate::consent::Consent;
 use crate::output::{Answer, Format, line, plain, text};
+use crate::path::within;
 use crate::patience::Patience;
 use crate::watch::Watch;
 
+use outcome::told;
+use route::{MACHINES, SNAPSHOTS, path};
 use wait::Goal;
 
 /// The subcommands of `bedplate vm`.
@@ -225,9 +229,6 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
     }
 }
 
-const MACHINES: &str = "/bedplate/v1/machines";
-const SNAPSHOTS: &str = "/bedplate/v1/snapshots";
-
 /// Lists the VMs that the caller may see.
 pub(crate) async fn list(api: &Api) -> anyhow::Result<Answer> {
     show::list(api, &show::Filter::default()).await
@@ -246,36 +247,6 @@ pub(crate) async fn request(
         None => api.post(MACHINES, &body).await?,
     };
     told(api, asked, Goal::Is("ACTIVE"), Patience::ENDLESS, Format::Table).await
-}
-
-/// The path of a VM in the API.
-fn path(vm: &str, rest: &str) -> anyhow::Result<String> {
-    within(MACHINES, vm, rest)
-}
-
-/// The path of an element of a list. The name becomes one segment of the path, whatever characters it contains.
-pub(crate) fn within(list: &str, one: &str, rest: &str) -> anyhow::Result<String> {
-    let mut url: Url = format!("http://x{list}").parse().context("no URL")?;
-    if let Ok(mut segments) = url.path_segments_mut() {
-        segments.push(one);
-    }
-    Ok(format!("{}{rest}", url.path()))
-}
-
-/// Shows the VM. With `--wait`, waits until the goal is reached or cannot be reached.
-async fn told(
-    api: &Api,
-    vm: Value,
-    goal: Goal,
-    patience: Patience,
-    format: Format,
-) -> anyhow::Result<()> {
-    let vm = if patience.wait {
-        wait::until(api, &vm, goal, patience.begin(), format).await?
-    } else {
-        vm
-    };
-    show::told(vm).write(format)
 }
 
 async fn snapshot(

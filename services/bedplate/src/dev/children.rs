@@ -13,6 +13,9 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use tokio::process::{self, Command};
 use tokio::time::{Instant, sleep};
 
+/// The timeout for a child process to become ready.
+pub(super) const START_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// How often child processes are checked for readiness and their end.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 

@@ -10,9 +10,11 @@ use crate::output::{Format, line};
 use crate::patience::Deadline;
 use crate::{cluster, vm};
 
-use super::children::Children;
+use super::children::{Children, START_TIMEOUT};
+use super::files::remove_file;
 use super::folder::{Chapter, Folder};
-use super::{Options, START_TIMEOUT, nodes, remove_file};
+use super::nodes;
+use super::options::Options;
 
 /// The address of the cloud's APIs. The address is the same in each run, because the state folder of earlier runs contains it.
 const CLOUD: &str = "127.0.0.1:9513";

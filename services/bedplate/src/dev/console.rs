@@ -4,8 +4,8 @@ use tokio::net::TcpStream;
 
 use crate::output::line;
 
-use super::children::Children;
-use super::{Options, START_TIMEOUT};
+use super::children::{Children, START_TIMEOUT};
+use super::options::Options;
 
 /// The console's address, the same as in console.toml.
 pub(super) const ADDRESS: &str = "127.0.0.1:9510";

@@ -93,3 +93,13 @@ fn stand_in(size: usize) -> Vec<u8> {
 fn write(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
 }
+
+/// Removes a file that an earlier run left, so that a new file proves that this run wrote it.
+pub(super) fn remove_file(path: &Path) -> anyhow::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}

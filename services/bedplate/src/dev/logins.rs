@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::output::{line, table, text};
 
-use super::{Options, console};
+use super::console;
+use super::options::Options;
 
 /// Prints a table of the logins.
 pub(super) fn show(options: &Options) -> anyhow::Result<()> {

@@ -12,9 +12,10 @@ use crate::patience::Deadline;
 use crate::profile;
 use crate::rack::{self, Goal, Reach};
 
-use super::children::Children;
+use super::children::{Children, START_TIMEOUT};
+use super::files::remove_file;
 use super::folder::{Chapter, Folder};
-use super::{Options, START_TIMEOUT, remove_file};
+use super::options::Options;
 
 /// Starts the emulated rack and baremetald.
 pub(super) async fn start(options: &Options, children: &mut Children) -> anyhow::Result<Api> {

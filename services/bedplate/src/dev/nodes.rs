@@ -15,7 +15,7 @@ use crate::output::{plain, table};
 /// Writes a kubeconfig that only its owner can read.
 pub(super) fn keep(kubeconfig: &str, path: &Path) -> anyhow::Result<()> {
     let cannot = || format!("cannot write {}", path.display());
-    super::remove_file(path)?;
+    super::files::remove_file(path)?;
     let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     file.with_context(cannot)?.write_all(kubeconfig.as_bytes()).with_context(cannot)
 }

@@ -12,8 +12,9 @@ use crate::api::Api;
 use crate::output::Format;
 use crate::patience::Patience;
 
+use super::outcome::told;
+use super::route::MACHINES;
 use super::wait::Goal;
-use super::{MACHINES, told};
 
 /// Nova's limit for user data, in characters of base64.
 const LARGEST_USER_DATA: usize = 65535;

@@ -8,7 +8,7 @@ use crate::api::Api;
 use crate::output::{Answer, drawn, plain, text};
 use crate::paging;
 
-use super::{MACHINES, SNAPSHOTS, path};
+use super::route::{MACHINES, SNAPSHOTS, path};
 
 /// The filter of a list of VMs.
 #[derive(Args, Default)]

@@ -6,10 +6,11 @@ use serde_json::Value;
 
 use crate::api::Api;
 use crate::output::{Format, plain};
+use crate::path::within;
 use crate::patience::Deadline;
 use crate::progress::{Display, Row};
 
-use super::{SNAPSHOTS, path, within};
+use super::route::{SNAPSHOTS, path};
 
 /// The goal of waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

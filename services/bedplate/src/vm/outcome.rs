@@ -1,0 +1,26 @@
+//! The outcome of a request: the VM, after a wait if the caller waits.
+
+use serde_json::Value;
+
+use crate::api::Api;
+use crate::output::Format;
+use crate::patience::Patience;
+
+use super::wait::Goal;
+use super::{show, wait};
+
+/// Shows the VM. With `--wait`, waits until the goal is reached or cannot be reached.
+pub(super) async fn told(
+    api: &Api,
+    vm: Value,
+    goal: Goal,
+    patience: Patience,
+    format: Format,
+) -> anyhow::Result<()> {
+    let vm = if patience.wait {
+        wait::until(api, &vm, goal, patience.begin(), format).await?
+    } else {
+        vm
+    };
+    show::told(vm).write(format)
+}
