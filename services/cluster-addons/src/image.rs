@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::AddOnError;
-use crate::settings::text;
+use crate::error::text;
 
 /// A container image as its maker publishes it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@ mod cinder_csi;
 mod cloud_config;
 mod cloud_controller;
 mod document;
+mod error;
 mod flannel;
 mod gpu;
 mod gpu_plugin;
@@ -15,14 +16,16 @@ mod of_cluster;
 mod receipt;
 mod settings;
 mod version;
+mod wanted;
 
-pub use add_on::{AddOn, wanted};
+pub use add_on::AddOn;
 pub use document::{Document, ObjectRef};
+pub use error::AddOnError;
 pub use gpu::{GpuNode, GpuVendor, gpu_node};
 pub use image::ImageSource;
 pub use of_cluster::{Surroundings, settings};
 pub use receipt::{Applied, Changes, InvalidReceipt, RECEIPT_LABEL, RECEIPT_NAMESPACE, changes};
 pub use settings::{
-    AddOnError, Cloud, Credential, KubeletCertificates, LoadBalancing, Settings, StorageClass,
-    Volumes,
+    Cloud, Credential, KubeletCertificates, LoadBalancing, Settings, StorageClass, Volumes,
 };
+pub use wanted::wanted;

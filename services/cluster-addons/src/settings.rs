@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use cluster_core::{Algorithm, Cidr, KubernetesVersion, NetworkDriver, Provider};
 use secrecy::SecretString;
 
-use crate::{GpuVendor, ImageSource};
+use crate::error::text;
+use crate::{AddOnError, GpuVendor, ImageSource};
 
 /// The properties of a cluster that decide its add-ons.
 #[derive(Clone, Debug)]
@@ -97,32 +98,6 @@ pub enum KubeletCertificates {
     Signed,
 }
 
-/// Why add-ons cannot be made from settings.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AddOnError {
-    /// This crate has no documents for Calico.
-    #[error(
-        "network_driver: clusterd does not install calico; choose flannel, or set the label pod_network=routes"
-    )]
-    Calico,
-    /// An `APIService` cannot be applied before Kubernetes 1.21, which corrected kubernetes issue 89264.
-    #[error(
-        "metrics_server_enabled: clusterd cannot install metrics-server on Kubernetes {kubernetes}; choose v1.21 or \
-         later, or remove the label"
-    )]
-    MetricsTooEarly { kubernetes: KubernetesVersion },
-    /// An add-on calls the cloud, and the settings contain no cloud.
-    #[error("cannot install {add_on}: the cluster has no cloud credential yet")]
-    NoCloud { add_on: &'static str },
-    /// A text contains characters that are not permitted.
-    #[error("{field}: {why}")]
-    Text {
-        field: &'static str,
-        /// The permitted characters. The message does not repeat the value, because the value may be secret.
-        why: &'static str,
-    },
-}
-
 impl Settings {
     /// Refuses settings that contradict each other or contain text that is not permitted.
     pub(crate) fn check(&self) -> Result<(), AddOnError> {
@@ -171,10 +146,6 @@ impl StorageClass {
             false => Ok(()),
         })
     }
-}
-
-pub(crate) fn text(field: &'static str, why: &'static str) -> AddOnError {
-    AddOnError::Text { field, why }
 }
 
 /// Checks a text that becomes part of an argument, of an image's name or of a line of `cloud.conf`.

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{KIT, controller};
+use super::controller;
+use super::driver::KIT;
 use crate::object::rule;
 
 pub(super) fn documents(snapshots: bool) -> Vec<Value> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{KIT, driver_container};
+use super::driver::{self, KIT};
 use crate::image::Image;
 use crate::object::{
     container, control_plane_nodes, control_plane_tolerations, mount, mount_to_read,
@@ -37,7 +37,7 @@ pub(super) fn deployment(settings: &Settings, volumes: &Volumes, config: &Value)
     containers.push(sidecar("liveness-probe", minor.liveness_probe(), &[]));
 
     let cluster = format!("--cluster={}", settings.cluster);
-    let mut driver = driver_container(settings, &[&cluster], (20, 48));
+    let mut driver = driver::container(settings, &[&cluster], (20, 48));
     driver["volumeMounts"] =
         json!([mount("socket", "/csi"), mount_to_read("cloud-config", "/etc/config")]);
     containers.push(driver);

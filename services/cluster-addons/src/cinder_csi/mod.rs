@@ -5,21 +5,15 @@
 
 mod access;
 mod controller;
+mod driver;
 mod node;
 
 use serde_json::{Value, json};
 
 use crate::cloud_config::{block_storage, global, secret};
-use crate::object::Kit;
 use crate::version::Minor;
 use crate::{AddOn, Cloud, Settings, StorageClass, Volumes};
-
-const NAME: &str = "cinder-csi";
-const KIT: Kit = Kit { add_on: NAME, namespace: "kube-system" };
-/// The driver's name in Kubernetes.
-const DRIVER: &str = "cinder.csi.openstack.org";
-/// The port of the driver's health check, the default of livenessprobe.
-const HEALTH_PORT: u16 = 9808;
+use driver::{DRIVER, KIT, NAME};
 
 pub(crate) fn add_on(settings: &Settings, cloud: &Cloud, volumes: &Volumes) -> AddOn {
     let minor = Minor::of(settings.kubernetes);
@@ -36,13 +30,13 @@ pub(crate) fn add_on(settings: &Settings, cloud: &Cloud, volumes: &Volumes) -> A
     documents.push(KIT.service_account(node::ACCOUNT));
     documents.push(controller::deployment(settings, volumes, &controller_config));
     documents.push(node::daemon_set(settings, &node_config));
-    documents.extend([controller_config, node_config, driver()]);
+    documents.extend([controller_config, node_config, csi_driver()]);
     documents.extend(volumes.classes.iter().map(storage_class));
     let version = settings.images.tag(&minor.cinder_csi());
     AddOn::new(NAME, version, Some(cloud.credential.generation), documents)
 }
 
-fn driver() -> Value {
+fn csi_driver() -> Value {
     let spec = json!({
         "attachRequired": true, "podInfoOnMount": true, "volumeLifecycleModes": ["Persistent"],
     });
@@ -67,31 +61,4 @@ fn storage_class(class: &StorageClass) -> Value {
     object["metadata"]["annotations"] =
         json!({"storageclass.kubernetes.io/is-default-class": is_default});
     object
-}
-
-/// The container of the driver itself, which the controller pod and the node pods share.
-fn driver_container(settings: &Settings, more: &[&str], needs: (u32, u32)) -> Value {
-    let minor = Minor::of(settings.kubernetes);
-    let mut args = vec![
-        "/bin/cinder-csi-plugin",
-        "--endpoint=unix://csi/csi.sock",
-        "--cloud-config=/etc/config/cloud.conf",
-        "--v=1",
-    ];
-    args.extend(more);
-    if minor.names_its_node() {
-        args.push("--nodeid=$(NODE_ID)");
-    }
-    let image = settings.images.reference(&minor.cinder_csi());
-    let mut driver = crate::object::container("cinder-csi-plugin", image, &args, needs);
-    if minor.names_its_node() {
-        driver["env"] =
-            json!([{"name": "NODE_ID", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]);
-    }
-    driver["ports"] = json!([{"name": "healthz", "containerPort": HEALTH_PORT, "protocol": "TCP"}]);
-    driver["livenessProbe"] = json!({
-        "httpGet": {"path": "/healthz", "port": "healthz", "scheme": "HTTP"},
-        "initialDelaySeconds": 10, "periodSeconds": 30, "timeoutSeconds": 10, "failureThreshold": 5,
-    });
-    driver
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{DRIVER, KIT, driver_container};
+use super::driver::{self, DRIVER, KIT};
 use crate::Settings;
 use crate::object::{container, host_path, mount, mount_to_read};
 use crate::version::Minor;
@@ -31,7 +31,7 @@ pub(super) fn daemon_set(settings: &Settings, config: &Value) -> Value {
         true => &["--provide-controller-service=false"],
         false => &[],
     };
-    let mut driver = driver_container(settings, more, (20, 48));
+    let mut driver = driver::container(settings, more, (20, 48));
     // The driver formats and mounts disks for all pods of its node.
     driver["securityContext"] = json!({"privileged": true});
     let mut kubelet = mount("kubelet", KUBELET);
