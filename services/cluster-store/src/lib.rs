@@ -2,6 +2,7 @@
 
 mod bounds;
 mod record;
+mod sealed;
 mod store;
 mod table;
 mod written;
@@ -12,6 +13,7 @@ pub use record::{
     Certificate, Change, Claim, Happened, MachineReport, Quota, Redeemed, Said, Scope, ServiceSeen,
     SnapshotChange, VmChange, VmScope,
 };
-pub use store::{Belongings, SCHEMA, SealedSecret, SealedUserData, Store};
+pub use sealed::{SealedSecret, SealedUserData};
+pub use store::{Belongings, SCHEMA, Store};
 pub use table::LedgerPosition;
 pub use written::Listener;

@@ -3,6 +3,8 @@
 mod allowance;
 mod belongings;
 mod drain;
+mod known;
+mod limits;
 mod record;
 mod seals;
 mod vm;
@@ -23,9 +25,8 @@ use database::table::{Listed, Part};
 use database::{Bound, Connection, Database, Schema, SchemaVersion, StoreError};
 
 pub use drain::Belongings;
+use known::Known;
 use sealing::Keyring;
-use seals::Known;
-pub use seals::{SealedSecret, SealedUserData};
 
 use crate::table::{cluster, event, node_group, subdomain, template, vm_event};
 use crate::written::Bell;

@@ -1,61 +1,14 @@
 //! The keys that seal stored secrets.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use cluster_core::{ClusterUuid, VmUuid};
+use cluster_core::VmUuid;
 use database::Extent::{FirstDecides, OneStatement};
 use database::StoreError;
 use sealing::{Keyring, KnownKey};
 
-use crate::Store;
 use crate::table::{seal, secret, vm};
-
-/// The keys that are known to be registered in the database, so that each is registered once.
-#[derive(Clone, Default)]
-pub(super) struct Known(Arc<Mutex<BTreeSet<String>>>);
-
-/// A sealed secret of a cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SealedSecret {
-    pub cluster: ClusterUuid,
-    pub name: String,
-    /// The sealed text.
-    pub sealed: String,
-}
-
-/// The sealed user-data of a VM whose server is not built yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SealedUserData {
-    pub vm: VmUuid,
-    /// The sealed text.
-    pub sealed: String,
-}
-
-impl SealedSecret {
-    /// Returns the place that the text is bound to: it opens only for this place.
-    pub fn place(&self) -> String {
-        format!("{}/{}", self.cluster, self.name)
-    }
-}
-
-impl SealedUserData {
-    /// Returns the place that the text is bound to: it opens only for this place.
-    pub fn place(&self) -> String {
-        SealedUserData::place_of(self.vm)
-    }
-
-    /// Returns the place of the user-data of this VM.
-    pub fn place_of(vm: VmUuid) -> String {
-        format!("vm/{vm}/user-data")
-    }
-}
-
-impl Known {
-    fn set(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+use crate::{SealedSecret, SealedUserData, Store};
 
 impl Store {
     /// Returns the keys that the database needs, for [`Keyring::open`].
