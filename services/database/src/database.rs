@@ -13,8 +13,8 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
 use crate::postgres::Pool;
 use crate::readers::Readers;
-use crate::writer::{BoxFuture, Extent, Writer};
-use crate::{Connection, Schema, StoreError, Tripwire, integrity, migrate};
+use crate::writer::Writer;
+use crate::{BoxFuture, Connection, Extent, Schema, StoreError, Tripwire, integrity, migrate};
 
 /// A SQLite or PostgreSQL database. Clones share the connections.
 #[derive(Clone)]
@@ -177,7 +177,7 @@ async fn open_sqlite(url: &str, schema: Schema) -> Result<Backend, StoreError> {
     }
     let mut connection = Connection::Sqlite(connection);
     connection.execute("BEGIN IMMEDIATE", Vec::new()).await?;
-    migrate(&mut connection, schema).await?;
+    migrate::migrate(&mut connection, schema).await?;
     connection.execute("COMMIT", Vec::new()).await?;
 
     let readers = (!in_memory).then(|| Arc::new(Readers::new(options.read_only(true))));
@@ -200,7 +200,7 @@ async fn open_postgres(
         .map_err(|_| StoreError::BadUrl)?
         .disable_statement_logging();
     let pool = Arc::new(Pool::new(options, timeout));
-    pool.migrate(move |connection| Box::pin(migrate(connection, schema))).await?;
+    pool.migrate(move |connection| Box::pin(migrate::migrate(connection, schema))).await?;
     Ok(Backend::Postgres(pool))
 }
 

@@ -12,8 +12,10 @@ mod query;
 mod readers;
 #[cfg(any(test, feature = "scratch"))]
 pub mod scratch;
+mod session;
 pub mod table;
 mod tripwire;
+mod work;
 mod writer;
 
 pub use bound::{Bound, Sizes};
@@ -21,10 +23,8 @@ pub use connection::{Connection, Row, Value};
 pub use database::{Database, SchemaVersion};
 pub use error::StoreError;
 pub use migrate::Schema;
-pub use postgres::PostgresConnection;
 pub use query::{Key, Query};
+pub use session::PostgresConnection;
 pub use sqlx::{AssertSqlSafe, Error as SqlError};
 pub use tripwire::{Point, Side, Tripwire};
-pub use writer::{BoxFuture, Extent};
-
-use migrate::migrate;
+pub use work::{BoxFuture, Extent};

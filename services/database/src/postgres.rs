@@ -4,19 +4,18 @@
 //! The pool of `sqlx` is not used here: it pings each connection when the connection is returned, and that ping has no timeout. While the
 //! server is frozen, or its host is gone, every returned connection would stay in use.
 
-use std::io;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgDatabaseError, PgSeverity};
+use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 use tracing::Instrument;
 
-use crate::writer::{BoxFuture, Extent};
-use crate::{Connection, StoreError};
+use crate::session::{PostgresConnection, is_refusal, late};
+use crate::{BoxFuture, Connection, Extent, StoreError};
 
 /// The most connections that are open at the same time.
 const CONNECTIONS: usize = 16;
@@ -37,16 +36,6 @@ pub(crate) struct Pool {
     timeout: Duration,
     permits: Semaphore,
     idle: Mutex<Vec<PostgresConnection>>,
-}
-
-/// A connection to PostgreSQL. The methods of [`Connection`] use it.
-pub struct PostgresConnection {
-    connection: PgConnection,
-    opened_at: Instant,
-    /// The time that each statement may take.
-    timeout: Duration,
-    /// A statement had no result, so the protocol is at an unknown point; or the server has ended the session.
-    is_broken: bool,
 }
 
 /// A piece of work on a connection.
@@ -186,23 +175,6 @@ impl Pool {
     }
 }
 
-impl PostgresConnection {
-    /// The connection that a statement is sent on, and the time that its result may take.
-    pub(crate) fn begin_statement(&mut self) -> (&mut PgConnection, Duration) {
-        (&mut self.connection, self.timeout)
-    }
-
-    /// The result of a statement; a timeout becomes an error.
-    pub(crate) fn end_statement<T>(
-        &mut self,
-        result: Result<Result<T, sqlx::Error>, tokio::time::error::Elapsed>,
-    ) -> Result<T, sqlx::Error> {
-        let result = result.unwrap_or_else(|_| Err(late("answer a statement", self.timeout)));
-        self.is_broken |= result.as_ref().is_err_and(|error| !is_refusal(error));
-        result
-    }
-}
-
 /// Runs work in a task of its own, until the work ends.
 ///
 /// A caller that is cancelled therefore leaves no connection in the middle of a statement. And the driver does not run on the stack of its
@@ -257,18 +229,6 @@ fn lost_commit(source: Arc<sqlx::Error>) -> StoreError {
     } else {
         StoreError::Unconfirmed { source }
     }
-}
-
-/// Returns whether the server has refused a statement and continues the session.
-fn is_refusal(error: &sqlx::Error) -> bool {
-    let refused = error.as_database_error();
-    let refused = refused.and_then(|error| error.try_downcast_ref::<PgDatabaseError>());
-    refused.is_some_and(|error| !matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic))
-}
-
-fn late(what: &str, limit: Duration) -> sqlx::Error {
-    let said = format!("PostgreSQL did not {what} within {} s", limit.as_secs_f32());
-    sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, said))
 }
 
 fn millis(limit: Duration) -> u128 {

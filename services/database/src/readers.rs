@@ -9,8 +9,7 @@ use sqlx::ConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use tokio::sync::Semaphore;
 
-use crate::writer::BoxFuture;
-use crate::{Connection, StoreError};
+use crate::{BoxFuture, Connection, StoreError};
 
 /// The most queries that run at the same time.
 const READERS: usize = 4;

@@ -2,31 +2,15 @@
 //!
 //! A job gets its result only after the commit.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::yield_now;
 
-use crate::{Connection, StoreError};
-
-/// A boxed future, so that jobs of different types fit into one queue.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+use crate::{BoxFuture, Connection, Extent, StoreError};
 
 /// At most this many jobs share a transaction.
 const BATCH: usize = 256;
-
-/// Whether a job may be refused after it has written something, so that its writes have to be undone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
-    /// A single statement writes, so there is never anything to undo.
-    OneStatement,
-    /// Several statements write, and only the first can be refused.
-    FirstDecides,
-    /// Several statements write, and any of them can be refused. The job runs in a savepoint.
-    AnyDecides,
-}
 
 /// Handle of the writer. After the last handle is dropped, the writer finishes its queue and ends.
 #[derive(Clone)]
