@@ -2,7 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::{Ladder, Lease, Taken, after, before};
+use crate::timestamp::{after, before};
+use crate::{Ladder, Lease, Step, Taken};
 
 /// The result of looking at a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,21 +14,6 @@ pub enum Due {
     At(Timestamp),
     /// No stage is left: the resource is being deleted.
     Nothing,
-}
-
-/// One stage at the end of a lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// The lessee is told that the lease ends.
-    Warn { ends_at: Timestamp },
-    /// The resource is switched off, and the lessee is told when the deletion follows.
-    ShutOff { deleted_at: Timestamp },
-    /// A snapshot of the resource is made. This step stays due until the snapshot exists.
-    KeepCopy,
-    /// The lessee is told that the resource will be deleted.
-    WarnOfDeletion { deleted_at: Timestamp },
-    /// The resource is deleted.
-    Delete,
 }
 
 impl Ladder {

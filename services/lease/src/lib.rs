@@ -5,23 +5,14 @@ mod due;
 mod ladder;
 mod length;
 mod record;
+mod stage;
 mod terms;
+mod timestamp;
 
 pub use contact::{InvalidAddress, MailAddress};
-pub use due::{Due, Step};
+pub use due::Due;
 pub use ladder::{Ladder, LadderError};
 pub use length::{InvalidLength, Length};
 pub use record::{ExtendError, Extension, Lease, Taken, UndoError, Wanted, Warned};
+pub use stage::Step;
 pub use terms::{TermError, Terms, TermsError};
-
-use jiff::{SignedDuration, Timestamp};
-
-/// Returns `at` plus `length`, limited to the latest time that a `Timestamp` can hold.
-fn after(at: Timestamp, length: SignedDuration) -> Timestamp {
-    at.saturating_add(length).unwrap_or(Timestamp::MAX)
-}
-
-/// Returns `at` minus `length`, limited to the earliest time that a `Timestamp` can hold.
-fn before(at: Timestamp, length: SignedDuration) -> Timestamp {
-    at.saturating_sub(length).unwrap_or(Timestamp::MIN)
-}

@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{Ladder, Length, Step, Terms, after};
+use crate::timestamp::after;
+use crate::{Ladder, Length, Step, TermError, Terms};
 
 /// The lease of one resource: until when the resource is lent, and which stages of the end have been taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -202,6 +203,15 @@ impl Lease {
         let extended = Some(Extension { by: by.to_owned(), at: now });
         let granted_at = self.granted_at;
         Lease { granted_at, since: now, until, extended, taken: Taken::default() }
+    }
+}
+
+impl Terms {
+    /// Grants a lease at `now` to a caller who asked for `asked`; `None` means that the resource is lent without end.
+    ///
+    /// A caller who names no length gets the default, or the longest lease if there is no default.
+    pub fn grant(self, asked: Option<Length>, now: Timestamp) -> Result<Option<Lease>, TermError> {
+        Ok(self.length(asked)?.map(|length| Lease::new(now, length)))
     }
 }
 

@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{Lease, Length, after};
+use crate::Length;
+use crate::timestamp::after;
 
 /// How long resources of one kind are lent by default, at most, and at least.
 ///
@@ -105,12 +106,12 @@ impl Terms {
         self.shortest
     }
 
-    /// Grants a lease at `now` to a caller who asked for `asked`; `None` means that the resource is lent without end.
+    /// Returns the length of a lease whose caller asked for `asked`; `None` means without end.
     ///
     /// A caller who names no length gets the default, or the longest lease if there is no default.
-    pub fn grant(self, asked: Option<Length>, now: Timestamp) -> Result<Option<Lease>, TermError> {
+    pub(crate) fn length(self, asked: Option<Length>) -> Result<Option<Length>, TermError> {
         let length = asked.or(self.default).or(self.longest);
-        length.map(|length| self.check(length).map(|()| Lease::new(now, length))).transpose()
+        length.map(|length| self.check(length).map(|()| length)).transpose()
     }
 
     /// Checks that `length` is neither too long nor too short.

@@ -1,0 +1,18 @@
+//! The stages at the end of a lease.
+
+use jiff::Timestamp;
+
+/// One stage at the end of a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The lessee is told that the lease ends.
+    Warn { ends_at: Timestamp },
+    /// The resource is switched off, and the lessee is told when the deletion follows.
+    ShutOff { deleted_at: Timestamp },
+    /// A snapshot of the resource is made. This step stays due until the snapshot exists.
+    KeepCopy,
+    /// The lessee is told that the resource will be deleted.
+    WarnOfDeletion { deleted_at: Timestamp },
+    /// The resource is deleted.
+    Delete,
+}
