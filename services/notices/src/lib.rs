@@ -6,6 +6,7 @@ mod notice;
 mod pump;
 mod receiver;
 mod trust;
+mod unsent;
 mod webhook;
 
 pub use config::{MailConfig, NoticesConfig, RetryConfig, Security, SetupError, WebhookConfig};

@@ -12,8 +12,8 @@ use secrecy::ExposeSecret;
 
 use crate::Notice;
 use crate::config::{MailConfig, Security, SetupError, secret};
-use crate::pump::Unsent;
 use crate::trust;
+use crate::unsent::Unsent;
 
 /// How long sending one mail may take.
 const TIMEOUT: Duration = Duration::from_secs(20);

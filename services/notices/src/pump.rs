@@ -15,6 +15,7 @@ use tracing::{info, warn};
 use crate::config::{NoticesConfig, RetryConfig, SetupError};
 use crate::mail::Mailer;
 use crate::receiver::Receiver;
+use crate::unsent::Unsent;
 use crate::webhook::Webhook;
 use crate::{Addressees, Notice};
 
@@ -24,17 +25,6 @@ const BATCH: u32 = 64;
 const AT_ONCE: usize = 8;
 /// The longest wait between two attempts.
 const LONGEST_WAIT: SignedDuration = SignedDuration::from_hours(1);
-
-/// Why a letter was not sent.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Unsent {
-    /// The receiver accepts nothing at the moment, so its other letters wait as well.
-    #[error("{0}")]
-    Unreachable(String),
-    /// The receiver refuses this letter; other letters may still be accepted.
-    #[error("{0}")]
-    Refused(String),
-}
 
 /// Records the notices that were given up.
 pub trait GivenUp: Send + Sync + 'static {

@@ -13,8 +13,8 @@ use url::{Host, Url};
 use uuid::Uuid;
 
 use crate::config::{SetupError, WebhookConfig, secret};
-use crate::pump::Unsent;
 use crate::trust;
+use crate::unsent::Unsent;
 
 /// How long sending one notice may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
