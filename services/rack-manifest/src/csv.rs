@@ -50,7 +50,10 @@ const COLUMNS: [&str; 15] = [
 /// The columns that a file must have.
 const NEEDED: [&str; 4] = ["name", "mac", "bmc_type", "bmc_address"];
 
-pub(crate) fn read(rack: &str, text: &str) -> Result<Manifest, Vec<Mistake>> {
+/// Reads a manifest in CSV with a header line. The file does not contain the name of the rack, so the caller gives the name.
+///
+/// If rows cannot be read, the result also lists the mistakes that `check` finds in the other rows.
+pub fn read_csv(rack: &str, text: &str) -> Result<Manifest, Vec<Mistake>> {
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let header = reader.headers().cloned();
     let header = header.map_err(|error| vec![unreadable(&error, &StringRecord::new())])?;
@@ -153,7 +156,7 @@ mod tests {
 
     #[test]
     fn columns_may_come_in_any_order_and_be_left_out_or_empty() {
-        let manifest = read(
+        let manifest = read_csv(
             "r1",
             "bmc_type,bmc_address,mac,name,user,password_env,group\n\
              ipmi, 10.0.0.1:6230, 52:54:00:00:00:01, a, admin, PW,\n",
@@ -166,7 +169,7 @@ mod tests {
 
     #[test]
     fn verify_is_a_truth_value_or_a_fingerprint() {
-        let manifest = read(
+        let manifest = read_csv(
             "r1",
             "name,mac,bmc_type,bmc_address,verify\n\
              a,,redfish,10.0.0.1,true\n\
@@ -185,7 +188,7 @@ mod tests {
 
     #[track_caller]
     fn check_refused(text: &str, want: Expect) {
-        let mistakes = read("r1", text).unwrap_err();
+        let mistakes = read_csv("r1", text).unwrap_err();
         want.assert_eq(&mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
     }
 

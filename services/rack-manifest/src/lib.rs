@@ -6,6 +6,8 @@ mod manifest;
 mod wire;
 mod yaml;
 
+pub use self::csv::read_csv;
 pub use check::check;
-pub use manifest::{Bmc, BmcKind, Machine, Manifest, Mistake, Password, read_csv, read_yaml};
+pub use manifest::{Bmc, BmcKind, Machine, Manifest, Mistake, Password};
 pub use wire::{MachineRequest, RackRequest, Unresolved, request};
+pub use yaml::read_yaml;

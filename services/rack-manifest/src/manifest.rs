@@ -4,8 +4,6 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::{csv, yaml};
-
 /// A rack, as its manifest describes it. Only the syntax has been checked, not the values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
@@ -88,16 +86,4 @@ impl fmt::Display for Mistake {
         let separator = if field.is_empty() { "" } else { ": " };
         write!(f, "line {line}: {field}{separator}{problem}")
     }
-}
-
-/// Reads a manifest in YAML. Reports only the first mistake, because the parser stops there.
-pub fn read_yaml(text: &str) -> Result<Manifest, Vec<Mistake>> {
-    yaml::read(text)
-}
-
-/// Reads a manifest in CSV with a header line. The file does not contain the name of the rack, so the caller gives the name.
-///
-/// If rows cannot be read, the result also lists the mistakes that `check` finds in the other rows.
-pub fn read_csv(rack: &str, text: &str) -> Result<Manifest, Vec<Mistake>> {
-    csv::read(rack, text)
 }

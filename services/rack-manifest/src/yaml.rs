@@ -60,7 +60,8 @@ struct RawBmc {
     cipher_suite: Option<u8>,
 }
 
-pub(crate) fn read(text: &str) -> Result<Manifest, Vec<Mistake>> {
+/// Reads a manifest in YAML. Reports only the first mistake, because the parser stops there.
+pub fn read_yaml(text: &str) -> Result<Manifest, Vec<Mistake>> {
     let raw: RawManifest =
         serde_saphyr::from_str(text).map_err(|error| vec![unreadable(&error)])?;
     let RawManifest { rack, description, defaults, machines } = raw;
@@ -124,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_machine_overrides_the_defaults() {
-        let manifest = read(
+        let manifest = read_yaml(
             "rack: r1\n\
              defaults:\n  bmc: {type: ipmi, user: admin, password_env: BMC_PASSWORD}\n  role: compute\n\
              machines:\n\
@@ -142,7 +143,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, line: u64, says: &str) {
-        let mistakes = read(text).unwrap_err();
+        let mistakes = read_yaml(text).unwrap_err();
         let [mistake] = &mistakes[..] else { panic!("{mistakes:?}") };
         assert_eq!(mistake.line, line, "{mistake}");
         assert!(mistake.problem.contains(says), "{mistake}");
