@@ -9,7 +9,7 @@ use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 use zeroize::Zeroizing;
 
-use crate::Opened;
+use crate::{Opened, SealError};
 
 /// Prefix of a sealed text; the id of the key and a colon follow.
 const PREFIX: &str = "sealed:v1:";
@@ -68,35 +68,6 @@ impl Purpose {
             Purpose::Report => "report",
         }
     }
-}
-
-/// Why a secret cannot be sealed or opened.
-#[derive(Debug, thiserror::Error)]
-pub enum SealError {
-    #[error("line {line} of the key file is not ID:BASE64 with 32 bytes")]
-    BadLine {
-        /// Counted from 1.
-        line: usize,
-    },
-    /// The id on a line is the fingerprint of another key.
-    #[error("line {line} of the key file: the id is the fingerprint of another key")]
-    WrongId {
-        /// Counted from 1.
-        line: usize,
-    },
-    #[error("the key file holds no key")]
-    NoKeys,
-    #[error("the operating system returned no random numbers")]
-    NoRandom,
-    #[error(
-        "the record was sealed by key {id}, which the key file does not hold: restore the key file that holds this key"
-    )]
-    UnknownKey { id: String },
-    /// The text was changed, is not a sealed text, or was sealed for another place.
-    #[error(
-        "the stored secret cannot be opened: it was changed, or was sealed by other keys or for another place"
-    )]
-    Broken,
 }
 
 impl SealingKeys {

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod error;
 mod file;
 mod keyring;
 mod keys;
@@ -7,8 +8,9 @@ mod known;
 mod opened;
 mod usage;
 
+pub use error::SealError;
 pub use keyring::{KeyFileError, Keyring};
-pub use keys::{Derived, Purpose, SealError, SealingKeys, id_of, is_sealed, random};
+pub use keys::{Derived, Purpose, SealingKeys, id_of, is_sealed, random};
 pub use known::{KnownKey, LostKey};
 pub use opened::Opened;
 pub use usage::{KeyUse, RetireError};
