@@ -8,12 +8,12 @@ use rand::seq::IndexedRandom;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::Sizes;
 use crate::client::Call;
 use crate::daemon::{Daemon, Home};
 use crate::load::{self, Load, walk};
 use crate::process;
 use crate::report::{Budget, Report, Row};
+use crate::sizes::Sizes;
 
 /// How long nodes may take to reach a provision state.
 const PATIENCE: Duration = Duration::from_secs(900);

@@ -8,6 +8,7 @@ mod listen;
 mod path;
 pub(crate) mod real;
 pub(crate) mod replay;
+mod shape;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
@@ -19,40 +20,23 @@ use serde_json::json;
 
 use self::cloud::{CloudPace, EmulatedCloud, USER, ZONE};
 use self::path::{CriticalPath, fewest};
-use crate::Sizes;
+use self::shape::{EIGHT, SMALLEST, Shape, WITHIN, programs};
 use crate::client::{Call, Client};
 use crate::daemon::{Daemon, Home};
 use crate::load::{self, Load};
 use crate::process;
 use crate::report::{Budget, Report, Row};
+use crate::sizes::Sizes;
 
 /// How long clusters may take to become complete.
 const PATIENCE: Duration = Duration::from_secs(900);
-/// The budget, as a factor of the critical path.
-const WITHIN: f64 = 1.2;
 /// The memory budget of clusterd in MiB, while it creates a hundred clusters of eight servers.
 const MOST_MIB: f64 = 100.0;
-/// A cluster of eight servers.
-const EIGHT: Shape = Shape { masters: 3, workers: 5 };
-/// The smallest cluster.
-const SMALLEST: Shape = Shape { masters: 1, workers: 1 };
 /// How long clusters rest before their cost is measured. clusterd has looked at each of them within that time.
 const REST: Duration = Duration::from_secs(70);
 
 /// The pause between checks for a hundred clusters. The pause grows with the number of clusters: ten times for a thousand.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-
-#[derive(Clone, Copy)]
-struct Shape {
-    masters: usize,
-    workers: usize,
-}
-
-impl Shape {
-    fn machines(self) -> usize {
-        self.masters + self.workers
-    }
-}
 
 /// A clusterd with an emulated cloud of its own.
 struct Site {
@@ -389,13 +373,4 @@ async fn list(client: &mut Client) -> anyhow::Result<Vec<Listed>> {
         path = page.next.map(|next| next[next.find("/v1/").unwrap_or(0)..].to_owned());
     }
     Ok(all)
-}
-
-/// Configuration for programs, which no server of the emulated cloud fetches.
-fn programs() -> String {
-    let sum = "0".repeat(64);
-    let program = |name| {
-        format!("{name} = {{ url = \"https://mirror.example/{name}\", sha256 = \"{sum}\" }}\n")
-    };
-    ["kubeadm", "kubelet", "kubectl"].map(program).concat()
 }

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 pub(crate) use self::emulated::emulate;
-use crate::Sizes;
 use crate::api::finish;
 use crate::client::{Call, Client};
 use crate::daemon::{Daemon, Home};
@@ -21,6 +20,7 @@ use crate::emulation::Emulation;
 use crate::load::{self, Load};
 use crate::process;
 use crate::report::{Report, Row};
+use crate::sizes::Sizes;
 
 /// How long all machines together may take for one step.
 const PATIENCE: Duration = Duration::from_secs(1800);

@@ -12,6 +12,7 @@ mod process;
 mod racks;
 mod refresh;
 mod report;
+mod sizes;
 mod write;
 
 use std::net::SocketAddr;
@@ -22,9 +23,9 @@ use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::clusters::cloud::{self, CloudPace};
-use crate::clusters::real::RealCloud;
 use crate::clusters::replay;
 use crate::report::Report;
+use crate::sizes::Sizes;
 
 /// A fast allocator, because the emulators share the processors with the measured daemon.
 #[global_allocator]
@@ -40,49 +41,6 @@ struct Arguments {
     phases: Vec<Phase>,
     #[command(flatten)]
     sizes: Sizes,
-}
-
-/// Sizes of the phases.
-#[derive(Clone, Debug, clap::Args)]
-struct Sizes {
-    /// Nodes in the database.
-    #[arg(long, default_value_t = 10_000)]
-    nodes: usize,
-    /// Requests in each phase that requests single nodes.
-    #[arg(long, default_value_t = 20_000)]
-    requests: usize,
-    /// Clients, each with one persistent connection.
-    #[arg(long, default_value_t = 16)]
-    clients: usize,
-    /// Nodes of fake hardware to take from enroll to active.
-    #[arg(long, default_value_t = 100)]
-    lives: usize,
-    /// Emulated machines to take from powered off to installed.
-    #[arg(long, default_value_t = 1_000)]
-    machines: usize,
-    /// MiB of kernel and ramdisk that such a machine loads at each boot.
-    #[arg(long, default_value_t = 20)]
-    boot_mib: usize,
-    /// Emulated BMCs whose power states are refreshed.
-    #[arg(long, default_value_t = 10_000)]
-    bmcs: usize,
-    /// Clusters of eight servers to create at once.
-    #[arg(long, default_value_t = 100)]
-    clusters: usize,
-    /// Clusters of two servers to measure at rest.
-    #[arg(long, default_value_t = 1_000)]
-    resting: usize,
-    #[command(flatten)]
-    real: RealCloud,
-    /// MiB of the image to write.
-    #[arg(long, default_value_t = 1024)]
-    image_mib: usize,
-    /// Folder for the file that stands in for a disk. Must be on a disk.
-    #[arg(long, default_value = ".")]
-    disk: PathBuf,
-    /// Path of the agent's image writer, built by `images/ramdisk/agent.sh --example write_image`.
-    #[arg(long)]
-    writer: Option<PathBuf>,
 }
 
 /// A phase of the measurement.

@@ -9,13 +9,13 @@ use http::Method;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::Sizes;
 use crate::api::{drive, timed, uuids};
 use crate::client::{Call, Client};
 use crate::daemon::{Daemon, Home};
 use crate::process;
 use crate::racks::Racks;
 use crate::report::{Budget, Report, Row};
+use crate::sizes::Sizes;
 
 /// How long a refresh may take.
 const PATIENCE: Duration = Duration::from_secs(600);

@@ -13,9 +13,9 @@ use rand::Rng;
 use sha2::{Digest, Sha256};
 use tokio::process::Command;
 
-use crate::Sizes;
 use crate::process;
 use crate::report::{Budget, Report, Row};
+use crate::sizes::Sizes;
 
 /// How often each way is measured, in turns. The median counts.
 const ROUNDS: usize = 5;

@@ -18,7 +18,7 @@ use super::chain::last_server;
 use super::cloud::Logged;
 use super::listen::{Heard, Listening};
 use super::path::{CriticalPath, fewest, fits};
-use super::{EIGHT, WITHIN, programs};
+use super::shape::{EIGHT, WITHIN, programs};
 use crate::client::{Call, Client};
 use crate::daemon::Home;
 use crate::report::{Budget, Report, Row};

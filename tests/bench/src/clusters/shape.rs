@@ -1,0 +1,29 @@
+//! The clusters that are measured, and their budget.
+
+/// The budget, as a factor of the critical path.
+pub(super) const WITHIN: f64 = 1.2;
+/// A cluster of eight servers.
+pub(super) const EIGHT: Shape = Shape { masters: 3, workers: 5 };
+/// The smallest cluster.
+pub(super) const SMALLEST: Shape = Shape { masters: 1, workers: 1 };
+
+#[derive(Clone, Copy)]
+pub(super) struct Shape {
+    pub(super) masters: usize,
+    pub(super) workers: usize,
+}
+
+impl Shape {
+    pub(super) fn machines(self) -> usize {
+        self.masters + self.workers
+    }
+}
+
+/// Configuration for programs, which no server of the emulated cloud fetches.
+pub(super) fn programs() -> String {
+    let sum = "0".repeat(64);
+    let program = |name| {
+        format!("{name} = {{ url = \"https://mirror.example/{name}\", sha256 = \"{sum}\" }}\n")
+    };
+    ["kubeadm", "kubelet", "kubectl"].map(program).concat()
+}
