@@ -1,6 +1,8 @@
 //! Decodes base64, percent-encoding and lists of bytes in a text, so that the decoded text can be searched too.
 
-use crate::search::from_base64;
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 /// Shorter runs of base64 letters are ignored: no secret is that short.
 const LETTERS: usize = 16;
@@ -63,4 +65,26 @@ fn lists(text: &[u8], all: &mut Vec<u8>) {
 fn line(part: &[u8], all: &mut Vec<u8>) {
     all.extend_from_slice(part);
     all.push(b'\n');
+}
+
+/// Decodes the base64 letters at the start of `text`, in the standard or the URL-safe alphabet.
+pub(crate) fn from_base64(text: &[u8]) -> Vec<u8> {
+    const EITHER: GeneralPurpose = GeneralPurpose::new(
+        &STANDARD,
+        GeneralPurposeConfig::new()
+            .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+            .with_decode_allow_trailing_bits(true),
+    );
+    let plain = |letter: &u8| match letter {
+        b'-' => Some(b'+'),
+        b'_' => Some(b'/'),
+        b'+' | b'/' => Some(*letter),
+        _ => letter.is_ascii_alphanumeric().then_some(*letter),
+    };
+    let mut letters: Vec<u8> = text.iter().map_while(plain).collect();
+    // A single letter after the last full group encodes no byte.
+    if letters.len() % 4 == 1 {
+        letters.pop();
+    }
+    EITHER.decode(letters).unwrap_or_default()
 }

@@ -7,12 +7,9 @@ use std::path::{Path, PathBuf};
 
 use aho_corasick::AhoCorasick;
 use anyhow::Context;
-use base64::Engine;
-use base64::alphabet::STANDARD;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use flate2::read::MultiGzDecoder;
 
-use crate::decoded::decoded;
+use crate::decoded::{decoded, from_base64};
 use crate::spelling::spellings;
 
 /// How much of a file is read at a time; more than the size of any kept file.
@@ -140,28 +137,6 @@ fn unpacked(packed: &[u8]) -> Vec<u8> {
     // The data decompressed before an error is kept.
     let _ = MultiGzDecoder::new(packed).take(UNPACKED).read_to_end(&mut text);
     text
-}
-
-/// Decodes the base64 letters at the start of `text`, in the standard or the URL-safe alphabet.
-pub(crate) fn from_base64(text: &[u8]) -> Vec<u8> {
-    const EITHER: GeneralPurpose = GeneralPurpose::new(
-        &STANDARD,
-        GeneralPurposeConfig::new()
-            .with_decode_padding_mode(DecodePaddingMode::Indifferent)
-            .with_decode_allow_trailing_bits(true),
-    );
-    let plain = |letter: &u8| match letter {
-        b'-' => Some(b'+'),
-        b'_' => Some(b'/'),
-        b'+' | b'/' => Some(*letter),
-        _ => letter.is_ascii_alphanumeric().then_some(*letter),
-    };
-    let mut letters: Vec<u8> = text.iter().map_while(plain).collect();
-    // A single letter after the last full group encodes no byte.
-    if letters.len() % 4 == 1 {
-        letters.pop();
-    }
-    EITHER.decode(letters).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 use std::io::Write;
 
+use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use flate2::Compression;
 use flate2::write::GzEncoder;
