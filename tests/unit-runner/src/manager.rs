@@ -11,11 +11,9 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::reaper::Reaper;
-use crate::service::{self, Started};
+use crate::service::{self, LOGS, Started};
 use crate::unit::{Unit, load};
 
-/// The folder of the logs.
-pub(crate) const LOGS: &str = "/var/log/units";
 /// The target that the machine starts.
 const GOAL: &str = "multi-user.target";
 

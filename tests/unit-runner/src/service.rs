@@ -12,9 +12,11 @@ use anyhow::{Context, Result, bail};
 use rustix::process::Pid;
 
 use crate::command::{Command, Environment, assign, read_file};
-use crate::manager::LOGS;
 use crate::reaper::Reaper;
 use crate::unit::{Kind, Restart, Unit, Variables};
+
+/// The folder of the logs.
+pub(crate) const LOGS: &str = "/var/log/units";
 
 /// The result of starting a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
