@@ -194,7 +194,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::{Driver, Loan, Maintenance, NodeUuid, lend};
+    use crate::{AllocationUuid, Driver, Loan, Maintenance, NodeUuid, lend};
 
     fn node(state: State) -> Node {
         let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
@@ -216,9 +216,59 @@ mod tests {
             let before = node(state);
             let mut after = before.clone();
             after.description = Some("x".to_owned());
-            assert_eq!(check_change(&before, &after).is_ok(), lets_changes_in(state), "{state}");
+            let may_change = [State::Verifying, State::InspectWait].contains(&state);
+            assert_eq!(check_change(&before, &after).is_ok(), may_change, "{state}");
             assert!(check_delete(&before).is_err(), "{state}");
+            assert!(check_idle(&before).is_err(), "{state}");
         }
+        assert_eq!(check_idle(&node(State::Active)), Ok(()));
+    }
+
+    #[test]
+    fn maintenance_frees_a_busy_node_of_its_instance_and_nothing_else() {
+        let mut before = node(State::DeployWait);
+        before.instance_uuid = Some(Uuid::nil());
+        before.allocation = Some(AllocationUuid::nil());
+        let free = |node: &mut Node| {
+            node.instance_uuid = None;
+            node.allocation = None;
+        };
+        let busy = check_change(
+            &before,
+            &Node { instance_uuid: None, allocation: None, ..before.clone() },
+        );
+        assert!(busy.is_err(), "not without maintenance");
+        before.maintenance = Some(Maintenance { reason: None });
+        check(&before, free, None);
+        let mut after = before.clone();
+        free(&mut after);
+        after.description = Some("x".to_owned());
+        assert!(check_change(&before, &after).is_err(), "nothing else");
+    }
+
+    #[test]
+    fn the_resource_class_of_a_node_in_use_stays() {
+        let mut classed = node(State::Active);
+        classed.resource_class = Some("gpu".to_owned());
+        let other = |node: &mut Node| node.resource_class = Some("cpu".to_owned());
+        let mut after = classed.clone();
+        other(&mut after);
+        assert!(check_change(&classed, &after).is_err());
+        check(&classed, |node| node.description = Some("x".to_owned()), None);
+        check(&node(State::Active), other, None);
+        classed.provision_state = State::Manageable;
+        check(&classed, other, None);
+    }
+
+    #[test]
+    fn an_available_node_cannot_be_retired() {
+        let retire = |state: State| {
+            let before = node(state);
+            check_change(&before, &Node { retired: Some(String::new()), ..before.clone() })
+        };
+        assert!(retire(State::Available).is_err());
+        assert_eq!(retire(State::Manageable), Ok(()));
+        assert_eq!(retire(State::Active), Ok(()));
     }
 
     #[test]
@@ -270,6 +320,14 @@ mod tests {
         let (lent, _) = lend(&lent, loan, "root", Terms::default(), Timestamp::UNIX_EPOCH).unwrap();
         let refused = "protected: cannot be changed on node \"00000000-0000-0000-0000-000000000000\" in state \"active\": the node has a lease; extend the lease instead";
         check(&lent, protect, Some(refused));
+        let mut taken = lent.clone();
+        taken.lessee = None;
+        assert!(
+            check_change(&lent, &taken).is_err(),
+            "the lessee stays until the end of the lease"
+        );
+        let idle = Node { provision_state: State::Available, ..lent.clone() };
+        assert!(check_delete(&idle).is_err(), "a node with a lease stays");
         let protected = Node { protected: Some(String::new()), ..lent };
         check(&protected, |node| node.protected = None, None);
     }

@@ -227,9 +227,18 @@ mod tests {
     fn every_driver_has_a_default_for_every_interface() {
         for driver in Driver::ALL {
             for interface in Interface::ALL {
-                assert!(!driver.default(interface).is_empty());
+                let default = driver.default(interface);
+                assert!(!default.is_empty() && driver.supported(interface).contains(&default));
             }
         }
+    }
+
+    #[test]
+    fn a_driver_is_named_as_ironic_names_it() {
+        let names = Driver::ALL.map(Driver::as_str);
+        assert_eq!(names, ["fake-hardware", "ipmi", "redfish"]);
+        assert_eq!(names.map(|name| name.parse().ok()), Driver::ALL.map(Some));
+        assert!("idrac".parse::<Driver>().is_err());
     }
 
     #[test]

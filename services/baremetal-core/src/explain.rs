@@ -206,6 +206,13 @@ mod tests {
     }
 
     #[test]
+    fn a_node_in_its_target_state_is_on_no_way() {
+        let mut there = node(State::Available);
+        there.target_provision_state = Some(State::Available);
+        assert!(!explain(&there).summary.contains("on its way"));
+    }
+
+    #[test]
     fn a_failed_node_names_the_cause_and_the_remedy() {
         let mut failed = node(State::DeployFailed);
         failed.failure = Some(Failure::new(Reason::StepFailed, "the disk is full"));

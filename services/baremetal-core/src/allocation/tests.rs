@@ -149,6 +149,23 @@ fn a_node_in_use_is_backfilled_only_if_all_properties_agree() {
 }
 
 #[test]
+fn a_state_is_named_as_ironic_names_it() {
+    let names = AllocationState::ALL.map(AllocationState::as_str);
+    assert_eq!(names, ["allocating", "active", "error"]);
+    assert_eq!(names.map(|name| name.parse().ok()), AllocationState::ALL.map(Some));
+    assert!("deploying".parse::<AllocationState>().is_err());
+}
+
+#[test]
+fn an_allocation_that_fails_has_no_node_and_one_with_a_node_has_no_error() {
+    let (_, active) = occupy(&node(), &wish());
+    let failed = active.failed(false);
+    assert_eq!((failed.state, failed.node), (AllocationState::Error, None));
+    let (_, again) = occupy(&node(), &failed);
+    assert_eq!((again.state, again.last_error), (AllocationState::Active, None));
+}
+
+#[test]
 fn a_failed_allocation_says_why() {
     let why = |allocation: &Allocation, same_kind| allocation.failed(same_kind).last_error.unwrap();
     let failed = "Failed to process allocation 00000000-0000-0000-0000-000000000007:";
