@@ -349,7 +349,7 @@ const POSTGRES_AWAY: &str = r#"
 set -x
 status() { curl -s -o /dev/null -w '%{http_code}' -H "X-Auth-Token: $token" "$1"; }
 token=$(openstack token issue -f value -c id)
-systemctl stop postgresql
+systemctl stop postgresql 'postgresql@*'
 test "$(status $BAREMETALD/v1/nodes)" = 503
 test "$(status $CLUSTERD/v1/clusters)" = 503
 systemctl start postgresql
