@@ -21,7 +21,7 @@ pub trait Power: Send + Sync {
     async fn state(&self) -> Result<PowerState, BmcError>;
 
     /// Like [`Power::state`], for a caller that sends no further request soon: the driver keeps no connection open.
-    async fn glance(&self) -> Result<PowerState, BmcError> {
+    async fn state_once(&self) -> Result<PowerState, BmcError> {
         self.state().await
     }
 

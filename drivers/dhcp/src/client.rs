@@ -38,7 +38,7 @@ pub enum ClientKind {
 
 impl Client {
     /// Reads the client from a request; `None` if the request has no Ethernet address.
-    pub fn of(request: &Message) -> Option<Self> {
+    pub fn from_request(request: &Message) -> Option<Self> {
         let vendor_class = request.options.text(code::VENDOR_CLASS);
         let vendor_class = vendor_class.map(|class| class.chars().take(255).collect::<String>());
         Some(Client {

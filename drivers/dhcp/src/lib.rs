@@ -21,4 +21,4 @@ pub use message_type::MessageType;
 pub use options::Options;
 pub use relay::RelayInformation;
 pub use reply::{Destination, Reply};
-pub use server::{Silence, answer, answer_binding};
+pub use server::{NoAnswer, answer, answer_binding};

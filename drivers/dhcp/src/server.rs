@@ -11,13 +11,13 @@ use crate::{
 
 /// The reasons why a request gets no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Silence {
+pub enum NoAnswer {
     /// The message comes from a server, or has no type, or no Ethernet address.
     #[error("it is not a request of a DHCP client on Ethernet")]
     NotARequest,
     /// A message of this type is never answered.
     #[error("a {0} message gets no answer")]
-    NothingAsked(MessageType),
+    TypeNotAnswered(MessageType),
     /// The client accepted another server's offer.
     #[error("the client accepted the offer of the server {server}")]
     ChoseAnother { server: Ipv4Addr },
@@ -49,24 +49,26 @@ pub fn answer(
     config: &ServerConfig,
     request: &Message,
     decision: &Decision,
-) -> Result<Reply, Silence> {
-    let (asked, client) = asked(request)?;
+) -> Result<Reply, NoAnswer> {
+    let (asked, client) = parse_request(request)?;
     match asked {
         MessageType::Discover | MessageType::Request | MessageType::Inform => {}
-        MessageType::Decline | MessageType::Release => return Err(Silence::NothingAsked(asked)),
+        MessageType::Decline | MessageType::Release => {
+            return Err(NoAnswer::TypeNotAnswered(asked));
+        }
         MessageType::Offer | MessageType::Ack | MessageType::Nak => {
-            return Err(Silence::NotARequest);
+            return Err(NoAnswer::NotARequest);
         }
     }
-    let (lease, boot) = decided(&client, decision)?;
+    let (lease, boot) = check_decision(&client, decision)?;
 
     let to = Answer { config, request, client: &client, boot };
     match config.mode {
         Mode::Full => answer_in_full(to, asked, lease),
         // The other server confirms the address.
-        Mode::Proxy if asked != MessageType::Discover => Err(Silence::NothingAsked(asked)),
-        Mode::Proxy if client.kind == ClientKind::Other => Err(Silence::NotBooting),
-        Mode::Proxy if boot.is_none() => Err(Silence::NothingToBoot),
+        Mode::Proxy if asked != MessageType::Discover => Err(NoAnswer::TypeNotAnswered(asked)),
+        Mode::Proxy if client.kind == ClientKind::Other => Err(NoAnswer::NotBooting),
+        Mode::Proxy if boot.is_none() => Err(NoAnswer::NothingToBoot),
         Mode::Proxy => Ok(to.proxy_offer()),
     }
 }
@@ -77,36 +79,36 @@ pub fn answer_binding(
     config: &ServerConfig,
     request: &Message,
     decision: &Decision,
-) -> Result<Reply, Silence> {
-    let (asked, client) = asked(request)?;
+) -> Result<Reply, NoAnswer> {
+    let (asked, client) = parse_request(request)?;
     if !matches!(asked, MessageType::Request | MessageType::Inform) {
-        return Err(Silence::NothingAsked(asked));
+        return Err(NoAnswer::TypeNotAnswered(asked));
     }
-    let (_, boot) = decided(&client, decision)?;
+    let (_, boot) = check_decision(&client, decision)?;
     match (client.kind, boot) {
-        (ClientKind::Other, _) => Err(Silence::NotBooting),
-        (_, None) => Err(Silence::NothingToBoot),
+        (ClientKind::Other, _) => Err(NoAnswer::NotBooting),
+        (_, None) => Err(NoAnswer::NothingToBoot),
         _ => Ok(Answer { config, request, client: &client, boot }.binding()),
     }
 }
 
 /// Returns the type and the client of a request.
-fn asked(request: &Message) -> Result<(MessageType, Client), Silence> {
+fn parse_request(request: &Message) -> Result<(MessageType, Client), NoAnswer> {
     if request.operation == Operation::Reply {
-        return Err(Silence::NotARequest);
+        return Err(NoAnswer::NotARequest);
     }
-    let asked = request.message_type().ok_or(Silence::NotARequest)?;
-    let client = Client::of(request).ok_or(Silence::NotARequest)?;
+    let asked = request.message_type().ok_or(NoAnswer::NotARequest)?;
+    let client = Client::from_request(request).ok_or(NoAnswer::NotARequest)?;
     Ok((asked, client))
 }
 
 /// Returns lease and boot file of a decision; an error if the decision is to ignore the client or cannot be carried out.
-fn decided<'a>(
+fn check_decision<'a>(
     client: &Client,
     decision: &'a Decision,
-) -> Result<(Option<&'a Lease>, Option<&'a BootFile>), Silence> {
+) -> Result<(Option<&'a Lease>, Option<&'a BootFile>), NoAnswer> {
     let (lease, boot) = match decision {
-        Decision::Ignore { reason } => return Err(Silence::Ignored { reason: reason.clone() }),
+        Decision::Ignore { reason } => return Err(NoAnswer::Ignored { reason: reason.clone() }),
         Decision::Answer { lease, boot } => (lease.as_ref(), boot.as_ref()),
     };
     match (client.kind, boot) {
@@ -114,7 +116,7 @@ fn decided<'a>(
         (ClientKind::Other, _) => Ok((lease, None)),
         (ClientKind::Pxe, Some(file @ BootFile::Http { .. }))
         | (ClientKind::Http, Some(file @ BootFile::Tftp { .. })) => {
-            Err(Silence::CannotLoad { kind: client.kind, boot_file: file.as_str().to_owned() })
+            Err(NoAnswer::CannotLoad { kind: client.kind, boot_file: file.as_str().to_owned() })
         }
         (ClientKind::Pxe | ClientKind::Http | ClientKind::Ipxe, _) => Ok((lease, boot)),
     }
@@ -125,12 +127,12 @@ fn answer_in_full(
     to: Answer<'_>,
     asked: MessageType,
     lease: Option<&Lease>,
-) -> Result<Reply, Silence> {
+) -> Result<Reply, NoAnswer> {
     let (config, request) = (to.config, to.request);
     if let Some(link) = RelayInformation::of(request).map(|relay| relay.link)
         && !config.subnet.contains(link)
     {
-        return Err(Silence::AnotherSubnet { link });
+        return Err(NoAnswer::AnotherSubnet { link });
     }
     if asked == MessageType::Inform {
         return Ok(to.information());
@@ -139,13 +141,13 @@ fn answer_in_full(
         && let Some(server) = request.options.address(code::SERVER_IDENTIFIER)
         && server != config.address
     {
-        return Err(Silence::ChoseAnother { server });
+        return Err(NoAnswer::ChoseAnother { server });
     }
 
     // RFC 2131 §4.3.2: a server without a record of the client must stay silent.
-    let lease = lease.ok_or(Silence::NoLease)?;
+    let lease = lease.ok_or(NoAnswer::NoLease)?;
     if !config.subnet.contains(lease.address) {
-        return Err(Silence::LeaseOutsideSubnet { address: lease.address });
+        return Err(NoAnswer::LeaseOutsideSubnet { address: lease.address });
     }
     if asked == MessageType::Discover {
         return Ok(to.offer(lease));

@@ -7,7 +7,7 @@ use expect_test::{Expect, expect};
 fn check(captured: &str, want: Expect) {
     let octets = hex::decode(captured.split_whitespace().collect::<String>()).expect("hexadecimal");
     let message = Message::decode(&octets).expect("a DHCP message");
-    let client = Client::of(&message).expect("an Ethernet client");
+    let client = Client::from_request(&message).expect("an Ethernet client");
     let requested = message.options.address(code::REQUESTED_ADDRESS);
     want.assert_eq(&format!("{:?} {requested:?}\n{client:#?}", message.message_type()));
 

@@ -114,7 +114,7 @@ impl TryFrom<String> for AllowedHost {
         if !is_name || raw.chars().all(|c| c.is_ascii_digit() || c == '.') {
             return Err(InvalidHost { raw: raw.chars().take(64).collect() });
         }
-        Ok(AllowedHost::Name(plain(&raw)))
+        Ok(AllowedHost::Name(normalize(&raw)))
     }
 }
 
@@ -128,7 +128,7 @@ impl From<AllowedHost> for String {
 }
 
 /// Normalizes a DNS name for comparison: lower case, no final dot.
-fn plain(name: &str) -> String {
+fn normalize(name: &str) -> String {
     name.trim_end_matches('.').to_ascii_lowercase()
 }
 
@@ -181,7 +181,7 @@ impl AllowedHosts {
         if let Ok(address) = bare.split('%').next().unwrap_or(bare).parse() {
             return self.check_address(address);
         }
-        let name = plain(host);
+        let name = normalize(host);
         let refuse = |why| Err(HostRefused { host: host.chars().take(64).collect(), why });
         match &self.0 {
             // RFC 6761 §6.3: `localhost` names are loopback whatever a resolver says.
@@ -204,7 +204,7 @@ impl AllowedHosts {
     ///
     /// The list allows neither the name nor the address.
     pub fn check_resolved(&self, name: &str, address: IpAddr) -> Result<(), HostRefused> {
-        let name = AllowedHost::Name(plain(name));
+        let name = AllowedHost::Name(normalize(name));
         let is_named = self.0.as_ref().is_some_and(|listed| listed.contains(&name));
         if is_named { Ok(()) } else { self.check_address(address) }
     }
@@ -216,7 +216,7 @@ impl AllowedHosts {
     /// The list does not allow the address.
     pub fn check_address(&self, address: IpAddr) -> Result<(), HostRefused> {
         let why = match &self.0 {
-            None => special(address.to_canonical()),
+            None => refusal_reason(address.to_canonical()),
             Some(listed) => {
                 let holds = |it: &AllowedHost| match it {
                     AllowedHost::Network(network) => network.contains(address),
@@ -236,7 +236,7 @@ const LOOPBACK: &str = "is a loopback address";
 const UNLISTED: &str = "is not in the list of allowed hosts";
 
 /// Returns the reason why an address cannot be another machine's (RFC 6890), or `None` for an ordinary address.
-fn special(address: IpAddr) -> Option<&'static str> {
+fn refusal_reason(address: IpAddr) -> Option<&'static str> {
     let is_link_local = match address {
         IpAddr::V4(address) => address.is_link_local(),
         IpAddr::V6(address) => address.is_unicast_link_local(),

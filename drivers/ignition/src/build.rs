@@ -83,7 +83,7 @@ pub fn authorized_keys(config: &mut Config, user: &str, keys: &[String]) {
 }
 
 /// Makes Ignition fetch the config `base` first and merge this config into it.
-pub fn based_on(config: &mut Config, base: Resource) {
+pub fn merge_from(config: &mut Config, base: Resource) {
     let within = config.ignition.config.get_or_insert_with(IgnitionConfig::default);
     within.merge.get_or_insert_default().push(base);
 }

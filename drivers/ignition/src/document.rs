@@ -75,10 +75,10 @@ impl Document {
         }
         let version = version(&value)?;
         match version.as_str() {
-            "3.4.0" => shape::<v3_4::Config>(text, &value, &version),
-            "3.5.0" => shape::<v3_5::Config>(text, &value, &version),
-            "3.6.0" => shape::<v3_6::Config>(text, &value, &version),
-            _ => shape::<Config>(text, &value, &version),
+            "3.4.0" => check_type::<v3_4::Config>(text, &value, &version),
+            "3.5.0" => check_type::<v3_5::Config>(text, &value, &version),
+            "3.6.0" => check_type::<v3_6::Config>(text, &value, &version),
+            _ => check_type::<Config>(text, &value, &version),
         }?;
         let mistakes = check_value(&value);
         if mistakes.is_empty() {
@@ -129,7 +129,7 @@ fn version(value: &Value) -> Result<String, DocumentError> {
 }
 
 /// Checks that the text deserializes into type `T` and has no field that `T` lacks.
-fn shape<T: DeserializeOwned + Serialize>(
+fn check_type<T: DeserializeOwned + Serialize>(
     text: &str,
     value: &Value,
     version: &str,
@@ -138,26 +138,28 @@ fn shape<T: DeserializeOwned + Serialize>(
     let typed: T = serde_path_to_error::deserialize(reader)
         .map_err(|error| DocumentError::Shape { path: error.path().to_string() })?;
     let understood = serde_json::to_value(&typed).expect("a config is JSON");
-    match lost(value, &understood, String::new()) {
+    match first_unknown_field(value, &understood, String::new()) {
         Some(path) => Err(DocumentError::Unknown { path, version: version.to_owned() }),
         None => Ok(()),
     }
 }
 
 /// Returns the path of the first field that is in `given` and not in `understood`.
-fn lost(given: &Value, understood: &Value, path: String) -> Option<String> {
+fn first_unknown_field(given: &Value, understood: &Value, path: String) -> Option<String> {
     match (given, understood) {
         (Value::Object(given), understood) => given.iter().find_map(|(name, value)| {
             let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
             match understood.get(name) {
                 None if value.is_null() => None,
                 None => Some(path),
-                Some(other) => lost(value, other, path),
+                Some(other) => first_unknown_field(value, other, path),
             }
         }),
         (Value::Array(given), Value::Array(understood)) => {
             let pairs = given.iter().zip(understood).enumerate();
-            pairs.into_iter().find_map(|(index, (a, b))| lost(a, b, format!("{path}[{index}]")))
+            pairs
+                .into_iter()
+                .find_map(|(index, (a, b))| first_unknown_field(a, b, format!("{path}[{index}]")))
         }
         (_, _) => None,
     }

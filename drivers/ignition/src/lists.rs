@@ -17,7 +17,7 @@ pub(crate) fn is_appended(list: &str) -> bool {
 }
 
 /// Returns the other lists that share the keys of this list.
-pub(crate) fn beside(list: &str) -> impl Iterator<Item = &'static str> {
+pub(crate) fn lists_with_same_keys(list: &str) -> impl Iterator<Item = &'static str> {
     let group = SHARED.iter().find(|group| group.contains(&list)).copied().unwrap_or_default();
     group.iter().copied().filter(move |other| *other != list)
 }

@@ -6,7 +6,7 @@
 use ignition_config::v3_3::Config;
 use serde_json::{Map, Value};
 
-use crate::lists::{beside, is_appended, key};
+use crate::lists::{is_appended, key, lists_with_same_keys};
 
 /// Returns `parent` overlaid with `child`.
 pub fn merge(parent: &Config, child: &Config) -> Config {
@@ -60,7 +60,7 @@ fn merge_lists(
     let keys = |entries: &[Value]| entries.iter().map(|it| key(list, it)).collect::<Vec<_>>();
     let parent_keys = keys(&parent);
     let child_keys = keys(&child);
-    let elsewhere: Vec<Option<String>> = beside(list)
+    let elsewhere: Vec<Option<String>> = lists_with_same_keys(list)
         .filter_map(|other| Some((other, whole_child.get(other)?.as_array()?)))
         .flat_map(|(other, entries)| entries.iter().map(move |it| key(other, it)))
         .collect();

@@ -28,13 +28,14 @@ pub struct TooLong {
 
 impl UserData {
     /// Encodes the config as JSON; fails if the result is longer than Nova accepts.
-    pub fn of(config: &Config) -> Result<Self, TooLong> {
+    pub fn from_config(config: &Config) -> Result<Self, TooLong> {
         UserData::of_text(json(config))
     }
 
     /// Encodes a caller's config, compressed if it would be too long otherwise.
-    pub fn of_document(document: &Document) -> Result<Self, TooLong> {
-        UserData::of_text(document.json()).or_else(|_| UserData::of(&packed(&document.json())))
+    pub fn from_document(document: &Document) -> Result<Self, TooLong> {
+        UserData::of_text(document.json())
+            .or_else(|_| UserData::from_config(&packed(&document.json())))
     }
 
     fn of_text(text: String) -> Result<Self, TooLong> {
@@ -122,10 +123,10 @@ mod tests {
             contents.expect("it has contents").source = Some(format!("data:,{text}"));
         };
         set(&mut long, &text);
-        let refused = UserData::of(&long).unwrap_err();
+        let refused = UserData::from_config(&long).unwrap_err();
         assert!(refused.length > NOVA_LIMIT, "{refused}");
         set(&mut long, &text[..48_000]);
-        assert!(UserData::of(&long).unwrap().base64().len() <= NOVA_LIMIT);
+        assert!(UserData::from_config(&long).unwrap().base64().len() <= NOVA_LIMIT);
     }
 
     #[test]
@@ -133,7 +134,7 @@ mod tests {
         let files = (0..100)
             .map(|n| file(&format!("/etc/long-name-of-a-file-{n}"), 0o600, inline(&[b'x'; 500])));
         let config = config(vec![], files.collect(), vec![]);
-        let small = UserData::of(&compress(&config)).unwrap();
+        let small = UserData::from_config(&compress(&config)).unwrap();
         assert!(small.text().len() < json(&config).len() / 4);
         assert!(!format!("{small:?}").contains("data:"));
     }
@@ -149,9 +150,9 @@ mod tests {
                 format!(r#"{{"ignition":{{"version":"3.4.0"}},"storage":{{"files":[{file}]}}}}"#);
             Document::parse(&text, crate::Limits::default()).unwrap()
         };
-        let short = UserData::of_document(&document(10)).unwrap();
+        let short = UserData::from_document(&document(10)).unwrap();
         assert_eq!(short.text(), document(10).json());
-        let long = UserData::of_document(&document(100_000)).unwrap();
+        let long = UserData::from_document(&document(100_000)).unwrap();
         assert!(long.text().contains("\"compression\":\"gzip\"") && long.text().len() < 2000);
     }
 }

@@ -52,7 +52,7 @@ fn built_configs_are_valid() {
     is_valid(&made);
     made = compress(&made);
     is_valid(&made);
-    assert!(UserData::of(&made).unwrap().base64().len() <= NOVA_LIMIT);
+    assert!(UserData::from_config(&made).unwrap().base64().len() <= NOVA_LIMIT);
 }
 
 /// Documents with one mistake each.

@@ -26,11 +26,11 @@ impl Boot for Client {
         let flags = SetBootOptions::flags(wanted).ok_or_else(unsupported)?;
 
         // Only the flags must be accepted. Many BMCs refuse the other options, and setting the flags works without them.
-        self.offer(SetBootOptions::InProgress).await?;
-        self.offer(SetBootOptions::KeepFlags).await?;
-        self.offer(SetBootOptions::Acknowledge).await?;
+        self.try_set_option(SetBootOptions::InProgress).await?;
+        self.try_set_option(SetBootOptions::KeepFlags).await?;
+        self.try_set_option(SetBootOptions::Acknowledge).await?;
         let taken = self.run(&flags).await;
-        self.offer(SetBootOptions::Complete).await?;
+        self.try_set_option(SetBootOptions::Complete).await?;
         taken
     }
 
@@ -42,7 +42,7 @@ impl Boot for Client {
 
 impl Client {
     /// Sets an option that BMCs may refuse.
-    async fn offer(&self, option: SetBootOptions) -> Result<(), BmcError> {
+    async fn try_set_option(&self, option: SetBootOptions) -> Result<(), BmcError> {
         if let Err(code) = self.call(&option).await? {
             debug!(?option, "the BMC does not take a boot option: {code}");
         }

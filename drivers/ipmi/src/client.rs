@@ -6,7 +6,7 @@ use bmc::{Bmc, BmcError};
 
 use crate::commands::device::{DeviceId, GetDeviceId};
 use crate::commands::{Command, CompletionCode};
-use crate::line::Line;
+use crate::line::BmcLine;
 use crate::lines::Shared;
 use crate::session::Answer;
 use crate::wire::Reader;
@@ -18,11 +18,11 @@ use crate::wire::message::Request;
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
-    line: Arc<Line>,
+    line: Arc<BmcLine>,
 }
 
 impl Client {
-    pub(crate) fn new(shared: Arc<Shared>, line: Arc<Line>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, line: Arc<BmcLine>) -> Self {
         Client { shared, line }
     }
 
@@ -84,7 +84,7 @@ impl Client {
         &self.shared
     }
 
-    pub(crate) fn line(&self) -> &Arc<Line> {
+    pub(crate) fn line(&self) -> &Arc<BmcLine> {
         &self.line
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bmc::Bmc;
 
 use crate::client::Client;
-use crate::lines::{Pace, Shared};
+use crate::lines::{SessionLifetimes, Shared};
 use crate::target::Target;
 
 /// The owner of the sockets that all BMCs share. Cheap to clone.
@@ -18,11 +18,11 @@ pub struct Connector {
 impl Connector {
     /// Opens the sockets. Must be called within a tokio runtime.
     pub async fn bind() -> io::Result<Self> {
-        Connector::bind_with(Pace::default()).await
+        Connector::bind_with(SessionLifetimes::default()).await
     }
 
     /// Opens the sockets, with other lifetimes of sessions than BMCs expect.
-    pub async fn bind_with(pace: Pace) -> io::Result<Self> {
+    pub async fn bind_with(pace: SessionLifetimes) -> io::Result<Self> {
         Ok(Connector { shared: Arc::new(Shared::bind(pace)?) })
     }
 

@@ -111,13 +111,13 @@ impl<'t> Handshake<'t> {
             return Err(refusal(step, answer.status));
         }
         self.advance(answer).map_err(|error| match error {
-            Stop::Malformed(reason) => HandshakeError::Malformed { step, reason },
-            Stop::Because(error) => error,
+            StepError::Malformed(reason) => HandshakeError::Malformed { step, reason },
+            StepError::Because(error) => error,
         })
     }
 
     /// Returns the message that makes the BMC drop the half-open session; `None` if the BMC has none.
-    pub(crate) fn farewell(&self) -> Option<Vec<u8>> {
+    pub(crate) fn abort_message(&self) -> Option<Vec<u8>> {
         let managed = match self.stage {
             Stage::Opening => return None,
             Stage::Exchanging { managed } | Stage::Activating { managed, .. } => managed,
@@ -145,7 +145,7 @@ impl<'t> Handshake<'t> {
         }
     }
 
-    fn advance(&mut self, answer: Answer<'_>) -> Result<Step, Stop> {
+    fn advance(&mut self, answer: Answer<'_>) -> Result<Step, StepError> {
         match &self.stage {
             Stage::Opening => {
                 let opened = answer.open_response()?;
@@ -176,7 +176,7 @@ impl<'t> Handshake<'t> {
     /// Checks that the BMC knows our password, and derives the keys (IPMI 2.0 §13.31).
     ///
     /// In the specification's terms, M is the remote console (this driver) and C is the managed system (the BMC).
-    fn verify_exchange(&self, managed: u32, exchange: &Rakp2<'_>) -> Result<Stage, Stop> {
+    fn verify_exchange(&self, managed: u32, exchange: &Rakp2<'_>) -> Result<Stage, StepError> {
         let Rakp2 { random, guid, code } = exchange;
         if code.len() != self.suite.exchange_code_length() {
             return Err(Malformed("its key exchange code has the wrong length").into());
@@ -229,20 +229,20 @@ fn refusal(step: &'static str, status: u8) -> HandshakeError {
 }
 
 /// The reason why a step failed; `receive` adds the name of the step.
-enum Stop {
+enum StepError {
     Malformed(Malformed),
     Because(HandshakeError),
 }
 
-impl From<Malformed> for Stop {
+impl From<Malformed> for StepError {
     fn from(reason: Malformed) -> Self {
-        Stop::Malformed(reason)
+        StepError::Malformed(reason)
     }
 }
 
-impl From<HandshakeError> for Stop {
+impl From<HandshakeError> for StepError {
     fn from(error: HandshakeError) -> Self {
-        Stop::Because(error)
+        StepError::Because(error)
     }
 }
 

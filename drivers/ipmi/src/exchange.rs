@@ -15,21 +15,21 @@ const SCHEDULE: [Duration; 3] =
 
 /// The limits of repeating a request.
 #[derive(Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct RetryLimits {
     pub(crate) deadline: Instant,
     /// The most sendings of the request.
     pub(crate) sendings: usize,
 }
 
-impl Patience {
+impl RetryLimits {
     /// Repeats until `deadline`, however often that is.
     pub(crate) const fn until(deadline: Instant) -> Self {
-        Patience { deadline, sendings: usize::MAX }
+        RetryLimits { deadline, sendings: usize::MAX }
     }
 
     /// Repeats once for each step of the schedule: 3.5 s without an answer.
     pub(crate) const fn short(deadline: Instant) -> Self {
-        Patience { deadline, sendings: SCHEDULE.len() }
+        RetryLimits { deadline, sendings: SCHEDULE.len() }
     }
 }
 
@@ -48,7 +48,7 @@ pub(crate) trait Question {
 pub(crate) async fn ask<Q: Question>(
     route: &mut Route<'_>,
     question: &mut Q,
-    patience: Patience,
+    patience: RetryLimits,
 ) -> io::Result<Option<Q::Answer>> {
     let waits = SCHEDULE.into_iter().chain(std::iter::repeat(SCHEDULE[SCHEDULE.len() - 1]));
     for wait in waits.take(patience.sendings) {

@@ -34,5 +34,5 @@ pub use commands::device::DeviceId;
 pub use commands::event_log::LogInfo;
 pub use commands::fru_areas::{Board, Chassis, Fru, Product};
 pub use connector::Connector;
-pub use lines::Pace;
+pub use lines::SessionLifetimes;
 pub use target::{CipherSuite, Privilege, Target};

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use tracing::debug;
 
 use crate::commands::CompletionCode;
-use crate::exchange::{Patience, ask, unreachable};
+use crate::exchange::{RetryLimits, ask, unreachable};
 use crate::in_session::InSession;
 use crate::opening;
 use crate::port::Port;
@@ -27,7 +27,7 @@ const GET_DEVICE_ID: u8 = 0x01;
 pub(crate) const CLOSE_SESSION: u8 = 0x3c;
 
 /// The line to one BMC.
-pub(crate) struct Line {
+pub(crate) struct BmcLine {
     pub(crate) target: Target,
     /// Held while a session of the serial port is being closed.
     pub(crate) serial_ends: Mutex<()>,
@@ -47,7 +47,7 @@ struct State {
 
 /// The maintenance that a line needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Upkeep {
+pub(crate) enum Maintenance {
     Nothing,
     /// Send a keep-alive.
     KeepAlive,
@@ -57,11 +57,11 @@ pub(crate) enum Upkeep {
     Forget,
 }
 
-impl Line {
+impl BmcLine {
     pub(crate) fn new(target: Target) -> Self {
         let now = Instant::now();
         let state = State { session: None, suite: None, used_at: now, heard_at: now };
-        Line { target, serial_ends: Mutex::default(), state: Mutex::new(state) }
+        BmcLine { target, serial_ends: Mutex::default(), state: Mutex::new(state) }
     }
 
     /// Sends `request` and returns the BMC's answer with any completion code except "busy".
@@ -81,7 +81,7 @@ impl Line {
             }
             // A restarted BMC has forgotten the session and drops its packets silently, so a command in an old session is given up early.
             let patience =
-                if was_open { Patience::short(deadline) } else { Patience::until(deadline) };
+                if was_open { RetryLimits::short(deadline) } else { RetryLimits::until(deadline) };
             match self.converse(port, &mut state, request, patience).await? {
                 Some(answer) if CompletionCode(answer.completion) == CompletionCode::BUSY => {
                     if Instant::now() + wait >= deadline {
@@ -101,15 +101,15 @@ impl Line {
     }
 
     /// Returns the maintenance that the line needs now; `Nothing` while a command is in progress.
-    pub(crate) fn upkeep(&self, keep_alive_every: Duration, close_after: Duration) -> Upkeep {
-        let Ok(state) = self.state.try_lock() else { return Upkeep::Nothing };
+    pub(crate) fn upkeep(&self, keep_alive_every: Duration, close_after: Duration) -> Maintenance {
+        let Ok(state) = self.state.try_lock() else { return Maintenance::Nothing };
         let idle = state.used_at.elapsed() >= close_after;
         match &state.session {
-            None if idle => Upkeep::Forget,
-            None => Upkeep::Nothing,
-            Some(_) if idle => Upkeep::Close,
-            Some(_) if state.heard_at.elapsed() >= keep_alive_every => Upkeep::KeepAlive,
-            Some(_) => Upkeep::Nothing,
+            None if idle => Maintenance::Forget,
+            None => Maintenance::Nothing,
+            Some(_) if idle => Maintenance::Close,
+            Some(_) if state.heard_at.elapsed() >= keep_alive_every => Maintenance::KeepAlive,
+            Some(_) => Maintenance::Nothing,
         }
     }
 
@@ -117,7 +117,7 @@ impl Line {
     pub(crate) async fn keep_alive(&self, port: &Port) {
         let request = Request { netfn: APPLICATION, lun: 0, command: GET_DEVICE_ID, data: &[] };
         let mut state = self.state.lock().await;
-        let patience = Patience::short(Instant::now() + self.target.timeout);
+        let patience = RetryLimits::short(Instant::now() + self.target.timeout);
         if let Ok(None) | Err(_) = self.converse(port, &mut state, &request, patience).await {
             debug!(bmc = %self.target.address, "the BMC does not answer a keep-alive");
         }
@@ -129,7 +129,7 @@ impl Line {
         let Some(managed) = state.session.as_ref().map(|session| session.managed) else { return };
         let data = managed.to_le_bytes();
         let request = Request { netfn: APPLICATION, lun: 0, command: CLOSE_SESSION, data: &data };
-        let patience = Patience::short(Instant::now() + self.target.timeout);
+        let patience = RetryLimits::short(Instant::now() + self.target.timeout);
         if let Ok(None) | Err(_) = self.converse(port, &mut state, &request, patience).await {
             debug!(bmc = %self.target.address, "the BMC did not confirm the end of the session");
         }
@@ -142,7 +142,7 @@ impl Line {
         port: &Port,
         state: &mut State,
         request: &Request<'_>,
-        patience: Patience,
+        patience: RetryLimits,
     ) -> Result<Option<Answer>, BmcError> {
         let Some(session) = &mut state.session else { return Ok(None) };
         let mut route = port.route(self.target.address, session.console);

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 
-use crate::line::{Line, Upkeep};
+use crate::line::{BmcLine, Maintenance};
 use crate::port::Port;
 use crate::target::Target;
 
@@ -21,23 +21,26 @@ const UPKEEP_AT_ONCE: usize = 64;
 
 /// The lifetime of idle sessions.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct SessionLifetimes {
     /// After this time without a command, the driver sends a keep-alive: a BMC forgets a session after 60 s (IPMI 2.0 §6.12.15).
     pub keep_alive_every: Duration,
     /// How long a session stays open after its last command.
     pub close_after: Duration,
 }
 
-impl Default for Pace {
+impl Default for SessionLifetimes {
     fn default() -> Self {
-        Pace { keep_alive_every: Duration::from_secs(30), close_after: Duration::from_secs(150) }
+        SessionLifetimes {
+            keep_alive_every: Duration::from_secs(30),
+            close_after: Duration::from_secs(150),
+        }
     }
 }
 
 /// The shared state; lives as long as a connector or a client does.
 pub(crate) struct Shared {
-    house: Arc<House>,
-    pub(crate) pace: Pace,
+    house: Arc<BackgroundState>,
+    pub(crate) pace: SessionLifetimes,
     /// Tasks of open serial ports.
     pub(crate) serials: TaskTracker,
     /// Counts the calls of `Connector::close`, each of which ends all serial ports.
@@ -47,31 +50,31 @@ pub(crate) struct Shared {
 }
 
 /// The state that the background tasks use.
-struct House {
+struct BackgroundState {
     port: Port,
-    lines: Mutex<HashMap<SocketAddr, Vec<Arc<Line>>>>,
+    lines: Mutex<HashMap<SocketAddr, Vec<Arc<BmcLine>>>>,
 }
 
 impl Shared {
     /// Opens the sockets and starts the background tasks.
-    pub(crate) fn bind(pace: Pace) -> io::Result<Self> {
-        let house = Arc::new(House { port: Port::bind()?, lines: Mutex::default() });
+    pub(crate) fn bind(pace: SessionLifetimes) -> io::Result<Self> {
+        let house = Arc::new(BackgroundState { port: Port::bind()?, lines: Mutex::default() });
         let mut tasks = JoinSet::new();
         let listener = Arc::clone(&house);
         tasks.spawn(async move { listener.port.run().await });
         let keeper = Arc::clone(&house);
-        tasks.spawn(async move { keeper.keep(pace).await });
+        tasks.spawn(async move { keeper.maintain_sessions(pace).await });
         let (serials, closings) = (TaskTracker::new(), watch::Sender::new(0));
         Ok(Shared { house, pace, serials, closings, _tasks: tasks })
     }
 
     /// Returns the line to `target`; clients of the same target share one.
-    pub(crate) fn line(&self, target: Target) -> Arc<Line> {
+    pub(crate) fn line(&self, target: Target) -> Arc<BmcLine> {
         let mut lines = self.house.lines();
         let there = lines.entry(target.address).or_default();
         let known = there.iter().find(|line| line.target.is_same_account(&target));
         known.map(Arc::clone).unwrap_or_else(|| {
-            let line = Arc::new(Line::new(target));
+            let line = Arc::new(BmcLine::new(target));
             there.push(Arc::clone(&line));
             line
         })
@@ -85,7 +88,7 @@ impl Shared {
         self.serials.reopen();
 
         let house = &self.house;
-        let close = |line: Arc<Line>| async move { line.close(&house.port).await };
+        let close = |line: Arc<BmcLine>| async move { line.close(&house.port).await };
         stream::iter(house.all_lines()).for_each_concurrent(UPKEEP_AT_ONCE, close).await;
     }
 
@@ -94,30 +97,30 @@ impl Shared {
     }
 }
 
-impl House {
+impl BackgroundState {
     /// Maintains idle sessions until its task is aborted.
-    async fn keep(&self, pace: Pace) {
+    async fn maintain_sessions(&self, pace: SessionLifetimes) {
         let shortest = pace.keep_alive_every.min(pace.close_after);
         let mut tick = tokio::time::interval((shortest / 6).max(Duration::from_millis(1)));
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tick.tick().await;
-            let attend = |line: Arc<Line>| self.attend(line, pace);
+            let attend = |line: Arc<BmcLine>| self.maintain(line, pace);
             stream::iter(self.all_lines()).for_each_concurrent(UPKEEP_AT_ONCE, attend).await;
         }
     }
 
-    async fn attend(&self, line: Arc<Line>, pace: Pace) {
+    async fn maintain(&self, line: Arc<BmcLine>, pace: SessionLifetimes) {
         match line.upkeep(pace.keep_alive_every, pace.close_after) {
-            Upkeep::Nothing => {}
-            Upkeep::KeepAlive => line.keep_alive(&self.port).await,
-            Upkeep::Close => line.close(&self.port).await,
-            Upkeep::Forget => self.forget(line),
+            Maintenance::Nothing => {}
+            Maintenance::KeepAlive => line.keep_alive(&self.port).await,
+            Maintenance::Close => line.close(&self.port).await,
+            Maintenance::Forget => self.forget(line),
         }
     }
 
     /// Drops a line that no client uses.
-    fn forget(&self, line: Arc<Line>) {
+    fn forget(&self, line: Arc<BmcLine>) {
         let mut lines = self.lines();
         let Some(there) = lines.get_mut(&line.target.address) else { return };
         // The table and this function hold one reference each. No client can add a reference while the table is locked.
@@ -127,11 +130,11 @@ impl House {
         }
     }
 
-    fn all_lines(&self) -> Vec<Arc<Line>> {
+    fn all_lines(&self) -> Vec<Arc<BmcLine>> {
         self.lines().values().flatten().map(Arc::clone).collect()
     }
 
-    fn lines(&self) -> MutexGuard<'_, HashMap<SocketAddr, Vec<Arc<Line>>>> {
+    fn lines(&self) -> MutexGuard<'_, HashMap<SocketAddr, Vec<Arc<BmcLine>>>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,7 +6,7 @@ use tracing::debug;
 
 use crate::commands::CompletionCode;
 use crate::establish::{Handshake, HandshakeError, Step, speaks_plus};
-use crate::exchange::{Patience, Question, ask, unreachable};
+use crate::exchange::{Question, RetryLimits, ask, unreachable};
 use crate::in_session::InSession;
 use crate::port::{Port, Route};
 use crate::session::Session;
@@ -40,7 +40,7 @@ pub(crate) async fn open(
     let candidates = candidates(target.cipher_suite, *known);
     let (last, better) = candidates.split_last().unwrap_or((&CipherSuite::Seventeen, &[]));
     for suite in better {
-        match attempt(port, target, *suite, deadline, Silence::MeansNo).await? {
+        match attempt(port, target, *suite, deadline, SilenceMeaning::MeansNo).await? {
             Some(session) => {
                 *known = Some(*suite);
                 return Ok(session);
@@ -48,7 +48,7 @@ pub(crate) async fn open(
             None => debug!(bmc = %target.address, ?suite, "the BMC does not take the cipher suite"),
         }
     }
-    let session = attempt(port, target, *last, deadline, Silence::MeansSilence).await?;
+    let session = attempt(port, target, *last, deadline, SilenceMeaning::MeansSilence).await?;
     *known = session.is_some().then_some(*last);
     let refused = || BmcError::Unsupported {
         what: match target.cipher_suite {
@@ -73,7 +73,7 @@ fn candidates(wanted: Option<CipherSuite>, known: Option<CipherSuite>) -> Vec<Ci
 
 /// The meaning of a missing answer to a request to open a session.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Silence {
+enum SilenceMeaning {
     /// The BMC may not know the cipher suite.
     MeansNo,
     MeansSilence,
@@ -85,7 +85,7 @@ async fn attempt(
     target: &Target,
     suite: CipherSuite,
     deadline: Instant,
-    silence: Silence,
+    silence: SilenceMeaning,
 ) -> Result<Option<Session>, BmcError> {
     for _ in 0..ATTEMPTS {
         match exchange_keys(port, target, suite, deadline, silence).await? {
@@ -115,15 +115,15 @@ async fn exchange_keys(
     target: &Target,
     suite: CipherSuite,
     deadline: Instant,
-    silence: Silence,
+    silence: SilenceMeaning,
 ) -> Result<Outcome, BmcError> {
     let console = rand::random::<u32>().max(1);
     let mut route = port.route(target.address, console);
     let mut handshake = Handshake::new(target, suite, console, rand::random());
 
     loop {
-        let is_doubtful = silence == Silence::MeansNo && handshake.is_opening();
-        let patience = Patience::short(if is_doubtful { halfway(deadline) } else { deadline });
+        let is_doubtful = silence == SilenceMeaning::MeansNo && handshake.is_opening();
+        let patience = RetryLimits::short(if is_doubtful { halfway(deadline) } else { deadline });
         match ask(&mut route, &mut handshake, patience).await {
             Ok(Some(Ok(Step::Established(session)))) => return Ok(Outcome::Open(session)),
             Ok(Some(Ok(Step::Next | Step::Ignored))) => {}
@@ -151,7 +151,7 @@ fn halfway(deadline: Instant) -> Instant {
 
 /// Frees the BMC's session slot now instead of at its timeout. The BMC sends no answer.
 async fn farewell(route: &Route<'_>, handshake: &Handshake<'_>) {
-    if let Some(datagram) = handshake.farewell()
+    if let Some(datagram) = handshake.abort_message()
         && let Err(error) = route.send(&datagram).await
     {
         debug!("cannot tell the BMC that we give up: {error}");
@@ -210,7 +210,7 @@ impl Question for Handshake<'_> {
 async fn is_present(port: &Port, target: &Target, deadline: Instant) -> Result<bool, BmcError> {
     let mut route = port.route(target.address, 0);
     let mut question = Presence { level: target.privilege.level() };
-    match ask(&mut route, &mut question, Patience::until(deadline)).await {
+    match ask(&mut route, &mut question, RetryLimits::until(deadline)).await {
         Ok(Some(speaks_plus)) => Ok(speaks_plus),
         Ok(None) => Err(unreachable(target, "no answer over IPMI")),
         Err(source) => Err(BmcError::Unreachable { host: target.address.to_string(), source }),
@@ -260,7 +260,7 @@ async fn set_privilege(
     let mut route = port.route(target.address, session.console);
     let message = session.next_message();
     let mut question = InSession { session, request: &request, message };
-    let answer = ask(&mut route, &mut question, Patience::until(deadline)).await;
+    let answer = ask(&mut route, &mut question, RetryLimits::until(deadline)).await;
     let host = target.address.to_string();
     let answer = answer.map_err(|source| BmcError::Unreachable { host: host.clone(), source })?;
     let answer = answer.ok_or_else(|| unreachable(target, "it did not raise our privilege"))?;

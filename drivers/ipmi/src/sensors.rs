@@ -95,7 +95,7 @@ impl Client {
 
     /// Returns the records of all sensors with readings, in the order of the repository.
     async fn sensor_records(&self) -> Result<Vec<SensorRecord>, BmcError> {
-        let mut walk = Walk { reservation: 0, reservations: 0, chunk: CHUNK };
+        let mut walk = RepositoryCursor { reservation: 0, reservations: 0, chunk: CHUNK };
         self.reserve(&mut walk).await?;
         let (mut sensors, mut record) = (Vec::new(), FIRST_RECORD);
         for _ in 0..MOST_RECORDS {
@@ -112,7 +112,7 @@ impl Client {
     /// Reads one record; returns the id of the next record, and the sensor if the record describes one.
     async fn sensor_record(
         &self,
-        walk: &mut Walk,
+        walk: &mut RepositoryCursor,
         record: u16,
     ) -> Result<(u16, Option<SensorRecord>), BmcError> {
         let unreadable = |reason| malformed(GetRecord::NAME, reason);
@@ -138,7 +138,7 @@ impl Client {
     /// Reads `length` bytes of a record from `offset` on, in pieces that the BMC accepts.
     async fn record_bytes(
         &self,
-        walk: &mut Walk,
+        walk: &mut RepositoryCursor,
         record: u16,
         offset: u8,
         length: u8,
@@ -167,7 +167,7 @@ impl Client {
         Ok((next, bytes))
     }
 
-    async fn reserve(&self, walk: &mut Walk) -> Result<(), BmcError> {
+    async fn reserve(&self, walk: &mut RepositoryCursor) -> Result<(), BmcError> {
         walk.reservation = self.run(&ReserveRepository).await?;
         walk.reservations += 1;
         Ok(())
@@ -179,7 +179,7 @@ const FIRST_RECORD: u16 = 0x0000;
 const LAST_RECORD: u16 = 0xffff;
 
 /// The state of reading the repository.
-struct Walk {
+struct RepositoryCursor {
     reservation: u16,
     reservations: usize,
     /// The number of bytes that the BMC is known to read at once.

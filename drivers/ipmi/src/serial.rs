@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::client::Client;
 use crate::exchange::unreachable;
-use crate::line::Line;
+use crate::line::BmcLine;
 use crate::lines::Shared;
 
 use session::Ended;
@@ -30,15 +30,15 @@ impl SerialConsole for Client {
         let (opened, answer) = oneshot::channel();
         let (shared, line) = (Arc::clone(self.shared()), Arc::clone(self.line()));
         // The port is opened in a separate task, so that a caller that gives up during the opening leaves no session behind.
-        self.shared().serials.spawn(lend(shared, line, opened));
+        self.shared().serials.spawn(run_serial_session(shared, line, opened));
         answer.await.unwrap_or_else(|_| Err(unreachable(&self.line().target, "it was closed")))
     }
 }
 
 /// Opens the port, transfers data until one side ends, and releases the port.
-async fn lend(
+async fn run_serial_session(
     shared: Arc<Shared>,
-    line: Arc<Line>,
+    line: Arc<BmcLine>,
     opened: oneshot::Sender<Result<SerialSession, BmcError>>,
 ) {
     let closings = shared.closings.subscribe();

@@ -32,7 +32,7 @@ pub async fn set_authority(client: &Client, authority: &str) -> Result<(), Kuber
 /// Whether pods that start in this namespace from now on trust this authority (PEM). True for a cluster without the ConfigMap.
 ///
 /// kube-controller-manager writes the ConfigMap shortly after it was started with other authorities.
-pub async fn pods_believe(
+pub async fn pods_trust(
     client: &Client,
     namespace: &str,
     authority: &str,

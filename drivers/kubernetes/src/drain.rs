@@ -16,27 +16,27 @@ const BUDGET: &str = "DisruptionBudget";
 
 /// The pods that are left on a node after a pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Left {
+pub struct RemainingPods {
     /// Pods that were evicted in this pass.
     pub evicted: Vec<PodName>,
     /// Pods that were evicted earlier and still exist. If the kubelet is dead, they exist until the node is deleted.
     pub leaving: Vec<PodName>,
     /// Pods that were not evicted: a `PodDisruptionBudget` blocks the eviction for now, or the server failed.
-    pub held: Vec<Held>,
+    pub held: Vec<BlockedPod>,
 }
 
 /// A pod that was not evicted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct BlockedPod {
     pub pod: PodName,
     /// The reason, in the server's words.
     pub reason: String,
 }
 
-impl Left {
+impl RemainingPods {
     /// Whether the node is empty.
-    pub fn is_nothing(&self) -> bool {
-        let Left { evicted, leaving, held } = self;
+    pub fn is_empty(&self) -> bool {
+        let RemainingPods { evicted, leaving, held } = self;
         evicted.is_empty() && leaving.is_empty() && held.is_empty()
     }
 }
@@ -45,22 +45,22 @@ impl Left {
 ///
 /// All pods are evicted, also those without a controller and those with data in `emptyDir`, because the member is about to be deleted.
 /// Exceptions are pods of DaemonSets, mirror pods, and pods that have ended.
-pub async fn drain(client: &Client, node: &str) -> Result<Left, KubernetesError> {
+pub async fn drain(client: &Client, node: &str) -> Result<RemainingPods, KubernetesError> {
     nodes::cordon(client, node).await?;
     let here = [("fieldSelector", format!("spec.nodeName={node}"))];
     let pods: Vec<Pod> = object::list(client, &["api", "v1", "pods"], &here).await?;
-    let mut left = Left::default();
+    let mut left = RemainingPods::default();
     for pod in pods.iter().filter(|pod| must_go(pod)) {
         if pod.metadata.deletion_timestamp.is_some() {
-            left.leaving.push(pod.called());
+            left.leaving.push(pod.pod_name());
             continue;
         }
         match evict(client, pod).await {
-            Ok(()) => left.evicted.push(pod.called()),
+            Ok(()) => left.evicted.push(pod.pod_name()),
             Err(error) if error.is_not_found() => {}
             Err(error) if is_for_this_pod(&error) => {
                 let reason = error.refusal().map(|it| it.message.clone()).unwrap_or_default();
-                left.held.push(Held { pod: pod.called(), reason });
+                left.held.push(BlockedPod { pod: pod.pod_name(), reason });
             }
             Err(error) => return Err(error),
         }
@@ -84,7 +84,7 @@ fn is_for_this_pod(error: &KubernetesError) -> bool {
                 && answer.causes.iter().any(|it| it == BUDGET)
         }
         // A pod with two budgets gives a 500, a pod that has just changed a 409.
-        KubernetesError::Failed(_) | KubernetesError::Changed(_) => true,
+        KubernetesError::Failed(_) | KubernetesError::Conflict(_) => true,
         KubernetesError::Unreachable { .. }
         | KubernetesError::Untrusted { .. }
         | KubernetesError::Unauthorized(_)
@@ -104,7 +104,7 @@ async fn evict(client: &Client, pod: &Pod) -> Result<(), KubernetesError> {
     let offered = resource(client, "v1", |it| it.name == "pods/eviction").await?;
     let version = offered.map(|it| it.version).filter(|it| !it.is_empty());
     let version = version.as_deref().unwrap_or("v1");
-    let PodName { namespace, name } = pod.called();
+    let PodName { namespace, name } = pod.pod_name();
     // A pod of the same name may have started on another node since the list was read.
     let options = json!({"preconditions": {"uid": pod.metadata.uid}});
     let body = json!({

@@ -45,7 +45,7 @@ pub enum KubernetesError {
     Exists(Box<Refusal>),
     /// The object has changed since it was read: read it again.
     #[error("{0}")]
-    Changed(Box<Refusal>),
+    Conflict(Box<Refusal>),
     /// Any other refusal: the request is wrong for this cluster.
     #[error("{0}")]
     Refused(Box<Refusal>),
@@ -125,7 +125,7 @@ impl KubernetesError {
             KubernetesError::Unreachable { .. }
             | KubernetesError::Busy { .. }
             | KubernetesError::Failed(_)
-            | KubernetesError::Changed(_)
+            | KubernetesError::Conflict(_)
             | KubernetesError::Etcd { .. }
             | KubernetesError::NoSuchKind { .. } => true,
             KubernetesError::Untrusted { .. }
@@ -156,7 +156,7 @@ impl KubernetesError {
 
     /// Whether the object has changed since it was read.
     pub fn is_changed(&self) -> bool {
-        matches!(self, KubernetesError::Changed(_))
+        matches!(self, KubernetesError::Conflict(_))
     }
 
     /// Returns how long the server wants the client to wait.
@@ -173,7 +173,7 @@ impl KubernetesError {
             | KubernetesError::Forbidden(answer)
             | KubernetesError::NotFound(answer)
             | KubernetesError::Exists(answer)
-            | KubernetesError::Changed(answer)
+            | KubernetesError::Conflict(answer)
             | KubernetesError::Refused(answer) => Some(answer),
             KubernetesError::Unreachable { .. }
             | KubernetesError::Untrusted { .. }
@@ -186,7 +186,7 @@ impl KubernetesError {
 }
 
 /// Turns "not found" into success, for a delete.
-pub(crate) fn gone_is_fine(result: Result<(), KubernetesError>) -> Result<(), KubernetesError> {
+pub(crate) fn ignore_not_found(result: Result<(), KubernetesError>) -> Result<(), KubernetesError> {
     match result {
         Err(error) if error.is_not_found() => Ok(()),
         other => other,

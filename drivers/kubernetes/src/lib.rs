@@ -10,9 +10,9 @@ mod pods;
 mod refusal;
 
 pub mod apply;
-pub mod belongings;
 pub mod bootstrap;
 pub mod certificates;
+pub mod cloud_objects;
 pub mod cluster_info;
 pub mod config_maps;
 pub mod drain;

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::client::{Body, Client};
-use crate::error::{KubernetesError, gone_is_fine};
+use crate::error::{KubernetesError, ignore_not_found};
 use crate::lenient;
 
 /// The number of objects in a page.
@@ -105,7 +105,7 @@ pub(crate) async fn remove(
     if grace == Grace::None {
         call = call.query("gracePeriodSeconds", "0");
     }
-    match gone_is_fine(call.done().await) {
+    match ignore_not_found(call.done().await) {
         Err(error) if error.is_changed() => Ok(()),
         other => other,
     }

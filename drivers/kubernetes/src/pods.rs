@@ -98,7 +98,7 @@ pub(crate) struct Why {
 }
 
 impl Pod {
-    pub(crate) fn called(&self) -> PodName {
+    pub(crate) fn pod_name(&self) -> PodName {
         PodName { namespace: self.metadata.namespace.clone(), name: self.metadata.name.clone() }
     }
 
@@ -108,7 +108,7 @@ impl Pod {
     }
 
     /// Returns the kubelet's reason why the pod does not run or has failed.
-    pub(crate) fn trouble(&self) -> String {
+    pub(crate) fn failure_reason(&self) -> String {
         let containers = self.status.container_statuses.iter();
         let said =
             containers.flat_map(|it| [&it.state.waiting.reason, &it.state.terminated.reason]);

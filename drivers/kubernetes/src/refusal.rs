@@ -66,7 +66,7 @@ pub(crate) fn error(
         StatusCode::NOT_FOUND => KubernetesError::NotFound(answer),
         StatusCode::CONFLICT if answer.reason == "AlreadyExists" => KubernetesError::Exists(answer),
         // Gone: reading a list in pages took so long that the server dropped the snapshot.
-        StatusCode::CONFLICT | StatusCode::GONE => KubernetesError::Changed(answer),
+        StatusCode::CONFLICT | StatusCode::GONE => KubernetesError::Conflict(answer),
         status if status.is_server_error() => KubernetesError::Failed(answer),
         _ => KubernetesError::Refused(answer),
     }
@@ -108,7 +108,7 @@ mod tests {
             409,
             r#"{"message":"Operation cannot be fulfilled on nodes \"n\": the object has been modified","reason":"Conflict","code":409}"#,
             expect![[
-                r#"Changed, transient true: the API server answered 409 Conflict to POST /api/v1/nodes: Operation cannot be fulfilled on nodes "n": the object has been modified"#
+                r#"Conflict, transient true: the API server answered 409 Conflict to POST /api/v1/nodes: Operation cannot be fulfilled on nodes "n": the object has been modified"#
             ]],
         );
         check(

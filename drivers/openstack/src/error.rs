@@ -187,7 +187,7 @@ impl CloudError {
 }
 
 /// Turns "not found" into success, for a delete.
-pub(crate) fn gone_is_fine(result: Result<(), CloudError>) -> Result<(), CloudError> {
+pub(crate) fn ignore_not_found(result: Result<(), CloudError>) -> Result<(), CloudError> {
     match result {
         Err(error) if error.is_not_found() => Ok(()),
         other => other,

@@ -22,9 +22,9 @@ pub mod network;
 pub mod placement;
 
 pub use config::{
-    Auth, CloudConfig, ConfigError, Domain, Interface, Patience, Project, Scope, Tls, User,
+    Auth, CloudConfig, ConfigError, Domain, Interface, Project, RetryPolicy, Scope, Tls, User,
 };
 pub use error::{CloudError, Refusal, Request};
-pub use quota::Allowance;
+pub use quota::QuotaUsage;
 pub use service::Service;
-pub use session::{Identity, Projects, Session, on_behalf_of, request_id};
+pub use session::{Identity, ProjectSessions, Session, on_behalf_of, request_id};

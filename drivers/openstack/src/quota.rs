@@ -4,17 +4,17 @@ use serde::Deserialize;
 
 /// Limit and usage of a resource in a project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Allowance {
+pub struct QuotaUsage {
     /// `None` means no limit.
     pub limit: Option<u64>,
     /// Includes reservations.
     pub used: u64,
 }
 
-impl Allowance {
+impl QuotaUsage {
     /// Makes an allowance; a negative limit means no limit.
-    pub(crate) fn new(limit: i64, used: i64) -> Allowance {
-        Allowance { limit: u64::try_from(limit).ok(), used: u64::try_from(used).unwrap_or(0) }
+    pub(crate) fn new(limit: i64, used: i64) -> QuotaUsage {
+        QuotaUsage { limit: u64::try_from(limit).ok(), used: u64::try_from(used).unwrap_or(0) }
     }
 
     /// Returns how much more fits; `None` without a limit.
@@ -43,9 +43,9 @@ fn unlimited() -> i64 {
     -1
 }
 
-impl From<Detail> for Allowance {
-    fn from(detail: Detail) -> Allowance {
-        Allowance::new(detail.limit, detail.used.saturating_add(detail.reserved))
+impl From<Detail> for QuotaUsage {
+    fn from(detail: Detail) -> QuotaUsage {
+        QuotaUsage::new(detail.limit, detail.used.saturating_add(detail.reserved))
     }
 }
 
@@ -55,12 +55,12 @@ mod tests {
 
     #[test]
     fn a_negative_limit_is_none() {
-        assert!(Allowance::new(-1, 7).allows(u64::MAX));
-        assert!(Allowance::new(10, 7).allows(3));
-        assert!(!Allowance::new(10, 7).allows(4));
-        assert_eq!(Allowance::new(5, 7).left(), Some(0));
+        assert!(QuotaUsage::new(-1, 7).allows(u64::MAX));
+        assert!(QuotaUsage::new(10, 7).allows(3));
+        assert!(!QuotaUsage::new(10, 7).allows(4));
+        assert_eq!(QuotaUsage::new(5, 7).left(), Some(0));
         let detail: Detail =
             serde_json::from_str(r#"{"limit": 10, "used": 4, "reserved": 1}"#).unwrap();
-        assert_eq!(Allowance::from(detail), Allowance { limit: Some(10), used: 5 });
+        assert_eq!(QuotaUsage::from(detail), QuotaUsage { limit: Some(10), used: 5 });
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn error(
     body: &[u8],
     retry_after: Option<Duration>,
 ) -> CloudError {
-    let told = Told::read(body);
+    let told = ErrorBody::read(body);
     refusal.message = told.sentence;
     let answer = Box::new(refusal);
     let quota = is_about_quota(&told.kind, &answer.message);
@@ -63,28 +63,28 @@ fn is_about_quota(kind: &str, message: &str) -> bool {
 
 /// Error type and message in the body of an answer.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Told {
+struct ErrorBody {
     kind: String,
     sentence: String,
 }
 
-impl Told {
-    fn read(body: &[u8]) -> Told {
+impl ErrorBody {
+    fn read(body: &[u8]) -> ErrorBody {
         match serde_json::from_slice(body) {
-            Ok(Value::Object(object)) => Told::of(&object),
-            Ok(Value::String(text)) => Told { kind: String::new(), sentence: plain(&text) },
+            Ok(Value::Object(object)) => ErrorBody::of(&object),
+            Ok(Value::String(text)) => ErrorBody { kind: String::new(), sentence: plain(&text) },
             Ok(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_)) => {
-                Told::default()
+                ErrorBody::default()
             }
             // Glance and proxies answer in HTML.
             Err(_) => {
                 let sentence = plain(&without_tags(&String::from_utf8_lossy(body)));
-                Told { kind: String::new(), sentence }
+                ErrorBody { kind: String::new(), sentence }
             }
         }
     }
 
-    fn of(object: &serde_json::Map<String, Value>) -> Told {
+    fn of(object: &serde_json::Map<String, Value>) -> ErrorBody {
         let own = Value::Object(object.clone());
         // Placement lists errors (API SIG, "Errors"). Other services wrap the error in an object with a key of their own: error,
         // NeutronError, badRequest, forbidden. Octavia and Designate do not wrap it.
@@ -105,7 +105,7 @@ impl Told {
         };
         let keys = ["message", "faultstring", "detail", "description", "NeutronError", "title"];
         let sentence = keys.iter().find_map(|key| text(key).filter(|it| !it.trim().is_empty()));
-        Told {
+        ErrorBody {
             kind: text("type").unwrap_or_default().to_owned(),
             sentence: plain(&without_tags(sentence.unwrap_or_default())),
         }

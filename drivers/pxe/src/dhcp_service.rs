@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 
 use dhcp::{
-    Client, Destination, Message, MessageType, Mode, Reply, ServerConfig, Silence, answer,
+    Client, Destination, Message, MessageType, Mode, NoAnswer, Reply, ServerConfig, answer,
     answer_binding, code,
 };
 use tokio::net::UdpSocket;
@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::addresses::Addresses;
-use crate::socket::{StartError, on_interface, plain};
-use crate::{DhcpConfig, Directory, Listen, Sighting};
+use crate::socket::{StartError, udp_socket, udp_socket_on_interface};
+use crate::{DhcpConfig, Directory, Listen, Observation};
 
 const SERVER_PORT: u16 = 67;
 const CLIENT_PORT: u16 = 68;
@@ -32,7 +32,7 @@ const MOST_PENDING: usize = 512;
 pub(crate) struct DhcpService {
     socket: UdpSocket,
     binding: Option<UdpSocket>,
-    answerer: Arc<Answerer>,
+    answerer: Arc<RequestHandler>,
 }
 
 /// The port that a request came to, which selects the rules.
@@ -42,16 +42,16 @@ enum Port {
     Binding,
 }
 
-struct Answerer {
+struct RequestHandler {
     config: ServerConfig,
-    reach: Reach,
+    reach: Reachability,
     directory: Arc<dyn Directory>,
     addresses: Arc<Addresses>,
 }
 
 /// The destinations that the socket can send to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Reach {
+enum Reachability {
     Link,
     Routed,
 }
@@ -67,16 +67,20 @@ impl DhcpService {
             return Err(StartError::NoServerAddress);
         }
         let (socket, binding_port, reach) = match &config.listen {
-            Listen::Interface { name, .. } => {
-                (on_interface("DHCP", name, SERVER_PORT)?, BINDING_PORT, Reach::Link)
+            Listen::Interface { name, .. } => (
+                udp_socket_on_interface("DHCP", name, SERVER_PORT)?,
+                BINDING_PORT,
+                Reachability::Link,
+            ),
+            Listen::Socket(socket) => {
+                (udp_socket("DHCP", (*socket).into())?, 0, Reachability::Routed)
             }
-            Listen::Socket(socket) => (plain("DHCP", (*socket).into())?, 0, Reach::Routed),
         };
         let binding = match config.mode {
             Mode::Full => None,
-            Mode::Proxy => Some(plain("ProxyDHCP", (address, binding_port).into())?),
+            Mode::Proxy => Some(udp_socket("ProxyDHCP", (address, binding_port).into())?),
         };
-        let answerer = Answerer { config: config.server(), reach, directory, addresses };
+        let answerer = RequestHandler { config: config.server(), reach, directory, addresses };
         Ok(DhcpService { socket, binding, answerer: Arc::new(answerer) })
     }
 
@@ -102,7 +106,7 @@ impl DhcpService {
     }
 }
 
-async fn serve(socket: UdpSocket, port: Port, answerer: Arc<Answerer>) {
+async fn serve(socket: UdpSocket, port: Port, answerer: Arc<RequestHandler>) {
     let socket = Arc::new(socket);
     let mut pending = JoinSet::new();
     let mut datagram = [0; LONGEST];
@@ -134,9 +138,10 @@ async fn serve(socket: UdpSocket, port: Port, answerer: Arc<Answerer>) {
     }
 }
 
-impl Answerer {
+impl RequestHandler {
     async fn handle(&self, socket: &UdpSocket, port: Port, request: &Message, from: SocketAddrV4) {
-        let (Some(asked), Some(client)) = (request.message_type(), Client::of(request)) else {
+        let (Some(asked), Some(client)) = (request.message_type(), Client::from_request(request))
+        else {
             return;
         };
         self.observe(asked, request, &client);
@@ -159,7 +164,7 @@ impl Answerer {
         };
         match answered {
             Ok(reply) => self.send(socket, &client, reply, from).await,
-            Err(Silence::NothingAsked(_) | Silence::NotARequest) => {}
+            Err(NoAnswer::TypeNotAnswered(_) | NoAnswer::NotARequest) => {}
             Err(silence) => self.refused(&client, asked, silence.to_string()),
         }
     }
@@ -177,10 +182,10 @@ impl Answerer {
     fn observe(&self, asked: MessageType, request: &Message, client: &Client) {
         let requested = request.options.address(code::REQUESTED_ADDRESS);
         match asked {
-            MessageType::Discover => self.directory.saw(client.mac, Sighting::DhcpDiscover),
+            MessageType::Discover => self.directory.saw(client.mac, Observation::DhcpDiscover),
             MessageType::Decline => {
                 warn!(client.mac = %client.mac, address = ?requested, "a machine found its address in use");
-                self.directory.saw(client.mac, Sighting::DhcpDeclined { address: requested });
+                self.directory.saw(client.mac, Observation::DhcpDeclined { address: requested });
             }
             // With another DHCP server on the network, only the request shows which address that server gave.
             MessageType::Request => {
@@ -197,7 +202,7 @@ impl Answerer {
             Destination::Relay(address) => SocketAddrV4::new(address, SERVER_PORT),
             Destination::RelaySourcePort(address) => SocketAddrV4::new(address, from.port()),
             Destination::Client(address) => SocketAddrV4::new(address, CLIENT_PORT),
-            Destination::Broadcast if self.reach == Reach::Routed => {
+            Destination::Broadcast if self.reach == Reachability::Routed => {
                 let reason = "it came by no relay, and this server is not on the machine's link";
                 return self.refused(client, kind, reason.to_owned());
             }
@@ -238,18 +243,18 @@ impl Answerer {
             "sent a {kind} to {}", client.mac
         );
         let sighting = if kind == MessageType::Offer {
-            Sighting::DhcpOffered { address: given, boot_file }
+            Observation::DhcpOffered { address: given, boot_file }
         } else if kind == MessageType::Ack {
-            Sighting::DhcpAcked { address }
+            Observation::DhcpAcked { address }
         } else {
             let reason = message.options.text(code::MESSAGE).unwrap_or_default();
-            Sighting::DhcpRefused { reason }
+            Observation::DhcpRefused { reason }
         };
         self.directory.saw(client.mac, sighting);
     }
 
     fn refused(&self, client: &Client, asked: MessageType, reason: String) {
         debug!(client.mac = %client.mac, client.kind = ?client.kind, "no answer to a {asked}: {reason}");
-        self.directory.saw(client.mac, Sighting::DhcpRefused { reason });
+        self.directory.saw(client.mac, Observation::DhcpRefused { reason });
     }
 }

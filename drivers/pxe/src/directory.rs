@@ -16,12 +16,12 @@ pub trait Directory: Send + Sync + 'static {
     async fn declined(&self, client: MacAddress, address: Ipv4Addr);
 
     /// Reports an observation. It serves explanations, never decisions. Must not block.
-    fn saw(&self, client: MacAddress, sighting: Sighting);
+    fn saw(&self, client: MacAddress, sighting: Observation);
 }
 
 /// An observation of a machine on the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sighting {
+pub enum Observation {
     /// The machine sent a DHCP discover.
     DhcpDiscover,
     /// The machine got an offer.

@@ -14,7 +14,7 @@ mod tftp_service;
 
 pub use config::{Config, DhcpConfig, Listen, RouterAdvertisementConfig, TftpConfig, TftpFiles};
 pub use dhcp::{Architecture, BootFile, Client, ClientKind, Decision, Lease, Mode, Subnet};
-pub use directory::{Directory, Sighting};
+pub use directory::{Directory, Observation};
 pub use loader::Loader;
 pub use prober::Prober;
 pub use running::{Running, start};

@@ -57,7 +57,10 @@ impl Purpose {
 }
 
 /// Opens a UDP socket on `address`.
-pub(crate) fn plain(service: &'static str, address: SocketAddr) -> Result<UdpSocket, StartError> {
+pub(crate) fn udp_socket(
+    service: &'static str,
+    address: SocketAddr,
+) -> Result<UdpSocket, StartError> {
     let purpose =
         Purpose { service, place: address.to_string(), capability: "CAP_NET_BIND_SERVICE" };
     let open = || {
@@ -69,7 +72,7 @@ pub(crate) fn plain(service: &'static str, address: SocketAddr) -> Result<UdpSoc
 }
 
 /// Opens a UDP socket that sends and receives broadcasts on one interface only.
-pub(crate) fn on_interface(
+pub(crate) fn udp_socket_on_interface(
     service: &'static str,
     interface: &str,
     port: u16,

@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::addresses::Addresses;
-use crate::socket::{StartError, plain};
-use crate::{Directory, Sighting, TftpConfig, TftpFiles};
+use crate::socket::{StartError, udp_socket};
+use crate::{Directory, Observation, TftpConfig, TftpFiles};
 
 /// How many transfers one address may run at once: enough for a boot loader, and too few to starve other machines.
 const MOST_PER_ADDRESS: usize = 16;
@@ -30,18 +30,18 @@ pub(crate) struct TftpService {
     files: TftpFiles,
     sessions: usize,
     limits: Limits,
-    witness: Witness,
+    witness: TransferReporter,
 }
 
 /// Reports the transfers of a machine to the directory. Finds the machine by its IP address.
 #[derive(Clone)]
-struct Witness {
+struct TransferReporter {
     directory: Arc<dyn Directory>,
     addresses: Arc<Addresses>,
 }
 
-impl Witness {
-    fn saw(&self, client: IpAddr, sighting: Sighting) {
+impl TransferReporter {
+    fn saw(&self, client: IpAddr, sighting: Observation) {
         match self.addresses.find(client) {
             Some(mac) => self.directory.saw(mac, sighting),
             None => debug!(%client, ?sighting, "seen of a machine that was not seen by DHCP"),
@@ -56,8 +56,8 @@ impl TftpService {
         addresses: Arc<Addresses>,
     ) -> Result<Self, StartError> {
         let TftpConfig { listen, files, sessions, limits } = config;
-        let witness = Witness { directory, addresses };
-        Ok(TftpService { socket: plain("TFTP", listen)?, files, sessions, limits, witness })
+        let witness = TransferReporter { directory, addresses };
+        Ok(TftpService { socket: udp_socket("TFTP", listen)?, files, sessions, limits, witness })
     }
 
     pub(crate) fn address(&self) -> io::Result<SocketAddr> {
@@ -118,7 +118,7 @@ impl TftpService {
                     let reason = "no file of this name".to_owned();
                     let file = request.file;
                     info!(%client, file, "refused a TFTP request for {file:?}");
-                    self.witness.saw(client.ip(), Sighting::TftpFailed { file, reason });
+                    self.witness.saw(client.ip(), Observation::TftpFailed { file, reason });
                     (ErrorCode::FileNotFound, "no such file")
                 }
             },
@@ -145,25 +145,25 @@ async fn transfer(
     request: Request,
     content: Bytes,
     limits: &Limits,
-    witness: Witness,
+    witness: TransferReporter,
 ) {
     let file = request.file.clone();
-    witness.saw(client.ip(), Sighting::TftpRead { file: file.clone() });
+    witness.saw(client.ip(), Observation::TftpRead { file: file.clone() });
     let (session, first) = Session::begin(&request, content, limits);
     let bytes = session.size();
     let sighting = match drive(local, client, session, first).await {
         Ok(Outcome::Done) => {
             info!(%client, file, bytes, "sent {file:?} by TFTP");
-            Sighting::TftpDone { file, bytes }
+            Observation::TftpDone { file, bytes }
         }
         Ok(Outcome::Measured) => return,
         Ok(Outcome::Failed(reason)) => {
             info!(%client, file, "did not send {file:?} by TFTP: {reason}");
-            Sighting::TftpFailed { file, reason }
+            Observation::TftpFailed { file, reason }
         }
         Err(error) => {
             warn!(%client, file, %error, "sending {file:?} by TFTP failed");
-            Sighting::TftpFailed { file, reason: error.to_string() }
+            Observation::TftpFailed { file, reason: error.to_string() }
         }
     };
     witness.saw(client.ip(), sighting);

@@ -36,14 +36,14 @@ pub(crate) fn name(method: &Method, url: &Url) -> String {
 }
 
 /// The reasons why an answer could not be read to its end.
-pub(crate) enum Unread {
+pub(crate) enum ReadError {
     Broken(reqwest::Error),
     TooLarge(BmcError),
 }
 
 impl Answer {
     /// Reads `response` to its end, or up to the size limit.
-    pub(crate) async fn read(request: String, mut response: Response) -> Result<Self, Unread> {
+    pub(crate) async fn read(request: String, mut response: Response) -> Result<Self, ReadError> {
         let headers = response.headers();
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let mut answer = Answer {
@@ -55,9 +55,9 @@ impl Answer {
             body: Vec::new(),
             request,
         };
-        while let Some(chunk) = response.chunk().await.map_err(Unread::Broken)? {
+        while let Some(chunk) = response.chunk().await.map_err(ReadError::Broken)? {
             if answer.body.len() + chunk.len() > LARGEST_BODY {
-                return Err(Unread::TooLarge(answer.malformed("it is larger than 1 MiB")));
+                return Err(ReadError::TooLarge(answer.malformed("it is larger than 1 MiB")));
             }
             answer.body.extend_from_slice(&chunk);
         }
@@ -137,7 +137,7 @@ impl Answer {
             | StatusCode::LOCKED
             | StatusCode::TOO_EARLY => true,
             status if status.is_server_error() => true,
-            _ => self.messages().iter().any(quirks::is_only_for_now),
+            _ => self.messages().iter().any(quirks::is_temporary),
         }
     }
 }

@@ -33,7 +33,7 @@ impl Boot for Service {
         // `_set_boot_device`).
         match done {
             Err(BmcError::Refused { answer, transient: false, .. }) if answer.contains(ENABLED) => {
-                Err(not_for_so_long(wanted))
+                Err(unsupported_persistence(wanted))
             }
             done => done,
         }
@@ -113,7 +113,7 @@ fn overriding(wanted: BootOverride, system: &Value, pending: &Value) -> Result<V
         Persistence::Continuous => "Continuous",
     };
     if !takes(ENABLED, enabled) {
-        return Err(not_for_so_long(wanted));
+        return Err(unsupported_persistence(wanted));
     }
     boot.insert(ENABLED.to_owned(), json!(enabled));
 
@@ -126,7 +126,7 @@ fn overriding(wanted: BootOverride, system: &Value, pending: &Value) -> Result<V
     Ok(Value::Object(boot))
 }
 
-fn not_for_so_long(wanted: BootOverride) -> BmcError {
+fn unsupported_persistence(wanted: BootOverride) -> BmcError {
     let lasting = match wanted.persistence {
         Persistence::Once => "for one boot only",
         Persistence::Continuous => "for more than one boot",

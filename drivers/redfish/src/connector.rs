@@ -10,13 +10,13 @@ use rustls::pki_types::pem::PemObject;
 
 use crate::clients::Clients;
 use crate::service::Service;
-use crate::session::Ledger;
+use crate::session::OpenSessions;
 use crate::target::Target;
 
 /// The state that all BMCs share, so that ten thousand BMCs need little memory.
 pub struct Connector {
     clients: Arc<Clients>,
-    ledger: Ledger,
+    ledger: OpenSessions,
 }
 
 /// The reasons why a connector could not be made.
@@ -42,7 +42,7 @@ impl Connector {
         allowed: AllowedHosts,
     ) -> Result<Self, ConnectorError> {
         let clients = Arc::new(Clients::new(authorities(extra_authorities_pem)?, allowed));
-        Ok(Connector { clients, ledger: Ledger::default() })
+        Ok(Connector { clients, ledger: OpenSessions::default() })
     }
 
     /// Makes a `Bmc` for `target` without sending a request. A capability that the BMC lacks shows at its first use.

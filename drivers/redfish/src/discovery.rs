@@ -20,9 +20,9 @@ impl Service {
     }
 
     /// Like [`Service::system`], and closes the connection after the request.
-    pub(crate) async fn system_at_last(&self) -> Result<Resource, BmcError> {
+    pub(crate) async fn system_and_close(&self) -> Result<Resource, BmcError> {
         let url = self.system_url().await?;
-        self.get_at_last(&url).await
+        self.get_and_close(&url).await
     }
 
     async fn system_url(&self) -> Result<Url, BmcError> {
@@ -59,17 +59,17 @@ impl Service {
     /// Returns the BMCs that manage `system` (DSP0268 `Manager`).
     pub(crate) async fn managers(&self, system: &Value) -> Result<Vec<Url>, BmcError> {
         let links = quirks::managers_of(system);
-        self.relatives(links, self.root().await?.managers.clone()).await
+        self.related(links, self.root().await?.managers.clone()).await
     }
 
     /// Returns the chassis that contain `system` (DSP0268 `Chassis`).
     pub(crate) async fn chassis(&self, system: &Value) -> Result<Vec<Url>, BmcError> {
         let links = system.at("Links").items("Chassis");
-        self.relatives(links, self.root().await?.chassis.clone()).await
+        self.related(links, self.root().await?.chassis.clone()).await
     }
 
     /// Returns the targets of `links`, or the members of the collection `all` if there are no links.
-    async fn relatives(&self, links: &[Value], all: Option<Url>) -> Result<Vec<Url>, BmcError> {
+    async fn related(&self, links: &[Value], all: Option<Url>) -> Result<Vec<Url>, BmcError> {
         let follow = |links: &[Value]| -> Vec<Url> {
             let ids = links.iter().take(MOST_RELATIVES).filter_map(Document::id);
             ids.filter_map(|id| self.origin.follow(id).ok()).collect()

@@ -47,7 +47,7 @@ impl Document for Value {
     }
 
     fn text(&self, name: &str) -> Option<String> {
-        let text = plain(self.at(name).as_str()?);
+        let text = one_line(self.at(name).as_str()?);
         (!text.is_empty()).then_some(text)
     }
 
@@ -96,7 +96,7 @@ impl Document for Value {
 }
 
 /// Returns `raw` on one line, trimmed, without control characters, and cut to `LONGEST_TEXT`.
-pub(crate) fn plain(raw: &str) -> String {
+pub(crate) fn one_line(raw: &str) -> String {
     let printable = raw.chars().map(|c| if c.is_control() { ' ' } else { c });
     let line: String = printable.skip_while(|c| c.is_whitespace()).take(LONGEST_TEXT).collect();
     line.trim_end().to_owned()
@@ -144,7 +144,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_bounded(raw: String) {
-            let text = plain(&raw);
+            let text = one_line(&raw);
             prop_assert!(text.chars().count() <= LONGEST_TEXT);
             prop_assert!(!text.chars().any(char::is_control));
         }

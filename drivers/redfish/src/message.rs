@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::document::{Document, plain};
+use crate::document::{Document, one_line};
 
 /// The most messages that are read of one error: more would not help a reader.
 const MOST_MESSAGES: usize = 4;
@@ -50,7 +50,7 @@ pub(crate) fn sentence(messages: &[Message]) -> String {
 
 /// Removes the registry and its version: `Base.1.8.GeneralError` becomes `GeneralError`.
 fn key(id: &str) -> String {
-    plain(id.rsplit('.').next().unwrap_or(id))
+    one_line(id.rsplit('.').next().unwrap_or(id))
 }
 
 #[cfg(test)]

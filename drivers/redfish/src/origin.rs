@@ -35,7 +35,7 @@ impl Origin {
 
     /// Fails if no connection may go to the address.
     pub(crate) fn check(&self, allowed: &AllowedHosts) -> Result<(), BmcError> {
-        allowed.check(self.0.host_str().unwrap_or_default()).map_err(|why| elsewhere(&why))
+        allowed.check(self.0.host_str().unwrap_or_default()).map_err(|why| host_not_allowed(&why))
     }
 
     /// Returns the URL of the service root, the only well-known path (DSP0266 §6.3).
@@ -70,7 +70,7 @@ impl Origin {
 }
 
 /// Makes the error for a BMC at a host that is not allowed.
-pub(crate) fn elsewhere(why: &HostRefused) -> BmcError {
+pub(crate) fn host_not_allowed(why: &HostRefused) -> BmcError {
     BmcError::Unsupported { what: format!("be connected to: {why}") }
 }
 

@@ -33,8 +33,8 @@ impl Power for Service {
         self.told(&self.system().await?.body)
     }
 
-    async fn glance(&self) -> Result<PowerState, BmcError> {
-        self.told(&self.system_at_last().await?.body)
+    async fn state_once(&self) -> Result<PowerState, BmcError> {
+        self.told(&self.system_and_close().await?.body)
     }
 
     async fn request(&self, change: PowerChange) -> Result<(), BmcError> {
@@ -54,7 +54,9 @@ impl Power for Service {
             }
             return match answer.accepted(&self.origin.host()) {
                 Ok(answer) => self.watch(answer, TASK_PATIENCE).await.map(|_| ()),
-                Err(refusal @ BmcError::Refused { .. }) => self.forgive(change, refusal).await,
+                Err(refusal @ BmcError::Refused { .. }) => {
+                    self.ignore_if_done(change, refusal).await
+                }
                 Err(error) => Err(error),
             };
         }
@@ -78,7 +80,7 @@ impl Service {
     }
 
     /// Turns a refusal into success if the machine is already in the wanted state: many BMCs refuse to switch on a machine that is on.
-    async fn forgive(&self, change: PowerChange, refusal: BmcError) -> Result<(), BmcError> {
+    async fn ignore_if_done(&self, change: PowerChange, refusal: BmcError) -> Result<(), BmcError> {
         match self.system().await {
             Ok(system) if is_under_way(change, phase(&system.body)) => {
                 debug!("a refused {change:?} has already happened: {refusal}");

@@ -38,7 +38,7 @@ pub(crate) fn managers_of(system: &Value) -> &[Value] {
 ///   shortly after a change of power: `InvalidOperationForSystemState` (sushy, `retry-ilo-not-ready-error`).
 /// - Dell iDRAC, after any job: `SYS518` (sushy, `check_retry_on_exception`).
 /// - Dell iDRAC10, shortly after switching off: `On` is an `ActionParameterValueConflict` (ironic, `_set_power_state`).
-pub(crate) fn is_only_for_now(message: &Message) -> bool {
+pub(crate) fn is_temporary(message: &Message) -> bool {
     matches!(
         message.key.as_str(),
         "UnableToModifyDuringSystemPOST"
@@ -140,9 +140,9 @@ mod tests {
 
     #[test]
     fn ilo_and_idrac_refuse_temporarily() {
-        assert!(is_only_for_now(&message("UnableToModifyDuringSystemPOST", "")));
-        assert!(is_only_for_now(&message("SYS518", "")));
-        assert!(!is_only_for_now(&message("PropertyNotWritable", "")));
+        assert!(is_temporary(&message("UnableToModifyDuringSystemPOST", "")));
+        assert!(is_temporary(&message("SYS518", "")));
+        assert!(!is_temporary(&message("PropertyNotWritable", "")));
     }
 
     #[test]

@@ -12,12 +12,12 @@ use tokio::time::Instant;
 use tracing::debug;
 use url::Url;
 
-use crate::answer::{self, Answer, Unread, X_AUTH_TOKEN};
+use crate::answer::{self, Answer, ReadError, X_AUTH_TOKEN};
 use crate::clients::Clients;
 use crate::document::Document;
 use crate::links::{Links, Root};
 use crate::origin::Origin;
-use crate::session::{Ledger, LoginOutcome, Session};
+use crate::session::{LoginOutcome, OpenSessions, Session};
 use crate::target::{Auth, Target, Trust};
 use crate::unanswered::unreachable;
 
@@ -33,14 +33,14 @@ pub(crate) struct Service {
     clients: Arc<Clients>,
     /// The client of a pinned BMC, which other BMCs cannot use.
     pinned: OnceLock<Client>,
-    ledger: Ledger,
-    turn: tokio::sync::Mutex<Turn>,
+    ledger: OpenSessions,
+    turn: tokio::sync::Mutex<RequestSlot>,
     links: Mutex<Links>,
 }
 
 /// The right to send the next request, with the login to use.
 #[derive(Debug, Default)]
-struct Turn {
+struct RequestSlot {
     login: Login,
     quiet_until: Option<Instant>,
 }
@@ -54,21 +54,21 @@ enum Login {
 }
 
 /// A request without its login.
-struct Ask {
+struct Request {
     method: Method,
     url: Url,
     body: Option<Value>,
     if_match: Option<String>,
-    after: After,
+    after: ConnectionUse,
 }
 
 /// The fate of the connection after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum After {
+enum ConnectionUse {
     /// The connection is kept for a while, because more requests follow soon.
-    Stay,
+    Keep,
     /// The connection is closed.
-    Leave,
+    Close,
 }
 
 /// A resource as it was read, with the data needed to change it.
@@ -80,7 +80,7 @@ pub(crate) struct Resource {
 }
 
 impl Service {
-    pub(crate) fn new(target: Target, clients: Arc<Clients>, ledger: Ledger) -> Self {
+    pub(crate) fn new(target: Target, clients: Arc<Clients>, ledger: OpenSessions) -> Self {
         Service {
             origin: Origin::of(&target.address),
             target,
@@ -99,8 +99,9 @@ impl Service {
     }
 
     /// Reads a resource, and closes the connection.
-    pub(crate) async fn get_at_last(&self, url: &Url) -> Result<Resource, BmcError> {
-        let answer = self.send(Ask { after: After::Leave, ..Ask::get(url.clone()) }).await?;
+    pub(crate) async fn get_and_close(&self, url: &Url) -> Result<Resource, BmcError> {
+        let answer =
+            self.send(Request { after: ConnectionUse::Close, ..Request::get(url.clone()) }).await?;
         self.found(url, answer)
     }
 
@@ -123,13 +124,13 @@ impl Service {
 
     /// Requests a resource, and returns the answer whatever its status.
     pub(crate) async fn fetch(&self, url: &Url) -> Result<Answer, BmcError> {
-        self.send(Ask::get(url.clone())).await
+        self.send(Request::get(url.clone())).await
     }
 
     /// Calls an action, and returns the answer whatever its status.
     pub(crate) async fn post(&self, url: &Url, body: Value) -> Result<Answer, BmcError> {
         let method = Method::POST;
-        self.send(Ask { method, body: Some(body), ..Ask::get(url.clone()) }).await
+        self.send(Request { method, body: Some(body), ..Request::get(url.clone()) }).await
     }
 
     /// Changes `resource` unless it has changed since it was read. If it has, reads it again and retries once.
@@ -155,7 +156,7 @@ impl Service {
         body: Value,
     ) -> Result<Answer, BmcError> {
         let method = Method::PATCH;
-        self.send(Ask { method, body: Some(body), if_match, ..Ask::get(url.clone()) }).await
+        self.send(Request { method, body: Some(body), if_match, ..Request::get(url.clone()) }).await
     }
 
     /// The links that were discovered so far.
@@ -171,7 +172,7 @@ impl Service {
     }
 
     /// Waits for earlier requests to end, logs in if needed, and sends the request.
-    async fn send(&self, ask: Ask) -> Result<Answer, BmcError> {
+    async fn send(&self, ask: Request) -> Result<Answer, BmcError> {
         let mut turn = self.turn.lock().await;
         turn.may_speak(&self.origin)?;
         if matches!(turn.login, Login::Out) {
@@ -225,7 +226,7 @@ impl Service {
             return Ok(Some(sessions.clone()));
         }
         let Some(service) = root.session_service.clone() else { return Ok(None) };
-        let answer = self.exchange(&Ask::get(service), &Login::Basic).await?;
+        let answer = self.exchange(&Request::get(service), &Login::Basic).await?;
         if !answer.status.is_success() {
             return Ok(None);
         }
@@ -238,7 +239,7 @@ impl Service {
             "UserName": self.target.username,
             "Password": self.target.password.expose_secret(),
         });
-        let ask = Ask { method: Method::POST, body: Some(account), ..Ask::get(url) };
+        let ask = Request { method: Method::POST, body: Some(account), ..Request::get(url) };
         self.exchange(&ask, &Login::Out).await
     }
 
@@ -259,7 +260,7 @@ impl Service {
             return Ok(root);
         }
         // DSP0266 §13.3.1: the root needs no login, but some BMCs demand one.
-        let ask = Ask::get(self.origin.root()?);
+        let ask = Request::get(self.origin.root()?);
         let mut answer = self.exchange(&ask, &Login::Out).await?;
         if answer.status == StatusCode::UNAUTHORIZED {
             answer = self.exchange(&ask, &Login::Basic).await?;
@@ -271,7 +272,7 @@ impl Service {
     }
 
     /// Sends one request and reads its answer.
-    async fn exchange(&self, ask: &Ask, login: &Login) -> Result<Answer, BmcError> {
+    async fn exchange(&self, ask: &Request, login: &Login) -> Result<Answer, BmcError> {
         let mut request = self
             .client()?
             .request(ask.method.clone(), ask.url.clone())
@@ -281,7 +282,7 @@ impl Service {
         if let Some(body) = &ask.body {
             request = request.json(body);
         }
-        if ask.after == After::Leave {
+        if ask.after == ConnectionUse::Close {
             // RFC 9112 §9.6: the server closes the connection after the answer, and so does the client.
             request = request.header(CONNECTION, "close");
         }
@@ -301,8 +302,8 @@ impl Service {
         let failed = |source| unreachable(&self.origin, self.target.timeout, source);
         let response = request.send().await.map_err(failed)?;
         let answer = Answer::read(name, response).await.map_err(|unread| match unread {
-            Unread::Broken(source) => failed(source),
-            Unread::TooLarge(error) => error,
+            ReadError::Broken(source) => failed(source),
+            ReadError::TooLarge(error) => error,
         })?;
         debug!("{} at {}: {}", answer.request, self.origin.host(), answer.status);
         Ok(answer)
@@ -320,7 +321,7 @@ impl Service {
     }
 }
 
-impl Turn {
+impl RequestSlot {
     fn may_speak(&self, origin: &Origin) -> Result<(), BmcError> {
         let left = self.quiet_until.and_then(|at| at.checked_duration_since(Instant::now()));
         match left.filter(|left| !left.is_zero()) {
@@ -336,8 +337,8 @@ impl Turn {
     }
 }
 
-impl Ask {
+impl Request {
     fn get(url: Url) -> Self {
-        Ask { method: Method::GET, url, body: None, if_match: None, after: After::Stay }
+        Request { method: Method::GET, url, body: None, if_match: None, after: ConnectionUse::Keep }
     }
 }

@@ -18,7 +18,7 @@ use url::Url;
 use crate::answer::{Answer, X_AUTH_TOKEN};
 use crate::message::Message;
 
-/// How many sessions `Ledger::close_all` closes at a time.
+/// How many sessions `OpenSessions::close_all` closes at a time.
 const CLOSED_AT_ONCE: usize = 64;
 
 /// The data needed to close a session.
@@ -41,7 +41,7 @@ impl Logout {
 
 /// All open sessions, so that they can be closed together.
 #[derive(Clone, Default)]
-pub(crate) struct Ledger(Arc<Mutex<Entries>>);
+pub(crate) struct OpenSessions(Arc<Mutex<Entries>>);
 
 #[derive(Default)]
 struct Entries {
@@ -49,7 +49,7 @@ struct Entries {
     open: HashMap<u64, Logout>,
 }
 
-impl Ledger {
+impl OpenSessions {
     fn entries(&self) -> MutexGuard<'_, Entries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -65,13 +65,13 @@ impl Ledger {
 pub(crate) struct Session {
     pub(crate) token: HeaderValue,
     number: u64,
-    ledger: Ledger,
+    ledger: OpenSessions,
 }
 
 impl Session {
     /// Registers the session whose token is `token` and whose resource is at `url`.
     pub(crate) fn open(
-        ledger: &Ledger,
+        ledger: &OpenSessions,
         client: Client,
         url: Option<Url>,
         mut token: HeaderValue,

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use bmc::BmcError;
 
-use crate::origin::{Origin, elsewhere};
+use crate::origin::{Origin, host_not_allowed};
 use crate::resolve::refusal;
 
 /// Returns the matching error for a request that got no answer.
 pub(crate) fn unreachable(origin: &Origin, timeout: Duration, source: reqwest::Error) -> BmcError {
     if let Some(refused) = refusal(&source) {
-        return elsewhere(refused);
+        return host_not_allowed(refused);
     }
     let host = origin.host();
     let mut cause: Option<&(dyn Error + 'static)> = Some(&source);

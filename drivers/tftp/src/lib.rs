@@ -3,5 +3,5 @@
 mod packet;
 mod session;
 
-pub use packet::{DecodeError, ErrorCode, FileMode, Packet, Request, Setting};
+pub use packet::{DecodeError, ErrorCode, FileMode, Packet, Request, RequestOption};
 pub use session::{Limits, Session, SessionError, Step};

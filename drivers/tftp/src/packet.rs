@@ -27,7 +27,7 @@ pub enum Packet {
         message: String,
     },
     /// The options that the server accepts, with their values.
-    OptionAcknowledge(Vec<Setting>),
+    OptionAcknowledge(Vec<RequestOption>),
 }
 
 /// A read or write request.
@@ -36,18 +36,18 @@ pub struct Request {
     pub file: String,
     pub mode: FileMode,
     /// The options that the client asks for.
-    pub settings: Vec<Setting>,
+    pub settings: Vec<RequestOption>,
 }
 
 /// An option: a name in lower case, and a value.
-pub type Setting = (String, String);
+pub type RequestOption = (String, String);
 
 /// The encoding of a file during its transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileMode {
     /// Octets unchanged.
     Octet,
-    /// Lines of text (RFC 764): LF is sent as CR LF, CR as CR NUL.
+    /// Lines of text (RFC 764): LF is sent as CR LF, CR NUL.
     NetAscii,
 }
 
@@ -197,7 +197,7 @@ fn texts(octets: &[u8]) -> Result<Vec<&str>, DecodeError> {
     Ok(texts)
 }
 
-fn settings(texts: Vec<&str>) -> Result<Vec<Setting>, DecodeError> {
+fn settings(texts: Vec<&str>) -> Result<Vec<RequestOption>, DecodeError> {
     let pairs = texts.chunks(2).map(|pair| match pair {
         [name, value] => Ok((name.to_ascii_lowercase(), (*value).to_owned())),
         _ => Err(DecodeError::UnreadableText),
@@ -205,7 +205,7 @@ fn settings(texts: Vec<&str>) -> Result<Vec<Setting>, DecodeError> {
     pairs.collect()
 }
 
-fn flat(settings: &[Setting]) -> Vec<&str> {
+fn flat(settings: &[RequestOption]) -> Vec<&str> {
     settings.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]).collect()
 }
 

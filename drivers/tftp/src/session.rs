@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::packet::{ErrorCode, FileMode, Packet, Request, Setting};
+use crate::packet::{ErrorCode, FileMode, Packet, Request, RequestOption};
 
 /// The limits of a server for the options that a client asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub struct Session {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
     /// The server has acknowledged options; the client accepts them by acknowledging block 0.
-    Negotiating { granted: Vec<Setting> },
+    Negotiating { granted: Vec<RequestOption> },
     /// The client has all blocks up to `arrived`; the blocks up to `sent` have been sent.
     Sending { arrived: u64, sent: u64, repeated: Repeated },
 }
@@ -219,8 +219,8 @@ impl Session {
     }
 
     /// Accepts the client's options within the limits, and leaves unknown or illegal options out (RFC 2347).
-    fn negotiate(&mut self, request: &Request, limits: &Limits) -> Vec<Setting> {
-        let mut granted: Vec<Setting> = Vec::new();
+    fn negotiate(&mut self, request: &Request, limits: &Limits) -> Vec<RequestOption> {
+        let mut granted: Vec<RequestOption> = Vec::new();
         for (name, value) in &request.settings {
             if granted.iter().any(|(earlier, _)| earlier == name) {
                 continue;

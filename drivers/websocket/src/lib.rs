@@ -15,7 +15,7 @@ pub use tokio_tungstenite::tungstenite::{Bytes, Error};
 pub type Socket = WebSocketStream<Upgraded>;
 
 /// The largest message that is read, in bytes.
-const LARGEST: usize = 1 << 20;
+const LARGEST_MESSAGE: usize = 1 << 20;
 
 const KEY: HeaderName = HeaderName::from_static("sec-websocket-key");
 const ACCEPT: HeaderName = HeaderName::from_static("sec-websocket-accept");
@@ -23,28 +23,28 @@ const VERSION: HeaderName = HeaderName::from_static("sec-websocket-version");
 
 /// The `Sec-WebSocket-Accept` value that the server's answer to a request must carry.
 #[derive(Debug)]
-pub struct Asked {
+pub struct ExpectedAccept {
     accept: String,
 }
 
 /// The reasons why an answer did not open a WebSocket.
 #[derive(Debug, thiserror::Error)]
-pub enum NotOpened {
+pub enum UpgradeError {
     /// The server answered with a status other than 101.
     #[error("cannot open a WebSocket: the server answered {0}")]
-    Otherwise(StatusCode),
+    Refused(StatusCode),
     /// The `Sec-WebSocket-Accept` of the answer does not belong to the request's key.
     #[error(
         "cannot open a WebSocket: the {ACCEPT} header of the answer does not match the request"
     )]
-    Unasked,
+    WrongAccept,
     /// The connection ended during the upgrade.
     #[error("the connection ended during the upgrade to a WebSocket")]
-    Broken(#[source] reqwest::Error),
+    ConnectionLost(#[source] reqwest::Error),
 }
 
 /// Adds the headers of an opening handshake to a `GET` request (RFC 6455 §4.1).
-pub fn ask(request: RequestBuilder) -> (RequestBuilder, Asked) {
+pub fn upgrade_request(request: RequestBuilder) -> (RequestBuilder, ExpectedAccept) {
     let key = generate_key();
     let accept = derive_accept_key(key.as_bytes());
     let request = request
@@ -52,7 +52,7 @@ pub fn ask(request: RequestBuilder) -> (RequestBuilder, Asked) {
         .header(UPGRADE, HeaderValue::from_static("websocket"))
         .header(VERSION, HeaderValue::from_static("13"))
         .header(KEY, key);
-    (request, Asked { accept })
+    (request, ExpectedAccept { accept })
 }
 
 /// Whether an answer opens a WebSocket; any other answer is a refusal.
@@ -60,23 +60,23 @@ pub fn is_open(answer: &Response) -> bool {
     answer.status() == StatusCode::SWITCHING_PROTOCOLS
 }
 
-impl Asked {
+impl ExpectedAccept {
     /// Turns the answer to the request into a WebSocket.
     ///
     /// # Errors
     ///
     /// The answer has another status than 101, answers another request, or its connection ended.
-    pub async fn open(self, answer: Response) -> Result<Socket, NotOpened> {
+    pub async fn open(self, answer: Response) -> Result<Socket, UpgradeError> {
         if !is_open(&answer) {
-            return Err(NotOpened::Otherwise(answer.status()));
+            return Err(UpgradeError::Refused(answer.status()));
         }
         if answer.headers().get(ACCEPT).is_none_or(|it| it.as_bytes() != self.accept.as_bytes()) {
-            return Err(NotOpened::Unasked);
+            return Err(UpgradeError::WrongAccept);
         }
-        let upgraded = answer.upgrade().await.map_err(NotOpened::Broken)?;
+        let upgraded = answer.upgrade().await.map_err(UpgradeError::ConnectionLost)?;
         let config = WebSocketConfig::default()
-            .max_message_size(Some(LARGEST))
-            .max_frame_size(Some(LARGEST));
+            .max_message_size(Some(LARGEST_MESSAGE))
+            .max_frame_size(Some(LARGEST_MESSAGE));
         Ok(WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(config)).await)
     }
 }
@@ -116,10 +116,10 @@ mod tests {
         format!("http://{address}")
     }
 
-    async fn opened(url: String) -> Result<Socket, NotOpened> {
+    async fn opened(url: String) -> Result<Socket, UpgradeError> {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder().no_proxy().build().unwrap();
-        let (request, asked) = ask(client.get(url));
+        let (request, asked) = upgrade_request(client.get(url));
         asked.open(request.send().await.unwrap()).await
     }
 
@@ -135,8 +135,8 @@ mod tests {
     async fn a_refusal_and_a_forged_answer_open_no_socket() {
         let server = server().await;
         let refused = opened(format!("{server}/nowhere")).await.unwrap_err();
-        assert!(matches!(refused, NotOpened::Otherwise(StatusCode::NOT_FOUND)), "{refused}");
+        assert!(matches!(refused, UpgradeError::Refused(StatusCode::NOT_FOUND)), "{refused}");
         let refused = opened(format!("{server}/forged")).await.unwrap_err();
-        assert!(matches!(refused, NotOpened::Unasked), "{refused}");
+        assert!(matches!(refused, UpgradeError::WrongAccept), "{refused}");
     }
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use agent::disk::device::Device;
-use agent::image::{Job, Patience, TrustAnchors, write};
-use agent::meter::Meter;
+use agent::image::{DownloadPolicy, Job, TrustAnchors, write};
+use agent::meter::ProgressMeter;
 use agent_protocol::ImageInfo;
 use anyhow::Context;
 use serde_json::json;
@@ -33,9 +33,9 @@ fn main() -> anyhow::Result<()> {
         disk_name: disk.clone(),
         device: Device::open(Path::new(disk), size.parse()?, 512)?,
         anchors: TrustAnchors::default(),
-        patience: Patience::default(),
+        patience: DownloadPolicy::default(),
     };
-    let meter = Arc::new(Meter::default());
+    let meter = Arc::new(ProgressMeter::default());
     runtime.block_on(write(job, meter.clone()))?;
     let (bytes, seconds) = (meter.read().done_bytes, begun.elapsed().as_secs_f64());
     println!("{bytes} bytes in {seconds:.3} s: {:.0} MB/s", bytes as f64 / seconds / 1e6);

@@ -18,9 +18,9 @@ use crate::certificate;
 use crate::commands::Commands;
 use crate::conductor::{AGENT_VERSION, Conductor, ConductorError};
 use crate::error::chain;
-use crate::heartbeat::{Rhythm, beat};
+use crate::heartbeat::{HeartbeatTiming, send_heartbeats};
 use crate::hints;
-use crate::image::{Patience, TrustAnchors};
+use crate::image::{DownloadPolicy, TrustAnchors};
 use crate::inventory::{self, lldp};
 use crate::logs::Logs;
 use crate::machine::{self, Ending, Machine};
@@ -32,7 +32,7 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(600);
 /// Switches send LLDP every 30 s.
 const LLDP_PATIENCE: Duration = Duration::from_secs(31);
 /// How long answers in progress may still take once the machine is about to end.
-const FAREWELL: Duration = Duration::from_secs(3);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(3);
 const INSPECTION_TRIES: u32 = 5;
 const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
 /// Replaces a token that was handed out before.
@@ -75,21 +75,23 @@ pub async fn run(options: Options) -> Result<Ending> {
         root,
         parameters,
         anchors,
-        patience: Patience::default(),
+        patience: DownloadPolicy::default(),
         logs,
         properties: Mutex::default(),
         written: Mutex::default(),
         ending,
     });
-    meet(&mut conductor).await?;
+    wait_for_conductor(&mut conductor).await?;
 
     let known = match machine.parameters.inspection_callback_url.as_deref() {
         Some(callback) => Some(report(&machine, &conductor, callback).await?),
         None => None,
     };
     let answer = match known {
-        Some(Known { answer: Some(answer), .. }) => answer,
-        Some(Known { node, .. }) => find_node(&machine, &conductor, node.as_deref()).await?,
+        Some(InspectionReply { answer: Some(answer), .. }) => answer,
+        Some(InspectionReply { node, .. }) => {
+            find_node(&machine, &conductor, node.as_deref()).await?
+        }
         None => find_node(&machine, &conductor, None).await?,
     };
     let token = token(&machine.parameters, &answer)?;
@@ -126,21 +128,21 @@ pub async fn run(options: Options) -> Result<Ending> {
         agent_status: None,
         agent_status_message: None,
     };
-    let rhythm = Rhythm::new(config.heartbeat_timeout);
-    let beat = beat(&conductor, &node.uuid, &heartbeat, rhythm, &commands);
+    let rhythm = HeartbeatTiming::new(config.heartbeat_timeout);
+    let beat = send_heartbeats(&conductor, &node.uuid, &heartbeat, rhythm, &commands);
     let ending = tokio::select! {
         never = beat => never,
         ending = ended.wait_for(Option::is_some) => ending.ok().and_then(|ending| *ending),
     };
     let ending = ending.unwrap_or(Ending::PowerOff);
-    let _ = timeout(FAREWELL, server).await;
+    let _ = timeout(SHUTDOWN_GRACE, server).await;
     info!("ending: {ending:?}");
     machine::end(&machine.root, ending).context("cannot end the machine")?;
     Ok(ending)
 }
 
 /// Waits until the conductor answers: its network may come up later than this machine.
-async fn meet(conductor: &mut Conductor) -> Result<()> {
+async fn wait_for_conductor(conductor: &mut Conductor) -> Result<()> {
     let end = Instant::now() + LOOKUP_TIMEOUT;
     let mut pause = Duration::from_secs(1);
     loop {
@@ -157,13 +159,17 @@ async fn meet(conductor: &mut Conductor) -> Result<()> {
 }
 
 /// The data in the conductor's answer to an inventory.
-struct Known {
+struct InspectionReply {
     node: Option<String>,
     answer: Option<LookupAnswer>,
 }
 
 /// Takes the inventory and posts it to the conductor.
-async fn report(machine: &Arc<Machine>, conductor: &Conductor, callback: &str) -> Result<Known> {
+async fn report(
+    machine: &Arc<Machine>,
+    conductor: &Conductor,
+    callback: &str,
+) -> Result<InspectionReply> {
     let collected = machine.clone();
     let data = tokio::task::spawn_blocking(move || collect(&collected)).await?;
     let mut tries = 1;
@@ -172,7 +178,7 @@ async fn report(machine: &Arc<Machine>, conductor: &Conductor, callback: &str) -
             Ok(body) => {
                 info!("the conductor has the inventory");
                 let node = body.get("uuid").and_then(|uuid| uuid.as_str()).map(str::to_owned);
-                return Ok(Known { node, answer: serde_json::from_value(body).ok() });
+                return Ok(InspectionReply { node, answer: serde_json::from_value(body).ok() });
             }
             Err(error) if error.is_transient() && tries < INSPECTION_TRIES => {
                 warn!("{}; trying again", chain(&error));

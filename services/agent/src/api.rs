@@ -43,14 +43,14 @@ pub struct Service {
 }
 
 #[derive(Deserialize)]
-struct Asked {
+struct CommandQuery {
     #[serde(default)]
     agent_token: String,
     #[serde(default)]
     wait: String,
 }
 
-impl Asked {
+impl CommandQuery {
     fn waits(&self) -> bool {
         self.wait.eq_ignore_ascii_case("true")
     }
@@ -67,7 +67,7 @@ pub fn routes(service: Arc<Service>) -> Router {
         .route("/v1/commands", commands.clone())
         .route("/v1/commands/", commands)
         .route("/v1/commands/{id}", get(show_command))
-        .fallback(|| async { Fault::new(StatusCode::NOT_FOUND, "no such route") })
+        .fallback(|| async { ApiError::new(StatusCode::NOT_FOUND, "no such route") })
         .with_state(service)
 }
 
@@ -87,8 +87,8 @@ async fn status(State(service): State<Arc<Service>>) -> Response {
 
 async fn list_commands(
     State(service): State<Arc<Service>>,
-    Query(asked): Query<Asked>,
-) -> Result<Json<CommandList>, Fault> {
+    Query(asked): Query<CommandQuery>,
+) -> Result<Json<CommandList>, ApiError> {
     service.admit(&asked)?;
     Ok(Json(CommandList { commands: service.commands.all() }))
 }
@@ -96,35 +96,36 @@ async fn list_commands(
 async fn show_command(
     State(service): State<Arc<Service>>,
     Path(id): Path<String>,
-    Query(asked): Query<Asked>,
-) -> Result<Response, Fault> {
+    Query(asked): Query<CommandQuery>,
+) -> Result<Response, ApiError> {
     service.admit(&asked)?;
     let command = match asked.waits() {
         true => service.commands.ended(&id).await,
         false => service.commands.get(&id),
     };
-    let command = command.ok_or(Fault::new(StatusCode::NOT_FOUND, "no such command"))?;
+    let command = command.ok_or(ApiError::new(StatusCode::NOT_FOUND, "no such command"))?;
     Ok(Json(command).into_response())
 }
 
 async fn run_command(
     State(service): State<Arc<Service>>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<CommandQuery>,
     body: Body,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     service.admit(&asked)?;
     let body = to_bytes(body, LARGEST_BODY)
         .await
-        .map_err(|_| Fault::new(StatusCode::PAYLOAD_TOO_LARGE, "the command is too large"))?;
-    let request: CommandRequest = serde_json::from_slice(&body)
-        .map_err(|error| Fault::new(StatusCode::BAD_REQUEST, &format!("not a command: {error}")))?;
+        .map_err(|_| ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "the command is too large"))?;
+    let request: CommandRequest = serde_json::from_slice(&body).map_err(|error| {
+        ApiError::new(StatusCode::BAD_REQUEST, &format!("not a command: {error}"))
+    })?;
     let task = Task::parse(request)
-        .map_err(|error| Fault::new(StatusCode::BAD_REQUEST, &chain(&error)))?;
+        .map_err(|error| ApiError::new(StatusCode::BAD_REQUEST, &chain(&error)))?;
     let wait = asked.waits() || !task.is_long();
     let id = service
         .commands
         .start(&service.machine, task)
-        .map_err(|busy| Fault::new(StatusCode::CONFLICT, &busy.to_string()))?;
+        .map_err(|busy| ApiError::new(StatusCode::CONFLICT, &busy.to_string()))?;
     let command = match wait {
         true => service.commands.ended(&id).await,
         false => service.commands.get(&id),
@@ -133,28 +134,28 @@ async fn run_command(
 }
 
 impl Service {
-    fn admit(&self, asked: &Asked) -> Result<(), Fault> {
+    fn admit(&self, asked: &CommandQuery) -> Result<(), ApiError> {
         match bool::from(asked.agent_token.as_bytes().ct_eq(self.token.as_bytes())) {
             true => Ok(()),
-            false => Err(Fault::new(StatusCode::UNAUTHORIZED, "the agent token is not right")),
+            false => Err(ApiError::new(StatusCode::UNAUTHORIZED, "the agent token is not right")),
         }
     }
 }
 
 /// An error in the form that conductors read.
 #[derive(Debug)]
-struct Fault {
+struct ApiError {
     status: StatusCode,
     text: String,
 }
 
-impl Fault {
+impl ApiError {
     fn new(status: StatusCode, text: &str) -> Self {
-        Fault { status, text: text.to_owned() }
+        ApiError { status, text: text.to_owned() }
     }
 }
 
-impl IntoResponse for Fault {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let faultcode = if self.status.is_server_error() { "Server" } else { "Client" };
         let body = json!({

@@ -8,7 +8,7 @@ use tokio::sync::{Notify, watch};
 use tracing::{info, warn};
 
 use crate::machine::Machine;
-use crate::meter::Meter;
+use crate::meter::ProgressMeter;
 use crate::steps::{self, Outcome};
 use crate::task::Task;
 
@@ -30,7 +30,7 @@ pub struct Commands {
 
 struct Entry {
     command: Command,
-    meter: Arc<Meter>,
+    meter: Arc<ProgressMeter>,
     done: watch::Receiver<bool>,
 }
 
@@ -53,7 +53,7 @@ impl Commands {
     /// Starts a command and returns its id, unless another command is running.
     pub fn start(self: &Arc<Self>, machine: &Arc<Machine>, task: Task) -> Result<String, Busy> {
         let id = uuid::Uuid::new_v4().to_string();
-        let meter = Arc::new(Meter::default());
+        let meter = Arc::new(ProgressMeter::default());
         let (finish, done) = watch::channel(false);
         {
             let mut list = self.list();

@@ -16,7 +16,7 @@ pub const AGENT_VERSION: &str = "13.0.0";
 /// The newest version of the API that this agent was written for.
 const NEWEST: (u32, u32) = (1, 68);
 /// The version of a conductor that does not report one.
-const UNTOLD: (u32, u32) = (1, 31);
+const DEFAULT_VERSION: (u32, u32) = (1, 31);
 /// Newer versions change the form of the lookup.
 const NEWEST_LOOKUP: (u32, u32) = (1, 62);
 const VERSION_HEADER: &str = "X-OpenStack-Ironic-API-Version";
@@ -74,7 +74,7 @@ impl Conductor {
         let builder = builder.tls_certs_only(anchors.certificates());
         let builder = builder.tls_danger_accept_invalid_certs(insecure);
         let client = builder.build().map_err(ConductorError::Client)?;
-        Ok(Conductor { client, base, version: UNTOLD })
+        Ok(Conductor { client, base, version: DEFAULT_VERSION })
     }
 
     /// Returns host and port of the API, to find the agent's address on the way there.
@@ -92,7 +92,7 @@ impl Conductor {
             let (major, minor) = text.split_once('.')?;
             Some((major.parse().ok()?, minor.parse().ok()?))
         });
-        self.version = told.unwrap_or(UNTOLD).min(NEWEST);
+        self.version = told.unwrap_or(DEFAULT_VERSION).min(NEWEST);
         Ok(())
     }
 

@@ -13,14 +13,14 @@ use crate::error::chain;
 
 /// The timing of heartbeats.
 #[derive(Clone, Copy, Debug)]
-pub struct Rhythm {
+pub struct HeartbeatTiming {
     timeout: Duration,
 }
 
-impl Rhythm {
+impl HeartbeatTiming {
     /// Makes the timing for a conductor that waits `seconds` for a heartbeat.
     pub fn new(seconds: u64) -> Self {
-        Rhythm { timeout: Duration::from_secs(seconds.clamp(1, 3600)) }
+        HeartbeatTiming { timeout: Duration::from_secs(seconds.clamp(1, 3600)) }
     }
 
     /// The time until the next heartbeat: 0.3 to 0.6 of the conductor's timeout. The random part keeps the machines of a rack from sending
@@ -41,11 +41,11 @@ impl Rhythm {
 }
 
 /// Sends heartbeats for ever: at intervals, and at once when a long command has ended.
-pub async fn beat<T>(
+pub async fn send_heartbeats<T>(
     conductor: &Conductor,
     node: &str,
     heartbeat: &Heartbeat,
-    rhythm: Rhythm,
+    rhythm: HeartbeatTiming,
     commands: &Commands,
 ) -> T {
     loop {

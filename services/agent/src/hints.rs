@@ -17,7 +17,7 @@ pub enum HintError {
     Unknown(String),
     /// The hint's value cannot be compared with the property.
     #[error("the root device hint {name} cannot be {value}")]
-    Useless { name: String, value: String },
+    InvalidValue { name: String, value: String },
     /// No disk matches the hints.
     #[error("no disk matches the root device hints {hints}; the machine has {disks}")]
     NoMatch { hints: String, disks: String },
@@ -60,7 +60,7 @@ pub fn choose<'a>(
 }
 
 fn matches(disk: &Disk, name: &str, value: &Value) -> Result<bool, HintError> {
-    let useless = || HintError::Useless { name: name.to_owned(), value: value.to_string() };
+    let useless = || HintError::InvalidValue { name: name.to_owned(), value: value.to_string() };
     let wanted = match value {
         Value::String(text) => text.trim().to_owned(),
         Value::Number(number) => number.to_string(),

@@ -19,15 +19,15 @@ use std::sync::Arc;
 use agent_protocol::{DiskFormat, ImageInfo};
 use tokio::sync::mpsc;
 
+pub use self::download::{DownloadPolicy, TrustAnchors};
 use self::download::{Opened, Source};
-pub use self::download::{Patience, TrustAnchors};
 pub use self::error::ImageError;
 use self::layout::Layout;
 use self::output::Output;
 use crate::disk::device::Device;
 use crate::disk::guard::GuardedDisk;
 use crate::disk::{config_drive, gpt};
-use crate::meter::Meter;
+use crate::meter::ProgressMeter;
 
 /// The number of downloaded chunks in a queue; a chunk has at most some hundred KiB.
 const QUEUE: usize = 32;
@@ -43,25 +43,25 @@ pub struct Job {
     /// The certificate authorities to trust for `https`.
     pub anchors: TrustAnchors,
     /// Timeouts and retries of the download.
-    pub patience: Patience,
+    pub patience: DownloadPolicy,
 }
 
 /// Writes the image, then the config drive, then makes the disk bootable.
-pub async fn write(job: Job, progress: Arc<Meter>) -> Result<(), ImageError> {
+pub async fn write(job: Job, progress: Arc<ProgressMeter>) -> Result<(), ImageError> {
     let Job { image, config_drive, disk_name, device, anchors, patience } = job;
     let expected = checksum::Expected::of(&image)?;
     let source = Source::new(&image, &anchors, patience)?;
     let disk_size = device.size();
     let opened = source.open().await?;
     let start = opened.peek().await?;
-    let packing = unpack::Packing::of(start.bytes());
+    let packing = unpack::Compression::of(start.bytes());
     let layout = plan(&image, packing, &start, &source, disk_size, &disk_name).await?;
     if let Some(bytes) = layout.disk_bytes() {
         progress.expect(bytes);
     }
 
     let name = disk_name.clone();
-    let disk = run_blocking(move || GuardedDisk::begin(device)).await;
+    let disk = run_blocking(move || GuardedDisk::guard(device)).await;
     let mut disk = disk.map_err(|source| ImageError::Disk { disk: name.clone(), source })?;
 
     let (to_hash, hash_queue) = mpsc::channel(QUEUE);
@@ -97,7 +97,7 @@ pub async fn write(job: Job, progress: Arc<Meter>) -> Result<(), ImageError> {
             Some(contents) => {
                 config_drive::write(&mut disk, &contents)?;
             }
-            None => gpt::settle(&mut disk).map_err(failed)?,
+            None => gpt::move_backup_to_end(&mut disk).map_err(failed)?,
         }
         disk.release().map_err(failed)
     })
@@ -108,7 +108,7 @@ pub async fn write(job: Job, progress: Arc<Meter>) -> Result<(), ImageError> {
 /// trusted.
 async fn plan(
     image: &ImageInfo,
-    packing: unpack::Packing,
+    packing: unpack::Compression,
     start: &Opened,
     source: &Source,
     disk_size: u64,

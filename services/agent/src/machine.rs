@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use crate::hints::LEAST_MIB;
-use crate::image::{Patience, TrustAnchors};
+use crate::image::{DownloadPolicy, TrustAnchors};
 use crate::logs::Logs;
 use crate::root::Root;
 
@@ -29,7 +29,7 @@ pub struct Machine {
     /// The certificate authorities to trust for downloads.
     pub anchors: TrustAnchors,
     /// Timeouts and retries of downloads.
-    pub patience: Patience,
+    pub patience: DownloadPolicy,
     pub logs: Logs,
     /// The node's properties at lookup, including root device hints.
     pub properties: Mutex<Map<String, Value>>,

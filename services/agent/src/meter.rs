@@ -6,13 +6,13 @@ use agent_protocol::Progress;
 
 /// Bytes done, and the expected total.
 #[derive(Debug, Default)]
-pub struct Meter {
+pub struct ProgressMeter {
     done: AtomicU64,
     /// 0 if the total is unknown.
     total: AtomicU64,
 }
 
-impl Meter {
+impl ProgressMeter {
     /// Adds bytes to those done.
     pub fn add(&self, bytes: u64) {
         self.done.fetch_add(bytes, Ordering::Relaxed);

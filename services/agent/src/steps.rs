@@ -14,7 +14,7 @@ use crate::error::{chain, failure};
 use crate::image::{self, ImageError, Job};
 use crate::inventory::{self, MANAGER, MANAGER_VERSION};
 use crate::machine::{Ending, Machine};
-use crate::meter::Meter;
+use crate::meter::ProgressMeter;
 use crate::task::{CleanStep, StepRequest, Task, WriteImage};
 use crate::{efi, hints};
 
@@ -30,7 +30,7 @@ pub enum Outcome {
 pub async fn run(
     machine: &Arc<Machine>,
     task: Task,
-    progress: Arc<Meter>,
+    progress: Arc<ProgressMeter>,
 ) -> Result<Outcome, CommandError> {
     let done = match task {
         Task::CleanSteps => steps("clean_steps", clean_steps()),
@@ -109,7 +109,11 @@ fn outdated(request: &StepRequest) -> bool {
 }
 
 /// Erases every disk; the first error fails the step.
-fn erase(machine: &Machine, what: CleanStep, progress: &Meter) -> Result<Vec<Value>, CommandError> {
+fn erase(
+    machine: &Machine,
+    what: CleanStep,
+    progress: &ProgressMeter,
+) -> Result<Vec<Value>, CommandError> {
     let disks = inventory::disks(&machine.root);
     if what == CleanStep::EraseEverything {
         progress.expect(disks.iter().map(|disk| disk.size).sum());
@@ -152,7 +156,7 @@ async fn write_image(
     machine: &Arc<Machine>,
     node: &Map<String, Value>,
     arguments: WriteImage,
-    progress: Arc<Meter>,
+    progress: Arc<ProgressMeter>,
 ) -> Result<String, CommandError> {
     let WriteImage { image_info, configdrive } = arguments;
     if image_info.image_type == "partition" {

@@ -11,17 +11,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
-use audit::{Entry, Filter, Head, Listed, Refusal, Trail, TrailError};
+use audit::{Entry, Filter, Head, ListedRow, Refusal, Trail, TrailError};
 use audit_store::Recorder;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{FromRef, State};
-use database::Extent::OneStatement;
+use database::WriteKind::OneStatement;
 use database::{Database, values};
 use http::{HeaderName, Request, StatusCode};
 use openstack_api::{
-    ApiError, Auth, Browsers, Caller, Dialect, Forwarded, Handle, Hosts, Limits, Manners,
-    Microversion, Policy, Routes, Scheme, Ward, apply,
+    AllowedHostNames, ApiConfig, ApiError, ApiState, Auth, BrowserCheck, Caller, Forwarded, Limits,
+    Microversion, ResourceOwnership, Route, Routes, Scheme, VersionHeaders, apply,
 };
 use tower::ServiceExt;
 use utoipa::openapi::{Info, OpenApi};
@@ -43,7 +43,7 @@ impl Trail for None {
     async fn head(&self) -> Result<Head, TrailError> {
         Ok(Head::NONE)
     }
-    async fn list(&self, _: &Filter) -> Result<Vec<Listed>, TrailError> {
+    async fn list(&self, _: &Filter) -> Result<Vec<ListedRow>, TrailError> {
         Ok(Vec::new())
     }
 }
@@ -51,8 +51,8 @@ impl Trail for None {
 #[derive(Clone)]
 struct App(Database);
 
-impl Ward for App {
-    const POLICY: Policy = Policy::Projects;
+impl ApiState for App {
+    const POLICY: ResourceOwnership = ResourceOwnership::Projects;
 }
 
 impl FromRef<App> for Auth {
@@ -72,8 +72,8 @@ async fn write(_: Caller, State(app): State<App>) -> Result<StatusCode, ApiError
 }
 
 fn router(database: &Database, trail: Arc<dyn Trail>) -> Router {
-    let manners = Manners {
-        dialect: Dialect {
+    let manners = ApiConfig {
+        dialect: VersionHeaders {
             header: HeaderName::from_static("version"),
             prefix: "",
             minimum_header: HeaderName::from_static("minimum"),
@@ -85,12 +85,15 @@ fn router(database: &Database, trail: Arc<dyn Trail>) -> Router {
         challenge: String::new(),
         scheme: Scheme::Http,
         forwarded: Forwarded::Ignored,
-        browsers: Browsers::new(&Auth::None, Hosts::new([127, 0, 0, 1].into(), Vec::new())),
+        browsers: BrowserCheck::new(
+            &Auth::None,
+            AllowedHostNames::new([127, 0, 0, 1].into(), Vec::new()),
+        ),
         trail,
         longest_body: 1 << 20,
         limits: Limits::default(),
     };
-    let routes = Routes::new("things").at("/things/{thing}", [Handle::post("Make a thing", write)]);
+    let routes = Routes::new("things").at("/things/{thing}", [Route::post("Make a thing", write)]);
     let router = routes.finish(|paths| OpenApi::new(Info::default(), paths));
     apply(router.with_state(App(database.clone())), manners)
 }
@@ -121,7 +124,7 @@ async fn main() {
     let url = std::env::args().nth(1).unwrap_or(file);
     const THINGS: &str =
         "CREATE TABLE things (id TEXT NOT NULL PRIMARY KEY, document TEXT NOT NULL)";
-    let database = Database::open(&url, &[audit_store::TABLES, THINGS]).await.unwrap();
+    let database = Database::open(&url, &[audit_store::SCHEMA, THINGS]).await.unwrap();
     let with = router(&database, Arc::new(Recorder::new(database.clone(), "pace")));
     let without = router(&database, Arc::new(None));
     for at_once in [1, 8, 64] {

@@ -6,4 +6,4 @@ mod table;
 pub use recorder::Recorder;
 
 /// The SQL that creates the tables of the trail, as one version of a service's schema.
-pub const TABLES: &str = include_str!("schema.sql");
+pub const SCHEMA: &str = include_str!("schema.sql");

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use audit::{Broken, Entry, Filter, Head, Listed, Refusal, Refusals, Trail, TrailError};
-use database::Extent::FirstDecides;
+use audit::{Broken, Entry, Filter, Head, ListedRow, Refusal, RefusalCounter, Trail, TrailError};
+use database::WriteKind::OnlyFirstStatementCanFail;
 use database::{Database, StoreError};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
@@ -17,13 +17,13 @@ use crate::table;
 /// At most this many rows share a transaction, and at most this many wait.
 const BATCH: usize = 256;
 /// Refusals are counted this long before rows with the counts are written.
-const COUNT_FOR: Duration = Duration::from_secs(300);
+const REFUSALS_EVERY: Duration = Duration::from_secs(300);
 
 /// Stores the trail of one service. Clones share the same writer.
 #[derive(Clone)]
 pub struct Recorder {
     database: Database,
-    refusals: Arc<Mutex<Refusals>>,
+    refusals: Arc<Mutex<RefusalCounter>>,
     jobs: mpsc::Sender<Job>,
 }
 
@@ -36,7 +36,7 @@ struct Job {
 }
 
 impl Recorder {
-    /// Starts the writer of the trail of `service`. The schema of `database` must include [`crate::TABLES`]. The writer is a task of the
+    /// Starts the writer of the trail of `service`. The schema of `database` must include [`crate::SCHEMA`]. The writer is a task of the
     /// current tokio runtime, and ends when the last clone is dropped.
     pub fn new(database: Database, service: &'static str) -> Self {
         let (jobs, queue) = mpsc::channel(BATCH);
@@ -48,7 +48,7 @@ impl Recorder {
     }
 
     /// Waits until every row requested so far is written, including the counts of refusals. Call this last, when the service stops.
-    pub async fn settle(&self) {
+    pub async fn flush(&self) {
         // A failure is already logged by the writer, and at this point no caller is left to be told.
         let _ = self.send(None).await;
     }
@@ -80,26 +80,26 @@ impl Trail for Recorder {
     }
 
     async fn head(&self) -> Result<Head, TrailError> {
-        self.database.read(|c| Box::pin(table::head(c))).await.map_err(told)
+        self.database.read(|c| Box::pin(table::head(c))).await.map_err(to_trail_error)
     }
 
-    async fn list(&self, filter: &Filter) -> Result<Vec<Listed>, TrailError> {
+    async fn list(&self, filter: &Filter) -> Result<Vec<ListedRow>, TrailError> {
         let filter = filter.clone();
         let listed =
             self.database.read(|c| Box::pin(async move { table::list(c, &filter).await })).await;
-        listed.map_err(told)
+        listed.map_err(to_trail_error)
     }
 }
 
 struct Writer {
     database: Database,
-    refusals: Arc<Mutex<Refusals>>,
+    refusals: Arc<Mutex<RefusalCounter>>,
     service: &'static str,
 }
 
 impl Writer {
     async fn run(self, mut queue: mpsc::Receiver<Job>) {
-        let mut tell = Instant::now() + COUNT_FOR;
+        let mut tell = Instant::now() + REFUSALS_EVERY;
         let mut batch = Vec::with_capacity(BATCH);
         loop {
             let came = timeout_at(tell, queue.recv_many(&mut batch, BATCH)).await;
@@ -109,7 +109,7 @@ impl Writer {
                 batch.iter_mut().filter_map(|job| job.entry.take()).collect();
             if is_over || asks || Instant::now() >= tell {
                 entries.extend(lock(&self.refusals).drain());
-                tell = Instant::now() + COUNT_FOR;
+                tell = Instant::now() + REFUSALS_EVERY;
             }
             let written = self.write(entries).await;
             for waiting in batch.drain(..).filter_map(|job| job.waiting) {
@@ -129,23 +129,23 @@ impl Writer {
         let (service, count) = (self.service, entries.len());
         let written = self
             .database
-            .write(FirstDecides, move |c| {
+            .write(OnlyFirstStatementCanFail, move |c| {
                 Box::pin(async move { table::append(c, service, entries, Timestamp::now()).await })
             })
             .await;
-        written.map_err(told).inspect_err(|why| {
+        written.map_err(to_trail_error).inspect_err(|why| {
             error!("cannot write {count} rows of the audit trail: {}", chain(why));
         })
     }
 }
 
-fn lock(refusals: &Mutex<Refusals>) -> std::sync::MutexGuard<'_, Refusals> {
+fn lock(refusals: &Mutex<RefusalCounter>) -> std::sync::MutexGuard<'_, RefusalCounter> {
     // A panic while the lock is held leaves the counts intact, so the poisoned lock can be used.
     refusals.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Tells a trail that was tampered with from a database that failed.
-fn told(error: StoreError) -> TrailError {
+fn to_trail_error(error: StoreError) -> TrailError {
     if let StoreError::Corrupt { source, .. } = &error
         && let Some(broken) = source.downcast_ref::<Broken>()
     {

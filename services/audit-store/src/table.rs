@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use audit::{Broken, Entry, Fault, Filter, Head, Listed, Order, Row, TrailResult};
+use audit::{Broken, Entry, Fault, Filter, Head, ListedRow, Order, RequestResult, Row};
 use database::{
     AssertSqlSafe, Connection, Query, Row as Columns, SqlError, StoreError, Value, values,
 };
@@ -23,7 +23,7 @@ pub(crate) async fn append(
     entries: Vec<Entry>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let mut head = begin(connection).await?;
+    let mut head = lock_head(connection).await?;
     let mut rows = Vec::with_capacity(entries.len());
     for entry in entries {
         let row = Row::after(head, service, entry, now);
@@ -53,7 +53,7 @@ fn elements(connection: &Connection) -> &'static str {
 }
 
 /// Returns the head of the trail and keeps other writers out until the transaction ends.
-async fn begin(connection: &mut Connection) -> Result<Head, StoreError> {
+async fn lock_head(connection: &mut Connection) -> Result<Head, StoreError> {
     const WAIT: &str = "UPDATE audit_head SET number = number";
     const ENDS: &str = "SELECT audit_head.number, audit_head.hash, last.number, last.hash FROM audit_head \
          LEFT JOIN (SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1) AS last ON 1 = 1";
@@ -71,7 +71,7 @@ async fn begin(connection: &mut Connection) -> Result<Head, StoreError> {
     let last = if is_empty { Head::NONE } else { head_of(ends.as_ref(), 2)? };
     if last != head {
         let number = last.number.min(head.number).saturating_add(1);
-        return Err(unfit(Broken { number, fault: Fault::Missing }));
+        return Err(broken(Broken { number, fault: Fault::Missing }));
     }
     Ok(head)
 }
@@ -86,7 +86,7 @@ pub(crate) async fn head(connection: &mut Connection) -> Result<Head, StoreError
 pub(crate) async fn list(
     connection: &mut Connection,
     filter: &Filter,
-) -> Result<Vec<Listed>, StoreError> {
+) -> Result<Vec<ListedRow>, StoreError> {
     let mut query = Query::new(SELECT);
     query.and_if_set("(user_id = ? OR user_name = ?)", filter.user.as_deref());
     query.and_if_set("project_id = ?", filter.project.as_deref());
@@ -104,7 +104,7 @@ pub(crate) async fn list(
     let mut results = results(connection, &rows).await?;
     let listed = rows.into_iter().map(|row| {
         let result = row.is_asked().then(|| results.remove(&row.request_id)).flatten();
-        Listed { row, result }
+        ListedRow { row, result }
     });
     Ok(listed.collect())
 }
@@ -113,7 +113,7 @@ pub(crate) async fn list(
 async fn results(
     connection: &mut Connection,
     rows: &[Row],
-) -> Result<BTreeMap<String, TrailResult>, StoreError> {
+) -> Result<BTreeMap<String, RequestResult>, StoreError> {
     const RESULTS: &str = "SELECT request_id, number, outcome, status FROM audit";
     let asked: Vec<Value> = rows
         .iter()
@@ -130,7 +130,7 @@ async fn results(
     let found = connection.rows(sql, values).await?;
     let read = |row: &Columns| {
         let (number, status) = (row.int(1)?, row.int(3)?);
-        let result = TrailResult { number, outcome: row.text(2)?.to_owned(), status };
+        let result = RequestResult { number, outcome: row.text(2)?.to_owned(), status };
         Ok((row.text(0)?.to_owned(), result))
     };
     found.iter().map(read).collect()
@@ -195,12 +195,12 @@ fn read(row: &Columns) -> Result<Row, StoreError> {
         })
     };
     let number = row.int(0)?;
-    fields().map_err(|_| unfit(Broken { number, fault: Fault::Unreadable }))
+    fields().map_err(|_| broken(Broken { number, fault: Fault::Unreadable }))
 }
 
 /// Reads a head from two columns: the number at `column`, and the hash in the next column.
 fn head_of(row: Option<&Columns>, column: usize) -> Result<Head, StoreError> {
-    let unreadable = || unfit(Broken { number: 1, fault: Fault::Unreadable });
+    let unreadable = || broken(Broken { number: 1, fault: Fault::Unreadable });
     let row = row.ok_or_else(unreadable)?;
     let number = row.int(column).map_err(|_| unreadable())?;
     let hash = row.text(column + 1).ok().and_then(|text| text.parse().ok());
@@ -208,7 +208,7 @@ fn head_of(row: Option<&Columns>, column: usize) -> Result<Head, StoreError> {
 }
 
 /// The error for a trail that is not the trail that was written.
-fn unfit(broken: Broken) -> StoreError {
+fn broken(broken: Broken) -> StoreError {
     StoreError::corrupt(TABLE, &broken.number.to_string(), broken)
 }
 

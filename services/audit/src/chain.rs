@@ -30,7 +30,7 @@ pub enum Fault {
     /// The hash does not fit the fields of the row.
     Changed,
     /// The row does not name the hash of the row before it.
-    Detached,
+    WrongPrevious,
     /// The hashes in the row are not valid hashes.
     Unreadable,
     /// The hash differs from the hash that the caller knew from elsewhere.
@@ -42,7 +42,7 @@ impl fmt::Display for Fault {
         f.write_str(match self {
             Fault::Missing => "is missing",
             Fault::Changed => "was changed: its hash does not match its fields",
-            Fault::Detached => {
+            Fault::WrongPrevious => {
                 "does not follow the row before it: one of the two rows was replaced"
             }
             Fault::Unreadable => "was changed: its fields cannot be read",
@@ -59,7 +59,7 @@ impl Default for Chain {
 
 impl Chain {
     /// Adds a row that the trail must contain. The caller knows the row from elsewhere, for example from a head written down earlier.
-    pub fn knowing(mut self, row: Head) -> Self {
+    pub fn expecting(mut self, row: Head) -> Self {
         self.known.push(row);
         self
     }
@@ -93,7 +93,7 @@ impl Chain {
             return broken(Fault::Changed);
         }
         if previous != self.head.hash {
-            return broken(Fault::Detached);
+            return broken(Fault::WrongPrevious);
         }
         let head = Head { number, hash };
         if self.known.iter().any(|known| known.number == number && *known != head) {
@@ -246,7 +246,7 @@ mod tests {
         let mut replaced = whole.clone();
         let before = Head { number: 2, hash: whole[1].hash.parse().unwrap() };
         replaced[2] = Row::after(before, "clusterd", Entry::new(Outcome::Answered), at(3));
-        finds(&replaced, 4, Fault::Detached);
+        finds(&replaced, 4, Fault::WrongPrevious);
     }
 
     #[test]
@@ -254,7 +254,7 @@ mod tests {
         let whole = rows(5);
         let known = verify(&whole).unwrap();
         let follow = |known: Head, rows: &[Row]| {
-            let mut chain = Chain::default().knowing(known);
+            let mut chain = Chain::default().expecting(known);
             rows.iter().try_for_each(|row| chain.follow(row))?;
             chain.end()
         };

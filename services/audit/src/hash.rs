@@ -25,14 +25,14 @@ impl fmt::Debug for Hash {
 }
 
 impl FromStr for Hash {
-    type Err = NoHead;
+    type Err = InvalidHead;
 
-    fn from_str(text: &str) -> Result<Self, NoHead> {
+    fn from_str(text: &str) -> Result<Self, InvalidHead> {
         let mut bytes = [0; 32];
         let is_lower = !text.bytes().any(|byte| byte.is_ascii_uppercase());
         match hex::decode_to_slice(text, &mut bytes) {
             Ok(()) if is_lower => Ok(Hash(bytes)),
-            Ok(()) | Err(_) => Err(NoHead),
+            Ok(()) | Err(_) => Err(InvalidHead),
         }
     }
 }
@@ -50,7 +50,7 @@ pub struct Head {
 #[error(
     "not a head of an audit trail: give NUMBER:HASH, the number and the hash (64 hexadecimal digits) of a row"
 )]
-pub struct NoHead;
+pub struct InvalidHead;
 
 impl Head {
     /// The head of a trail without rows.
@@ -64,11 +64,11 @@ impl fmt::Display for Head {
 }
 
 impl FromStr for Head {
-    type Err = NoHead;
+    type Err = InvalidHead;
 
-    fn from_str(text: &str) -> Result<Self, NoHead> {
-        let (number, hash) = text.trim().split_once(':').ok_or(NoHead)?;
-        let number = number.parse().ok().filter(|number| *number >= 0).ok_or(NoHead)?;
+    fn from_str(text: &str) -> Result<Self, InvalidHead> {
+        let (number, hash) = text.trim().split_once(':').ok_or(InvalidHead)?;
+        let number = number.parse().ok().filter(|number| *number >= 0).ok_or(InvalidHead)?;
         Ok(Head { number, hash: hash.parse()? })
     }
 }
@@ -85,7 +85,7 @@ mod tests {
         for bad in
             ["", "7", ":", "7:ab", &format!("-1:{hash}"), &format!("7:{}", hash.to_uppercase())]
         {
-            assert_eq!(bad.parse::<Head>(), Err(NoHead), "{bad}");
+            assert_eq!(bad.parse::<Head>(), Err(InvalidHead), "{bad}");
         }
     }
 }

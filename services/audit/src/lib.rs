@@ -9,7 +9,7 @@ mod trail;
 
 pub use chain::{Broken, Chain, Fault};
 pub use entry::{Entry, Outcome};
-pub use hash::{Hash, Head, NoHead};
-pub use refusals::{Refusal, Refusals};
+pub use hash::{Hash, Head, InvalidHead};
+pub use refusals::{Refusal, RefusalCounter};
 pub use row::Row;
-pub use trail::{Filter, Listed, Order, Trail, TrailError, TrailResult};
+pub use trail::{Filter, ListedRow, Order, RequestResult, Trail, TrailError};

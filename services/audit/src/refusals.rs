@@ -17,9 +17,9 @@ pub struct Refusal {
     pub project_id: String,
 }
 
-/// The refusals that were counted since the last [`Refusals::drain`].
+/// The refusals that were counted since the last [`RefusalCounter::drain`].
 #[derive(Clone, Debug, Default)]
-pub struct Refusals {
+pub struct RefusalCounter {
     counted: BTreeMap<Refusal, Count>,
 }
 
@@ -30,16 +30,16 @@ struct Count {
 }
 
 /// At most this many different refusals of one status get a row of their own.
-const PLACES: usize = 64;
-/// At most this many of the [`PLACES`] go to one address, and to one user, so that no caller uses up the rows of the others.
-const PLACES_OF_ONE: usize = 4;
+const MAX_ROWS: usize = 64;
+/// At most this many of the [`MAX_ROWS`] go to one address, and to one user, so that no caller uses up the rows of the others.
+const MAX_ROWS_PER_CALLER: usize = 4;
 /// The source named in the row that counts all refusals without a row of their own.
 const OTHERS: &str = "others";
 
-impl Refusals {
+impl RefusalCounter {
     /// Counts one refusal.
     pub fn count(&mut self, refusal: Refusal, now: Timestamp) {
-        let key = match self.counted.contains_key(&refusal) || self.has_place(&refusal) {
+        let key = match self.counted.contains_key(&refusal) || self.has_room_for(&refusal) {
             true => refusal,
             false => Refusal {
                 status: refusal.status,
@@ -75,7 +75,7 @@ impl Refusals {
         counted.into_iter().map(entry).collect()
     }
 
-    fn has_place(&self, new: &Refusal) -> bool {
+    fn has_room_for(&self, new: &Refusal) -> bool {
         let same = self.counted.keys().filter(|it| it.status == new.status);
         let (mut all, mut of_source, mut of_user) = (0, 0, 0);
         for known in same {
@@ -83,7 +83,7 @@ impl Refusals {
             of_source += usize::from(known.source == new.source);
             of_user += usize::from(!new.user_id.is_empty() && known.user_id == new.user_id);
         }
-        all < PLACES && of_source < PLACES_OF_ONE && of_user < PLACES_OF_ONE
+        all < MAX_ROWS && of_source < MAX_ROWS_PER_CALLER && of_user < MAX_ROWS_PER_CALLER
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
         }
     }
 
-    fn told(refusals: &mut Refusals) -> Vec<(u16, String, String, u32)> {
+    fn told(refusals: &mut RefusalCounter) -> Vec<(u16, String, String, u32)> {
         let of = |it: Entry| (it.status, it.source, it.user_id, it.times);
         refusals.drain().into_iter().map(of).collect()
     }
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn any_number_of_guesses_makes_few_rows() {
-        let mut refusals = Refusals::default();
+        let mut refusals = RefusalCounter::default();
         for n in 0..100_000 {
             refusals.count(refusal(401, &format!("192.0.2.{}", n % 1000), ""), T0);
         }
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn no_caller_uses_up_the_rows_of_others() {
-        let mut refusals = Refusals::default();
+        let mut refusals = RefusalCounter::default();
         for n in 0..1000 {
             // One address that tries many users, and one user that tries from many addresses.
             refusals.count(refusal(403, "192.0.2.1", &format!("u{n}")), T0);
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn equal_refusals_are_counted_in_one_row() {
-        let mut refusals = Refusals::default();
+        let mut refusals = RefusalCounter::default();
         for _ in 0..3 {
             refusals.count(refusal(401, "192.0.2.1", ""), T0);
         }
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_row_holds_everything_known_of_the_refusals_it_counts() {
-        let mut refusals = Refusals::default();
+        let mut refusals = RefusalCounter::default();
         assert!(refusals.is_empty());
         let refused = Refusal {
             status: 403,

@@ -57,23 +57,23 @@ impl Row {
         let mut row = Row {
             number: before.number.saturating_add(1),
             at: whole_micros(at),
-            service: plain(service),
+            service: sanitized(service),
             outcome: entry.outcome.as_str().to_owned(),
             status: i64::from(entry.status),
             times: i64::from(entry.times),
             since: entry.since.map(whole_micros),
-            request_id: plain(&entry.request_id),
-            global_request_id: plain(&entry.global_request_id),
-            user_id: plain(&entry.user_id),
-            user_name: plain(&entry.user_name),
-            project_id: plain(&entry.project_id),
-            roles: plain(&entry.roles),
-            service_user_id: plain(&entry.service_user_id),
-            source: plain(&entry.source),
-            method: plain(&entry.method),
-            route: plain(&entry.route),
-            target: plain(&entry.target),
-            action: plain(&entry.action),
+            request_id: sanitized(&entry.request_id),
+            global_request_id: sanitized(&entry.global_request_id),
+            user_id: sanitized(&entry.user_id),
+            user_name: sanitized(&entry.user_name),
+            project_id: sanitized(&entry.project_id),
+            roles: sanitized(&entry.roles),
+            service_user_id: sanitized(&entry.service_user_id),
+            source: sanitized(&entry.source),
+            method: sanitized(&entry.method),
+            route: sanitized(&entry.route),
+            target: sanitized(&entry.target),
+            action: sanitized(&entry.action),
             previous: before.hash.to_string(),
             hash: String::new(),
         };
@@ -135,7 +135,7 @@ fn whole_micros(at: Timestamp) -> Timestamp {
 }
 
 /// Replaces control characters, which PostgreSQL cannot store (NUL) or which would control a terminal, and cuts the text to [`LONGEST`].
-fn plain(text: &str) -> String {
+fn sanitized(text: &str) -> String {
     let plain = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
     text.chars().take(LONGEST).map(plain).collect()
 }

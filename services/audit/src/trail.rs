@@ -37,7 +37,7 @@ pub trait Trail: Send + Sync {
     /// # Errors
     ///
     /// The store cannot be read, or a row in the store is unreadable.
-    async fn list(&self, filter: &Filter) -> Result<Vec<Listed>, TrailError>;
+    async fn list(&self, filter: &Filter) -> Result<Vec<ListedRow>, TrailError>;
 }
 
 /// Why the trail could not be read or extended.
@@ -95,16 +95,16 @@ impl Filter {
 
 /// A row, and for a row that announces a request also the result of that request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Listed {
+pub struct ListedRow {
     #[serde(flatten)]
     pub row: Row,
     /// `None` if no row holds a result: the request is still in progress, or the service ended before the request did.
-    pub result: Option<TrailResult>,
+    pub result: Option<RequestResult>,
 }
 
 /// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct TrailResult {
+pub struct RequestResult {
     /// Number of the row that holds the result.
     pub number: i64,
     /// The word for an [`Outcome`](crate::Outcome).

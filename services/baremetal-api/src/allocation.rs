@@ -10,22 +10,22 @@ use std::sync::Arc;
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use baremetal_core::{
-    Allocation, AllocationState, AllocationUuid, Node, NodeIdent, NodeName, Page, Pool,
+    Allocation, AllocationState, AllocationUuid, Node, NodeIdent, NodeName, NodePool, Page,
     check_release,
 };
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, Direction, Handle, ListPart, Microversion, Operation, Origin, Paging, Query,
-    Routes, Segment, Shape, Strict, json,
+    ApiError, Caller, Direction, JsonShape, ListPart, Microversion, Operation, Origin, Paging,
+    PathParam, Query, Route, Routes, StrictJson, json,
 };
 use serde_json::{Map, Value};
 use tracing::info;
 
-use crate::app::{App, again, project};
+use crate::app::{App, retry_if_stale, visible_project};
 use crate::error::Error;
-use crate::field::Shown;
+use crate::field::FieldSet;
 use crate::listing::list_of;
 use crate::value::text;
 use crate::{microversion as since, openapi, rule};
@@ -38,41 +38,41 @@ pub(crate) use field::Field;
 pub(crate) fn routes() -> Routes<App> {
     // A lessee may request and see allocations too.
     let all = [
-        Handle::get("List allocations", list)
-            .ruled(rule::SEE)
-            .asks(query::KNOWN)
-            .tells(Shape::page("allocations", openapi::allocation())),
-        Handle::post("Create an allocation", create)
-            .ruled(rule::USE)
+        Route::get("List allocations", list)
+            .with_rule(rule::READ)
+            .query_parameters(query::KNOWN)
+            .returns(JsonShape::page("allocations", openapi::allocation())),
+        Route::post("Create an allocation", create)
+            .with_rule(rule::USE)
             .reads(openapi::allocation_body())
             .answers(StatusCode::CREATED)
-            .tells(openapi::allocation()),
+            .returns(openapi::allocation()),
     ];
     let one = [
-        Handle::get("Show an allocation", show)
-            .ruled(rule::SEE_ALLOCATION)
-            .asks(["fields"])
-            .tells(openapi::allocation()),
-        Handle::delete("Give an allocation up", forget)
-            .ruled(rule::ALLOCATE)
+        Route::get("Show an allocation", show)
+            .with_rule(rule::SEE_ALLOCATION)
+            .query_parameters(["fields"])
+            .returns(openapi::allocation()),
+        Route::delete("Give an allocation up", delete)
+            .with_rule(rule::ALLOCATE)
             .answers(StatusCode::NO_CONTENT),
     ];
-    let patch = Handle::patch("Change an allocation", patch)
-        .ruled(rule::ALLOCATE)
+    let patch = Route::patch("Change an allocation", patch)
+        .with_rule(rule::ALLOCATE)
         .reads(openapi::patch_body())
-        .tells(openapi::allocation())
+        .returns(openapi::allocation())
         .since(since::ALLOCATION_UPDATE);
     // The rule checks the caller's relation to the node; the handlers check the relation to the allocation as well.
     let of_node = [
-        Handle::get("Show a node's allocation", show_of_node)
-            .ruled(rule::SEE)
-            .asks(["fields"])
-            .tells(openapi::allocation()),
-        Handle::delete("Delete a node's allocation", forget_of_node)
-            .ruled(rule::USE)
+        Route::get("Show a node's allocation", show_of_node)
+            .with_rule(rule::READ)
+            .query_parameters(["fields"])
+            .returns(openapi::allocation()),
+        Route::delete("Delete a node's allocation", delete_of_node)
+            .with_rule(rule::USE)
             .answers(StatusCode::NO_CONTENT),
     ];
-    let came = |handle: Handle<App>| handle.since(since::ALLOCATIONS);
+    let came = |handle: Route<App>| handle.since(since::ALLOCATIONS);
     Routes::new("allocations")
         .at("/v1/allocations", all.map(came))
         .at("/v1/allocations/{allocation}", one.map(came).into_iter().chain([patch]))
@@ -87,10 +87,10 @@ async fn create(
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
-    Strict(mut body): Strict<Map<String, Value>>,
+    StrictJson(mut body): StrictJson<Map<String, Value>>,
 ) -> Result<Response, Error> {
     let now = (app.clock)();
-    let node = taken(&app, &caller, asked, &mut body).await?;
+    let node = take_node(&app, &caller, asked, &mut body).await?;
     let mut wanted = Allocation {
         id: AllocationUuid::new_v4(),
         version: 1,
@@ -117,19 +117,20 @@ async fn create(
     wanted.candidate_nodes = candidates.iter().map(|node| node.id).collect();
     let written = match node {
         Some(node) => {
-            again(|| async { Ok(app.store.backfill(&wanted, node.id, now).await??) }).await?
+            retry_if_stale(|| async { Ok(app.store.backfill(&wanted, node.id, now).await??) })
+                .await?
         }
         None if wanted.resource_class.is_none() => {
             let problem = "is required, unless the allocation is for a node in use";
             return Err(ApiError::bad_field("resource_class", problem).into());
         }
         None => {
-            let pool = Pool::of(wanted.owner.as_deref());
+            let pool = NodePool::of(wanted.owner.as_deref());
             app.store.allocate(&wanted, &pool, now).await?
         }
     };
-    tell(&written);
-    let view = View { allocation: &written, shown: Shown::all(asked), origin: &origin };
+    log_result(&written);
+    let view = View { allocation: &written, shown: FieldSet::all(asked), origin: &origin };
     let mut answer = json(StatusCode::CREATED, &view);
     if let Ok(location) = HeaderValue::try_from(format!("{origin}/v1/allocations/{}", written.id)) {
         answer.headers_mut().insert(LOCATION, location);
@@ -137,7 +138,7 @@ async fn create(
     Ok(answer)
 }
 
-fn tell(allocation: &Allocation) {
+fn log_result(allocation: &Allocation) {
     match allocation.node {
         Some(node) => {
             info!(node.id = %node, "node {node} is reserved by allocation {}", allocation.id);
@@ -147,7 +148,7 @@ fn tell(allocation: &Allocation) {
 }
 
 /// Removes `node` from `body` and returns the node in use for which the allocation is recorded afterwards.
-async fn taken(
+async fn take_node(
     app: &App,
     caller: &Caller,
     asked: Microversion,
@@ -163,7 +164,7 @@ async fn taken(
 /// Sets the owner of the allocation. A caller with access to one project can only request nodes for that project, which is also the
 /// default.
 async fn settle_owner(app: &App, caller: &Caller, wanted: &mut Allocation) -> Result<(), Error> {
-    match (project(caller), &wanted.owner) {
+    match (visible_project(caller), &wanted.owner) {
         (Some(own), Some(owner)) if own != *owner => {
             let why = "owner: only operators may create an allocation for another project";
             Err(ApiError::new(StatusCode::FORBIDDEN, why).into())
@@ -191,7 +192,7 @@ async fn list(
     let paging = Paging::take(&mut rest)?;
     let mut filter = query::filter(&app, &caller, &mut rest, asked).await?;
     rest.finish()?;
-    filter.seen_by = project(&caller);
+    filter.seen_by = visible_project(&caller);
     let page = Page {
         limit: paging.limit,
         marker: paging.marker,
@@ -218,7 +219,7 @@ async fn show(
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
     mut query: Query,
 ) -> Result<Response, Error> {
     let shown = query::shown(&mut query, asked)?;
@@ -233,13 +234,13 @@ async fn show_of_node(
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
     mut query: Query,
 ) -> Result<Response, Error> {
     let shown = query::shown(&mut query, asked)?;
     query.finish()?;
     let node = app.node(&caller, asked, &ident).await?;
-    let allocation = of(&app, &caller, &node, &ident).await?;
+    let allocation = find_of_node(&app, &caller, &node, &ident).await?;
     Ok(json(StatusCode::OK, &View { allocation: &allocation, shown, origin: &origin }))
 }
 
@@ -249,47 +250,48 @@ async fn patch(
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
-    Segment(ident): Segment<String>,
-    Strict(patch): Strict<Vec<Operation>>,
+    PathParam(ident): PathParam<String>,
+    StrictJson(patch): StrictJson<Vec<Operation>>,
 ) -> Result<Response, Error> {
-    let patched = again(|| async {
+    let patched = retry_if_stale(|| async {
         let before = find(&app, &caller, &ident).await?;
         let mut after = write::patched(&before, patch.clone(), asked)?;
         after.updated_at = Some((app.clock)());
         Ok(app.store.update_allocation(&after).await?)
     });
     let allocation = patched.await?;
-    let view = View { allocation: &allocation, shown: Shown::all(asked), origin: &origin };
+    let view = View { allocation: &allocation, shown: FieldSet::all(asked), origin: &origin };
     Ok(json(StatusCode::OK, &view))
 }
 
 /// `DELETE /v1/allocations/{allocation}`: deletes an allocation.
-async fn forget(
+async fn delete(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<StatusCode, Error> {
-    again(|| async { give_up(&app, find(&app, &caller, &ident).await?).await }).await?;
+    retry_if_stale(|| async { delete_and_free(&app, find(&app, &caller, &ident).await?).await })
+        .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// `DELETE /v1/nodes/{node}/allocation`: deletes the allocation of a node.
-async fn forget_of_node(
+async fn delete_of_node(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<StatusCode, Error> {
-    again(|| async {
+    retry_if_stale(|| async {
         let node = app.node(&caller, asked, &ident).await?;
-        give_up(&app, of(&app, &caller, &node, &ident).await?).await
+        delete_and_free(&app, find_of_node(&app, &caller, &node, &ident).await?).await
     })
     .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Deletes the allocation and frees its node, unless the node is in use.
-async fn give_up(app: &App, allocation: Allocation) -> Result<(), Error> {
+async fn delete_and_free(app: &App, allocation: Allocation) -> Result<(), Error> {
     let node = match allocation.node {
         Some(node) => app.store.find_node(&NodeIdent::Id(node)).await?,
         None => None,
@@ -321,18 +323,23 @@ async fn find(app: &App, caller: &Caller, ident: &str) -> Result<Allocation, Err
         }
     };
     let allocation = found.ok_or_else(missing)?;
-    let bond = caller.bond(allocation.owner.as_deref(), None).ok_or_else(missing)?;
+    let bond = caller.relation_to(allocation.owner.as_deref(), None).ok_or_else(missing)?;
     caller.rule().check(caller, bond)?;
     Ok(allocation)
 }
 
 /// The allocation of a node, if the caller may access the allocation.
-async fn of(app: &App, caller: &Caller, node: &Node, ident: &str) -> Result<Allocation, Error> {
+async fn find_of_node(
+    app: &App,
+    caller: &Caller,
+    node: &Node,
+    ident: &str,
+) -> Result<Allocation, Error> {
     let found = match node.allocation {
         Some(id) => app.store.find_allocation(id).await?,
         None => None,
     };
-    let bond = |it: &Allocation| caller.bond(it.owner.as_deref(), None).is_some();
+    let bond = |it: &Allocation| caller.relation_to(it.owner.as_deref(), None).is_some();
     found.filter(bond).ok_or_else(|| {
         let ident: String = ident.chars().take(64).collect();
         ApiError::not_found(format!("Allocation for node {ident} was not found")).into()

@@ -6,16 +6,17 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
 use axum::extract::FromRef;
-use baremetal_conductor::{Conductor, StaysError};
+use baremetal_conductor::{Conductor, TakeOutRefused};
 use baremetal_core::{
-    AfterDrain, HistoryEntry, LeaveRequest, Leaving, Node, NodeIdent, NodeUuid, come_back, leave,
+    AfterDrain, DrainRequest, HistoryEntry, NewDrainRequest, Node, NodeIdent, NodeUuid,
+    end_maintenance_drain, wait_for_drain,
 };
 use baremetal_store::{Store, StoreError};
 use jiff::Timestamp;
 use lease::Terms;
 use openstack_api::{
-    ApiError, Auth, Bond, Caller, Crowd, Forwarded, Hosts, Limits, Microversion, Policy, Query,
-    Reach, Scheme, Ward,
+    AccessScope, AllowedHostNames, ApiError, ApiState, Auth, Caller, Forwarded, Limits,
+    Microversion, PlaceCounts, Query, Relation, ResourceOwnership, Scheme,
 };
 use tracing::warn;
 
@@ -31,7 +32,7 @@ pub struct App {
     pub clock: fn() -> Timestamp,
     pub auth: Auth,
     /// How many consoles each user has open.
-    pub lookers: Crowd,
+    pub lookers: PlaceCounts,
     pub settings: Settings,
 }
 
@@ -43,7 +44,7 @@ pub struct Settings {
     /// Whether the headers of a proxy are trusted.
     pub forwarded: Forwarded,
     /// The host names under which clients may reach the API.
-    pub hosts: Hosts,
+    pub hosts: AllowedHostNames,
     pub limits: Limits,
     /// The timeout of a power change if the client sets none.
     pub power_timeout: Duration,
@@ -75,7 +76,7 @@ impl App {
         ident: &str,
     ) -> Result<Node, Error> {
         let node = self.store.find_node(&parsed(asked, ident)?).await?;
-        met(caller, ident, node)
+        check_access(caller, ident, node)
     }
 
     /// Like [`App::node`] for several nodes, returned in the order of `idents`.
@@ -97,7 +98,7 @@ impl App {
             NodeIdent::Name(name) => by_name.get(name.as_str()).copied().cloned(),
         };
         let all = idents.iter().zip(&wanted);
-        all.map(|(ident, wanted)| met(caller, ident, of(wanted))).collect()
+        all.map(|(ident, wanted)| check_access(caller, ident, of(wanted))).collect()
     }
 
     /// Refuses the request if clusterd would refuse to drain the node's compute host. The check changes nothing; the conductor requests the
@@ -109,7 +110,7 @@ impl App {
         forced: &[String],
     ) -> Result<(), Error> {
         let checked = self.conductor.check_leave(node, forced).await;
-        checked.map_err(|why| stays(caller, node, why))
+        checked.map_err(|why| drain_refusal(caller, node, why))
     }
 
     /// Like [`App::check_leave`], for maintenance. Maintenance powers nothing off, so an unreachable clusterd must not keep an operator
@@ -121,12 +122,12 @@ impl App {
         forced: &[String],
     ) -> Result<(), Error> {
         match self.conductor.check_leave(node, forced).await {
-            Ok(()) | Err(StaysError::Occupied { .. }) => Ok(()),
-            Err(why @ StaysError::Unknown { .. }) => {
+            Ok(()) | Err(TakeOutRefused::Occupied { .. }) => Ok(()),
+            Err(why @ TakeOutRefused::Unknown { .. }) => {
                 warn!(node.id = %node.id, "{why}; the node is put into maintenance anyway");
                 Ok(())
             }
-            Err(why @ StaysError::Refused { .. }) => Err(stays(caller, node, why)),
+            Err(why @ TakeOutRefused::Refused { .. }) => Err(drain_refusal(caller, node, why)),
         }
     }
 
@@ -138,11 +139,11 @@ impl App {
         forced: &[String],
     ) -> Result<(), Error> {
         let checked = self.conductor.check_drained(node, forced).await;
-        checked.map_err(|why| stays(caller, node, why))
+        checked.map_err(|why| drain_refusal(caller, node, why))
     }
 
     /// Returns the node with a request that waits until its compute host is drained; `None` if there is no host to drain.
-    pub(crate) fn leaving(
+    pub(crate) fn with_drain_request(
         &self,
         caller: &Caller,
         node: &Node,
@@ -151,29 +152,29 @@ impl App {
     ) -> Option<(Node, HistoryEntry)> {
         let host = self.conductor.host_to_drain(node, forced)?;
         let by = caller.user().map(str::to_owned);
-        let request = LeaveRequest { host, then, forced: forced.to_vec(), by };
-        Some(leave(node, request, (self.clock)()))
+        let request = NewDrainRequest { host, then, forced: forced.to_vec(), by };
+        Some(wait_for_drain(node, request, (self.clock)()))
     }
 
     /// Adds the consequences of a change of maintenance for the node's compute host to `after`: the host is drained when maintenance
     /// begins, and undrained when it ends.
-    pub(crate) fn maintained(
+    pub(crate) fn with_maintenance_effects(
         &self,
         caller: &Caller,
         before: &Node,
         after: Node,
         forced: &[String],
     ) -> Node {
-        let is_waiting = after.leaving.as_ref().is_some_and(Leaving::is_waiting);
+        let is_waiting = after.leaving.as_ref().is_some_and(DrainRequest::is_waiting);
         match (&before.maintenance, &after.maintenance) {
             (None, Some(_)) if !is_waiting => {
-                let left = self.leaving(caller, &after, AfterDrain::Maintenance, forced);
+                let left = self.with_drain_request(caller, &after, AfterDrain::Maintenance, forced);
                 left.map_or(after, |(left, _)| left)
             }
             (Some(_), None) => match self.conductor.host_to_drain(&after, &[]) {
                 Some(host) => {
                     let by = caller.user().map(str::to_owned);
-                    come_back(&after, &host, by, (self.clock)())
+                    end_maintenance_drain(&after, &host, by, (self.clock)())
                 }
                 None => after,
             },
@@ -189,7 +190,7 @@ impl App {
         ident: &str,
         decide: impl Fn(&Node) -> Result<(Node, Option<HistoryEntry>), Error>,
     ) -> Result<Node, Error> {
-        again(|| async {
+        retry_if_stale(|| async {
             let (mut changed, entry) = decide(&self.node(caller, asked, ident).await?)?;
             changed.updated_at = Some((self.clock)());
             let entry = entry.map(|entry| entry.by(caller.user()));
@@ -206,8 +207,8 @@ pub(crate) fn forced(query: &mut Query) -> Vec<String> {
 }
 
 /// The refusal of a drain, with the details that the caller may know.
-fn stays(caller: &Caller, node: &Node, why: StaysError) -> Error {
-    if bond(caller, node) == Some(Bond::Cloud) {
+fn drain_refusal(caller: &Caller, node: &Node, why: TakeOutRefused) -> Error {
+    if relation(caller, node) == Some(Relation::Cloud) {
         return why.into();
     }
     // A lessee must not learn whose servers run on the node.
@@ -227,9 +228,9 @@ fn parsed(asked: Microversion, ident: &str) -> Result<NodeIdent, ApiError> {
 }
 
 /// Checks that the caller may access the node that was found for `ident`.
-fn met(caller: &Caller, ident: &str, found: Option<Node>) -> Result<Node, Error> {
+fn check_access(caller: &Caller, ident: &str, found: Option<Node>) -> Result<Node, Error> {
     let node = found.ok_or_else(|| missing(ident))?;
-    let bond = bond(caller, &node).ok_or_else(|| missing(ident))?;
+    let bond = relation(caller, &node).ok_or_else(|| missing(ident))?;
     caller.rule().check(caller, bond)?;
     Ok(node)
 }
@@ -243,22 +244,22 @@ fn shown(ident: &str) -> String {
 }
 
 /// How the caller is related to a node. `None` if the caller must not learn that the node exists.
-pub(crate) fn bond(caller: &Caller, node: &Node) -> Option<Bond> {
-    caller.bond(node.owner.as_deref(), node.lessee.as_deref())
+pub(crate) fn relation(caller: &Caller, node: &Node) -> Option<Relation> {
+    caller.relation_to(node.owner.as_deref(), node.lessee.as_deref())
 }
 
 /// The project to which the caller's view is restricted; `None` if the caller may see every node.
-pub(crate) fn project(caller: &Caller) -> Option<String> {
-    match caller.reach() {
-        Reach::Everything => None,
-        Reach::Project(own) => Some(own.to_owned()),
+pub(crate) fn visible_project(caller: &Caller) -> Option<String> {
+    match caller.access_scope() {
+        AccessScope::Everything => None,
+        AccessScope::Project(own) => Some(own.to_owned()),
         // The gate refuses such callers. If one came through, this id would match no project.
-        Reach::Nothing => Some(String::new()),
+        AccessScope::Nothing => Some(String::new()),
     }
 }
 
 /// Repeats `attempt` as long as another writer changes the record meanwhile, up to [`ATTEMPTS`] times.
-pub(crate) async fn again<T, F>(attempt: impl Fn() -> F) -> Result<T, Error>
+pub(crate) async fn retry_if_stale<T, F>(attempt: impl Fn() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
 {
@@ -277,6 +278,6 @@ impl FromRef<App> for Auth {
     }
 }
 
-impl Ward for App {
-    const POLICY: Policy = Policy::Operators;
+impl ApiState for App {
+    const POLICY: ResourceOwnership = ResourceOwnership::Operators;
 }

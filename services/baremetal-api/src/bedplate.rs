@@ -7,12 +7,12 @@ mod explain;
 mod health;
 mod hypervisor;
 mod keys;
+mod lease_term;
 mod leases;
 mod machine;
 mod profile;
 mod rack;
 mod reservations;
-mod term;
 
 use openstack_api::Routes;
 

@@ -6,7 +6,7 @@ use baremetal_core::check_idle;
 use bmc::BmcError;
 use hardware::{BootDevice, BootOverride, Persistence};
 use http::StatusCode;
-use openstack_api::{Caller, Handle, Microversion, Routes, Segment, Shape, Strict, json};
+use openstack_api::{Caller, JsonShape, Microversion, PathParam, Route, Routes, StrictJson, json};
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -16,27 +16,30 @@ use crate::{microversion, rule};
 
 /// The routes of this file.
 pub(crate) fn routes() -> Routes<App> {
-    let shown = Shape::object([
-        ("boot_device", Shape::text().or_null()),
-        ("persistent", Shape::flag().or_null()),
+    let shown = JsonShape::object([
+        ("boot_device", JsonShape::text().or_null()),
+        ("persistent", JsonShape::boolean().or_null()),
     ]);
     let device = [
-        Handle::get("Show the boot device", show)
-            .ruled(rule::DRIVE)
-            .tells(shown)
+        Route::get("Show the boot device", show)
+            .with_rule(rule::SET_DRIVER)
+            .returns(shown)
             .refuses([StatusCode::BAD_GATEWAY]),
-        Handle::put("Set the boot device", set)
-            .ruled(rule::DRIVE)
+        Route::put("Set the boot device", set)
+            .with_rule(rule::SET_DRIVER)
             .reads(Body::schema())
             .answers(StatusCode::NO_CONTENT)
             .refuses([StatusCode::BAD_GATEWAY]),
     ];
-    let supported = Handle::get("List supported boot devices", supported)
-        .ruled(rule::DRIVE)
-        .tells(Shape::object([("supported_boot_devices", Shape::list(Shape::text()))]))
+    let supported = Route::get("List supported boot devices", supported)
+        .with_rule(rule::SET_DRIVER)
+        .returns(JsonShape::object([(
+            "supported_boot_devices",
+            JsonShape::list(JsonShape::text()),
+        )]))
         .refuses([StatusCode::BAD_GATEWAY]);
-    let nmi = Handle::put("Refuse to inject an NMI", inject_nmi)
-        .ruled(rule::DRIVE)
+    let nmi = Route::put("Refuse to inject an NMI", inject_nmi)
+        .with_rule(rule::SET_DRIVER)
         .answers(StatusCode::NO_CONTENT);
     Routes::new("management")
         .at("/v1/nodes/{node}/management/boot_device", device)
@@ -58,7 +61,7 @@ async fn show(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Shown {
@@ -79,8 +82,8 @@ async fn set(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
-    Segment(ident): Segment<String>,
-    Strict(body): Strict<Body>,
+    PathParam(ident): PathParam<String>,
+    StrictJson(body): StrictJson<Body>,
 ) -> Result<StatusCode, Error> {
     let node = app.node(&caller, asked, &ident).await?;
     check_idle(&node)?;
@@ -95,7 +98,7 @@ async fn supported(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Shown {
@@ -111,7 +114,7 @@ async fn inject_nmi(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<StatusCode, Error> {
     app.node(&caller, asked, &ident).await?;
     Err(BmcError::Unsupported { what: "inject an NMI".to_owned() }.into())

@@ -6,8 +6,8 @@ use baremetal_core::Driver;
 use http::StatusCode;
 use jiff::Timestamp;
 use openstack_api::{
-    ApiError, Caller, Handle, Links, Microversion, Origin, Paging, Query, Routes, Segment, Shape,
-    Time, flag, json,
+    ApiError, Caller, JsonShape, Links, Microversion, Origin, Paging, PathParam, Query, Route,
+    Routes, Time, flag, json,
 };
 use serde::Serialize;
 
@@ -20,29 +20,29 @@ const SILENCE: i64 = 60;
 
 /// The routes of conductors.
 pub(crate) fn routes() -> Routes<App> {
-    let list = Handle::get("List conductors", list);
-    let show = Handle::get("Show a conductor", show);
+    let list = Route::get("List conductors", list);
+    let show = Route::get("Show a conductor", show);
     let list = list
-        .asks(["limit", "marker", "sort_key", "sort_dir", "detail", "fields"])
-        .tells(Shape::object([("conductors", Shape::list(shape()))]));
-    let show = show.tells(shape());
+        .query_parameters(["limit", "marker", "sort_key", "sort_dir", "detail", "fields"])
+        .returns(JsonShape::object([("conductors", JsonShape::list(shape()))]));
+    let show = show.returns(shape());
     Routes::new("conductors")
         .at("/v1/conductors", [list.since(microversion::CONDUCTORS)])
         .at("/v1/conductors/{hostname}", [show.since(microversion::CONDUCTORS)])
 }
 
 /// The JSON shape of a conductor.
-fn shape() -> Shape {
-    let shape = Shape::object([
-        ("hostname", Shape::text()),
-        ("conductor_group", Shape::text()),
-        ("alive", Shape::flag()),
-        ("links", Shape::links()),
+fn shape() -> JsonShape {
+    let shape = JsonShape::object([
+        ("hostname", JsonShape::text()),
+        ("conductor_group", JsonShape::text()),
+        ("alive", JsonShape::boolean()),
+        ("links", JsonShape::links()),
     ]);
     shape.maybe([
-        ("drivers", Shape::list(Shape::text())),
-        ("created_at", Shape::text().or_null()),
-        ("updated_at", Shape::text()),
+        ("drivers", JsonShape::list(JsonShape::text())),
+        ("created_at", JsonShape::text().or_null()),
+        ("updated_at", JsonShape::text()),
     ])
 }
 
@@ -53,12 +53,12 @@ struct Shown<'a> {
     alive: bool,
     links: Links<'a, &'a str>,
     #[serde(flatten)]
-    more: Option<More>,
+    more: Option<DetailFields>,
 }
 
 /// The fields that only a detailed view shows.
 #[derive(Serialize)]
-struct More {
+struct DetailFields {
     drivers: Vec<&'static str>,
     created_at: Option<Time>,
     updated_at: Time,
@@ -66,7 +66,7 @@ struct More {
 
 /// How many fields of a conductor are shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Extent {
+enum DetailLevel {
     Brief,
     Detail,
 }
@@ -76,9 +76,9 @@ fn view<'a>(
     seen: Timestamp,
     now: Timestamp,
     origin: &'a Origin,
-    extent: Extent,
+    extent: DetailLevel,
 ) -> Shown<'a> {
-    let more = || More {
+    let more = || DetailFields {
         drivers: Driver::ALL.map(Driver::as_str).to_vec(),
         created_at: None,
         updated_at: Time(seen),
@@ -88,7 +88,7 @@ fn view<'a>(
         conductor_group: "",
         alive: now.as_second() - seen.as_second() <= SILENCE,
         links: Links { origin, collection: "conductors", id: hostname, part: "" },
-        more: (extent == Extent::Detail).then(more),
+        more: (extent == DetailLevel::Detail).then(more),
     }
 }
 
@@ -107,7 +107,7 @@ async fn list(
     let detail = query.take("detail").map_or(Ok(false), |raw| flag("detail", &raw))?;
     query.take("fields");
     query.finish()?;
-    let extent = if detail { Extent::Detail } else { Extent::Brief };
+    let extent = if detail { DetailLevel::Detail } else { DetailLevel::Brief };
     let (known, now) = (app.store.list_conductors().await?, (app.clock)());
     let shown = known.iter().map(|(name, seen)| view(name, *seen, now, &origin, extent));
     Ok(json(StatusCode::OK, &Body { conductors: shown.collect() }))
@@ -119,12 +119,12 @@ async fn show(
     State(app): State<App>,
     _asked: Microversion,
     origin: Origin,
-    Segment(hostname): Segment<String>,
+    PathParam(hostname): PathParam<String>,
 ) -> Result<Response, Error> {
     let known = app.store.list_conductors().await?;
     let (name, seen) = known.iter().find(|(name, _)| *name == hostname).ok_or_else(|| {
         let hostname: String = hostname.chars().take(64).collect();
         ApiError::not_found(format!("Conductor {hostname} could not be found."))
     })?;
-    Ok(json(StatusCode::OK, &view(name, *seen, (app.clock)(), &origin, Extent::Detail)))
+    Ok(json(StatusCode::OK, &view(name, *seen, (app.clock)(), &origin, DetailLevel::Detail)))
 }

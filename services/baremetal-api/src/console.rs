@@ -4,7 +4,9 @@ use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{NodeUuid, switch_console};
 use http::StatusCode;
-use openstack_api::{Caller, Handle, Microversion, Origin, Routes, Segment, Shape, Strict, json};
+use openstack_api::{
+    Caller, JsonShape, Microversion, Origin, PathParam, Route, Routes, StrictJson, json,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -14,17 +16,22 @@ use crate::rule;
 
 /// The routes of consoles.
 pub(crate) fn routes() -> Routes<App> {
-    let info = Shape::object([("type", Shape::word(["websocket"])), ("url", Shape::text())]);
-    let shown =
-        Shape::object([("console_enabled", Shape::flag()), ("console_info", info.or_null())]);
-    let show = Handle::get("Show whether a node's console is enabled, and its URL", show);
-    let switch = Handle::put("Enable or disable a node's console", switch)
+    let info = JsonShape::object([
+        ("type", JsonShape::enumeration(["websocket"])),
+        ("url", JsonShape::text()),
+    ]);
+    let shown = JsonShape::object([
+        ("console_enabled", JsonShape::boolean()),
+        ("console_info", info.or_null()),
+    ]);
+    let show = Route::get("Show whether a node's console is enabled, and its URL", show);
+    let switch = Route::put("Enable or disable a node's console", switch)
         .reads(Body::schema())
         .answers(StatusCode::ACCEPTED)
         .tells_nothing();
     Routes::new("states").at(
         "/v1/nodes/{node}/states/console",
-        [show.ruled(rule::RUN).tells(shown), switch.ruled(rule::RUN)],
+        [show.with_rule(rule::OPERATE).returns(shown), switch.with_rule(rule::OPERATE)],
     )
 }
 
@@ -33,7 +40,7 @@ async fn show(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
     origin: Origin,
 ) -> Result<Response, Error> {
     #[derive(Serialize)]
@@ -71,8 +78,8 @@ async fn switch(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
-    Segment(ident): Segment<String>,
-    Strict(body): Strict<Body>,
+    PathParam(ident): PathParam<String>,
+    StrictJson(body): StrictJson<Body>,
 ) -> Result<StatusCode, Error> {
     let node = app
         .change(&caller, asked, &ident, |node| Ok((switch_console(node, body.enabled)?, None)))

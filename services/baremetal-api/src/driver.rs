@@ -7,8 +7,8 @@ use axum::response::Response;
 use baremetal_core::{Driver, Interface};
 use http::StatusCode;
 use openstack_api::{
-    ApiError, Caller, Handle, Links, Microversion, Origin, Query, Routes, Segment, Shape, flag,
-    json,
+    ApiError, Caller, JsonShape, Links, Microversion, Origin, PathParam, Query, Route, Routes,
+    flag, json,
 };
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -19,30 +19,33 @@ use crate::microversion as since;
 
 /// The routes of drivers.
 pub(crate) fn routes() -> Routes<App> {
-    let properties = Handle::get("List the keys of driver_info a driver reads", properties);
+    let properties = Route::get("List the keys of driver_info a driver reads", properties);
     Routes::new("drivers")
         .at(
             "/v1/drivers",
-            [Handle::get("List drivers", list)
-                .asks(["type", "detail"])
-                .tells(Shape::object([("drivers", Shape::list(shape()))]))],
+            [Route::get("List drivers", list)
+                .query_parameters(["type", "detail"])
+                .returns(JsonShape::object([("drivers", JsonShape::list(shape()))]))],
         )
-        .at("/v1/drivers/{driver}", [Handle::get("Show a driver", show).tells(shape())])
-        .at("/v1/drivers/{driver}/properties", [properties.tells(Shape::map(Shape::text()))])
+        .at("/v1/drivers/{driver}", [Route::get("Show a driver", show).returns(shape())])
+        .at(
+            "/v1/drivers/{driver}/properties",
+            [properties.returns(JsonShape::map(JsonShape::text()))],
+        )
 }
 
 /// The JSON shape of a driver.
-fn shape() -> Shape {
-    let shape = Shape::object([
-        ("name", Shape::text()),
-        ("hosts", Shape::list(Shape::text())),
-        ("links", Shape::links()),
+fn shape() -> JsonShape {
+    let shape = JsonShape::object([
+        ("name", JsonShape::text()),
+        ("hosts", JsonShape::list(JsonShape::text())),
+        ("links", JsonShape::links()),
     ]);
-    let shape = shape.maybe([("properties", Shape::links()), ("type", Shape::text())]);
+    let shape = shape.maybe([("properties", JsonShape::links()), ("type", JsonShape::text())]);
     Interface::ALL.into_iter().map(Interface::as_str).fold(shape, |shape, name| {
         shape.maybe([
-            (&*format!("default_{name}_interface"), Shape::text().or_null()),
-            (&*format!("enabled_{name}_interfaces"), Shape::list(Shape::text())),
+            (&*format!("default_{name}_interface"), JsonShape::text().or_null()),
+            (&*format!("enabled_{name}_interfaces"), JsonShape::list(JsonShape::text())),
         ])
     })
 }
@@ -53,12 +56,12 @@ struct View<'a> {
     asked: Microversion,
     origin: &'a Origin,
     conductor: &'a str,
-    extent: Extent,
+    extent: DetailLevel,
 }
 
 /// How many fields of a driver are shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Extent {
+enum DetailLevel {
     Brief,
     Detail,
 }
@@ -77,7 +80,7 @@ impl Serialize for View<'_> {
         if self.asked.has(since::DYNAMIC_DRIVERS) {
             object.serialize_entry("type", "dynamic")?;
         }
-        if self.extent == Extent::Detail && self.asked.has(since::DYNAMIC_DRIVERS) {
+        if self.extent == DetailLevel::Detail && self.asked.has(since::DYNAMIC_DRIVERS) {
             for interface in Interface::ALL.into_iter().filter(|each| self.asked.has(came(*each))) {
                 let name = interface.as_str();
                 let default = self.driver.default(interface);
@@ -133,7 +136,7 @@ async fn list(
         Some(_) => return Err(ApiError::bad_field("type", "must be classic or dynamic").into()),
     };
     let detail = detail.map_or(Ok(false), |raw| flag("detail", &raw))?;
-    let extent = if detail { Extent::Detail } else { Extent::Brief };
+    let extent = if detail { DetailLevel::Detail } else { DetailLevel::Brief };
     let conductor = app.conductor.hostname();
     let all = Driver::ALL.into_iter().filter(|_| !classic);
     let drivers =
@@ -147,16 +150,19 @@ async fn show(
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
-    Segment(name): Segment<String>,
+    PathParam(name): PathParam<String>,
 ) -> Result<Response, Error> {
     let driver = find(&name)?;
     let conductor = app.conductor.hostname();
-    let view = View { driver, asked, origin: &origin, conductor, extent: Extent::Detail };
+    let view = View { driver, asked, origin: &origin, conductor, extent: DetailLevel::Detail };
     Ok(json(StatusCode::OK, &view))
 }
 
 /// `GET /v1/drivers/{driver}/properties`: describes the keys of `driver_info` that the driver reads.
-async fn properties(_caller: Caller, Segment(name): Segment<String>) -> Result<Response, Error> {
+async fn properties(
+    _caller: Caller,
+    PathParam(name): PathParam<String>,
+) -> Result<Response, Error> {
     let described = find(&name)?.properties().iter().map(|(key, meaning, required)| {
         let need = if *required { "Required." } else { "Optional." };
         (*key, format!("{meaning} {need}"))

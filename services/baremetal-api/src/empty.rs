@@ -3,24 +3,24 @@
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use openstack_api::{Caller, Handle, Microversion, Routes, Rule, Segment, Shape, json};
+use openstack_api::{Caller, JsonShape, Microversion, PathParam, Route, Routes, Rule, json};
 use serde_json::{Map, Value};
 
 use crate::app::App;
 use crate::error::Error;
 use crate::microversion as since;
-use crate::rule::SEE;
+use crate::rule::READ;
 
 /// A path, the key of its list, the microversion that introduced it, and who may read it.
-type Empty = (&'static str, &'static str, Microversion, Rule);
+type EmptyList = (&'static str, &'static str, Microversion, Rule);
 
 /// For lists that Ironic filters by project: any caller may read an empty one.
-const ANYONE: Rule = Rule::LOOK;
+const ANYONE: Rule = Rule::ANY_READER;
 /// Ironic's `SYSTEM_READER`.
-const OPERATORS: Rule = Rule { owner: None, lessee: None, ..Rule::LOOK };
+const OPERATORS: Rule = Rule { owner: None, lessee: None, ..Rule::ANY_READER };
 
 /// Lists that do not belong to a node.
-const LISTS: [Empty; 8] = [
+const LISTS: [EmptyList; 8] = [
     ("/v1/chassis", "chassis", since::MINIMUM, OPERATORS),
     ("/v1/portgroups", "portgroups", since::PORTGROUPS, ANYONE),
     ("/v1/portgroups/detail", "portgroups", since::PORTGROUPS, ANYONE),
@@ -32,12 +32,12 @@ const LISTS: [Empty; 8] = [
 ];
 
 /// Lists of a node.
-const NODE_LISTS: [Empty; 5] = [
-    ("/v1/nodes/{node}/portgroups", "portgroups", since::PORTGROUP_FIELDS, SEE),
-    ("/v1/nodes/{node}/volume/connectors", "connectors", since::VOLUME, SEE),
-    ("/v1/nodes/{node}/volume/targets", "targets", since::VOLUME, SEE),
-    ("/v1/nodes/{node}/bios", "bios", since::BIOS, SEE),
-    ("/v1/nodes/{node}/firmware", "firmware", since::FIRMWARE, SEE),
+const NODE_LISTS: [EmptyList; 5] = [
+    ("/v1/nodes/{node}/portgroups", "portgroups", since::PORTGROUP_FIELDS, READ),
+    ("/v1/nodes/{node}/volume/connectors", "connectors", since::VOLUME, READ),
+    ("/v1/nodes/{node}/volume/targets", "targets", since::VOLUME, READ),
+    ("/v1/nodes/{node}/bios", "bios", since::BIOS, READ),
+    ("/v1/nodes/{node}/firmware", "firmware", since::FIRMWARE, READ),
 ];
 
 /// The routes of empty lists.
@@ -47,31 +47,38 @@ pub(crate) fn routes() -> Routes<App> {
         let list = move |_caller: Caller| async move { nothing(key) };
         routes = routes.at(
             path,
-            [Handle::get("List (always empty)", list).since(came).ruled(rule).tells(empty(key))],
+            [Route::get("List (always empty)", list)
+                .since(came)
+                .with_rule(rule)
+                .returns(empty(key))],
         );
     }
     for (path, key, came, rule) in NODE_LISTS {
         let list =
-            move |caller: Caller, app: State<App>, asked: Microversion, ident: Segment<String>| {
-                of_node(caller, app, asked, ident, key)
-            };
+            move |caller: Caller,
+                  app: State<App>,
+                  asked: Microversion,
+                  ident: PathParam<String>| { of_node(caller, app, asked, ident, key) };
         routes = routes.at(
             path,
-            [Handle::get("List (always empty)", list).since(came).ruled(rule).tells(empty(key))],
+            [Route::get("List (always empty)", list)
+                .since(came)
+                .with_rule(rule)
+                .returns(empty(key))],
         );
     }
     routes
 }
 
-fn empty(key: &str) -> Shape {
-    Shape::object([(key, Shape::list(Shape::anything()))])
+fn empty(key: &str) -> JsonShape {
+    JsonShape::object([(key, JsonShape::list(JsonShape::anything()))])
 }
 
 async fn of_node(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
     key: &'static str,
 ) -> Result<Response, Error> {
     app.node(&caller, asked, &ident).await?;

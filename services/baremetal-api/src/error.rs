@@ -1,12 +1,12 @@
 //! Converts errors to statuses, and writes them in Ironic's error envelope.
 
 use axum::response::{IntoResponse, Response};
-use baremetal_conductor::{ConsoleError, StaysError};
-use baremetal_core::{Frozen, Mismatch, NoConsole, Refusal};
+use baremetal_conductor::{ConsoleError, TakeOutRefused};
+use baremetal_core::{BackfillMismatch, ChangeRefused, NoConsole, RequestRefused};
 use baremetal_store::StoreError;
 use bmc::BmcError;
 use http::StatusCode;
-use openstack_api::{ApiError, Kind, RequestId, Shape, chain, key_file};
+use openstack_api::{ApiError, JsonShape, Kind, RequestId, chain, key_file};
 use sealing::{KeyFileError, RetireError};
 use serde_json::json;
 use tracing::{error, warn};
@@ -19,11 +19,11 @@ pub(crate) enum Error {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] RequestRefused),
     #[error(transparent)]
-    Frozen(#[from] Frozen),
+    Frozen(#[from] ChangeRefused),
     #[error(transparent)]
-    Mismatch(#[from] Mismatch),
+    Mismatch(#[from] BackfillMismatch),
     #[error(transparent)]
     Bmc(#[from] BmcError),
     #[error(transparent)]
@@ -31,7 +31,7 @@ pub(crate) enum Error {
     #[error(transparent)]
     Console(#[from] ConsoleError),
     #[error(transparent)]
-    Stays(#[from] StaysError),
+    Stays(#[from] TakeOutRefused),
     #[error(transparent)]
     KeyFile(#[from] KeyFileError),
     #[error(transparent)]
@@ -47,31 +47,33 @@ impl From<Error> for ApiError {
             Error::Retire(RetireError::Unknown { .. }) => StatusCode::NOT_FOUND,
             Error::Retire(RetireError::Needed { .. }) => StatusCode::CONFLICT,
             Error::Refused(why) => match why {
-                Refusal::State { .. }
-                | Refusal::Maintenance { .. }
-                | Refusal::Field { .. }
-                | Refusal::Retired { .. }
-                | Refusal::LeaseEnded { .. }
-                | Refusal::PowerOffDisabled { .. } => StatusCode::BAD_REQUEST,
-                Refusal::Protected { .. } => StatusCode::FORBIDDEN,
-                Refusal::Locked { .. } | Refusal::Leaving { .. } => StatusCode::CONFLICT,
+                RequestRefused::State { .. }
+                | RequestRefused::Maintenance { .. }
+                | RequestRefused::Field { .. }
+                | RequestRefused::Retired { .. }
+                | RequestRefused::LeaseEnded { .. }
+                | RequestRefused::PowerOffDisabled { .. } => StatusCode::BAD_REQUEST,
+                RequestRefused::Protected { .. } => StatusCode::FORBIDDEN,
+                RequestRefused::Locked { .. } | RequestRefused::Leaving { .. } => {
+                    StatusCode::CONFLICT
+                }
             },
             Error::Frozen(why) => match why {
-                Frozen::Busy { .. }
-                | Frozen::State { .. }
-                | Frozen::InUse { .. }
-                | Frozen::Allocated { .. }
-                | Frozen::Lent { .. }
-                | Frozen::Console { .. }
-                | Frozen::Leaving { .. }
-                | Frozen::Delete { .. } => StatusCode::CONFLICT,
-                Frozen::Protected { .. } => StatusCode::FORBIDDEN,
+                ChangeRefused::Busy { .. }
+                | ChangeRefused::State { .. }
+                | ChangeRefused::InUse { .. }
+                | ChangeRefused::Allocated { .. }
+                | ChangeRefused::Lent { .. }
+                | ChangeRefused::Console { .. }
+                | ChangeRefused::Leaving { .. }
+                | ChangeRefused::Delete { .. } => StatusCode::CONFLICT,
+                ChangeRefused::Protected { .. } => StatusCode::FORBIDDEN,
             },
             Error::Mismatch(_)
-            | Error::Stays(StaysError::Refused { .. } | StaysError::Occupied { .. }) => {
+            | Error::Stays(TakeOutRefused::Refused { .. } | TakeOutRefused::Occupied { .. }) => {
                 StatusCode::CONFLICT
             }
-            Error::Stays(StaysError::Unknown { .. }) => StatusCode::SERVICE_UNAVAILABLE,
+            Error::Stays(TakeOutRefused::Unknown { .. }) => StatusCode::SERVICE_UNAVAILABLE,
             Error::Console(ConsoleError::Disabled { .. }) => StatusCode::CONFLICT,
             Error::Console(
                 ConsoleError::Crowded { .. }
@@ -94,7 +96,7 @@ fn store(why: &StoreError) -> ApiError {
         StoreError::Duplicate { field, value } => {
             ApiError::conflict(format!("{field}: {value:?} is already in use"))
         }
-        StoreError::Full { .. } => ApiError::new(StatusCode::FORBIDDEN, why.to_string()),
+        StoreError::LimitReached { .. } => ApiError::new(StatusCode::FORBIDDEN, why.to_string()),
         StoreError::TooLarge { .. } => ApiError::bad_request(why.to_string()),
         StoreError::Stale => {
             ApiError::conflict("the record is being changed by other requests: retry")
@@ -134,8 +136,8 @@ impl IntoResponse for Error {
 }
 
 /// The JSON shape of a refusal.
-pub(crate) fn refused() -> Shape {
-    Shape::object([("error_message", Shape::text())])
+pub(crate) fn refused() -> JsonShape {
+    JsonShape::object([("error_message", JsonShape::text())])
 }
 
 /// Ironic's error envelope: JSON inside a JSON string.

@@ -3,12 +3,12 @@
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use baremetal_core::{HistoryEntry, HistoryUuid};
-use baremetal_store::{Listed, Part};
+use baremetal_store::{PagePart, PageRows};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, Handle, ListPart, Microversion, Origin, Paging, Query, Routes, Segment,
-    Shape, Time, flag, json,
+    ApiError, Caller, JsonShape, ListPart, Microversion, Origin, Paging, PathParam, Query, Route,
+    Routes, Time, flag, json,
 };
 use serde::Serialize;
 
@@ -19,30 +19,30 @@ use crate::{microversion, rule};
 
 /// The routes of histories.
 pub(crate) fn routes() -> Routes<App> {
-    let list = Handle::get("List a node's history", list).ruled(rule::SEE_INSIDE);
-    let show = Handle::get("Show one event of a node's history", show).ruled(rule::SEE_INSIDE);
+    let list = Route::get("List a node's history", list).with_rule(rule::READ_DETAILS);
+    let show = Route::get("Show one event of a node's history", show).with_rule(rule::READ_DETAILS);
     let list = list
-        .asks(["limit", "marker", "sort_key", "sort_dir", "detail"])
-        .tells(Shape::page("history", shape()));
-    let show = show.tells(shape());
+        .query_parameters(["limit", "marker", "sort_key", "sort_dir", "detail"])
+        .returns(JsonShape::page("history", shape()));
+    let show = show.returns(shape());
     Routes::new("history")
         .at("/v1/nodes/{node}/history", [list.since(microversion::HISTORY)])
         .at("/v1/nodes/{node}/history/{event}", [show.since(microversion::HISTORY)])
 }
 
 /// The JSON shape of an event.
-fn shape() -> Shape {
-    let shape = Shape::object([
-        ("uuid", Shape::text().or_null()),
-        ("created_at", Shape::text()),
-        ("severity", Shape::text()),
-        ("event", Shape::text()),
-        ("links", Shape::links()),
+fn shape() -> JsonShape {
+    let shape = JsonShape::object([
+        ("uuid", JsonShape::text().or_null()),
+        ("created_at", JsonShape::text()),
+        ("severity", JsonShape::text()),
+        ("event", JsonShape::text()),
+        ("links", JsonShape::links()),
     ]);
     shape.maybe([
-        ("event_type", Shape::text()),
-        ("conductor", Shape::text()),
-        ("user", Shape::text().or_null()),
+        ("event_type", JsonShape::text()),
+        ("conductor", JsonShape::text()),
+        ("user", JsonShape::text().or_null()),
     ])
 }
 
@@ -59,13 +59,13 @@ struct Shown<'a> {
     severity: &'static str,
     event: &'a str,
     #[serde(flatten)]
-    more: Option<More<'a>>,
+    more: Option<DetailFields<'a>>,
     links: [Link; 1],
 }
 
 /// The fields that only a detailed view shows.
 #[derive(Serialize)]
-struct More<'a> {
+struct DetailFields<'a> {
     event_type: &'a str,
     conductor: &'a str,
     user: Option<&'a str>,
@@ -73,12 +73,17 @@ struct More<'a> {
 
 /// How many fields of each event are shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Extent {
+enum DetailLevel {
     Brief,
     Detail,
 }
 
-fn view<'a>(app: &'a App, entry: &'a HistoryEntry, origin: &Origin, extent: Extent) -> Shown<'a> {
+fn view<'a>(
+    app: &'a App,
+    entry: &'a HistoryEntry,
+    origin: &Origin,
+    extent: DetailLevel,
+) -> Shown<'a> {
     let id = entry.id.unwrap_or(HistoryUuid::nil());
     let href = format!("{origin}/v1/nodes/{}/history/{id}", entry.node);
     Shown {
@@ -86,7 +91,7 @@ fn view<'a>(app: &'a App, entry: &'a HistoryEntry, origin: &Origin, extent: Exte
         created_at: Time(entry.at),
         severity: entry.severity.as_str(),
         event: &entry.event,
-        more: (extent == Extent::Detail).then(|| More {
+        more: (extent == DetailLevel::Detail).then(|| DetailFields {
             event_type: &entry.to,
             conductor: app.conductor.hostname(),
             user: entry.user.as_deref(),
@@ -102,7 +107,7 @@ async fn list(
     asked: Microversion,
     origin: Origin,
     OriginalUri(uri): OriginalUri,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
     query: Query,
 ) -> Result<Response, Error> {
     let mut rest = query.clone();
@@ -118,15 +123,15 @@ async fn list(
     }
     let node = app.node(&caller, asked, &ident).await?;
     let marker = paging.marker.map(HistoryUuid::from_untyped_uuid);
-    let extent = if detail { Extent::Detail } else { Extent::Brief };
+    let extent = if detail { DetailLevel::Detail } else { DetailLevel::Brief };
     let at = (&app, &origin, uri.path(), &query);
     let reader = (app.clone(), origin.clone());
     parts_of("history", paging.limit, at, move |asked| {
         let (app, origin) = reader.clone();
         Box::pin(async move {
-            let part = Part { after: asked.after, bytes: asked.bytes };
+            let part = PagePart { after: asked.after, bytes: asked.bytes };
             let read = app.store.history_part(node.id, asked.elements, marker, part);
-            let Listed { found, more } = read.await?;
+            let PageRows { found, more } = read.await?;
             let id = |entry: &HistoryEntry| entry.id.unwrap_or(HistoryUuid::nil());
             let part = ListPart::of(&found, id, |entry| view(&app, entry, &origin, extent), more);
             Ok(part?)
@@ -141,11 +146,11 @@ async fn show(
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
-    Segment((ident, event)): Segment<(String, String)>,
+    PathParam((ident, event)): PathParam<(String, String)>,
 ) -> Result<Response, Error> {
     let node = app.node(&caller, asked, &ident).await?;
     let missing = || ApiError::not_found("the event was not found in this node's history");
     let id: HistoryUuid = event.parse().map_err(|_| missing())?;
     let entry = app.store.find_history(node.id, id).await?.ok_or_else(missing)?;
-    Ok(json(StatusCode::OK, &view(&app, &entry, &origin, Extent::Detail)))
+    Ok(json(StatusCode::OK, &view(&app, &entry, &origin, DetailLevel::Detail)))
 }

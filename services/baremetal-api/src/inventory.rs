@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Microversion, Routes, Segment, Shape, json};
+use openstack_api::{ApiError, Caller, JsonShape, Microversion, PathParam, Route, Routes, json};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -13,9 +13,10 @@ use crate::{microversion, rule};
 
 /// The routes of inventories.
 pub(crate) fn routes() -> Routes<App> {
-    let show = Handle::get("Show what the last inspection found", show).ruled(rule::SEE_INSIDE);
-    let found = [("inventory", Shape::anything()), ("plugin_data", Shape::anything())];
-    let show = show.tells(Shape::object(found));
+    let show =
+        Route::get("Show what the last inspection found", show).with_rule(rule::READ_DETAILS);
+    let found = [("inventory", JsonShape::anything()), ("plugin_data", JsonShape::anything())];
+    let show = show.returns(JsonShape::object(found));
     Routes::new("nodes").at("/v1/nodes/{node}/inventory", [show.since(microversion::INVENTORY)])
 }
 
@@ -24,7 +25,7 @@ async fn show(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Shown<'a> {

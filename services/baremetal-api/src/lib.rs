@@ -33,7 +33,7 @@ mod vifs;
 use std::sync::Arc;
 
 use axum::Router;
-use openstack_api::{Browsers, Manners, Routes};
+use openstack_api::{ApiConfig, BrowserCheck, Routes};
 
 pub use app::{App, Reservations, Settings};
 
@@ -70,13 +70,13 @@ pub fn router(app: App) -> Router {
     let (documents, allocations) = (app.settings.limits.document, app.settings.allocations_each);
     let store = app.store.for_callers(documents, allocations);
     let app = App { store, ..app };
-    let manners = Manners {
+    let manners = ApiConfig {
         dialect: microversion::dialect(),
         envelope: error::envelope,
         challenge: app.auth.challenge("Baremetal API"),
         scheme: app.settings.scheme,
         forwarded: app.settings.forwarded,
-        browsers: Browsers::new(&app.auth, app.settings.hosts.clone()),
+        browsers: BrowserCheck::new(&app.auth, app.settings.hosts.clone()),
         trail: Arc::new(app.store.trail().clone()),
         longest_body: BODY_LIMIT,
         limits: app.settings.limits,

@@ -2,8 +2,8 @@
 
 use axum::response::Response;
 use baremetal_core::Page;
-use baremetal_store::{Part, Position};
-use openstack_api::{Listing, Origin, PartAsked, PartFuture, Query, next_link};
+use baremetal_store::{PagePart, Position};
+use openstack_api::{Listing, Origin, PartFuture, PartRequest, Query, next_link};
 
 use crate::app::App;
 use crate::error::Error;
@@ -17,11 +17,11 @@ pub(crate) async fn list_of<Sort, F>(
 ) -> Result<Response, Error>
 where
     Sort: Clone + Send + 'static,
-    F: FnMut(Part, Page<Sort>) -> PartFuture<Position, Error> + Send + 'static,
+    F: FnMut(PagePart, Page<Sort>) -> PartFuture<Position, Error> + Send + 'static,
 {
     let page = page.clone();
-    parts_of(name, page.limit, at, move |asked: PartAsked<Position>| {
-        let part = Part { after: asked.after, bytes: asked.bytes };
+    parts_of(name, page.limit, at, move |asked: PartRequest<Position>| {
+        let part = PagePart { after: asked.after, bytes: asked.bytes };
         read(part, Page { limit: asked.elements, ..page.clone() })
     })
     .await
@@ -36,7 +36,7 @@ pub(crate) async fn parts_of<P, F>(
 ) -> Result<Response, Error>
 where
     P: Send + 'static,
-    F: FnMut(PartAsked<P>) -> PartFuture<P, Error> + Send + 'static,
+    F: FnMut(PartRequest<P>) -> PartFuture<P, Error> + Send + 'static,
 {
     let (origin, path, query) = (origin.clone(), path.to_owned(), query.clone());
     let listing = Listing {

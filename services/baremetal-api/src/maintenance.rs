@@ -3,7 +3,7 @@
 use axum::extract::State;
 use baremetal_core::{Maintenance, Node};
 use http::StatusCode;
-use openstack_api::{Caller, Handle, Microversion, Query, Routes, Segment, Strict};
+use openstack_api::{Caller, Microversion, PathParam, Query, Route, Routes, StrictJson};
 use serde::Deserialize;
 use utoipa::{PartialSchema, ToSchema};
 
@@ -13,15 +13,15 @@ use crate::rule;
 
 /// The routes of maintenance.
 pub(crate) fn routes() -> Routes<App> {
-    let begin = Handle::put("Put a node into maintenance", begin)
+    let begin = Route::put("Put a node into maintenance", begin)
         .reads_if_sent(Body::schema())
-        .asks(["force"])
+        .query_parameters(["force"])
         .refuses([StatusCode::CONFLICT]);
-    let end = Handle::delete("Take a node out of maintenance", end);
+    let end = Route::delete("Take a node out of maintenance", end);
     Routes::new("nodes").at(
         "/v1/nodes/{node}/maintenance",
         [begin, end].map(|handle| {
-            handle.ruled(rule::INSTALL).answers(StatusCode::ACCEPTED).tells_nothing()
+            handle.with_rule(rule::INSTALL).answers(StatusCode::ACCEPTED).tells_nothing()
         }),
     )
 }
@@ -39,9 +39,9 @@ async fn begin(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
     mut query: Query,
-    body: Option<Strict<Body>>,
+    body: Option<StrictJson<Body>>,
 ) -> Result<StatusCode, Error> {
     let forced = forced(&mut query);
     query.finish()?;
@@ -49,7 +49,7 @@ async fn begin(
     if node.maintenance.is_none() {
         app.check_maintenance(&caller, &node, &forced).await?;
     }
-    let reason = body.and_then(|Strict(body)| body.reason);
+    let reason = body.and_then(|StrictJson(body)| body.reason);
     set(&app, &caller, asked, &ident, Some(Maintenance { reason }), &forced).await
 }
 
@@ -58,7 +58,7 @@ async fn end(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<StatusCode, Error> {
     set(&app, &caller, asked, &ident, None, &[]).await
 }
@@ -74,7 +74,7 @@ async fn set(
     let node = app
         .change(caller, asked, ident, |node| {
             let after = Node { maintenance: maintenance.clone(), ..node.clone() };
-            Ok((app.maintained(caller, node, after, forced), None))
+            Ok((app.with_maintenance_effects(caller, node, after, forced), None))
         })
         .await?;
     app.conductor.wake(node.id);

@@ -1,7 +1,7 @@
 //! The microversions that introduced features, from Ironic's "REST API Version History".
 
 use http::HeaderName;
-use openstack_api::{Dialect, Microversion};
+use openstack_api::{Microversion, VersionHeaders};
 
 macro_rules! versions {
     ($($name:ident $minor:literal $what:literal)*) => {
@@ -72,8 +72,8 @@ versions! {
 }
 
 /// The version headers and the supported range of the Bare Metal API.
-pub(crate) fn dialect() -> Dialect {
-    Dialect {
+pub(crate) fn dialect() -> VersionHeaders {
+    VersionHeaders {
         header: HeaderName::from_static("x-openstack-ironic-api-version"),
         prefix: "",
         minimum_header: HeaderName::from_static("x-openstack-ironic-api-minimum-version"),

@@ -1,7 +1,7 @@
 //! `/v1/nodes`: creates, lists, shows, changes and deletes nodes.
 
 mod field;
-mod holders;
+mod owner_and_lessee;
 mod password;
 mod query;
 mod view;
@@ -13,27 +13,27 @@ use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use baremetal_core::{
     Driver, Node, NodeIdent, NodeUuid, Page, State as Stage, check_change, check_compute_host,
-    check_delete, released,
+    check_delete, ended_allocation,
 };
-use baremetal_store::{Listed, Part};
+use baremetal_store::{PagePart, PageRows};
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Bond, Caller, Handle, ListPart, Microversion, Operation, Origin, Query, Routes,
-    Segment, Shape, Strict, flag, json, json_of,
+    ApiError, Caller, JsonShape, ListPart, Microversion, Operation, Origin, PathParam, Query,
+    Relation, Route, Routes, StrictJson, flag, json, json_of,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tracing::info;
 
-use crate::app::{App, again, bond, forced, project};
+use crate::app::{App, forced, relation, retry_if_stale, visible_project};
 use crate::error::Error;
-use crate::field::{Fields, Shown};
+use crate::field::{FieldSet, Fields};
 use crate::listing::list_of;
 use crate::{microversion, openapi, rule};
-use query::{Extent, List};
-use view::{Look, View};
+use query::{DetailLevel, List};
+use view::{View, ViewOptions};
 
 pub(crate) use field::Field;
 pub(crate) use view::{last_error, state_word};
@@ -48,41 +48,45 @@ const CHILDREN_BYTES: usize = 128 << 10;
 /// The routes of nodes.
 pub(crate) fn routes() -> Routes<App> {
     let nodes = [
-        Handle::get("List nodes", list)
-            .ruled(rule::SEE)
-            .asks(query::KNOWN)
+        Route::get("List nodes", list)
+            .with_rule(rule::READ)
+            .query_parameters(query::KNOWN)
             .refuses([StatusCode::NOT_FOUND])
-            .tells(Shape::page("nodes", openapi::node())),
-        Handle::post("Enroll a node", create)
-            .ruled(rule::ENROLL)
+            .returns(JsonShape::page("nodes", openapi::node())),
+        Route::post("Enroll a node", create)
+            .with_rule(rule::ENROLL)
             .reads(openapi::node_body())
             .answers(StatusCode::CREATED)
-            .tells(openapi::node()),
+            .returns(openapi::node()),
     ];
     let node = [
-        Handle::get("Show a node", show).ruled(rule::SEE).asks(["fields"]).tells(openapi::node()),
+        Route::get("Show a node", show)
+            .with_rule(rule::READ)
+            .query_parameters(["fields"])
+            .returns(openapi::node()),
         // `rule::writing` may require more, depending on the changed field.
-        Handle::patch("Change a node", patch)
-            .ruled(rule::USE)
+        Route::patch("Change a node", patch)
+            .with_rule(rule::USE)
             .reads(openapi::patch_body())
-            .asks(["reset_interfaces", "force"])
+            .query_parameters(["reset_interfaces", "force"])
             .refuses([StatusCode::CONFLICT])
-            .tells(openapi::node()),
-        Handle::delete("Delete a node", forget)
-            .ruled(rule::ADMINISTER)
-            .asks(["force"])
+            .returns(openapi::node()),
+        Route::delete("Delete a node", forget)
+            .with_rule(rule::ADMINISTER)
+            .query_parameters(["force"])
             .refuses([StatusCode::CONFLICT])
             .answers(StatusCode::NO_CONTENT),
     ];
-    let detail = Handle::get("List nodes with all their fields", list_detail)
-        .ruled(rule::SEE)
-        .asks(query::KNOWN)
+    let detail = Route::get("List nodes with all their fields", list_detail)
+        .with_rule(rule::READ)
+        .query_parameters(query::KNOWN)
         .refuses([StatusCode::NOT_FOUND])
-        .tells(Shape::page("nodes", openapi::node()));
-    let link = Shape::object([("href", Shape::text()), ("rel", Shape::text())]);
-    let children = Handle::get("List the child nodes of a node", children)
-        .ruled(rule::SEE)
-        .tells(Shape::object([("children", Shape::list(Shape::text())), ("links", link)]));
+        .returns(JsonShape::page("nodes", openapi::node()));
+    let link = JsonShape::object([("href", JsonShape::text()), ("rel", JsonShape::text())]);
+    let children =
+        Route::get("List the child nodes of a node", children).with_rule(rule::READ).returns(
+            JsonShape::object([("children", JsonShape::list(JsonShape::text())), ("links", link)]),
+        );
     Routes::new("nodes")
         .at("/v1/nodes", nodes)
         .at("/v1/nodes/detail", [detail])
@@ -96,7 +100,7 @@ async fn create(
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
-    Strict(body): Strict<Map<String, Value>>,
+    StrictJson(body): StrictJson<Map<String, Value>>,
 ) -> Result<Response, Error> {
     let mut node = Node::new(NodeUuid::new_v4(), Driver::FakeHardware, (app.clock)());
     if !asked.has(microversion::ENROLL) {
@@ -106,13 +110,13 @@ async fn create(
     write::create(&mut node, body, asked)?;
     app.conductor.check_hosts(None, &node)?;
     check_compute_host(None, &node.instance_info)?;
-    holders::check(&app.auth, &caller, None, &node).await?;
+    owner_and_lessee::check(&app.auth, &caller, None, &node).await?;
     check_parent(&app, &node).await?;
     app.store.insert_node(&node).await?;
     info!(node.id = %node.id, "node {} was enrolled", node.label());
 
     let location = HeaderValue::try_from(format!("{origin}/v1/nodes/{}", node.id));
-    let look = look_as(&app, &caller, asked, Shown::all(asked), &origin);
+    let look = view_options(&app, &caller, asked, FieldSet::all(asked), &origin);
     let mut answer = one(&node, look, StatusCode::CREATED);
     if let Ok(location) = location {
         answer.headers_mut().insert(LOCATION, location);
@@ -129,8 +133,8 @@ async fn list(
     OriginalUri(uri): OriginalUri,
     query: Query,
 ) -> Result<Response, Error> {
-    let wanted = query::list(query.clone(), Extent::Brief, asked)?;
-    let look = look_as(&app, &caller, asked, wanted.shown, &origin);
+    let wanted = query::list(query.clone(), DetailLevel::Brief, asked)?;
+    let look = view_options(&app, &caller, asked, wanted.shown, &origin);
     page(&app, wanted, look, uri.path(), &query).await
 }
 
@@ -143,8 +147,8 @@ async fn list_detail(
     OriginalUri(uri): OriginalUri,
     query: Query,
 ) -> Result<Response, Error> {
-    let wanted = query::list(query.clone(), Extent::Detail, asked)?;
-    let look = look_as(&app, &caller, asked, wanted.shown, &origin);
+    let wanted = query::list(query.clone(), DetailLevel::Detail, asked)?;
+    let look = view_options(&app, &caller, asked, wanted.shown, &origin);
     page(&app, wanted, look, uri.path(), &query).await
 }
 
@@ -154,19 +158,19 @@ async fn show(
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
     mut query: Query,
 ) -> Result<Response, Error> {
     let shown = match query.take("fields") {
-        None => Shown::all(asked),
+        None => FieldSet::all(asked),
         Some(raw) => {
             asked.need(microversion::FIELDS, "fields")?;
-            Shown::named(&raw, asked)?
+            FieldSet::named(&raw, asked)?
         }
     };
     query.finish()?;
     let node = app.node(&caller, asked, &ident).await?;
-    Ok(one(&node, look_as(&app, &caller, asked, shown, &origin), StatusCode::OK))
+    Ok(one(&node, view_options(&app, &caller, asked, shown, &origin), StatusCode::OK))
 }
 
 /// `PATCH /v1/nodes/{node}`: changes a node.
@@ -175,9 +179,9 @@ async fn patch(
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
     mut query: Query,
-    Strict(patch): Strict<Vec<Operation>>,
+    StrictJson(patch): StrictJson<Vec<Operation>>,
 ) -> Result<Response, Error> {
     let reset_interfaces = match query.take("reset_interfaces") {
         None => false,
@@ -188,26 +192,26 @@ async fn patch(
     };
     let forced = forced(&mut query);
     query.finish()?;
-    let patched = again(|| async {
+    let patched = retry_if_stale(|| async {
         let before = app.node(&caller, asked, &ident).await?;
         check_writes(&caller, &before, &patch)?;
         let after = write::patched(&before, patch.clone(), reset_interfaces, asked)?;
-        if bond(&caller, &before) != Some(Bond::Cloud) {
+        if relation(&caller, &before) != Some(Relation::Cloud) {
             password::check(&before.driver_info, &after.driver_info, &patch)?;
         }
         check_change(&before, &after)?;
         app.conductor.check_hosts(Some(&before), &after)?;
         check_compute_host(Some(&before.instance_info), &after.instance_info)?;
-        holders::check(&app.auth, &caller, Some(&before), &after).await?;
+        owner_and_lessee::check(&app.auth, &caller, Some(&before), &after).await?;
         if before.parent_node != after.parent_node {
             check_parent(&app, &after).await?;
         }
         if before.maintenance.is_none() && after.maintenance.is_some() {
             app.check_maintenance(&caller, &before, &forced).await?;
         }
-        let mut after = app.maintained(&caller, &before, after, &forced);
+        let mut after = app.with_maintenance_effects(&caller, &before, after, &forced);
         after.updated_at = Some((app.clock)());
-        match released(&before, &after) {
+        match ended_allocation(&before, &after) {
             Some(ended) => Ok(app.store.update_node_and_end(&after, &[], ended).await?),
             None => Ok(app.store.update_node(&after, &[]).await?),
         }
@@ -216,7 +220,11 @@ async fn patch(
     if node.leaving.is_some() {
         app.conductor.wake(node.id);
     }
-    Ok(one(&node, look_as(&app, &caller, asked, Shown::all(asked), &origin), StatusCode::OK))
+    Ok(one(
+        &node,
+        view_options(&app, &caller, asked, FieldSet::all(asked), &origin),
+        StatusCode::OK,
+    ))
 }
 
 /// `DELETE /v1/nodes/{node}`: deletes a node.
@@ -224,11 +232,11 @@ async fn forget(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
     mut query: Query,
 ) -> Result<StatusCode, Error> {
     let forced = forced(&mut query);
-    again(|| async {
+    retry_if_stale(|| async {
         let node = app.node(&caller, asked, &ident).await?;
         check_delete(&node)?;
         app.check_drained(&caller, &node, &forced).await?;
@@ -247,7 +255,7 @@ async fn children(
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Link {
@@ -260,15 +268,15 @@ async fn children(
         links: Link,
     }
     let node = app.node(&caller, asked, &ident).await?;
-    let mut wanted = query::list(Query::default(), Extent::Brief, asked)?;
+    let mut wanted = query::list(Query::default(), DetailLevel::Brief, asked)?;
     wanted.filter.parent_node = Some(node.id);
-    wanted.filter.seen_by = project(&caller);
+    wanted.filter.seen_by = visible_project(&caller);
     // Only the ids are kept in memory.
     let (mut found, mut more) = (Vec::new(), None);
     loop {
         let limit = wanted.page.limit.saturating_sub(found.len() as u32).min(CHILDREN_AT_ONCE);
         let page = Page { limit, ..wanted.page.clone() };
-        let part = Part { after: more, bytes: CHILDREN_BYTES };
+        let part = PagePart { after: more, bytes: CHILDREN_BYTES };
         let listed = app.store.list_nodes_part(&wanted.filter, &page, part).await?;
         found.extend(listed.found.iter().map(|child| child.id));
         more = listed.more;
@@ -283,7 +291,7 @@ async fn children(
 
 /// Refuses a patch of fields that the caller may not write.
 fn check_writes(caller: &Caller, node: &Node, patch: &[Operation]) -> Result<(), Error> {
-    let bond = bond(caller, node).unwrap_or(Bond::Lessee);
+    let bond = relation(caller, node).unwrap_or(Relation::Lessee);
     for operation in patch {
         let row = Field::known(operation.field()?)?;
         // An ordinary member may not change the owner of a node that is in use.
@@ -312,17 +320,17 @@ async fn check_parent(app: &App, node: &Node) -> Result<(), Error> {
 async fn page(
     app: &App,
     mut wanted: List,
-    look: Look<'_>,
+    look: ViewOptions<'_>,
     path: &str,
     query: &Query,
 ) -> Result<Response, Error> {
     if let Some(parent) = wanted.parent {
         let parent = app.store.find_node(&parent).await?;
-        let parent = parent.filter(|parent| bond(look.caller, parent).is_some());
+        let parent = parent.filter(|parent| relation(look.caller, parent).is_some());
         let missing = || ApiError::bad_field("parent_node", "node not found");
         wanted.filter.parent_node = Some(parent.ok_or_else(missing)?.id);
     }
-    wanted.filter.seen_by = project(look.caller);
+    wanted.filter.seen_by = visible_project(look.caller);
     let elsewhere = wanted.conductor.is_some_and(|name| name != app.conductor.hostname());
     let is_empty = wanted.faulty || elsewhere;
     let (filter, page) = (wanted.filter, wanted.page);
@@ -333,10 +341,10 @@ async fn page(
         Box::pin(async move {
             let (app, caller, origin) = &*reader;
             let listed = match is_empty {
-                true => Listed { found: Vec::new(), more: None },
+                true => PageRows { found: Vec::new(), more: None },
                 false => app.store.list_nodes_part(&filter, &page, part).await?,
             };
-            let look = look_as(app, caller, asked, shown, origin);
+            let look = view_options(app, caller, asked, shown, origin);
             let view = |node| View { node, look };
             let id = |node: &Node| node.id.into_untyped_uuid();
             Ok(ListPart::of(&listed.found, id, view, listed.more)?)
@@ -346,17 +354,17 @@ async fn page(
 }
 
 /// How nodes are shown to the caller.
-fn look_as<'a>(
+fn view_options<'a>(
     app: &'a App,
     caller: &'a Caller,
     asked: Microversion,
-    shown: Shown<Field>,
+    shown: FieldSet<Field>,
     origin: &'a Origin,
-) -> Look<'a> {
-    Look { caller, asked, shown, origin, conductor: app.conductor.hostname() }
+) -> ViewOptions<'a> {
+    ViewOptions { caller, asked, shown, origin, conductor: app.conductor.hostname() }
 }
 
 /// Answers with one node.
-fn one(node: &Node, look: Look<'_>, status: StatusCode) -> Response {
+fn one(node: &Node, look: ViewOptions<'_>, status: StatusCode) -> Response {
     json_of(status, &View { node, look }, look.shown.rows().count() * BYTES_A_FIELD)
 }

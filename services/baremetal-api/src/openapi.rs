@@ -1,6 +1,6 @@
 //! `/openapi.json`: the OpenAPI document, generated from the routes.
 
-use openstack_api::{Microversion, Operation, REFUSAL, Shape};
+use openstack_api::{JsonShape, Microversion, Operation, REFUSAL};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{
@@ -97,14 +97,14 @@ pub(crate) fn allocation_body() -> RefOr<Schema> {
 }
 
 /// The JSON shape of a node. All fields are optional, because version, request and caller decide which are shown.
-pub(crate) fn node() -> Shape {
+pub(crate) fn node() -> JsonShape {
     shown(node::Field::TABLE.iter().map(|row| {
         use node::Field;
         let shape = match row.field {
             Field::Links | Field::Ports | Field::States | Field::Portgroups | Field::Volume => {
-                Shape::links()
+                JsonShape::links()
             }
-            Field::Traits => Shape::list(Shape::text()),
+            Field::Traits => JsonShape::list(JsonShape::text()),
             Field::DriverInfo
             | Field::DriverInternalInfo
             | Field::Properties
@@ -115,12 +115,12 @@ pub(crate) fn node() -> Shape {
             | Field::ServiceStep
             | Field::RaidConfig
             | Field::TargetRaidConfig
-            | Field::NetworkData => Shape::open(),
+            | Field::NetworkData => JsonShape::any_object(),
             Field::Maintenance | Field::ConsoleEnabled | Field::Protected | Field::Retired => {
-                Shape::flag()
+                JsonShape::boolean()
             }
             Field::AutomatedClean | Field::SecureBoot | Field::DisablePowerOff => {
-                Shape::flag().or_null()
+                JsonShape::boolean().or_null()
             }
             Field::Uuid
             | Field::Name
@@ -154,21 +154,23 @@ pub(crate) fn node() -> Shape {
             | Field::BootMode
             | Field::Shard
             | Field::ParentNode
-            | Field::Interface(_) => Shape::text().or_null(),
+            | Field::Interface(_) => JsonShape::text().or_null(),
         };
         (row.name, shape)
     }))
 }
 
 /// The JSON shape of a port. All fields are optional, because version and request decide which are shown.
-pub(crate) fn port() -> Shape {
+pub(crate) fn port() -> JsonShape {
     shown(port::Field::TABLE.iter().map(|row| {
         use port::Field;
         let shape = match row.field {
-            Field::Links => Shape::links(),
-            Field::Extra | Field::InternalInfo | Field::LocalLinkConnection => Shape::open(),
+            Field::Links => JsonShape::links(),
+            Field::Extra | Field::InternalInfo | Field::LocalLinkConnection => {
+                JsonShape::any_object()
+            }
             Field::PxeEnabled | Field::IsSmartnic | Field::AvailableForDynamicPortgroup => {
-                Shape::flag()
+                JsonShape::boolean()
             }
             Field::Uuid
             | Field::CreatedAt
@@ -180,20 +182,20 @@ pub(crate) fn port() -> Shape {
             | Field::Name
             | Field::Description
             | Field::Vendor
-            | Field::Category => Shape::text().or_null(),
+            | Field::Category => JsonShape::text().or_null(),
         };
         (row.name, shape)
     }))
 }
 
 /// The JSON shape of an allocation. All fields are optional, because version and request decide which are shown.
-pub(crate) fn allocation() -> Shape {
+pub(crate) fn allocation() -> JsonShape {
     shown(allocation::Field::TABLE.iter().map(|row| {
         use allocation::Field;
         let shape = match row.field {
-            Field::Links => Shape::links(),
-            Field::Extra => Shape::open(),
-            Field::Traits | Field::CandidateNodes => Shape::list(Shape::text()),
+            Field::Links => JsonShape::links(),
+            Field::Extra => JsonShape::any_object(),
+            Field::Traits | Field::CandidateNodes => JsonShape::list(JsonShape::text()),
             Field::Uuid
             | Field::Name
             | Field::NodeUuid
@@ -202,19 +204,19 @@ pub(crate) fn allocation() -> Shape {
             | Field::ResourceClass
             | Field::Owner
             | Field::CreatedAt
-            | Field::UpdatedAt => Shape::text().or_null(),
+            | Field::UpdatedAt => JsonShape::text().or_null(),
         };
         (row.name, shape)
     }))
 }
 
-fn shown<'a>(fields: impl Iterator<Item = (&'a str, Shape)>) -> Shape {
-    fields.fold(Shape::object([]), |all, field| all.maybe([field]))
+fn shown<'a>(fields: impl Iterator<Item = (&'a str, JsonShape)>) -> JsonShape {
+    fields.fold(JsonShape::object([]), |all, field| all.maybe([field]))
 }
 
 /// The body of every PATCH.
 pub(crate) fn patch_body() -> RefOr<Schema> {
-    Shape::list(Operation::shape()).into()
+    JsonShape::list(Operation::shape()).into()
 }
 
 fn body(

@@ -15,53 +15,56 @@ use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, Direction, Handle, ListPart, Microversion, Operation, Origin, Paging, Query,
-    Routes, Segment, Shape, Strict, json,
+    ApiError, Caller, Direction, JsonShape, ListPart, Microversion, Operation, Origin, Paging,
+    PathParam, Query, Route, Routes, StrictJson, json,
 };
 use serde_json::{Map, Value};
 
-use crate::app::{App, again, bond, project};
+use crate::app::{App, relation, retry_if_stale, visible_project};
 use crate::error::Error;
-use crate::field::Shown;
+use crate::field::FieldSet;
 use crate::listing::list_of;
 use crate::value::text;
 use crate::{microversion as since, openapi, rule};
-use query::Extent;
+use query::DetailLevel;
 use view::View;
 
 /// The routes of ports.
 pub(crate) fn routes() -> Routes<App> {
     let ports = [
-        Handle::get("List ports", list)
-            .ruled(rule::SEE)
-            .asks(query::KNOWN)
+        Route::get("List ports", list)
+            .with_rule(rule::READ)
+            .query_parameters(query::KNOWN)
             .refuses([StatusCode::NOT_FOUND])
-            .tells(Shape::page("ports", openapi::port())),
-        Handle::post("Create a port", create)
-            .ruled(rule::CONNECT)
+            .returns(JsonShape::page("ports", openapi::port())),
+        Route::post("Create a port", create)
+            .with_rule(rule::SET_PORTS)
             .reads(openapi::port_body())
             .answers(StatusCode::CREATED)
-            .tells(openapi::port()),
+            .returns(openapi::port()),
     ];
     let port = [
-        Handle::get("Show a port", show).ruled(rule::SEE).asks(["fields"]).tells(openapi::port()),
-        Handle::patch("Change a port", patch)
-            .ruled(rule::DRIVE)
+        Route::get("Show a port", show)
+            .with_rule(rule::READ)
+            .query_parameters(["fields"])
+            .returns(openapi::port()),
+        Route::patch("Change a port", patch)
+            .with_rule(rule::SET_DRIVER)
             .reads(openapi::patch_body())
-            .tells(openapi::port()),
-        Handle::delete("Forget a port", forget)
-            .ruled(rule::CONNECT)
+            .returns(openapi::port()),
+        Route::delete("Forget a port", forget)
+            .with_rule(rule::SET_PORTS)
             .answers(StatusCode::NO_CONTENT),
     ];
-    let detail = Handle::get("List ports with all their fields", list_detail)
-        .ruled(rule::SEE)
-        .asks(query::KNOWN)
+    let detail = Route::get("List ports with all their fields", list_detail)
+        .with_rule(rule::READ)
+        .query_parameters(query::KNOWN)
         .refuses([StatusCode::NOT_FOUND])
-        .tells(Shape::page("ports", openapi::port()));
-    let of_node = Handle::get("List a node's ports", list_of_node)
-        .ruled(rule::SEE)
-        .asks(["limit", "marker", "sort_key", "sort_dir", "fields", "detail"])
-        .tells(Shape::page("ports", openapi::port()));
+        .returns(JsonShape::page("ports", openapi::port()));
+    let of_node = Route::get("List a node's ports", list_of_node)
+        .with_rule(rule::READ)
+        .query_parameters(["limit", "marker", "sort_key", "sort_dir", "fields", "detail"])
+        .returns(JsonShape::page("ports", openapi::port()));
     Routes::new("ports")
         .at("/v1/ports", ports)
         .at("/v1/ports/detail", [detail])
@@ -77,7 +80,7 @@ async fn create(
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
-    Strict(mut body): Strict<Map<String, Value>>,
+    StrictJson(mut body): StrictJson<Map<String, Value>>,
 ) -> Result<Response, Error> {
     let node = owner(&app, &caller, asked, &mut body).await?;
     let mut port = Port {
@@ -100,7 +103,7 @@ async fn create(
     check_idle(&node)?;
     app.store.insert_port(&port).await?;
 
-    let view = View { port: &port, shown: Shown::all(asked), origin: &origin };
+    let view = View { port: &port, shown: FieldSet::all(asked), origin: &origin };
     let mut answer = json(StatusCode::CREATED, &view);
     if let Ok(location) = HeaderValue::try_from(format!("{origin}/v1/ports/{}", port.id)) {
         answer.headers_mut().insert(LOCATION, location);
@@ -141,7 +144,7 @@ async fn list(
     OriginalUri(uri): OriginalUri,
     query: Query,
 ) -> Result<Response, Error> {
-    page(&app, &caller, asked, &origin, uri.path(), query, Extent::Brief, None).await
+    page(&app, &caller, asked, &origin, uri.path(), query, DetailLevel::Brief, None).await
 }
 
 /// `GET /v1/ports/detail`: lists ports with all fields.
@@ -153,7 +156,7 @@ async fn list_detail(
     OriginalUri(uri): OriginalUri,
     query: Query,
 ) -> Result<Response, Error> {
-    page(&app, &caller, asked, &origin, uri.path(), query, Extent::Detail, None).await
+    page(&app, &caller, asked, &origin, uri.path(), query, DetailLevel::Detail, None).await
 }
 
 /// `GET /v1/nodes/{node}/ports`: lists the ports of a node.
@@ -163,11 +166,11 @@ async fn list_of_node(
     asked: Microversion,
     origin: Origin,
     OriginalUri(uri): OriginalUri,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
     query: Query,
 ) -> Result<Response, Error> {
     let node = app.node(&caller, asked, &ident).await?.id;
-    page(&app, &caller, asked, &origin, uri.path(), query, Extent::Brief, Some(node)).await
+    page(&app, &caller, asked, &origin, uri.path(), query, DetailLevel::Brief, Some(node)).await
 }
 
 /// `GET /v1/ports/{port}`: shows a port.
@@ -176,14 +179,14 @@ async fn show(
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
-    Segment(id): Segment<String>,
+    PathParam(id): PathParam<String>,
     mut query: Query,
 ) -> Result<Response, Error> {
     let shown = match query.take("fields") {
-        None => Shown::all(asked),
+        None => FieldSet::all(asked),
         Some(raw) => {
             asked.need(since::FIELDS, "fields")?;
-            Shown::named(&raw, asked)?
+            FieldSet::named(&raw, asked)?
         }
     };
     query.finish()?;
@@ -197,10 +200,10 @@ async fn patch(
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
-    Segment(id): Segment<String>,
-    Strict(patch): Strict<Vec<Operation>>,
+    PathParam(id): PathParam<String>,
+    StrictJson(patch): StrictJson<Vec<Operation>>,
 ) -> Result<Response, Error> {
-    let port = again(|| async {
+    let port = retry_if_stale(|| async {
         let before = find(&app, &caller, &id).await?;
         let mut after = write::patched(&before, patch.clone(), asked)?;
         idle(&app, &before).await?;
@@ -208,7 +211,7 @@ async fn patch(
         Ok(app.store.update_port(&after).await?)
     });
     let port = port.await?;
-    let view = View { port: &port, shown: Shown::all(asked), origin: &origin };
+    let view = View { port: &port, shown: FieldSet::all(asked), origin: &origin };
     Ok(json(StatusCode::OK, &view))
 }
 
@@ -216,9 +219,9 @@ async fn patch(
 async fn forget(
     caller: Caller,
     State(app): State<App>,
-    Segment(id): Segment<String>,
+    PathParam(id): PathParam<String>,
 ) -> Result<StatusCode, Error> {
-    again(|| async {
+    retry_if_stale(|| async {
         let port = find(&app, &caller, &id).await?;
         idle(&app, &port).await?;
         Ok(app.store.delete_port(&port).await?)
@@ -243,9 +246,9 @@ async fn find(app: &App, caller: &Caller, id: &str) -> Result<Port, Error> {
     };
     let parsed: PortUuid = id.parse().map_err(|_| missing())?;
     let port = app.store.find_port(parsed).await?.ok_or_else(missing)?;
-    if project(caller).is_some() {
+    if visible_project(caller).is_some() {
         let node = app.store.find_node(&baremetal_core::NodeIdent::Id(port.node)).await?;
-        let bond = node.and_then(|node| bond(caller, &node)).ok_or_else(missing)?;
+        let bond = node.and_then(|node| relation(caller, &node)).ok_or_else(missing)?;
         caller.rule().check(caller, bond)?;
     }
     Ok(port)
@@ -263,7 +266,7 @@ async fn page(
     origin: &Origin,
     path: &str,
     query: Query,
-    extent: Extent,
+    extent: DetailLevel,
     of: Option<NodeUuid>,
 ) -> Result<Response, Error> {
     let mut rest = query.clone();
@@ -272,7 +275,7 @@ async fn page(
     let mut filter = query::filter(app, caller, &mut rest, asked).await?;
     rest.finish()?;
     filter.node = of.or(filter.node);
-    filter.seen_by = project(caller);
+    filter.seen_by = visible_project(caller);
     let page = Page {
         limit: paging.limit,
         marker: paging.marker,

@@ -4,10 +4,10 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use axum::extract::State;
-use baremetal_core::{AfterDrain, Node, ask_power, switches_off};
+use baremetal_core::{AfterDrain, Node, power_change_stops_servers, request_power};
 use hardware::PowerChange;
 use http::StatusCode;
-use openstack_api::{Caller, Handle, Microversion, Query, Routes, Segment, Strict};
+use openstack_api::{Caller, Microversion, PathParam, Query, Route, Routes, StrictJson};
 use serde::Deserialize;
 use utoipa::{PartialSchema, ToSchema};
 
@@ -17,10 +17,10 @@ use crate::{microversion, rule};
 
 /// The routes of power.
 pub(crate) fn routes() -> Routes<App> {
-    let power = Handle::put("Change the power state", request)
-        .ruled(rule::USE)
+    let power = Route::put("Change the power state", request)
+        .with_rule(rule::USE)
         .reads(Body::schema())
-        .asks(["force"])
+        .query_parameters(["force"])
         .refuses([StatusCode::CONFLICT])
         .answers(StatusCode::ACCEPTED)
         .tells_nothing();
@@ -72,9 +72,9 @@ async fn request(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
     mut query: Query,
-    Strict(body): Strict<Body>,
+    StrictJson(body): StrictJson<Body>,
 ) -> Result<StatusCode, Error> {
     if matches!(body.target, Target::SoftOff | Target::SoftReboot) {
         asked.need(microversion::SOFT_POWER, "target")?;
@@ -87,12 +87,13 @@ async fn request(
     let change = PowerChange::from(body.target);
     let forced = forced(&mut query);
     let decide = |node: &Node| {
-        let changed = ask_power(node, change, (app.clock)() + timeout)?;
+        let changed = request_power(node, change, (app.clock)() + timeout)?;
         let then = AfterDrain::Power { change, timeout };
-        let left = switches_off(change).then(|| app.leaving(&caller, node, then, &forced));
+        let left = power_change_stops_servers(change)
+            .then(|| app.with_drain_request(&caller, node, then, &forced));
         Ok(left.flatten().map_or((changed, None), |(left, entry)| (left, Some(entry))))
     };
-    if switches_off(change) {
+    if power_change_stops_servers(change) {
         let node = app.node(&caller, asked, &ident).await?;
         decide(&node)?;
         app.check_leave(&caller, &node, &forced).await?;

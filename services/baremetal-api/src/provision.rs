@@ -2,11 +2,11 @@
 
 use axum::extract::State;
 use baremetal_core::{
-    AfterDrain, AgentCommand, Node, State as ProvisionState, Verb, WorkUuid, ask,
-    parse_config_drive,
+    AfterDrain, AgentCommand, Node, State as ProvisionState, Verb, WorkUuid, parse_config_drive,
+    request_verb,
 };
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Microversion, Query, Routes, Segment, Strict};
+use openstack_api::{ApiError, Caller, Microversion, PathParam, Query, Route, Routes, StrictJson};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::{PartialSchema, ToSchema};
@@ -20,11 +20,11 @@ const BODY_LIMIT: usize = 16 << 20;
 
 /// The routes of provision states.
 pub(crate) fn routes() -> Routes<App> {
-    let provision = Handle::put("Change the provision state", request)
-        .ruled(rule::INSTALL)
+    let provision = Route::put("Change the provision state", request)
+        .with_rule(rule::INSTALL)
         .reads(Body::schema())
-        .up_to(BODY_LIMIT)
-        .asks(["force"])
+        .max_body(BODY_LIMIT)
+        .query_parameters(["force"])
         .refuses([StatusCode::CONFLICT])
         .answers(StatusCode::ACCEPTED)
         .tells_nothing();
@@ -112,9 +112,9 @@ async fn request(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
     mut query: Query,
-    Strict(body): Strict<Body>,
+    StrictJson(body): StrictJson<Body>,
 ) -> Result<StatusCode, Error> {
     asked.need(body.target.since(), "target")?;
     let verb = body.verb()?;
@@ -125,7 +125,7 @@ async fn request(
     let decide = |node: &Node| {
         let now = (app.clock)();
         let mut node = node.clone();
-        let (mut changed, entry) = ask(&node, verb, work, now)?;
+        let (mut changed, entry) = request_verb(&node, verb, work, now)?;
         if verb == Verb::Abort {
             asked.need(abort_since(node.provision_state), "target")?;
         }
@@ -135,9 +135,9 @@ async fn request(
             }
         }
         if matches!(verb, Verb::Deploy | Verb::Rebuild) {
-            ready(&app, &changed)?;
+            check_deployable(&app, &changed)?;
         }
-        let left = then.and_then(|then| app.leaving(&caller, &node, then, &forced));
+        let left = then.and_then(|then| app.with_drain_request(&caller, &node, then, &forced));
         let (changed, entry) = left.unwrap_or((changed, entry));
         Ok((changed, Some(entry)))
     };
@@ -167,7 +167,7 @@ fn after_drain(verb: Verb) -> Option<AfterDrain> {
 }
 
 /// Refuses a deployment that is bound to fail, before the state of the node changes.
-fn ready(app: &App, node: &Node) -> Result<(), Error> {
+fn check_deployable(app: &App, node: &Node) -> Result<(), Error> {
     app.conductor.check_deploy(node)?;
     app.conductor.check_driver_info(node).map_err(|why| ApiError::bad_request(why).into())
 }

@@ -3,7 +3,7 @@
 use axum::response::Response;
 use http::StatusCode;
 use openstack_api::{
-    Document, Handle, Links, Microversion, Origin, Routes, Shape, Version, document, json,
+    Document, JsonShape, Links, Microversion, Origin, Route, Routes, Version, document, json,
 };
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -14,9 +14,9 @@ use crate::microversion as since;
 /// The routes of the version documents.
 pub(crate) fn routes() -> Routes<App> {
     Routes::new("versions")
-        .at("/", [Handle::public_get("List versions", root).tells(Document::shape())])
-        .at("/v1", [Handle::public_get("Show version 1", v1).tells(shape())])
-        .at("/v1/", [Handle::public_get("Show version 1", v1).tells(shape())])
+        .at("/", [Route::public_get("List versions", root).returns(Document::shape())])
+        .at("/v1", [Route::public_get("Show version 1", v1).returns(shape())])
+        .at("/v1/", [Route::public_get("Show version 1", v1).returns(shape())])
 }
 
 /// `GET /`: lists the versions.
@@ -65,15 +65,15 @@ const RESOURCES: [(&str, Microversion); 12] = [
 ];
 
 /// The JSON shape of version 1.
-fn shape() -> Shape {
-    let media = Shape::object([("base", Shape::text()), ("type", Shape::text())]);
-    let one = Shape::object([
-        ("id", Shape::text()),
-        ("links", Shape::links()),
+fn shape() -> JsonShape {
+    let media = JsonShape::object([("base", JsonShape::text()), ("type", JsonShape::text())]);
+    let one = JsonShape::object([
+        ("id", JsonShape::text()),
+        ("links", JsonShape::links()),
         ("media_types", media),
         ("version", Version::shape()),
     ]);
-    RESOURCES.iter().fold(one, |one, (name, _)| one.maybe([(*name, Shape::links())]))
+    RESOURCES.iter().fold(one, |one, (name, _)| one.maybe([(*name, JsonShape::links())]))
 }
 
 impl Serialize for V1<'_> {

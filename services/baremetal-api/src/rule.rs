@@ -9,25 +9,25 @@ use openstack_api::{Role, Rule};
 use crate::node::Field;
 
 /// See that a node exists: Ironic's `SYSTEM_OR_PROJECT_READER`.
-pub(crate) const SEE: Rule = rule(Role::Reader, Some(Role::Reader), Some(Role::Reader));
+pub(crate) const READ: Rule = rule(Role::Reader, Some(Role::Reader), Some(Role::Reader));
 /// See how a machine is operated (history, inventory, failures), which reveals details of its site: `SYSTEM_OR_OWNER_READER`.
-pub(crate) const SEE_INSIDE: Rule = rule(Role::Reader, Some(Role::Reader), None);
+pub(crate) const READ_DETAILS: Rule = rule(Role::Reader, Some(Role::Reader), None);
 /// Use a machine: `SYSTEM_OR_PROJECT_MEMBER`.
 pub(crate) const USE: Rule = rule(Role::Member, Some(Role::Member), Some(Role::Member));
 /// Install a machine and give it back: `SYSTEM_OR_OWNER_MEMBER_AND_LESSEE_ADMIN`.
 pub(crate) const INSTALL: Rule = rule(Role::Member, Some(Role::Member), Some(Role::Manager));
 /// Operate a machine: `SYSTEM_MEMBER_OR_OWNER_MEMBER`.
-pub(crate) const RUN: Rule = rule(Role::Member, Some(Role::Member), None);
+pub(crate) const OPERATE: Rule = rule(Role::Member, Some(Role::Member), None);
 /// See an allocation: `SYSTEM_READER` or `ALLOCATION_OWNER_READER`.
 pub(crate) const SEE_ALLOCATION: Rule = rule(Role::Reader, Some(Role::Reader), None);
 /// Create and delete an allocation: `SYSTEM_MEMBER` or `ALLOCATION_OWNER_MEMBER`.
 pub(crate) const ALLOCATE: Rule = rule(Role::Member, Some(Role::Member), None);
 /// Set the driver and interfaces of a machine: `SYSTEM_MEMBER_OR_OWNER_ADMIN`.
-pub(crate) const DRIVE: Rule = rule(Role::Member, Some(Role::Manager), None);
+pub(crate) const SET_DRIVER: Rule = rule(Role::Member, Some(Role::Manager), None);
 /// Set the port addresses of a machine: `SYSTEM_ADMIN_OR_OWNER_ADMIN`.
-pub(crate) const CONNECT: Rule = rule(Role::Admin, Some(Role::Manager), None);
+pub(crate) const SET_PORTS: Rule = rule(Role::Admin, Some(Role::Manager), None);
 /// Set the owner and the conductor group of a machine: `SYSTEM_MEMBER`.
-pub(crate) const ASSIGN: Rule = rule(Role::Member, None, None);
+pub(crate) const SET_OWNER: Rule = rule(Role::Member, None, None);
 /// Enroll a machine: `SYSTEM_ADMIN` or `SYSTEM_SERVICE`.
 pub(crate) const ENROLL: Rule = rule(Role::Admin, None, None);
 /// Reserved to administrators: `SYSTEM_ADMIN`.
@@ -42,8 +42,8 @@ pub(crate) fn writing(field: Field) -> Rule {
     match field {
         Field::Extra | Field::Description | Field::Protected | Field::ProtectedReason => USE,
         Field::InstanceInfo | Field::InstanceName | Field::Maintenance => INSTALL,
-        Field::Driver | Field::Interface(_) => DRIVE,
-        Field::Owner | Field::ConductorGroup | Field::ParentNode => ASSIGN,
+        Field::Driver | Field::Interface(_) => SET_DRIVER,
+        Field::Owner | Field::ConductorGroup | Field::ParentNode => SET_OWNER,
         Field::ChassisUuid | Field::Shard | Field::DisablePowerOff | Field::AutomatedClean => {
             ADMINISTER
         }
@@ -55,7 +55,7 @@ pub(crate) fn writing(field: Field) -> Rule {
         | Field::NetworkData
         | Field::ResourceClass
         | Field::Retired
-        | Field::RetiredReason => RUN,
+        | Field::RetiredReason => OPERATE,
         // The service alone writes these fields.
         Field::Uuid
         | Field::CreatedAt

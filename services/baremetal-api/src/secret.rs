@@ -56,7 +56,7 @@ pub(crate) fn is_mask(value: &Value) -> bool {
 ///
 /// A mask without a stored secret is refused, because the mask would become the password. A value that looks sealed is refused as well,
 /// unless it is the stored one.
-pub(crate) fn keep(
+pub(crate) fn restore_masked(
     field: &str,
     before: &Map<String, Value>,
     after: &mut Map<String, Value>,
@@ -86,7 +86,7 @@ pub(crate) fn keep(
             Value::Object(inner) => {
                 let nothing = Map::new();
                 let known = known.and_then(Value::as_object).unwrap_or(&nothing);
-                keep(&format!("{field}.{key}"), known, inner)?;
+                restore_masked(&format!("{field}.{key}"), known, inner)?;
             }
             Value::Array(values) => {
                 let nothing = Map::new();
@@ -94,7 +94,7 @@ pub(crate) fn keep(
                 for (at, value) in values.iter_mut().enumerate() {
                     let Value::Object(inner) = value else { continue };
                     let known = known.get(at).and_then(Value::as_object).unwrap_or(&nothing);
-                    keep(&format!("{field}.{key}[{at}]"), known, inner)?;
+                    restore_masked(&format!("{field}.{key}[{at}]"), known, inner)?;
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -134,7 +134,7 @@ mod tests {
         let mut after = object(
             json!({"redfish_password": "******", "nested": [{"token": "******"}], "note": "******"}),
         );
-        keep("driver_info", &before, &mut after).unwrap();
+        restore_masked("driver_info", &before, &mut after).unwrap();
         assert_eq!(
             after,
             object(
@@ -143,7 +143,7 @@ mod tests {
         );
 
         let mut after = object(json!({"ipmi_password": "******"}));
-        let why = keep("driver_info", &before, &mut after).unwrap_err();
+        let why = restore_masked("driver_info", &before, &mut after).unwrap_err();
         assert_eq!(
             why.message,
             "driver_info.ipmi_password: is the mask ******, but no secret is stored: send the secret itself"

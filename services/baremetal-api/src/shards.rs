@@ -2,8 +2,8 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use baremetal_store::{Listed, Part};
-use openstack_api::{Caller, Handle, ListPart, Listing, Routes, Shape};
+use baremetal_store::{PagePart, PageRows};
+use openstack_api::{Caller, JsonShape, ListPart, Listing, Route, Routes};
 use serde::Serialize;
 
 use crate::app::App;
@@ -12,9 +12,10 @@ use crate::microversion;
 
 /// The routes of shards.
 pub(crate) fn routes() -> Routes<App> {
-    let list = Handle::get("Count the nodes of each shard", list);
-    let shard = Shape::object([("name", Shape::text().or_null()), ("count", Shape::whole())]);
-    let list = list.tells(Shape::object([("shards", Shape::list(shard))]));
+    let list = Route::get("Count the nodes of each shard", list);
+    let shard =
+        JsonShape::object([("name", JsonShape::text().or_null()), ("count", JsonShape::integer())]);
+    let list = list.returns(JsonShape::object([("shards", JsonShape::list(shard))]));
     Routes::new("nodes").at("/v1/shards", [list.since(microversion::SHARD)])
 }
 
@@ -30,8 +31,8 @@ async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error
     openstack_api::list(Listing::whole("shards"), move |asked| {
         let store = store.clone();
         Box::pin(async move {
-            let part = Part { after: asked.after, bytes: asked.bytes };
-            let Listed { found, more } = store.shards_part(asked.elements, part).await?;
+            let part = PagePart { after: asked.after, bytes: asked.bytes };
+            let PageRows { found, more } = store.shards_part(asked.elements, part).await?;
             let part = ListPart::of(
                 &found,
                 |(name, _)| name.clone().unwrap_or_default(),

@@ -4,10 +4,12 @@ use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::State as ProvisionState;
 use http::StatusCode;
-use openstack_api::{Bond, Caller, Handle, Microversion, Routes, Segment, Shape, Time, json};
+use openstack_api::{
+    Caller, JsonShape, Microversion, PathParam, Relation, Route, Routes, Time, json,
+};
 use serde::Serialize;
 
-use crate::app::{App, bond};
+use crate::app::{App, relation};
 use crate::error::Error;
 use crate::node::{last_error, state_word};
 use crate::{microversion, rule};
@@ -16,15 +18,15 @@ use crate::{microversion, rule};
 pub(crate) fn routes() -> Routes<App> {
     Routes::new("states").at(
         "/v1/nodes/{node}/states",
-        [Handle::get("Show a node's states", show).ruled(rule::SEE).tells(shape())],
+        [Route::get("Show a node's states", show).with_rule(rule::READ).returns(shape())],
     )
 }
 
 /// The JSON shape of the states of a node.
-fn shape() -> Shape {
-    let maybe = || Shape::text().or_null();
-    let shape = Shape::object([
-        ("console_enabled", Shape::flag()),
+fn shape() -> JsonShape {
+    let maybe = || JsonShape::text().or_null();
+    let shape = JsonShape::object([
+        ("console_enabled", JsonShape::boolean()),
         ("power_state", maybe()),
         ("provision_state", maybe()),
         ("provision_updated_at", maybe()),
@@ -33,10 +35,10 @@ fn shape() -> Shape {
     ]);
     shape.maybe([
         ("last_error", maybe()),
-        ("raid_config", Shape::object([])),
-        ("target_raid_config", Shape::object([])),
+        ("raid_config", JsonShape::object([])),
+        ("target_raid_config", JsonShape::object([])),
         ("boot_mode", maybe()),
-        ("secure_boot", Shape::flag().or_null()),
+        ("secure_boot", JsonShape::boolean().or_null()),
     ])
 }
 
@@ -45,7 +47,7 @@ async fn show(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Nothing {}
@@ -69,7 +71,7 @@ async fn show(
         secure_boot: Option<Option<bool>>,
     }
     let node = app.node(&caller, asked, &ident).await?;
-    let lent = bond(&caller, &node) == Some(Bond::Lessee);
+    let lent = relation(&caller, &node) == Some(Relation::Lessee);
     let body = Body {
         console_enabled: node.console_enabled,
         last_error: (!lent).then(|| last_error(&node)),

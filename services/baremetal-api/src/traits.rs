@@ -6,7 +6,9 @@ use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{Node, Trait, check_change};
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Microversion, Routes, Segment, Shape, Strict, json};
+use openstack_api::{
+    ApiError, Caller, JsonShape, Microversion, PathParam, Route, Routes, StrictJson, json,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -17,20 +19,22 @@ use crate::{microversion, rule};
 /// The routes of traits.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
-        Handle::get("List a node's traits", list)
-            .ruled(rule::SEE)
-            .tells(Shape::object([("traits", Shape::list(Shape::text()))])),
-        Handle::put("Replace a node's traits", replace)
-            .ruled(rule::DRIVE)
+        Route::get("List a node's traits", list)
+            .with_rule(rule::READ)
+            .returns(JsonShape::object([("traits", JsonShape::list(JsonShape::text()))])),
+        Route::put("Replace a node's traits", replace)
+            .with_rule(rule::SET_DRIVER)
             .reads(Body::schema())
             .answers(StatusCode::NO_CONTENT),
-        Handle::delete("Remove all of a node's traits", clear)
-            .ruled(rule::DRIVE)
+        Route::delete("Remove all of a node's traits", clear)
+            .with_rule(rule::SET_DRIVER)
             .answers(StatusCode::NO_CONTENT),
     ];
     let one = [
-        Handle::put("Add a trait", add).ruled(rule::DRIVE).answers(StatusCode::NO_CONTENT),
-        Handle::delete("Remove a trait", remove).ruled(rule::DRIVE).answers(StatusCode::NO_CONTENT),
+        Route::put("Add a trait", add).with_rule(rule::SET_DRIVER).answers(StatusCode::NO_CONTENT),
+        Route::delete("Remove a trait", remove)
+            .with_rule(rule::SET_DRIVER)
+            .answers(StatusCode::NO_CONTENT),
     ];
     Routes::new("traits")
         .at("/v1/nodes/{node}/traits", all.map(|handle| handle.since(microversion::TRAITS)))
@@ -52,7 +56,7 @@ async fn list(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Shown<'a> {
@@ -67,8 +71,8 @@ async fn replace(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
-    Segment(ident): Segment<String>,
-    Strict(body): Strict<Body>,
+    PathParam(ident): PathParam<String>,
+    StrictJson(body): StrictJson<Body>,
 ) -> Result<StatusCode, Error> {
     let wanted: BTreeSet<String> = body.traits.into_iter().map(String::from).collect();
     change(&app, &caller, asked, &ident, |traits| {
@@ -83,7 +87,7 @@ async fn clear(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<StatusCode, Error> {
     change(&app, &caller, asked, &ident, |traits| {
         traits.clear();
@@ -97,7 +101,7 @@ async fn add(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
-    Segment((ident, name)): Segment<(String, String)>,
+    PathParam((ident, name)): PathParam<(String, String)>,
 ) -> Result<StatusCode, Error> {
     let name = Trait::try_from(name).map_err(|why| ApiError::bad_field("trait", why))?;
     let name = String::from(name);
@@ -113,7 +117,7 @@ async fn remove(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
-    Segment((ident, name)): Segment<(String, String)>,
+    PathParam((ident, name)): PathParam<(String, String)>,
 ) -> Result<StatusCode, Error> {
     let missing = || {
         let name: String = name.chars().take(64).collect();

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{InspectInterface, Interface, Node, Port, check_boot};
 use http::StatusCode;
-use openstack_api::{Caller, Handle, Microversion, Routes, Segment, Shape, json};
+use openstack_api::{Caller, JsonShape, Microversion, PathParam, Route, Routes, json};
 use serde::Serialize;
 
 use crate::app::App;
@@ -15,9 +15,10 @@ use crate::rule;
 
 /// The routes of validation.
 pub(crate) fn routes() -> Routes<App> {
-    let validate = Handle::get("Validate a node's interfaces", validate).ruled(rule::INSTALL);
-    let verdict = Shape::object([("result", Shape::flag())]).maybe([("reason", Shape::text())]);
-    let validate = validate.tells(Shape::map(verdict));
+    let validate = Route::get("Validate a node's interfaces", validate).with_rule(rule::INSTALL);
+    let verdict = JsonShape::object([("result", JsonShape::boolean())])
+        .maybe([("reason", JsonShape::text())]);
+    let validate = validate.returns(JsonShape::map(verdict));
     Routes::new("nodes").at("/v1/nodes/{node}/validate", [validate])
 }
 
@@ -39,7 +40,7 @@ async fn validate(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     let node = app.node(&caller, asked, &ident).await?;
     let ports = app.store.ports_of(node.id).await?;

@@ -6,7 +6,9 @@
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Microversion, Routes, Segment, Shape, Strict, json};
+use openstack_api::{
+    ApiError, Caller, JsonShape, Microversion, PathParam, Route, Routes, StrictJson, json,
+};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -17,15 +19,15 @@ use crate::{microversion, rule};
 /// The routes of VIFs.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
-        Handle::get("List a node's VIFs (always empty)", list)
-            .ruled(rule::SEE)
-            .tells(Shape::object([("vifs", Shape::list(Shape::anything()))])),
-        Handle::post("Accept a VIF without attaching it", attach)
-            .ruled(rule::INSTALL)
-            .reads(Shape::open())
+        Route::get("List a node's VIFs (always empty)", list)
+            .with_rule(rule::READ)
+            .returns(JsonShape::object([("vifs", JsonShape::list(JsonShape::anything()))])),
+        Route::post("Accept a VIF without attaching it", attach)
+            .with_rule(rule::INSTALL)
+            .reads(JsonShape::any_object())
             .answers(StatusCode::NO_CONTENT),
     ];
-    let one = Handle::delete("Accept the removal of a VIF", detach).ruled(rule::INSTALL);
+    let one = Route::delete("Accept the removal of a VIF", detach).with_rule(rule::INSTALL);
     Routes::new("vifs")
         .at("/v1/nodes/{node}/vifs", all.map(|handle| handle.since(microversion::VIFS)))
         .at(
@@ -39,7 +41,7 @@ async fn list(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Shown {
@@ -54,8 +56,8 @@ async fn attach(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
-    Segment(ident): Segment<String>,
-    Strict(body): Strict<Map<String, Value>>,
+    PathParam(ident): PathParam<String>,
+    StrictJson(body): StrictJson<Map<String, Value>>,
 ) -> Result<StatusCode, Error> {
     if !body.get("id").is_some_and(Value::is_string) {
         return Err(ApiError::bad_field("id", "is required and must be text").into());
@@ -69,7 +71,7 @@ async fn detach(
     caller: Caller,
     State(app): State<App>,
     asked: Microversion,
-    Segment((ident, _)): Segment<(String, String)>,
+    PathParam((ident, _)): PathParam<(String, String)>,
 ) -> Result<StatusCode, Error> {
     app.node(&caller, asked, &ident).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::problem::chain;
 
 /// The maximum size of an agent's answer in bytes. The machine behind an agent is not trusted.
-const LONGEST_ANSWER: usize = 4 << 20;
+const MAX_ANSWER: usize = 4 << 20;
 
 /// The HTTP clients for agents, one per agent, because every agent has its own certificate.
 #[derive(Default)]
@@ -137,7 +137,7 @@ async fn answer<T: DeserializeOwned>(
     let status = response.status();
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
-        if body.len() + chunk.len() > LONGEST_ANSWER {
+        if body.len() + chunk.len() > MAX_ANSWER {
             return Err(AgentError::Malformed {
                 url: url.to_owned(),
                 reason: "too long".to_owned(),

@@ -3,7 +3,7 @@
 //! The owner of a node chooses both addresses. Without these checks an owner could make the service send requests to itself or to other
 //! services on its host, and make a machine fetch documents that only the machine can reach.
 
-use baremetal_core::{Node, Refusal};
+use baremetal_core::{Node, RequestRefused};
 use hardware::{AllowedHosts, HostRefused};
 use serde_json::{Map, Value};
 use url::Url;
@@ -23,14 +23,14 @@ impl Conductor {
     /// # Errors
     ///
     /// Returns the field and the reason.
-    pub fn check_hosts(&self, before: Option<&Node>, node: &Node) -> Result<(), Refusal> {
+    pub fn check_hosts(&self, before: Option<&Node>, node: &Node) -> Result<(), RequestRefused> {
         let allowed = &self.world.settings.bmc.allowed;
         for key in BMC_KEYS {
             let is_new = before.and_then(|it| it.driver_info.get(key)) != node.driver_info.get(key);
             if let Some(address) =
                 node.driver_info.get(key).and_then(Value::as_str).filter(|_| is_new)
             {
-                check_bmc(allowed, address).map_err(|problem| Refusal::Field {
+                check_bmc(allowed, address).map_err(|problem| RequestRefused::Field {
                     field: format!("driver_info.{key}"),
                     problem,
                 })?;
@@ -48,7 +48,10 @@ impl Conductor {
     /// # Errors
     ///
     /// Returns the field and the reason.
-    pub fn check_image_host(&self, instance_info: &Map<String, Value>) -> Result<(), Refusal> {
+    pub fn check_image_host(
+        &self,
+        instance_info: &Map<String, Value>,
+    ) -> Result<(), RequestRefused> {
         check_image(&self.world.settings.image_hosts, instance_info)
     }
 }
@@ -72,11 +75,11 @@ pub(crate) fn check_bmc(allowed: &AllowedHosts, address: &str) -> Result<(), Str
 pub(crate) fn check_image(
     allowed: &AllowedHosts,
     instance_info: &Map<String, Value>,
-) -> Result<(), Refusal> {
+) -> Result<(), RequestRefused> {
     let url = instance_info.get(IMAGE_KEY).and_then(Value::as_str);
     // Text that is not a URL is refused together with all other problems of the image.
     let Some(url) = url.and_then(|url| Url::parse(url).ok()) else { return Ok(()) };
-    check(allowed, &url).map_err(|why| Refusal::Field {
+    check(allowed, &url).map_err(|why| RequestRefused::Field {
         field: format!("instance_info.{IMAGE_KEY}"),
         problem: format!(
             "{why}; allow the host with images.hosts in the configuration of the service"

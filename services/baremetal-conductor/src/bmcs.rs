@@ -26,10 +26,10 @@ pub(crate) struct Bmcs {
     ipmi: ipmi::Connector,
     secrets: Secrets,
     tripwire: Tripwire,
-    known: Mutex<HashMap<NodeUuid, Known>>,
+    known: Mutex<HashMap<NodeUuid, CachedBmc>>,
 }
 
-struct Known {
+struct CachedBmc {
     /// The hash of the stored `driver_info`, which is cheap to compute.
     stored: u64,
     /// The hash of the unsealed `driver_info`. Re-encrypting a password changes `stored` but not this hash, so the BMC's session survives.
@@ -65,22 +65,22 @@ impl Bmcs {
     /// Returns the BMC of the node. Opens no connection.
     pub(crate) fn of(&self, node: &Node) -> Result<Bmc, InvalidDriverInfo> {
         let stored = fingerprint(node);
-        let known = |known: &Known| (known.stored == stored).then(|| known.bmc.clone());
-        let found = self.book().get(&node.id).and_then(known);
+        let known = |known: &CachedBmc| (known.stored == stored).then(|| known.bmc.clone());
+        let found = self.cache().get(&node.id).and_then(known);
         if let Some(bmc) = found {
             return Ok(bmc);
         }
         let opened = self.opened_fingerprint(node)?;
-        if let Some(known) = self.book().get_mut(&node.id).filter(|known| known.opened == opened) {
+        if let Some(known) = self.cache().get_mut(&node.id).filter(|known| known.opened == opened) {
             known.stored = stored;
             return Ok(known.bmc.clone());
         }
         let bmc = match node.driver {
             Driver::FakeHardware => fake::bmc(node.power_state),
-            Driver::Redfish => self.slowed(self.redfish.bmc(self.redfish_target(node)?)),
-            Driver::Ipmi => self.slowed(self.ipmi.bmc(self.ipmi_target(node)?)),
+            Driver::Redfish => self.gated_bmc(self.redfish.bmc(self.redfish_target(node)?)),
+            Driver::Ipmi => self.gated_bmc(self.ipmi.bmc(self.ipmi_target(node)?)),
         };
-        self.book().insert(node.id, Known { stored, opened, bmc: bmc.clone() });
+        self.cache().insert(node.id, CachedBmc { stored, opened, bmc: bmc.clone() });
         Ok(bmc)
     }
 
@@ -92,7 +92,7 @@ impl Bmcs {
 
     /// Drops the BMC of a node that was deleted.
     pub(crate) fn forget(&self, node: NodeUuid) {
-        self.book().remove(&node);
+        self.cache().remove(&node);
     }
 
     /// Checks `driver_info` without any connection.
@@ -128,7 +128,7 @@ impl Bmcs {
         Ok(hasher.finish())
     }
 
-    fn slowed(&self, bmc: Bmc) -> Bmc {
+    fn gated_bmc(&self, bmc: Bmc) -> Bmc {
         gated(bmc, Arc::new(Gate::new(&self.settings, self.tripwire.clone())))
     }
 
@@ -247,7 +247,7 @@ impl Bmcs {
         })
     }
 
-    fn book(&self) -> std::sync::MutexGuard<'_, HashMap<NodeUuid, Known>> {
+    fn cache(&self) -> std::sync::MutexGuard<'_, HashMap<NodeUuid, CachedBmc>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

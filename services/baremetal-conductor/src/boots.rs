@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use agent_protocol::{AgentConfig, InspectionData, LookupAnswer, LookupNode, parameter};
 use baremetal_core::{
-    Boot, Inspected, Node, NodeIdent, NodeUuid, Port, Problem, Reason, State, Work, WorkUuid,
+    Boot, InspectionReport, Node, NodeIdent, NodeUuid, Port, Problem, Reason, State, Work, WorkUuid,
 };
 use baremetal_store::StoreError;
 use hardware::MacAddress;
@@ -18,9 +18,9 @@ use tracing::{info, warn};
 use url::{Host, Url};
 
 use crate::agents;
-use crate::handle::{Conductor, World};
+use crate::handle::{Conductor, TurnContext};
+use crate::observations::ObservedPart;
 use crate::secrets::{Purpose, nonce};
-use crate::sightings::Side;
 
 /// A report of an agent that it is running.
 pub use agent_protocol::Heartbeat;
@@ -44,7 +44,7 @@ pub enum BootError {
     Store(#[from] StoreError),
 }
 
-impl World {
+impl TurnContext {
     /// Returns the URL of the boot script for a machine that boots by iPXE.
     pub(crate) fn script_url(&self, node: &Node, work: &Work, mac: MacAddress) -> Option<Url> {
         let (node, work, mac) = (node.id.to_string(), work.id.to_string(), mac.to_string());
@@ -82,7 +82,7 @@ impl World {
     }
 
     /// Returns the kernel parameters that every boot needs. An agent without the URL of a conductor ends immediately.
-    fn parameters_of_all(&self) -> Vec<(String, Option<String>)> {
+    fn common_parameters(&self) -> Vec<(String, Option<String>)> {
         let mut parameters = self.settings.kernel_parameters.clone();
         let base = self.settings.provisioning_url.as_ref();
         let base = base.map(|base| base.as_str().trim_end_matches('/').to_owned());
@@ -97,7 +97,7 @@ impl World {
         boot: &Boot,
         port: Option<(MacAddress, Option<String>)>,
     ) -> Vec<(String, Option<String>)> {
-        let mut parameters = self.parameters_of_all();
+        let mut parameters = self.common_parameters();
         parameters.push(set(parameter::AGENT_TOKEN, self.agent_token(boot)));
         if node.work.as_ref().is_some_and(Work::inspects) {
             let (id, work) = (boot.node.to_string(), boot.work.to_string());
@@ -116,7 +116,7 @@ impl World {
     }
 
     /// Returns the node if this is its current work and the work still waits for the machine to boot.
-    async fn awaited(&self, id: NodeUuid, work: WorkUuid) -> Result<Node, BootError> {
+    async fn node_awaiting_boot(&self, id: NodeUuid, work: WorkUuid) -> Result<Node, BootError> {
         let what = "a boot in progress";
         let node =
             self.store.find_node(&NodeIdent::Id(id)).await?.ok_or(BootError::NotFound { what })?;
@@ -148,10 +148,10 @@ impl Conductor {
         if !world.key.verify(Purpose::BootScript, &parts, capability) {
             return Err(BootError::Forbidden);
         }
-        let node = world.awaited(id, work).await?;
+        let node = world.node_awaiting_boot(id, work).await?;
         let boot = Boot { script_at: Some(Timestamp::now()), ..new_boot(id, work) };
         world.store.save_boot(&boot).await?;
-        world.sightings.note(id, Side::Http, "fetched its boot script");
+        world.sightings.note(id, ObservedPart::Http, "fetched its boot script");
         info!(node.id = %id, "node {id} fetched its boot script");
         let parameters = world.parameters(&node, &boot, Some((mac, None))).await;
         self.ramdisk_script(&parameters)
@@ -165,7 +165,7 @@ impl Conductor {
     ) -> Result<String, BootError> {
         let world = &self.world;
         self.check_discovery(mac, capability).await?;
-        let mut parameters = world.parameters_of_all();
+        let mut parameters = world.common_parameters();
         let back = world.provisioning(&format!("discover/{mac}/{capability}/inventory"));
         parameters.extend(back.map(|url| set(parameter::INSPECTION_CALLBACK_URL, url.to_string())));
         parameters.push(boot_interface(mac));
@@ -221,13 +221,13 @@ impl Conductor {
         if !world.key.verify(Purpose::BootMedium, &parts, capability) {
             return Err(BootError::Forbidden);
         }
-        let node = world.awaited(id, work).await?;
+        let node = world.node_awaiting_boot(id, work).await?;
         let port = world.store.ports_of(id).await?.into_iter().find(|port| port.pxe_enabled);
         let port = match port {
             Some(port) => Some((port.address, world.static_address(&port).await)),
             None => None,
         };
-        world.sightings.note(id, Side::Http, "its BMC fetched the boot medium");
+        world.sightings.note(id, ObservedPart::Http, "its BMC fetched the boot medium");
         Ok(world.parameters(&node, &boot, port).await)
     }
 
@@ -328,7 +328,7 @@ impl Conductor {
             let problem = "must not change within a boot".to_owned();
             return Err(BootError::Invalid { field: "callback_url", problem });
         }
-        world.sightings.note(id, Side::Agent, format!("heartbeat from {peer}"));
+        world.sightings.note(id, ObservedPart::Agent, format!("heartbeat from {peer}"));
         let reported = Boot {
             callback_url: Some(beat.callback_url.clone()),
             certificate: Some(certificate.to_owned()),
@@ -369,12 +369,12 @@ impl Conductor {
         }
         let (inventory, plugin_data) = split(body)?;
         let now = Timestamp::now();
-        let found = Inspected { node: id, at: now, inventory, plugin_data };
+        let found = InspectionReport { node: id, at: now, inventory, plugin_data };
         let reported = Boot { inventory_at: Some(now), seen_at: Some(now), ..boot };
         if !world.store.report_inventory(&reported, &found).await? {
             return Err(BootError::Forbidden);
         }
-        world.sightings.note(id, Side::Agent, "sent its inventory");
+        world.sightings.note(id, ObservedPart::Agent, "sent its inventory");
         self.wake(id);
         Ok(())
     }

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::handle::{RunError, World};
+use crate::handle::{RunError, TurnContext};
 use crate::problem::chain;
 
 /// The version of each node's record at its last turn.
@@ -41,7 +41,7 @@ impl TurnVersions {
 }
 
 /// Looks for such nodes until `stop` is cancelled; the first look resumes all work in progress.
-pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) -> Result<(), RunError> {
+pub(crate) async fn run(world: Arc<TurnContext>, stop: CancellationToken) -> Result<(), RunError> {
     loop {
         match look(&world).await {
             Ok(0) => {}
@@ -55,7 +55,7 @@ pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) -> Result<()
     }
 }
 
-async fn look(world: &World) -> Result<usize, StoreError> {
+async fn look(world: &TurnContext) -> Result<usize, StoreError> {
     let mut woken = 0;
     for (id, version) in world.store.unfinished_nodes().await? {
         if world.turn_versions.misses(id, version) {

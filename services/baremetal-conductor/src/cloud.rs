@@ -9,14 +9,14 @@ use openstack::compute::{aggregates, hypervisors};
 use openstack::placement::providers;
 use openstack::{CloudError, Session};
 
-use crate::handle::World;
+use crate::handle::TurnContext;
 use crate::problem::chain;
 
-impl World {
+impl TurnContext {
     /// Observes the part of the cloud that the host's state is about.
     pub(crate) async fn look_at_cloud(&self, host: &Hypervisor) -> CloudSeen {
-        let Some(cloud) = &self.settings.cloud else { return CloudSeen::Trouble(no_cloud()) };
-        look(cloud, host).await.unwrap_or_else(|error| CloudSeen::Trouble(problem(&error)))
+        let Some(cloud) = &self.settings.cloud else { return CloudSeen::Failed(no_cloud()) };
+        look(cloud, host).await.unwrap_or_else(|error| CloudSeen::Failed(problem(&error)))
     }
 
     /// Makes a call to the cloud for the host. Every call may be repeated without harm.

@@ -3,9 +3,9 @@
 //! The first viewer opens the port, and the port is closed a while after the last viewer has left. Nothing outlives the process: a limited
 //! amount of each machine's output is kept in memory, and input is never kept.
 
-mod line;
 mod port;
 mod ring;
+mod shared_console;
 #[cfg(test)]
 mod tests;
 
@@ -21,16 +21,16 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
-use crate::handle::World;
+use crate::handle::TurnContext;
 use crate::problem::chain;
-use line::Line;
-pub use line::Viewing;
-use port::{Unopened, hold};
+use port::{OpenPortError, run_port};
+pub use shared_console::ConsoleViewer;
+use shared_console::SharedConsole;
 
 /// How often open consoles are checked, because another process may have disabled one.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// For how many consoles the latest output is kept while nobody views them.
-const KEPT: usize = 512;
+const MAX_KEPT_CONSOLES: usize = 512;
 /// The time limit for closing all ports when the process stops.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -53,7 +53,7 @@ impl Default for ConsoleSettings {
 
 /// Why a viewer's console ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ConsoleEnd {
     Disabled,
     Deleted,
     /// The owner or lessee of the node changed.
@@ -63,15 +63,15 @@ pub enum End {
     Stopping,
 }
 
-impl End {
+impl ConsoleEnd {
     /// Returns the reason as a sentence for the viewer.
     pub const fn as_str(self) -> &'static str {
         match self {
-            End::Disabled => "the console was disabled",
-            End::Deleted => "the node was deleted",
-            End::HandedOver => "the node has another owner or lessee now",
-            End::TooSlow => "you did not read the output in time",
-            End::Stopping => "the service is stopping; connect again",
+            ConsoleEnd::Disabled => "the console was disabled",
+            ConsoleEnd::Deleted => "the node was deleted",
+            ConsoleEnd::HandedOver => "the node has another owner or lessee now",
+            ConsoleEnd::TooSlow => "you did not read the output in time",
+            ConsoleEnd::Stopping => "the service is stopping; connect again",
         }
     }
 }
@@ -102,7 +102,7 @@ pub enum ConsoleError {
 #[derive(Debug)]
 pub(crate) struct Consoles {
     settings: ConsoleSettings,
-    lines: Mutex<HashMap<NodeUuid, Arc<Line>>>,
+    lines: Mutex<HashMap<NodeUuid, Arc<SharedConsole>>>,
     sessions: Arc<Semaphore>,
     /// The tasks that hold ports, and a token of every viewer.
     tasks: TaskTracker,
@@ -125,9 +125,9 @@ impl Consoles {
         &self,
         node: &Node,
         open: impl Fn() -> F + Send + Sync + 'static,
-    ) -> Result<Viewing, ConsoleError>
+    ) -> Result<ConsoleViewer, ConsoleError>
     where
-        F: Future<Output = Result<SerialSession, Unopened>> + Send + 'static,
+        F: Future<Output = Result<SerialSession, OpenPortError>> + Send + 'static,
     {
         let ConsoleSettings { viewers_per_node, sessions, linger } = self.settings;
         if !node.console_enabled {
@@ -142,17 +142,17 @@ impl Consoles {
             lines.remove(&node.id);
         }
         if let Some(line) = lines.get(&node.id).filter(|line| !line.is_of(node)) {
-            line.end(End::HandedOver);
+            line.end(ConsoleEnd::HandedOver);
             lines.remove(&node.id);
         }
-        make_room(&mut lines, node.id);
-        let line = lines.entry(node.id).or_insert_with(|| Arc::new(Line::new(node)));
+        evict_idle(&mut lines, node.id);
+        let line = lines.entry(node.id).or_insert_with(|| Arc::new(SharedConsole::new(node)));
         let held = line.clone();
         let start = |typed| {
             let session = self.sessions.clone().try_acquire_owned();
             let session = session.map_err(|_| ConsoleError::Exhausted { at_most: sessions })?;
             self.tasks.spawn(async move {
-                hold(held, typed, linger, open).await;
+                run_port(held, typed, linger, open).await;
                 drop(session);
             });
             Ok(())
@@ -163,7 +163,7 @@ impl Consoles {
     }
 
     /// Returns the latest output of the machine of `node`, as far as anybody was viewing it.
-    fn kept(&self, node: &Node) -> Result<Bytes, ConsoleError> {
+    fn latest_output(&self, node: &Node) -> Result<Bytes, ConsoleError> {
         if !node.console_enabled {
             return Err(ConsoleError::Disabled { node: node.label() });
         }
@@ -173,7 +173,7 @@ impl Consoles {
     }
 
     /// Ends the node's console for all viewers, and drops its output.
-    pub(crate) fn end(&self, node: NodeUuid, why: End) {
+    pub(crate) fn end(&self, node: NodeUuid, why: ConsoleEnd) {
         let line = self.lock().remove(&node);
         if let Some(line) = line {
             line.end(why);
@@ -181,10 +181,10 @@ impl Consoles {
     }
 
     /// Ends the node's console if it began under another owner or lessee.
-    fn end_of_others(&self, node: &Node) {
+    fn end_if_handed_over(&self, node: &Node) {
         let is_others = self.lock().get(&node.id).is_some_and(|line| !line.is_of(node));
         if is_others {
-            self.end(node.id, End::HandedOver);
+            self.end(node.id, ConsoleEnd::HandedOver);
         }
     }
 
@@ -199,7 +199,7 @@ impl Consoles {
         self.ending.cancel();
         let lines: Vec<_> = self.lock().drain().map(|(_, line)| line).collect();
         for line in lines {
-            line.end(End::Stopping);
+            line.end(ConsoleEnd::Stopping);
         }
         self.tasks.close();
         if tokio::time::timeout(CLOSE_TIMEOUT, self.tasks.wait()).await.is_err() {
@@ -207,14 +207,14 @@ impl Consoles {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<NodeUuid, Arc<Line>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<NodeUuid, Arc<SharedConsole>>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Drops the output of one console whose port nobody holds, if there would be too many with the next one.
-fn make_room(lines: &mut HashMap<NodeUuid, Arc<Line>>, next: NodeUuid) {
-    if lines.len() < KEPT || lines.contains_key(&next) {
+fn evict_idle(lines: &mut HashMap<NodeUuid, Arc<SharedConsole>>, next: NodeUuid) {
+    if lines.len() < MAX_KEPT_CONSOLES || lines.contains_key(&next) {
         return;
     }
     let idle = lines.iter().find(|(_, line)| !line.is_held()).map(|(id, _)| *id);
@@ -223,9 +223,12 @@ fn make_room(lines: &mut HashMap<NodeUuid, Arc<Line>>, next: NodeUuid) {
     }
 }
 
-impl World {
+impl TurnContext {
     /// Adds a viewer to a node's console.
-    pub(crate) fn watch_console(self: &Arc<Self>, node: &Node) -> Result<Viewing, ConsoleError> {
+    pub(crate) fn watch_console(
+        self: &Arc<Self>,
+        node: &Node,
+    ) -> Result<ConsoleViewer, ConsoleError> {
         let (world, id) = (self.clone(), node.id);
         self.consoles.enter(node, move || {
             let world = world.clone();
@@ -235,17 +238,17 @@ impl World {
 
     /// Returns the latest output of the node's console.
     pub(crate) fn console_log(&self, node: &Node) -> Result<Bytes, ConsoleError> {
-        self.consoles.kept(node)
+        self.consoles.latest_output(node)
     }
 
     /// Opens the serial port of the node's machine, as configured in the node's current record.
-    async fn open_port(&self, id: NodeUuid) -> Result<SerialSession, Unopened> {
-        let failed = |why: String, is_transient| Unopened::Failed { why, is_transient };
+    async fn open_port(&self, id: NodeUuid) -> Result<SerialSession, OpenPortError> {
+        let failed = |why: String, is_transient| OpenPortError::Failed { why, is_transient };
         let node = self.store.find_node(&NodeIdent::Id(id)).await;
         let node = node.map_err(|why| failed(chain(&why), true))?;
-        let node = node.ok_or(Unopened::Over(End::Deleted))?;
+        let node = node.ok_or(OpenPortError::Over(ConsoleEnd::Deleted))?;
         if !node.console_enabled {
-            return Err(Unopened::Over(End::Disabled));
+            return Err(OpenPortError::Over(ConsoleEnd::Disabled));
         }
         let bmc = self.bmcs.of(&node).map_err(|why| failed(why.to_string(), false))?;
         let what = || "offer a serial console".to_owned();
@@ -257,7 +260,10 @@ impl World {
 }
 
 /// Ends consoles that must not be open any more, until `stop` is cancelled; then ends all.
-pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) -> Result<(), crate::RunError> {
+pub(crate) async fn run(
+    world: Arc<TurnContext>,
+    stop: CancellationToken,
+) -> Result<(), crate::RunError> {
     loop {
         tokio::select! {
             () = stop.cancelled() => break,
@@ -274,11 +280,11 @@ pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) -> Result<()
                     found.into_iter().map(|node| (node.id, node)).collect();
                 for id in held {
                     match found.get(&id) {
-                        None => world.consoles.end(id, End::Deleted),
+                        None => world.consoles.end(id, ConsoleEnd::Deleted),
                         Some(node) if !node.console_enabled => {
-                            world.consoles.end(id, End::Disabled);
+                            world.consoles.end(id, ConsoleEnd::Disabled);
                         }
-                        Some(node) => world.consoles.end_of_others(node),
+                        Some(node) => world.consoles.end_if_handed_over(node),
                     }
                 }
             }

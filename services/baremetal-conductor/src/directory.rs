@@ -7,14 +7,14 @@ use baremetal_core::{BootInterface, Node, NodeIdent, Port, Work};
 use baremetal_store::StoreError;
 use hardware::MacAddress;
 use jiff::Timestamp;
-use pxe::{BootFile, Client, ClientKind, Decision, Directory, Lease, Loader, Sighting};
+use pxe::{BootFile, Client, ClientKind, Decision, Directory, Lease, Loader, Observation};
 use tracing::{debug, error, info, warn};
 use url::Url;
 
 use crate::UnknownMachines;
 use crate::handle::Conductor;
+use crate::observations::ObservedPart;
 use crate::problem::chain;
-use crate::sightings::Side;
 
 #[async_trait]
 impl Directory for Conductor {
@@ -29,7 +29,7 @@ impl Directory for Conductor {
     }
 
     async fn declined(&self, client: MacAddress, address: Ipv4Addr) {
-        match self.world.leave_alone(client, address).await {
+        match self.world.skip_address(client, address).await {
             Ok(true) => {
                 warn!(mac = %client, %address, "{address} is in use by another machine and will not be leased for a while")
             }
@@ -38,29 +38,33 @@ impl Directory for Conductor {
         }
     }
 
-    fn saw(&self, client: MacAddress, sighting: Sighting) {
+    fn saw(&self, client: MacAddress, sighting: Observation) {
         let (side, what) = match sighting {
-            Sighting::DhcpDiscover => (Side::Dhcp, "sent a DHCP discover".to_owned()),
-            Sighting::DhcpOffered { address, boot_file } => {
+            Observation::DhcpDiscover => (ObservedPart::Dhcp, "sent a DHCP discover".to_owned()),
+            Observation::DhcpOffered { address, boot_file } => {
                 let address =
                     address.map_or("no address".to_owned(), |address| address.to_string());
                 let boot_file = boot_file.unwrap_or_else(|| "nothing to boot".to_owned());
                 (
-                    Side::Dhcp,
+                    ObservedPart::Dhcp,
                     format!("was offered {address} and {}", without_capability(&boot_file)),
                 )
             }
-            Sighting::DhcpRefused { reason } => (Side::Dhcp, format!("was refused: {reason}")),
-            Sighting::DhcpAcked { address } => (Side::Dhcp, format!("got the address {address}")),
-            Sighting::DhcpDeclined { .. } => {
-                (Side::Dhcp, "found its address in use by another machine".to_owned())
+            Observation::DhcpRefused { reason } => {
+                (ObservedPart::Dhcp, format!("was refused: {reason}"))
             }
-            Sighting::TftpRead { file } => (Side::Tftp, format!("began to load {file}")),
-            Sighting::TftpDone { file, bytes } => {
-                (Side::Tftp, format!("loaded {file}, {bytes} bytes"))
+            Observation::DhcpAcked { address } => {
+                (ObservedPart::Dhcp, format!("got the address {address}"))
             }
-            Sighting::TftpFailed { file, reason } => {
-                (Side::Tftp, format!("did not get {file}: {reason}"))
+            Observation::DhcpDeclined { .. } => {
+                (ObservedPart::Dhcp, "found its address in use by another machine".to_owned())
+            }
+            Observation::TftpRead { file } => (ObservedPart::Tftp, format!("began to load {file}")),
+            Observation::TftpDone { file, bytes } => {
+                (ObservedPart::Tftp, format!("loaded {file}, {bytes} bytes"))
+            }
+            Observation::TftpFailed { file, reason } => {
+                (ObservedPart::Tftp, format!("did not get {file}: {reason}"))
             }
         };
         self.world.sightings.note_address(client, side, what);
@@ -76,7 +80,7 @@ impl Conductor {
         let Some(node) = world.store.find_node(&NodeIdent::Id(port.node)).await? else {
             return Ok(Decision::Ignore { reason: "the node was deleted".to_owned() });
         };
-        world.sightings.owns(node.id, client.mac);
+        world.sightings.note_address_owner(node.id, client.mac);
         let hostname = node.name.as_ref().map(ToString::to_string);
         let lease = self.lease(client.mac, hostname).await?;
         let boot = work_to_boot(&node, &port).and_then(|work| {

@@ -16,7 +16,7 @@ use url::Url;
 use crate::BmcSettings;
 
 /// The longest pause after errors.
-const LONGEST_REST: Duration = Duration::from_secs(30);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// Delays requests to the pace that a BMC can handle.
 pub(crate) struct Gate {
@@ -44,7 +44,7 @@ impl Gate {
     }
 
     /// Waits until the next request may be sent.
-    async fn pass(&self) {
+    async fn wait_for_permit(&self) {
         let due = {
             let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
             let now = Instant::now();
@@ -56,12 +56,12 @@ impl Gate {
     }
 
     /// Adapts the pause to an answer: every transient error in a row doubles it.
-    fn learn<T>(&self, answer: &Result<T, BmcError>) {
+    fn observe_answer<T>(&self, answer: &Result<T, BmcError>) {
         let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
         if answer.as_ref().is_err_and(BmcError::is_transient) {
             let rest = Duration::from_millis(250) * 2_u32.pow(pace.errors.min(7));
             pace.errors += 1;
-            pace.rest_until = Instant::now() + rest.min(LONGEST_REST);
+            pace.rest_until = Instant::now() + rest.min(MAX_PAUSE);
         } else {
             pace.errors = 0;
         }
@@ -99,9 +99,9 @@ impl<T: ?Sized> Gated<T> {
         &self,
         request: impl Future<Output = Result<A, BmcError>>,
     ) -> Result<A, BmcError> {
-        self.gate.pass().await;
+        self.gate.wait_for_permit().await;
         let answer = request.await;
-        self.gate.learn(&answer);
+        self.gate.observe_answer(&answer);
         answer
     }
 
@@ -121,8 +121,8 @@ impl Power for Gated<dyn Power> {
         self.through(self.inner.state()).await
     }
 
-    async fn glance(&self) -> Result<PowerState, BmcError> {
-        self.through(self.inner.glance()).await
+    async fn state_once(&self) -> Result<PowerState, BmcError> {
+        self.through(self.inner.state_once()).await
     }
 
     async fn request(&self, change: PowerChange) -> Result<(), BmcError> {
@@ -207,11 +207,11 @@ mod tests {
         let gate = gate(10, 5);
         let begun = Instant::now();
         for _ in 0..5 {
-            gate.pass().await;
+            gate.wait_for_permit().await;
         }
         assert_eq!(begun.elapsed(), Duration::ZERO);
         for _ in 0..10 {
-            gate.pass().await;
+            gate.wait_for_permit().await;
         }
         assert_eq!(begun.elapsed().as_millis() / 100, 10);
     }
@@ -224,16 +224,16 @@ mod tests {
         };
         let mut rests = Vec::new();
         for _ in 0..3 {
-            gate.learn(&busy());
+            gate.observe_answer(&busy());
             let begun = Instant::now();
-            gate.pass().await;
+            gate.wait_for_permit().await;
             rests.push(begun.elapsed().as_millis());
         }
         assert_eq!(rests, [250, 500, 1000]);
-        gate.learn(&Ok(()));
-        gate.learn(&busy());
+        gate.observe_answer(&Ok(()));
+        gate.observe_answer(&busy());
         let begun = Instant::now();
-        gate.pass().await;
+        gate.wait_for_permit().await;
         assert_eq!(begun.elapsed().as_millis(), 250);
     }
 }

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use agent_protocol::Progress;
-use baremetal_core::{Node, NodeUuid, Refusal, check_deploy};
+use baremetal_core::{Node, NodeUuid, RequestRefused, check_deploy};
 use baremetal_store::{Store, StoreError};
 use bmc::{BmcError, IdentifyLight, LogEntry, Reading};
 use bytes::Bytes;
 use hardware::{BootDevice, BootOverride};
 use jiff::Timestamp;
-use lease::Ladder;
+use lease::LeaseSchedule;
 use reconcile::{Queue, Watch};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -22,10 +22,10 @@ use tokio_util::sync::CancellationToken;
 use crate::agents::Agents;
 use crate::bmcs::Bmcs;
 use crate::catch_up::{self, TurnVersions};
-use crate::consoles::{ConsoleError, Consoles, End, Viewing};
+use crate::consoles::{ConsoleEnd, ConsoleError, ConsoleViewer, Consoles};
+use crate::observations::ObservationCache;
 use crate::secrets::ServiceKey;
-use crate::sightings::Sightings;
-use crate::{BmcSettings, LastSeen, Settings, consoles, racks, seals, sweep, turn};
+use crate::{BmcSettings, LastSeen, Settings, consoles, racks, seal_keys, sweep, turn};
 
 /// The time limit for logging out of all BMCs when the process stops.
 const LOG_OUT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -33,11 +33,11 @@ const LOG_OUT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The conductor of this process. All clones are the same conductor.
 #[derive(Clone)]
 pub struct Conductor {
-    pub(crate) world: Arc<World>,
+    pub(crate) world: Arc<TurnContext>,
 }
 
 /// Everything that a turn uses.
-pub(crate) struct World {
+pub(crate) struct TurnContext {
     pub(crate) settings: Settings,
     pub(crate) store: Store,
     pub(crate) key: ServiceKey,
@@ -45,7 +45,7 @@ pub(crate) struct World {
     pub(crate) agents: Agents,
     pub(crate) consoles: Consoles,
     pub(crate) queue: Queue<NodeUuid>,
-    pub(crate) sightings: Sightings,
+    pub(crate) sightings: ObservationCache,
     /// Notified when a machine of a rack has made progress, or when a rack's goal has changed.
     pub(crate) rack_changed: Notify,
     /// Notified when a new key seals secrets.
@@ -77,7 +77,7 @@ impl Conductor {
         let redfish =
             redfish::Connector::new(authorities, allowed.clone()).map_err(StartError::Redfish)?;
         let ipmi = ipmi::Connector::bind().await.map_err(StartError::Socket)?;
-        let world = World {
+        let world = TurnContext {
             bmcs: Bmcs::new(
                 settings.bmc.clone(),
                 redfish,
@@ -91,7 +91,7 @@ impl Conductor {
             key,
             agents: Agents::default(),
             queue: Queue::default(),
-            sightings: Sightings::default(),
+            sightings: ObservationCache::default(),
             rack_changed: Notify::new(),
             rotated: Notify::new(),
             progress: Mutex::default(),
@@ -118,7 +118,7 @@ impl Conductor {
         tasks.spawn(sweep::run(self.world.clone(), stop.clone()));
         tasks.spawn(sweep::announce(self.world.clone(), stop.clone()));
         tasks.spawn(racks::run(self.world.clone(), stop.clone()));
-        tasks.spawn(seals::run(self.world.clone(), stop.clone()));
+        tasks.spawn(seal_keys::run(self.world.clone(), stop.clone()));
         tasks.spawn(consoles::run(self.world.clone(), stop.clone()));
         let mut outcome = Ok(());
         while let Some(ended) = tasks.join_next().await {
@@ -134,7 +134,7 @@ impl Conductor {
     }
 
     /// Returns the stages at the end of a node's lease.
-    pub fn ladder(&self) -> &Ladder {
+    pub fn ladder(&self) -> &LeaseSchedule {
         &self.world.settings.lending.ladder
     }
 
@@ -189,7 +189,7 @@ impl Conductor {
     }
 
     /// Checks that the node has everything that its installation needs. The config drive is unsealed for the check.
-    pub fn check_deploy(&self, node: &Node) -> Result<(), Refusal> {
+    pub fn check_deploy(&self, node: &Node) -> Result<(), RequestRefused> {
         let node = self.world.with_instance(node)?;
         check_deploy(&node)?;
         self.check_image_host(&node.instance_info)
@@ -226,7 +226,7 @@ impl Conductor {
     }
 
     /// Opens the serial console of the node's machine for one viewer, who can read and type.
-    pub fn watch_console(&self, node: &Node) -> Result<Viewing, ConsoleError> {
+    pub fn watch_console(&self, node: &Node) -> Result<ConsoleViewer, ConsoleError> {
         self.world.watch_console(node)
     }
 
@@ -237,7 +237,7 @@ impl Conductor {
 
     /// Ends the console of the node, because it was disabled.
     pub fn end_console(&self, node: NodeUuid) {
-        self.world.consoles.end(node, End::Disabled);
+        self.world.consoles.end(node, ConsoleEnd::Disabled);
     }
 
     fn bmc(&self, node: &Node) -> Result<bmc::Bmc, BmcError> {
@@ -260,10 +260,10 @@ pub enum RunError {
     Turn(#[source] tokio::task::JoinError),
 }
 
-impl World {
+impl TurnContext {
     /// Returns the node with the secrets of its `instance_info` unsealed.
-    pub(crate) fn with_instance(&self, node: &Node) -> Result<Node, Refusal> {
-        self.store.secrets().with_instance(node).map_err(|why| Refusal::Field {
+    pub(crate) fn with_instance(&self, node: &Node) -> Result<Node, RequestRefused> {
+        self.store.secrets().with_instance(node).map_err(|why| RequestRefused::Field {
             field: "instance_info".to_owned(),
             problem: format!("cannot unseal its secrets: {why}"),
         })
@@ -274,7 +274,7 @@ impl World {
         self.turn_versions.forget(node);
         self.bmcs.forget(node);
         self.agents.forget(node);
-        self.consoles.end(node, End::Deleted);
+        self.consoles.end(node, ConsoleEnd::Deleted);
         self.sightings.forget(node);
         self.set_progress(node, None);
     }

@@ -1,17 +1,17 @@
 //! Stores the results of inspections.
 
 use agent_protocol::InspectionData;
-use baremetal_core::{Failure, Node, Port, PortUuid, Reason, note_bmc_inventory, note_inventory};
+use baremetal_core::{Failure, Node, Port, PortUuid, Reason, apply_bmc_inventory, apply_inventory};
 use baremetal_store::StoreError;
 use hardware::{Inventory, MacAddress};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tracing::{info, warn};
 
-use crate::handle::World;
+use crate::handle::TurnContext;
 use crate::turn::TurnError;
 
-impl World {
+impl TurnContext {
     /// Returns the node with the facts of the agent's inventory, which has arrived. New ports are stored immediately, which may be repeated
     /// without harm.
     pub(crate) async fn take_inventory(
@@ -32,7 +32,7 @@ impl World {
                 format!("the inspection by the agent failed: {error}"),
             )));
         }
-        let (told, macs) = note_inventory(node, &data);
+        let (told, macs) = apply_inventory(node, &data);
         self.add_ports(node, &macs).await?;
         Ok(Ok(told))
     }
@@ -43,7 +43,7 @@ impl World {
         node: &Node,
         inventory: &Inventory,
     ) -> Result<Node, TurnError> {
-        let (told, macs) = note_bmc_inventory(node, inventory);
+        let (told, macs) = apply_bmc_inventory(node, inventory);
         if self.store.ports_of(node.id).await?.is_empty() {
             self.add_ports(node, &macs).await?;
         }
@@ -51,7 +51,7 @@ impl World {
         info!(node.id = %node.id, nics = macs.len(), disks = inventory.disks.len(), "read the inventory of the BMC");
         if node.inspect_interface() == baremetal_core::InspectInterface::Redfish {
             let now = Timestamp::now();
-            let found = baremetal_core::Inspected {
+            let found = baremetal_core::InspectionReport {
                 node: node.id,
                 at: now,
                 inventory: agent_inventory(inventory),

@@ -1,7 +1,8 @@
 //! The part of a turn for a machine that joins or leaves an OpenStack.
 
 use baremetal_core::{
-    CloudSeen, Failure, Guest, Host, Hypervisor, JoinStep, Node, Refusal, config_drive, plan_join,
+    CloudSeen, Failure, HostPlacement, Hypervisor, HypervisorMachine, JoinStep, Node,
+    RequestRefused, config_drive, plan_join,
 };
 use baremetal_store::StoreError;
 use jiff::Timestamp;
@@ -9,13 +10,13 @@ use reconcile::{Requeue, time_left};
 use serde_json::Value;
 use tracing::{debug, info, warn};
 
-use crate::handle::World;
+use crate::handle::TurnContext;
 use crate::turn::TurnError;
 
 /// How many times longer the pause between looks at the cloud is than between looks at a BMC.
-const RARER: u32 = 3;
+const CLOUD_POLL_FACTOR: u32 = 3;
 
-impl World {
+impl TurnContext {
     /// Makes one step of joining or leaving the cloud, if the node is on its way. Each state is recorded before the cloud is called because
     /// of it.
     pub(crate) async fn join(&self, node: &Node, now: Timestamp) -> Result<Requeue, TurnError> {
@@ -30,7 +31,7 @@ impl World {
                     Ok(()) => Ok(Requeue::After(self.settings.timeouts.poll_every)),
                     Err(problem) => {
                         debug!(problem = problem.cause, "the call to the cloud failed");
-                        let trouble = CloudSeen::Trouble(problem);
+                        let trouble = CloudSeen::Failed(problem);
                         let step = plan_join(host, &trouble, self.watch.since(), now);
                         self.end_join_turn(node, step, now).await
                     }
@@ -55,7 +56,7 @@ impl World {
             JoinStep::Wait { until } => {
                 let left = time_left(until, now);
                 debug!("the host of node {} has made no progress yet", node.id);
-                Ok(Requeue::After(left.min(self.settings.timeouts.poll_every * RARER)))
+                Ok(Requeue::After(left.min(self.settings.timeouts.poll_every * CLOUD_POLL_FACTOR)))
             }
             JoinStep::Record(to) => {
                 let (gone, entry) = node.joining(*to, now);
@@ -88,13 +89,14 @@ impl World {
     }
 
     /// Returns the node with the config drive and the record that make its machine a hypervisor of this profile after the installation.
-    pub(crate) async fn outfit(
+    pub(crate) async fn with_hypervisor_config(
         &self,
         node: Node,
         profile: &str,
         now: Timestamp,
-    ) -> Result<Result<Node, Refusal>, StoreError> {
-        let refuse = |problem: String| Refusal::Field { field: "profile".to_owned(), problem };
+    ) -> Result<Result<Node, RequestRefused>, StoreError> {
+        let refuse =
+            |problem: String| RequestRefused::Field { field: "profile".to_owned(), problem };
         let Some(row) = self.store.find_profile(profile).await? else {
             return Ok(Err(refuse(format!("hypervisor profile {profile:?} not found"))));
         };
@@ -106,8 +108,8 @@ impl World {
         // `network_data` gives DHCP to the first port, so the port that the machine boots from comes first.
         ports.sort_by_key(|port| !port.pxe_enabled);
         let macs: Vec<_> = ports.iter().map(|port| port.address).collect();
-        Ok(Host::of(&node, &profile.placement).map(|host| {
-            let guest = Guest { id: node.id, host: &host.name, macs: &macs };
+        Ok(HostPlacement::of(&node, &profile.placement).map(|host| {
+            let guest = HypervisorMachine { id: node.id, host: &host.name, macs: &macs };
             let drive = Value::Object(config_drive(&profile, &guest));
             let mut node = node.clone();
             node.instance_info.insert("configdrive".to_owned(), drive);
@@ -118,7 +120,7 @@ impl World {
 }
 
 /// Returns the earlier of two due times.
-pub(crate) fn sooner(one: Requeue, other: Requeue) -> Requeue {
+pub(crate) fn earlier(one: Requeue, other: Requeue) -> Requeue {
     match (one, other) {
         (Requeue::Now, _) | (_, Requeue::Now) => Requeue::Now,
         (Requeue::After(one), Requeue::After(other)) => Requeue::After(one.min(other)),

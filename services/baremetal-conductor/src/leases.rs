@@ -10,20 +10,20 @@ use jiff::Timestamp;
 use tracing::{error, warn};
 
 use crate::Leases;
-use crate::handle::World;
+use crate::handle::TurnContext;
 use crate::problem::chain;
 
 /// How long an address is skipped that another machine uses.
 const IN_USE_FOR: Duration = Duration::from_mins(10);
 
 /// How many addresses are probed for one request. A DHCP client does not wait longer, and repeats its request.
-const MOST_PROBES: usize = 4;
+const MAX_PROBES: usize = 4;
 
-impl World {
+impl TurnContext {
     /// Returns the address for `mac`, or `None` if another server assigns addresses or no address is left.
     pub(crate) async fn lease(&self, mac: MacAddress) -> Result<Option<Ipv4Addr>, StoreError> {
         let Some(leases) = &self.settings.leases else { return Ok(None) };
-        for _ in 0..MOST_PROBES {
+        for _ in 0..MAX_PROBES {
             let leased = self.store.lease(mac, &leases.pool, Timestamp::now()).await?;
             let Some(leased) = leased else {
                 let (first, last) = (leases.pool.first, leases.pool.last);
@@ -38,13 +38,13 @@ impl World {
                 return Ok(Some(leased.address));
             }
             warn!(%mac, address = %leased.address, "a machine without a lease answers at {}", leased.address);
-            self.leave_alone(mac, leased.address).await?;
+            self.skip_address(mac, leased.address).await?;
         }
         Ok(None)
     }
 
     /// Stops leasing `address` for a while if `mac` had it; returns whether `mac` had it.
-    pub(crate) async fn leave_alone(
+    pub(crate) async fn skip_address(
         &self,
         mac: MacAddress,
         address: Ipv4Addr,

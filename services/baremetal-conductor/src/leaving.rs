@@ -1,38 +1,39 @@
 //! The part of a turn for a node that waits for the drain of its compute host. `baremetal-core` decides what clusterd is asked.
 
 use baremetal_core::{
-    AfterDrain, DrainSeen, Leaving, LeavingEnd, LeavingStage, LeavingStep, Node, Reason, Verb,
-    WorkUuid, ask, ask_power, held, plan_leaving, stays,
+    AfterDrain, DrainFate, DrainRequest, DrainSeen, DrainStage, DrainStep, Node, Reason, Verb,
+    WorkUuid, drain_refused, drain_stuck, plan_leaving, request_power, request_verb,
 };
 use jiff::Timestamp;
 use reconcile::Requeue;
 use tracing::{info, warn};
 
-use crate::handle::World;
+use crate::handle::TurnContext;
 use crate::turn::TurnError;
 
-impl World {
+impl TurnContext {
     /// Asks clusterd the question of the current stage, and records the result. The stage was recorded before, so after a crash the next
     /// turn repeats the same question.
-    pub(crate) async fn leave_on(
+    pub(crate) async fn apply_drain_step(
         &self,
         node: &Node,
-        leaving: &Leaving,
+        leaving: &DrainRequest,
         now: Timestamp,
     ) -> Result<Requeue, TurnError> {
         let seen = self.drain_seen(leaving).await;
         match plan_leaving(leaving, &seen) {
-            LeavingStep::Enter(stage) => {
-                let entered = Leaving { stage, ..leaving.clone() };
+            DrainStep::Enter(stage) => {
+                let entered = DrainRequest { stage, ..leaving.clone() };
                 self.record(node, Node { leaving: Some(entered), ..node.clone() }, &[]).await
             }
-            LeavingStep::Over => {
-                self.record(node, Node { leaving: None, ..told_no_more(node) }, &[]).await
+            DrainStep::Over => {
+                self.record(node, Node { leaving: None, ..without_waiting_reason(node) }, &[]).await
             }
-            LeavingStep::Proceed => self.proceed(node, leaving, now).await,
-            LeavingStep::Wait(why) => {
+            DrainStep::Proceed => self.proceed(node, leaving, now).await,
+            DrainStep::Wait(why) => {
                 let rest = Requeue::After(self.settings.timeouts.poll_every);
-                let Some((told, entry)) = why.as_deref().and_then(|why| held(node, why, now))
+                let Some((told, entry)) =
+                    why.as_deref().and_then(|why| drain_stuck(node, why, now))
                 else {
                     return Ok(rest);
                 };
@@ -40,24 +41,24 @@ impl World {
                 self.record(node, told, &[entry]).await?;
                 Ok(rest)
             }
-            LeavingStep::Refuse(why, end) => {
+            DrainStep::Refuse(why, end) => {
                 warn!("the request to node {} is refused: {why}", node.label());
-                let (stayed, entry) = stays(node, &why, end, now);
+                let (stayed, entry) = drain_refused(node, &why, end, now);
                 self.record(node, stayed, &[entry]).await
             }
         }
     }
 
-    async fn drain_seen(&self, leaving: &Leaving) -> DrainSeen {
+    async fn drain_seen(&self, leaving: &DrainRequest) -> DrainSeen {
         // Without a configured clusterd no host is drained.
         let Some(clusters) = &self.settings.clusters else { return DrainSeen::NoHost };
         match leaving.stage {
-            LeavingStage::Wanted | LeavingStage::Waiting(_) => clusters.show(&leaving.host).await,
-            LeavingStage::Asking(_) => {
+            DrainStage::Wanted | DrainStage::Waiting(_) => clusters.show(&leaving.host).await,
+            DrainStage::Asking(_) => {
                 let asking = clusters.drain(&leaving.host, &leaving.forced);
                 self.store.tripwire().around("clusterd: drain", asking).await
             }
-            LeavingStage::Ending => {
+            DrainStage::Ending => {
                 let asking = clusters.undrain(&leaving.host);
                 self.store.tripwire().around("clusterd: end of a drain", asking).await
             }
@@ -68,13 +69,13 @@ impl World {
     async fn proceed(
         &self,
         node: &Node,
-        leaving: &Leaving,
+        leaving: &DrainRequest,
         now: Timestamp,
     ) -> Result<Requeue, TurnError> {
         let host = &leaving.host;
-        let free = Node { leaving: None, ..told_no_more(node) };
+        let free = Node { leaving: None, ..without_waiting_reason(node) };
         let begun = |verb| {
-            let asked = ask(&free, verb, WorkUuid::new_v4(), now);
+            let asked = request_verb(&free, verb, WorkUuid::new_v4(), now);
             asked.map(|(to, entry)| (to, vec![entry.by(leaving.asked_by.as_deref())]))
         };
         let begun = match leaving.then {
@@ -82,7 +83,7 @@ impl World {
             AfterDrain::Undeploy => begun(Verb::Undeploy),
             AfterDrain::Rebuild => begun(Verb::Rebuild),
             AfterDrain::Power { change, timeout } => {
-                ask_power(&free, change, now + timeout).map(|to| (to, Vec::new()))
+                request_power(&free, change, now + timeout).map(|to| (to, Vec::new()))
             }
         };
         match begun {
@@ -97,10 +98,10 @@ impl World {
             Err(refusal) => {
                 warn!(%refusal, "host {host} is drained, but the request to node {} is refused", node.label());
                 let end = match leaving.stage {
-                    LeavingStage::Asking(owner) | LeavingStage::Waiting(owner) => owner.end(),
-                    LeavingStage::Wanted | LeavingStage::Ending => LeavingEnd::LeaveDrain,
+                    DrainStage::Asking(owner) | DrainStage::Waiting(owner) => owner.end(),
+                    DrainStage::Wanted | DrainStage::Ending => DrainFate::LeaveDrain,
                 };
-                let (stayed, entry) = stays(node, &refusal.to_string(), end, now);
+                let (stayed, entry) = drain_refused(node, &refusal.to_string(), end, now);
                 self.record(node, stayed, &[entry]).await
             }
         }
@@ -108,7 +109,7 @@ impl World {
 }
 
 /// Returns the node without the recorded reason for waiting, because the drain has made progress.
-fn told_no_more(node: &Node) -> Node {
+fn without_waiting_reason(node: &Node) -> Node {
     let waits = node.failure.as_ref().is_some_and(|it| it.reason == Reason::DrainWaits);
     let failure = node.failure.clone().filter(|_| !waits);
     Node { failure, ..node.clone() }

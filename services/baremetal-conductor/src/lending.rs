@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use baremetal_core::{
-    LendingStep, Node, Verb, WorkUuid, ask, ask_power, end_held, given_back, lending_taken,
+    LendingStep, Node, Verb, WorkUuid, end_held, request_power, request_verb, returned,
+    with_stage_taken,
 };
 use jiff::{SignedDuration, Timestamp};
-use notices::{About, Notice};
+use notices::{Notice, NoticeSubject};
 use reconcile::{Requeue, time_left};
 use tracing::{info, warn};
 use uuid::Uuid;
 
-use crate::clusters::StaysError;
-use crate::handle::World;
+use crate::clusterd::TakeOutRefused;
+use crate::handle::TurnContext;
 use crate::turn::TurnError;
 
 /// The pause before the next attempt on a node that still carries servers.
@@ -21,9 +22,9 @@ const AFTER_HOLDING: Duration = Duration::from_secs(15);
 /// The pause before the next attempt on a node whose machine failed.
 const AFTER_FAILURE: SignedDuration = SignedDuration::from_secs(60);
 
-impl World {
+impl TurnContext {
     /// Records the step that the lease requires of an idle node. The following turns carry it out.
-    pub(crate) async fn lend_on(
+    pub(crate) async fn apply_lending_step(
         &self,
         node: &Node,
         step: LendingStep,
@@ -33,16 +34,16 @@ impl World {
             return Ok(Requeue::After(rest.unsigned_abs()));
         }
         if matches!(step, LendingStep::Power(_) | LendingStep::Undeploy) {
-            match self.take_out(node).await {
+            match self.drain_and_check(node).await {
                 Ok(None) => {}
                 Ok(Some(noted)) => return self.record(node, noted, &[]).await,
-                Err(why) => return self.hold(node, &why, now).await,
+                Err(why) => return self.postpone_lease_end(node, &why, now).await,
             }
         }
         let asked = match step {
             LendingStep::Take(step) => return self.take(node, step, now).await,
             LendingStep::Release => {
-                let (free, entry) = given_back(node, now);
+                let (free, entry) = returned(node, now);
                 info!("node {} was returned by its lessee", node.label());
                 return self.record(node, free, &[entry]).await;
             }
@@ -52,14 +53,12 @@ impl World {
             }
             LendingStep::Power(change) => {
                 let deadline = now + self.settings.timeouts.power;
-                ask_power(node, change, deadline).map(|off| (off, Vec::new()))
+                request_power(node, change, deadline).map(|off| (off, Vec::new()))
             }
-            LendingStep::Undeploy => {
-                ask(node, Verb::Undeploy, WorkUuid::new_v4(), now).map(|(to, it)| (to, vec![it]))
-            }
-            LendingStep::Clean => {
-                ask(node, Verb::Provide, WorkUuid::new_v4(), now).map(|(to, it)| (to, vec![it]))
-            }
+            LendingStep::Undeploy => request_verb(node, Verb::Undeploy, WorkUuid::new_v4(), now)
+                .map(|(to, it)| (to, vec![it])),
+            LendingStep::Clean => request_verb(node, Verb::Provide, WorkUuid::new_v4(), now)
+                .map(|(to, it)| (to, vec![it])),
         };
         match asked {
             Ok((asked, history)) => self.record(node, asked, &history).await,
@@ -72,21 +71,21 @@ impl World {
 
     /// Postpones the end of a lease while the node's compute host carries servers. The history gets one entry about the reason, except when
     /// the only reason is that the drain is still moving servers.
-    async fn hold(
+    async fn postpone_lease_end(
         &self,
         node: &Node,
-        why: &StaysError,
+        why: &TakeOutRefused,
         now: Timestamp,
     ) -> Result<Requeue, TurnError> {
-        let is_emptied = matches!(why, StaysError::Occupied { .. });
+        let is_emptied = matches!(why, TakeOutRefused::Occupied { .. });
         let why = why.to_string();
-        if !is_emptied && !self.sightings.is_held(node.id, &why) {
+        if !is_emptied && !self.sightings.has_obstacle(node.id, &why) {
             warn!(
                 "the lease of node {} has ended, but the node cannot be taken out yet: {why}",
                 node.label()
             );
             self.record(node, node.clone(), &[end_held(node, &why, now)]).await?;
-            self.sightings.hold(node.id, why);
+            self.sightings.note_obstacle(node.id, why);
         }
         Ok(Requeue::After(AFTER_HOLDING))
     }
@@ -95,16 +94,16 @@ impl World {
     pub(crate) async fn take(
         &self,
         node: &Node,
-        step: lease::Step,
+        step: lease::LeaseStage,
         now: Timestamp,
     ) -> Result<Requeue, TurnError> {
-        let (mut taken, entry) = lending_taken(node, step, now);
+        let (mut taken, entry) = with_stage_taken(node, step, now);
         taken.updated_at = Some(now);
         let told = entry.event.clone();
         let contact = node.lending.as_ref().and_then(|lending| lending.notify.as_ref());
         let notice = notice(node, step, &told, now);
         let letters = self.settings.lending.addressees.letters(&notice, contact);
-        let written = self.store.update_node_and_tell(&taken, &[entry], &letters, now).await;
+        let written = self.store.update_node_and_notify(&taken, &[entry], &letters, now).await;
         let (_, lost) = written?;
         if lost > 0 {
             warn!("too many notices are waiting: {lost} notices of node {} are not sent", node.id);
@@ -115,13 +114,15 @@ impl World {
 }
 
 /// Returns the notice about a stage for people outside of the API.
-fn notice(node: &Node, step: lease::Step, told: &str, now: Timestamp) -> Notice {
+fn notice(node: &Node, step: lease::LeaseStage, told: &str, now: Timestamp) -> Notice {
     let (event, happens_at) = match step {
-        lease::Step::Warn { ends_at } => ("lease.ends", Some(ends_at)),
-        lease::Step::ShutOff { deleted_at } => ("lease.ended", Some(deleted_at)),
-        lease::Step::KeepCopy => ("lease.copy_kept", None),
-        lease::Step::WarnOfDeletion { deleted_at } => ("lease.deletion_near", Some(deleted_at)),
-        lease::Step::Delete => ("lease.deleted", None),
+        lease::LeaseStage::Warn { ends_at } => ("lease.ends", Some(ends_at)),
+        lease::LeaseStage::SwitchOff { deleted_at } => ("lease.ended", Some(deleted_at)),
+        lease::LeaseStage::Snapshot => ("lease.copy_kept", None),
+        lease::LeaseStage::WarnOfDeletion { deleted_at } => {
+            ("lease.deletion_near", Some(deleted_at))
+        }
+        lease::LeaseStage::Delete => ("lease.deleted", None),
     };
     let until = node.lending.as_ref().map(|lending| lending.lease.until);
     let details = [("happens_at", happens_at), ("lease_until", until)];
@@ -138,7 +139,7 @@ fn notice(node: &Node, step: lease::Step, told: &str, now: Timestamp) -> Notice 
             node.id
         ),
         project_id: node.lessee.clone(),
-        about: About { kind: "node".to_owned(), id: node.id.to_string(), name: label },
+        about: NoticeSubject { kind: "node".to_owned(), id: node.id.to_string(), name: label },
         details: details.collect(),
     }
 }

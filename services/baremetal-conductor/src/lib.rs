@@ -6,7 +6,7 @@ mod bmcs;
 mod boots;
 mod catch_up;
 mod cloud;
-mod clusters;
+mod clusterd;
 mod config_drive;
 mod consoles;
 mod directory;
@@ -18,23 +18,23 @@ mod joining;
 mod leases;
 mod leaving;
 mod lending;
+mod observations;
 mod observe;
 mod perform;
 mod problem;
 mod racks;
-mod seals;
+mod seal_keys;
 mod secrets;
 mod settings;
-mod sightings;
 mod sweep;
 mod turn;
 
 pub use boots::{BootError, Heartbeat};
-pub use clusters::{Clusters, ClustersCaller, StaysError};
-pub use consoles::{ConsoleError, ConsoleSettings, End, Viewing};
+pub use clusterd::{ClusterdClient, ClusterdIdentity, TakeOutRefused};
+pub use consoles::{ConsoleEnd, ConsoleError, ConsoleSettings, ConsoleViewer};
 pub use handle::{Conductor, RunError, StartError};
+pub use observations::{LastSeen, TimedObservation};
 pub use secrets::ServiceKey;
 pub use settings::{
     BmcSettings, Leases, LendingSettings, Settings, SweepSettings, UnknownMachines,
 };
-pub use sightings::{LastSeen, Sighting};

@@ -5,19 +5,19 @@ use baremetal_store::StoreError;
 use tracing::debug;
 
 use crate::agents;
-use crate::handle::World;
+use crate::handle::TurnContext;
+use crate::observations::{FailedCalls, ObservedPart};
 use crate::problem;
 use crate::secrets::Purpose;
-use crate::sightings::{FailedCalls, Side};
 
 /// How soon the BMC gets another request after a look at the power state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Then {
+enum FollowUp {
     Nothing,
-    More,
+    Request,
 }
 
-impl World {
+impl TurnContext {
     /// Observes the node's machine as far as the current task needs.
     pub(crate) async fn observe(&self, node: &Node) -> Result<Observed, StoreError> {
         let mut seen = Observed {
@@ -29,8 +29,8 @@ impl World {
         let task = node.work.as_ref().and_then(Work::task);
         match task {
             // The work ends with this answer, so no session with the BMC has to stay open.
-            Some(Task::TryBmc) => seen.power = self.look_at_power(node, Then::Nothing).await,
-            Some(Task::Power(_)) => seen.power = self.look_at_power(node, Then::More).await,
+            Some(Task::TryBmc) => seen.power = self.look_at_power(node, FollowUp::Nothing).await,
+            Some(Task::Power(_)) => seen.power = self.look_at_power(node, FollowUp::Request).await,
             Some(Task::AwaitInventory | Task::AwaitAgent) => {
                 if let Some(boot) = self.boot_of_work(node).await? {
                     seen.inventory = boot.inventory_at.is_some();
@@ -41,7 +41,7 @@ impl World {
             Some(Task::Agent(_)) => seen.agent = self.look_at_agent(node).await?,
             Some(Task::AskBmcForInventory | Task::BootRamdisk | Task::BootDisk) => {}
             None if node.power_request.is_some() => {
-                seen.power = self.look_at_power(node, Then::More).await;
+                seen.power = self.look_at_power(node, FollowUp::Request).await;
             }
             None => {}
         }
@@ -61,24 +61,24 @@ impl World {
         self.key.derive(Purpose::AgentToken, &parts)
     }
 
-    async fn look_at_power(&self, node: &Node, then: Then) -> PowerSeen {
+    async fn look_at_power(&self, node: &Node, then: FollowUp) -> PowerSeen {
         let bmc = match self.bmcs.of(node) {
             Ok(bmc) => bmc,
             Err(invalid) => return PowerSeen::Failed(invalid.into()),
         };
         let told = match then {
-            Then::Nothing => bmc.power.glance().await,
-            Then::More => bmc.power.state().await,
+            FollowUp::Nothing => bmc.power.state_once().await,
+            FollowUp::Request => bmc.power.state().await,
         };
         match told {
             Ok(state) => {
-                self.sightings.note(node.id, Side::Bmc, state.as_str());
+                self.sightings.note(node.id, ObservedPart::Bmc, state.as_str());
                 PowerSeen::Is(state)
             }
             Err(error) => {
                 let problem = problem::of_bmc(&error);
                 debug!(problem = %problem.cause, "the BMC does not report the power state");
-                self.sightings.note(node.id, Side::Bmc, &*problem.cause);
+                self.sightings.note(node.id, ObservedPart::Bmc, &*problem.cause);
                 PowerSeen::Failed(problem)
             }
         }
@@ -96,7 +96,7 @@ impl World {
                 let running = commands.last().map_or("idle", |command| &*command.command_name);
                 self.sightings.note(
                     node.id,
-                    Side::Agent,
+                    ObservedPart::Agent,
                     format!("answered; last command: {running}"),
                 );
                 Ok(AgentSeen::Commands(commands.iter().map(agents::seen).collect()))
@@ -110,7 +110,7 @@ impl World {
                 if says_no || heard_at > since {
                     let cause = &problem.cause;
                     let what = format!("reports, but calls to it fail ({calls} so far): {cause}");
-                    self.sightings.note(node.id, Side::Agent, what);
+                    self.sightings.note(node.id, ObservedPart::Agent, what);
                     Ok(AgentSeen::Refuses { calls, since, problem })
                 } else {
                     Ok(AgentSeen::Silent { since: heard_at.max(since), problem })

@@ -13,15 +13,15 @@ use tokio::time::timeout;
 
 use crate::allowed::check_image;
 use crate::config_drive;
-use crate::handle::World;
+use crate::handle::TurnContext;
+use crate::observations::ObservedPart;
 use crate::problem;
-use crate::sightings::Side;
 use crate::turn::TurnError;
 
 /// The result of an action: when the next turn is due, or a problem of the machine, or an error of the store.
 type Performed = Result<Result<Requeue, Problem>, TurnError>;
 
-impl World {
+impl TurnContext {
     /// Performs `action`, with the records that have to be written before and after.
     pub(crate) async fn perform(&self, node: &Node, action: Action, seen: &Observed) -> Performed {
         let bmc = match self.bmcs.of(node) {
@@ -50,7 +50,7 @@ impl World {
             Ok(()) => {
                 self.sightings.note(
                     node.id,
-                    Side::Bmc,
+                    ObservedPart::Bmc,
                     format!("accepted {}", Action::RequestPower(change).name()),
                 );
                 // Most machines have switched by now, so the next turn looks immediately.
@@ -96,7 +96,11 @@ impl World {
         if let Err(error) = bmc.boot.set(wanted).await {
             return Ok(Err(self.note_bmc(node, &error)));
         }
-        self.sightings.note(node.id, Side::Bmc, format!("accepted {device} as the next boot"));
+        self.sightings.note(
+            node.id,
+            ObservedPart::Bmc,
+            format!("accepted {device} as the next boot"),
+        );
         self.next_task(node).await.map(Ok)
     }
 
@@ -223,7 +227,7 @@ impl World {
     /// Converts a BMC's error, and remembers it for explanations.
     fn note_bmc(&self, node: &Node, error: &BmcError) -> Problem {
         let problem = problem::of_bmc(error);
-        self.sightings.note(node.id, Side::Bmc, &*problem.cause);
+        self.sightings.note(node.id, ObservedPart::Bmc, &*problem.cause);
         problem
     }
 }

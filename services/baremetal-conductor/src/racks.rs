@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baremetal_core::{
-    HistoryEntry, Node, NodeFilter, NodeSort, Page, Rack, RackGoal, RackStep, Refusal, Verb,
-    WorkUuid, ask, check_deploy, join_again, plan_rack,
+    HistoryEntry, Node, NodeFilter, NodeSort, Page, Rack, RackGoal, RackStep, RequestRefused, Verb,
+    WorkUuid, check_deploy, join_again, plan_rack, request_verb,
 };
 use baremetal_store::StoreError;
 use jiff::Timestamp;
@@ -14,7 +14,7 @@ use tokio::time::{interval, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::handle::{RunError, World};
+use crate::handle::{RunError, TurnContext};
 use crate::problem::chain;
 
 /// How often racks are examined when nothing happens.
@@ -27,7 +27,7 @@ const GATHER: Duration = Duration::from_millis(100);
 const PAGE: u32 = 1000;
 
 /// Brings racks up until `stop` is cancelled.
-pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) -> Result<(), RunError> {
+pub(crate) async fn run(world: Arc<TurnContext>, stop: CancellationToken) -> Result<(), RunError> {
     let mut due = interval(LOOK_EVERY);
     loop {
         tokio::select! {
@@ -41,7 +41,7 @@ pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) -> Result<()
     }
 }
 
-async fn look(world: &World) -> Result<(), StoreError> {
+async fn look(world: &TurnContext) -> Result<(), StoreError> {
     for (name, document, _) in world.store.list_racks().await? {
         let Ok(Rack { goal: Some(mut goal), .. }) = serde_json::from_value::<Rack>(document) else {
             continue;
@@ -68,7 +68,7 @@ async fn look(world: &World) -> Result<(), StoreError> {
 }
 
 async fn begin(
-    world: &World,
+    world: &TurnContext,
     goal: &RackGoal,
     node: &Node,
     step: RackStep,
@@ -77,7 +77,7 @@ async fn begin(
     let asked = match step {
         RackStep::Ask(Verb::Deploy) => deploy(world, goal, node.clone(), now).await?,
         RackStep::Ask(verb) => {
-            ask(node, verb, WorkUuid::new_v4(), now).map(|(to, it)| (to, Some(it)))
+            request_verb(node, verb, WorkUuid::new_v4(), now).map(|(to, it)| (to, Some(it)))
         }
         RackStep::Join => join_again(node, now),
     };
@@ -99,30 +99,30 @@ async fn begin(
     Ok(())
 }
 
-type Asked = Result<(Node, Option<HistoryEntry>), Refusal>;
+type RequestResult = Result<(Node, Option<HistoryEntry>), RequestRefused>;
 
 /// Requests the installation of a machine with the goal's image and, if the goal names a profile, the config drive of a hypervisor.
 async fn deploy(
-    world: &World,
+    world: &TurnContext,
     goal: &RackGoal,
     mut node: Node,
     now: Timestamp,
-) -> Result<Asked, StoreError> {
+) -> Result<RequestResult, StoreError> {
     for (key, value) in &goal.instance_info {
         node.instance_info.insert(key.clone(), value.clone());
     }
     if let Some(profile) = &goal.profile {
-        node = match world.outfit(node, profile, now).await? {
+        node = match world.with_hypervisor_config(node, profile, now).await? {
             Ok(node) => node,
             Err(refusal) => return Ok(Err(refusal)),
         };
     }
-    let asked =
-        check_deploy(&node).and_then(|()| ask(&node, Verb::Deploy, WorkUuid::new_v4(), now));
+    let asked = check_deploy(&node)
+        .and_then(|()| request_verb(&node, Verb::Deploy, WorkUuid::new_v4(), now));
     Ok(asked.map(|(to, entry)| (to, Some(entry))))
 }
 
-impl World {
+impl TurnContext {
     /// Returns the nodes of a rack, in the order of their positions.
     pub(crate) async fn nodes_of_rack(&self, name: &str) -> Result<Vec<Node>, StoreError> {
         let filter = NodeFilter {

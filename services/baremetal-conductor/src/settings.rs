@@ -4,15 +4,15 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use baremetal_core::Timeouts;
-use baremetal_store::Pool;
+use baremetal_store::AddressPool;
 use hardware::AllowedHosts;
-use lease::Ladder;
-use notices::Addressees;
+use lease::LeaseSchedule;
+use notices::ReceiverKinds;
 use openstack::Session;
 use pxe::Prober;
 use url::Url;
 
-use crate::clusters::Clusters;
+use crate::clusterd::ClusterdClient;
 use crate::consoles::ConsoleSettings;
 
 /// All settings of the conductor.
@@ -38,7 +38,7 @@ pub struct Settings {
     /// An administrator's session in the OpenStack that machines join as hypervisors; `None` if machines join none.
     pub cloud: Option<Session>,
     /// The connection to clusterd, which is asked before a compute host is taken out; `None` if no clusterd is asked.
-    pub clusters: Option<Clusters>,
+    pub clusters: Option<ClusterdClient>,
     /// The base URL of the listener on the provisioning network; `None` if no machine is booted.
     pub provisioning_url: Option<Url>,
     /// The addresses for machines; `None` if another DHCP server assigns addresses.
@@ -80,15 +80,15 @@ pub struct SweepSettings {
 /// The stages at the end of a node's lease, and the receivers of notices about them.
 #[derive(Clone, Debug)]
 pub struct LendingSettings {
-    pub ladder: Ladder,
+    pub ladder: LeaseSchedule,
     /// The receivers of notices outside of the API: a webhook and mail addresses.
-    pub addressees: Addressees,
+    pub addressees: ReceiverKinds,
 }
 
 impl Default for LendingSettings {
     fn default() -> Self {
-        let ladder = Ladder::default().without_copy();
-        LendingSettings { ladder, addressees: Addressees::default() }
+        let ladder = LeaseSchedule::default().without_snapshot();
+        LendingSettings { ladder, addressees: ReceiverKinds::default() }
     }
 }
 
@@ -96,7 +96,7 @@ impl Default for LendingSettings {
 #[derive(Clone, Debug)]
 pub struct Leases {
     /// The range of addresses, and how long a machine that nobody has enrolled keeps one.
-    pub pool: Pool,
+    pub pool: AddressPool,
     /// Probes whether an address is in use.
     pub prober: Prober,
     /// The prefix length of the provisioning network.

@@ -12,9 +12,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use crate::handle::{RunError, World};
+use crate::handle::{RunError, TurnContext};
+use crate::observations::ObservedPart;
 use crate::problem::{self, chain};
-use crate::sightings::Side;
 
 /// How many nodes are read per query.
 const PAGE: u32 = 500;
@@ -23,7 +23,7 @@ const PAGE: u32 = 500;
 const ANNOUNCE_EVERY: Duration = Duration::from_secs(10);
 
 /// Sweeps until `stop` is cancelled.
-pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) -> Result<(), RunError> {
+pub(crate) async fn run(world: Arc<TurnContext>, stop: CancellationToken) -> Result<(), RunError> {
     let every = world.settings.sweep.every;
     let mut due = interval_at(Instant::now() + every, every);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -45,8 +45,9 @@ pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) -> Result<()
 /// Asks every idle node's BMC once; returns how many BMCs answered and how many power states had changed.
 ///
 /// A BMC that does not answer blocks one of the parallel requests, and no other node.
-async fn sweep(world: &Arc<World>) -> Result<(usize, usize), StoreError> {
-    let mut swept = Swept { looks: JoinSet::new(), told: Vec::new(), seen: 0, changed: 0 };
+async fn sweep(world: &Arc<TurnContext>) -> Result<(usize, usize), StoreError> {
+    let mut swept =
+        SweepInProgress { looks: JoinSet::new(), told: Vec::new(), seen: 0, changed: 0 };
     let mut after = None;
     loop {
         let page = world.store.sweep_page(after, PAGE).await?;
@@ -67,7 +68,7 @@ async fn sweep(world: &Arc<World>) -> Result<(usize, usize), StoreError> {
 }
 
 /// A sweep in progress.
-struct Swept {
+struct SweepInProgress {
     looks: JoinSet<Option<SeenPower>>,
     /// Power states that are not recorded yet.
     told: Vec<SeenPower>,
@@ -75,9 +76,9 @@ struct Swept {
     changed: usize,
 }
 
-impl Swept {
+impl SweepInProgress {
     /// Waits for the next answer.
-    async fn join(&mut self, world: &World) -> Result<(), StoreError> {
+    async fn join(&mut self, world: &TurnContext) -> Result<(), StoreError> {
         match self.looks.join_next().await {
             Some(Ok(told)) => self.told.extend(told),
             // A panic ends the process, as everywhere.
@@ -87,7 +88,7 @@ impl Swept {
         if self.told.len() >= PAGE as usize { self.record(world).await } else { Ok(()) }
     }
 
-    async fn record(&mut self, world: &World) -> Result<(), StoreError> {
+    async fn record(&mut self, world: &TurnContext) -> Result<(), StoreError> {
         self.seen += self.told.len();
         self.changed += world.store.record_power(&self.told, Timestamp::now()).await?;
         self.told.clear();
@@ -95,26 +96,29 @@ impl Swept {
     }
 }
 
-async fn look(world: Arc<World>, node: Node) -> Option<SeenPower> {
+async fn look(world: Arc<TurnContext>, node: Node) -> Option<SeenPower> {
     let bmc = world.bmcs.of(&node).ok()?;
     // `glance` keeps no connection open: ten thousand open connections need a hundred MiB, and would be closed long before the next sweep.
-    match bmc.power.glance().await {
+    match bmc.power.state_once().await {
         Ok(power) => {
-            world.sightings.note(node.id, Side::Bmc, power.as_str());
+            world.sightings.note(node.id, ObservedPart::Bmc, power.as_str());
             if node.power_state.is_some_and(|known| known != power) {
                 info!(node.id = %node.id, "node {} is now {power}, which was not requested here", node.id);
             }
             Some(SeenPower::of(&node, power))
         }
         Err(error) => {
-            world.sightings.note(node.id, Side::Bmc, problem::of_bmc(&error).cause);
+            world.sightings.note(node.id, ObservedPart::Bmc, problem::of_bmc(&error).cause);
             None
         }
     }
 }
 
 /// Reports that this conductor is alive, until `stop` is cancelled.
-pub(crate) async fn announce(world: Arc<World>, stop: CancellationToken) -> Result<(), RunError> {
+pub(crate) async fn announce(
+    world: Arc<TurnContext>,
+    stop: CancellationToken,
+) -> Result<(), RunError> {
     let mut due = interval(ANNOUNCE_EVERY);
     loop {
         tokio::select! {

@@ -5,23 +5,23 @@ use std::time::Duration;
 
 use baremetal_core::{
     AgentSeen, Failure, HistoryEntry, IllegalEvent, LendingStep, Node, NodeIdent, NodeUuid,
-    Observed, PowerSeen, Problem, Reason, Step, Task, Work, WorkUuid, boot_again, elapsed, finish,
-    give_up, plan, plan_lending, power_step_done, released, start_next_task,
+    Observed, PowerSeen, Problem, Reason, Step, Task, Work, WorkUuid, boot_again, elapsed,
+    ended_allocation, fail_work, finish_work, plan, plan_lending, power_step_done, start_next_task,
 };
 use baremetal_store::StoreError;
 use jiff::Timestamp;
 use reconcile::{Requeue, time_left};
 use tracing::{debug, error, info, instrument, warn};
 
-use crate::handle::World;
-use crate::joining::sooner;
+use crate::handle::TurnContext;
+use crate::joining::earlier;
 use crate::problem::chain;
 
 /// How long a node waits for its next turn when the database does not answer.
-const STORE_REST: Duration = Duration::from_secs(1);
+const STORE_RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// After this many refused calls to an agent in a row, the node's history gets an entry.
-const TELLING: u32 = 3;
+const RECORD_AFTER_CALLS: u32 = 3;
 
 /// Why a turn ended without a result. The next turn is the retry.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +34,7 @@ pub(crate) enum TurnError {
 
 /// Runs one turn for one node. The turn is the only writer of `provision_state` once work has begun.
 #[instrument(skip_all, fields(node.id = %id))]
-pub(crate) async fn turn(id: NodeUuid, world: Arc<World>) -> Requeue {
+pub(crate) async fn turn(id: NodeUuid, world: Arc<TurnContext>) -> Requeue {
     match world.turn(id).await {
         Ok(requeue) => requeue,
         // Another writer was faster: read the node again immediately.
@@ -42,16 +42,16 @@ pub(crate) async fn turn(id: NodeUuid, world: Arc<World>) -> Requeue {
         Err(TurnError::Store(error)) if error.is_transient() => {
             world.watch.failed();
             warn!(error = chain(&error), "a turn for node {id} waits for the database");
-            Requeue::After(STORE_REST)
+            Requeue::After(STORE_RETRY_PAUSE)
         }
         Err(error) => {
             error!(error = chain(&error), "the turn of node {id} failed and will be retried");
-            Requeue::After(STORE_REST)
+            Requeue::After(STORE_RETRY_PAUSE)
         }
     }
 }
 
-impl World {
+impl TurnContext {
     async fn turn(&self, id: NodeUuid) -> Result<Requeue, TurnError> {
         let Some(node) = self.store.find_node(&NodeIdent::Id(id)).await? else {
             self.forget(id);
@@ -69,30 +69,30 @@ impl World {
         match plan(&node, &seen, &self.settings.timeouts, now) {
             Step::Rest => {
                 let next = match &node.leaving {
-                    Some(leaving) => self.leave_on(&node, leaving, now).await?,
-                    None => self.lend_on(&node, lending, now).await?,
+                    Some(leaving) => self.apply_drain_step(&node, leaving, now).await?,
+                    None => self.apply_lending_step(&node, lending, now).await?,
                 };
                 match next {
                     Requeue::Now => Ok(Requeue::Now),
                     Requeue::After(_) | Requeue::OnChange => {
-                        Ok(sooner(next, self.join(&node, now).await?))
+                        Ok(earlier(next, self.join(&node, now).await?))
                     }
                 }
             }
             Step::Wait { until } => {
-                self.tell_of_refusals(&node, &seen, now).await?;
+                self.record_refused_calls(&node, &seen, now).await?;
                 Ok(Requeue::After(time_left(until, now)))
             }
             Step::Act(action) => {
                 info!(action.name = action.name(), "performing {} on node {id}", action.name());
                 match self.perform(&node, action, &seen).await? {
                     Ok(requeue) => Ok(requeue),
-                    Err(problem) => self.bear(&node, problem).await,
+                    Err(problem) => self.retry_or_fail(&node, problem).await,
                 }
             }
             Step::NextTask => self.next_task(&with_power(node, &seen)).await,
             Step::Finish => {
-                let (done, entry) = finish(&node, WorkUuid::new_v4(), now)?;
+                let (done, entry) = finish_work(&node, WorkUuid::new_v4(), now)?;
                 self.record(&node, done, &[entry]).await
             }
             Step::BootAgain => {
@@ -127,14 +127,14 @@ impl World {
         if next.work.as_ref().is_some_and(|work| work.task().is_some()) {
             return self.record(&node, next, &history).await;
         }
-        let (done, entry) = finish(&next, WorkUuid::new_v4(), now)?;
+        let (done, entry) = finish_work(&next, WorkUuid::new_v4(), now)?;
         history.push(entry);
         self.record(&node, done, &history).await
     }
 
     /// Handles a problem in an action: a transient problem is retried until the BMC timeout, and every other problem fails the work or the
     /// change of power.
-    async fn bear(&self, node: &Node, problem: Problem) -> Result<Requeue, TurnError> {
+    async fn retry_or_fail(&self, node: &Node, problem: Problem) -> Result<Requeue, TurnError> {
         let began = node.work.as_ref().map_or(self.watch.since(), |work| work.task_started_at);
         let began = began.max(self.watch.since());
         let late = elapsed(began, Timestamp::now()) > self.settings.timeouts.bmc;
@@ -153,21 +153,21 @@ impl World {
 
     /// Records in the node's history why its work does not continue although its agent reports. The entry is written once, until the agent
     /// answers again.
-    async fn tell_of_refusals(
+    async fn record_refused_calls(
         &self,
         node: &Node,
         seen: &Observed,
         now: Timestamp,
     ) -> Result<(), TurnError> {
-        let AgentSeen::Refuses { calls: TELLING.., problem, .. } = &seen.agent else {
+        let AgentSeen::Refuses { calls: RECORD_AFTER_CALLS.., problem, .. } = &seen.agent else {
             return Ok(());
         };
-        if !self.sightings.tells_of_failed_calls(node.id) {
+        if !self.sightings.are_failed_calls_recorded(node.id) {
             let told = format!("the agent reports, but calls to it fail: {}", problem.cause);
             warn!("node {}: {told}", node.label());
             let entry = HistoryEntry::changed(node, node, told, now);
             self.record(node, node.clone(), &[entry]).await?;
-            self.sightings.told_of_failed_calls(node.id);
+            self.sightings.note_failed_calls_recorded(node.id);
         }
         Ok(())
     }
@@ -179,7 +179,7 @@ impl World {
         }
         warn!(cause = failure.cause, "the work on node {} failed", node.id);
         self.set_progress(node.id, None);
-        let (failed, entry) = give_up(node, failure, Timestamp::now())?;
+        let (failed, entry) = fail_work(node, failure, Timestamp::now())?;
         self.record(node, failed, &[entry]).await
     }
 
@@ -195,7 +195,7 @@ impl World {
         history: &[HistoryEntry],
     ) -> Result<Requeue, TurnError> {
         after.updated_at = Some(Timestamp::now());
-        match released(before, &after) {
+        match ended_allocation(before, &after) {
             Some(ended) => self.store.update_node_and_end(&after, history, ended).await?,
             None => self.store.update_node(&after, history).await?,
         };

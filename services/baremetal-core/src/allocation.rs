@@ -7,11 +7,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::Timestamp;
-use lease::Wanted;
+use lease::RequiredState;
 use newtype_uuid::GenericUuid;
 use serde_json::{Map, Value};
 
-use crate::{AllocationUuid, Frozen, Node, NodeName, NodeUuid, Reservation, State};
+use crate::{AllocationUuid, ChangeRefused, Node, NodeName, NodeUuid, Reservation, State};
 
 /// The key of `instance_info` with the requested traits.
 const TRAITS: &str = "traits";
@@ -98,29 +98,29 @@ impl fmt::Display for AllocationState {
 
 /// The nodes that an allocation may choose from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Pool {
+pub enum NodePool {
     All,
     /// The nodes that this project owns or leases.
-    Of(String),
+    Project(String),
     /// The nodes that can be lent to this project: its own nodes and nodes without an owner, except nodes that are leased already. Without
     /// a project, only nodes without an owner.
     Lendable(Option<String>),
 }
 
-impl Pool {
+impl NodePool {
     /// Returns the pool for allocations of `owner`.
-    pub fn of(owner: Option<&str>) -> Pool {
-        owner.map_or(Pool::All, |project| Pool::Of(project.to_owned()))
+    pub fn of(owner: Option<&str>) -> NodePool {
+        owner.map_or(NodePool::All, |project| NodePool::Project(project.to_owned()))
     }
 
     /// Returns whether `node` belongs to the pool.
     pub fn has(&self, node: &Node) -> bool {
         match self {
-            Pool::All => true,
-            Pool::Of(project) => {
+            NodePool::All => true,
+            NodePool::Project(project) => {
                 [&node.owner, &node.lessee].into_iter().any(|of| of.as_ref() == Some(project))
             }
-            Pool::Lendable(project) => {
+            NodePool::Lendable(project) => {
                 node.lessee.is_none() && (node.owner.is_none() || node.owner == *project)
             }
         }
@@ -129,7 +129,7 @@ impl Pool {
 
 /// Why a node in use cannot be recorded as the result of an allocation. Nothing is written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Mismatch {
+pub enum BackfillMismatch {
     /// An allocation can be created afterwards only for an active node.
     #[error("node: node \"{node}\" is in state \"{state}\" but must be active")]
     State { node: String, state: State },
@@ -149,7 +149,7 @@ pub enum Mismatch {
 impl Allocation {
     /// Returns whether `node` can be reserved for this allocation: available and unused, power state known, with the requested properties,
     /// and not lent to somebody else.
-    pub fn fits(&self, node: &Node, pool: &Pool) -> bool {
+    pub fn fits(&self, node: &Node, pool: &NodePool) -> bool {
         node.provision_state == State::Available
             && node.maintenance.is_none()
             && node.retired.is_none()
@@ -159,12 +159,13 @@ impl Allocation {
             && node.traits.is_superset(&self.traits)
             && (self.candidate_nodes.is_empty() || self.candidate_nodes.contains(&node.id))
             && pool.has(node)
-            && !self.is_kept_for_others(node)
+            && !self.is_lent_to_others(node)
     }
 
     /// Returns whether `node` has a lease of another project, or a lease that has ended.
-    fn is_kept_for_others(&self, node: &Node) -> bool {
-        let is_theirs = node.lessee == self.owner && node.wanted_by_lease() == Wanted::AsAsked;
+    fn is_lent_to_others(&self, node: &Node) -> bool {
+        let is_theirs =
+            node.lessee == self.owner && node.wanted_by_lease() == RequiredState::AsAsked;
         node.lending.is_some() && !is_theirs
     }
 
@@ -197,7 +198,7 @@ impl Allocation {
 }
 
 /// Reserves `node`, which fits `allocation`.
-pub fn occupy(node: &Node, allocation: &Allocation) -> (Node, Allocation) {
+pub fn assign(node: &Node, allocation: &Allocation) -> (Node, Allocation) {
     let mut taken = node.clone();
     taken.instance_uuid = Some(allocation.id.into_untyped_uuid());
     taken.allocation = Some(allocation.id);
@@ -211,27 +212,30 @@ pub fn occupy(node: &Node, allocation: &Allocation) -> (Node, Allocation) {
 /// # Errors
 ///
 /// Returns the first property in which node and allocation disagree.
-pub fn backfill(node: &Node, allocation: &Allocation) -> Result<(Node, Allocation), Mismatch> {
+pub fn backfill(
+    node: &Node,
+    allocation: &Allocation,
+) -> Result<(Node, Allocation), BackfillMismatch> {
     let label = || node.label();
     if node.provision_state != State::Active {
-        return Err(Mismatch::State { node: label(), state: node.provision_state });
+        return Err(BackfillMismatch::State { node: label(), state: node.provision_state });
     }
     let own = allocation.id.into_untyped_uuid();
     if let Some(instance) = node.instance_uuid
         && (instance != own || node.allocation.is_some())
     {
-        return Err(Mismatch::InUse { node: label(), instance });
+        return Err(BackfillMismatch::InUse { node: label(), instance });
     }
     if allocation.resource_class.is_some() && allocation.resource_class != node.resource_class {
-        return Err(Mismatch::ResourceClass { node: label() });
+        return Err(BackfillMismatch::ResourceClass { node: label() });
     }
     if !node.traits.is_superset(&allocation.traits) {
-        return Err(Mismatch::Traits { node: label() });
+        return Err(BackfillMismatch::Traits { node: label() });
     }
     if !allocation.candidate_nodes.is_empty() && !allocation.candidate_nodes.contains(&node.id) {
-        return Err(Mismatch::Candidates { node: label() });
+        return Err(BackfillMismatch::Candidates { node: label() });
     }
-    Ok(occupy(node, allocation))
+    Ok(assign(node, allocation))
 }
 
 /// Checks that the node's allocation may be removed now.
@@ -239,13 +243,13 @@ pub fn backfill(node: &Node, allocation: &Allocation) -> Result<(Node, Allocatio
 /// # Errors
 ///
 /// Fails if the node is in use and not in maintenance.
-pub fn check_release(node: &Node) -> Result<(), Frozen> {
+pub fn check_release(node: &Node) -> Result<(), ChangeRefused> {
     let state = node.provision_state;
     let lets_changes_in =
         matches!(state, State::Verifying | State::Inspecting | State::InspectWait);
     let in_use = state == State::Active || (state.is_busy() && !lets_changes_in);
     if in_use && node.maintenance.is_none() {
-        return Err(Frozen::Allocated { node: node.label(), state });
+        return Err(ChangeRefused::Allocated { node: node.label(), state });
     }
     Ok(())
 }
@@ -260,7 +264,7 @@ pub fn release(node: &Node) -> Node {
 }
 
 /// Returns the allocation that ends with this change of a node.
-pub fn released(before: &Node, after: &Node) -> Option<AllocationUuid> {
+pub fn ended_allocation(before: &Node, after: &Node) -> Option<AllocationUuid> {
     before.allocation.filter(|_| after.allocation.is_none())
 }
 

@@ -6,7 +6,7 @@ use crate::{Interface, Node, State, check_release};
 
 /// Why a change of a node is refused. A refused change leaves the node unmodified.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Frozen {
+pub enum ChangeRefused {
     /// Work in progress relies on the node as it is.
     #[error("node \"{node}\" is locked while it is {state}; try again when its work is done")]
     Busy { node: String, state: State },
@@ -57,17 +57,17 @@ pub enum Frozen {
 }
 
 /// Checks that no work is in progress that relies on the node's machine and ports as they are.
-pub fn check_idle(node: &Node) -> Result<(), Frozen> {
+pub fn check_idle(node: &Node) -> Result<(), ChangeRefused> {
     let state = node.provision_state;
-    if state.is_busy() { Err(Frozen::Busy { node: node.label(), state }) } else { Ok(()) }
+    if state.is_busy() { Err(ChangeRefused::Busy { node: node.label(), state }) } else { Ok(()) }
 }
 
 /// Checks that an operator may change `before` into `after`.
-pub fn check_change(before: &Node, after: &Node) -> Result<(), Frozen> {
+pub fn check_change(before: &Node, after: &Node) -> Result<(), ChangeRefused> {
     let node = || before.label();
     let state = before.provision_state;
     let frozen = |field: &str, instead| {
-        Err(Frozen::State { field: field.to_owned(), node: node(), state, instead })
+        Err(ChangeRefused::State { field: field.to_owned(), node: node(), state, instead })
     };
 
     let let_go = Node { instance_uuid: None, allocation: after.allocation, ..before.clone() };
@@ -75,7 +75,7 @@ pub fn check_change(before: &Node, after: &Node) -> Result<(), Frozen> {
         && !lets_changes_in(state)
         && !(before.maintenance.is_some() && *after == let_go)
     {
-        return Err(Frozen::Busy { node: node(), state });
+        return Err(ChangeRefused::Busy { node: node(), state });
     }
 
     let idle = matches!(
@@ -102,7 +102,7 @@ pub fn check_change(before: &Node, after: &Node) -> Result<(), Frozen> {
             changed(&Interface::Console).then_some("console_interface")
         };
         if let Some(field) = field {
-            return Err(Frozen::Console { field: field.to_owned(), node: node() });
+            return Err(ChangeRefused::Console { field: field.to_owned(), node: node() });
         }
     }
     let mut relied_on = Interface::ALL.into_iter().filter(is_relied_on);
@@ -117,7 +117,7 @@ pub fn check_change(before: &Node, after: &Node) -> Result<(), Frozen> {
     if let (Some(instance), Some(other)) = (before.instance_uuid, after.instance_uuid)
         && instance != other
     {
-        return Err(Frozen::InUse { node: node(), instance });
+        return Err(ChangeRefused::InUse { node: node(), instance });
     }
     if before.allocation.is_some() && after.instance_uuid.is_none() {
         check_release(before)?;
@@ -137,9 +137,11 @@ pub fn check_change(before: &Node, after: &Node) -> Result<(), Frozen> {
     Ok(())
 }
 
-fn check_not_lent(node: &Node) -> Result<(), Frozen> {
+fn check_not_lent(node: &Node) -> Result<(), ChangeRefused> {
     match &node.lending {
-        Some(lending) => Err(Frozen::Lent { node: node.label(), until: lending.lease.until }),
+        Some(lending) => {
+            Err(ChangeRefused::Lent { node: node.label(), until: lending.lease.until })
+        }
         None => Ok(()),
     }
 }
@@ -151,22 +153,22 @@ const fn lets_changes_in(state: State) -> bool {
 }
 
 /// Checks that `node` may be deleted.
-pub fn check_delete(node: &Node) -> Result<(), Frozen> {
+pub fn check_delete(node: &Node) -> Result<(), ChangeRefused> {
     let state = node.provision_state;
     let label = || node.label();
     check_idle(node)?;
     check_not_lent(node)?;
     if node.protected.is_some() {
-        return Err(Frozen::Protected { node: label() });
+        return Err(ChangeRefused::Protected { node: label() });
     }
     if node.maintenance.is_some() {
         return Ok(());
     }
     if let Some(instance) = node.instance_uuid {
-        return Err(Frozen::InUse { node: label(), instance });
+        return Err(ChangeRefused::InUse { node: label(), instance });
     }
     if let Some(host) = node.hypervisor.as_ref().filter(|host| host.is_leaving()) {
-        return Err(Frozen::Leaving { node: label(), host: host.host.clone() });
+        return Err(ChangeRefused::Leaving { node: label(), host: host.host.clone() });
     }
     match state {
         State::Enroll | State::Manageable | State::Available | State::AdoptFailed => Ok(()),
@@ -183,7 +185,7 @@ pub fn check_delete(node: &Node) -> Result<(), Frozen> {
         | State::Active
         | State::Deleting
         | State::Error
-        | State::Adopting => Err(Frozen::Delete { node: label(), state }),
+        | State::Adopting => Err(ChangeRefused::Delete { node: label(), state }),
     }
 }
 
@@ -194,7 +196,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::{AllocationUuid, Driver, Loan, Maintenance, NodeUuid, lend};
+    use crate::{AllocationUuid, Driver, LendRequest, Maintenance, NodeUuid, lend};
 
     fn node(state: State) -> Node {
         let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
@@ -316,7 +318,8 @@ mod tests {
         let mut lent = node(State::Active);
         lent.lessee = Some("lab".to_owned());
         check(&lent, protect, None);
-        let loan = Loan { lessee: "lab".to_owned(), length: "1d".parse().unwrap(), notify: None };
+        let loan =
+            LendRequest { lessee: "lab".to_owned(), length: "1d".parse().unwrap(), notify: None };
         let (lent, _) = lend(&lent, loan, "root", Terms::default(), Timestamp::UNIX_EPOCH).unwrap();
         let refused = "protected: cannot be changed on node \"00000000-0000-0000-0000-000000000000\" in state \"active\": the node has a lease; extend the lease instead";
         check(&lent, protect, Some(refused));

@@ -166,7 +166,7 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::*;
-    use crate::{Driver, Maintenance, NodeUuid, Reason, Verb, WorkUuid, ask};
+    use crate::{Driver, Maintenance, NodeUuid, Reason, Verb, WorkUuid, request_verb};
 
     fn node(state: State) -> Node {
         let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
@@ -192,9 +192,13 @@ mod tests {
 
     #[test]
     fn a_busy_node_names_its_current_task() {
-        let (busy, _) =
-            ask(&node(State::Manageable), Verb::Provide, WorkUuid::nil(), Timestamp::UNIX_EPOCH)
-                .expect("provide is legal");
+        let (busy, _) = request_verb(
+            &node(State::Manageable),
+            Verb::Provide,
+            WorkUuid::nil(),
+            Timestamp::UNIX_EPOCH,
+        )
+        .expect("provide is legal");
         check(
             &busy,
             expect![[

@@ -6,7 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Failure, HistoryEntry, JoinLimits, Node, Placement, Problem, Profile, Reason, Refusal, State,
+    Failure, HistoryEntry, JoinLimits, Node, Placement, Problem, Profile, Reason, RequestRefused,
+    State,
 };
 
 /// The compute host that a node is or becomes, as stored in the node's record.
@@ -28,7 +29,7 @@ pub struct Hypervisor {
     /// When the host entered `state`.
     pub since: Timestamp,
     /// The last report of the compute service from before the conductor waited for it.
-    pub before: Report,
+    pub before: EarlierReport,
     /// The id of the host's hypervisor and of its resource provider, which is the same; known once the hypervisor is listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
@@ -66,7 +67,7 @@ pub enum JoinState {
 /// that the service runs. Reports are compared with each other, never with a local clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Report {
+pub enum EarlierReport {
     /// The conductor has not looked yet.
     Unknown,
     /// The service had never reported.
@@ -79,7 +80,7 @@ pub enum Report {
 #[derive(Clone, Debug, PartialEq)]
 pub enum CloudSeen {
     /// The cloud did not answer, or refused.
-    Trouble(Problem),
+    Failed(Problem),
     /// The compute service of the host, if the cloud knows one.
     Service(Option<ServiceSeen>),
     /// The hypervisor of the host, if it is listed.
@@ -170,24 +171,24 @@ pub enum JoinStep {
 
 /// The name and placement of a compute host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host {
+pub struct HostPlacement {
     pub name: String,
     pub availability_zone: Option<String>,
     pub aggregate: Option<String>,
 }
 
-impl Host {
+impl HostPlacement {
     /// Returns the host for `node`, placed as `placement` says. The host's name is the node's name if that is a valid host name, and
     /// derives from the node's id otherwise.
-    pub fn of(node: &Node, placement: &Placement) -> Result<Host, Refusal> {
-        let named = |field: &str, named: &Option<crate::Named>| {
+    pub fn of(node: &Node, placement: &Placement) -> Result<HostPlacement, RequestRefused> {
+        let named = |field: &str, named: &Option<crate::NameSource>| {
             let name = named.as_ref().map(|named| named.of(node.place.as_ref())).transpose();
-            name.map_err(|problem| Refusal::Field {
+            name.map_err(|problem| RequestRefused::Field {
                 field: format!("placement.{field}"),
                 problem: format!("{problem} (node \"{}\")", node.label()),
             })
         };
-        Ok(Host {
+        Ok(HostPlacement {
             name: host_name(node),
             availability_zone: named("availability_zone", &placement.availability_zone)?,
             aggregate: named("aggregate", &placement.aggregate)?,
@@ -215,7 +216,7 @@ fn host_name(node: &Node) -> String {
 
 impl Hypervisor {
     /// Makes the record of a host that is about to be installed.
-    pub fn new(profile: &Profile, host: Host, now: Timestamp) -> Self {
+    pub fn new(profile: &Profile, host: HostPlacement, now: Timestamp) -> Self {
         Hypervisor {
             profile: profile.name.to_string(),
             host: host.name,
@@ -224,7 +225,7 @@ impl Hypervisor {
             limits: profile.joining,
             state: JoinState::Installing,
             since: now,
-            before: Report::Unknown,
+            before: EarlierReport::Unknown,
             id: None,
         }
     }
@@ -244,7 +245,7 @@ impl Hypervisor {
         if self.is_leaving() {
             return self.clone();
         }
-        let before = Report::Unknown;
+        let before = EarlierReport::Unknown;
         Hypervisor { before, ..self.at(JoinState::AwaitingService, now) }
     }
 
@@ -325,7 +326,7 @@ impl JoinState {
     }
 
     /// Returns the text for the history when this state is left.
-    const fn left(self) -> &'static str {
+    const fn text_when_left(self) -> &'static str {
         match self {
             JoinState::Installing => "the machine is installed",
             JoinState::AwaitingService => "the compute service is up",
@@ -371,16 +372,16 @@ pub fn plan_join(
     let step = match (host.state, seen) {
         (JoinState::Leaving, _) => return leave::plan(seen, now),
         (JoinState::Installing | JoinState::Joined | JoinState::Failed, _) => JoinStep::Rest,
-        (_, CloudSeen::Trouble(problem)) if problem.transient => wait(problem.clone().into()),
-        (_, CloudSeen::Trouble(problem)) => JoinStep::GiveUp(problem.clone().into()),
+        (_, CloudSeen::Failed(problem)) if problem.transient => wait(problem.clone().into()),
+        (_, CloudSeen::Failed(problem)) => JoinStep::GiveUp(problem.clone().into()),
 
         (JoinState::AwaitingService, CloudSeen::Service(service)) => match host.before {
-            Report::Unknown => {
+            EarlierReport::Unknown => {
                 let said = service.as_ref().and_then(|service| service.reported_at);
-                let before = said.map_or(Report::None, Report::At);
+                let before = said.map_or(EarlierReport::None, EarlierReport::At);
                 JoinStep::Record(Box::new(Hypervisor { before, ..host.clone() }))
             }
-            Report::None | Report::At(_) => match service {
+            EarlierReport::None | EarlierReport::At(_) => match service {
                 Some(service) if service.up && is_new(host.before, service) => go_on(),
                 Some(_) | None => wait(no_service(host, service.as_ref())),
             },
@@ -395,13 +396,13 @@ pub fn plan_join(
         (JoinState::AwaitingProvider, CloudSeen::Provider(true)) => go_on(),
         (JoinState::AwaitingProvider, CloudSeen::Provider(false)) => wait(no_provider(host)),
         (JoinState::Zoning, CloudSeen::Aggregates(all)) => match &host.availability_zone {
-            Some(zone) => put(zone, Some(zone), all, go_on),
+            Some(zone) => step_into_aggregate(zone, Some(zone), all, go_on),
             None => go_on(),
         },
         (JoinState::Grouping, CloudSeen::Aggregates(all)) => match &host.aggregate {
             // The aggregate of the availability zone has the same name and contains the host already.
             Some(name) if host.availability_zone.as_ref() == Some(name) => go_on(),
-            Some(name) => put(name, None, all, go_on),
+            Some(name) => step_into_aggregate(name, None, all, go_on),
             None => go_on(),
         },
         (JoinState::Enabling, CloudSeen::Service(Some(service))) if service.enabled => go_on(),
@@ -433,16 +434,16 @@ pub fn plan_join(
     }
 }
 
-fn is_new(before: Report, service: &ServiceSeen) -> bool {
+fn is_new(before: EarlierReport, service: &ServiceSeen) -> bool {
     match (before, service.reported_at) {
-        (Report::At(before), Some(now)) => now != before,
-        (Report::At(_), None) => false,
-        (Report::Unknown | Report::None, _) => true,
+        (EarlierReport::At(before), Some(now)) => now != before,
+        (EarlierReport::At(_), None) => false,
+        (EarlierReport::Unknown | EarlierReport::None, _) => true,
     }
 }
 
 /// Returns the next step until the host is in the aggregate `name`, which defines the availability zone `zone` if that is set.
-fn put(
+fn step_into_aggregate(
     name: &str,
     zone: Option<&String>,
     all: &[AggregateSeen],
@@ -516,7 +517,7 @@ impl Node {
     /// Returns the node with the progress of joining, and the entry for its history.
     pub fn joining(&self, to: Hypervisor, now: Timestamp) -> (Node, Option<HistoryEntry>) {
         let from = self.hypervisor.as_ref().map(|host| host.state);
-        let went = from.filter(|from| *from != to.state).map(JoinState::left);
+        let went = from.filter(|from| *from != to.state).map(JoinState::text_when_left);
         let told = match (went, to.state) {
             (Some(_), JoinState::Joined) => Some(format!("host {} has joined the cloud", to.host)),
             (Some(left), _) => Some(format!("host {}: {left}", to.host)),
@@ -541,20 +542,26 @@ impl Node {
 }
 
 /// Makes a machine join again from the beginning, whatever the result of the last attempt.
-pub fn join_again(node: &Node, now: Timestamp) -> Result<(Node, Option<HistoryEntry>), Refusal> {
+pub fn join_again(
+    node: &Node,
+    now: Timestamp,
+) -> Result<(Node, Option<HistoryEntry>), RequestRefused> {
     let Some(host) = node.hypervisor.as_ref().filter(|host| !host.is_leaving()) else {
         let problem = "the node was not installed by a hypervisor profile";
-        return Err(Refusal::Field { field: "hypervisor".to_owned(), problem: problem.to_owned() });
+        return Err(RequestRefused::Field {
+            field: "hypervisor".to_owned(),
+            problem: problem.to_owned(),
+        });
     };
     if node.provision_state != State::Active {
-        return Err(Refusal::State {
+        return Err(RequestRefused::State {
             node: node.label(),
             state: node.provision_state,
             verb: "join",
         });
     }
     if node.maintenance.is_some() {
-        return Err(Refusal::Maintenance { node: node.label(), verb: "join" });
+        return Err(RequestRefused::Maintenance { node: node.label(), verb: "join" });
     }
     Ok(node.joining(host.begun(now), now))
 }

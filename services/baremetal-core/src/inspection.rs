@@ -13,7 +13,7 @@ const GIB: u64 = 1 << 30;
 ///
 /// The interface that the ramdisk booted from becomes the only port. If the agent does not name that interface, every interface with a link
 /// becomes a port.
-pub fn note_inventory(node: &Node, data: &InspectionData) -> (Node, Vec<MacAddress>) {
+pub fn apply_inventory(node: &Node, data: &InspectionData) -> (Node, Vec<MacAddress>) {
     let mut told = node.clone();
     let inventory = &data.inventory;
     set(&mut told.properties, "cpus", inventory.cpu.count.into());
@@ -45,7 +45,7 @@ pub fn note_inventory(node: &Node, data: &InspectionData) -> (Node, Vec<MacAddre
 ///
 /// A BMC does not know which interface reaches the provisioning network, so the caller uses these addresses only until the agent has
 /// reported.
-pub fn note_bmc_inventory(node: &Node, inventory: &Inventory) -> (Node, Vec<MacAddress>) {
+pub fn apply_bmc_inventory(node: &Node, inventory: &Inventory) -> (Node, Vec<MacAddress>) {
     let mut told = node.clone();
     set(&mut told.properties, "cpus", inventory.processor.threads.unwrap_or(0).into());
     set_text(
@@ -114,7 +114,7 @@ mod tests {
             "boot_interface": "01-52-54-00-00-00-02",
         }))
         .unwrap();
-        let (told, ports) = note_inventory(&node(), &data);
+        let (told, ports) = apply_inventory(&node(), &data);
         let want = json!({
             "cpus": 4, "cpu_arch": "x86_64", "memory_mb": 1024, "local_gb": 4,
             "capabilities": "gpu:true,boot_mode:uefi",
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn facts_that_a_bmc_does_not_report_stay_unchanged() {
-        let (told, ports) = note_bmc_inventory(&node(), &Inventory::default());
+        let (told, ports) = apply_bmc_inventory(&node(), &Inventory::default());
         assert_eq!(told, node());
         assert!(ports.is_empty());
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use agent_protocol::{ChecksumAlgorithm, DiskFormat};
 use serde_json::{Map, Value};
 
-use crate::{BootInterface, Node, Port, Refusal};
+use crate::{BootInterface, Node, Port, RequestRefused};
 
 /// An image to install, with its checksum.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +39,7 @@ impl fmt::Debug for ConfigDrive {
 }
 
 /// Checks that `node` has everything that its installation needs. A node without a real boot interface needs nothing.
-pub fn check_deploy(node: &Node) -> Result<(), Refusal> {
+pub fn check_deploy(node: &Node) -> Result<(), RequestRefused> {
     match node.boot_interface() {
         BootInterface::Fake => Ok(()),
         BootInterface::Ipxe | BootInterface::HttpIpxe | BootInterface::VirtualMedia => {
@@ -49,7 +49,7 @@ pub fn check_deploy(node: &Node) -> Result<(), Refusal> {
 }
 
 /// Checks that the ramdisk can reach the machine of `node`, which has these `ports`.
-pub fn check_boot(node: &Node, ports: &[Port]) -> Result<(), Refusal> {
+pub fn check_boot(node: &Node, ports: &[Port]) -> Result<(), RequestRefused> {
     match node.boot_interface() {
         BootInterface::Fake | BootInterface::VirtualMedia => Ok(()),
         BootInterface::Ipxe | BootInterface::HttpIpxe
@@ -60,13 +60,13 @@ pub fn check_boot(node: &Node, ports: &[Port]) -> Result<(), Refusal> {
         BootInterface::Ipxe | BootInterface::HttpIpxe => {
             let problem =
                 "no port has pxe_enabled; network boot needs one to recognize the machine";
-            Err(Refusal::Field { field: "ports".to_owned(), problem: problem.to_owned() })
+            Err(RequestRefused::Field { field: "ports".to_owned(), problem: problem.to_owned() })
         }
     }
 }
 
 /// Returns the image that `node` is to be installed with, or the field that is missing or wrong.
-pub fn image(node: &Node) -> Result<Image, Refusal> {
+pub fn image(node: &Node) -> Result<Image, RequestRefused> {
     let url = image_url(node)?;
     let (algorithm, value) = checksum(node)?;
     let format = match text(node, "image_disk_format")? {
@@ -89,7 +89,7 @@ pub fn image(node: &Node) -> Result<Image, Refusal> {
     Ok(Image { url, algorithm, value, format, ca, config_drive: config_drive(node)? })
 }
 
-fn image_url(node: &Node) -> Result<&str, Refusal> {
+fn image_url(node: &Node) -> Result<&str, RequestRefused> {
     let field = "image_source";
     let url = text(node, field)?.ok_or_else(|| {
         refuse(field, "missing; set it to the http or https URL of a whole-disk image".into())
@@ -112,7 +112,7 @@ fn image_url(node: &Node) -> Result<&str, Refusal> {
 }
 
 /// Returns the checksum from `image_os_hash_algo` and `image_os_hash_value`, or from `image_checksum`, whose length tells the algorithm.
-fn checksum(node: &Node) -> Result<(ChecksumAlgorithm, String), Refusal> {
+fn checksum(node: &Node) -> Result<(ChecksumAlgorithm, String), RequestRefused> {
     let algorithm = match text(node, "image_os_hash_algo")? {
         None => None,
         Some("sha256") => Some(ChecksumAlgorithm::Sha256),
@@ -148,7 +148,7 @@ fn checksum(node: &Node) -> Result<(ChecksumAlgorithm, String), Refusal> {
     Ok((by_length, value.to_ascii_lowercase()))
 }
 
-fn config_drive(node: &Node) -> Result<Option<ConfigDrive>, Refusal> {
+fn config_drive(node: &Node) -> Result<Option<ConfigDrive>, RequestRefused> {
     match node.instance_info.get("configdrive") {
         None | Some(Value::Null) => Ok(None),
         Some(value) => parse_config_drive(value).map(Some),
@@ -156,7 +156,7 @@ fn config_drive(node: &Node) -> Result<Option<ConfigDrive>, Refusal> {
 }
 
 /// Parses a config drive from a request: base64 text, or an object with its parts.
-pub fn parse_config_drive(value: &Value) -> Result<ConfigDrive, Refusal> {
+pub fn parse_config_drive(value: &Value) -> Result<ConfigDrive, RequestRefused> {
     let field = "configdrive";
     match value {
         Value::String(text) if text.starts_with("http://") || text.starts_with("https://") => {
@@ -186,7 +186,7 @@ pub fn parse_config_drive(value: &Value) -> Result<ConfigDrive, Refusal> {
 }
 
 /// Returns a text of `instance_info`. The empty text counts as missing.
-fn text<'a>(node: &'a Node, key: &str) -> Result<Option<&'a str>, Refusal> {
+fn text<'a>(node: &'a Node, key: &str) -> Result<Option<&'a str>, RequestRefused> {
     match node.instance_info.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
@@ -194,8 +194,8 @@ fn text<'a>(node: &'a Node, key: &str) -> Result<Option<&'a str>, Refusal> {
     }
 }
 
-fn refuse(key: &str, problem: String) -> Refusal {
-    Refusal::Field { field: format!("instance_info.{key}"), problem }
+fn refuse(key: &str, problem: String) -> RequestRefused {
+    RequestRefused::Field { field: format!("instance_info.{key}"), problem }
 }
 
 #[cfg(test)]

@@ -3,17 +3,18 @@
 use hardware::{PowerChange, PowerState};
 use jiff::Timestamp;
 use lease::{
-    Due, ExtendError, Ladder, Lease, Length, MailAddress, TermError, Terms, UndoError, Wanted,
+    Due, ExtendError, Lease, LeaseSchedule, Length, MailAddress, RequiredState, TermError, Terms,
+    UndoError,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::leaving::shown_reason;
-use crate::{DrainOwner, HistoryEntry, LeavingEnd, Node, State, come_back, release};
+use crate::drain_request::shown_reason;
+use crate::{DrainFate, DrainOwner, HistoryEntry, Node, State, end_maintenance_drain, release};
 
 /// The lease of a node, beside the `lessee` in its record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lending {
+pub struct NodeLease {
     /// The end of the lease and the stages taken so far.
     pub lease: Lease,
     /// The user who lent the node.
@@ -41,7 +42,7 @@ pub struct LeaseDrain {
 
 /// A request to lend a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loan {
+pub struct LendRequest {
     /// The project that becomes the lessee.
     pub lessee: String,
     /// How long the lease lasts, from now on.
@@ -75,7 +76,7 @@ pub enum LendError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LendingStep {
     /// Record a stage of the lease's end and send the notices about the stage.
-    Take(lease::Step),
+    Take(lease::LeaseStage),
     /// Switch the machine off in this way.
     Power(PowerChange),
     /// Take the node out of use, which leads to cleaning.
@@ -94,8 +95,10 @@ pub enum LendingStep {
 
 impl Node {
     /// Returns the state that the lease requires of the node.
-    pub fn wanted_by_lease(&self) -> Wanted {
-        self.lending.as_ref().map_or(Wanted::AsAsked, |lending| lending.lease.wanted())
+    pub fn wanted_by_lease(&self) -> RequiredState {
+        self.lending
+            .as_ref()
+            .map_or(RequiredState::AsAsked, |lending| lending.lease.required_state())
     }
 }
 
@@ -103,8 +106,8 @@ impl Node {
 ///
 /// While the undo window is open the disks are not touched. Work in progress is never interrupted. The lessee is removed last, after the
 /// node was cleaned, so that no other project can get a node with the lessee's data.
-pub fn plan_lending(node: &Node, ladder: &Ladder, now: Timestamp) -> LendingStep {
-    let Some(Lending { lease, .. }) = &node.lending else { return wait(None, None) };
+pub fn plan_lending(node: &Node, ladder: &LeaseSchedule, now: Timestamp) -> LendingStep {
+    let Some(NodeLease { lease, .. }) = &node.lending else { return wait(None, None) };
     let until = match ladder.due(lease, now) {
         Due::Now(step) => return LendingStep::Take(step),
         Due::At(at) => Some(at),
@@ -113,16 +116,16 @@ pub fn plan_lending(node: &Node, ladder: &Ladder, now: Timestamp) -> LendingStep
     if node.provision_state.is_busy() || node.power_request.is_some() {
         return wait(until, None);
     }
-    match lease.wanted() {
-        Wanted::AsAsked => wait(until, None),
-        Wanted::Off if node.power_state == Some(PowerState::Off) => wait(until, None),
-        Wanted::Off if node.disable_power_off => {
+    match lease.required_state() {
+        RequiredState::AsAsked => wait(until, None),
+        RequiredState::Off if node.power_state == Some(PowerState::Off) => wait(until, None),
+        RequiredState::Off if node.disable_power_off => {
             wait(until, Some("the node has disable_power_off set"))
         }
         // A soft power-off has failed before, so the machine is forced off.
-        Wanted::Off if node.failure.is_some() => LendingStep::Power(PowerChange::ForceOff),
-        Wanted::Off => LendingStep::Power(PowerChange::SoftOff),
-        Wanted::Gone => give_back(node),
+        RequiredState::Off if node.failure.is_some() => LendingStep::Power(PowerChange::ForceOff),
+        RequiredState::Off => LendingStep::Power(PowerChange::SoftOff),
+        RequiredState::Deleted => give_back(node),
     }
 }
 
@@ -170,7 +173,7 @@ const fn wait(until: Option<Timestamp>, held: Option<&'static str>) -> LendingSt
 /// new end as before any other.
 pub fn lend(
     node: &Node,
-    loan: Loan,
+    loan: LendRequest,
     by: &str,
     terms: Terms,
     now: Timestamp,
@@ -178,7 +181,7 @@ pub fn lend(
     if node.lessee.as_ref().is_some_and(|lessee| *lessee != loan.lessee) {
         return Err(LendError::Taken { node: node.label() });
     }
-    if node.wanted_by_lease() == Wanted::Gone {
+    if node.wanted_by_lease() == RequiredState::Deleted {
         return Err(LendError::Returning { node: node.label() });
     }
     terms.check(loan.length)?;
@@ -186,7 +189,7 @@ pub fn lend(
     let event = format!("lent to project {} until {}", loan.lessee, lease.until);
     let reserved = node.lending.as_ref().is_some_and(|lending| lending.reserved);
     let drain = node.lending.as_ref().and_then(|lending| lending.drain.clone());
-    let lending = Lending { lease, by: by.to_owned(), notify: loan.notify, reserved, drain };
+    let lending = NodeLease { lease, by: by.to_owned(), notify: loan.notify, reserved, drain };
     let lent = Node { lessee: Some(loan.lessee), lending: Some(lending), ..node.clone() };
     let lent = taking_servers(lent, by, now);
     let entry = HistoryEntry::changed(node, &lent, event, now);
@@ -208,7 +211,7 @@ pub fn extend(
 pub fn undo(
     node: &Node,
     by: &str,
-    ladder: &Ladder,
+    ladder: &LeaseSchedule,
     terms: Terms,
     now: Timestamp,
 ) -> Result<(Node, HistoryEntry), LendError> {
@@ -219,13 +222,13 @@ fn with_lease(
     node: &Node,
     by: &str,
     now: Timestamp,
-    change: impl FnOnce(&Lending) -> Result<Lease, LendError>,
+    change: impl FnOnce(&NodeLease) -> Result<Lease, LendError>,
 ) -> Result<(Node, HistoryEntry), LendError> {
     let not_lent = || LendError::NotLent { node: node.label() };
     let lending = node.lending.as_ref().ok_or_else(not_lent)?;
     let lease = change(lending)?;
     let event = format!("lent until {}", lease.until);
-    let lent = Node { lending: Some(Lending { lease, ..lending.clone() }), ..node.clone() };
+    let lent = Node { lending: Some(NodeLease { lease, ..lending.clone() }), ..node.clone() };
     let lent = taking_servers(lent, by, now);
     let entry = HistoryEntry::changed(node, &lent, event, now);
     Ok((lent, entry))
@@ -234,13 +237,15 @@ fn with_lease(
 /// Returns the node whose lease was changed. If the lease goes on, the conductor will end the drain that the end of the lease began:
 /// otherwise the host would take no servers until an operator looks.
 fn taking_servers(mut node: Node, by: &str, now: Timestamp) -> Node {
-    if node.wanted_by_lease() != Wanted::AsAsked {
+    if node.wanted_by_lease() != RequiredState::AsAsked {
         return node;
     }
     let drain = node.lending.as_mut().and_then(|lending| lending.drain.take());
     match drain.map(|drain| (drain.owner.end(), drain.host)) {
-        Some((LeavingEnd::EndDrain, host)) => come_back(&node, &host, Some(by.to_owned()), now),
-        Some((LeavingEnd::LeaveDrain, _)) | None => node,
+        Some((DrainFate::EndDrain, host)) => {
+            end_maintenance_drain(&node, &host, Some(by.to_owned()), now)
+        }
+        Some((DrainFate::LeaveDrain, _)) | None => node,
     }
 }
 
@@ -254,24 +259,28 @@ pub fn drain_noted(node: &Node, host: &str, owner: DrainOwner) -> Node {
 }
 
 /// Returns the node with `step` of its lease recorded as taken, and the entry for its history.
-pub fn lending_taken(node: &Node, step: lease::Step, now: Timestamp) -> (Node, HistoryEntry) {
+pub fn with_stage_taken(
+    node: &Node,
+    step: lease::LeaseStage,
+    now: Timestamp,
+) -> (Node, HistoryEntry) {
     let mut taken = node.clone();
     if let Some(lending) = &mut taken.lending {
-        lending.lease = lending.lease.taken(&step, now);
+        lending.lease = lending.lease.with_stage_taken(&step, now);
     }
-    let entry = HistoryEntry::changed(node, &taken, told(step), now);
+    let entry = HistoryEntry::changed(node, &taken, visible_reason(step), now);
     (taken, entry)
 }
 
 /// Ends the lease of a node whose instance ends, if the node was lent for a reservation.
-pub(crate) fn end_with_instance(node: &mut Node, now: Timestamp) {
+pub(crate) fn end_lease_of_reservation(node: &mut Node, now: Timestamp) {
     if let Some(lending) = node.lending.as_mut().filter(|lending| lending.reserved) {
-        lending.lease = lending.lease.taken(&lease::Step::Delete, now);
+        lending.lease = lending.lease.with_stage_taken(&lease::LeaseStage::Delete, now);
     }
 }
 
 /// Returns the node without a lessee, and the entry for its history.
-pub fn given_back(node: &Node, now: Timestamp) -> (Node, HistoryEntry) {
+pub fn returned(node: &Node, now: Timestamp) -> (Node, HistoryEntry) {
     // An allocation that the lessee made and never used ends too.
     let free = if node.allocation.is_some() { release(node) } else { node.clone() };
     let free = Node { lessee: None, lending: None, ..free };
@@ -289,23 +298,23 @@ pub fn end_held(node: &Node, why: &str, now: Timestamp) -> HistoryEntry {
 }
 
 /// Returns the text about a stage for the node's owner and its lessee.
-pub fn told(step: lease::Step) -> String {
+pub fn visible_reason(step: lease::LeaseStage) -> String {
     match step {
-        lease::Step::Warn { ends_at } => format!(
+        lease::LeaseStage::Warn { ends_at } => format!(
             "the lease ends at {ends_at}; the machine is then switched off, and its disks are erased later unless the lease is extended"
         ),
-        lease::Step::ShutOff { deleted_at } => format!(
+        lease::LeaseStage::SwitchOff { deleted_at } => format!(
             "the lease has ended; the machine is switched off, and its disks are erased at {deleted_at} unless the lease is extended"
         ),
-        lease::Step::WarnOfDeletion { deleted_at } => {
+        lease::LeaseStage::WarnOfDeletion { deleted_at } => {
             format!(
                 "the lease has ended; the disks are erased at {deleted_at} unless the lease is extended"
             )
         }
-        lease::Step::Delete => {
+        lease::LeaseStage::Delete => {
             "the lease has ended; the node is undeployed and its disks are erased".to_owned()
         }
-        lease::Step::KeepCopy => "the lease has ended; a snapshot is kept".to_owned(),
+        lease::LeaseStage::Snapshot => "the lease has ended; a snapshot is kept".to_owned(),
     }
 }
 

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::secret::Shown;
+use crate::secret::Masked;
 use crate::{
-    AllocationUuid, BootInterface, Driver, Failure, Hypervisor, InspectInterface, Interface,
-    Leaving, Lending, NodeName, NodeUuid, State, Work,
+    AllocationUuid, BootInterface, DrainRequest, Driver, Failure, Hypervisor, InspectInterface,
+    Interface, NodeLease, NodeName, NodeUuid, State, Work,
 };
 
 /// The record of one enrolled machine.
@@ -58,7 +58,7 @@ pub struct Node {
     /// The project that uses the node.
     pub lessee: Option<String>,
     /// Until when `lessee` may use the node; `None` means until the owner takes the node back.
-    pub lending: Option<Lending>,
+    pub lending: Option<NodeLease>,
     /// A label by which clients divide the nodes among themselves.
     pub shard: Option<String>,
     /// The node that this node is a part of, such as the chassis of a blade.
@@ -77,11 +77,11 @@ pub struct Node {
     /// Whether the machine's serial console may be opened.
     pub console_enabled: bool,
     /// The rack and position of the machine, if known.
-    pub place: Option<Place>,
+    pub place: Option<RackLocation>,
     /// The host that the machine is, or becomes, in an OpenStack.
     pub hypervisor: Option<Hypervisor>,
     /// A request that waits in the record until the compute host is drained.
-    pub leaving: Option<Leaving>,
+    pub leaving: Option<DrainRequest>,
 
     pub provision_state: State,
     /// The state in which the current work ends.
@@ -111,7 +111,7 @@ pub struct Maintenance {
 
 /// The rack and position of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct RackLocation {
     pub rack: String,
     /// The position in the rack. The bring-up of a rack goes in this order.
     pub position: u32,
@@ -162,11 +162,11 @@ impl fmt::Debug for Node {
             .field("name", &self.name)
             .field("description", &self.description)
             .field("driver", &self.driver)
-            .field("driver_info", &Shown(&self.driver_info))
+            .field("driver_info", &Masked(&self.driver_info))
             .field("interfaces", &self.interfaces)
             .field("properties", &self.properties)
             .field("extra", &self.extra)
-            .field("instance_info", &Shown(&self.instance_info))
+            .field("instance_info", &Masked(&self.instance_info))
             .field("instance_uuid", &self.instance_uuid)
             .field("instance_name", &self.instance_name)
             .field("allocation", &self.allocation)

@@ -58,7 +58,7 @@ pub enum AgentSeen {
 }
 
 /// After this many refusals in a row that a retry cannot cure, the work fails. An example is an agent that was booted with another token.
-const MOST_REFUSALS: u32 = 5;
+const MAX_REFUSALS: u32 = 5;
 
 /// A command and its result, as the agent reports them.
 #[derive(Clone, Debug, PartialEq)]
@@ -172,7 +172,7 @@ fn plan_work(work: &Work, seen: &Observed, timeouts: &Timeouts, now: Timestamp) 
     match (task, seen) {
         (Task::TryBmc, Observed { power: PowerSeen::Is(_), .. }) => Step::NextTask,
         (Task::TryBmc, Observed { power: PowerSeen::Failed(problem), .. }) => {
-            bear(problem, late(timeouts.bmc), look_again)
+            retry_or_give_up(problem, late(timeouts.bmc), look_again)
         }
         (Task::TryBmc, Observed { power: PowerSeen::NotAsked, .. }) => look_again,
 
@@ -194,7 +194,7 @@ fn plan_work(work: &Work, seen: &Observed, timeouts: &Timeouts, now: Timestamp) 
             Step::Act(Action::RequestPower(PowerChange::ForceOff))
         }
         (Task::Power(_), Observed { power: PowerSeen::Failed(problem), .. }) => {
-            bear(problem, late(timeouts.power), look_again)
+            retry_or_give_up(problem, late(timeouts.power), look_again)
         }
         (Task::Power(_), Observed { power: PowerSeen::NotAsked, .. }) => look_again,
 
@@ -257,7 +257,7 @@ fn plan_command(
             let refused_for = elapsed(since, now);
             let is_enough = match problem.transient {
                 true => refused_for > timeouts.silence,
-                false => *calls >= MOST_REFUSALS,
+                false => *calls >= MAX_REFUSALS,
             };
             if !is_enough {
                 return look_again;
@@ -321,7 +321,7 @@ fn was_asked(asked_at: Option<Timestamp>, timeouts: &Timeouts, now: Timestamp) -
 }
 
 /// Retries a transient problem until the time limit has passed; every other problem fails the work.
-fn bear(problem: &Problem, late: bool, look_again: Step) -> Step {
+fn retry_or_give_up(problem: &Problem, late: bool, look_again: Step) -> Step {
     if problem.transient && !late { look_again } else { Step::GiveUp(problem.clone().into()) }
 }
 

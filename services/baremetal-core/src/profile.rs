@@ -12,10 +12,10 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{NodeName, Place};
+use crate::{NodeName, RackLocation};
 
 pub use check::{InvalidProfile, check_profile};
-pub use drive::{Guest, config_drive};
+pub use drive::{HypervisorMachine, config_drive};
 pub use kernel::KernelArgument;
 
 /// A hypervisor profile: the image, settings and placement of machines that become compute hosts.
@@ -102,7 +102,7 @@ pub struct KeystoneSettings {
     pub auth_url: String,
     /// The service user's name.
     pub username: String,
-    pub password: Secret,
+    pub password: SecretText,
     /// The domain of the user.
     #[serde(default = "default_domain")]
     pub user_domain: String,
@@ -122,7 +122,7 @@ pub struct KeystoneSettings {
 #[serde(deny_unknown_fields)]
 pub struct MessageBus {
     /// The transport URL of oslo.messaging, with user and password: `rabbit://nova:…@10.0.0.1:5672/`.
-    pub transport_url: Secret,
+    pub transport_url: SecretText,
 }
 
 /// The settings of Neutron's Open vSwitch agent.
@@ -264,15 +264,15 @@ impl Default for JoinLimits {
 #[serde(deny_unknown_fields, default)]
 pub struct Placement {
     /// The availability zone; `None` leaves the host in Nova's default zone.
-    pub availability_zone: Option<Named>,
+    pub availability_zone: Option<NameSource>,
     /// The host aggregate; `None` adds the host to none.
-    pub aggregate: Option<Named>,
+    pub aggregate: Option<NameSource>,
 }
 
 /// How the name of an availability zone or aggregate is formed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Named {
+pub enum NameSource {
     /// The name of the machine's rack.
     Rack,
     /// The name of the machine's group.
@@ -283,19 +283,19 @@ pub enum Named {
     Fixed(String),
 }
 
-impl Named {
+impl NameSource {
     /// Returns the name for a machine at `place`, or an error that says which part of the place is missing.
-    pub fn of(&self, place: Option<&Place>) -> Result<String, &'static str> {
+    pub fn of(&self, place: Option<&RackLocation>) -> Result<String, &'static str> {
         let rack = || place.map(|place| place.rack.clone()).ok_or("the machine is in no rack");
         let group = || {
             let group = place.and_then(|place| place.group.clone());
             group.ok_or("the machine is in no group of its rack")
         };
         match self {
-            Named::Rack => rack(),
-            Named::Group => group(),
-            Named::RackAndGroup => Ok(format!("{}-{}", rack()?, group()?)),
-            Named::Fixed(name) => Ok(name.clone()),
+            NameSource::Rack => rack(),
+            NameSource::Group => group(),
+            NameSource::RackAndGroup => Ok(format!("{}-{}", rack()?, group()?)),
+            NameSource::Fixed(name) => Ok(name.clone()),
         }
     }
 }
@@ -303,22 +303,22 @@ impl Named {
 /// A secret text that `Debug` does not print.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Secret(String);
+pub struct SecretText(String);
 
-impl Secret {
+impl SecretText {
     /// Returns the secret text, for use where the secret is needed.
     pub fn expose(&self) -> &str {
         &self.0
     }
 }
 
-impl From<String> for Secret {
-    fn from(text: String) -> Secret {
-        Secret(text)
+impl From<String> for SecretText {
+    fn from(text: String) -> SecretText {
+        SecretText(text)
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SecretText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")
     }

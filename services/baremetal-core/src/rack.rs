@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::secret::Shown;
+use crate::secret::Masked;
 use crate::{InspectInterface, JoinState, Node, NodeUuid, State, Verb, is_secret};
 
 /// A rack: machines that are brought up together.
@@ -24,7 +24,7 @@ pub struct Rack {
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct RackGoal {
     /// The state that the machines have to reach.
-    pub reach: Reach,
+    pub reach: RackTarget,
     /// The image to install: an `instance_info` without values that belong to a single machine.
     #[serde(default)]
     pub instance_info: Map<String, Value>,
@@ -43,7 +43,7 @@ impl fmt::Debug for RackGoal {
         let RackGoal { reach, instance_info, profile, limit, asked_at } = self;
         f.debug_struct("RackGoal")
             .field("reach", reach)
-            .field("instance_info", &Shown(instance_info))
+            .field("instance_info", &Masked(instance_info))
             .field("profile", profile)
             .field("limit", limit)
             .field("asked_at", asked_at)
@@ -54,7 +54,7 @@ impl fmt::Debug for RackGoal {
 /// The state that the machines of a rack have to reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reach {
+pub enum RackTarget {
     Inspected,
     /// Clean and free to be deployed.
     Available,
@@ -72,26 +72,27 @@ pub enum RackStep {
 
 /// The progress of a machine towards the goal of its rack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum RackProgress {
     /// The machine has reached the goal.
-    There,
+    Done,
     /// Work on the machine is in progress.
-    UnderWay,
+    InProgress,
     /// The machine needs this step next.
     Next(RackStep),
     /// The machine failed since the goal was set, so an operator has to look at it.
-    Stuck,
+    NeedsAttention,
     /// The machine is skipped: an operator works on it, or the machine is used for something else.
-    LeftAlone,
+    Skipped,
 }
 
 /// Returns the machines that get a step now, in the order of their positions, as many as the limit allows.
 pub fn plan_rack(goal: &RackGoal, nodes: &[Node]) -> Vec<(NodeUuid, RackStep)> {
-    let under_way = nodes.iter().filter(|node| way(goal, node) == Way::UnderWay).count();
+    let under_way =
+        nodes.iter().filter(|node| rack_progress(goal, node) == RackProgress::InProgress).count();
     let room = (goal.limit.get() as usize).saturating_sub(under_way);
     let mut waiting: Vec<(bool, u32, NodeUuid, RackStep)> = Vec::new();
     for node in nodes {
-        if let Way::Next(step) = way(goal, node) {
+        if let RackProgress::Next(step) = rack_progress(goal, node) {
             let begun = node.provision_state != State::Enroll;
             let position = node.place.as_ref().map_or(u32::MAX, |place| place.position);
             // Machines that have begun get their next step before new machines begin.
@@ -103,35 +104,37 @@ pub fn plan_rack(goal: &RackGoal, nodes: &[Node]) -> Vec<(NodeUuid, RackStep)> {
 }
 
 /// Returns the progress of `node` towards `goal`.
-pub fn way(goal: &RackGoal, node: &Node) -> Way {
+pub fn rack_progress(goal: &RackGoal, node: &Node) -> RackProgress {
     if node.provision_state.is_busy() {
-        return Way::UnderWay;
+        return RackProgress::InProgress;
     }
     if node.maintenance.is_some() || node.retired.is_some() {
-        return Way::LeftAlone;
+        return RackProgress::Skipped;
     }
     let failed_since =
         node.failure.is_some() && node.provision_updated_at.is_some_and(|at| at >= goal.asked_at);
     if failed_since {
-        return Way::Stuck;
+        return RackProgress::NeedsAttention;
     }
     let inspected =
         node.inspection_finished_at.is_some() || node.inspect_interface() == InspectInterface::None;
-    let next = |verb| Way::Next(RackStep::Ask(verb));
+    let next = |verb| RackProgress::Next(RackStep::Ask(verb));
     match node.provision_state {
         State::Enroll => next(Verb::Manage),
         State::InspectFailed => next(Verb::Inspect),
         State::Manageable if !inspected => next(Verb::Inspect),
-        State::Manageable if goal.reach == Reach::Inspected => Way::There,
+        State::Manageable if goal.reach == RackTarget::Inspected => RackProgress::Done,
         State::Manageable => next(Verb::Provide),
         State::CleanFailed => next(Verb::Manage),
-        State::Available if goal.reach == Reach::Installed => next(Verb::Deploy),
-        State::Available => Way::There,
-        State::DeployFailed if goal.reach == Reach::Installed => next(Verb::Deploy),
-        State::Active if goal.reach == Reach::Installed && is_installed(goal, node) => {
+        State::Available if goal.reach == RackTarget::Installed => next(Verb::Deploy),
+        State::Available => RackProgress::Done,
+        State::DeployFailed if goal.reach == RackTarget::Installed => next(Verb::Deploy),
+        State::Active if goal.reach == RackTarget::Installed && is_installed(goal, node) => {
             in_the_cloud(goal, node)
         }
-        State::Active | State::DeployFailed | State::Error | State::AdoptFailed => Way::LeftAlone,
+        State::Active | State::DeployFailed | State::Error | State::AdoptFailed => {
+            RackProgress::Skipped
+        }
         State::Verifying
         | State::Inspecting
         | State::InspectWait
@@ -140,27 +143,27 @@ pub fn way(goal: &RackGoal, node: &Node) -> Way {
         | State::Deploying
         | State::DeployWait
         | State::Deleting
-        | State::Adopting => Way::UnderWay,
+        | State::Adopting => RackProgress::InProgress,
     }
 }
 
 /// Returns the progress of a machine that has the goal's image: done, unless the machine still has to join the cloud.
-fn in_the_cloud(goal: &RackGoal, node: &Node) -> Way {
-    let Some(profile) = &goal.profile else { return Way::There };
+fn in_the_cloud(goal: &RackGoal, node: &Node) -> RackProgress {
+    let Some(profile) = &goal.profile else { return RackProgress::Done };
     match node.hypervisor.as_ref().filter(|host| host.profile == *profile) {
         // The machine has the same image, but was not installed with this profile.
-        None => Way::LeftAlone,
+        None => RackProgress::Skipped,
         Some(host) => match host.state {
-            JoinState::Joined => Way::There,
-            JoinState::Leaving => Way::LeftAlone,
-            JoinState::Failed if host.since >= goal.asked_at => Way::Stuck,
-            JoinState::Failed | JoinState::Installing => Way::Next(RackStep::Join),
+            JoinState::Joined => RackProgress::Done,
+            JoinState::Leaving => RackProgress::Skipped,
+            JoinState::Failed if host.since >= goal.asked_at => RackProgress::NeedsAttention,
+            JoinState::Failed | JoinState::Installing => RackProgress::Next(RackStep::Join),
             JoinState::AwaitingService
             | JoinState::AwaitingHypervisor
             | JoinState::AwaitingProvider
             | JoinState::Zoning
             | JoinState::Grouping
-            | JoinState::Enabling => Way::UnderWay,
+            | JoinState::Enabling => RackProgress::InProgress,
         },
     }
 }
@@ -179,11 +182,11 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::*;
-    use crate::{Driver, Failure, Place, Reason};
+    use crate::{Driver, Failure, RackLocation, Reason};
 
     const T0: Timestamp = Timestamp::UNIX_EPOCH;
 
-    fn goal(reach: Reach, limit: u32) -> RackGoal {
+    fn goal(reach: RackTarget, limit: u32) -> RackGoal {
         let instance_info = Map::from_iter([("image_source".to_owned(), "http://x/image".into())]);
         let limit = NonZeroU32::new(limit).unwrap();
         RackGoal { reach, instance_info, profile: None, limit, asked_at: T0 }
@@ -191,7 +194,7 @@ mod tests {
 
     fn node(position: u32, state: State) -> Node {
         let id = NodeUuid::from_bytes([position as u8; 16]);
-        let place = Some(Place { rack: "r1".to_owned(), position, group: None, role: None });
+        let place = Some(RackLocation { rack: "r1".to_owned(), position, group: None, role: None });
         Node { provision_state: state, place, ..Node::new(id, Driver::Redfish, T0) }
     }
 
@@ -209,25 +212,25 @@ mod tests {
     #[test]
     fn machines_begin_in_rack_order_up_to_the_limit() {
         let nodes = [node(3, State::Enroll), node(1, State::Enroll), node(2, State::Enroll)];
-        check(&goal(Reach::Installed, 2), &nodes, expect!["1:manage 2:manage"]);
+        check(&goal(RackTarget::Installed, 2), &nodes, expect!["1:manage 2:manage"]);
         let nodes = [node(3, State::Enroll), node(1, State::Verifying), node(2, State::Enroll)];
-        check(&goal(Reach::Installed, 2), &nodes, expect!["2:manage"]);
+        check(&goal(RackTarget::Installed, 2), &nodes, expect!["2:manage"]);
     }
 
     #[test]
     fn machines_in_progress_come_before_new_ones() {
         let nodes = [node(1, State::Enroll), node(2, State::Manageable)];
-        check(&goal(Reach::Installed, 1), &nodes, expect!["2:inspect"]);
+        check(&goal(RackTarget::Installed, 1), &nodes, expect!["2:inspect"]);
     }
 
     #[test]
     fn a_machine_stops_at_the_goal() {
         let mut inspected = node(1, State::Manageable);
         inspected.inspection_finished_at = Some(T0);
-        check(&goal(Reach::Inspected, 9), &[inspected.clone()], expect![""]);
-        check(&goal(Reach::Available, 9), &[inspected], expect!["1:provide"]);
-        check(&goal(Reach::Available, 9), &[node(1, State::Available)], expect![""]);
-        check(&goal(Reach::Installed, 9), &[node(1, State::Available)], expect!["1:active"]);
+        check(&goal(RackTarget::Inspected, 9), &[inspected.clone()], expect![""]);
+        check(&goal(RackTarget::Available, 9), &[inspected], expect!["1:provide"]);
+        check(&goal(RackTarget::Available, 9), &[node(1, State::Available)], expect![""]);
+        check(&goal(RackTarget::Installed, 9), &[node(1, State::Available)], expect!["1:active"]);
     }
 
     #[test]
@@ -235,36 +238,44 @@ mod tests {
         let mut failed = node(1, State::DeployFailed);
         failed.failure = Some(Failure::new(Reason::StepFailed, "no"));
         failed.provision_updated_at = Some(T0);
-        assert_eq!(way(&goal(Reach::Installed, 9), &failed), Way::Stuck);
-        let later =
-            RackGoal { asked_at: Timestamp::from_second(1).unwrap(), ..goal(Reach::Installed, 9) };
-        assert_eq!(way(&later, &failed), Way::Next(RackStep::Ask(Verb::Deploy)));
+        assert_eq!(
+            rack_progress(&goal(RackTarget::Installed, 9), &failed),
+            RackProgress::NeedsAttention
+        );
+        let later = RackGoal {
+            asked_at: Timestamp::from_second(1).unwrap(),
+            ..goal(RackTarget::Installed, 9)
+        };
+        assert_eq!(rack_progress(&later, &failed), RackProgress::Next(RackStep::Ask(Verb::Deploy)));
     }
 
     #[test]
     fn a_machine_used_for_something_else_is_skipped() {
         let mut active = node(1, State::Active);
-        assert_eq!(way(&goal(Reach::Installed, 9), &active), Way::LeftAlone);
+        assert_eq!(rack_progress(&goal(RackTarget::Installed, 9), &active), RackProgress::Skipped);
         active.instance_info.insert("image_source".to_owned(), "http://x/image".into());
-        assert_eq!(way(&goal(Reach::Installed, 9), &active), Way::There);
+        assert_eq!(rack_progress(&goal(RackTarget::Installed, 9), &active), RackProgress::Done);
     }
 
     #[test]
     fn a_joining_hypervisor_counts_as_in_progress_until_it_joined() {
-        let goal = RackGoal { profile: Some("kvm".to_owned()), ..goal(Reach::Installed, 1) };
+        let goal = RackGoal { profile: Some("kvm".to_owned()), ..goal(RackTarget::Installed, 1) };
         let later = RackGoal { asked_at: Timestamp::from_second(9).unwrap(), ..goal.clone() };
         let mut node = node(1, State::Active);
         node.instance_info.insert("image_source".to_owned(), "http://x/image".into());
-        assert_eq!(way(&goal, &node), Way::LeftAlone);
+        assert_eq!(rack_progress(&goal, &node), RackProgress::Skipped);
         let mut at = |state| {
             let mut host = crate::hypervisor::tests::host(state);
             host.since = Timestamp::from_second(5).unwrap();
             node.hypervisor = Some(host);
             node.clone()
         };
-        assert_eq!(way(&goal, &at(JoinState::AwaitingProvider)), Way::UnderWay);
-        assert_eq!(way(&goal, &at(JoinState::Joined)), Way::There);
-        assert_eq!(way(&goal, &at(JoinState::Failed)), Way::Stuck);
+        assert_eq!(
+            rack_progress(&goal, &at(JoinState::AwaitingProvider)),
+            RackProgress::InProgress
+        );
+        assert_eq!(rack_progress(&goal, &at(JoinState::Joined)), RackProgress::Done);
+        assert_eq!(rack_progress(&goal, &at(JoinState::Failed)), RackProgress::NeedsAttention);
         check(&later, &[at(JoinState::Failed)], expect!["1:join"]);
         // With a limit of one, a joining machine keeps the next one from beginning.
         let fresh = self::node(2, State::Available);

@@ -74,7 +74,7 @@ impl HistoryEntry {
 
 /// The result of an inspection: the documents as the agent sent them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Inspected {
+pub struct InspectionReport {
     pub node: NodeUuid,
     pub at: Timestamp,
     /// The `inventory` part of the agent's report.

@@ -2,12 +2,12 @@
 
 use hardware::{PowerChange, PowerState};
 use jiff::Timestamp;
-use lease::Wanted;
+use lease::RequiredState;
 
-use crate::lending::{end_with_instance, given_back};
+use crate::lending::{end_lease_of_reservation, returned};
 use crate::{
-    AgentCommand, Event, Failure, HistoryEntry, IllegalEvent, Leaving, Node, PowerRequest, Reason,
-    State, Task, Work, WorkUuid, work,
+    AgentCommand, DrainRequest, Event, Failure, HistoryEntry, IllegalEvent, Node, PowerRequest,
+    Reason, State, Task, Work, WorkUuid, work,
 };
 
 /// A verb of `PUT /v1/nodes/{node}/states/provision`.
@@ -33,7 +33,7 @@ pub enum Verb {
 
 /// Why a request is refused. A refused request leaves the node unmodified.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum RequestRefused {
     /// The node's provision state does not allow the verb.
     #[error(
         "the requested action \"{verb}\" can not be performed on node \"{node}\" while it is in state \"{state}\""
@@ -136,25 +136,25 @@ impl Verb {
 /// Applies `verb` to `node`: returns the node with its work begun and the entry for its history, or the reason for a refusal.
 ///
 /// `work` becomes the id of the new work, if the verb begins any.
-pub fn ask(
+pub fn request_verb(
     node: &Node,
     verb: Verb,
     work: WorkUuid,
     now: Timestamp,
-) -> Result<(Node, HistoryEntry), Refusal> {
-    let refuse = |_: IllegalEvent| Refusal::State {
+) -> Result<(Node, HistoryEntry), RequestRefused> {
+    let refuse = |_: IllegalEvent| RequestRefused::State {
         node: node.label(),
         state: node.provision_state,
         verb: verb.as_str(),
     };
     let next = node.provision_state.on(verb.event()).map_err(refuse)?;
-    allow(node, verb)?;
+    check_flags(node, verb)?;
 
     let mut asked = node.clone();
     asked.provision_state = next;
     asked.provision_updated_at = Some(now);
     asked.failure = None;
-    asked.leaving = node.leaving.as_ref().and_then(Leaving::superseded);
+    asked.leaving = node.leaving.as_ref().and_then(DrainRequest::superseded);
     let (target, tasks) = match verb {
         Verb::Manage if next == State::Verifying => (Some(State::Manageable), work::verify()),
         Verb::Manage => (None, Vec::new()),
@@ -162,7 +162,7 @@ pub fn ask(
         Verb::Provide => (Some(State::Available), automated_clean(node)),
         Verb::Clean(command) => (Some(State::Manageable), work::clean(node, command)),
         Verb::Deploy | Verb::Rebuild => (Some(State::Active), work::deploy(node)),
-        Verb::Undeploy => (Some(goal_of_cleaning(node)), work::undeploy()),
+        Verb::Undeploy => (Some(state_after_cleaning(node)), work::undeploy()),
         Verb::Adopt => (Some(State::Active), work::verify()),
         Verb::Abort => {
             let doing =
@@ -174,7 +174,7 @@ pub fn ask(
     };
     // Work that boots the ramdisk or takes the machine out of use powers the machine off on its way.
     if node.disable_power_off && tasks.contains(&Task::Power(PowerState::Off)) {
-        return Err(Refusal::PowerOffDisabled { node: node.label() });
+        return Err(RequestRefused::PowerOffDisabled { node: node.label() });
     }
     asked.target_provision_state = target;
     asked.work = next.is_busy().then(|| {
@@ -207,7 +207,7 @@ pub fn ask(
 }
 
 /// Checks everything that can forbid `verb` besides the provision state.
-fn allow(node: &Node, verb: Verb) -> Result<(), Refusal> {
+fn check_flags(node: &Node, verb: Verb) -> Result<(), RequestRefused> {
     let label = || node.label();
     if node.maintenance.is_some()
         && matches!(
@@ -215,22 +215,24 @@ fn allow(node: &Node, verb: Verb) -> Result<(), Refusal> {
             Verb::Deploy | Verb::Rebuild | Verb::Inspect | Verb::Provide | Verb::Clean(_)
         )
     {
-        return Err(Refusal::Maintenance { node: label(), verb: verb.as_str() });
+        return Err(RequestRefused::Maintenance { node: label(), verb: verb.as_str() });
     }
     if node.protected.is_some() && matches!(verb, Verb::Rebuild | Verb::Undeploy) {
-        return Err(Refusal::Protected { node: label(), verb: verb.as_str() });
+        return Err(RequestRefused::Protected { node: label(), verb: verb.as_str() });
     }
     if node.retired.is_some() && matches!(verb, Verb::Deploy | Verb::Provide) {
-        return Err(Refusal::Retired { node: label(), verb: verb.as_str() });
+        return Err(RequestRefused::Retired { node: label(), verb: verb.as_str() });
     }
-    if node.wanted_by_lease() != Wanted::AsAsked && matches!(verb, Verb::Deploy | Verb::Rebuild) {
-        return Err(Refusal::LeaseEnded { node: label(), verb: verb.as_str() });
+    if node.wanted_by_lease() != RequiredState::AsAsked
+        && matches!(verb, Verb::Deploy | Verb::Rebuild)
+    {
+        return Err(RequestRefused::LeaseEnded { node: label(), verb: verb.as_str() });
     }
     Ok(())
 }
 
 /// Returns the state in which automated cleaning ends. A retired node must not be offered again, so it becomes manageable, as in Ironic.
-fn goal_of_cleaning(node: &Node) -> State {
+fn state_after_cleaning(node: &Node) -> State {
     if node.retired.is_some() { State::Manageable } else { State::Available }
 }
 
@@ -238,7 +240,9 @@ fn goal_of_cleaning(node: &Node) -> State {
 /// the old data.
 fn automated_clean(node: &Node) -> Vec<crate::Task> {
     match node.automated_clean {
-        _ if node.wanted_by_lease() == Wanted::Gone => work::clean(node, AgentCommand::EraseDisks),
+        _ if node.wanted_by_lease() == RequiredState::Deleted => {
+            work::clean(node, AgentCommand::EraseDisks)
+        }
         Some(false) => Vec::new(),
         Some(true) | None if node.lessee.is_some() => work::clean(node, AgentCommand::EraseDisks),
         Some(true) | None => work::clean(node, AgentCommand::EraseMetadata),
@@ -246,24 +250,28 @@ fn automated_clean(node: &Node) -> Vec<crate::Task> {
 }
 
 /// Returns the node with a request for a change of power, which the conductor gives up at `deadline`.
-pub fn ask_power(node: &Node, change: PowerChange, deadline: Timestamp) -> Result<Node, Refusal> {
+pub fn request_power(
+    node: &Node,
+    change: PowerChange,
+    deadline: Timestamp,
+) -> Result<Node, RequestRefused> {
     if node.provision_state.is_busy() {
-        return Err(Refusal::Locked { node: node.label(), state: node.provision_state });
+        return Err(RequestRefused::Locked { node: node.label(), state: node.provision_state });
     }
     let goes_on = match change {
         PowerChange::On | PowerChange::ForceRestart | PowerChange::SoftRestart => true,
         PowerChange::ForceOff | PowerChange::SoftOff => false,
     };
-    if goes_on && node.wanted_by_lease() != Wanted::AsAsked {
-        return Err(Refusal::LeaseEnded { node: node.label(), verb: "power on" });
+    if goes_on && node.wanted_by_lease() != RequiredState::AsAsked {
+        return Err(RequestRefused::LeaseEnded { node: node.label(), verb: "power on" });
     }
     if node.disable_power_off && change != PowerChange::On {
-        return Err(Refusal::PowerOffDisabled { node: node.label() });
+        return Err(RequestRefused::PowerOffDisabled { node: node.label() });
     }
     let waiting = node.leaving.as_ref().filter(|leaving| leaving.is_waiting());
     let leaving = match waiting {
         Some(leaving) if !leaving.awaits_power() => {
-            return Err(Refusal::Leaving {
+            return Err(RequestRefused::Leaving {
                 node: node.label(),
                 host: leaving.host.clone(),
                 then: leaving.then.as_str(),
@@ -310,15 +318,15 @@ pub fn start_next_task(
 }
 
 /// Ends the work of a node whose tasks are all done. `cleaning` becomes the id of the cleaning that follows undeployment.
-pub fn finish(
+pub fn finish_work(
     node: &Node,
     cleaning: WorkUuid,
     now: Timestamp,
 ) -> Result<(Node, HistoryEntry), IllegalEvent> {
     let by_hand = node.work.as_ref().is_some_and(|work| work.by_hand);
     let is_cleaned = node.provision_state == State::Cleaning && !by_hand;
-    let is_withheld = is_cleaned && goal_of_cleaning(node) == State::Manageable;
-    let event = if by_hand || is_withheld { Event::DoneByHand } else { Event::Done };
+    let is_withheld = is_cleaned && state_after_cleaning(node) == State::Manageable;
+    let event = if by_hand || is_withheld { Event::DoneManually } else { Event::Done };
     let mut done = node.clone();
     done.provision_state = node.provision_state.on(event)?;
     done.provision_updated_at = Some(now);
@@ -337,13 +345,13 @@ pub fn finish(
             done.instance_uuid = None;
             done.instance_name = None;
             done.allocation = None;
-            end_with_instance(&mut done, now);
-            done.target_provision_state = Some(goal_of_cleaning(&done));
+            end_lease_of_reservation(&mut done, now);
+            done.target_provision_state = Some(state_after_cleaning(&done));
             done.work = Some(Work::new(cleaning, automated_clean(&done), now));
         }
         // A retired node never becomes available, which is where `plan_lending` would release its lessee, so the lessee is released here.
-        State::Cleaning if is_withheld && node.wanted_by_lease() == Wanted::Gone => {
-            let (free, returned) = given_back(&done, now);
+        State::Cleaning if is_withheld && node.wanted_by_lease() == RequiredState::Deleted => {
+            let (free, returned) = returned(&done, now);
             let event = format!("done, and {}", returned.event);
             let entry = HistoryEntry::changed(node, &free, event, now);
             return Ok((free, entry));
@@ -369,7 +377,7 @@ pub fn finish(
 }
 
 /// Ends the work of a node with a failure. The machine is left as it is.
-pub fn give_up(
+pub fn fail_work(
     node: &Node,
     failure: Failure,
     now: Timestamp,

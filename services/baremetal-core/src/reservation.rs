@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    Allocation, HistoryEntry, Lending, Node, Refusal, Verb, WorkUuid, ask, check_deploy, occupy,
+    Allocation, HistoryEntry, Node, NodeLease, RequestRefused, Verb, WorkUuid, assign,
+    check_deploy, request_verb,
 };
 
 /// The fields that make an allocation a reservation.
@@ -19,10 +20,10 @@ pub struct Reservation {
 
 /// The installation and the lease that a reservation asks for, beside the criteria for the node.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Order {
+pub struct ReservationRequest {
     /// The image to install, in the keys of `instance_info`.
     pub instance_info: Map<String, Value>,
-    pub lending: Lending,
+    pub lending: NodeLease,
     /// The id for the work of the installation.
     pub work: WorkUuid,
 }
@@ -35,10 +36,10 @@ pub struct Order {
 pub fn reserve(
     node: &Node,
     allocation: &Allocation,
-    order: &Order,
+    order: &ReservationRequest,
     now: Timestamp,
-) -> Result<(Node, Allocation, HistoryEntry), Refusal> {
-    let (mut taken, written) = occupy(node, allocation);
+) -> Result<(Node, Allocation, HistoryEntry), RequestRefused> {
+    let (mut taken, written) = assign(node, allocation);
     for (key, value) in &order.instance_info {
         taken.instance_info.insert(key.clone(), value.clone());
     }
@@ -48,7 +49,7 @@ pub fn reserve(
     }
     taken.lending = Some(order.lending.clone());
     check_deploy(&taken)?;
-    let (asked, entry) = ask(&taken, Verb::Deploy, order.work, now)?;
+    let (asked, entry) = request_verb(&taken, Verb::Deploy, order.work, now)?;
     let user = allocation.reservation.as_ref().and_then(|it| it.user.as_deref());
     Ok((asked, written, entry.by(user)))
 }

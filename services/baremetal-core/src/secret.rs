@@ -31,9 +31,9 @@ pub fn is_secret(key: &str) -> bool {
 }
 
 /// Prints an object with the values of its secrets masked.
-pub(crate) struct Shown<'a>(pub(crate) &'a Map<String, Value>);
+pub(crate) struct Masked<'a>(pub(crate) &'a Map<String, Value>);
 
-impl fmt::Debug for Shown<'_> {
+impl fmt::Debug for Masked<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut map = f.debug_map();
         for (key, value) in self.0 {
@@ -43,7 +43,7 @@ impl fmt::Debug for Shown<'_> {
                 {
                     map.entry(key, value)
                 }
-                Value::Object(inner) if !is_secret(key) => map.entry(key, &Shown(inner)),
+                Value::Object(inner) if !is_secret(key) => map.entry(key, &Masked(inner)),
                 Value::Null
                 | Value::Bool(_)
                 | Value::Number(_)

@@ -64,7 +64,7 @@ pub enum Event {
     /// All tasks of the work are done.
     Done,
     /// Cleaning is done and leads back to `manageable`, because the verb `clean` started the cleaning or the node is retired.
-    DoneByHand,
+    DoneManually,
     /// The work failed and cannot continue.
     Fail,
 }
@@ -98,7 +98,7 @@ pub const TRANSITIONS: &[(State, Event, State)] = &[
     (Cleaning,      Wait,       CleanWait),
     (CleanWait,     Resume,     Cleaning),
     (Cleaning,      Done,       Available),
-    (Cleaning,      DoneByHand, Manageable),
+    (Cleaning,      DoneManually, Manageable),
     (Cleaning,      Fail,       CleanFailed),
     (CleanWait,     Fail,       CleanFailed),
     (CleanWait,     Abort,      CleanFailed),
@@ -225,7 +225,7 @@ impl Event {
             Wait => "wait",
             Resume => "resume",
             Done => "done",
-            DoneByHand => "done by hand",
+            DoneManually => "done by hand",
             Fail => "fail",
         }
     }

@@ -1,12 +1,12 @@
 #![doc = include_str!("../README.md")]
 
-mod bounds;
 mod secrets;
+mod size_limits;
 mod store;
 mod table;
 
-pub use database::table::{Listed, Part, Position};
+pub use database::table::{PagePart, PageRows, Position};
 pub use database::{SchemaVersion, StoreError, Tripwire};
 pub use secrets::{SecretError, Secrets};
-pub use store::{Resealed, Reserved, SCHEMA, SeenPower, Store};
-pub use table::{Leased, Pool, ProfileRow, Seen, ShardCount, Tally};
+pub use store::{ReencryptionResult, ReserveOutcome, SCHEMA, SeenPower, Store};
+pub use table::{AddressPool, DhcpLease, NodeCount, ProfileRow, Seen, ShardCount};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use baremetal_core::{Node, Profile, is_secret};
-use sealing::{Keyring, Opened, SealError, SealingKeys, id_of, is_sealed};
+use sealing::{DecryptedSecret, Keyring, SealError, SealingKeys, id_of, is_sealed};
 use secrecy::SecretString;
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
@@ -63,7 +63,7 @@ impl Secrets {
 
     /// Returns the profile with its secrets unsealed.
     pub fn with_profile(&self, profile: &Profile) -> Result<Profile, SealError> {
-        let broken = |_| SealError::Broken;
+        let broken = |_| SealError::CannotOpen;
         let mut document = serde_json::to_value(profile).map_err(broken)?;
         if let Value::Object(document) = &mut document {
             self.open_in(&of_profile(profile.name.as_str()), document)?;
@@ -73,7 +73,7 @@ impl Secrets {
 
     /// Replaces unchanged secrets in the `driver_info` of `after` by their sealed form in `before`. Sealing uses a random nonce, so a node
     /// with an unchanged password would otherwise count as changed.
-    pub fn settle(&self, before: &Node, after: &mut Node) {
+    pub fn keep_unchanged_seals(&self, before: &Node, after: &mut Node) {
         let place = driver_info(before);
         for (key, value) in &mut after.driver_info {
             let Some(Value::String(sealed)) = before.driver_info.get(key) else { continue };
@@ -86,16 +86,21 @@ impl Secrets {
     }
 
     /// Returns the unsealed value of this key, or `None` if the text is in the clear.
-    fn opened(&self, place: &str, key: &str, text: &str) -> Option<Result<Opened, SealError>> {
+    fn opened(
+        &self,
+        place: &str,
+        key: &str,
+        text: &str,
+    ) -> Option<Result<DecryptedSecret, SealError>> {
         let keys = self.keys.as_ref().filter(|_| is_secret(key) && is_sealed(text))?;
-        Some(keys.open_sealed(&at(place, key), text))
+        Some(keys.open_sealed(&sealed_place(place, key), text))
     }
 
     fn open_in(&self, place: &str, object: &mut Object) -> Result<(), SealError> {
         each(object, &mut |key, value| {
             let Value::String(text) = &*value else { return Ok(()) };
             if let Some(opened) = self.opened(place, key, text) {
-                *value = serde_json::from_slice(&opened?).map_err(|_| SealError::Broken)?;
+                *value = serde_json::from_slice(&opened?).map_err(|_| SealError::CannotOpen)?;
             }
             Ok(())
         })
@@ -103,7 +108,7 @@ impl Secrets {
 }
 
 /// The value of `sealed_by` in rows without secrets.
-pub(crate) const NOTHING: &str = "-";
+pub(crate) const NO_SECRETS: &str = "-";
 
 /// Seals every secret of a node that is in the clear, and re-encrypts the secrets that another key than the first has sealed.
 pub(crate) fn seal_node(keys: &SealingKeys, node: &mut Node) -> Result<(), SealError> {
@@ -112,9 +117,9 @@ pub(crate) fn seal_node(keys: &SealingKeys, node: &mut Node) -> Result<(), SealE
     seal_in(keys, &instance, &mut node.instance_info)
 }
 
-/// Returns the key that sealed the node's secrets: [`NOTHING`] if the node has no secrets, and `None` if one is in the clear.
+/// Returns the key that sealed the node's secrets: [`NO_SECRETS`] if the node has no secrets, and `None` if one is in the clear.
 pub(crate) fn node_sealed_by(node: &Node) -> Option<&str> {
-    let mut by = Some(NOTHING);
+    let mut by = Some(NO_SECRETS);
     for info in [&node.driver_info, &node.instance_info] {
         look_in(info, &mut by);
     }
@@ -123,7 +128,7 @@ pub(crate) fn node_sealed_by(node: &Node) -> Option<&str> {
 
 /// Like [`node_sealed_by`], for any document.
 pub(crate) fn sealed_by(document: &Value) -> Option<&str> {
-    let mut by = Some(NOTHING);
+    let mut by = Some(NO_SECRETS);
     look_at(document, &mut by);
     by
 }
@@ -173,7 +178,7 @@ fn sample_in(object: &Object, place: &str, key: &str) -> Option<(String, String)
             return sample_within(value, place, key);
         }
         let sealed = value.as_str().filter(|text| is_sealed(text) && id_of(text) == Some(key));
-        sealed.map(|sealed| (at(place, name), sealed.to_owned()))
+        sealed.map(|sealed| (sealed_place(place, name), sealed.to_owned()))
     })
 }
 
@@ -214,12 +219,12 @@ fn seal_document(keys: &SealingKeys, place: &str, document: &mut Value) -> Resul
 
 fn seal_in(keys: &SealingKeys, place: &str, object: &mut Object) -> Result<(), SealError> {
     each(object, &mut |key, value| {
-        let place = at(place, key);
+        let place = sealed_place(place, key);
         let sealed = match value.as_str().filter(|text| is_sealed(text)) {
             Some(text) if !keys.needs_reseal(text) => return Ok(()),
             Some(text) => keys.seal(&place, &keys.open(&place, text)?)?,
             None => {
-                let plain = serde_json::to_vec(value).map_err(|_| SealError::Broken)?;
+                let plain = serde_json::to_vec(value).map_err(|_| SealError::CannotOpen)?;
                 keys.seal(&place, &Zeroizing::new(plain))?
             }
         };
@@ -274,7 +279,7 @@ fn rack(name: &str) -> String {
 
 /// Names the place that a secret is sealed for. The place contains the key without its path, because positions in a list move when an
 /// earlier entry is removed.
-fn at(place: &str, key: &str) -> String {
+fn sealed_place(place: &str, key: &str) -> String {
     format!("{place}/{key}")
 }
 
@@ -338,7 +343,7 @@ mod tests {
         assert!(matches!(secrets.text(&sealed, "agent_token"), Err(SecretError::NotText)));
         assert_eq!(secrets.with_instance(&sealed).unwrap().instance_info, node().instance_info);
         let mut settled = node();
-        secrets.settle(&sealed, &mut settled);
+        secrets.keep_unchanged_seals(&sealed, &mut settled);
         assert_eq!(settled.driver_info["redfish_password"], sealed.driver_info["redfish_password"]);
 
         let (place, sample) = sample_of_node(&sealed, "1").unwrap();
@@ -365,13 +370,13 @@ mod tests {
         let ring = SealingKeys::parse(&keys(&["1"])).unwrap();
         let mut plain = Node { driver_info: Map::new(), instance_info: Map::new(), ..node() };
         seal_node(&ring, &mut plain).unwrap();
-        assert_eq!(node_sealed_by(&plain), Some(NOTHING));
+        assert_eq!(node_sealed_by(&plain), Some(NO_SECRETS));
         let mut secret = json!({"goal": [{"instance_info": {"configdrive": "x"}}]});
         seal_rack(&ring, "r", &mut secret).unwrap();
         let (place, sample) = sample_of_rack("r", &secret, "1").unwrap();
         assert!(ring.open(&place, &sample).is_ok());
         let mut document = json!({"goal": {"instance_info": {"image_source": "http://x"}}});
         seal_rack(&ring, "r", &mut document).unwrap();
-        assert_eq!(sealed_by(&document), Some(NOTHING));
+        assert_eq!(sealed_by(&document), Some(NO_SECRETS));
     }
 }

@@ -15,24 +15,24 @@ use audit_store::Recorder;
 use baremetal_core::{
     HistoryEntry, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid, Page, Port, PortUuid,
 };
-use database::table::{Listed, Part};
-use database::{Bound, Database, Schema, SchemaVersion, StoreError, Tripwire};
+use database::table::{PagePart, PageRows};
+use database::{Database, Schema, SchemaVersion, SizeLimit, StoreError, Tripwire};
 use hardware::PowerState;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::table::{ShardCount, Tally, history, lease, node, port, rack};
-pub use allocation::Reserved;
-use database::Extent::{AnyDecides, FirstDecides, OneStatement};
-use seal_keys::Seals;
-pub use seals::Resealed;
+use crate::table::{NodeCount, ShardCount, history, lease, node, port, rack};
+pub use allocation::ReserveOutcome;
+use database::WriteKind::{AnyStatementCanFail, OneStatement, OnlyFirstStatementCanFail};
+use seal_keys::SealKeys;
+pub use seals::ReencryptionResult;
 
 /// The versions of the schema, the first one first.
 pub const SCHEMA: Schema = &[
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
-    audit_store::TABLES,
+    audit_store::SCHEMA,
     include_str!("schema-5.sql"),
     include_str!("schema-6.sql"),
     include_str!("schema-7.sql"),
@@ -66,9 +66,9 @@ pub struct Store {
     database: Database,
     trail: Recorder,
     /// The keys that seal secrets; `None` stores secrets in the clear.
-    seals: Option<Seals>,
+    seals: Option<SealKeys>,
     /// The size limit of documents written through this store.
-    pub(crate) bound: Bound,
+    pub(crate) bound: SizeLimit,
     /// The maximum number of allocations of a project, not counting failed ones and reservations.
     pub(crate) allocations_each: Option<NonZeroU32>,
 }
@@ -78,7 +78,7 @@ impl Store {
     /// version.
     ///
     /// A missing file is created with access for its owner only. The writer of a SQLite file runs in the tokio runtime that opens the
-    /// store; after the runtime has stopped, every write fails with `Closing`. Secrets are stored in the clear until [`Store::sealing`]
+    /// store; after the runtime has stopped, every write fails with `Closing`. Secrets are stored in the clear until [`Store::with_keys`]
     /// sets the keys.
     pub async fn open(url: &str) -> Result<Store, StoreError> {
         Ok(Store::of(Database::open(url, SCHEMA).await?))
@@ -96,7 +96,7 @@ impl Store {
 
     fn of(database: Database) -> Store {
         let trail = Recorder::new(database.clone(), "baremetald");
-        Store { database, trail, seals: None, bound: Bound::default(), allocations_each: None }
+        Store { database, trail, seals: None, bound: SizeLimit::default(), allocations_each: None }
     }
 
     /// Checks a whole database file, if the file exists, and returns `Damaged` if it is inconsistent. Changes nothing.
@@ -148,8 +148,8 @@ impl Store {
                             NodeIdent::Name(name) => names.push(name),
                         }
                     }
-                    let mut found = node::these(c, &ids).await?;
-                    found.extend(node::named(c, &names).await?);
+                    let mut found = node::find_by_ids(c, &ids).await?;
+                    found.extend(node::find_by_names(c, &names).await?);
                     Ok(found)
                 })
             })
@@ -174,8 +174,8 @@ impl Store {
         &self,
         filter: &NodeFilter,
         page: &Page<NodeSort>,
-        part: Part,
-    ) -> Result<Listed<Node>, StoreError> {
+        part: PagePart,
+    ) -> Result<PageRows<Node>, StoreError> {
         let (filter, page) = (filter.clone(), page.clone());
         self.database
             .read(|c| Box::pin(async move { node::list(c, &filter, &page, Some(&part)).await }))
@@ -183,7 +183,7 @@ impl Store {
     }
 
     /// Counts the nodes without a parent in each state, restricted to the nodes that the project `seen_by` may see, if it is set.
-    pub async fn tally_nodes(&self, seen_by: Option<&str>) -> Result<Vec<Tally>, StoreError> {
+    pub async fn tally_nodes(&self, seen_by: Option<&str>) -> Result<Vec<NodeCount>, StoreError> {
         let seen_by = seen_by.map(str::to_owned);
         self.database
             .read(|c| Box::pin(async move { node::tally(c, seen_by.as_deref()).await }))
@@ -194,8 +194,8 @@ impl Store {
     pub async fn shards_part(
         &self,
         limit: u32,
-        part: Part<Option<String>>,
-    ) -> Result<Listed<ShardCount, Option<String>>, StoreError> {
+        part: PagePart<Option<String>>,
+    ) -> Result<PageRows<ShardCount, Option<String>>, StoreError> {
         self.database
             .read(move |c| {
                 Box::pin(async move { node::shards(c, limit, part.after.as_ref()).await })
@@ -216,7 +216,7 @@ impl Store {
         history: &[HistoryEntry],
     ) -> Result<Node, StoreError> {
         self.admit_node(node).await?;
-        let extent = if history.is_empty() { OneStatement } else { FirstDecides };
+        let extent = if history.is_empty() { OneStatement } else { OnlyFirstStatementCanFail };
         let (node, lines) = (self.sealed(node).await?, history.to_vec());
         self.database
             .write(extent, |c| {
@@ -234,7 +234,7 @@ impl Store {
     pub async fn delete_node(&self, node: &Node) -> Result<(), StoreError> {
         let node = node.clone();
         self.database
-            .write(FirstDecides, |c| {
+            .write(OnlyFirstStatementCanFail, |c| {
                 Box::pin(async move {
                     let ports = port::of(c, node.id).await?;
                     node::delete(c, &node).await?;
@@ -261,9 +261,9 @@ impl Store {
         };
         let (on, off) = (those(PowerState::On), those(PowerState::Off));
         self.database
-            .write(FirstDecides, move |c| {
+            .write(OnlyFirstStatementCanFail, move |c| {
                 Box::pin(async move {
-                    c.write_alone().await?;
+                    c.lock_bulk_writes().await?;
                     let on = node::record_power(c, &on, PowerState::On, now).await?;
                     let off = node::record_power(c, &off, PowerState::Off, now).await?;
                     Ok(on + off)
@@ -308,9 +308,9 @@ impl Store {
         let changed_nodes = self.sealed_all(changed_nodes).await?;
         let (new_ports, removed_ports) = (new_ports.to_vec(), removed_ports.to_vec());
         self.database
-            .write(AnyDecides, move |c| {
+            .write(AnyStatementCanFail, move |c| {
                 Box::pin(async move {
-                    c.write_alone().await?;
+                    c.lock_bulk_writes().await?;
                     match version {
                         None => rack::insert(c, &name, &document).await?,
                         Some(version) => rack::update(c, &name, &document, version).await?,

@@ -14,8 +14,8 @@ pub(crate) mod rack;
 pub(crate) mod seal;
 
 pub use discovery::Seen;
-pub use lease::{Leased, Pool};
-pub use node::{ShardCount, Tally};
+pub use lease::{AddressPool, DhcpLease};
+pub use node::{NodeCount, ShardCount};
 pub use profile::ProfileRow;
 
 use baremetal_core::NodeUuid;

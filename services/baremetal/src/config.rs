@@ -10,13 +10,13 @@ mod provisioning;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use daemon::{Connections, DatabaseConfig, LogFormat, TlsFiles};
+use daemon::{ConnectionLimits, DatabaseConfig, LogFormat, TlsFiles};
 use notices::NoticesConfig;
-use openstack_api::{Access, AuthKind, HostName, KeystoneAccess, Limits, PlainHttp};
+use openstack_api::{AuthConfig, AuthKind, HostName, KeystoneAccess, Limits, PlainHttp};
 use serde::Deserialize;
 
 pub use cloud::CloudConfig;
-pub use clusters::{ClustersAs, ClustersConfig};
+pub use clusters::{ClusterdConfig, ClusterdIdentityConfig};
 pub use conductor::{BmcConfig, ConductorConfig, ConsolesConfig, ImagesConfig, TimeoutsConfig};
 pub use dhcp::{DhcpConfig, DhcpListen, DhcpMode, InvalidDhcp};
 pub use leases::{AllocationsConfig, LeasesConfig, ReservationsConfig};
@@ -68,7 +68,7 @@ pub struct Config {
     pub cloud: Option<CloudConfig>,
     /// The clusterd that is asked before a compute host is taken out; absent if no clusterd is asked.
     #[serde(default)]
-    pub clusters: Option<ClustersConfig>,
+    pub clusters: Option<ClusterdConfig>,
     /// The listener on the provisioning network, and network boot; absent if no machine is booted.
     #[serde(default)]
     pub provisioning: Option<ProvisioningConfig>,
@@ -81,7 +81,7 @@ pub struct ApiConfig {
     /// The IP address and port.
     pub listen: SocketAddr,
     /// How callers are authenticated.
-    pub access: Access,
+    pub access: AuthConfig,
     /// The certificate and key; without them the listener speaks HTTP.
     pub tls: Option<TlsFiles>,
     /// Where the listener may be reached without TLS.
@@ -91,7 +91,7 @@ pub struct ApiConfig {
     /// The limits of each caller.
     pub limits: Limits,
     /// The maximum number of connections, and the timeouts for slow clients.
-    pub connections: Connections,
+    pub connections: ConnectionLimits,
 }
 
 #[derive(Deserialize)]
@@ -106,7 +106,7 @@ struct RawApi {
     plain_http: PlainHttp,
     hosts: Vec<HostName>,
     limits: Limits,
-    connections: Connections,
+    connections: ConnectionLimits,
 }
 
 impl Default for RawApi {
@@ -122,19 +122,19 @@ impl Default for RawApi {
             plain_http: PlainHttp::default(),
             hosts: Vec::new(),
             limits: Limits::default(),
-            connections: Connections::default(),
+            connections: ConnectionLimits::default(),
         }
     }
 }
 
 impl Default for ApiConfig {
     fn default() -> Self {
-        ApiConfig::new(RawApi::default(), Access::None, None)
+        ApiConfig::new(RawApi::default(), AuthConfig::None, None)
     }
 }
 
 impl ApiConfig {
-    fn new(raw: RawApi, access: Access, tls: Option<TlsFiles>) -> Self {
+    fn new(raw: RawApi, access: AuthConfig, tls: Option<TlsFiles>) -> Self {
         let RawApi { listen, plain_http, hosts, limits, connections, .. } = raw;
         ApiConfig { listen, access, tls, plain_http, hosts, limits, connections }
     }
@@ -144,7 +144,7 @@ impl TryFrom<RawApi> for ApiConfig {
     type Error = &'static str;
 
     fn try_from(mut raw: RawApi) -> Result<Self, Self::Error> {
-        let access = Access::new(raw.auth, raw.htpasswd.take(), raw.keystone.take())?;
+        let access = AuthConfig::new(raw.auth, raw.htpasswd.take(), raw.keystone.take())?;
         let tls = TlsFiles::new(raw.certificate.take(), raw.key.take())?;
         Ok(ApiConfig::new(raw, access, tls))
     }

@@ -1,9 +1,9 @@
 #![doc = include_str!("../README.md")]
 
 pub mod config;
-mod given_up;
 pub mod provisioning;
 mod service;
+mod undelivered;
 
 pub use config::Config;
 pub use service::{Listeners, Service, check};

@@ -9,17 +9,17 @@ use std::time::Duration;
 use anyhow::Context;
 use baremetal_api::{App, Reservations};
 use baremetal_conductor::{
-    BmcSettings, Clusters, ClustersCaller, Conductor, ConsoleSettings, Leases, LendingSettings,
-    ServiceKey, Settings, SweepSettings,
+    BmcSettings, ClusterdClient, ClusterdIdentity, Conductor, ConsoleSettings, Leases,
+    LendingSettings, ServiceKey, Settings, SweepSettings,
 };
 use baremetal_core::Timeouts;
-use baremetal_store::{Pool, Store, Tripwire};
-use daemon::{Connections, Tls, TlsFiles};
+use baremetal_store::{AddressPool, Store, Tripwire};
+use daemon::{ConnectionLimits, Tls, TlsFiles};
 use hardware::AllowedHosts;
 use jiff::Timestamp;
-use notices::{Addressees, Pump};
+use notices::{OutboxSender, ReceiverKinds};
 use openstack::Session;
-use openstack_api::{Auth, Crowd, Forwarded, Hosts, Scheme};
+use openstack_api::{AllowedHostNames, Auth, Forwarded, PlaceCounts, Scheme};
 use pxe::{
     DhcpConfig, Listen, Loader, Mode, Prober, RouterAdvertisementConfig, Subnet, TftpConfig,
     TftpFiles,
@@ -34,19 +34,20 @@ use url::Url;
 
 use crate::Config;
 use crate::config::{
-    ApiConfig, CloudConfig, ClustersAs, ClustersConfig, DhcpListen, DhcpMode, ProvisioningConfig,
+    ApiConfig, CloudConfig, ClusterdConfig, ClusterdIdentityConfig, DhcpListen, DhcpMode,
+    ProvisioningConfig,
 };
-use crate::given_up::AsHistory;
 use crate::provisioning::{self, Files, IsoTemplate, Provisioning};
+use crate::undelivered::HistoryOfUndelivered;
 
 /// A service whose listeners are open, before it serves.
 pub struct Service {
     conductor: Conductor,
     /// Delivers notices outside of the API.
-    notices: Pump,
+    notices: OutboxSender,
     store: Store,
-    api: (TcpListener, Option<Tls>, axum::Router, Connections),
-    provisioning: Option<(TcpListener, axum::Router, Connections)>,
+    api: (TcpListener, Option<Tls>, axum::Router, ConnectionLimits),
+    provisioning: Option<(TcpListener, axum::Router, ConnectionLimits)>,
     /// Network boot runs until this value is dropped.
     _boot: Option<pxe::Running>,
     listeners: Listeners,
@@ -70,7 +71,7 @@ impl Service {
 
     /// Like [`Service::start`], with the tripwire of a crash test at every effect.
     pub async fn start_with(config: Config, tripwire: Tripwire) -> anyhow::Result<Self> {
-        daemon::make_private(&config.state_dir).with_context(|| {
+        daemon::create_private_folder(&config.state_dir).with_context(|| {
             format!("cannot make the state folder {}", config.state_dir.display())
         })?;
         let auth = auth(&config.api)?;
@@ -81,7 +82,7 @@ impl Service {
         let keys = Keyring::open(&config.seal_keys_file(), &known)
             .context("cannot use the sealing keys (seal_keys)")?;
         let store =
-            store.sealing(Arc::new(keys)).await.context("cannot seal the stored secrets")?;
+            store.with_keys(Arc::new(keys)).await.context("cannot seal the stored secrets")?;
         let key =
             service_key(&config.key_file()).context("cannot read or make the service's key")?;
 
@@ -118,11 +119,11 @@ impl Service {
             conductor: conductor.clone(),
             clock: Timestamp::now,
             auth,
-            lookers: Crowd::default(),
+            lookers: PlaceCounts::default(),
             settings: baremetal_api::Settings {
                 scheme: scheme(&config.api),
                 forwarded: Forwarded::Ignored,
-                hosts: Hosts::new(config.api.listen.ip(), config.api.hosts.clone()),
+                hosts: AllowedHostNames::new(config.api.listen.ip(), config.api.hosts.clone()),
                 limits: config.api.limits,
                 power_timeout: config.timeouts.power.unsigned_abs(),
                 consoles_each: config.consoles.viewed_by_one,
@@ -176,7 +177,7 @@ impl Service {
             let serving = daemon::serve(listener, router, connections, stop.clone());
             tasks.spawn(async move { serving.await.context("a listener failed") });
         }
-        let given_up = AsHistory(self.store.clone());
+        let given_up = HistoryOfUndelivered(self.store.clone());
         let sending = self.notices.run(self.store.outbox(), given_up, stop.clone());
         tasks.spawn(async move {
             sending.await;
@@ -194,7 +195,7 @@ impl Service {
                 outcome = ended;
             }
         }
-        self.store.trail().settle().await;
+        self.store.trail().flush().await;
         outcome
     }
 }
@@ -203,7 +204,7 @@ impl Service {
 pub async fn check(config: &Config) -> anyhow::Result<()> {
     let url = config.database_url().context("cannot read database.url_file")?;
     Store::check(&url).await.context("cannot open the database")?;
-    Keyring::look_at(&config.seal_keys_file()).context("cannot use the sealing keys (seal_keys)")
+    Keyring::check_file(&config.seal_keys_file()).context("cannot use the sealing keys (seal_keys)")
 }
 
 /// Returns the scheme by which the API is reached.
@@ -221,21 +222,21 @@ fn auth(api: &ApiConfig) -> anyhow::Result<Auth> {
 /// Reads the service's key, which is created on the first start.
 fn service_key(file: &Path) -> anyhow::Result<ServiceKey> {
     let make = || anyhow::Ok(ServiceKey::random().bytes().to_vec());
-    let bytes = <[u8; 32]>::try_from(daemon::keep_file(file, make)?);
+    let bytes = <[u8; 32]>::try_from(daemon::read_or_create(file, make)?);
     let bytes =
         bytes.ok().with_context(|| format!("{} does not contain 32 bytes", file.display()))?;
     Ok(ServiceKey::new(bytes))
 }
 
-fn pump(config: &Config) -> anyhow::Result<Pump> {
-    Pump::new(&config.notices, Timestamp::now)
+fn pump(config: &Config) -> anyhow::Result<OutboxSender> {
+    OutboxSender::new(&config.notices, Timestamp::now)
         .context("cannot send notices as configured (notices)")
 }
 
 fn settings(
     config: &Config,
     provisioning_url: Option<Url>,
-    addressees: Addressees,
+    addressees: ReceiverKinds,
 ) -> anyhow::Result<Settings> {
     let provisioning = config.provisioning.as_ref();
     let dhcp = provisioning.and_then(|section| section.dhcp.as_ref());
@@ -279,7 +280,7 @@ fn settings(
             linger: config.consoles.linger.unsigned_abs(),
         },
         lending: LendingSettings {
-            ladder: config.leases.ladder.clone().without_copy(),
+            ladder: config.leases.ladder.clone().without_snapshot(),
             addressees,
         },
         cloud: config.cloud.as_ref().map(cloud).transpose()?,
@@ -299,8 +300,12 @@ fn settings(
 fn leases(dhcp: &crate::config::DhcpConfig) -> anyhow::Result<Option<Leases>> {
     let DhcpMode::Full { first, last } = dhcp.mode else { return Ok(None) };
     let reserved = std::iter::once(dhcp.server).chain(dhcp.router).chain(dhcp.dns.iter().copied());
-    let pool =
-        Pool { first, last, reserved: reserved.collect(), stranger_lease_time: dhcp.lease_time };
+    let pool = AddressPool {
+        first,
+        last,
+        reserved: reserved.collect(),
+        stranger_lease_time: dhcp.lease_time,
+    };
     let prober = Prober::new(&listen(dhcp)?);
     Ok(Some(Leases { pool, prober, prefix: dhcp.prefix, router: dhcp.router }))
 }
@@ -324,21 +329,21 @@ fn cloud(section: &CloudConfig) -> anyhow::Result<Session> {
 }
 
 /// Makes the client of clusterd, without contacting clusterd.
-fn clusters(section: &ClustersConfig) -> anyhow::Result<Clusters> {
+fn clusters(section: &ClusterdConfig) -> anyhow::Result<ClusterdClient> {
     let caller = match &section.caller {
-        ClustersAs::Anyone => ClustersCaller::Anyone,
-        ClustersAs::Named(user, file) => {
+        ClusterdIdentityConfig::Anonymous => ClusterdIdentity::Anonymous,
+        ClusterdIdentityConfig::Basic(user, file) => {
             let text = fs::read_to_string(file).with_context(|| {
                 format!("cannot read {} (clusters.password_file)", file.display())
             })?;
             let password = text.lines().next().unwrap_or_default();
-            ClustersCaller::Named(user.clone(), password.into())
+            ClusterdIdentity::Basic(user.clone(), password.into())
         }
-        ClustersAs::Known(file, name) => {
-            ClustersCaller::Known(session(file, name.as_deref(), "clusters.clouds_yaml")?)
+        ClusterdIdentityConfig::Keystone(file, name) => {
+            ClusterdIdentity::Keystone(session(file, name.as_deref(), "clusters.clouds_yaml")?)
         }
     };
-    Ok(Clusters { url: section.url.clone(), caller })
+    Ok(ClusterdClient { url: section.url.clone(), caller })
 }
 
 /// Makes a session with the credentials that the configuration's `key` names, without contacting the cloud.

@@ -25,9 +25,9 @@ const STREAM_TIMEOUT: Duration = Duration::from_hours(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Service {
     /// The Bare Metal API of `baremetald`.
-    Machines,
+    Baremetald,
     /// The Container Infra API of `clusterd`.
-    Clusters,
+    Clusterd,
 }
 
 /// A client of one service's API.
@@ -42,23 +42,23 @@ impl Service {
     /// Returns the name of the service's program.
     pub(crate) fn program(self) -> &'static str {
         match self {
-            Service::Machines => "baremetald",
-            Service::Clusters => "clusterd",
+            Service::Baremetald => "baremetald",
+            Service::Clusterd => "clusterd",
         }
     }
 
     fn in_catalogues(self) -> openstack::Service {
         match self {
-            Service::Machines => openstack::Service::BareMetal,
-            Service::Clusters => openstack::Service::ContainerInfra,
+            Service::Baremetald => openstack::Service::BareMetal,
+            Service::Clusterd => openstack::Service::ContainerInfra,
         }
     }
 
     /// The default URL: the service's default port on this computer.
     pub(crate) fn nearby(self) -> anyhow::Result<Url> {
         let url = match self {
-            Service::Machines => "http://127.0.0.1:6385",
-            Service::Clusters => "http://127.0.0.1:9511",
+            Service::Baremetald => "http://127.0.0.1:6385",
+            Service::Clusterd => "http://127.0.0.1:9511",
         };
         url.parse().context("the address of the API is not a valid URL")
     }
@@ -66,8 +66,8 @@ impl Service {
     /// The option that sets the service's URL.
     pub(crate) fn option(self) -> &'static str {
         match self {
-            Service::Machines => "--url",
-            Service::Clusters => "--clusters-url",
+            Service::Baremetald => "--url",
+            Service::Clusterd => "--clusters-url",
         }
     }
 }
@@ -75,19 +75,19 @@ impl Service {
 impl Api {
     /// Makes a client of the Bare Metal API. Sends no request except to Keystone.
     pub(crate) async fn of_machines(connection: &Connection) -> anyhow::Result<Self> {
-        Api::connect(Service::Machines, connection.url.clone(), connection).await
+        Api::connect(Service::Baremetald, connection.url.clone(), connection).await
     }
 
     /// Makes a client of the Container Infra API. Sends no request except to Keystone.
     pub(crate) async fn of_clusters(connection: &Connection) -> anyhow::Result<Self> {
-        Api::connect(Service::Clusters, connection.clusters_url.clone(), connection).await
+        Api::connect(Service::Clusterd, connection.clusters_url.clone(), connection).await
     }
 
     /// Makes a client of `service`. Sends no request except to Keystone.
     pub(crate) async fn of(service: Service, connection: &Connection) -> anyhow::Result<Self> {
         match service {
-            Service::Machines => Api::of_machines(connection).await,
-            Service::Clusters => Api::of_clusters(connection).await,
+            Service::Baremetald => Api::of_machines(connection).await,
+            Service::Clusterd => Api::of_clusters(connection).await,
         }
     }
 
@@ -100,7 +100,7 @@ impl Api {
     pub(crate) fn nearby(service: Service) -> anyhow::Result<Self> {
         let client = Client::builder().no_proxy().build();
         let client = client.context("cannot set up an HTTP client")?;
-        Ok(Api { client, service, base: service.nearby()?, caller: Caller::Anyone })
+        Ok(Api { client, service, base: service.nearby()?, caller: Caller::Anonymous })
     }
 
     async fn connect(
@@ -110,12 +110,12 @@ impl Api {
     ) -> anyhow::Result<Self> {
         let caller = connection.caller()?;
         let (client, base) = match (&caller, said) {
-            (Caller::Known(session), Some(said)) => (session.client().clone(), said),
-            (Caller::Known(session), None) => {
+            (Caller::Keystone(session), Some(said)) => (session.client().clone(), said),
+            (Caller::Keystone(session), None) => {
                 let found = session.endpoint(service.in_catalogues()).await;
                 (session.client().clone(), found.map_err(|why| not_found(service, why))?)
             }
-            (Caller::Anyone | Caller::Named(..), said) => {
+            (Caller::Anonymous | Caller::Password(..), said) => {
                 (connection.client()?, said.map_or_else(|| service.nearby(), Ok)?)
             }
         };
@@ -175,11 +175,11 @@ impl Api {
         let request = self.client.request(method, self.url(path)?).timeout(ANSWER_TIMEOUT);
         let request = request.header("X-OpenStack-Ironic-API-Version", "1.95");
         Ok(match &self.caller {
-            Caller::Anyone => request,
-            Caller::Named(user, password) => {
+            Caller::Anonymous => request,
+            Caller::Password(user, password) => {
                 request.basic_auth(user, Some(password.expose_secret()))
             }
-            Caller::Known(session) => {
+            Caller::Keystone(session) => {
                 let token = session.bearer().await.context("cannot get a token from Keystone")?;
                 let token = HeaderValue::from_str(token.expose_secret());
                 let mut token = token.context("Keystone's token is not a valid HTTP header")?;
@@ -247,7 +247,7 @@ impl Api {
 
     /// Opens a WebSocket.
     pub(crate) async fn socket(&self, path: &str) -> anyhow::Result<Socket> {
-        let (request, asked) = websocket::ask(self.request(Method::GET, path).await?);
+        let (request, asked) = websocket::upgrade_request(self.request(Method::GET, path).await?);
         let mut answer = request.send().await.map_err(|why| self.unreachable(why))?;
         if !websocket::is_open(&answer) {
             answer = self.accepted(answer).await?;
@@ -308,23 +308,23 @@ fn remedy(caller: &Caller, challenge: &str) -> String {
         "set --user and --password-file (BEDPLATE_USER, BEDPLATE_PASSWORD_FILE)",
     );
     match (caller, keystone.map(plain)) {
-        (Caller::Anyone, Some(url)) => {
+        (Caller::Anonymous, Some(url)) => {
             format!("the service requires a token of the Keystone at {url}: {cloud}")
         }
-        (Caller::Anyone, None) => format!("the service requires a password: {password}"),
-        (Caller::Named(user, _), None) => {
+        (Caller::Anonymous, None) => format!("the service requires a password: {password}"),
+        (Caller::Password(user, _), None) => {
             format!("check that the service's password file has {user:?} with this password")
         }
-        (Caller::Named(..), Some(url)) => {
+        (Caller::Password(..), Some(url)) => {
             format!(
                 "the service accepts only tokens of the Keystone at {url}: omit --user, {cloud}"
             )
         }
-        (Caller::Known(session), Some(url)) => format!(
+        (Caller::Keystone(session), Some(url)) => format!(
             "check that the service's Keystone {url} is the Keystone that issued the token, {}",
             session.config().auth_url
         ),
-        (Caller::Known(_), None) => {
+        (Caller::Keystone(_), None) => {
             format!("the service accepts only its own passwords, no tokens: {password}")
         }
     }

@@ -16,14 +16,14 @@ use crate::watch::Watch;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// List requests, newest first.
-    List(Wanted),
+    List(ListFilter),
     /// Verify the whole trail: recompute the hash of each row, and fail at the first row that was changed.
-    Verify(Checked),
+    Verify(VerifyOptions),
 }
 
 /// The filter of a list.
 #[derive(Args)]
-pub(crate) struct Wanted {
+pub(crate) struct ListFilter {
     /// Service; default: both.
     #[arg(value_enum)]
     service: Option<Service>,
@@ -51,7 +51,7 @@ pub(crate) struct Wanted {
 
 /// The trails to verify.
 #[derive(Args)]
-pub(crate) struct Checked {
+pub(crate) struct VerifyOptions {
     /// Service; default: both.
     #[arg(value_enum)]
     service: Option<Service>,
@@ -76,7 +76,7 @@ pub(crate) async fn run(
     }
 }
 
-async fn list(wanted: &Wanted, connection: &Connection) -> anyhow::Result<Answer> {
+async fn list(wanted: &ListFilter, connection: &Connection) -> anyhow::Result<Answer> {
     let query = query(wanted);
     let mut trails = Map::new();
     for service in Service::all_or(wanted.service) {
@@ -98,19 +98,19 @@ async fn newest(api: &Api, query: &str, at_most: usize) -> anyhow::Result<Vec<Va
     while told.len() < at_most
         && let Some(rows) = pages.read().await?
     {
-        told.extend(rows.into_iter().filter(is_told));
+        told.extend(rows.into_iter().filter(is_shown));
     }
     told.truncate(at_most);
     Ok(told)
 }
 
 /// Whether a row is shown by itself: a request or a count of refusals. The row with a request's result is shown with the request.
-fn is_told(row: &Value) -> bool {
+fn is_shown(row: &Value) -> bool {
     matches!(row["outcome"].as_str(), Some("asked" | "refused"))
 }
 
 /// The query parameters of a filter, to be appended after another parameter.
-fn query(wanted: &Wanted) -> String {
+fn query(wanted: &ListFilter) -> String {
     let mut query = Serializer::new(String::new());
     for (name, value) in [
         ("user", &wanted.by),
@@ -159,12 +159,16 @@ fn line(service: &str, row: &Value) -> Vec<String> {
     ]
 }
 
-async fn verify(checked: &Checked, connection: &Connection, format: Format) -> anyhow::Result<()> {
+async fn verify(
+    checked: &VerifyOptions,
+    connection: &Connection,
+    format: Format,
+) -> anyhow::Result<()> {
     let mut verdicts = Map::new();
     let (mut told, mut broken) = (Vec::new(), Vec::new());
     for service in Service::all_or(checked.service) {
         let api = service.api(connection).await?;
-        let (chain, fault) = follow(&api, checked.head).await?;
+        let (chain, fault) = verify_trail(&api, checked.head).await?;
         let (count, head) = (chain.count(), chain.head());
         let name = service.name();
         told.push(format!("{name}: {count} rows verified, up to {head}"));
@@ -174,7 +178,7 @@ async fn verify(checked: &Checked, connection: &Connection, format: Format) -> a
         );
         broken.extend(fault.map(|fault| format!("the audit trail of {name} is broken: {fault}")));
     }
-    Answer::said(Value::Object(verdicts), told.join("\n")).write(format)?;
+    Answer::sentence(Value::Object(verdicts), told.join("\n")).write(format)?;
     if !broken.is_empty() {
         bail!("{}", broken.join("; "));
     }
@@ -182,12 +186,12 @@ async fn verify(checked: &Checked, connection: &Connection, format: Format) -> a
 }
 
 /// Reads a whole trail and recomputes its hashes, at least up to the end that the service reports. Returns the chain and the first fault.
-async fn follow(api: &Api, known: Option<Head>) -> anyhow::Result<(Chain, Option<String>)> {
+async fn verify_trail(api: &Api, known: Option<Head>) -> anyhow::Result<(Chain, Option<String>)> {
     let said = api.get("/bedplate/v1/audit/verify").await?;
     let said_broken = said["broken"]["why"].as_str().map(plain);
     let head = said["head"].as_str().and_then(|text| text.parse::<Head>().ok());
     let head = head.context("the response has no end of the audit trail")?;
-    let mut chain = known.into_iter().fold(Chain::default().knowing(head), Chain::knowing);
+    let mut chain = known.into_iter().fold(Chain::default().expecting(head), Chain::expecting);
     let after = chain.head().number;
     let path = format!("/bedplate/v1/audit?sort_dir=asc&limit={PAGE}&marker={after}");
     let mut pages = Pages::of(api, &path, "audit");
@@ -229,7 +233,7 @@ mod tests {
         );
         came(json!({"outcome": "asked", "result": null}), "unknown");
         came(json!({"outcome": "refused", "times": 7, "status": 401}), "refused 7 times: 401");
-        let told = ["answered", "asked", "refused"].map(|word| is_told(&json!({"outcome": word})));
+        let told = ["answered", "asked", "refused"].map(|word| is_shown(&json!({"outcome": word})));
         assert_eq!(told, [false, true, true]);
     }
 }

@@ -10,13 +10,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::api::Api;
-use crate::output::{Answer, Format, drawn, line, plain, text};
+use crate::output::{Answer, Format, draw_table, line, plain, text};
 use crate::paging;
-use crate::patience::{Deadline, Patience};
 use crate::progress::{Display, Row};
+use crate::wait_options::{Deadline, WaitOptions};
 use crate::watch::Watch;
 
-use self::events::News;
+use self::events::ChangeWatcher;
 
 /// The subcommands of `bedplate cluster`.
 #[derive(Subcommand)]
@@ -33,7 +33,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         watch: Watch,
         #[command(flatten)]
-        patience: Patience,
+        patience: WaitOptions,
     },
     /// List the events of a cluster, oldest first.
     Events {
@@ -77,7 +77,7 @@ pub(crate) enum Command {
 
 /// The response to `GET /bedplate/v1/clusters/{cluster}`.
 #[derive(Deserialize)]
-struct Explained {
+struct ClusterStatus {
     status: String,
     status_reason: Option<String>,
     #[serde(default)]
@@ -166,7 +166,7 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
             settled(api, &cluster, patience.begin(), format).await
         }
         Command::Show { cluster, watch, .. } => {
-            let mut news = News::of(api, &cluster);
+            let mut news = ChangeWatcher::of(api, &cluster);
             let look = async || show(api, &cluster).await;
             watch.show_between(format, look, async || news.wait().await).await
         }
@@ -198,7 +198,7 @@ fn tell_lease(cluster: &str, answer: Value) -> anyhow::Result<Answer> {
     let lease = Option::<Lease>::deserialize(&answer["lease"]);
     let lease = lease.context("cannot parse the response of the API")?;
     let told = lease.map_or_else(|| "no lease".to_owned(), |lease| lease.told());
-    Ok(Answer::said(answer, plain(&format!("cluster {cluster}: {told}"))))
+    Ok(Answer::sentence(answer, plain(&format!("cluster {cluster}: {told}"))))
 }
 
 /// Lists all clusters.
@@ -229,11 +229,11 @@ fn ledger(answer: Value) -> Answer {
 async fn show(api: &Api, cluster: &str) -> anyhow::Result<Answer> {
     let whole = api.get(&format!("/bedplate/v1/clusters/{cluster}")).await?;
     let explained =
-        Explained::deserialize(&whole).context("cannot parse the response of the API")?;
-    Ok(Answer::said(whole, explained.shown(cluster)))
+        ClusterStatus::deserialize(&whole).context("cannot parse the response of the API")?;
+    Ok(Answer::sentence(whole, explained.shown(cluster)))
 }
 
-impl Explained {
+impl ClusterStatus {
     /// Describes the cluster for people.
     fn shown(&self, cluster: &str) -> String {
         let mut lines = vec![plain(&format!("cluster {cluster}: {}", self.status))];
@@ -242,12 +242,12 @@ impl Explained {
             let why = if condition.is_true() { String::new() } else { condition.why() };
             vec![plain(&condition.kind), plain(&condition.status), plain(&why)]
         });
-        lines.push(drawn(&["Condition", "Status", "Message"], rows));
+        lines.push(draw_table(&["Condition", "Status", "Message"], rows));
         lines.join("\n")
     }
 }
 
-async fn explain(api: &Api, cluster: &str) -> anyhow::Result<Explained> {
+async fn explain(api: &Api, cluster: &str) -> anyhow::Result<ClusterStatus> {
     let answer = api.get(&format!("/bedplate/v1/clusters/{cluster}")).await?;
     serde_json::from_value(answer).context("cannot parse the response of the API")
 }
@@ -261,7 +261,7 @@ pub(crate) async fn settled(
 ) -> anyhow::Result<()> {
     let begun = Timestamp::now();
     let mut display = format.is_for_people().then(Display::fitting);
-    let Explained { status, status_reason, .. } = loop {
+    let ClusterStatus { status, status_reason, .. } = loop {
         let explained = explain(api, cluster).await?;
         if let Some(display) = &mut display {
             display.show(explained.conditions.iter().map(Condition::row).collect(), begun)?;
@@ -271,7 +271,7 @@ pub(crate) async fn settled(
         if is_complete || explained.status.ends_with("_FAILED") {
             break explained;
         }
-        deadline.pause(&plain(&awaited(cluster, &explained.conditions))).await?;
+        deadline.pause(&plain(&first_missing_condition(cluster, &explained.conditions))).await?;
     };
     match display {
         Some(display) => {
@@ -288,7 +288,7 @@ pub(crate) async fn settled(
 }
 
 /// Names a cluster and the first of its conditions that is not true yet.
-fn awaited(cluster: &str, conditions: &[Condition]) -> String {
+fn first_missing_condition(cluster: &str, conditions: &[Condition]) -> String {
     let first = conditions.iter().find(|condition| !condition.is_true());
     let missing = first.map(|it| format!(" ({}: {})", it.kind, it.message));
     format!("cluster {cluster}{}", missing.unwrap_or_default())
@@ -317,8 +317,11 @@ mod tests {
     #[test]
     fn a_timeout_names_the_first_missing_condition() {
         let conditions = [condition("True", ""), condition("False", "")];
-        assert_eq!(awaited("blue", &conditions), "cluster blue (DnsReady: there is no such zone)");
-        assert_eq!(awaited("blue", &conditions[..1]), "cluster blue");
+        assert_eq!(
+            first_missing_condition("blue", &conditions),
+            "cluster blue (DnsReady: there is no such zone)"
+        );
+        assert_eq!(first_missing_condition("blue", &conditions[..1]), "cluster blue");
     }
 
     #[test]
@@ -337,7 +340,7 @@ mod tests {
     #[test]
     fn a_cluster_is_shown_with_its_conditions() {
         let lease = r#"{"until": "2030-01-31T00:00:00Z", "ended_at": null, "deleted_at": null, "next": null}"#;
-        let explained = Explained {
+        let explained = ClusterStatus {
             status: "CREATE_IN_PROGRESS".to_owned(),
             status_reason: None,
             lease: Some(serde_json::from_str(lease).unwrap()),

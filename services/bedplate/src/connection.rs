@@ -36,11 +36,11 @@ pub(crate) struct Connection {
 /// The credentials of the caller.
 pub(crate) enum Caller {
     /// Without credentials.
-    Anyone,
+    Anonymous,
     /// A user name and password that the service knows.
-    Named(String, SecretString),
+    Password(String, SecretString),
     /// A session with Keystone.
-    Known(Session),
+    Keystone(Session),
 }
 
 impl Connection {
@@ -51,9 +51,9 @@ impl Connection {
             let text = std::fs::read_to_string(file)
                 .with_context(|| format!("cannot read {}", file.display()))?;
             let password = text.lines().next().unwrap_or_default();
-            return Ok(Caller::Named(user.clone(), SecretString::from(password)));
+            return Ok(Caller::Password(user.clone(), SecretString::from(password)));
         }
-        Ok(self.session()?.map_or(Caller::Anyone, Caller::Known))
+        Ok(self.session()?.map_or(Caller::Anonymous, Caller::Keystone))
     }
 
     /// The session with the named cloud; `None` if no cloud is named.

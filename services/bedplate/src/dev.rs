@@ -7,11 +7,11 @@ mod children;
 mod clusters;
 mod console;
 mod files;
-mod folder;
 mod logins;
 mod machines;
 mod nodes;
 mod options;
+mod state_folder;
 
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
@@ -20,9 +20,9 @@ use crate::api::Api;
 use crate::output::line;
 
 use children::Children;
-use folder::Folder;
 use options::Command;
 pub(crate) use options::Options;
+use state_folder::Folder;
 
 /// Runs the demonstration, and keeps everything running until interrupted. No child process outlives this process.
 pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::api::Api;
 use crate::output::{Answer, Format, plain, text};
 use crate::paging;
-use crate::path::within;
+use crate::path::element_path;
 use crate::watch::Watch;
 
 const DISCOVERIES: &str = "/bedplate/v1/discoveries";
@@ -31,9 +31,9 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
     match command {
         Command::List { watch } => watch.show(format, async || list(api).await).await,
         Command::Dismiss { mac } => {
-            api.delete(&within(DISCOVERIES, &mac, "")?).await?;
+            api.delete(&element_path(DISCOVERIES, &mac, "")?).await?;
             let said = plain(&format!("{mac} was removed from the list"));
-            Answer::said(Value::Null, said).write(format)
+            Answer::sentence(Value::Null, said).write(format)
         }
     }
 }

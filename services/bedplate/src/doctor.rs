@@ -57,11 +57,11 @@ pub(crate) async fn run(
     format: Format,
 ) -> anyhow::Result<()> {
     let mut findings = Findings::default();
-    let machines = configured::read(&options.baremetald, Service::Machines, &mut findings);
-    let clusters = configured::read(&options.clusterd, Service::Clusters, &mut findings);
+    let machines = configured::read(&options.baremetald, Service::Baremetald, &mut findings);
+    let clusters = configured::read(&options.clusterd, Service::Clusterd, &mut findings);
     let machines_api =
-        service(Service::Machines, machines.as_ref(), connection, &mut findings).await;
-    service(Service::Clusters, clusters.as_ref(), connection, &mut findings).await;
+        service(Service::Baremetald, machines.as_ref(), connection, &mut findings).await;
+    service(Service::Clusterd, clusters.as_ref(), connection, &mut findings).await;
 
     segment::look(options.interface.as_deref(), machines.as_ref(), &mut findings).await;
     match machines_api {

@@ -7,10 +7,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::api::Api;
-use crate::output::{Answer, Format, counted, drawn, plain};
-use crate::path::within;
-use crate::patience::{Deadline, Patience};
+use crate::output::{Answer, Format, counted, draw_table, plain};
+use crate::path::element_path;
 use crate::progress::{Display, Row};
+use crate::wait_options::{Deadline, WaitOptions};
 
 /// The path of drains in the API.
 const DRAINS: &str = "/bedplate/v1/drains";
@@ -24,7 +24,7 @@ pub(crate) struct Drain {
     #[arg(long, value_name = "CLUSTER")]
     force: Vec<String>,
     #[command(flatten)]
-    patience: Patience,
+    patience: WaitOptions,
 }
 
 /// The options of `bedplate undrain`.
@@ -33,30 +33,30 @@ pub(crate) struct Undrain {
     /// Compute host.
     host: String,
     #[command(flatten)]
-    patience: Patience,
+    patience: WaitOptions,
 }
 
 /// A drain in a response.
 #[derive(Deserialize)]
-struct Shown {
+struct DrainResponse {
     host: String,
     state: String,
-    left: Vec<Left>,
+    left: Vec<RemainingServer>,
     foreign: u64,
     problem: Option<String>,
 }
 
 /// A server that is still on the host.
 #[derive(Deserialize)]
-struct Left {
+struct RemainingServer {
     server_id: String,
     name: String,
     fate: String,
     why: String,
 }
 
-impl Shown {
-    fn read(answer: &Value) -> anyhow::Result<Shown> {
+impl DrainResponse {
+    fn read(answer: &Value) -> anyhow::Result<DrainResponse> {
         serde_json::from_value(answer.clone()).context("cannot parse the response of the API")
     }
 
@@ -79,7 +79,7 @@ impl Shown {
     }
 
     fn rows(&self) -> Vec<Row> {
-        let row = |left: &Left| {
+        let row = |left: &RemainingServer| {
             let fate = left.migration();
             let live =
                 if left.why.is_empty() { fate.to_owned() } else { format!("{fate}: {}", left.why) };
@@ -91,7 +91,7 @@ impl Shown {
     }
 }
 
-impl Left {
+impl RemainingServer {
     /// What the drain does with the server.
     fn migration(&self) -> &str {
         match self.fate.as_str() {
@@ -112,13 +112,13 @@ pub(crate) fn drain_state(state: &str) -> &str {
 
 /// Drains a host. With `--wait`, waits until the host is drained or the drain is stuck.
 pub(crate) async fn drain(asked: Drain, api: &Api, format: Format) -> anyhow::Result<()> {
-    let path = within(DRAINS, &asked.host, "")?;
+    let path = element_path(DRAINS, &asked.host, "")?;
     let granted = api.put(&path, &json!({"force": asked.force})).await?;
     if !asked.patience.wait {
         return answer(granted)?.write(format);
     }
     // clusterd may use another name of the host than the caller.
-    let host = Shown::read(&granted)?.host;
+    let host = DrainResponse::read(&granted)?.host;
     let rests = |state: &str| ["drained", "stuck"].contains(&state);
     let Some(last) = until(api, &host, rests, asked.patience.begin(), format).await? else {
         bail!("{}", plain(&format!("host {host} was undrained")));
@@ -133,17 +133,17 @@ pub(crate) async fn drain(asked: Drain, api: &Api, format: Format) -> anyhow::Re
 
 /// Ends a drain. With `--wait`, waits until the host accepts servers again.
 pub(crate) async fn undrain(asked: Undrain, api: &Api, format: Format) -> anyhow::Result<()> {
-    let ending = api.delete(&within(DRAINS, &asked.host, "")?).await?;
+    let ending = api.delete(&element_path(DRAINS, &asked.host, "")?).await?;
     if !asked.patience.wait {
         return answer(ending)?.write(format);
     }
-    let host = Shown::read(&ending)?.host;
+    let host = DrainResponse::read(&ending)?.host;
     let is_wanted = |state: &str| state != "ending";
     match until(api, &host, is_wanted, asked.patience.begin(), format).await? {
         // The API answers 404 for a drain that has ended.
         None => {
             let said = plain(&format!("host {host} is schedulable again"));
-            Answer::said(Value::Null, said).write(format)
+            Answer::sentence(Value::Null, said).write(format)
         }
         Some(_) => bail!("{}", plain(&format!("another drain of host {host} was requested"))),
     }
@@ -157,13 +157,13 @@ async fn until(
     deadline: Deadline,
     format: Format,
 ) -> anyhow::Result<Option<Value>> {
-    let path = within(DRAINS, host, "")?;
+    let path = element_path(DRAINS, host, "")?;
     let begun = Timestamp::now();
     let mut display = format.is_for_people().then(Display::fitting);
     let last = loop {
         let Some(drain) = api.find(&path).await? else { break None };
         if let Some(display) = &mut display {
-            display.show(Shown::read(&drain)?.rows(), begun)?;
+            display.show(DrainResponse::read(&drain)?.rows(), begun)?;
         }
         if is_wanted(drain["state"].as_str().unwrap_or_default()) {
             break Some(drain);
@@ -178,15 +178,15 @@ async fn until(
 
 /// Describes a drain, with a table of the servers that are left.
 fn answer(drain: Value) -> anyhow::Result<Answer> {
-    let shown = Shown::read(&drain)?;
+    let shown = DrainResponse::read(&drain)?;
     let mut said = shown.told();
     if !shown.left.is_empty() {
         let rows = shown.left.iter().map(|left| {
             [&left.name, &left.server_id, left.migration(), &left.why].map(plain).to_vec()
         });
-        said = format!("{said}\n{}", drawn(&["Server", "ID", "Migration", "Reason"], rows));
+        said = format!("{said}\n{}", draw_table(&["Server", "ID", "Migration", "Reason"], rows));
     }
-    Ok(Answer::said(drain, said))
+    Ok(Answer::sentence(drain, said))
 }
 
 #[cfg(test)]
@@ -199,14 +199,14 @@ mod tests {
             "host": "r1u07", "state": "stuck", "foreign": 2, "problem": "no",
             "left": [{"server_id": "1", "name": "a", "fate": "stays", "why": "it is in ERROR"}],
         });
-        let shown = Shown::read(&drain).unwrap();
+        let shown = DrainResponse::read(&drain).unwrap();
         let begun = json!({"host": "r1u07", "state": "draining", "foreign": 0, "problem": null, "left": []});
-        assert_eq!(Shown::read(&begun).unwrap().told(), "host r1u07 is draining");
+        assert_eq!(DrainResponse::read(&begun).unwrap().told(), "host r1u07 is draining");
         let want =
             "host r1u07 is stuck: 1 server managed by clusterd and 2 other servers remaining. no";
         assert_eq!(shown.told(), want);
         assert_eq!(shown.rows()[0].log.as_deref(), Some("a cannot move: it is in ERROR"));
-        let written = answer(drain).unwrap().written(Format::Table).unwrap();
+        let written = answer(drain).unwrap().format(Format::Table).unwrap();
         let lines: Vec<&str> = written.lines().collect();
         assert_eq!((lines.len(), lines[0]), (3, want), "{written}");
     }

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use crate::connection::Connection;
 use crate::output::{Answer, Format, plain};
-use crate::patience::Patience;
 use crate::policy::Service;
+use crate::wait_options::WaitOptions;
 use crate::watch::Watch;
 
 #[derive(Subcommand)]
@@ -14,16 +14,16 @@ pub(crate) enum Command {
     /// List the keys with the number of secrets sealed by each.
     List {
         #[command(flatten)]
-        of: Of,
+        of: ServiceSelection,
         #[command(flatten)]
         watch: Watch,
     },
     /// Create a new key and re-encrypt all secrets in the background; with --wait, until no secret is sealed by an older key.
     Rotate {
         #[command(flatten)]
-        of: Of,
+        of: ServiceSelection,
         #[command(flatten)]
-        patience: Patience,
+        patience: WaitOptions,
     },
     /// Remove an unused key.
     Retire(Retire),
@@ -31,7 +31,7 @@ pub(crate) enum Command {
 
 /// The selected services.
 #[derive(Args)]
-pub(crate) struct Of {
+pub(crate) struct ServiceSelection {
     /// Service; default: both.
     #[arg(value_enum)]
     service: Option<Service>,
@@ -79,7 +79,7 @@ pub(crate) async fn run(
     }
 }
 
-impl Of {
+impl ServiceSelection {
     fn services(&self) -> Vec<Service> {
         Service::all_or(self.service)
     }

@@ -3,8 +3,8 @@
 mod api;
 mod audit;
 mod cluster;
+mod confirmation;
 mod connection;
-mod consent;
 mod dev;
 mod discovery;
 mod doctor;
@@ -13,22 +13,22 @@ mod exit;
 mod host;
 mod image;
 mod keys;
-mod machines;
+mod location;
+mod manual;
 mod node;
 mod output;
-mod pages;
 mod paging;
 mod path;
-mod patience;
-mod place;
 mod policy;
 mod profile;
 mod progress;
 mod quota;
 mod rack;
+mod rack_status;
 mod reservation;
 mod setup;
 mod vm;
+mod wait_options;
 mod watch;
 
 use std::process::ExitCode;
@@ -83,7 +83,7 @@ enum Command {
     #[command(subcommand)]
     Vm(vm::Command),
     /// Show the location of a resource: rack, node, compute host and server.
-    Where(place::Options),
+    Where(location::Options),
     /// Drain a compute host: its servers move to other hosts, unless a cluster would lose its quorum.
     Drain(drain::Drain),
     /// Undrain a compute host.
@@ -107,9 +107,9 @@ enum Command {
     /// Check an installation without changing it; list problems with the likeliest cause first, and hints.
     Doctor(Box<doctor::Options>),
     /// Print a shell completion script: `source <(bedplate completion bash)`.
-    Completion(pages::Completion),
+    Completion(manual::Completion),
     /// Write the manual pages, one per command.
-    Man(pages::Pages),
+    Man(manual::Pages),
 }
 
 /// Parses the command line. A user and a cloud that are both typed contradict each other; one that the environment names is ignored.
@@ -177,7 +177,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Where(options) => {
             let machines = Api::of_machines(&arguments.connection).await?;
             let clusters = Api::of_clusters(&arguments.connection).await?;
-            place::run(options, (&machines, &clusters), arguments.output).await
+            location::run(options, (&machines, &clusters), arguments.output).await
         }
         Command::Drain(asked) => {
             let api = Api::of_clusters(&arguments.connection).await?;
@@ -203,8 +203,8 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Doctor(options) => {
             doctor::run(&options, &arguments.connection, arguments.output).await
         }
-        Command::Completion(options) => pages::complete(&options, Arguments::command()),
-        Command::Man(options) => pages::write(&options, Arguments::command()),
+        Command::Completion(options) => manual::complete(&options, Arguments::command()),
+        Command::Man(options) => manual::write(&options, Arguments::command()),
     }
 }
 

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use url::form_urlencoded::Serializer;
 
 use crate::api::Api;
-use crate::consent::Consent;
+use crate::confirmation::Confirmation;
 use crate::output::{Answer, Format, plain, text};
 use crate::paging;
-use crate::path::within;
-use crate::reservation::Term;
+use crate::path::element_path;
+use crate::reservation::LeaseEnd;
 use crate::watch::Watch;
 
 /// The subcommands of `bedplate node`.
@@ -50,7 +50,7 @@ pub(crate) enum Command {
         /// Name or id of the node.
         node: String,
         #[command(flatten)]
-        term: Term,
+        term: LeaseEnd,
     },
     /// Undo the end of a node's lease before the node is erased; the node stays powered off.
     Undo {
@@ -80,7 +80,7 @@ pub(crate) enum Command {
         #[arg(long, value_name = "NAME")]
         force: Vec<String>,
         #[command(flatten)]
-        consent: Consent,
+        consent: Confirmation,
     },
     /// Show sensor readings of a machine.
     Sensors {
@@ -116,21 +116,21 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
             lease(api.post(&path, &json!({})).await?).write(format)
         }
         Command::Maintain { node, end: true, .. } => {
-            api.delete(&within("/v1/nodes", &node, "/maintenance")?).await?;
+            api.delete(&element_path("/v1/nodes", &node, "/maintenance")?).await?;
             let said = format!("node {} has left maintenance", plain(&node));
-            Answer::said(Value::Null, said).write(format)
+            Answer::sentence(Value::Null, said).write(format)
         }
         Command::Maintain { node, reason, force, end: false } => {
             maintain(api, &node, reason, &force).await?.write(format)
         }
         Command::Delete { node, force, consent } => {
-            let one = Leaving::find(api, &node).await?;
+            let one = DeletableNode::find(api, &node).await?;
             consent.to(
                 &format!("node {} is deleted with its ports and its history", one.label),
                 &node,
             )?;
             one.delete(api, &force).await?;
-            Answer::said(Value::Null, format!("node {} is deleted", one.label)).write(format)
+            Answer::sentence(Value::Null, format!("node {} is deleted", one.label)).write(format)
         }
         Command::Sensors { node, watch } => {
             watch.show(format, async || sensors(api, &node).await).await
@@ -164,47 +164,47 @@ async fn maintain(
     reason: Option<String>,
     force: &[String],
 ) -> anyhow::Result<Answer> {
-    let path = within("/v1/nodes", node, "/maintenance")?;
+    let path = element_path("/v1/nodes", node, "/maintenance")?;
     let forced = Serializer::new(String::new()).append_pair("force", &force.join(",")).finish();
     let path = if force.is_empty() { path } else { format!("{path}?{forced}") };
     api.put(&path, &json!({"reason": reason})).await?;
-    let shown = api.get(&within("/v1/nodes", node, "")?).await?;
-    let told = api.get(&within("/bedplate/v1/nodes", node, "/explain")?).await?;
+    let shown = api.get(&element_path("/v1/nodes", node, "")?).await?;
+    let told = api.get(&element_path("/bedplate/v1/nodes", node, "/explain")?).await?;
     let named = &shown["instance_info"]["hypervisor_hostname"];
     let host = told["hypervisor"]["host"].as_str().or(named.as_str()).map(|host| {
         format!("; it is compute host {host}: list its servers with `bedplate where {host}`")
     });
     let said = format!("node {node} is in maintenance{}", host.unwrap_or_default());
-    Ok(Answer::said(shown, plain(&said)))
+    Ok(Answer::sentence(shown, plain(&said)))
 }
 
 /// A node that can be deleted, as far as its state tells.
-pub(crate) struct Leaving {
+pub(crate) struct DeletableNode {
     id: String,
     /// The name for people.
     pub(crate) label: String,
 }
 
-impl Leaving {
+impl DeletableNode {
     /// Finds the node with this name or id.
     ///
     /// # Errors
     ///
     /// Returns an error if the node does not exist, or if another action is needed first, which the error names.
-    pub(crate) async fn find(api: &Api, node: &str) -> anyhow::Result<Leaving> {
-        let shown = api.get(&within("/v1/nodes", node, "")?).await?;
+    pub(crate) async fn find(api: &Api, node: &str) -> anyhow::Result<DeletableNode> {
+        let shown = api.get(&element_path("/v1/nodes", node, "")?).await?;
         let id = shown["uuid"].as_str().context("the response of the API has no id")?;
         let label = shown["name"].as_str().map_or_else(|| plain(node), plain);
         let state = shown["provision_state"].as_str().unwrap_or_default();
         if let Some(first) = needed_first(state, shown["maintenance"] == true, &label) {
             bail!("node {label} cannot be deleted in state {state}. Hint: {first}");
         }
-        Ok(Leaving { id: id.to_owned(), label })
+        Ok(DeletableNode { id: id.to_owned(), label })
     }
 
     /// Deletes the node. `force` names the host or clusters that may be disrupted.
     pub(crate) async fn delete(&self, api: &Api, force: &[String]) -> anyhow::Result<()> {
-        let path = within("/v1/nodes", &self.id, "")?;
+        let path = element_path("/v1/nodes", &self.id, "")?;
         let forced = Serializer::new(String::new()).append_pair("force", &force.join(",")).finish();
         let path = if force.is_empty() { path } else { format!("{path}?{forced}") };
         api.delete(&path).await.map(drop)
@@ -234,7 +234,7 @@ fn needed_first(state: &str, is_in_maintenance: bool, node: &str) -> Option<Stri
 async fn explain(api: &Api, node: &str) -> anyhow::Result<Answer> {
     let told = api.get(&format!("/bedplate/v1/nodes/{node}/explain")).await?;
     let words = explained(&told, Timestamp::now());
-    Ok(Answer::said(told, words))
+    Ok(Answer::sentence(told, words))
 }
 
 /// Explains a node line by line.
@@ -270,7 +270,7 @@ fn explained(told: &Value, now: Timestamp) -> String {
 
 fn lease(told: Value) -> Answer {
     let (lessee, until) = (text(&told["lessee"]), text(&told["lease"]["until"]));
-    Answer::said(told, format!("Leased to {lessee} until {until}."))
+    Answer::sentence(told, format!("Leased to {lessee} until {until}."))
 }
 
 async fn sensors(api: &Api, node: &str) -> anyhow::Result<Answer> {

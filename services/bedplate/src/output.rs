@@ -35,7 +35,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// Makes an answer with this text for people.
-    pub(crate) fn said(whole: Value, words: impl Into<String>) -> Answer {
+    pub(crate) fn sentence(whole: Value, words: impl Into<String>) -> Answer {
         Answer { whole, shown: words.into() }
     }
 
@@ -45,7 +45,7 @@ impl Answer {
         header: &[&str],
         rows: impl IntoIterator<Item = Vec<String>>,
     ) -> Answer {
-        Answer { whole, shown: drawn(header, rows) }
+        Answer { whole, shown: draw_table(header, rows) }
     }
 
     /// Makes an answer of several services, each under its name.
@@ -63,7 +63,7 @@ impl Answer {
     }
 
     /// Formats the answer.
-    pub(crate) fn written(&self, format: Format) -> anyhow::Result<String> {
+    pub(crate) fn format(&self, format: Format) -> anyhow::Result<String> {
         match format {
             Format::Table => Ok(self.shown.clone()),
             Format::Json => serde_json::to_string_pretty(&self.whole).map_err(Into::into),
@@ -80,13 +80,13 @@ impl Answer {
             Format::Table if is_first => Ok(self.shown.clone()),
             Format::Table => Ok(format!("\n{}", self.shown)),
             Format::Json => serde_json::to_string(&self.whole).map_err(Into::into),
-            Format::Yaml => Ok(format!("---\n{}", self.written(format)?)),
+            Format::Yaml => Ok(format!("---\n{}", self.format(format)?)),
         }
     }
 
     /// Prints the answer.
     pub(crate) fn write(&self, format: Format) -> anyhow::Result<()> {
-        line(&self.written(format)?)
+        line(&self.format(format)?)
     }
 }
 
@@ -100,11 +100,11 @@ pub(crate) fn table(
     header: &[&str],
     rows: impl IntoIterator<Item = Vec<String>>,
 ) -> anyhow::Result<()> {
-    line(&drawn(header, rows))
+    line(&draw_table(header, rows))
 }
 
 /// Formats a table without lines. Columns are as wide as their content, so that a pipe gets whole words.
-pub(crate) fn drawn(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+pub(crate) fn draw_table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     if header.iter().any(|word| !word.is_empty()) {
@@ -148,13 +148,13 @@ mod tests {
              Name  RAM
              no    1024"#]];
         // `expect` removes the common indentation of all lines.
-        want.assert_eq(&answer().written(Format::Table).unwrap().replace("\n ", "\n")[1..]);
+        want.assert_eq(&answer().format(Format::Table).unwrap().replace("\n ", "\n")[1..]);
     }
 
     #[test]
     fn json_and_yaml_are_the_unchanged_response() {
         for format in [Format::Json, Format::Yaml] {
-            let written = answer().written(format).unwrap();
+            let written = answer().format(format).unwrap();
             let read: Value = serde_saphyr::from_str(&written).unwrap();
             assert_eq!(read, answer().whole, "{written}");
         }

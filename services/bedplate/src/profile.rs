@@ -7,10 +7,10 @@ use clap::Subcommand;
 use serde_json::Value;
 
 use crate::api::Api;
-use crate::consent::Consent;
+use crate::confirmation::Confirmation;
 use crate::output::{Answer, Format, plain, text};
 use crate::paging;
-use crate::path::within;
+use crate::path::element_path;
 use crate::watch::Watch;
 
 const PROFILES: &str = "/bedplate/v1/hypervisor-profiles";
@@ -48,7 +48,7 @@ pub(crate) enum Command {
         /// Name or id of the profile.
         profile: String,
         #[command(flatten)]
-        consent: Consent,
+        consent: Confirmation,
     },
 }
 
@@ -68,7 +68,7 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
         }
         Command::Delete { profile, consent } => {
             consent.to(&format!("hypervisor profile {profile} is deleted"), &profile)?;
-            api.delete(&within(PROFILES, &profile, "")?).await.map(drop)
+            api.delete(&element_path(PROFILES, &profile, "")?).await.map(drop)
         }
     }
 }
@@ -113,7 +113,7 @@ fn shown(profile: Value) -> Answer {
         ("Provider timeout", text(&joining["resource_provider"])),
     ];
     let lines = lines.map(|(label, value)| format!("{label:18} {value}").trim_end().to_owned());
-    Answer::said(profile, lines.join("\n"))
+    Answer::sentence(profile, lines.join("\n"))
 }
 
 /// Reads a profile from a file and looks up its secrets.

@@ -6,8 +6,8 @@ use std::io::IsTerminal;
 use indicatif::{MultiProgress, ProgressBar, ProgressFinish, ProgressStyle};
 use jiff::Timestamp;
 
-use crate::machines::{Machine, Way};
 use crate::output::{line, plain};
+use crate::rack_status::{GoalProgress, Machine};
 
 /// A resource with its progress.
 pub(crate) struct Row {
@@ -106,14 +106,20 @@ fn live(machine: &Machine, begun: Timestamp, now: Timestamp) -> String {
 
 fn note(machine: &Machine, doing: &str) -> String {
     match machine.way {
-        Some(Way::Stuck) => {
+        Some(GoalProgress::Stuck) => {
             format!(
                 ", needs attention: {}",
                 machine.failure.as_ref().map_or("", |failure| &failure.cause)
             )
         }
-        Some(Way::LeftAlone) => ", skipped".to_owned(),
-        Some(Way::There | Way::Working | Way::Next) | None if doing.is_empty() => String::new(),
-        Some(Way::There | Way::Working | Way::Next) | None => format!(", {doing}"),
+        Some(GoalProgress::LeftAlone) => ", skipped".to_owned(),
+        Some(GoalProgress::There | GoalProgress::Working | GoalProgress::Next) | None
+            if doing.is_empty() =>
+        {
+            String::new()
+        }
+        Some(GoalProgress::There | GoalProgress::Working | GoalProgress::Next) | None => {
+            format!(", {doing}")
+        }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) enum Command {
     /// Show usage and limits of a project and a user; default: the caller's. Administrators may select others.
     Show {
         #[command(flatten)]
-        whose: Whose,
+        whose: QuotaOwner,
         #[command(flatten)]
         watch: Watch,
     },
@@ -26,7 +26,7 @@ pub(crate) enum Command {
 
 /// The project and user whose quota is shown.
 #[derive(Args)]
-pub(crate) struct Whose {
+pub(crate) struct QuotaOwner {
     /// Id of the project.
     #[arg(long)]
     project: Option<String>,
@@ -75,7 +75,7 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
     }
 }
 
-impl Whose {
+impl QuotaOwner {
     fn path(&self) -> String {
         let mut query = Serializer::new(String::new());
         let given = [("project_id", &self.project), ("user_id", &self.user)];
@@ -142,7 +142,7 @@ mod tests {
     fn usage_and_limit_are_columns() {
         let of = json!({"vms": {"used": 1, "limit": 5}, "lease_seconds": {"limit": -1}});
         let answer = json!({"project_id": "lab", "project": of, "user_id": "mia", "user": of});
-        let shown = shown(answer).written(Format::Table).unwrap();
+        let shown = shown(answer).format(Format::Table).unwrap();
         let lines: Vec<Vec<&str>> = shown
             .lines()
             .map(|line| line.split("  ").map(str::trim).filter(|it| !it.is_empty()).collect())

@@ -7,20 +7,22 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::{Subcommand, ValueEnum};
 use jiff::Timestamp;
-use rack_manifest::{Manifest, Mistake, Password, Unresolved, check, read_csv, read_yaml, request};
+use rack_manifest::{
+    Manifest, ManifestError, Password, PasswordError, check, read_csv, read_yaml, request,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
-use crate::consent::Consent;
+use crate::confirmation::Confirmation;
 use crate::image::ImageOptions;
-use crate::machines::{Machine, RackStatus, Way};
-use crate::node::Leaving;
+use crate::node::DeletableNode;
 use crate::output::{Answer, Format, counted, line, plain, text};
 use crate::paging;
-use crate::path::within;
-use crate::patience::{Deadline, Patience, length};
+use crate::path::element_path;
 use crate::progress::{Display, Row};
+use crate::rack_status::{GoalProgress, Machine, RackStatus};
+use crate::wait_options::{Deadline, WaitOptions, length};
 use crate::watch::Watch;
 
 /// The subcommands of `bedplate rack`.
@@ -50,7 +52,7 @@ pub(crate) enum Command {
         profile: Option<String>,
         /// Target state.
         #[arg(long, value_enum)]
-        reach: Option<Reach>,
+        reach: Option<BringUpTarget>,
         /// Maximum number of machines in parallel.
         #[arg(long)]
         limit: Option<NonZeroU32>,
@@ -61,7 +63,7 @@ pub(crate) enum Command {
         #[arg(long, value_name = "LENGTH", value_parser = length, conflicts_with = "detach")]
         timeout: Option<Duration>,
         #[command(flatten)]
-        consent: Consent,
+        consent: Confirmation,
     },
     /// Delete a rack; its machines stay unchanged.
     Delete {
@@ -71,7 +73,7 @@ pub(crate) enum Command {
         #[arg(long)]
         nodes: bool,
         #[command(flatten)]
-        consent: Consent,
+        consent: Confirmation,
     },
     /// Pause a rack: start no more machines; operations in progress complete.
     Pause {
@@ -85,13 +87,13 @@ pub(crate) enum Command {
         #[command(flatten)]
         watch: Watch,
         #[command(flatten)]
-        patience: Patience,
+        patience: WaitOptions,
     },
 }
 
 /// The goal of a bring-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Reach {
+pub(crate) enum BringUpTarget {
     /// Machines are inspected.
     Inspected,
     /// Machines are cleaned and available.
@@ -100,12 +102,12 @@ pub(crate) enum Reach {
     Installed,
 }
 
-impl Reach {
+impl BringUpTarget {
     const fn as_str(self) -> &'static str {
         match self {
-            Reach::Inspected => "inspected",
-            Reach::Available => "available",
-            Reach::Installed => "installed",
+            BringUpTarget::Inspected => "inspected",
+            BringUpTarget::Available => "available",
+            BringUpTarget::Installed => "installed",
         }
     }
 }
@@ -118,9 +120,9 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
         Command::Up { rack, image, profile, reach, limit, detach, timeout, consent } => {
             let info = image.instance_info()?;
             let reach = reach.unwrap_or(if info.is_some() || profile.is_some() {
-                Reach::Installed
+                BringUpTarget::Installed
             } else {
-                Reach::Available
+                BringUpTarget::Available
             });
             let goal = Goal { reach, instance_info: info, profile, limit };
             let erased = erased(&fetch(api, &rack).await?, reach);
@@ -130,7 +132,7 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
                     &rack,
                 )?;
             }
-            ask_up(api, &rack, goal).await?;
+            set_goal(api, &rack, goal).await?;
             if detach {
                 return Ok(());
             }
@@ -151,17 +153,19 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
 
 /// The number of nodes whose disks are erased on the way to `reach`: nodes in use stay unchanged, and available nodes are clean until an
 /// image is installed.
-fn erased(status: &RackStatus, reach: Reach) -> usize {
+fn erased(status: &RackStatus, reach: BringUpTarget) -> usize {
     let is_left = |machine: &&Machine| match (reach, machine.provision_state.as_str()) {
-        (Reach::Inspected, _) | (_, "active") | (Reach::Available, "available") => true,
-        (Reach::Available | Reach::Installed, _) => false,
+        (BringUpTarget::Inspected, _) | (_, "active") | (BringUpTarget::Available, "available") => {
+            true
+        }
+        (BringUpTarget::Available | BringUpTarget::Installed, _) => false,
     };
     status.machines.iter().filter(|machine| !is_left(machine)).count()
 }
 
 /// Deletes a rack, and its nodes with `--nodes`. A problem with any node is reported before the first node is deleted.
-async fn delete(api: &Api, rack: &str, nodes: bool, consent: Consent) -> anyhow::Result<()> {
-    let path = within("/bedplate/v1/racks", rack, "")?;
+async fn delete(api: &Api, rack: &str, nodes: bool, consent: Confirmation) -> anyhow::Result<()> {
+    let path = element_path("/bedplate/v1/racks", rack, "")?;
     let machines = fetch(api, rack).await?.machines;
     let (count, name) = (machines.len(), plain(rack));
     if count > 0 && !nodes {
@@ -171,7 +175,7 @@ async fn delete(api: &Api, rack: &str, nodes: bool, consent: Consent) -> anyhow:
     }
     let mut leaving = Vec::new();
     for machine in &machines {
-        leaving.push(Leaving::find(api, &machine.uuid).await?);
+        leaving.push(DeletableNode::find(api, &machine.uuid).await?);
     }
     consent.to(&format!("rack {name} is deleted, with the nodes of its {count} machines"), rack)?;
     // The bring-up ends first, so that it does not work on nodes that are being deleted.
@@ -226,10 +230,10 @@ pub(crate) async fn enroll(
         count("updated"),
         count("unchanged")
     );
-    Answer::said(answer, words).write(format)
+    Answer::sentence(answer, words).write(format)
 }
 
-fn read(file: &Path, name: Option<String>) -> anyhow::Result<Result<Manifest, Vec<Mistake>>> {
+fn read(file: &Path, name: Option<String>) -> anyhow::Result<Result<Manifest, Vec<ManifestError>>> {
     let text =
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     Ok(match file.extension().and_then(|ending| ending.to_str()) {
@@ -245,14 +249,14 @@ fn read(file: &Path, name: Option<String>) -> anyhow::Result<Result<Manifest, Ve
 }
 
 /// Looks up a password. A relative path starts at the folder of the manifest.
-fn resolve(password: &Password, folder: &Path) -> Result<String, Unresolved> {
+fn resolve(password: &Password, folder: &Path) -> Result<String, PasswordError> {
     match password {
         Password::Environment(variable) => std::env::var(variable)
-            .map_err(|_| Unresolved(format!("the environment variable {variable} is not set"))),
+            .map_err(|_| PasswordError(format!("the environment variable {variable} is not set"))),
         Password::File(file) => {
             let path = folder.join(file);
             let text = std::fs::read_to_string(&path)
-                .map_err(|why| Unresolved(format!("cannot read {}: {why}", path.display())))?;
+                .map_err(|why| PasswordError(format!("cannot read {}: {why}", path.display())))?;
             Ok(text.lines().next().unwrap_or_default().to_owned())
         }
     }
@@ -260,7 +264,7 @@ fn resolve(password: &Password, folder: &Path) -> Result<String, Unresolved> {
 
 /// The goal of a bring-up.
 pub(crate) struct Goal {
-    pub(crate) reach: Reach,
+    pub(crate) reach: BringUpTarget,
     /// The image to install, as the `instance_info` of the Bare Metal API.
     pub(crate) instance_info: Option<Map<String, Value>>,
     /// The hypervisor profile, which replaces `instance_info`.
@@ -271,13 +275,13 @@ pub(crate) struct Goal {
 
 impl Goal {
     /// Makes a goal without an image, profile or limit.
-    pub(crate) fn of(reach: Reach) -> Goal {
+    pub(crate) fn of(reach: BringUpTarget) -> Goal {
         Goal { reach, instance_info: None, profile: None, limit: None }
     }
 }
 
 /// Sets the rack's goal.
-pub(crate) async fn ask_up(api: &Api, rack: &str, goal: Goal) -> anyhow::Result<()> {
+pub(crate) async fn set_goal(api: &Api, rack: &str, goal: Goal) -> anyhow::Result<()> {
     let Goal { reach, instance_info, profile, limit } = goal;
     let mut body = json!({"reach": reach.as_str(), "instance_info": instance_info.unwrap_or_default(), "limit": limit});
     // An older service does not know profiles, and refuses unknown fields.
@@ -316,9 +320,11 @@ pub(crate) async fn settled(
 
 /// Prints the result of a bring-up.
 fn told(rack: &str, settled: &RackStatus, begun: Timestamp, format: Format) -> anyhow::Result<()> {
-    let count =
-        |way: Way| settled.machines.iter().filter(|machine| machine.way == Some(way)).count();
-    let (there, stuck, left) = (count(Way::There), count(Way::Stuck), count(Way::LeftAlone));
+    let count = |way: GoalProgress| {
+        settled.machines.iter().filter(|machine| machine.way == Some(way)).count()
+    };
+    let (there, stuck, left) =
+        (count(GoalProgress::There), count(GoalProgress::Stuck), count(GoalProgress::LeftAlone));
     let secs = Timestamp::now().duration_since(begun).as_secs();
     if format.is_for_people() {
         line(&format!(
@@ -326,7 +332,9 @@ fn told(rack: &str, settled: &RackStatus, begun: Timestamp, format: Format) -> a
             counted(there, "node")
         ))?;
     }
-    for machine in settled.machines.iter().filter(|machine| machine.way == Some(Way::Stuck)) {
+    for machine in
+        settled.machines.iter().filter(|machine| machine.way == Some(GoalProgress::Stuck))
+    {
         let Some(failure) = &machine.failure else { continue };
         let told =
             format!("{}: {}. Hint: {}.", machine.label(), failure.cause, failure.next_action);

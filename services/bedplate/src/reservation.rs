@@ -9,13 +9,13 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
-use crate::consent::Consent;
+use crate::confirmation::Confirmation;
 use crate::exit::Failure;
 use crate::image::ImageOptions;
 use crate::output::{Answer, Format, line, plain, text};
 use crate::paging;
-use crate::patience::Patience;
 use crate::progress::{Display, Row};
+use crate::wait_options::WaitOptions;
 use crate::watch::Watch;
 
 const RESERVATIONS: &str = "/bedplate/v1/reservations";
@@ -26,9 +26,9 @@ pub(crate) enum Command {
     /// Reserve a whole machine, installed with an image.
     Request {
         #[command(flatten)]
-        wish: Wish,
+        wish: RequestOptions,
         #[command(flatten)]
-        patience: Patience,
+        patience: WaitOptions,
     },
     /// List the reservations of the project; operators see all.
     List {
@@ -47,7 +47,7 @@ pub(crate) enum Command {
         /// Name or id of the reservation.
         reservation: String,
         #[command(flatten)]
-        term: Term,
+        term: LeaseEnd,
     },
     /// Undo the end of a lease before the machine is erased.
     Undo {
@@ -59,15 +59,15 @@ pub(crate) enum Command {
         /// Name or id of the reservation.
         reservation: String,
         #[command(flatten)]
-        consent: Consent,
+        consent: Confirmation,
         #[command(flatten)]
-        patience: Patience,
+        patience: WaitOptions,
     },
 }
 
 /// The options of a request for a reservation.
 #[derive(Args)]
-pub(crate) struct Wish {
+pub(crate) struct RequestOptions {
     /// Name of the reservation, also the host name of the machine.
     name: Option<String>,
     /// Resource class of the machine.
@@ -94,7 +94,7 @@ pub(crate) struct Wish {
 
 /// The new end of a lease.
 #[derive(Args)]
-pub(crate) struct Term {
+pub(crate) struct LeaseEnd {
     /// Lease duration from now, for example 14d, 36h or 1d12h; default: the configured duration.
     #[arg(long = "for", value_name = "LENGTH", conflicts_with = "until")]
     length: Option<String>,
@@ -103,7 +103,7 @@ pub(crate) struct Term {
     until: Option<String>,
 }
 
-impl Term {
+impl LeaseEnd {
     /// The request body.
     pub(crate) fn body(&self) -> Value {
         let given = [("for", &self.length), ("until", &self.until)];
@@ -113,7 +113,7 @@ impl Term {
     }
 }
 
-impl Wish {
+impl RequestOptions {
     fn body(&self) -> anyhow::Result<Value> {
         let needed = |what: &str| {
             Failure::usage(format!(
@@ -191,7 +191,12 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
 }
 
 /// Shows the reservation. With `--wait`, waits until the installation succeeded or failed.
-async fn told(api: &Api, asked: Value, patience: Patience, format: Format) -> anyhow::Result<()> {
+async fn told(
+    api: &Api,
+    asked: Value,
+    patience: WaitOptions,
+    format: Format,
+) -> anyhow::Result<()> {
     if !patience.wait {
         return shown(asked).write(format);
     }
@@ -224,8 +229,8 @@ async fn told(api: &Api, asked: Value, patience: Patience, format: Format) -> an
 async fn delete(
     api: &Api,
     reservation: &str,
-    consent: Consent,
-    patience: Patience,
+    consent: Confirmation,
+    patience: WaitOptions,
 ) -> anyhow::Result<()> {
     // From here on the reservation is identified by its id, because another one may get its name.
     let there = api.get(&path(reservation, "")).await?;
@@ -309,7 +314,7 @@ fn shown(it: Value) -> Answer {
         ),
     ];
     let lines = fields.map(|(label, value)| format!("{label:14} {value}").trim_end().to_owned());
-    Answer::said(it, lines.join("\n"))
+    Answer::sentence(it, lines.join("\n"))
 }
 
 #[cfg(test)]
@@ -324,9 +329,9 @@ mod tests {
 
     #[test]
     fn the_request_body_has_the_fields_of_the_api() {
-        let term = Term { length: Some("3d".to_owned()), until: None };
+        let term = LeaseEnd { length: Some("3d".to_owned()), until: None };
         assert_eq!(term.body(), json!({"for": "3d"}));
-        let wish = Wish {
+        let wish = RequestOptions {
             name: Some("job".to_owned()),
             resource_class: "gpu".to_owned(),
             traits: vec!["CUSTOM_A".to_owned()],

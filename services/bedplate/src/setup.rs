@@ -10,7 +10,7 @@ use openstack::identity::{endpoints, regions, services};
 use openstack::{CloudError, Service, Session};
 use url::Url;
 
-use self::catalogue::{Seen, Step, Wanted, plan};
+use self::catalogue::{CatalogueChange, CatalogueEntries, DesiredEndpoints, plan};
 use crate::connection::Connection;
 use crate::output::{line, plain};
 
@@ -86,13 +86,14 @@ pub(crate) async fn run(command: Command, connection: &Connection) -> anyhow::Re
         }
     }
     if !options.tenant.is_empty() {
-        tenants::let_in(&session, &options.service_user, &options.tenant, options.dry_run).await?;
+        tenants::grant_roles(&session, &options.service_user, &options.tenant, options.dry_run)
+            .await?;
     }
     if options.dry_run { line("--dry-run: nothing was changed") } else { Ok(()) }
 }
 
 impl Options {
-    fn wanted(&self) -> Vec<Wanted> {
+    fn wanted(&self) -> Vec<DesiredEndpoints> {
         let machines = [&self.baremetald, &self.baremetald_internal, &self.baremetald_admin];
         let clusters = [&self.clusterd, &self.clusterd_internal, &self.clusterd_admin];
         let wanted = [
@@ -104,7 +105,7 @@ impl Options {
                 let public = public.as_ref()?;
                 let internal = internal.as_ref().unwrap_or(public);
                 let admin = admin.as_ref().unwrap_or(internal);
-                Some(Wanted::new(service, about, [public, internal, admin]))
+                Some(DesiredEndpoints::new(service, about, [public, internal, admin]))
             });
         wanted.collect()
     }
@@ -132,7 +133,7 @@ fn named(regions: &[String]) -> String {
 
 async fn register(
     session: &Session,
-    wanted: &Wanted,
+    wanted: &DesiredEndpoints,
     region: &str,
     dry_run: bool,
 ) -> anyhow::Result<()> {
@@ -151,9 +152,9 @@ async fn register(
     Ok(())
 }
 
-async fn look(session: &Session, kind: &str) -> anyhow::Result<Seen> {
+async fn look(session: &Session, kind: &str) -> anyhow::Result<CatalogueEntries> {
     let services = services::find(session, kind).await.map_err(explain)?;
-    let mut seen = Seen { services, endpoints: Vec::new() };
+    let mut seen = CatalogueEntries { services, endpoints: Vec::new() };
     for service in &seen.services {
         let mut own = endpoints::list(session, &service.id).await.map_err(explain)?;
         seen.endpoints.append(&mut own);
@@ -163,18 +164,18 @@ async fn look(session: &Session, kind: &str) -> anyhow::Result<Seen> {
 
 async fn take(
     session: &Session,
-    wanted: &Wanted,
-    step: &Step,
+    wanted: &DesiredEndpoints,
+    step: &CatalogueChange,
     region: &str,
     service: &mut Option<String>,
 ) -> Result<(), CloudError> {
     match step {
-        Step::Add => {
-            let Wanted { kind, description, .. } = wanted;
+        CatalogueChange::Add => {
+            let DesiredEndpoints { kind, description, .. } = wanted;
             *service = Some(services::create(session, kind, kind, description).await?.id);
         }
-        Step::Show { service } => services::enable(session, service).await?,
-        Step::AddEndpoint { interface, url } => {
+        CatalogueChange::Show { service } => services::enable(session, service).await?,
+        CatalogueChange::AddEndpoint { interface, url } => {
             let new = NewEndpoint {
                 service_id: service.clone().unwrap_or_default(),
                 interface: *interface,
@@ -183,8 +184,9 @@ async fn take(
             };
             endpoints::create(session, &new).await?;
         }
-        Step::Move { endpoint, to: url, .. } | Step::ShowEndpoint { endpoint, url, .. } => {
-            endpoints::lead(session, endpoint, url).await?;
+        CatalogueChange::Move { endpoint, to: url, .. }
+        | CatalogueChange::ShowEndpoint { endpoint, url, .. } => {
+            endpoints::set_url(session, endpoint, url).await?;
         }
     }
     Ok(())

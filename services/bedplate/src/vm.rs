@@ -11,10 +11,10 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use crate::api::Api;
-use crate::consent::Consent;
+use crate::confirmation::Confirmation;
 use crate::output::{Answer, Format, line, plain, text};
-use crate::path::within;
-use crate::patience::Patience;
+use crate::path::element_path;
+use crate::wait_options::WaitOptions;
 use crate::watch::Watch;
 
 use outcome::told;
@@ -48,28 +48,28 @@ pub(crate) enum Command {
         /// Name or id of the VM.
         vm: String,
         #[command(flatten)]
-        term: Term,
+        term: LeaseEnd,
     },
     /// Undo the end of a lease before the VM is deleted: the VM is switched on again and gets a short lease.
     Undo {
         /// Name or id of the VM.
         vm: String,
         #[command(flatten)]
-        patience: Patience,
+        patience: WaitOptions,
     },
     /// Power on a VM.
     Start {
         /// Name or id of the VM.
         vm: String,
         #[command(flatten)]
-        patience: Patience,
+        patience: WaitOptions,
     },
     /// Shut down a VM.
     Stop {
         /// Name or id of the VM.
         vm: String,
         #[command(flatten)]
-        patience: Patience,
+        patience: WaitOptions,
     },
     /// Reboot a VM.
     Reboot {
@@ -79,7 +79,7 @@ pub(crate) enum Command {
         #[arg(long)]
         hard: bool,
         #[command(flatten)]
-        patience: Patience,
+        patience: WaitOptions,
     },
     /// Resize a VM to another flavor; the VM reboots. The disk cannot shrink.
     Resize {
@@ -89,7 +89,7 @@ pub(crate) enum Command {
         #[arg(long)]
         flavor: String,
         #[command(flatten)]
-        patience: Patience,
+        patience: WaitOptions,
     },
     /// Create a snapshot: an image of the disk that outlives the VM.
     Snapshot {
@@ -99,7 +99,7 @@ pub(crate) enum Command {
         #[arg(long)]
         name: Option<String>,
         #[command(flatten)]
-        patience: Patience,
+        patience: WaitOptions,
     },
     /// List snapshots of one VM, or of all VMs including deleted ones.
     Snapshots {
@@ -113,7 +113,7 @@ pub(crate) enum Command {
         /// Name or id of the VM.
         snapshot: String,
         #[command(flatten)]
-        consent: Consent,
+        consent: Confirmation,
     },
     /// Print a temporary URL of a VM's console; anyone with the URL can use the console.
     Console {
@@ -128,9 +128,9 @@ pub(crate) enum Command {
         /// Name or id of the VM.
         vm: String,
         #[command(flatten)]
-        consent: Consent,
+        consent: Confirmation,
         #[command(flatten)]
-        patience: Patience,
+        patience: WaitOptions,
     },
     /// List images for VMs with their minimum RAM and disk.
     Images,
@@ -145,7 +145,7 @@ pub(crate) enum Command {
 
 /// The new end of a lease.
 #[derive(Args)]
-pub(crate) struct Term {
+pub(crate) struct LeaseEnd {
     /// Lease duration from now, for example 14d, 36h or 1d12h; default: the configured duration.
     #[arg(long = "for", value_name = "LENGTH", conflicts_with = "until")]
     length: Option<String>,
@@ -163,7 +163,7 @@ pub(crate) enum Console {
     Serial,
 }
 
-impl Term {
+impl LeaseEnd {
     fn body(&self) -> Value {
         match (&self.length, &self.until) {
             (Some(length), _) => json!({"for": length}),
@@ -175,7 +175,7 @@ impl Term {
 
 /// Runs a subcommand.
 pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
-    let act = async |vm: &str, body: Value, goal: Goal, patience: Patience| {
+    let act = async |vm: &str, body: Value, goal: Goal, patience: WaitOptions| {
         let asked = api.post(&path(vm, "/actions")?, &body).await?;
         told(api, asked, goal, patience, format).await
     };
@@ -217,7 +217,7 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
         }
         Command::DeleteSnapshot { snapshot, consent } => {
             consent.to(&format!("snapshot {snapshot} is deleted"), &snapshot)?;
-            api.delete(&within(SNAPSHOTS, &snapshot, "")?).await?;
+            api.delete(&element_path(SNAPSHOTS, &snapshot, "")?).await?;
             line(&plain(&format!("snapshot {snapshot} is being deleted")))
         }
         Command::Console { vm, kind } => console(api, &vm, kind, format).await,
@@ -246,14 +246,14 @@ pub(crate) async fn request(
         Some(there) => there,
         None => api.post(MACHINES, &body).await?,
     };
-    told(api, asked, Goal::Is("ACTIVE"), Patience::ENDLESS, Format::Table).await
+    told(api, asked, Goal::Is("ACTIVE"), WaitOptions::ENDLESS, Format::Table).await
 }
 
 async fn snapshot(
     api: &Api,
     vm: &str,
     name: Option<String>,
-    patience: Patience,
+    patience: WaitOptions,
     format: Format,
 ) -> anyhow::Result<()> {
     let asked = api.post(&path(vm, "/snapshots")?, &json!({"name": name})).await?;
@@ -262,7 +262,7 @@ async fn snapshot(
     } else {
         asked
     };
-    show::kept(kept).write(format)
+    show::snapshot_row(kept).write(format)
 }
 
 async fn console(api: &Api, vm: &str, kind: Console, format: Format) -> anyhow::Result<()> {
@@ -272,10 +272,15 @@ async fn console(api: &Api, vm: &str, kind: Console, format: Format) -> anyhow::
     };
     let told = api.post(&path(vm, "/console")?, &json!({"kind": kind})).await?;
     let url = text(&told["url"]);
-    Answer::said(told, url).write(format)
+    Answer::sentence(told, url).write(format)
 }
 
-async fn delete(api: &Api, vm: &str, consent: Consent, patience: Patience) -> anyhow::Result<()> {
+async fn delete(
+    api: &Api,
+    vm: &str,
+    consent: Confirmation,
+    patience: WaitOptions,
+) -> anyhow::Result<()> {
     // From here on the VM is identified by its id, because another one may get its name.
     let there = api.get(&path(vm, "")?).await?;
     let id = there["uuid"].as_str().context("the response of the API has no id")?;

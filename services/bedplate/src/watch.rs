@@ -90,7 +90,7 @@ impl Screen {
             Screen::Pipe => line(&answer.written_again(format, is_first)?),
             Screen::Terminal => {
                 let rows = tcgetwinsize(io::stdout()).map_or(24, |size| size.ws_row);
-                let shown = answer.written(format)?;
+                let shown = answer.format(format)?;
                 let fitting = fitting(&shown, usize::from(rows.max(4)) - 2);
                 let mut out = io::stdout().lock();
                 write!(out, "{CLEARED}{fitting}\n(watching; Ctrl-C to stop)")?;

@@ -9,28 +9,28 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 /// A clusterd without authentication.
-struct Given {
+struct Fixture {
     state: TempDir,
     url: String,
     _running: AbortOnDropHandle<()>,
 }
 
 /// The output and the exit status of one run of `bedplate`.
-struct Said {
+struct CommandOutput {
     status: i32,
     out: String,
     error: String,
 }
 
-impl Given {
-    async fn start() -> Given {
+impl Fixture {
+    async fn start() -> Fixture {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let state = tempfile::tempdir().unwrap();
         let text = format!("state_dir = {:?}\n[api]\nlisten = '127.0.0.1:0'\n", state.path());
         let service = cluster::Service::start(toml::from_str(&text).unwrap()).await.unwrap();
         let url = format!("http://{}", service.listeners().api);
         let running = async { service.run(CancellationToken::new()).await.unwrap() };
-        Given { state, url, _running: AbortOnDropHandle::new(tokio::spawn(running)) }
+        Fixture { state, url, _running: AbortOnDropHandle::new(tokio::spawn(running)) }
     }
 
     /// Requests the deletion of a template that does not exist, which adds a row to the audit trail.
@@ -40,12 +40,12 @@ impl Given {
         assert_eq!(answer.unwrap().status(), 404);
     }
 
-    async fn audit(&self, arguments: &[&str]) -> Said {
+    async fn audit(&self, arguments: &[&str]) -> CommandOutput {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bedplate"));
         command.env_clear().args(["--clusters-url", &self.url, "audit"]).args(arguments);
         let output = command.output().await.unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        Said {
+        CommandOutput {
             status: output.status.code().unwrap(),
             out: text(output.stdout),
             error: text(output.stderr),
@@ -61,7 +61,7 @@ impl Given {
 
 #[tokio::test]
 async fn audit_list_shows_the_requests_of_the_trail() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     given.ask().await;
     let said = given.audit(&["list", "clusters"]).await;
     assert_eq!(said.status, 0, "{}", said.error);
@@ -88,7 +88,7 @@ async fn audit_list_shows_the_requests_of_the_trail() {
 
 #[tokio::test]
 async fn a_changed_row_of_the_trail_is_found() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     given.ask().await;
     let head = given.verified().await;
     assert!(head.starts_with("2:"), "{head}");

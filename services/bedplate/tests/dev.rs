@@ -95,7 +95,7 @@ fn get(address: &str, path: &str) -> Value {
 }
 
 /// Returns the names and ids of all resources by kind, sorted.
-fn there_is() -> BTreeMap<&'static str, Vec<String>> {
+fn list_resources() -> BTreeMap<&'static str, Vec<String>> {
     let listed = |all: &Value, fields: [&str; 3]| {
         let told = |one: &Value| fields.map(|field| one[field].to_string()).join(" ");
         let mut all: Vec<String> = all.as_array().unwrap().iter().map(told).collect();
@@ -125,7 +125,7 @@ fn there_is() -> BTreeMap<&'static str, Vec<String>> {
 
 /// Checks that the demo is complete: four machines that are hosts, five members of a cluster, and one VM.
 #[track_caller]
-fn is_the_whole_story(all: &BTreeMap<&'static str, Vec<String>>) {
+fn assert_demo_is_complete(all: &BTreeMap<&'static str, Vec<String>>) {
     let counts = all.iter().map(|(kind, all)| (*kind, all.len()));
     let expected = [
         ("clusters", 1),
@@ -145,7 +145,7 @@ fn is_the_whole_story(all: &BTreeMap<&'static str, Vec<String>>) {
 }
 
 #[track_caller]
-fn nobody_listens() {
+fn assert_ports_are_free() {
     let left: Vec<_> = LISTENERS.iter().filter(|it| TcpStream::connect(it).is_ok()).collect();
     assert!(left.is_empty(), "somebody still listens on {left:?}");
 }
@@ -171,8 +171,8 @@ fn a_restarted_demo_repeats_no_finished_step() {
     assert!(nodes.contains("lab-1: ACTIVE"), "{nodes}");
     // The last lines name the addresses of the console and the passwords.
     assert!(told.contains("http://127.0.0.1:9510/") && told.contains("alice-secret"), "{told}");
-    let before = there_is();
-    is_the_whole_story(&before);
+    let before = list_resources();
+    assert_demo_is_complete(&before);
 
     // A second `bedplate dev`, or a reset, is refused while the first one runs.
     let refused = bedplate(folder.path(), &["dev", "reset"]).output().unwrap();
@@ -191,10 +191,10 @@ fn a_restarted_demo_repeats_no_finished_step() {
     for done_again in ["rack enroll", "rack up", "profile create", "curl ", "vm request"] {
         assert!(!told.split("In another terminal").next().unwrap().contains(done_again), "{told}");
     }
-    assert_eq!(there_is(), before);
+    assert_eq!(list_resources(), before);
 
     again.interrupt();
-    nobody_listens();
+    assert_ports_are_free();
     let reset = bedplate(folder.path(), &["dev", "reset"]).output().unwrap();
     assert!(reset.status.success(), "{}", said(&reset));
     let left = std::fs::read_dir(folder.path().join(".state/dev")).unwrap();
@@ -216,9 +216,9 @@ fn a_demo_that_was_killed_in_any_step_completes_after_a_restart() {
     }
     let mut dev = Dev::start(folder.path(), &[]);
     dev.until(STAYS);
-    is_the_whole_story(&there_is());
+    assert_demo_is_complete(&list_resources());
     dev.interrupt();
-    nobody_listens();
+    assert_ports_are_free();
 }
 
 #[test]

@@ -16,7 +16,7 @@ const PROGRAMS: [&str; 3] = ["bedplate", "baremetald", "clusterd"];
 
 /// The environment in which a block is run.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Runs {
+enum Environment {
     /// The environment that `bedplate dev` started.
     OnLaptop,
     /// A Debian machine without any part of Bedplate installed, as root.
@@ -31,7 +31,7 @@ enum Runs {
 struct Block {
     /// The file name and the line of the block, for failure messages.
     place: String,
-    runs: Runs,
+    runs: Environment,
     text: String,
 }
 
@@ -54,10 +54,10 @@ fn blocks() -> Vec<Block> {
                 (None, Some(kind)) => {
                     let place = format!("{name}:{}", at + 1);
                     let runs = match kind {
-                        "sh" => Runs::OnLaptop,
-                        "sh system" => Runs::OnHost,
-                        "sh postgres" => Runs::OnPostgres,
-                        _ => Runs::Before,
+                        "sh" => Environment::OnLaptop,
+                        "sh system" => Environment::OnHost,
+                        "sh postgres" => Environment::OnPostgres,
+                        _ => Environment::Before,
                     };
                     open = Some((kind.to_owned(), Block { place, runs, text: String::new() }));
                 }
@@ -116,7 +116,7 @@ fn every_command_can_be_read() {
             block.place,
             String::from_utf8_lossy(&read.stderr)
         );
-        if block.runs == Runs::Before {
+        if block.runs == Environment::Before {
             // With `MAKEFLAGS=n`, make only checks that its targets exist.
             let mut made = Command::new("bash");
             made.env("MAKEFLAGS", "n").args(["-c", &block.text]);
@@ -127,7 +127,7 @@ fn every_command_can_be_read() {
         }
         for words in block.text.lines().flat_map(commands) {
             // The value of a variable is known only where the block is run.
-            if block.runs != Runs::Before && words.iter().any(|word| word.contains('$')) {
+            if block.runs != Environment::Before && words.iter().any(|word| word.contains('$')) {
                 continue;
             }
             // With `--help`, clap parses the words before the flag, and runs nothing.
@@ -238,7 +238,8 @@ impl Drop for Dev {
 #[test]
 fn every_block_for_a_laptop_runs() {
     let blocks = blocks();
-    let run: Vec<&Block> = blocks.iter().filter(|block| block.runs == Runs::OnLaptop).collect();
+    let run: Vec<&Block> =
+        blocks.iter().filter(|block| block.runs == Environment::OnLaptop).collect();
     assert!(run.len() >= 15, "{} blocks", run.len());
     let dev = Dev::start();
     for block in run {
@@ -377,9 +378,13 @@ impl Host {
 #[test]
 fn every_block_for_a_machine_of_ones_own_runs() {
     let blocks = blocks();
-    let of = |runs: Runs| blocks.iter().filter(move |block| block.runs == runs);
-    assert!(of(Runs::OnHost).count() >= 10, "{} blocks", of(Runs::OnHost).count());
-    assert!(of(Runs::OnPostgres).count() >= 3, "{} blocks", of(Runs::OnPostgres).count());
+    let of = |runs: Environment| blocks.iter().filter(move |block| block.runs == runs);
+    assert!(of(Environment::OnHost).count() >= 10, "{} blocks", of(Environment::OnHost).count());
+    assert!(
+        of(Environment::OnPostgres).count() >= 3,
+        "{} blocks",
+        of(Environment::OnPostgres).count()
+    );
     let ramdisk = Path::new(BEDPLATE).ancestors().nth(2).unwrap().join("ramdisk");
     if !rustix::process::geteuid().is_root() {
         return peers::skip("guides", "a Debian machine of namespaces needs root");
@@ -388,9 +393,9 @@ fn every_block_for_a_machine_of_ones_own_runs() {
         return peers::skip("guides", "mmdebstrap or what `make ramdisk` makes is not there");
     }
     let host = Host::start(&ramdisk);
-    host.follows(of(Runs::OnHost));
+    host.follows(of(Environment::OnHost));
     host.runs("afterwards", FOLLOWED);
-    host.follows(of(Runs::OnPostgres));
+    host.follows(of(Environment::OnPostgres));
     host.runs("afterwards, on PostgreSQL", FOLLOWED);
     host.runs("what PostgreSQL holds", ON_POSTGRES);
     host.runs("while PostgreSQL is away", POSTGRES_AWAY);

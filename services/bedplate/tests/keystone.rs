@@ -10,20 +10,20 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 /// An emulated cloud, and a folder with the clouds.yaml of the cloud.
-struct Given {
+struct Fixture {
     cloud: Cloud,
     folder: tempfile::TempDir,
     _emulator: Emulator,
 }
 
 /// The output of one run of `bedplate`, and whether the exit status was 0.
-struct Said {
+struct CommandOutput {
     done: bool,
     out: String,
     error: String,
 }
 
-impl Said {
+impl CommandOutput {
     #[track_caller]
     fn done(self) -> String {
         assert!(self.done, "{}{}", self.out, self.error);
@@ -39,14 +39,14 @@ impl Said {
     }
 }
 
-impl Given {
-    async fn start() -> Given {
+impl Fixture {
+    async fn start() -> Fixture {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let emulator = Emulator::start(Settings::default()).await.unwrap();
         let cloud = emulator.cloud.clone();
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("clouds.yaml"), cloud.clouds_yaml()).unwrap();
-        Given { cloud, folder, _emulator: emulator }
+        Fixture { cloud, folder, _emulator: emulator }
     }
 
     fn clouds(&self) -> PathBuf {
@@ -54,20 +54,24 @@ impl Given {
     }
 
     /// Runs `bedplate` with only the given environment, in the folder of the clouds.yaml.
-    async fn run_with(&self, environment: &[(&str, &str)], arguments: &[&str]) -> Said {
+    async fn run_with(&self, environment: &[(&str, &str)], arguments: &[&str]) -> CommandOutput {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bedplate"));
         command.env_clear().envs(environment.iter().copied());
         command.args(arguments).current_dir(self.folder.path());
         let output = command.output().await.unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        Said { done: output.status.success(), out: text(output.stdout), error: text(output.stderr) }
+        CommandOutput {
+            done: output.status.success(),
+            out: text(output.stdout),
+            error: text(output.stderr),
+        }
     }
 
-    async fn run(&self, arguments: &[&str]) -> Said {
+    async fn run(&self, arguments: &[&str]) -> CommandOutput {
         self.run_with(&[], arguments).await
     }
 
-    async fn setup(&self, arguments: &[&str]) -> Said {
+    async fn setup(&self, arguments: &[&str]) -> CommandOutput {
         let setup = ["--os-cloud", "admin", "setup", "keystone"];
         self.run(&[&setup[..], arguments].concat()).await
     }
@@ -102,7 +106,7 @@ impl Given {
 
 #[tokio::test]
 async fn services_are_registered_once_and_moved_when_their_address_changes() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     let urls =
         ["--baremetald", "https://h:6385", "--clusterd", "https://h:9511", "--region", "RegionOne"];
     let told = given.setup(&[&urls[..], &["--dry-run"]].concat()).await.done();
@@ -138,7 +142,7 @@ async fn services_are_registered_once_and_moved_when_their_address_changes() {
 
 #[tokio::test]
 async fn an_invalid_registration_changes_nothing() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     let url = ["--baremetald", "https://h"];
     let nowhere = given.setup(&[&url[..], &["--region", "west"]].concat()).await;
     nowhere.refused(&[r#"no region "west""#, "RegionOne"]);
@@ -154,7 +158,7 @@ async fn an_invalid_registration_changes_nothing() {
 
 #[tokio::test]
 async fn clusterd_is_found_in_the_catalogue() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     let (url, _clusterd) = given.clusterd().await;
     let list = ["cluster", "list"];
     let alice = ["--os-cloud", "alice", "cluster", "list"];
@@ -190,7 +194,7 @@ async fn clusterd_is_found_in_the_catalogue() {
 
 #[tokio::test]
 async fn a_refused_login_names_the_option_to_use() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     let (url, _clusterd) = given.clusterd().await;
     let list = ["--clusters-url", &url, "cluster", "list"];
     let keystone = given.cloud.auth_url();
@@ -232,7 +236,7 @@ async fn a_refused_login_names_the_option_to_use() {
 
 #[tokio::test]
 async fn the_policy_is_printed_as_a_table_and_as_json() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     let (url, _clusterd) = given.clusterd().await;
     let policy = ["--os-cloud", "alice", "--clusters-url", &url, "policy", "clusters"];
     let table = given.run(&policy).await.done();
@@ -252,14 +256,14 @@ async fn the_policy_is_printed_as_a_table_and_as_json() {
 
 #[tokio::test]
 async fn clusterd_gets_its_roles_in_the_projects_of_tenants() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     let tenants = ["--tenant", "tenant-a", "--tenant", "tenant-b"];
     let told = given.setup(&[&tenants[..], &["--dry-run"]].concat()).await.done();
     assert!(told.contains("tenant-b: clusterd would be granted the role member\n"), "{told}");
     assert_eq!(given.changes(), 0);
     given.setup(&["--tenant", "tenant-a", "--tenant", "nobody"]).await.refused(&["\"nobody\""]);
     given.setup(&["--tenant", "tenant-a", "--service-user", "x"]).await.refused(&["user \"x\""]);
-    let puts = |given: &Given| given.cloud.count(|call| call.method == "PUT");
+    let puts = |given: &Fixture| given.cloud.count(|call| call.method == "PUT");
     assert_eq!(puts(&given), 0, "nothing is given where anything is wrong");
 
     let told = given.setup(&tenants).await.done();

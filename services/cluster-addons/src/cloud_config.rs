@@ -6,7 +6,7 @@ use cluster_core::{Algorithm, Provider};
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
-use crate::object::Kit;
+use crate::object::AddOnObjects;
 use crate::{Cloud, LoadBalancing, Volumes};
 
 /// The folder at which pods mount `cloud.conf`.
@@ -58,7 +58,7 @@ pub(crate) fn block_storage(volumes: &Volumes) -> String {
 }
 
 /// A Secret with `cloud.conf` and, if the cloud has its own certificate authorities, their certificates in `ca.crt`.
-pub(crate) fn secret(kit: Kit, name: &str, text: &str, cloud: &Cloud) -> Value {
+pub(crate) fn secret(kit: AddOnObjects, name: &str, text: &str, cloud: &Cloud) -> Value {
     let mut files = vec![("cloud.conf", text)];
     files.extend(cloud.authorities.iter().map(|pem| ("ca.crt", pem.as_str())));
     kit.secret(name, &files)

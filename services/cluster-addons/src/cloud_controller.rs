@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 
 use crate::cloud_config::{FILE, FOLDER, global, load_balancer, secret};
 use crate::object::{
-    Kit, container, control_plane_nodes, control_plane_tolerations, mount_to_read, rule, tolerates,
+    AddOnObjects, container, control_plane_nodes, control_plane_tolerations, mount_to_read, rule,
+    tolerates,
 };
-use crate::version::Minor;
+use crate::version::AddOnVersions;
 use crate::{AddOn, Cloud, LoadBalancing, Settings};
 
 const NAME: &str = "openstack-cloud-controller-manager";
-const KIT: Kit = Kit { add_on: NAME, namespace: "kube-system" };
+const KIT: AddOnObjects = AddOnObjects { add_on: NAME, namespace: "kube-system" };
 const ACCOUNT: &str = "cloud-controller-manager";
 const ROLE: &str = "bedplate:cloud-controller-manager";
 const CONFIG: &str = "cloud-config";
@@ -21,7 +22,7 @@ const CONFIG: &str = "cloud-config";
 const USER: u32 = 1001;
 
 pub(crate) fn add_on(settings: &Settings, cloud: &Cloud, balancing: &LoadBalancing) -> AddOn {
-    let image = Minor::of(settings.kubernetes).cloud_controller();
+    let image = AddOnVersions::of(settings.kubernetes).cloud_controller();
     let text = global(cloud) + &load_balancer(balancing);
     let config = secret(KIT, CONFIG, &text, cloud);
     let workload = daemon_set(settings, &config);
@@ -63,7 +64,7 @@ fn daemon_set(settings: &Settings, config: &Value) -> Value {
         "--leader-elect-resource-lock=leases",
         "--use-service-account-credentials=false",
     ];
-    let image = Minor::of(settings.kubernetes).cloud_controller();
+    let image = AddOnVersions::of(settings.kubernetes).cloud_controller();
     let mut manager = container(NAME, settings.images.reference(&image), &args, (100, 64));
     manager["volumeMounts"] = json!([mount_to_read("cloud-config", FOLDER)]);
     manager["livenessProbe"] = json!({

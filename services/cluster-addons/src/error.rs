@@ -21,7 +21,7 @@ pub enum AddOnError {
     NoCloud { add_on: &'static str },
     /// A text contains characters that are not permitted.
     #[error("{field}: {why}")]
-    Text {
+    InvalidText {
         field: &'static str,
         /// The permitted characters. The message does not repeat the value, because the value may be secret.
         why: &'static str,
@@ -29,5 +29,5 @@ pub enum AddOnError {
 }
 
 pub(crate) fn text(field: &'static str, why: &'static str) -> AddOnError {
-    AddOnError::Text { field, why }
+    AddOnError::InvalidText { field, why }
 }

@@ -6,11 +6,11 @@ use cluster_core::Cidr;
 use serde_json::{Value, json};
 
 use crate::image::Image;
-use crate::object::{Kit, container, host_path, mount, mount_to_read, rule};
+use crate::object::{AddOnObjects, container, host_path, mount, mount_to_read, rule};
 use crate::{AddOn, Settings};
 
 const NAME: &str = "flannel";
-const KIT: Kit = Kit { add_on: NAME, namespace: "kube-flannel" };
+const KIT: AddOnObjects = AddOnObjects { add_on: NAME, namespace: "kube-flannel" };
 const CONFIG: &str = "kube-flannel-cfg";
 /// Runs on Kubernetes 1.17 and later.
 const DAEMON: Image = Image::new("ghcr.io/flannel-io", "flannel", "v0.27.4");

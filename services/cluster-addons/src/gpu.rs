@@ -46,7 +46,7 @@ impl GpuVendor {
     }
 
     /// Guesses the vendor from a name that an operator chose, such as `nvidia-a100`, `CUSTOM_NVIDIA_MIG` or `amd_gpu`.
-    fn named(name: &str) -> Option<GpuVendor> {
+    fn guess_from_name(name: &str) -> Option<GpuVendor> {
         let name = name.to_ascii_lowercase();
         let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
         let has = |word: &str| words.contains(&word);
@@ -92,7 +92,8 @@ pub fn gpu_node(
     extra_specs: &BTreeMap<String, String>,
     aliases: &BTreeMap<String, GpuVendor>,
 ) -> GpuNode {
-    let known = |name: &str| aliases.get(name).copied().or_else(|| GpuVendor::named(name));
+    let known =
+        |name: &str| aliases.get(name).copied().or_else(|| GpuVendor::guess_from_name(name));
     let mut node = GpuNode::default();
     for (key, value) in extra_specs {
         let (kind, name) = key.split_once(':').unwrap_or((key, ""));
@@ -112,7 +113,7 @@ pub fn gpu_node(
         } else if kind.starts_with("resources") && value != "0" {
             match name {
                 // `VGPU` and `PGPU` do not name a vendor, so the required traits of the host have to.
-                "VGPU" | "PGPU" => match required(extra_specs) {
+                "VGPU" | "PGPU" => match required_vendor(extra_specs) {
                     Some(vendor) => node.has(vendor, number(value)),
                     None => {
                         node.unknown.insert(key.clone());
@@ -143,14 +144,14 @@ pub fn gpu_node(
 
 /// The vendor that the required traits of the host name. Traits of processors contain vendor names too, so only the traits of GPUs and the
 /// operator's custom traits count.
-fn required(extra_specs: &BTreeMap<String, String>) -> Option<GpuVendor> {
+fn required_vendor(extra_specs: &BTreeMap<String, String>) -> Option<GpuVendor> {
     let required = extra_specs.iter().filter(|(_, value)| *value == "required");
     let traits = required.filter_map(|(key, _)| {
         let (kind, name) = key.split_once(':')?;
         let counts = name.starts_with("HW_GPU_") || name.starts_with("CUSTOM_");
         (kind.starts_with("trait") && counts).then_some(name)
     });
-    traits.filter_map(GpuVendor::named).next()
+    traits.filter_map(GpuVendor::guess_from_name).next()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use crate::image::Image;
-use crate::object::{Kit, container, host_path, mount, mount_to_read};
+use crate::object::{AddOnObjects, container, host_path, mount, mount_to_read};
 use crate::{AddOn, GpuVendor, Settings};
 
 const PLUGINS: &str = "/var/lib/kubelet/device-plugins";
@@ -20,7 +20,7 @@ pub(crate) fn add_on(settings: &Settings, vendor: GpuVendor) -> AddOn {
         GpuVendor::Nvidia => ("nvidia-device-plugin", &NVIDIA),
         GpuVendor::Amd => ("amd-device-plugin", &AMD),
     };
-    let kit = Kit { add_on: name, namespace: "kube-system" };
+    let kit = AddOnObjects { add_on: name, namespace: "kube-system" };
     let mut plugin = container(name, settings.images.reference(image), &[], (10, 32));
     let mut mounts = vec![mount("device-plugins", PLUGINS)];
     let mut volumes = vec![host_path("device-plugins", PLUGINS, "DirectoryOrCreate")];

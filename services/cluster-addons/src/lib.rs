@@ -4,6 +4,7 @@ mod add_on;
 mod cinder_csi;
 mod cloud_config;
 mod cloud_controller;
+mod cluster_settings;
 mod document;
 mod error;
 mod flannel;
@@ -12,20 +13,19 @@ mod gpu_plugin;
 mod image;
 mod metrics_server;
 mod object;
-mod of_cluster;
 mod receipt;
 mod settings;
 mod version;
 mod wanted;
 
 pub use add_on::AddOn;
+pub use cluster_settings::{ClusterContext, settings};
 pub use document::{Document, ObjectRef};
 pub use error::AddOnError;
 pub use gpu::{GpuNode, GpuVendor, gpu_node};
 pub use image::ImageSource;
-pub use of_cluster::{Surroundings, settings};
-pub use receipt::{Applied, Changes, InvalidReceipt, RECEIPT_LABEL, RECEIPT_NAMESPACE, changes};
+pub use receipt::{Changes, InvalidReceipt, RECEIPT_LABEL, RECEIPT_NAMESPACE, Receipt, changes};
 pub use settings::{
     Cloud, Credential, KubeletCertificates, LoadBalancing, Settings, StorageClass, Volumes,
 };
-pub use wanted::wanted;
+pub use wanted::desired_add_ons;

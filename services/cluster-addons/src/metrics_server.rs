@@ -4,17 +4,17 @@
 
 use serde_json::{Value, json};
 
-use crate::object::{Kit, container, control_plane_tolerations, mount, rule};
-use crate::version::Minor;
+use crate::object::{AddOnObjects, container, control_plane_tolerations, mount, rule};
+use crate::version::AddOnVersions;
 use crate::{AddOn, KubeletCertificates, Settings};
 
 const NAME: &str = "metrics-server";
-const KIT: Kit = Kit { add_on: NAME, namespace: "kube-system" };
+const KIT: AddOnObjects = AddOnObjects { add_on: NAME, namespace: "kube-system" };
 const USER: u32 = 1000;
 const PORT: u16 = 10250;
 
 pub(crate) fn add_on(settings: &Settings, kubelets: KubeletCertificates) -> AddOn {
-    let minor = Minor::of(settings.kubernetes);
+    let minor = AddOnVersions::of(settings.kubernetes);
     let rules = json!([
         rule("", &[minor.kubelet_resource()], &["get"]),
         rule("", &["pods", "nodes"], &["get", "list", "watch"]),
@@ -22,7 +22,7 @@ pub(crate) fn add_on(settings: &Settings, kubelets: KubeletCertificates) -> AddO
     let mut documents = vec![KIT.service_account(NAME), metrics_reader()];
     documents.extend(KIT.cluster_access("bedplate:metrics-server", NAME, rules));
     // Kubernetes' own role for asking the API server who a caller is and what the caller may do.
-    let delegator = KIT.bound("ClusterRole", "system:auth-delegator", NAME);
+    let delegator = KIT.binding_body("ClusterRole", "system:auth-delegator", NAME);
     let name = "bedplate:metrics-server:auth-delegator";
     documents.push(KIT.cluster_wide(RBAC, "ClusterRoleBinding", name, delegator));
     documents.push(KIT.reads_authentication("bedplate:metrics-server:authentication", NAME));
@@ -82,7 +82,7 @@ fn deployment(settings: &Settings, kubelets: KubeletCertificates) -> Value {
         "--metric-resolution=15s",
         trust,
     ];
-    let image = settings.images.reference(&Minor::of(settings.kubernetes).metrics_server());
+    let image = settings.images.reference(&AddOnVersions::of(settings.kubernetes).metrics_server());
     let mut server = container(NAME, image, &args, (100, 200));
     server["ports"] = json!([{"name": "https", "containerPort": PORT, "protocol": "TCP"}]);
     let probe = |path: &str, after: u32| {

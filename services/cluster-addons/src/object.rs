@@ -15,12 +15,12 @@ const CONFIGURATION: &str = "bedplate/configuration";
 
 /// Makes the objects of one add-on, which share a label and a namespace.
 #[derive(Clone, Copy)]
-pub(crate) struct Kit {
+pub(crate) struct AddOnObjects {
     pub(crate) add_on: &'static str,
     pub(crate) namespace: &'static str,
 }
 
-impl Kit {
+impl AddOnObjects {
     /// An object in the add-on's namespace. `body` has all fields except `apiVersion`, `kind` and `metadata`.
     pub(crate) fn object(self, api: &str, kind: &str, name: &str, body: Value) -> Value {
         let mut object = self.cluster_wide(api, kind, name, body);
@@ -53,25 +53,25 @@ impl Kit {
     /// A ClusterRole and its binding to `account`.
     pub(crate) fn cluster_access(self, name: &str, account: &str, rules: Value) -> [Value; 2] {
         let role = self.cluster_wide(RBAC, "ClusterRole", name, json!({"rules": rules}));
-        let body = self.bound("ClusterRole", name, account);
+        let body = self.binding_body("ClusterRole", name, account);
         [role, self.cluster_wide(RBAC, "ClusterRoleBinding", name, body)]
     }
 
     /// A Role in the add-on's namespace and its binding to `account`.
     pub(crate) fn access(self, name: &str, account: &str, rules: Value) -> [Value; 2] {
         let role = self.object(RBAC, "Role", name, json!({"rules": rules}));
-        let body = self.bound("Role", name, account);
+        let body = self.binding_body("Role", name, account);
         [role, self.object(RBAC, "RoleBinding", name, body)]
     }
 
     /// Lets `account` read the API server's certificate authorities for client certificates, which every extension API server needs to
     /// verify callers. The role is Kubernetes' own.
     pub(crate) fn reads_authentication(self, name: &str, account: &str) -> Value {
-        let body = self.bound("Role", "extension-apiserver-authentication-reader", account);
+        let body = self.binding_body("Role", "extension-apiserver-authentication-reader", account);
         self.object(RBAC, "RoleBinding", name, body)
     }
 
-    pub(crate) fn bound(self, kind: &str, role: &str, account: &str) -> Value {
+    pub(crate) fn binding_body(self, kind: &str, role: &str, account: &str) -> Value {
         json!({
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
             "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": self.namespace}],

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::object::{ADD_ON, Kit};
+use crate::object::{ADD_ON, AddOnObjects};
 use crate::{AddOn, Document, ObjectRef};
 
 /// The label that lists receipts, `bedplate/receipt=true`.
@@ -18,7 +18,7 @@ pub const RECEIPT_NAMESPACE: &str = "kube-system";
 
 /// A receipt: an add-on that was applied or that an attempt began to apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Applied {
+pub struct Receipt {
     pub name: String,
     /// The digest of the applied documents; `None` until all documents are applied.
     pub digest: Option<String>,
@@ -50,14 +50,14 @@ pub struct InvalidReceipt {
 impl AddOn {
     /// The receipt to apply before the add-on's other documents: lists the objects to be applied and the objects of the earlier receipt
     /// `before`, and has no digest.
-    pub fn opening(&self, before: Option<&Applied>) -> Document {
+    pub fn unfinished_receipt(&self, before: Option<&Receipt>) -> Document {
         let earlier = before.into_iter().flat_map(|it| it.objects.iter().cloned());
         let all: BTreeSet<ObjectRef> = self.references().chain(earlier).collect();
         self.receipt(all.into_iter().collect(), None)
     }
 
     /// The receipt to apply last, after `Changes::remove` is done: has the digest, so the add-on counts as applied.
-    pub fn closing(&self) -> Document {
+    pub fn finished_receipt(&self) -> Document {
         self.receipt(self.references().collect(), Some(&self.digest))
     }
 
@@ -66,7 +66,7 @@ impl AddOn {
     }
 
     fn receipt(&self, objects: Vec<ObjectRef>, digest: Option<&str>) -> Document {
-        let kit = Kit { add_on: self.name, namespace: RECEIPT_NAMESPACE };
+        let kit = AddOnObjects { add_on: self.name, namespace: RECEIPT_NAMESPACE };
         let mut data = json!({"version": self.version, "objects": json!(objects).to_string()});
         if let Some(digest) = digest {
             data["digest"] = json!(digest);
@@ -81,9 +81,9 @@ impl AddOn {
     }
 }
 
-impl Applied {
+impl Receipt {
     /// Reads a receipt from the ConfigMap that the API server returned.
-    pub fn read(config_map: &Value) -> Result<Applied, InvalidReceipt> {
+    pub fn read(config_map: &Value) -> Result<Receipt, InvalidReceipt> {
         let text = |pointer: &str| config_map.pointer(pointer).and_then(Value::as_str);
         let name = text("/metadata/name").unwrap_or_default();
         let invalid = |what| InvalidReceipt { name: name.to_owned(), what };
@@ -93,7 +93,7 @@ impl Applied {
             text("/data/objects").ok_or_else(|| invalid("the list of objects is missing"))?;
         let objects = serde_json::from_str(objects)
             .map_err(|_| invalid("the list of objects is not valid"))?;
-        Ok(Applied {
+        Ok(Receipt {
             name: add_on.to_owned(),
             digest: text("/data/digest").map(str::to_owned),
             credential: text("/data/credential").and_then(|it| it.parse().ok()),
@@ -115,7 +115,7 @@ impl Applied {
 ///
 /// Never removes an object that a wanted add-on contains. The receipt of an unwanted add-on is removed last, so that an interrupted removal
 /// is continued later.
-pub fn changes<'w>(wanted: &'w [AddOn], applied: &[Applied]) -> Changes<'w> {
+pub fn changes<'w>(wanted: &'w [AddOn], applied: &[Receipt]) -> Changes<'w> {
     let is_applied = |add_on: &AddOn| {
         applied
             .iter()

@@ -101,7 +101,7 @@ pub enum KubeletCertificates {
 impl Settings {
     /// Refuses settings that contradict each other or contain text that is not permitted.
     pub(crate) fn check(&self) -> Result<(), AddOnError> {
-        plain("cluster", &self.cluster)?;
+        check_argument_text("cluster", &self.cluster)?;
         self.images.check()?;
         if self.network == Some(NetworkDriver::Calico) {
             return Err(AddOnError::Calico);
@@ -113,14 +113,19 @@ impl Settings {
             if !["https://", "http://"].iter().any(|it| cloud.auth_url.starts_with(it)) {
                 return Err(text("cloud.auth_url", "must begin with https:// or http://"));
             }
-            plain("cloud.auth_url", &cloud.auth_url)?;
-            plain("cloud.region", &cloud.region)?;
-            plain("cloud.credential.id", &cloud.credential.id)?;
+            check_argument_text("cloud.auth_url", &cloud.auth_url)?;
+            check_argument_text("cloud.region", &cloud.region)?;
+            check_argument_text("cloud.credential.id", &cloud.credential.id)?;
         }
         if let Some(balancing) = &self.cloud_controller {
             let ids = [&balancing.floating_network, &balancing.subnet];
-            ids.into_iter().flatten().try_for_each(|id| plain("cloud_controller", id))?;
-            balancing.provider.iter().try_for_each(|it| plain("cloud_controller", it.as_str()))?;
+            ids.into_iter()
+                .flatten()
+                .try_for_each(|id| check_argument_text("cloud_controller", id))?;
+            balancing
+                .provider
+                .iter()
+                .try_for_each(|it| check_argument_text("cloud_controller", it.as_str()))?;
         }
         self.volumes.iter().flat_map(|it| &it.classes).try_for_each(StorageClass::check)
     }
@@ -149,7 +154,7 @@ impl StorageClass {
 }
 
 /// Checks a text that becomes part of an argument, of an image's name or of a line of `cloud.conf`.
-fn plain(field: &'static str, value: &str) -> Result<(), AddOnError> {
+fn check_argument_text(field: &'static str, value: &str) -> Result<(), AddOnError> {
     let legal = |c: char| c.is_ascii_alphanumeric() || "-._:/[]".contains(c);
     match value.is_empty() || !value.chars().all(legal) {
         true => Err(text(field, "only letters, digits and -._:/[] are permitted")),

@@ -5,7 +5,7 @@ use cluster_core::KubernetesVersion;
 use crate::image::Image;
 
 /// The add-on versions for one minor version of Kubernetes.
-pub(crate) struct Minor {
+pub(crate) struct AddOnVersions {
     minor: u16,
     /// The release of cloud-provider-openstack for this minor version: the cloud controller manager and Cinder's CSI driver.
     cloud_provider: &'static str,
@@ -22,30 +22,30 @@ pub(crate) struct Minor {
 // Sources: kubernetes/cloud-provider-openstack, manifests/ of the last release for each minor version; kubernetes-sigs/metrics-server,
 // README.md: compatibility.
 #[rustfmt::skip]
-const MINORS: &[Minor] = &[
-    Minor { minor: 20, cloud_provider: "v1.20.0", attacher: "v2.2.1", provisioner: "v1.6.1", resizer: "v0.5.1", snapshotter: "v2.1.3", liveness_probe: "v2.1.0", registrar: "v1.3.0", metrics_server: "v0.5.2" },
-    Minor { minor: 21, cloud_provider: "v1.21.0", attacher: "v3.1.0", provisioner: "v2.1.1", resizer: "v1.1.0", snapshotter: "v2.1.3", liveness_probe: "v2.1.0", registrar: "v1.3.0", metrics_server: "v0.5.2" },
-    Minor { minor: 22, cloud_provider: "v1.22.0", attacher: "v3.1.0", provisioner: "v2.2.0", resizer: "v1.1.0", snapshotter: "v4.0.0", liveness_probe: "v2.2.0", registrar: "v2.1.0", metrics_server: "v0.5.2" },
-    Minor { minor: 23, cloud_provider: "v1.23.0", attacher: "v3.3.0", provisioner: "v3.0.0", resizer: "v1.3.0", snapshotter: "v4.2.1", liveness_probe: "v2.5.0", registrar: "v2.4.0", metrics_server: "v0.5.2" },
-    Minor { minor: 24, cloud_provider: "v1.24.6", attacher: "v3.4.0", provisioner: "v3.1.0", resizer: "v1.4.0", snapshotter: "v5.0.1", liveness_probe: "v2.6.0", registrar: "v2.5.0", metrics_server: "v0.5.2" },
-    Minor { minor: 25, cloud_provider: "v1.25.6", attacher: "v3.4.0", provisioner: "v3.1.0", resizer: "v1.4.0", snapshotter: "v6.0.1", liveness_probe: "v2.7.0", registrar: "v2.5.1", metrics_server: "v0.6.4" },
-    Minor { minor: 26, cloud_provider: "v1.26.4", attacher: "v4.0.0", provisioner: "v3.3.0", resizer: "v1.4.0", snapshotter: "v6.1.0", liveness_probe: "v2.8.0", registrar: "v2.6.2", metrics_server: "v0.6.4" },
-    Minor { minor: 27, cloud_provider: "v1.27.3", attacher: "v4.2.0", provisioner: "v3.4.1", resizer: "v1.7.0", snapshotter: "v6.2.1", liveness_probe: "v2.9.0", registrar: "v2.6.3", metrics_server: "v0.7.2" },
-    Minor { minor: 28, cloud_provider: "v1.28.3", attacher: "v4.2.0", provisioner: "v3.4.1", resizer: "v1.8.0", snapshotter: "v6.2.1", liveness_probe: "v2.9.0", registrar: "v2.6.3", metrics_server: "v0.7.2" },
-    Minor { minor: 29, cloud_provider: "v1.29.1", attacher: "v4.4.2", provisioner: "v3.6.2", resizer: "v1.9.2", snapshotter: "v6.3.2", liveness_probe: "v2.11.0", registrar: "v2.9.2", metrics_server: "v0.7.2" },
-    Minor { minor: 30, cloud_provider: "v1.30.3", attacher: "v4.4.2", provisioner: "v3.6.2", resizer: "v1.9.2", snapshotter: "v6.3.2", liveness_probe: "v2.11.0", registrar: "v2.9.2", metrics_server: "v0.7.2" },
-    Minor { minor: 31, cloud_provider: "v1.31.4", attacher: "v4.4.2", provisioner: "v3.6.2", resizer: "v1.9.2", snapshotter: "v6.3.2", liveness_probe: "v2.11.0", registrar: "v2.9.2", metrics_server: "v0.8.1" },
-    Minor { minor: 32, cloud_provider: "v1.32.1", attacher: "v4.7.0", provisioner: "v5.1.0", resizer: "v1.12.0", snapshotter: "v8.1.0", liveness_probe: "v2.14.0", registrar: "v2.12.0", metrics_server: "v0.8.1" },
-    Minor { minor: 33, cloud_provider: "v1.33.1", attacher: "v4.7.0", provisioner: "v5.1.0", resizer: "v1.12.0", snapshotter: "v8.1.0", liveness_probe: "v2.14.0", registrar: "v2.12.0", metrics_server: "v0.8.1" },
-    Minor { minor: 34, cloud_provider: "v1.34.1", attacher: "v4.10.0", provisioner: "v5.3.0", resizer: "v1.14.0", snapshotter: "v8.3.0", liveness_probe: "v2.17.0", registrar: "v2.15.0", metrics_server: "v0.8.1" },
+const MINORS: &[AddOnVersions] = &[
+    AddOnVersions { minor: 20, cloud_provider: "v1.20.0", attacher: "v2.2.1", provisioner: "v1.6.1", resizer: "v0.5.1", snapshotter: "v2.1.3", liveness_probe: "v2.1.0", registrar: "v1.3.0", metrics_server: "v0.5.2" },
+    AddOnVersions { minor: 21, cloud_provider: "v1.21.0", attacher: "v3.1.0", provisioner: "v2.1.1", resizer: "v1.1.0", snapshotter: "v2.1.3", liveness_probe: "v2.1.0", registrar: "v1.3.0", metrics_server: "v0.5.2" },
+    AddOnVersions { minor: 22, cloud_provider: "v1.22.0", attacher: "v3.1.0", provisioner: "v2.2.0", resizer: "v1.1.0", snapshotter: "v4.0.0", liveness_probe: "v2.2.0", registrar: "v2.1.0", metrics_server: "v0.5.2" },
+    AddOnVersions { minor: 23, cloud_provider: "v1.23.0", attacher: "v3.3.0", provisioner: "v3.0.0", resizer: "v1.3.0", snapshotter: "v4.2.1", liveness_probe: "v2.5.0", registrar: "v2.4.0", metrics_server: "v0.5.2" },
+    AddOnVersions { minor: 24, cloud_provider: "v1.24.6", attacher: "v3.4.0", provisioner: "v3.1.0", resizer: "v1.4.0", snapshotter: "v5.0.1", liveness_probe: "v2.6.0", registrar: "v2.5.0", metrics_server: "v0.5.2" },
+    AddOnVersions { minor: 25, cloud_provider: "v1.25.6", attacher: "v3.4.0", provisioner: "v3.1.0", resizer: "v1.4.0", snapshotter: "v6.0.1", liveness_probe: "v2.7.0", registrar: "v2.5.1", metrics_server: "v0.6.4" },
+    AddOnVersions { minor: 26, cloud_provider: "v1.26.4", attacher: "v4.0.0", provisioner: "v3.3.0", resizer: "v1.4.0", snapshotter: "v6.1.0", liveness_probe: "v2.8.0", registrar: "v2.6.2", metrics_server: "v0.6.4" },
+    AddOnVersions { minor: 27, cloud_provider: "v1.27.3", attacher: "v4.2.0", provisioner: "v3.4.1", resizer: "v1.7.0", snapshotter: "v6.2.1", liveness_probe: "v2.9.0", registrar: "v2.6.3", metrics_server: "v0.7.2" },
+    AddOnVersions { minor: 28, cloud_provider: "v1.28.3", attacher: "v4.2.0", provisioner: "v3.4.1", resizer: "v1.8.0", snapshotter: "v6.2.1", liveness_probe: "v2.9.0", registrar: "v2.6.3", metrics_server: "v0.7.2" },
+    AddOnVersions { minor: 29, cloud_provider: "v1.29.1", attacher: "v4.4.2", provisioner: "v3.6.2", resizer: "v1.9.2", snapshotter: "v6.3.2", liveness_probe: "v2.11.0", registrar: "v2.9.2", metrics_server: "v0.7.2" },
+    AddOnVersions { minor: 30, cloud_provider: "v1.30.3", attacher: "v4.4.2", provisioner: "v3.6.2", resizer: "v1.9.2", snapshotter: "v6.3.2", liveness_probe: "v2.11.0", registrar: "v2.9.2", metrics_server: "v0.7.2" },
+    AddOnVersions { minor: 31, cloud_provider: "v1.31.4", attacher: "v4.4.2", provisioner: "v3.6.2", resizer: "v1.9.2", snapshotter: "v6.3.2", liveness_probe: "v2.11.0", registrar: "v2.9.2", metrics_server: "v0.8.1" },
+    AddOnVersions { minor: 32, cloud_provider: "v1.32.1", attacher: "v4.7.0", provisioner: "v5.1.0", resizer: "v1.12.0", snapshotter: "v8.1.0", liveness_probe: "v2.14.0", registrar: "v2.12.0", metrics_server: "v0.8.1" },
+    AddOnVersions { minor: 33, cloud_provider: "v1.33.1", attacher: "v4.7.0", provisioner: "v5.1.0", resizer: "v1.12.0", snapshotter: "v8.1.0", liveness_probe: "v2.14.0", registrar: "v2.12.0", metrics_server: "v0.8.1" },
+    AddOnVersions { minor: 34, cloud_provider: "v1.34.1", attacher: "v4.10.0", provisioner: "v5.3.0", resizer: "v1.14.0", snapshotter: "v8.3.0", liveness_probe: "v2.17.0", registrar: "v2.15.0", metrics_server: "v0.8.1" },
 ];
 
 /// The registry of Kubernetes' storage group.
 const STORAGE: &str = "registry.k8s.io/sig-storage";
 
-impl Minor {
+impl AddOnVersions {
     /// Returns the row for `version`. A version outside of the table gets the nearest row.
-    pub(crate) fn of(version: KubernetesVersion) -> &'static Minor {
+    pub(crate) fn of(version: KubernetesVersion) -> &'static AddOnVersions {
         let first = MINORS[0].minor;
         let last = MINORS.len() - 1;
         &MINORS[usize::from(version.minor.saturating_sub(first)).min(last)]
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn every_version_has_its_own_row() {
         for minor in KubernetesVersion::OLDEST..=KubernetesVersion::NEWEST {
-            let found = Minor::of(KubernetesVersion { minor, patch: 0 });
+            let found = AddOnVersions::of(KubernetesVersion { minor, patch: 0 });
             assert_eq!(found.minor, minor);
             assert!(found.cloud_provider.starts_with(&format!("v1.{minor}.")));
         }

@@ -7,7 +7,7 @@ use crate::{
 
 /// Returns the add-ons that `settings` ask for, in the order in which they are applied.
 /// The pod network comes first, because the pods of most other add-ons need the network.
-pub fn wanted(settings: &Settings) -> Result<Vec<AddOn>, AddOnError> {
+pub fn desired_add_ons(settings: &Settings) -> Result<Vec<AddOn>, AddOnError> {
     settings.check()?;
     let cloud = |add_on: &'static str| -> Result<&Cloud, AddOnError> {
         settings.cloud.as_ref().ok_or(AddOnError::NoCloud { add_on })

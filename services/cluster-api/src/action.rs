@@ -2,31 +2,34 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use cluster_core::{Cluster, LedgerEntry, MachineRef, NodeGroup, check_stays, resize};
-use cluster_store::Change;
+use cluster_core::{Cluster, LedgerEntry, MemberName, NodeGroup, check_not_deleting, resize};
+use cluster_store::ClusterChange;
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Microversion, Routes, Segment, Strict};
+use openstack_api::{ApiError, Caller, Microversion, PathParam, Route, Routes, StrictJson};
 use serde::Deserialize;
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::{App, missing};
-use crate::cluster::{asked, asked_for, check_zero, default_workers};
+use crate::cluster::{accepted, accepted_schema, check_zero, default_workers};
 use crate::error::Error;
 use crate::lenient::{count, text};
 use crate::microversion as since;
 
 /// Returns the routes of the actions.
 pub(crate) fn routes() -> Routes<App> {
-    let resize = Handle::post("Resize a node group", ask_resize).reads(Resize::schema());
-    let upgrade = Handle::post("Upgrade a cluster", ask_upgrade).reads(Upgrade::schema());
+    let resize = Route::post("Resize a node group", ask_resize).reads(Resize::schema());
+    let upgrade = Route::post("Upgrade a cluster", ask_upgrade).reads(Upgrade::schema());
     Routes::new("actions")
         .at(
             "/v1/clusters/{cluster}/actions/resize",
-            [resize.since(since::RESIZE).answers(StatusCode::ACCEPTED).tells(asked_for())],
+            [resize.since(since::RESIZE).answers(StatusCode::ACCEPTED).returns(accepted_schema())],
         )
         .at(
             "/v1/clusters/{cluster}/actions/upgrade",
-            [upgrade.since(since::UPGRADE).answers(StatusCode::ACCEPTED).tells(asked_for())],
+            [upgrade
+                .since(since::UPGRADE)
+                .answers(StatusCode::ACCEPTED)
+                .returns(accepted_schema())],
         )
 }
 
@@ -49,8 +52,8 @@ async fn ask_resize(
     caller: Caller,
     State(app): State<App>,
     version: Microversion,
-    Segment(ident): Segment<String>,
-    Strict(body): Strict<Resize>,
+    PathParam(ident): PathParam<String>,
+    StrictJson(body): StrictJson<Resize>,
 ) -> Result<Response, Error> {
     let count = body.node_count.ok_or_else(|| ApiError::bad_field("node_count", "is required"))?;
     check_zero(count, version)?;
@@ -63,16 +66,16 @@ async fn ask_resize(
     let machines = machines.collect::<Result<Vec<_>, _>>()?;
     let cluster = app
         .change(&caller, &ident, |cluster, groups| {
-            check_stays(&cluster)?;
+            check_not_deleting(&cluster)?;
             let group = chosen(&groups, body.nodegroup.as_deref())?;
             let resized = resize(group, count, &machines)?;
             let said = format!("{} resized to {count} members", group.name);
-            let events = vec![app.asked(&cluster, "ResizeAsked", said)];
+            let events = vec![app.request_event(&cluster, "ResizeAsked", said)];
             let cluster = Cluster { asked_at: (app.clock)(), ..cluster };
-            Ok(Change { changed: vec![resized], events, ..Change::of(cluster) })
+            Ok(ClusterChange { changed: vec![resized], events, ..ClusterChange::of(cluster) })
         })
         .await?;
-    Ok(asked(&cluster))
+    Ok(accepted(&cluster))
 }
 
 fn chosen<'g>(groups: &'g [NodeGroup], ident: Option<&str>) -> Result<&'g NodeGroup, ApiError> {
@@ -85,7 +88,7 @@ fn chosen<'g>(groups: &'g [NodeGroup], ident: Option<&str>) -> Result<&'g NodeGr
 }
 
 /// Finds the member with this name, or whose server has this id or name.
-fn machine(name: &str, ledger: &[LedgerEntry]) -> Result<MachineRef, ApiError> {
+fn machine(name: &str, ledger: &[LedgerEntry]) -> Result<MemberName, ApiError> {
     let server =
         |entry: &&LedgerEntry| entry.cloud_id.as_deref() == Some(name) || entry.name == name;
     let server = ledger.iter().find(server).and_then(|entry| entry.kind.strip_prefix("server/"));
@@ -113,10 +116,10 @@ struct Upgrade {
 async fn ask_upgrade(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
-    Strict(_): Strict<Upgrade>,
+    PathParam(ident): PathParam<String>,
+    StrictJson(_): StrictJson<Upgrade>,
 ) -> Result<Response, Error> {
-    check_stays(&app.cluster(&caller, &ident).await?)?;
+    check_not_deleting(&app.cluster(&caller, &ident).await?)?;
     Err(ApiError::bad_request(
         "upgrades are not implemented yet: create a cluster from the new template and move your workloads to it",
     )

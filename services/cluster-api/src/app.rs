@@ -3,14 +3,17 @@
 use std::future::Future;
 
 use axum::extract::FromRef;
-use cluster_conductor::{Borrower, Conductor, Tenancy};
-use cluster_core::{Blueprint, Cluster, Defaults, Event, Ident, NodeGroup, Severity, Template};
-use cluster_store::{Change, Scope, Store, StoreError};
+use cluster_conductor::{Conductor, ObjectUser, Tenancy};
+use cluster_core::{
+    Cluster, ClusterParameters, DefaultLimits, Event, Ident, NodeGroup, Severity, Template,
+};
+use cluster_store::{ClusterChange, Scope, Store, StoreError};
 use http::StatusCode;
 use jiff::Timestamp;
-use lease::{Ladder, Terms};
+use lease::{LeaseSchedule, Terms};
 use openstack_api::{
-    ApiError, Auth, Caller, Forwarded, Hosts, Limits, Policy, Reach, Scheme, Ward,
+    AccessScope, AllowedHostNames, ApiError, ApiState, Auth, Caller, Forwarded, Limits,
+    ResourceOwnership, Scheme,
 };
 use uuid::Uuid;
 
@@ -41,28 +44,28 @@ pub struct Settings {
     /// Whether headers of a reverse proxy are trusted.
     pub forwarded: Forwarded,
     /// Accepted host names in requests.
-    pub hosts: Hosts,
+    pub hosts: AllowedHostNames,
     /// Rate and size limits for callers.
     pub limits: Limits,
     /// The project of all callers if Keystone is not used.
     pub project: String,
     /// The limits of projects and users for whom an administrator set none.
-    pub quotas: Defaults,
+    pub quotas: DefaultLimits,
     /// The default and maximum duration of cluster leases.
     pub leases: Terms,
     /// The stages at the end of a cluster's lease.
-    pub ladder: Ladder,
+    pub ladder: LeaseSchedule,
     /// The leases of VMs.
-    pub machines: Lending,
+    pub machines: LeaseSettings,
 }
 
 /// How long something is lent, and the stages at the end of the lease.
 #[derive(Clone, Debug, Default)]
-pub struct Lending {
+pub struct LeaseSettings {
     /// The default and maximum duration.
     pub terms: Terms,
     /// The stages before and after the end of a lease.
-    pub ladder: Ladder,
+    pub ladder: LeaseSchedule,
 }
 
 /// How often a change is retried after a concurrent change.
@@ -71,12 +74,12 @@ const ATTEMPTS: usize = 8;
 impl App {
     /// The projects whose resources the caller may see.
     pub(crate) fn scope(&self, caller: &Caller) -> Scope {
-        match (caller.identity(), caller.reach()) {
+        match (caller.identity(), caller.access_scope()) {
             (None, _) => Scope::Project(self.settings.project.clone()),
-            (Some(_), Reach::Everything) => Scope::All,
-            (Some(_), Reach::Project(own)) => Scope::Project(own.to_owned()),
+            (Some(_), AccessScope::Everything) => Scope::All,
+            (Some(_), AccessScope::Project(own)) => Scope::Project(own.to_owned()),
             // A caller without reach is refused before any handler. The empty id is a safe fallback, because no project has this id.
-            (Some(_), Reach::Nothing) => Scope::Project(String::new()),
+            (Some(_), AccessScope::Nothing) => Scope::Project(String::new()),
         }
     }
 
@@ -116,11 +119,11 @@ impl App {
     ///
     /// The template's names were checked for its own project when the template was written. The check holds for the cluster if both have
     /// the same project, or if all clusters share one project of the cloud.
-    pub(crate) fn settled<'t>(
+    pub(crate) fn checked_blueprint<'t>(
         &self,
         template: &'t Template,
         project: &str,
-    ) -> Option<&'t Blueprint> {
+    ) -> Option<&'t ClusterParameters> {
         let is_same = self.conductor.tenancy() == Tenancy::Shared || template.project == project;
         is_same.then_some(&template.blueprint)
     }
@@ -130,9 +133,9 @@ impl App {
     pub(crate) async fn borrowed(
         &self,
         caller: &Caller,
-        before: Option<&Blueprint>,
-        wanted: Blueprint,
-    ) -> Result<Blueprint, Error> {
+        before: Option<&ClusterParameters>,
+        wanted: ClusterParameters,
+    ) -> Result<ClusterParameters, Error> {
         match caller.identity() {
             None => Ok(wanted),
             Some(_) => Ok(self.conductor.borrow(borrower(caller), before, wanted).await?),
@@ -140,7 +143,7 @@ impl App {
     }
 
     /// Resolves the image `given` to its id, and refuses an image that the caller's project may not use for members of this cluster.
-    pub(crate) async fn borrowed_image(
+    pub(crate) async fn resolve_image(
         &self,
         caller: &Caller,
         cluster: &Cluster,
@@ -201,9 +204,9 @@ impl App {
         &self,
         caller: &Caller,
         ident: &str,
-        decide: impl Fn(Cluster, Vec<NodeGroup>) -> Result<Change, Error>,
+        decide: impl Fn(Cluster, Vec<NodeGroup>) -> Result<ClusterChange, Error>,
     ) -> Result<Cluster, Error> {
-        let cluster = again(|| async {
+        let cluster = retry_stale(|| async {
             let cluster = self.cluster(caller, ident).await?;
             let groups = self.store.groups_of(cluster.id).await?;
             let mut change = decide(cluster, groups.clone())?;
@@ -223,7 +226,7 @@ impl App {
     }
 
     /// Makes the event of a request.
-    pub(crate) fn asked(&self, cluster: &Cluster, reason: &str, message: String) -> Event {
+    pub(crate) fn request_event(&self, cluster: &Cluster, reason: &str, message: String) -> Event {
         Event {
             id: None,
             cluster: cluster.id,
@@ -235,8 +238,8 @@ impl App {
     }
 }
 
-fn borrower(caller: &Caller) -> Borrower<'_> {
-    Borrower { project: caller.project().unwrap_or_default(), is_admin: caller.is_admin() }
+fn borrower(caller: &Caller) -> ObjectUser<'_> {
+    ObjectUser { project: caller.project().unwrap_or_default(), is_admin: caller.is_admin() }
 }
 
 /// Magnum's message for a resource that does not exist.
@@ -246,22 +249,22 @@ pub(crate) fn missing(what: &str, ident: &str) -> ApiError {
 }
 
 /// Whether the caller may see resources of this project.
-pub(crate) fn reaches(caller: &Caller, project: &str) -> bool {
-    match caller.reach() {
-        Reach::Everything => true,
-        Reach::Project(own) => own == project,
-        Reach::Nothing => false,
+pub(crate) fn may_see_project(caller: &Caller, project: &str) -> bool {
+    match caller.access_scope() {
+        AccessScope::Everything => true,
+        AccessScope::Project(own) => own == project,
+        AccessScope::Nothing => false,
     }
 }
 
 /// The refusal of a field that names another project.
-pub(crate) fn elsewhere(field: &str) -> ApiError {
+pub(crate) fn other_project_refusal(field: &str) -> ApiError {
     let why = format!("{field}: only administrators may see or change other projects");
     ApiError::new(StatusCode::FORBIDDEN, why)
 }
 
 /// Repeats `attempt` until no concurrent change interferes, at most `ATTEMPTS` times.
-pub(crate) async fn again<T, F>(attempt: impl Fn() -> F) -> Result<T, Error>
+pub(crate) async fn retry_stale<T, F>(attempt: impl Fn() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
 {
@@ -280,6 +283,6 @@ impl FromRef<App> for Auth {
     }
 }
 
-impl Ward for App {
-    const POLICY: Policy = Policy::Projects;
+impl ApiState for App {
+    const POLICY: ResourceOwnership = ResourceOwnership::Projects;
 }

@@ -1,8 +1,8 @@
 //! `/bedplate/v1`: the routes that Magnum does not have.
 
 mod drains;
+mod event_stream;
 mod events;
-mod follow;
 mod health;
 mod hosts;
 mod ignition;
@@ -17,26 +17,28 @@ use axum::extract::State;
 use axum::response::Response;
 use cluster_core::{Condition, health, status, status_reason};
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Need, Routes, Segment, Shape, Time, json};
+use openstack_api::{
+    ApiError, Caller, JsonShape, PathParam, RequiredAccess, Route, Routes, Time, json,
+};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::error::Error;
+pub use event_stream::Streams;
 pub(crate) use events::{page as events_page, shape as event_shape};
-pub use follow::Streams;
 
 /// Returns all routes below `/bedplate/v1`, except those of VMs.
 pub(crate) fn routes() -> Routes<App> {
     Routes::new("bedplate")
         .at(
             "/bedplate/v1/clusters/{cluster}",
-            [Handle::get("Explain a cluster", explain).tells(explained())],
+            [Route::get("Explain a cluster", explain).returns(explained())],
         )
         .at(
             "/bedplate/v1/clusters/{cluster}/kubeconfig",
             // The kubeconfig contains a key with all permissions in the cluster.
-            [Handle::get("Get an administrator's kubeconfig", kubeconfig)
-                .needs(Need::Change)
+            [Route::get("Get an administrator's kubeconfig", kubeconfig)
+                .needs(RequiredAccess::Change)
                 .tells_text("application/yaml")
                 .refuses([StatusCode::CONFLICT])],
         )
@@ -54,25 +56,25 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 /// The response schema of an explanation.
-fn explained() -> Shape {
-    let condition = Shape::object([
-        ("type", Shape::text()),
-        ("status", Shape::word(["True", "False", "Unknown"])),
-        ("reason", Shape::text()),
-        ("message", Shape::text()),
-        ("next_action", Shape::text()),
-        ("last_transition_time", Shape::text()),
+fn explained() -> JsonShape {
+    let condition = JsonShape::object([
+        ("type", JsonShape::text()),
+        ("status", JsonShape::enumeration(["True", "False", "Unknown"])),
+        ("reason", JsonShape::text()),
+        ("message", JsonShape::text()),
+        ("next_action", JsonShape::text()),
+        ("last_transition_time", JsonShape::text()),
     ]);
-    Shape::object([
-        ("uuid", Shape::text()),
-        ("name", Shape::text()),
-        ("status", Shape::text()),
-        ("status_reason", Shape::text().or_null()),
-        ("health_status", Shape::text()),
-        ("kubernetes", Shape::text()),
-        ("asked_by", Shape::text().or_null()),
+    JsonShape::object([
+        ("uuid", JsonShape::text()),
+        ("name", JsonShape::text()),
+        ("status", JsonShape::text()),
+        ("status_reason", JsonShape::text().or_null()),
+        ("health_status", JsonShape::text()),
+        ("kubernetes", JsonShape::text()),
+        ("asked_by", JsonShape::text().or_null()),
         ("lease", lease::shape()),
-        ("conditions", Shape::list(condition)),
+        ("conditions", JsonShape::list(condition)),
     ])
 }
 
@@ -102,7 +104,7 @@ fn shown_condition(condition: &Condition) -> ShownCondition<'_> {
 async fn explain(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Body<'a> {
@@ -137,7 +139,7 @@ async fn explain(
 async fn kubeconfig(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     let cluster = app.cluster(&caller, &ident).await?;
     let Some(config) = app.conductor.kubeconfig(&cluster, &app.user(&caller)).await? else {
@@ -145,7 +147,7 @@ async fn kubeconfig(
         return Err(ApiError::conflict(why).into());
     };
     let said = format!("{} got an administrator's kubeconfig", app.user(&caller));
-    let said = app.asked(&cluster, "KubeconfigGiven", said);
+    let said = app.request_event(&cluster, "KubeconfigGiven", said);
     app.store.append_events(cluster.id, &[said]).await?;
     let kind = [(http::header::CONTENT_TYPE, "application/yaml")];
     Ok(axum::response::IntoResponse::into_response((kind, config)))

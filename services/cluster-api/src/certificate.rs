@@ -2,35 +2,37 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use cluster_core::{Cluster, check_stays, rotate as rotated};
-use cluster_store::Change;
+use cluster_core::{Cluster, check_not_deleting, start_rotation as rotated};
+use cluster_store::ClusterChange;
 use http::StatusCode;
 use openstack_api::{
-    ApiError, Caller, Handle, Links, Origin, Query, Routes, Segment, Shape, Strict, json,
+    ApiError, Caller, JsonShape, Links, Origin, PathParam, Query, Route, Routes, StrictJson, json,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
-use crate::cluster::{asked, asked_for};
+use crate::cluster::{accepted, accepted_schema};
 use crate::error::Error;
 use crate::lenient::text;
 use crate::microversion as since;
 
 /// Returns the routes of certificates and credentials.
 pub(crate) fn routes() -> Routes<App> {
-    let sign = Handle::post("Sign a certificate request", sign)
+    let sign = Route::post("Sign a certificate request", sign)
         .reads(Request::schema())
-        .tells(shape())
+        .returns(shape())
         .refuses([StatusCode::NOT_FOUND]);
     let one = [
-        Handle::get("Show a cluster's CA certificate", show).asks(["ca_cert_type"]).tells(shape()),
-        Handle::patch("Rotate a cluster's CA", rotate)
+        Route::get("Show a cluster's CA certificate", show)
+            .query_parameters(["ca_cert_type"])
+            .returns(shape()),
+        Route::patch("Rotate a cluster's CA", rotate)
             .since(since::ROTATE)
             .answers(StatusCode::ACCEPTED)
-            .tells(asked_for()),
+            .returns(accepted_schema()),
     ];
-    let credentials = Handle::patch("Rotate a cluster's credential", credentials);
+    let credentials = Route::patch("Rotate a cluster's credential", credentials);
     Routes::new("certificates")
         .at("/v1/certificates", [sign.answers(StatusCode::CREATED)])
         .at("/v1/certificates/{cluster}", one)
@@ -39,7 +41,7 @@ pub(crate) fn routes() -> Routes<App> {
             [credentials
                 .since(since::CREDENTIALS)
                 .answers(StatusCode::ACCEPTED)
-                .tells(asked_for())],
+                .returns(accepted_schema())],
         )
 }
 
@@ -56,12 +58,12 @@ struct Request {
 }
 
 /// The response schema of a certificate.
-fn shape() -> Shape {
-    Shape::object([
-        ("cluster_uuid", Shape::text()),
-        ("csr", Shape::text().or_null()),
-        ("pem", Shape::text()),
-        ("links", Shape::links()),
+fn shape() -> JsonShape {
+    JsonShape::object([
+        ("cluster_uuid", JsonShape::text()),
+        ("csr", JsonShape::text().or_null()),
+        ("pem", JsonShape::text()),
+        ("links", JsonShape::links()),
     ])
 }
 
@@ -97,7 +99,7 @@ async fn show(
     caller: Caller,
     State(app): State<App>,
     origin: Origin,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
     mut query: Query,
 ) -> Result<Response, Error> {
     check_kind(query.take("ca_cert_type").as_deref())?;
@@ -112,13 +114,13 @@ async fn sign(
     caller: Caller,
     State(app): State<App>,
     origin: Origin,
-    Strict(body): Strict<Request>,
+    StrictJson(body): StrictJson<Request>,
 ) -> Result<Response, Error> {
     check_kind(body.ca_cert_type.as_deref())?;
     let cluster = app.cluster(&caller, &body.cluster_uuid).await?;
-    check_stays(&cluster)?;
+    check_not_deleting(&cluster)?;
     let pem = app.conductor.sign(&cluster, &body.csr, &app.user(&caller)).await?;
-    let said = app.asked(
+    let said = app.request_event(
         &cluster,
         "CertificateSigned",
         format!("signed a certificate for {}", app.user(&caller)),
@@ -131,7 +133,7 @@ async fn sign(
 async fn rotate(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     let cluster = app.cluster(&caller, &ident).await?;
     let machines = app.store.machines_of(cluster.id).await?;
@@ -145,13 +147,13 @@ async fn rotate(
                 true => "replaced the cluster's CA",
                 false => "CA rotation requested",
             };
-            let events = vec![app.asked(&cluster, "AuthorityRotated", said.to_owned())];
+            let events = vec![app.request_event(&cluster, "AuthorityRotated", said.to_owned())];
             let asked_at = (app.clock)();
             let cluster = Cluster { authorities, asked_at, ..cluster };
-            Ok(Change { events, ..Change::of(cluster) })
+            Ok(ClusterChange { events, ..ClusterChange::of(cluster) })
         })
         .await?;
-    Ok(asked(&cluster))
+    Ok(accepted(&cluster))
 }
 
 /// `PATCH /v1/credentials/{cluster}`: asks for the next generation of the cluster's credential for the cloud. The conductor deletes the
@@ -159,18 +161,18 @@ async fn rotate(
 async fn credentials(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     let cluster = app
         .change(&caller, &ident, |cluster, _| {
-            check_stays(&cluster)?;
+            check_not_deleting(&cluster)?;
             let generation = cluster.credential + 1;
             let said = format!("credential {generation} in the cloud requested");
-            let events = vec![app.asked(&cluster, "CredentialAsked", said)];
+            let events = vec![app.request_event(&cluster, "CredentialAsked", said)];
             let asked_at = (app.clock)();
             let cluster = Cluster { credential: generation, asked_at, ..cluster };
-            Ok(Change { events, ..Change::of(cluster) })
+            Ok(ClusterChange { events, ..ClusterChange::of(cluster) })
         })
         .await?;
-    Ok(asked(&cluster))
+    Ok(accepted(&cluster))
 }

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use cluster_core::{
-    Cluster, ClusterSort, ClusterUuid, Desire, NodeGroup, Page, check_stays, resize,
+    Cluster, ClusterSort, ClusterUuid, DesiredState, NodeGroup, Page, check_not_deleting, resize,
 };
-use cluster_store::{Change, StoreError};
+use cluster_store::{ClusterChange, StoreError};
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, Direction, Handle, ListPart, Microversion, Op, Operation, Origin, Paging,
-    Query, Routes, Segment, Shape, Strict, json,
+    ApiError, Caller, Direction, JsonShape, ListPart, Microversion, Op, Operation, Origin, Paging,
+    PathParam, Query, Route, Routes, StrictJson, json,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -27,54 +27,54 @@ use crate::error::Error;
 use crate::listing::list_of;
 use crate::template::{SORTED, unsorted};
 use crate::{microversion as since, openapi};
-pub(crate) use body::{NewCluster, Order};
+pub(crate) use body::{CheckedCluster, NewCluster};
 use view::{Brief, View};
 
 /// Returns the routes of clusters.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
-        Handle::get("List clusters", list)
-            .asks(SORTED)
-            .tells(Shape::page("clusters", view::brief())),
-        Handle::post("Create a cluster", create)
+        Route::get("List clusters", list)
+            .query_parameters(SORTED)
+            .returns(JsonShape::page("clusters", view::brief())),
+        Route::post("Create a cluster", create)
             .reads(NewCluster::schema())
             .answers(StatusCode::ACCEPTED)
-            .tells(asked_for())
+            .returns(accepted_schema())
             .refuses([StatusCode::NOT_FOUND]),
     ];
     let one = [
-        Handle::get("Show a cluster", show).tells(view::shape()),
-        Handle::patch("Change a cluster", patch)
+        Route::get("Show a cluster", show).returns(view::shape()),
+        Route::patch("Change a cluster", patch)
             .reads(openapi::patch_body())
             .answers(StatusCode::ACCEPTED)
-            .tells(asked_for()),
-        Handle::delete("Delete a cluster", delete).answers(StatusCode::NO_CONTENT),
+            .returns(accepted_schema()),
+        Route::delete("Delete a cluster", delete).answers(StatusCode::NO_CONTENT),
     ];
     Routes::new("clusters")
         .at("/v1/clusters", all)
         .at(
             "/v1/clusters/detail",
-            [Handle::get("List clusters with all their fields", list_detail)
-                .asks(SORTED)
-                .tells(Shape::page("clusters", view::shape()))],
+            [Route::get("List clusters with all their fields", list_detail)
+                .query_parameters(SORTED)
+                .returns(JsonShape::page("clusters", view::shape()))],
         )
         .at("/v1/clusters/{cluster}", one)
 }
 
 /// `{"uuid": "…"}`: the response to a request that the conductor carries out.
 #[derive(Serialize)]
-pub(crate) struct Asked {
+pub(crate) struct RequestAccepted {
     pub(crate) uuid: String,
 }
 
-/// The response schema of `Asked`.
-pub(crate) fn asked_for() -> Shape {
-    Shape::object([("uuid", Shape::text())])
+/// The response schema of `RequestAccepted`.
+pub(crate) fn accepted_schema() -> JsonShape {
+    JsonShape::object([("uuid", JsonShape::text())])
 }
 
 /// The response to a request that the conductor carries out.
-pub(crate) fn asked(cluster: &Cluster) -> Response {
-    json(StatusCode::ACCEPTED, &Asked { uuid: cluster.id.to_string() })
+pub(crate) fn accepted(cluster: &Cluster) -> Response {
+    json(StatusCode::ACCEPTED, &RequestAccepted { uuid: cluster.id.to_string() })
 }
 
 /// `POST /v1/clusters`: creates a cluster.
@@ -83,13 +83,13 @@ async fn create(
     State(app): State<App>,
     asked_for: Microversion,
     origin: Origin,
-    Strict(body): Strict<NewCluster>,
+    StrictJson(body): StrictJson<NewCluster>,
 ) -> Result<Response, Error> {
-    let Order { cluster, mut groups } = body.into_order(&app, &caller, asked_for).await?;
+    let CheckedCluster { cluster, mut groups } = body.into_order(&app, &caller, asked_for).await?;
     let cluster = Cluster { asked_by: openstack_api::request_id(), ..cluster };
     let unmeasured = app.measure(&cluster, &mut groups).await;
     let said = format!("cluster of {} members requested", machines(&groups));
-    let event = app.asked(&cluster, "CreateAsked", said);
+    let event = app.request_event(&cluster, "CreateAsked", said);
     let within = Some(&app.settings.quotas);
     match app.store.insert_cluster(&cluster, &groups, &[event], within).await {
         Ok(Ok(())) => {}
@@ -104,7 +104,7 @@ async fn create(
         Err(error) => return Err(error.into()),
     }
     app.conductor.wake(cluster.id);
-    let mut answer = asked(&cluster);
+    let mut answer = accepted(&cluster);
     if let Ok(location) = HeaderValue::try_from(format!("{origin}/v1/clusters/{}", cluster.id)) {
         answer.headers_mut().insert(LOCATION, location);
     }
@@ -124,7 +124,7 @@ async fn list(
     OriginalUri(uri): OriginalUri,
     query: Query,
 ) -> Result<Response, Error> {
-    page(&app, &caller, asked, &origin, uri.path(), query, Extent::Brief).await
+    page(&app, &caller, asked, &origin, uri.path(), query, DetailLevel::Brief).await
 }
 
 /// `GET /v1/clusters/detail`: a page of clusters, each with all fields.
@@ -136,12 +136,12 @@ async fn list_detail(
     OriginalUri(uri): OriginalUri,
     query: Query,
 ) -> Result<Response, Error> {
-    page(&app, &caller, asked, &origin, uri.path(), query, Extent::Detail).await
+    page(&app, &caller, asked, &origin, uri.path(), query, DetailLevel::Detail).await
 }
 
 /// The fields of each cluster in a list.
 #[derive(Clone, Copy)]
-enum Extent {
+enum DetailLevel {
     Brief,
     Detail,
 }
@@ -162,7 +162,7 @@ async fn page(
     origin: &Origin,
     path: &str,
     query: Query,
-    extent: Extent,
+    extent: DetailLevel,
 ) -> Result<Response, Error> {
     let mut rest = query.clone();
     let paging = Paging::take(&mut rest)?;
@@ -192,8 +192,8 @@ async fn page(
                     let groups = groups.get(&cluster.id).map(Vec::as_slice).unwrap_or_default();
                     let view = View { cluster, groups, origin, asked, now };
                     match extent {
-                        Extent::Brief => Shown::Brief(Brief { view }),
-                        Extent::Detail => Shown::Detail(view),
+                        DetailLevel::Brief => Shown::Brief(Brief { view }),
+                        DetailLevel::Detail => Shown::Detail(view),
                     }
                 },
                 listed.more,
@@ -210,7 +210,7 @@ async fn show(
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     let cluster = app.cluster(&caller, &ident).await?;
     let groups = app.store.groups_of(cluster.id).await?;
@@ -224,24 +224,24 @@ async fn patch(
     caller: Caller,
     State(app): State<App>,
     asked_for: Microversion,
-    Segment(ident): Segment<String>,
-    Strict(patch): Strict<Vec<Operation>>,
+    PathParam(ident): PathParam<String>,
+    StrictJson(patch): StrictJson<Vec<Operation>>,
 ) -> Result<Response, Error> {
     let count = node_count(patch)?;
     let cluster = app
         .change(&caller, &ident, |cluster, groups| {
-            check_stays(&cluster)?;
-            let Some(count) = count else { return Ok(Change::of(cluster)) };
+            check_not_deleting(&cluster)?;
+            let Some(count) = count else { return Ok(ClusterChange::of(cluster)) };
             check_zero(count, asked_for)?;
             let workers = default_workers(&groups)?;
             let resized = resize(workers, count, &[])?;
             let said = format!("{} resized to {count} members", workers.name);
-            let events = vec![app.asked(&cluster, "ResizeAsked", said)];
+            let events = vec![app.request_event(&cluster, "ResizeAsked", said)];
             let cluster = Cluster { asked_at: (app.clock)(), ..cluster };
-            Ok(Change { changed: vec![resized], events, ..Change::of(cluster) })
+            Ok(ClusterChange { changed: vec![resized], events, ..ClusterChange::of(cluster) })
         })
         .await?;
-    Ok(asked(&cluster))
+    Ok(accepted(&cluster))
 }
 
 /// The `node_count` that `patch` sets. Removing the field means 1, the default.
@@ -285,15 +285,16 @@ pub(crate) fn default_workers(groups: &[NodeGroup]) -> Result<&NodeGroup, ApiErr
 async fn delete(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<StatusCode, Error> {
     app.change(&caller, &ident, |cluster, _| {
-        if cluster.desire == Desire::Gone {
-            return Ok(Change::of(cluster));
+        if cluster.desire == DesiredState::Gone {
+            return Ok(ClusterChange::of(cluster));
         }
-        let events = vec![app.asked(&cluster, "DeleteAsked", "deletion requested".to_owned())];
-        let cluster = Cluster { desire: Desire::Gone, asked_at: (app.clock)(), ..cluster };
-        Ok(Change { events, ..Change::of(cluster) })
+        let events =
+            vec![app.request_event(&cluster, "DeleteAsked", "deletion requested".to_owned())];
+        let cluster = Cluster { desire: DesiredState::Gone, asked_at: (app.clock)(), ..cluster };
+        Ok(ClusterChange { events, ..ClusterChange::of(cluster) })
     })
     .await?;
     Ok(StatusCode::NO_CONTENT)

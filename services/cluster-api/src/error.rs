@@ -2,20 +2,22 @@
 
 use axum::response::{IntoResponse, Response};
 use cluster_conductor::{
-    BorrowError, DrainError, HostError, KeysError, MachinesError, OwnConfigError, TenancyError,
-    Unmeasured, VmError,
+    DrainError, ExternalObjectError, HostError, KeysError, MemberConfigError, OwnConfigError,
+    SizesUnknown, TenancyError, VmError,
 };
-use cluster_core::{Denial, InvalidName, LabelsError, LendError, Refusal, VmRefusal};
+use cluster_core::{
+    InvalidName, LabelsError, LeaseChangeRefused, QuotaRefused, Refusal, VmRefusal,
+};
 use cluster_store::StoreError;
 use http::StatusCode;
 use lease::ExtendError;
-use openstack_api::{ApiError, RequestId, Shape, chain, key_file};
+use openstack_api::{ApiError, JsonShape, RequestId, chain, key_file};
 use sealing::{KeyFileError, RetireError};
 use serde_json::json;
 use tracing::{error, warn};
 
-use crate::machine;
 use crate::measure::refusal;
+use crate::vm;
 
 /// Why a request was refused or failed.
 #[derive(Debug, thiserror::Error)]
@@ -29,19 +31,19 @@ pub(crate) enum Error {
     #[error(transparent)]
     Labels(#[from] LabelsError),
     #[error(transparent)]
-    Machines(#[from] MachinesError),
+    Machines(#[from] MemberConfigError),
     #[error("name: {0}")]
     Name(#[from] InvalidName),
     #[error(transparent)]
-    Borrow(#[from] BorrowError),
+    Borrow(#[from] ExternalObjectError),
     #[error(transparent)]
     Tenancy(#[from] TenancyError),
     #[error(transparent)]
     Keys(#[from] KeysError),
     #[error("{0}")]
-    Denied(Denial, Option<Unmeasured>),
+    Denied(QuotaRefused, Option<SizesUnknown>),
     #[error(transparent)]
-    Lend(#[from] LendError),
+    Lend(#[from] LeaseChangeRefused),
     #[error(transparent)]
     OwnConfig(#[from] OwnConfigError),
     #[error(transparent)]
@@ -69,15 +71,15 @@ impl From<Error> for ApiError {
             Error::Denied(denial, why) => return refusal(denial, why.as_ref()),
             Error::Keys(why)
             | Error::OwnConfig(OwnConfigError::Keys(why))
-            | Error::Machines(MachinesError::Keys(why)) => return keys(why),
-            Error::Machines(MachinesError::Store(why)) => return store(why),
+            | Error::Machines(MemberConfigError::Keys(why)) => return keys(why),
+            Error::Machines(MemberConfigError::Store(why)) => return store(why),
             Error::Host(why) | Error::Drain(DrainError::Host(why)) => return host(why),
             Error::Drain(DrainError::Store(why)) => return store(why),
             Error::Drain(DrainError::Refused(_)) => StatusCode::CONFLICT,
-            Error::Vm(why) => machine::refused(why),
+            Error::Vm(why) => vm::refused(why),
             Error::Order(VmError::Store(why)) => return store(why),
-            Error::Order(why) if why.is_asked_wrong() => StatusCode::BAD_REQUEST,
-            Error::Order(VmError::Closed(why)) => closed(why),
+            Error::Order(why) if why.is_caller_error() => StatusCode::BAD_REQUEST,
+            Error::Order(VmError::Closed(why)) => tenancy_status(why),
             Error::Order(VmError::NoServer) => StatusCode::CONFLICT,
             Error::Order(VmError::Cloud(why)) if why.is_conflict() => StatusCode::CONFLICT,
             Error::Order(why) => {
@@ -85,44 +87,47 @@ impl From<Error> for ApiError {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Error::OwnConfig(OwnConfigError::Document(_)) => StatusCode::BAD_REQUEST,
-            Error::Borrow(BorrowError::NotTheirs { .. } | BorrowError::BarePods) => {
-                StatusCode::BAD_REQUEST
-            }
-            Error::Borrow(why @ BorrowError::Away { .. }) => {
+            Error::Borrow(
+                ExternalObjectError::NotAllowed { .. }
+                | ExternalObjectError::SharedNetworkWithRoutes,
+            ) => StatusCode::BAD_REQUEST,
+            Error::Borrow(why @ ExternalObjectError::Unchecked { .. }) => {
                 error!("cannot look up the owner of a cloud object: {}", chain(why));
                 StatusCode::SERVICE_UNAVAILABLE
             }
-            Error::Tenancy(why) | Error::Borrow(BorrowError::Closed(why)) => closed(why),
+            Error::Tenancy(why) | Error::Borrow(ExternalObjectError::Closed(why)) => {
+                tenancy_status(why)
+            }
             Error::Refused(
                 Refusal::Field { .. } | Refusal::Labels(_) | Refusal::DefaultGroup { .. },
             )
             | Error::Labels(_)
             | Error::Machines(_)
             | Error::Name(_) => StatusCode::BAD_REQUEST,
-            Error::Lend(LendError::Extend(
+            Error::Lend(LeaseChangeRefused::Extend(
                 ExtendError::InThePast { .. }
                 | ExtendError::TooLong { .. }
                 | ExtendError::TooShort { .. },
             )) => StatusCode::BAD_REQUEST,
             Error::Lend(
-                LendError::NotLent { .. }
-                | LendError::Going { .. }
-                | LendError::Extend(ExtendError::TooLate)
-                | LendError::Undo(_),
+                LeaseChangeRefused::NotLent { .. }
+                | LeaseChangeRefused::Going { .. }
+                | LeaseChangeRefused::Extend(ExtendError::TooLate)
+                | LeaseChangeRefused::Undo(_),
             ) => StatusCode::CONFLICT,
-            Error::Refused(Refusal::Going { .. } | Refusal::Busy { .. }) => StatusCode::CONFLICT,
+            Error::Refused(Refusal::Deleting { .. } | Refusal::Busy { .. }) => StatusCode::CONFLICT,
         };
         ApiError::new(status, error.to_string())
     }
 }
 
 /// 403 means that clusterd's user may not act in the caller's project.
-fn closed(why: &TenancyError) -> StatusCode {
+fn tenancy_status(why: &TenancyError) -> StatusCode {
     match why {
         TenancyError::Roleless { .. } | TenancyError::Bound { .. } | TenancyError::Nowhere => {
             StatusCode::FORBIDDEN
         }
-        TenancyError::Away(_) => {
+        TenancyError::KeystoneFailed(_) => {
             error!("cannot get a token in a tenant's project: {}", chain(why));
             StatusCode::SERVICE_UNAVAILABLE
         }
@@ -159,7 +164,7 @@ fn store(why: &StoreError) -> ApiError {
         StoreError::Duplicate { field, value } => {
             ApiError::conflict(format!("{field}: {value:?} is already in use"))
         }
-        StoreError::Full { .. } => ApiError::new(StatusCode::FORBIDDEN, why.to_string()),
+        StoreError::LimitReached { .. } => ApiError::new(StatusCode::FORBIDDEN, why.to_string()),
         StoreError::TooLarge { .. } => ApiError::bad_request(why.to_string()),
         StoreError::Stale => {
             ApiError::conflict("other requests are changing this resource; try again")
@@ -197,16 +202,16 @@ impl IntoResponse for Error {
 }
 
 /// The response schema of a refusal.
-pub(crate) fn refused() -> Shape {
-    let error = Shape::object([
-        ("request_id", Shape::text()),
-        ("code", Shape::word(["client", "server"])),
-        ("status", Shape::whole()),
-        ("title", Shape::text()),
-        ("detail", Shape::text()),
-        ("links", Shape::list(Shape::anything())),
+pub(crate) fn refused() -> JsonShape {
+    let error = JsonShape::object([
+        ("request_id", JsonShape::text()),
+        ("code", JsonShape::enumeration(["client", "server"])),
+        ("status", JsonShape::integer()),
+        ("title", JsonShape::text()),
+        ("detail", JsonShape::text()),
+        ("links", JsonShape::list(JsonShape::anything())),
     ]);
-    Shape::object([("errors", Shape::list(error))])
+    JsonShape::object([("errors", JsonShape::list(error))])
 }
 
 /// Magnum's error envelope: a list with one error.

@@ -8,7 +8,6 @@ mod cluster;
 mod error;
 mod lenient;
 mod listing;
-mod machine;
 mod measure;
 mod microversion;
 mod node_group;
@@ -18,13 +17,14 @@ mod root;
 mod service;
 mod stats;
 mod template;
+mod vm;
 
 use std::sync::Arc;
 
 use axum::Router;
-use openstack_api::{Browsers, Manners, Routes};
+use openstack_api::{ApiConfig, BrowserCheck, Routes};
 
-pub use app::{App, Lending, Settings};
+pub use app::{App, LeaseSettings, Settings};
 pub use bedplate::Streams;
 
 /// The maximum size of a body: labels and certificate requests are small.
@@ -43,20 +43,20 @@ fn routes() -> Routes<App> {
         .merge(stats::routes())
         .merge(service::routes())
         .merge(bedplate::routes())
-        .merge(machine::routes())
+        .merge(vm::routes())
 }
 
 /// Returns the router of the whole API.
 pub fn router(app: App) -> Router {
     let store = app.store.for_callers(app.settings.limits.document);
     let app = App { store, ..app };
-    let manners = Manners {
+    let manners = ApiConfig {
         dialect: microversion::dialect(),
         envelope: error::envelope,
         challenge: app.auth.challenge("Container Infra API"),
         scheme: app.settings.scheme,
         forwarded: app.settings.forwarded,
-        browsers: Browsers::new(&app.auth, app.settings.hosts.clone()),
+        browsers: BrowserCheck::new(&app.auth, app.settings.hosts.clone()),
         trail: Arc::new(app.store.trail().clone()),
         longest_body: BODY_LIMIT,
         limits: app.settings.limits,

@@ -2,8 +2,8 @@
 
 use axum::response::Response;
 use cluster_core::Page;
-use cluster_store::{Part, Position};
-use openstack_api::{Listing, Origin, PartAsked, PartFuture, Query, next_link};
+use cluster_store::{PagePart, Position};
+use openstack_api::{Listing, Origin, PartFuture, PartRequest, Query, next_link};
 
 use crate::app::App;
 use crate::error::Error;
@@ -17,7 +17,7 @@ pub(crate) async fn list_of<Sort, F>(
 ) -> Result<Response, Error>
 where
     Sort: Clone + Send + 'static,
-    F: FnMut(Part, Page<Sort>) -> PartFuture<Position, Error> + Send + 'static,
+    F: FnMut(PagePart, Page<Sort>) -> PartFuture<Position, Error> + Send + 'static,
 {
     let (origin, path, query) = (origin.clone(), path.to_owned(), query.clone());
     let limit = page.limit;
@@ -28,8 +28,8 @@ where
         next: Some(Box::new(move |last| next_link(&origin, &path, &query, limit, last))),
     };
     let page = page.clone();
-    openstack_api::list(listing, move |asked: PartAsked<Position>| {
-        let part = Part { after: asked.after, bytes: asked.bytes };
+    openstack_api::list(listing, move |asked: PartRequest<Position>| {
+        let part = PagePart { after: asked.after, bytes: asked.bytes };
         read(part, Page { limit: asked.elements, ..page.clone() })
     })
     .await

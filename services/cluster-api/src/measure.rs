@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use cluster_conductor::Unmeasured;
-use cluster_core::{Cluster, Denial, NodeGroup};
+use cluster_conductor::SizesUnknown;
+use cluster_core::{Cluster, NodeGroup, QuotaRefused};
 use http::StatusCode;
 use openstack_api::ApiError;
 
@@ -17,7 +17,7 @@ impl App {
         &self,
         cluster: &Cluster,
         groups: impl IntoIterator<Item = &'g mut NodeGroup>,
-    ) -> Option<Unmeasured> {
+    ) -> Option<SizesUnknown> {
         let groups: Vec<&mut NodeGroup> = groups.into_iter().collect();
         let flavors: BTreeSet<String> =
             groups.iter().filter_map(|group| group.flavor.clone()).collect();
@@ -44,15 +44,15 @@ pub(crate) fn has_grown(group: &NodeGroup, before: &[NodeGroup]) -> bool {
 }
 
 /// The response to a request that exceeds a limit: 403, as in Magnum, or 503 if the sizes of the flavors are unknown.
-pub(crate) fn refusal(denial: &Denial, unmeasured: Option<&Unmeasured>) -> ApiError {
+pub(crate) fn refusal(denial: &QuotaRefused, unmeasured: Option<&SizesUnknown>) -> ApiError {
     match (denial, unmeasured) {
-        (Denial::Exceeded(_) | Denial::Lease { .. }, _) => {
+        (QuotaRefused::Exceeded(_) | QuotaRefused::Lease { .. }, _) => {
             ApiError::new(StatusCode::FORBIDDEN, denial.to_string())
         }
-        (Denial::Unmeasured { .. }, Some(Unmeasured { why, is_asked_wrong: true })) => {
+        (QuotaRefused::Unmeasured { .. }, Some(SizesUnknown { why, is_asked_wrong: true })) => {
             ApiError::bad_request(why)
         }
-        (Denial::Unmeasured { .. }, why) => {
+        (QuotaRefused::Unmeasured { .. }, why) => {
             let why = why.map(|why| format!(": {why}")).unwrap_or_default();
             let said = format!("{denial}{why}; try again later");
             ApiError::new(StatusCode::SERVICE_UNAVAILABLE, said)

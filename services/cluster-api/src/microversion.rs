@@ -1,7 +1,7 @@
 //! Microversions and the features that came with them, from Magnum's "REST API Version History".
 
 use http::HeaderName;
-use openstack_api::{Dialect, Microversion};
+use openstack_api::{Microversion, VersionHeaders};
 
 macro_rules! versions {
     ($($name:ident $minor:literal $what:literal)*) => {
@@ -25,8 +25,8 @@ versions! {
 }
 
 /// The headers and bounds of microversions in the Container Infra API.
-pub(crate) fn dialect() -> Dialect {
-    Dialect {
+pub(crate) fn dialect() -> VersionHeaders {
+    VersionHeaders {
         header: HeaderName::from_static("openstack-api-version"),
         prefix: "container-infra ",
         minimum_header: HeaderName::from_static("openstack-api-minimum-version"),

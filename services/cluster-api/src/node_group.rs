@@ -5,12 +5,14 @@ mod view;
 
 use axum::extract::State;
 use axum::response::Response;
-use cluster_core::{Cluster, NodeGroup, Refusal, check_another_group, check_group, check_stays};
-use cluster_store::Change;
+use cluster_core::{
+    Cluster, NodeGroup, Refusal, check_another_group, check_group, check_not_deleting,
+};
+use cluster_store::ClusterChange;
 use http::StatusCode;
 use openstack_api::{
-    ApiError, Caller, Handle, Microversion, Operation, Origin, Paging, Query, Routes, Segment,
-    Shape, Strict, json,
+    ApiError, Caller, JsonShape, Microversion, Operation, Origin, Paging, PathParam, Query, Route,
+    Routes, StrictJson, json,
 };
 use serde::Serialize;
 use utoipa::PartialSchema;
@@ -24,24 +26,24 @@ use view::{Brief, View};
 /// Returns the routes of node groups.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
-        Handle::get("List a cluster's node groups", list)
+        Route::get("List a cluster's node groups", list)
             .since(since::NODE_GROUPS)
-            .asks(["limit", "marker", "sort_key", "sort_dir", "role"])
-            .tells(Shape::object([("nodegroups", Shape::list(view::brief()))])),
-        Handle::post("Create a node group", create)
+            .query_parameters(["limit", "marker", "sort_key", "sort_dir", "role"])
+            .returns(JsonShape::object([("nodegroups", JsonShape::list(view::brief()))])),
+        Route::post("Create a node group", create)
             .since(since::NODE_GROUPS)
             .reads(NewGroup::schema())
             .answers(StatusCode::ACCEPTED)
-            .tells(view::shape()),
+            .returns(view::shape()),
     ];
     let one = [
-        Handle::get("Show a node group", show).since(since::NODE_GROUPS).tells(view::shape()),
-        Handle::patch("Change a node group", patch)
+        Route::get("Show a node group", show).since(since::NODE_GROUPS).returns(view::shape()),
+        Route::patch("Change a node group", patch)
             .since(since::NODE_GROUPS)
             .reads(openapi::patch_body())
             .answers(StatusCode::ACCEPTED)
-            .tells(view::shape()),
-        Handle::delete("Delete a node group", delete)
+            .returns(view::shape()),
+        Route::delete("Delete a node group", delete)
             .since(since::NODE_GROUPS)
             .answers(StatusCode::NO_CONTENT),
     ];
@@ -56,8 +58,8 @@ async fn create(
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
-    Segment(ident): Segment<String>,
-    Strict(body): Strict<NewGroup>,
+    PathParam(ident): PathParam<String>,
+    StrictJson(body): StrictJson<NewGroup>,
 ) -> Result<Response, Error> {
     let id = (app.ids)();
     // A caller who may not see the cluster gets 404 before the image is looked up.
@@ -65,7 +67,7 @@ async fn create(
     let body = &body.borrowed(&app, &caller, &cluster).await?;
     let cluster = app
         .change(&caller, &ident, |cluster, groups| {
-            check_stays(&cluster)?;
+            check_not_deleting(&cluster)?;
             let group = body.group(&cluster, id, (app.clock)(), asked)?;
             if groups.iter().any(|other| other.name == group.name) {
                 let why = format!(
@@ -76,12 +78,12 @@ async fn create(
             }
             check_another_group(&groups)?;
             let all: Vec<_> = groups.into_iter().chain([group.clone()]).collect();
-            app.conductor.rehearse(&cluster, &all)?;
+            app.conductor.check_member_configs(&cluster, &all)?;
             let said =
                 format!("node group {} with {} members requested", group.name, group.node_count());
-            let events = vec![app.asked(&cluster, "NodeGroupAsked", said)];
+            let events = vec![app.request_event(&cluster, "NodeGroupAsked", said)];
             let cluster = Cluster { asked_at: (app.clock)(), ..cluster };
-            Ok(Change { added: vec![group], events, ..Change::of(cluster) })
+            Ok(ClusterChange { added: vec![group], events, ..ClusterChange::of(cluster) })
         })
         .await?;
     let group = app.group(&cluster, &id.to_string()).await?;
@@ -96,7 +98,7 @@ async fn list(
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
     mut query: Query,
 ) -> Result<Response, Error> {
     #[derive(Serialize)]
@@ -123,7 +125,7 @@ async fn show(
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
-    Segment((ident, group)): Segment<(String, String)>,
+    PathParam((ident, group)): PathParam<(String, String)>,
 ) -> Result<Response, Error> {
     let cluster = app.cluster(&caller, &ident).await?;
     let group = app.group(&cluster, &group).await?;
@@ -138,17 +140,17 @@ async fn patch(
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
-    Segment((ident, name)): Segment<(String, String)>,
-    Strict(patch): Strict<Vec<Operation>>,
+    PathParam((ident, name)): PathParam<(String, String)>,
+    StrictJson(patch): StrictJson<Vec<Operation>>,
 ) -> Result<Response, Error> {
     let cluster = app
         .change(&caller, &ident, |cluster, groups| {
-            check_stays(&cluster)?;
+            check_not_deleting(&cluster)?;
             let before = find(&groups, &name)?;
             let after = body::patched(before, patch.clone())?;
             check_group(&after)?;
             let after = NodeGroup { updated_at: Some((app.clock)()), ..after };
-            Ok(Change { changed: vec![after], ..Change::of(cluster) })
+            Ok(ClusterChange { changed: vec![after], ..ClusterChange::of(cluster) })
         })
         .await?;
     let group = app.group(&cluster, &name).await?;
@@ -162,19 +164,19 @@ async fn patch(
 async fn delete(
     caller: Caller,
     State(app): State<App>,
-    Segment((ident, name)): Segment<(String, String)>,
+    PathParam((ident, name)): PathParam<(String, String)>,
 ) -> Result<StatusCode, Error> {
     app.change(&caller, &ident, |cluster, groups| {
-        check_stays(&cluster)?;
+        check_not_deleting(&cluster)?;
         let group = find(&groups, &name)?;
         if group.is_default {
             return Err(Refusal::DefaultGroup { name: group.name.to_string() }.into());
         }
         let said = format!("deletion of node group {} requested", group.name);
-        let events = vec![app.asked(&cluster, "NodeGroupDeleteAsked", said)];
+        let events = vec![app.request_event(&cluster, "NodeGroupDeleteAsked", said)];
         let first_machine = cluster.first_machine.max(group.next_machine);
         let cluster = Cluster { asked_at: (app.clock)(), first_machine, ..cluster };
-        Ok(Change { removed: vec![group.clone()], events, ..Change::of(cluster) })
+        Ok(ClusterChange { removed: vec![group.clone()], events, ..ClusterChange::of(cluster) })
     })
     .await?;
     Ok(StatusCode::NO_CONTENT)

@@ -1,6 +1,6 @@
 //! `/openapi.json`: the API description, made from the routes themselves.
 
-use openstack_api::{Operation, REFUSAL, Shape};
+use openstack_api::{JsonShape, Operation, REFUSAL};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{
     ComponentsBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Schema,
@@ -27,5 +27,5 @@ pub(crate) fn document(paths: Paths) -> OpenApi {
 
 /// The body schema of every request that reads a JSON patch.
 pub(crate) fn patch_body() -> RefOr<Schema> {
-    Shape::list(Operation::shape()).into()
+    JsonShape::list(Operation::shape()).into()
 }

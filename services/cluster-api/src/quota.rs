@@ -7,13 +7,13 @@ use cluster_store::{Quota, Scope};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, Handle, Need, Paging, Query, Reach, Routes, Segment, Shape, Strict, Time,
-    flag, json,
+    AccessScope, ApiError, Caller, JsonShape, Paging, PathParam, Query, RequiredAccess, Route,
+    Routes, StrictJson, Time, flag, json,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::app::{App, elsewhere, missing, reaches};
+use crate::app::{App, may_see_project, missing, other_project_refusal};
 use crate::error::Error;
 use crate::microversion as since;
 
@@ -23,28 +23,28 @@ const CLUSTER: &str = "Cluster";
 /// Returns the routes of quotas.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
-        Handle::get("List quotas", list)
+        Route::get("List quotas", list)
             .since(since::QUOTAS)
-            .asks(["limit", "marker", "sort_key", "sort_dir", "all_tenants"])
-            .tells(Shape::object([("quotas", Shape::list(shape()))])),
-        Handle::post("Set a quota", create)
+            .query_parameters(["limit", "marker", "sort_key", "sort_dir", "all_tenants"])
+            .returns(JsonShape::object([("quotas", JsonShape::list(shape()))])),
+        Route::post("Set a quota", create)
             .since(since::QUOTAS)
-            .needs(Need::Administer)
+            .needs(RequiredAccess::Administer)
             .reads(Body::schema())
             .answers(StatusCode::CREATED)
-            .tells(shape()),
+            .returns(shape()),
     ];
     let one = [
-        Handle::get("Show a quota", show).since(since::QUOTAS).tells(shape()),
-        Handle::patch("Change a quota", patch)
+        Route::get("Show a quota", show).since(since::QUOTAS).returns(shape()),
+        Route::patch("Change a quota", patch)
             .since(since::QUOTAS)
-            .needs(Need::Administer)
+            .needs(RequiredAccess::Administer)
             .reads(Body::schema())
             .answers(StatusCode::ACCEPTED)
-            .tells(shape()),
-        Handle::delete("Delete a quota", delete)
+            .returns(shape()),
+        Route::delete("Delete a quota", delete)
             .since(since::QUOTAS)
-            .needs(Need::Administer)
+            .needs(RequiredAccess::Administer)
             .answers(StatusCode::NO_CONTENT),
     ];
     Routes::new("quotas").at("/v1/quotas", all).at("/v1/quotas/{project}/{resource}", one)
@@ -61,14 +61,14 @@ struct Body {
 }
 
 /// The response schema of a quota.
-fn shape() -> Shape {
-    Shape::object([
-        ("id", Shape::text().or_null()),
-        ("project_id", Shape::text()),
-        ("resource", Shape::text()),
-        ("hard_limit", Shape::whole()),
-        ("created_at", Shape::text().or_null()),
-        ("updated_at", Shape::text().or_null()),
+fn shape() -> JsonShape {
+    JsonShape::object([
+        ("id", JsonShape::text().or_null()),
+        ("project_id", JsonShape::text()),
+        ("resource", JsonShape::text()),
+        ("hard_limit", JsonShape::integer()),
+        ("created_at", JsonShape::text().or_null()),
+        ("updated_at", JsonShape::text().or_null()),
     ])
 }
 
@@ -119,7 +119,7 @@ async fn find(app: &App, project: &str, resource: &str) -> Result<Option<Quota>,
 async fn create(
     _caller: Caller,
     State(app): State<App>,
-    Strict(body): Strict<Body>,
+    StrictJson(body): StrictJson<Body>,
 ) -> Result<Response, Error> {
     let project =
         body.project_id.ok_or_else(|| ApiError::bad_field("project_id", "is required"))?;
@@ -148,8 +148,8 @@ async fn list(caller: Caller, State(app): State<App>, mut query: Query) -> Resul
     let all = query.take("all_tenants").map_or(Ok(false), |raw| flag("all_tenants", &raw))?;
     query.finish()?;
     let scope = match (all, app.project(&caller)) {
-        (true, _) if caller.reach() == Reach::Everything => Scope::All,
-        (true, _) => return Err(elsewhere("all_tenants").into()),
+        (true, _) if caller.access_scope() == AccessScope::Everything => Scope::All,
+        (true, _) => return Err(other_project_refusal("all_tenants").into()),
         (false, Ok(own)) => Scope::Project(own.to_owned()),
         (false, Err(_)) => app.scope(&caller),
     };
@@ -161,10 +161,10 @@ async fn list(caller: Caller, State(app): State<App>, mut query: Query) -> Resul
 async fn show(
     caller: Caller,
     State(app): State<App>,
-    Segment((project, resource)): Segment<(String, String)>,
+    PathParam((project, resource)): PathParam<(String, String)>,
 ) -> Result<Response, Error> {
-    if !reaches(&caller, &project) {
-        return Err(elsewhere("project_id").into());
+    if !may_see_project(&caller, &project) {
+        return Err(other_project_refusal("project_id").into());
     }
     let found = find(&app, &project, &resource).await?;
     let body = match &found {
@@ -185,8 +185,8 @@ async fn show(
 async fn patch(
     _caller: Caller,
     State(app): State<App>,
-    Segment((project, resource)): Segment<(String, String)>,
-    Strict(body): Strict<Body>,
+    PathParam((project, resource)): PathParam<(String, String)>,
+    StrictJson(body): StrictJson<Body>,
 ) -> Result<Response, Error> {
     let same = |field: &str, given: &Option<String>, path: &str| match given {
         Some(given) if given != path => Err(ApiError::bad_field(field, "differs from the path")),
@@ -206,7 +206,7 @@ async fn patch(
 async fn delete(
     _caller: Caller,
     State(app): State<App>,
-    Segment((project, resource)): Segment<(String, String)>,
+    PathParam((project, resource)): PathParam<(String, String)>,
 ) -> Result<StatusCode, Error> {
     let found = find(&app, &project, &resource).await?;
     let quota = found.ok_or_else(|| missing("Quota", &format!("{project}/{resource}")))?;

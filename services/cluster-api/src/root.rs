@@ -2,7 +2,9 @@
 
 use axum::response::Response;
 use http::StatusCode;
-use openstack_api::{Document, Handle, Links, Microversion, Origin, Routes, Shape, document, json};
+use openstack_api::{
+    Document, JsonShape, Links, Microversion, Origin, Route, Routes, document, json,
+};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
@@ -12,8 +14,8 @@ use crate::microversion as since;
 /// Returns the routes of version discovery.
 pub(crate) fn routes() -> Routes<App> {
     Routes::new("versions")
-        .at("/", [Handle::public_get("List versions", root).tells(Document::shape())])
-        .at("/v1", [Handle::public_get("Show version 1", v1).tells(shape())])
+        .at("/", [Route::public_get("List versions", root).returns(Document::shape())])
+        .at("/v1", [Route::public_get("Show version 1", v1).returns(shape())])
 }
 
 /// `GET /`: lists the versions.
@@ -58,14 +60,14 @@ const RESOURCES: [(&str, Microversion); 7] = [
 ];
 
 /// The response schema of `GET /v1`.
-fn shape() -> Shape {
-    let media = Shape::object([("base", Shape::text()), ("type", Shape::text())]);
-    let one = Shape::object([
-        ("id", Shape::text()),
-        ("links", Shape::links()),
-        ("media_types", Shape::list(media)),
+fn shape() -> JsonShape {
+    let media = JsonShape::object([("base", JsonShape::text()), ("type", JsonShape::text())]);
+    let one = JsonShape::object([
+        ("id", JsonShape::text()),
+        ("links", JsonShape::links()),
+        ("media_types", JsonShape::list(media)),
     ]);
-    RESOURCES.iter().fold(one, |one, (name, _)| one.maybe([(*name, Shape::links())]))
+    RESOURCES.iter().fold(one, |one, (name, _)| one.maybe([(*name, JsonShape::links())]))
 }
 
 impl Serialize for V1<'_> {

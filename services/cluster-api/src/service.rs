@@ -5,7 +5,7 @@ use axum::response::Response;
 use cluster_store::ServiceSeen;
 use http::StatusCode;
 use jiff::Timestamp;
-use openstack_api::{Caller, Handle, Need, Routes, Shape, Time, json};
+use openstack_api::{Caller, JsonShape, RequiredAccess, Route, Routes, Time, json};
 use serde::Serialize;
 
 use crate::app::App;
@@ -18,24 +18,24 @@ const SILENCE: i64 = 60;
 pub(crate) fn routes() -> Routes<App> {
     Routes::new("mservices").at(
         "/v1/mservices",
-        [Handle::get("List services", list).needs(Need::Administer).tells(shape())],
+        [Route::get("List services", list).needs(RequiredAccess::Administer).returns(shape())],
     )
 }
 
 /// The response schema of the list.
-fn shape() -> Shape {
-    let shown = Shape::object([
-        ("id", Shape::whole()),
-        ("host", Shape::text()),
-        ("binary", Shape::text()),
-        ("state", Shape::word(["up", "down"])),
-        ("disabled", Shape::flag()),
-        ("disabled_reason", Shape::null()),
-        ("report_count", Shape::whole()),
-        ("created_at", Shape::text()),
-        ("updated_at", Shape::text()),
+fn shape() -> JsonShape {
+    let shown = JsonShape::object([
+        ("id", JsonShape::integer()),
+        ("host", JsonShape::text()),
+        ("binary", JsonShape::text()),
+        ("state", JsonShape::enumeration(["up", "down"])),
+        ("disabled", JsonShape::boolean()),
+        ("disabled_reason", JsonShape::null()),
+        ("report_count", JsonShape::integer()),
+        ("created_at", JsonShape::text()),
+        ("updated_at", JsonShape::text()),
     ]);
-    Shape::object([("mservices", Shape::list(shown))])
+    JsonShape::object([("mservices", JsonShape::list(shown))])
 }
 
 #[derive(Serialize)]

@@ -4,19 +4,22 @@ use axum::extract::State;
 use axum::response::Response;
 use cluster_store::Scope;
 use http::StatusCode;
-use openstack_api::{Caller, Handle, Query, Routes, Shape, json};
+use openstack_api::{Caller, JsonShape, Query, Route, Routes, json};
 use serde::Serialize;
 
-use crate::app::{App, elsewhere, reaches};
+use crate::app::{App, may_see_project, other_project_refusal};
 use crate::error::Error;
 use crate::microversion as since;
 
 /// Returns the route of statistics.
 pub(crate) fn routes() -> Routes<App> {
-    let count = Handle::get("Count clusters and their members", count);
-    let counted = Shape::object([("clusters", Shape::whole()), ("nodes", Shape::whole())]);
-    Routes::new("stats")
-        .at("/v1/stats", [count.since(since::STATS).asks(["project_id", "type"]).tells(counted)])
+    let count = Route::get("Count clusters and their members", count);
+    let counted =
+        JsonShape::object([("clusters", JsonShape::integer()), ("nodes", JsonShape::integer())]);
+    Routes::new("stats").at(
+        "/v1/stats",
+        [count.since(since::STATS).query_parameters(["project_id", "type"]).returns(counted)],
+    )
 }
 
 /// `GET /v1/stats?project_id=`: counts clusters and members.
@@ -34,9 +37,9 @@ async fn count(
     query.take("type");
     query.finish()?;
     if let Some(project) = &project
-        && !reaches(&caller, project)
+        && !may_see_project(&caller, project)
     {
-        return Err(elsewhere("project_id").into());
+        return Err(other_project_refusal("project_id").into());
     }
     let scope = project.map_or_else(|| app.scope(&caller), Scope::Project);
     let (clusters, nodes) = app.store.count_clusters(&scope).await?;

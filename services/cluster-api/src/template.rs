@@ -12,12 +12,12 @@ use cluster_store::StoreError;
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, Direction, Handle, ListPart, Operation, Origin, Paging, Query, Routes,
-    Segment, Shape, Strict, json,
+    ApiError, Caller, Direction, JsonShape, ListPart, Operation, Origin, Paging, PathParam, Query,
+    Route, Routes, StrictJson, json,
 };
 use utoipa::PartialSchema;
 
-use crate::app::{App, again};
+use crate::app::{App, retry_stale};
 use crate::error::Error;
 use crate::listing::list_of;
 use crate::openapi;
@@ -30,31 +30,31 @@ pub(crate) const SORTED: [&str; 4] = ["limit", "marker", "sort_key", "sort_dir"]
 /// Returns the routes of cluster templates.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
-        Handle::get("List cluster templates", list).asks(SORTED).tells(page()),
-        Handle::post("Create a cluster template", create)
+        Route::get("List cluster templates", list).query_parameters(SORTED).returns(page()),
+        Route::post("Create a cluster template", create)
             .reads(Body::schema())
             .answers(StatusCode::CREATED)
-            .tells(view::shape())
+            .returns(view::shape())
             .refuses([StatusCode::NOT_FOUND]),
     ];
     let one = [
-        Handle::get("Show a cluster template", show).tells(view::shape()),
-        Handle::patch("Change a cluster template", patch)
+        Route::get("Show a cluster template", show).returns(view::shape()),
+        Route::patch("Change a cluster template", patch)
             .reads(openapi::patch_body())
-            .tells(view::shape()),
-        Handle::delete("Delete a cluster template", delete).answers(StatusCode::NO_CONTENT),
+            .returns(view::shape()),
+        Route::delete("Delete a cluster template", delete).answers(StatusCode::NO_CONTENT),
     ];
     Routes::new("clustertemplates")
         .at("/v1/clustertemplates", all)
         .at(
             "/v1/clustertemplates/detail",
-            [Handle::get("List cluster templates", list).asks(SORTED).tells(page())],
+            [Route::get("List cluster templates", list).query_parameters(SORTED).returns(page())],
         )
         .at("/v1/clustertemplates/{template}", one)
 }
 
-fn page() -> Shape {
-    Shape::page("clustertemplates", view::shape())
+fn page() -> JsonShape {
+    JsonShape::page("clustertemplates", view::shape())
 }
 
 /// `POST /v1/clustertemplates`: creates a template.
@@ -62,7 +62,7 @@ async fn create(
     caller: Caller,
     State(app): State<App>,
     origin: Origin,
-    Strict(body): Strict<Body>,
+    StrictJson(body): StrictJson<Body>,
 ) -> Result<Response, Error> {
     let mut template = body.into_new(&app, &caller)?;
     check_public(&caller, template.public)?;
@@ -114,7 +114,7 @@ async fn show(
     caller: Caller,
     State(app): State<App>,
     origin: Origin,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     let template = app.template(&caller, &ident).await?;
     Ok(json(StatusCode::OK, &View { template: &template, origin: &origin }))
@@ -125,10 +125,10 @@ async fn patch(
     caller: Caller,
     State(app): State<App>,
     origin: Origin,
-    Segment(ident): Segment<String>,
-    Strict(patch): Strict<Vec<Operation>>,
+    PathParam(ident): PathParam<String>,
+    StrictJson(patch): StrictJson<Vec<Operation>>,
 ) -> Result<Response, Error> {
-    let template = again(|| async {
+    let template = retry_stale(|| async {
         let before = own(&app, &caller, &ident).await?;
         let mut after = body::patched(&before, patch.clone())?;
         let is_another = !before.public || after.blueprint != before.blueprint;
@@ -146,9 +146,9 @@ async fn patch(
 async fn delete(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<StatusCode, Error> {
-    again(|| async {
+    retry_stale(|| async {
         let template = own(&app, &caller, &ident).await?;
         match app.store.delete_template(&template).await {
             Err(StoreError::InUse { .. }) => Err(ApiError::bad_request(format!(

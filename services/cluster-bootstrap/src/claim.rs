@@ -38,13 +38,13 @@ pub fn stub(claim: &Claim) -> Result<UserData, TooLong> {
         security: Some(Security { tls: Some(tls) }),
         ..Ignition::default()
     };
-    UserData::of(&Config { ignition, ..Config::default() })
+    UserData::from_config(&Config { ignition, ..Config::default() })
 }
 
 /// Returns user data that contains the whole config, for servers that cannot reach clusterd. Compresses the config if it would be too long
 /// otherwise.
 pub fn inline(node: &NodeConfig) -> Result<UserData, TooLong> {
-    UserData::of(&node.config).or_else(|_| UserData::of(&compress(&node.config)))
+    UserData::from_config(&node.config).or_else(|_| UserData::from_config(&compress(&node.config)))
 }
 
 impl fmt::Debug for Claim {

@@ -1,16 +1,16 @@
 //! The configuration file of containerd.
 
-use crate::Cluster;
+use crate::ClusterSettings;
 use crate::settings::CgroupDriver;
 
 /// The image of the container that holds the namespaces of a pod.
-pub(crate) fn pause_image(cluster: &Cluster) -> String {
-    format!("{}/pause:{}", cluster.source.images.repository, cluster.version.traits().pause)
+pub(crate) fn pause_image(cluster: &ClusterSettings) -> String {
+    format!("{}/pause:{}", cluster.source.images.repository, cluster.version.minor_version().pause)
 }
 
 /// Returns `/etc/containerd/config.toml`, in the version that containerd 1.7 and 2 read.
 /// Repeats the parts of `containerd config default` that name a registry or the cgroup driver, and leaves out the rest.
-pub(crate) fn config(cluster: &Cluster) -> String {
+pub(crate) fn config(cluster: &ClusterSettings) -> String {
     let systemd = match cluster.cgroups {
         CgroupDriver::Systemd => true,
         CgroupDriver::Cgroupfs => false,

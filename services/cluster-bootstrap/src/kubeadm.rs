@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::authorities::SIGNING;
+use crate::ca_rotation::SIGNING;
 use crate::containerd::pause_image;
 use crate::settings::{CgroupDriver, ClusterDns};
 use crate::version::KubeadmApi;
-use crate::{Cluster, Machine, Worker};
+use crate::{ClusterSettings, Member, Worker};
 
 const RUNTIME: &str = "unix:///run/containerd/containerd.sock";
 
@@ -20,7 +20,7 @@ pub(crate) const ETCD_WITHOUT_DISK: &str = r#"{"spec":{"containers":[{"name":"et
 
 /// The configuration of `kubeadm init phase` on a control-plane member. `upload-config` stores this configuration in the cluster for
 /// upgrades and workers.
-pub(crate) fn init(cluster: &Cluster, machine: &Machine) -> String {
+pub(crate) fn init(cluster: &ClusterSettings, machine: &Member) -> String {
     let documents = [
         init_configuration(cluster, machine),
         cluster_configuration(cluster, &[]),
@@ -32,7 +32,7 @@ pub(crate) fn init(cluster: &Cluster, machine: &Machine) -> String {
 
 /// The configuration of `init phase etcd`: the configuration of [`init`] with the first members of etcd. The uploaded configuration leaves
 /// the members out, because a replaced member would make the list wrong.
-pub(crate) fn init_etcd(cluster: &Cluster, machine: &Machine) -> String {
+pub(crate) fn init_etcd(cluster: &ClusterSettings, machine: &Member) -> String {
     let members = [
         ("initial-cluster", cluster.etcd_members()),
         ("initial-cluster-state", "new".to_owned()),
@@ -42,7 +42,7 @@ pub(crate) fn init_etcd(cluster: &Cluster, machine: &Machine) -> String {
 }
 
 /// The configuration of `kubeadm join` on a worker.
-pub(crate) fn join(cluster: &Cluster, worker: &Worker) -> String {
+pub(crate) fn join(cluster: &ClusterSettings, worker: &Worker) -> String {
     let labels: Vec<String> =
         worker.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let mut registration = registration(cluster, &worker.machine, &labels.join(","));
@@ -53,7 +53,7 @@ pub(crate) fn join(cluster: &Cluster, worker: &Worker) -> String {
 }
 
 /// The configuration of `kubeadm join` on a member that joins an existing control plane.
-pub(crate) fn join_control_plane(cluster: &Cluster, machine: &Machine) -> String {
+pub(crate) fn join_control_plane(cluster: &ClusterSettings, machine: &Member) -> String {
     let mut join = join_configuration(cluster, registration(cluster, machine, ""));
     join["controlPlane"] = json!({"localAPIEndpoint": local_endpoint(cluster, machine)});
     joined(&[join])
@@ -61,11 +61,11 @@ pub(crate) fn join_control_plane(cluster: &Cluster, machine: &Machine) -> String
 
 /// The configuration of `kubeadm init phase certs apiserver` on a member that joins the control plane: the addresses and names in its
 /// certificate.
-pub(crate) fn certificates(cluster: &Cluster, machine: &Machine) -> String {
+pub(crate) fn certificates(cluster: &ClusterSettings, machine: &Member) -> String {
     joined(&[init_configuration(cluster, machine), cluster_configuration(cluster, &[])])
 }
 
-fn join_configuration(cluster: &Cluster, registration: Value) -> Value {
+fn join_configuration(cluster: &ClusterSettings, registration: Value) -> Value {
     json!({
         "apiVersion": api(cluster).as_str(),
         "kind": "JoinConfiguration",
@@ -78,11 +78,11 @@ fn join_configuration(cluster: &Cluster, registration: Value) -> Value {
     })
 }
 
-fn local_endpoint(cluster: &Cluster, machine: &Machine) -> Value {
+fn local_endpoint(cluster: &ClusterSettings, machine: &Member) -> Value {
     json!({"advertiseAddress": machine.address, "bindPort": cluster.endpoint.port})
 }
 
-fn init_configuration(cluster: &Cluster, machine: &Machine) -> Value {
+fn init_configuration(cluster: &ClusterSettings, machine: &Member) -> Value {
     json!({
         "apiVersion": api(cluster).as_str(),
         "kind": "InitConfiguration",
@@ -97,7 +97,7 @@ fn init_configuration(cluster: &Cluster, machine: &Machine) -> Value {
     })
 }
 
-fn cluster_configuration(cluster: &Cluster, etcd: &[(&str, String)]) -> Value {
+fn cluster_configuration(cluster: &ClusterSettings, etcd: &[(&str, String)]) -> Value {
     let overrides = &cluster.overrides;
     let mut manager = vec![("cluster-signing-cert-file", SIGNING.to_owned())];
     manager.retain(|(name, _)| !overrides.controller_manager.contains_key(*name));
@@ -134,7 +134,7 @@ fn cluster_configuration(cluster: &Cluster, etcd: &[(&str, String)]) -> Value {
     })
 }
 
-fn kubelet_configuration(cluster: &Cluster) -> Value {
+fn kubelet_configuration(cluster: &ClusterSettings) -> Value {
     let driver = match cluster.cgroups {
         CgroupDriver::Systemd => "systemd",
         CgroupDriver::Cgroupfs => "cgroupfs",
@@ -148,7 +148,7 @@ fn kubelet_configuration(cluster: &Cluster) -> Value {
     replaced(configuration, &cluster.overrides.kubelet)
 }
 
-fn kube_proxy_configuration(cluster: &Cluster) -> Value {
+fn kube_proxy_configuration(cluster: &ClusterSettings) -> Value {
     let configuration = json!({
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
@@ -157,7 +157,7 @@ fn kube_proxy_configuration(cluster: &Cluster) -> Value {
     replaced(configuration, &cluster.overrides.kube_proxy)
 }
 
-fn registration(cluster: &Cluster, machine: &Machine, labels: &str) -> Value {
+fn registration(cluster: &ClusterSettings, machine: &Member, labels: &str) -> Value {
     let mut extra = vec![("node-ip", machine.address.to_string())];
     if cluster.external_cloud_provider {
         extra.push(("cloud-provider", "external".to_owned()));
@@ -165,7 +165,7 @@ fn registration(cluster: &Cluster, machine: &Machine, labels: &str) -> Value {
     if !labels.is_empty() {
         extra.push(("node-labels", labels.to_owned()));
     }
-    if !cluster.version.traits().knows_pinned_images() {
+    if !cluster.version.minor_version().knows_pinned_images() {
         extra.push(("pod-infra-container-image", pause_image(cluster)));
     }
     let asked = &cluster.overrides.kubelet_arguments;
@@ -183,7 +183,10 @@ fn pairs(of: &BTreeMap<String, String>) -> impl Iterator<Item = (&str, String)> 
 }
 
 /// Command-line arguments in the form of the API version: a map up to v1beta3, a list of pairs from v1beta4.
-fn arguments<'a>(cluster: &Cluster, pairs: impl Iterator<Item = (&'a str, String)>) -> Value {
+fn arguments<'a>(
+    cluster: &ClusterSettings,
+    pairs: impl Iterator<Item = (&'a str, String)>,
+) -> Value {
     match api(cluster) {
         KubeadmApi::V1Beta2 | KubeadmApi::V1Beta3 => {
             Value::Object(pairs.map(|(name, value)| (name.to_owned(), json!(value))).collect())
@@ -194,8 +197,8 @@ fn arguments<'a>(cluster: &Cluster, pairs: impl Iterator<Item = (&'a str, String
     }
 }
 
-fn api(cluster: &Cluster) -> KubeadmApi {
-    cluster.version.traits().api
+fn api(cluster: &ClusterSettings) -> KubeadmApi {
+    cluster.version.minor_version().api
 }
 
 fn replaced(mut configuration: Value, overrides: &Map<String, Value>) -> Value {
@@ -211,7 +214,7 @@ fn joined(documents: &[Value]) -> String {
 }
 
 /// The add-on phases of kubeadm that this cluster runs.
-pub(crate) fn addons(cluster: &Cluster) -> &'static [&'static str] {
+pub(crate) fn addons(cluster: &ClusterSettings) -> &'static [&'static str] {
     match cluster.dns {
         ClusterDns::CoreDns => &["kube-proxy", "coredns"],
         ClusterDns::Absent => &["kube-proxy"],

@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 
-mod authorities;
+mod ca_rotation;
 mod claim;
 mod containerd;
 mod kubeadm;
@@ -18,16 +18,16 @@ mod units;
 mod version;
 mod volumes;
 
-pub use authorities::{Holder, Step, handout};
+pub use ca_rotation::{CaRotationStep, MemberRole, rotation_archive};
 pub use claim::{Claim, inline, stub};
 pub use name::{InvalidName, Name};
 pub use network::{Cidr, InvalidCidr};
 pub use node::{BootstrapError, NodeConfig, control_plane, joining_control_plane, worker};
-pub use pki::{Authority, KeyPair, Pki};
+pub use pki::{CertificateAuthority, KeyPair, Pki};
 pub use proxy::Proxies;
 pub use reports::{Reports, reporting};
 pub use settings::{
-    Approval, CgroupDriver, Cluster, ClusterDns, Endpoint, Machine, Overrides, PodNetwork,
+    Approval, CgroupDriver, ClusterDns, ClusterSettings, Endpoint, Member, Overrides, PodNetwork,
     SettingsError, Taint, TaintEffect, Worker,
 };
 pub use source::{Archives, Artifact, Images, InvalidSha256, Programs, Sha256, Source};

@@ -7,8 +7,8 @@ use ignition::{Config, File, Resource, Unit};
 use secrecy::ExposeSecret;
 
 use crate::settings::{PodNetwork, SettingsError};
-use crate::{Artifact, Cluster, Machine, Name, Worker};
-use crate::{authorities, containerd, kubeadm, pod_routes, units};
+use crate::{Artifact, ClusterSettings, Member, Name, Worker};
+use crate::{ca_rotation, containerd, kubeadm, pod_routes, units};
 
 /// The Ignition config of a member. `Debug` prints only the member's name, because the config contains keys.
 #[derive(Clone, PartialEq)]
@@ -36,7 +36,7 @@ pub enum BootstrapError {
 }
 
 /// Returns the config of one of the first control-plane members.
-pub fn control_plane(cluster: &Cluster, name: &Name) -> Result<NodeConfig, BootstrapError> {
+pub fn control_plane(cluster: &ClusterSettings, name: &Name) -> Result<NodeConfig, BootstrapError> {
     cluster.check()?;
     let place = cluster.control_plane.iter().position(|it| it.name == *name);
     let place = place.ok_or_else(|| BootstrapError::NoSuchMachine { name: name.clone() })?;
@@ -51,9 +51,9 @@ pub fn control_plane(cluster: &Cluster, name: &Name) -> Result<NodeConfig, Boots
         inline(kubeadm::init_etcd(cluster, machine).as_bytes()),
     ));
 
-    let mut own = vec![units::control_plane(cluster), units::mark()];
+    let mut own = vec![units::control_plane(cluster), units::label_control_plane_node()];
     if place == 0 {
-        own.push(units::once(cluster));
+        own.push(units::cluster_setup(cluster));
         if cluster.pod_network == PodNetwork::HostRoutes {
             let access = format!("{:#}\n", pod_routes::access());
             files.push(file(units::POD_ROUTES_ACCESS, 0o644, inline(access.as_bytes())));
@@ -66,8 +66,8 @@ pub fn control_plane(cluster: &Cluster, name: &Name) -> Result<NodeConfig, Boots
 ///
 /// The caller has to remove a lost member from etcd first, and to make sure that the bootstrap token is still valid.
 pub fn joining_control_plane(
-    cluster: &Cluster,
-    machine: &Machine,
+    cluster: &ClusterSettings,
+    machine: &Member,
 ) -> Result<NodeConfig, BootstrapError> {
     cluster.check()?;
     cluster.check_address(machine.address)?;
@@ -77,14 +77,14 @@ pub fn joining_control_plane(
     files.push(file(units::JOIN, 0o600, inline(join.as_bytes())));
     let certificates = kubeadm::certificates(cluster, machine);
     files.push(file(units::CERTIFICATES, 0o600, inline(certificates.as_bytes())));
-    if cluster.version.traits().etcd_asks_for_disk() {
+    if cluster.version.minor_version().etcd_asks_for_disk() {
         files.push(file(units::ETCD_PATCH, 0o600, inline(kubeadm::ETCD_WITHOUT_DISK.as_bytes())));
     }
     finish(cluster, machine, files, units::join_control_plane(cluster).into(), true)
 }
 
 /// Returns the config of a worker.
-pub fn worker(cluster: &Cluster, worker: &Worker) -> Result<NodeConfig, BootstrapError> {
+pub fn worker(cluster: &ClusterSettings, worker: &Worker) -> Result<NodeConfig, BootstrapError> {
     cluster.check()?;
     cluster.check_address(worker.machine.address)?;
     worker.check()?;
@@ -94,8 +94,8 @@ pub fn worker(cluster: &Cluster, worker: &Worker) -> Result<NodeConfig, Bootstra
 }
 
 fn finish(
-    cluster: &Cluster,
-    machine: &Machine,
+    cluster: &ClusterSettings,
+    machine: &Member,
     files: Vec<File>,
     own: Vec<(String, String)>,
     is_control_plane: bool,
@@ -131,7 +131,7 @@ fn finish(
     }
 }
 
-fn common_files(cluster: &Cluster, machine: &Machine, is_control_plane: bool) -> Vec<File> {
+fn common_files(cluster: &ClusterSettings, machine: &Member, is_control_plane: bool) -> Vec<File> {
     let text = |path: &str, text: &str| file(path, 0o644, inline(text.as_bytes()));
     let programs = &cluster.source.programs;
     let mut files = vec![
@@ -166,7 +166,7 @@ fn common_files(cluster: &Cluster, machine: &Machine, is_control_plane: bool) ->
 }
 
 /// The certificate authorities, under the file names that kubeadm expects.
-fn pki_files(cluster: &Cluster) -> Vec<File> {
+fn pki_files(cluster: &ClusterSettings) -> Vec<File> {
     let pki = &cluster.pki;
     let public = |name: &str, pem: &str| {
         file(&format!("/etc/kubernetes/pki/{name}"), 0o644, inline(pem.as_bytes()))
@@ -185,7 +185,7 @@ fn pki_files(cluster: &Cluster) -> Vec<File> {
             ]
         })
         .collect();
-    files.push(file(authorities::SIGNING, 0o644, inline(pki.cluster.certificate.as_bytes())));
+    files.push(file(ca_rotation::SIGNING, 0o644, inline(pki.cluster.certificate.as_bytes())));
     files.push(public("sa.pub", &pki.service_account.public));
     files.push(private("sa.key", pki.service_account.private.expose_secret()));
     files

@@ -13,7 +13,7 @@ pub struct KeyPair {
 
 /// A certificate authority: its certificate and its private key.
 #[derive(Clone, Debug)]
-pub struct Authority {
+pub struct CertificateAuthority {
     /// PEM.
     pub certificate: String,
     /// PEM, PKCS #8.
@@ -26,11 +26,11 @@ pub struct Authority {
 #[derive(Clone, Debug)]
 pub struct Pki {
     /// Signs the certificates of the API server, of its clients and of kubelets.
-    pub cluster: Authority,
+    pub cluster: CertificateAuthority,
     /// Signs the certificates of etcd's members and clients.
-    pub etcd: Authority,
+    pub etcd: CertificateAuthority,
     /// Signs the certificate that the API server shows to extension API servers.
-    pub front_proxy: Authority,
+    pub front_proxy: CertificateAuthority,
     /// Signs the tokens of service accounts.
     pub service_account: KeyPair,
 }

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::{Cluster, Name};
+use crate::{ClusterSettings, Name};
 
 /// The path of the script.
 pub(crate) const SCRIPT: &str = "/etc/bedplate/pod-routes";
 
 /// Returns the script that watches the Kubernetes nodes, sets up this member's bridge, and adds routes to the pods of all other members.
 /// Every command may run again.
-pub(crate) fn script(cluster: &Cluster) -> String {
+pub(crate) fn script(cluster: &ClusterSettings) -> String {
     let pods = cluster.pods;
     format!(
         r#"#!/bin/bash

@@ -19,7 +19,7 @@ pub struct Proxies {
 }
 
 impl Proxies {
-    /// Returns the config to merge into the configs of members through [`crate::Cluster::extra`]. Returns `None` if there is no proxy.
+    /// Returns the config to merge into the configs of members through [`crate::ClusterSettings::extra`]. Returns `None` if there is no proxy.
     pub fn config(&self) -> Result<Option<Config>, SettingsError> {
         if self.http.is_none() && self.https.is_none() {
             return Ok(None);

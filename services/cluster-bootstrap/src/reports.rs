@@ -7,7 +7,7 @@ use ignition::{Unit, merge};
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
-use crate::{NodeConfig, authorities};
+use crate::{NodeConfig, ca_rotation};
 
 /// The URLs and credentials with which a member reports its progress to clusterd.
 #[derive(Clone)]
@@ -69,9 +69,9 @@ max-time = 30
     let holds = format!("{}\n", reports.holds);
     let files = vec![
         file(CURL, 0o600, inline(curl.as_bytes())),
-        file(authorities::CURL, 0o600, inline(asking.as_bytes())),
-        file(authorities::SCRIPT, 0o644, inline(authorities::SCRIPT_TEXT.as_bytes())),
-        file(authorities::REVISION, 0o600, inline(holds.as_bytes())),
+        file(ca_rotation::CURL, 0o600, inline(asking.as_bytes())),
+        file(ca_rotation::SCRIPT, 0o644, inline(ca_rotation::SCRIPT_TEXT.as_bytes())),
+        file(ca_rotation::REVISION, 0o600, inline(holds.as_bytes())),
         file(AUTHORITY, 0o644, inline(reports.authority.as_bytes())),
     ];
     let units = node.config.systemd.iter().flat_map(|it| it.units.iter().flatten());
@@ -79,7 +79,7 @@ max-time = 30
     let said = steps.map(|(unit, step)| {
         with_dropin(Unit::new(unit.name.clone()), "50-report.conf", &dropin(step))
     });
-    let asks = unit("bedplate-authorities.service", authorities::UNIT);
+    let asks = unit("bedplate-authorities.service", ca_rotation::UNIT);
     let added = config(Vec::new(), files, said.chain([asks]).collect());
     NodeConfig { machine: node.machine.clone(), config: merge(&node.config, &added) }
 }

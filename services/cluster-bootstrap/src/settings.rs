@@ -11,7 +11,7 @@ use crate::{BootstrapToken, Cidr, KubernetesVersion, Name, Pki, Source};
 
 /// The properties of a cluster that its members have to know.
 #[derive(Clone, Debug)]
-pub struct Cluster {
+pub struct ClusterSettings {
     /// The name of the cluster in kubeconfigs, and etcd's cluster token.
     pub name: Name,
     pub version: KubernetesVersion,
@@ -26,7 +26,7 @@ pub struct Cluster {
     /// Other names and addresses of the API, which are added to its certificates.
     pub also_known_as: Vec<String>,
     /// 1, 3 or 5 members. The first member also runs the steps that a cluster needs once.
-    pub control_plane: Vec<Machine>,
+    pub control_plane: Vec<Member>,
     pub pod_network: PodNetwork,
     pub dns: ClusterDns,
     /// The source of programs and images.
@@ -57,7 +57,7 @@ pub struct Endpoint {
 
 /// A member, whose name and address are known before its server exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Machine {
+pub struct Member {
     /// The host name, which is also the name of the Kubernetes node.
     pub name: Name,
     /// The address in the cluster's network.
@@ -67,7 +67,7 @@ pub struct Machine {
 /// A member that runs pods and no control plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worker {
-    pub machine: Machine,
+    pub machine: Member,
     /// Labels of the Kubernetes node.
     pub labels: BTreeMap<String, String>,
     /// Taints that the Kubernetes node registers with.
@@ -119,7 +119,7 @@ pub enum Approval {
     /// The cluster approves by itself, as kubeadm sets it up. Every holder of the token can become a node of any name.
     Automatic,
     /// A service outside of the cluster that knows the cluster's members. kubeadm's automatic approval is removed.
-    Elsewhere,
+    External,
 }
 
 /// The program that creates control groups.
@@ -177,7 +177,7 @@ pub enum SettingsError {
     Text { field: &'static str, value: String, why: &'static str },
 }
 
-impl Cluster {
+impl ClusterSettings {
     /// Checks that the settings fit together.
     pub fn check(&self) -> Result<(), SettingsError> {
         let count = self.control_plane.len();
@@ -197,12 +197,12 @@ impl Cluster {
             return Err(overlap(&self.pods, &self.services));
         }
         // The controller manager gives each node a /24 (IPv6: a /64) of the pod range.
-        at_most(self.pods, "pods", 22, 60)?;
-        at_most(self.services, "services", 24, 112)?;
-        plain("endpoint.host", &self.endpoint.host)?;
-        plain("domain", &self.domain)?;
-        plain("source.images.repository", &self.source.images.repository)?;
-        self.also_known_as.iter().try_for_each(|name| plain("also_known_as", name))
+        check_prefix(self.pods, "pods", 22, 60)?;
+        check_prefix(self.services, "services", 24, 112)?;
+        check_text("endpoint.host", &self.endpoint.host)?;
+        check_text("domain", &self.domain)?;
+        check_text("source.images.repository", &self.source.images.repository)?;
+        self.also_known_as.iter().try_for_each(|name| check_text("also_known_as", name))
     }
 
     /// Checks that `address` is outside of the ranges of pods and Services.
@@ -213,7 +213,7 @@ impl Cluster {
 
     /// The name and peer URL of each first etcd member, in the form of etcd's argument `initial-cluster`.
     pub(crate) fn etcd_members(&self) -> String {
-        let member = |it: &Machine| format!("{}=https://{}:2380", it.name, in_url(it.address));
+        let member = |it: &Member| format!("{}=https://{}:2380", it.name, in_url(it.address));
         self.control_plane.iter().map(member).collect::<Vec<_>>().join(",")
     }
 }
@@ -287,12 +287,12 @@ fn overlap(one: &impl fmt::Display, other: &impl fmt::Display) -> SettingsError 
     SettingsError::Overlap { one: one.to_string(), other: other.to_string() }
 }
 
-fn at_most(range: Cidr, what: &'static str, four: u8, six: u8) -> Result<(), SettingsError> {
+fn check_prefix(range: Cidr, what: &'static str, four: u8, six: u8) -> Result<(), SettingsError> {
     let most = if range.to_string().contains(':') { six } else { four };
     if range.prefix() > most { Err(SettingsError::TooSmall { range, what, most }) } else { Ok(()) }
 }
 
-fn plain(field: &'static str, value: &str) -> Result<(), SettingsError> {
+fn check_text(field: &'static str, value: &str) -> Result<(), SettingsError> {
     let legal = |c: char| c.is_ascii_alphanumeric() || "-._:/*".contains(c);
     if value.is_empty() || !value.chars().all(legal) {
         let why = "only letters, digits and -._:/* are permitted";

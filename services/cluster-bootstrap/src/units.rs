@@ -3,7 +3,7 @@
 use crate::kubeadm;
 use crate::pod_routes;
 use crate::settings::{Approval, PodNetwork};
-use crate::{Archives, Artifact, Cluster};
+use crate::{Archives, Artifact, ClusterSettings};
 
 /// The folder of programs that are not part of the image. Fedora CoreOS permits writing to this folder.
 pub(crate) const PROGRAMS: &str = "/usr/local/bin";
@@ -34,7 +34,7 @@ const DONE: &str = "/var/lib/bedplate/done";
 const AUTOMATIC_APPROVAL: &str = "kubeadm:node-autoapprove-bootstrap";
 
 /// A unit that runs its commands once in the life of a member.
-struct Once<'a> {
+struct OneTimeUnit<'a> {
     name: &'a str,
     description: &'a str,
     after: &'a [&'a str],
@@ -42,9 +42,9 @@ struct Once<'a> {
     commands: Vec<String>,
 }
 
-impl Once<'_> {
+impl OneTimeUnit<'_> {
     fn text(&self) -> String {
-        let Once { name: _, description, after, unless, commands } = self;
+        let OneTimeUnit { name: _, description, after, unless, commands } = self;
         let after = after.join(" ");
         let commands: String = commands.iter().map(|it| format!("ExecStart={it}\n")).collect();
         format!(
@@ -93,11 +93,11 @@ pub(crate) fn unpack(plugins: bool, archives: &[&Artifact]) -> Option<(String, S
         commands.push(format!("/usr/bin/ctr -n k8s.io images import {}", image_path(artifact)));
     }
     let unless = format!("{DONE}/unpack");
-    commands.extend(finish(&unless));
+    commands.extend(mark_done(&unless));
     commands.push(format!("/usr/bin/rm -rf {FETCHED}"));
     let description = "Unpack CNI plugins and images";
     Some(
-        Once { name: UNPACK, description, after: &["containerd.service"], unless, commands }
+        OneTimeUnit { name: UNPACK, description, after: &["containerd.service"], unless, commands }
             .named(),
     )
 }
@@ -107,11 +107,11 @@ pub(crate) fn volumes(tags: &str) -> (String, String) {
     let unless = "/run/bedplate/volumes/found".to_owned();
     let commands = vec![format!("/bin/bash {VOLUMES} {tags}"), format!("/usr/bin/touch {unless}")];
     let description = "Find the volumes of this server";
-    Once { name: VOLUMES_UNIT, description, after: &[], unless, commands }.named()
+    OneTimeUnit { name: VOLUMES_UNIT, description, after: &[], unless, commands }.named()
 }
 
 /// Returns the unit that starts the control plane of one member. None of its commands waits for another member.
-pub(crate) fn control_plane(cluster: &Cluster) -> (String, String) {
+pub(crate) fn control_plane(cluster: &ClusterSettings) -> (String, String) {
     let phase = |phase: &str| format!("{PROGRAMS}/kubeadm init phase {phase} --config={INIT}");
     let unless = format!("{DONE}/control-plane");
     let mut commands = vec![
@@ -121,17 +121,18 @@ pub(crate) fn control_plane(cluster: &Cluster) -> (String, String) {
         phase("control-plane all"),
         phase("kubelet-start"),
     ];
-    commands.extend(finish(&unless));
+    commands.extend(mark_done(&unless));
     let description = format!("Control plane of {}", cluster.name);
     let after = ["containerd.service", UNPACK];
-    Once { name: CONTROL_PLANE, description: &description, after: &after, unless, commands }.named()
+    OneTimeUnit { name: CONTROL_PLANE, description: &description, after: &after, unless, commands }
+        .named()
 }
 
 /// Returns the unit of the first member that runs the steps that a cluster needs once, as soon as the API answers.
-pub(crate) fn once(cluster: &Cluster) -> (String, String) {
+pub(crate) fn cluster_setup(cluster: &ClusterSettings) -> (String, String) {
     let phase = |phase: &str| format!("{PROGRAMS}/kubeadm init phase {phase} --config={INIT}");
     let mut commands = vec![ready(), phase("upload-config all"), phase("bootstrap-token")];
-    if cluster.approval == Approval::Elsewhere {
+    if cluster.approval == Approval::External {
         commands.push(format!(
             "{PROGRAMS}/kubectl delete clusterrolebinding --ignore-not-found {AUTOMATIC_APPROVAL}"
         ));
@@ -141,18 +142,18 @@ pub(crate) fn once(cluster: &Cluster) -> (String, String) {
         commands.push(format!("{PROGRAMS}/kubectl apply -f {POD_ROUTES_ACCESS}"));
     }
     let unless = format!("{DONE}/once");
-    commands.extend(finish(&unless));
+    commands.extend(mark_done(&unless));
     let description = format!("Steps that {} needs once", cluster.name);
     let after = [CONTROL_PLANE];
     let name = "bedplate-once.service";
-    Once { name, description: &description, after: &after, unless, commands }.named()
+    OneTimeUnit { name, description: &description, after: &after, unless, commands }.named()
 }
 
 /// Returns the unit that labels and taints the Kubernetes node of a control-plane member once the node exists.
 ///
 /// `upload-config kubelet` changes nothing in the uploaded configuration here, but also writes the container runtime's socket into an
 /// annotation of the node. `kubeadm upgrade` fails without the annotation.
-pub(crate) fn mark() -> (String, String) {
+pub(crate) fn label_control_plane_node() -> (String, String) {
     let phase = |phase: &str| format!("{PROGRAMS}/kubeadm init phase {phase} --config={INIT}");
     let unless = format!("{DONE}/mark");
     let mut commands = vec![
@@ -161,20 +162,26 @@ pub(crate) fn mark() -> (String, String) {
         phase("upload-config kubelet"),
         phase("kubelet-finalize all"),
     ];
-    commands.extend(finish(&unless));
+    commands.extend(mark_done(&unless));
     let description = "Label the control-plane node";
-    Once { name: "bedplate-mark.service", description, after: &[CONTROL_PLANE], unless, commands }
-        .named()
+    OneTimeUnit {
+        name: "bedplate-mark.service",
+        description,
+        after: &[CONTROL_PLANE],
+        unless,
+        commands,
+    }
+    .named()
 }
 
 /// Returns the unit that joins a worker to the cluster. The unit counts as done once the kubelet has its own credentials, because kubeadm
 /// refuses to join a second time.
-pub(crate) fn join(cluster: &Cluster) -> (String, String) {
+pub(crate) fn join(cluster: &ClusterSettings) -> (String, String) {
     let commands = vec![format!("{PROGRAMS}/kubeadm join --config={JOIN} --skip-phases=preflight")];
     let description = format!("Join {}", cluster.name);
     let after = ["containerd.service", UNPACK];
     let unless = "/etc/kubernetes/kubelet.conf".to_owned();
-    Once {
+    OneTimeUnit {
         name: "bedplate-join.service",
         description: &description,
         after: &after,
@@ -188,7 +195,7 @@ pub(crate) fn join(cluster: &Cluster) -> (String, String) {
 ///
 /// The first unit joins the Kubernetes node, as on a worker. The second unit joins etcd. Two units are needed, because kubeadm refuses to
 /// join the node a second time.
-pub(crate) fn join_control_plane(cluster: &Cluster) -> [(String, String); 2] {
+pub(crate) fn join_control_plane(cluster: &ClusterSettings) -> [(String, String); 2] {
     const NODE: &str = "bedplate-join.service";
     let phase = |phase: &str| format!("{PROGRAMS}/kubeadm join phase {phase} --config={JOIN}");
     let description = format!("Join {}", cluster.name);
@@ -199,12 +206,13 @@ pub(crate) fn join_control_plane(cluster: &Cluster) -> [(String, String); 2] {
     let commands = vec![certificate, phase("control-plane-prepare all"), phase("kubelet-start")];
     let unless = "/etc/kubernetes/kubelet.conf".to_owned();
     let after = ["containerd.service", UNPACK];
-    let node = Once { name: NODE, description: &description, after: &after, unless, commands };
+    let node =
+        OneTimeUnit { name: NODE, description: &description, after: &after, unless, commands };
 
     let description = format!("Join the control plane of {}", cluster.name);
     let unless = format!("{DONE}/control-plane");
     let mut commands = vec![ready()];
-    if cluster.version.traits().etcd_asks_for_disk() {
+    if cluster.version.minor_version().etcd_asks_for_disk() {
         let etcd = phase("control-plane-join etcd");
         commands.push(format!("{etcd} --experimental-patches={PATCHES}"));
         commands.push(phase("control-plane-join update-status"));
@@ -212,9 +220,14 @@ pub(crate) fn join_control_plane(cluster: &Cluster) -> [(String, String); 2] {
     } else {
         commands.push(phase("control-plane-join all"));
     }
-    commands.extend(finish(&unless));
-    let member =
-        Once { name: CONTROL_PLANE, description: &description, after: &[NODE], unless, commands };
+    commands.extend(mark_done(&unless));
+    let member = OneTimeUnit {
+        name: CONTROL_PLANE,
+        description: &description,
+        after: &[NODE],
+        unless,
+        commands,
+    };
     [node.named(), member.named()]
 }
 
@@ -271,6 +284,6 @@ fn ready() -> String {
     format!("{PROGRAMS}/kubectl get --raw=/readyz --request-timeout=5s")
 }
 
-fn finish(path: &str) -> [String; 2] {
+fn mark_done(path: &str) -> [String; 2] {
     [format!("/usr/bin/mkdir -p {DONE}"), format!("/usr/bin/touch {path}")]
 }

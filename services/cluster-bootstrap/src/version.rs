@@ -28,7 +28,7 @@ pub(crate) enum KubeadmApi {
 }
 
 /// The differences of one minor version that configs depend on.
-pub(crate) struct Minor {
+pub(crate) struct MinorVersion {
     minor: u8,
     pub(crate) api: KubeadmApi,
     /// The tag of the image that holds a pod's namespaces (kubernetes, cmd/kubeadm/app/constants: PauseVersion).
@@ -36,27 +36,27 @@ pub(crate) struct Minor {
 }
 
 #[rustfmt::skip]
-const MINORS: &[Minor] = &[
-    Minor { minor: 20, api: KubeadmApi::V1Beta2, pause: "3.2" },
-    Minor { minor: 21, api: KubeadmApi::V1Beta2, pause: "3.4.1" },
-    Minor { minor: 22, api: KubeadmApi::V1Beta3, pause: "3.5" },
-    Minor { minor: 23, api: KubeadmApi::V1Beta3, pause: "3.6" },
-    Minor { minor: 24, api: KubeadmApi::V1Beta3, pause: "3.7" },
-    Minor { minor: 25, api: KubeadmApi::V1Beta3, pause: "3.8" },
-    Minor { minor: 26, api: KubeadmApi::V1Beta3, pause: "3.9" },
-    Minor { minor: 27, api: KubeadmApi::V1Beta3, pause: "3.9" },
-    Minor { minor: 28, api: KubeadmApi::V1Beta3, pause: "3.9" },
-    Minor { minor: 29, api: KubeadmApi::V1Beta3, pause: "3.9" },
-    Minor { minor: 30, api: KubeadmApi::V1Beta3, pause: "3.9" },
-    Minor { minor: 31, api: KubeadmApi::V1Beta4, pause: "3.10" },
-    Minor { minor: 32, api: KubeadmApi::V1Beta4, pause: "3.10" },
-    Minor { minor: 33, api: KubeadmApi::V1Beta4, pause: "3.10" },
-    Minor { minor: 34, api: KubeadmApi::V1Beta4, pause: "3.10.1" },
+const MINORS: &[MinorVersion] = &[
+    MinorVersion { minor: 20, api: KubeadmApi::V1Beta2, pause: "3.2" },
+    MinorVersion { minor: 21, api: KubeadmApi::V1Beta2, pause: "3.4.1" },
+    MinorVersion { minor: 22, api: KubeadmApi::V1Beta3, pause: "3.5" },
+    MinorVersion { minor: 23, api: KubeadmApi::V1Beta3, pause: "3.6" },
+    MinorVersion { minor: 24, api: KubeadmApi::V1Beta3, pause: "3.7" },
+    MinorVersion { minor: 25, api: KubeadmApi::V1Beta3, pause: "3.8" },
+    MinorVersion { minor: 26, api: KubeadmApi::V1Beta3, pause: "3.9" },
+    MinorVersion { minor: 27, api: KubeadmApi::V1Beta3, pause: "3.9" },
+    MinorVersion { minor: 28, api: KubeadmApi::V1Beta3, pause: "3.9" },
+    MinorVersion { minor: 29, api: KubeadmApi::V1Beta3, pause: "3.9" },
+    MinorVersion { minor: 30, api: KubeadmApi::V1Beta3, pause: "3.9" },
+    MinorVersion { minor: 31, api: KubeadmApi::V1Beta4, pause: "3.10" },
+    MinorVersion { minor: 32, api: KubeadmApi::V1Beta4, pause: "3.10" },
+    MinorVersion { minor: 33, api: KubeadmApi::V1Beta4, pause: "3.10" },
+    MinorVersion { minor: 34, api: KubeadmApi::V1Beta4, pause: "3.10.1" },
 ];
 const FIRST: u8 = MINORS[0].minor;
 const LAST: u8 = MINORS[MINORS.len() - 1].minor;
 
-impl Minor {
+impl MinorVersion {
     /// Whether the kubelet keeps images that the container runtime marks as pinned when it frees disk space. Older kubelets need an
     /// argument that names the image that every pod needs (kubernetes, pull request 118544).
     pub(crate) fn knows_pinned_images(&self) -> bool {
@@ -71,7 +71,7 @@ impl Minor {
 }
 
 impl KubernetesVersion {
-    pub(crate) fn traits(self) -> &'static Minor {
+    pub(crate) fn minor_version(self) -> &'static MinorVersion {
         &MINORS[usize::from(self.minor - FIRST)]
     }
 }
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn each_version_has_the_configuration_api_of_its_kubeadm() {
-        let api = |raw| KubernetesVersion::try_from(raw).unwrap().traits().api;
+        let api = |raw| KubernetesVersion::try_from(raw).unwrap().minor_version().api;
         assert_eq!(api("v1.20.2"), KubeadmApi::V1Beta2);
         assert_eq!(api("1.21.14"), KubeadmApi::V1Beta2);
         assert_eq!(api("v1.22.0"), KubeadmApi::V1Beta3);

@@ -75,9 +75,9 @@ pub fn with_volumes(node: &NodeConfig, volumes: &[Volume]) -> NodeConfig {
     let mut all = vec![unit(&name, &text)];
     for volume in volumes {
         let mut mount = Unit::new(volume.mount_unit().to_owned());
-        mount.contents = Some(mounted(*volume));
+        mount.contents = Some(mount_unit_text(*volume));
         let user = Unit::new(volume.user().to_owned());
-        all.extend([mount, with_dropin(user, "20-volume.conf", &wanted(*volume))]);
+        all.extend([mount, with_dropin(user, "20-volume.conf", &user_dropin(*volume))]);
     }
     let files = vec![file(units::VOLUMES, 0o644, inline(SCRIPT.as_bytes()))];
     let added = config(Vec::new(), files, all);
@@ -86,7 +86,7 @@ pub fn with_volumes(node: &NodeConfig, volumes: &[Volume]) -> NodeConfig {
 
 /// The mount unit of a volume. The unit has no default dependencies, because systemd would otherwise mount the volume early in the boot,
 /// before the member can find its volumes.
-fn mounted(volume: Volume) -> String {
+fn mount_unit_text(volume: Volume) -> String {
     let (tag, path) = (volume.tag(), volume.path());
     let name = units::VOLUMES_UNIT;
     format!(
@@ -108,7 +108,7 @@ Type=xfs
 
 /// The drop-in of the unit that uses the volume. The permissions and SELinux label of the mounted folder belong to the new file system, so
 /// the drop-in sets both.
-fn wanted(volume: Volume) -> String {
+fn user_dropin(volume: Volume) -> String {
     let (path, mode) = (volume.path(), volume.mode());
     format!(
         "[Unit]

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use cluster_core::{
-    ClusterUuid, Drain, DrainOutcome, DrainPhase, DrainRefused, DrainRules, DrainStep, DrainTurned,
-    DrainUuid, HostName, Member, drain_turn, machine_name,
+    ClusterUuid, Drain, DrainDecision, DrainOutcome, DrainPhase, DrainRefused, DrainRules,
+    DrainStep, DrainUuid, HostName, Member, drain_turn, machine_name,
 };
 use cluster_store::StoreError;
 use openstack::CloudError;
@@ -20,13 +20,13 @@ use uuid::Uuid;
 
 use crate::Conductor;
 use crate::cloud::PAUSE;
-use crate::handle::{KeysError, Subject, World};
-use crate::hosts::{Host, HostError, OUR_REASON, of};
+use crate::handle::{ConductorContext, KeysError, ResourceRef};
+use crate::hosts::{Host, HostError, OUR_REASON, cluster_of};
 use crate::nodes;
 
 /// A request for a drain.
 #[derive(Clone, Debug)]
-pub struct DrainAsk {
+pub struct DrainRequest {
     /// The id of the drain, if it is a new one.
     pub id: DrainUuid,
     /// The user who requests it.
@@ -59,7 +59,7 @@ impl Conductor {
     /// # Errors
     ///
     /// When a cluster that was not forced would lose its quorum, or the servers on the host are unknown.
-    pub async fn drain(&self, name: &HostName, ask: &DrainAsk) -> Result<Drain, DrainError> {
+    pub async fn drain(&self, name: &HostName, ask: &DrainRequest) -> Result<Drain, DrainError> {
         let now = (self.world.settings.clock)();
         for _ in 0..ATTEMPTS {
             let host = self.world.host(name).await?;
@@ -69,7 +69,7 @@ impl Conductor {
             match self.world.store.grant_drain(&asked).await {
                 Ok(granted) => {
                     let granted = granted?;
-                    self.queue.wake(Subject::Drain(granted.id));
+                    self.queue.wake(ResourceRef::Drain(granted.id));
                     return Ok(granted);
                 }
                 Err(StoreError::Stale) => {}
@@ -87,7 +87,7 @@ impl Conductor {
     pub async fn check_drain(
         &self,
         name: &HostName,
-        ask: &DrainAsk,
+        ask: &DrainRequest,
     ) -> Result<Option<Drain>, DrainError> {
         let now = (self.world.settings.clock)();
         let host = self.world.host(name).await?;
@@ -101,7 +101,7 @@ impl Conductor {
     pub async fn end_drain(&self, host: &HostName) -> Result<Option<Drain>, StoreError> {
         let ending = self.world.store.end_drain(host).await?;
         if let Some(drain) = &ending {
-            self.queue.wake(Subject::Drain(drain.id));
+            self.queue.wake(ResourceRef::Drain(drain.id));
         }
         Ok(ending)
     }
@@ -109,7 +109,7 @@ impl Conductor {
 
 /// Runs one turn of a drain, on behalf of the request that started it.
 #[instrument(skip_all, fields(drain.id = %id, drain.host = Empty, request.id = Empty))]
-pub(crate) async fn turn(world: &World, id: DrainUuid) -> Result<Requeue, KeysError> {
+pub(crate) async fn turn(world: &ConductorContext, id: DrainUuid) -> Result<Requeue, KeysError> {
     let Some(drain) = world.store.drain_of(id).await? else { return Ok(Requeue::OnChange) };
     Span::current().record("drain.host", drain.host.as_str());
     let request = drain.request.clone().unwrap_or_else(|| format!("req-{}", Uuid::new_v4()));
@@ -121,7 +121,7 @@ pub(crate) async fn turn(world: &World, id: DrainUuid) -> Result<Requeue, KeysEr
     }
 }
 
-async fn work(world: &World, drain: Drain) -> Result<Requeue, KeysError> {
+async fn work(world: &ConductorContext, drain: Drain) -> Result<Requeue, KeysError> {
     let host = match world.host(&drain.host).await {
         Ok(host) => host,
         // The record of a drained host that was removed from the cloud is deleted, and nobody has to end the drain. A host that gets the
@@ -141,13 +141,13 @@ async fn work(world: &World, drain: Drain) -> Result<Requeue, KeysError> {
     };
     let now = (world.settings.clock)();
     let here = Drain { takes: host.members(), ..drain.clone() };
-    let DrainTurned { drain: turned, steps, due, is_over } =
+    let DrainDecision { drain: turned, steps, due, is_over } =
         drain_turn(&here, &host.seen(now), &rules(world));
     let noted = note(world, &drain, turned).await?;
     let (outcomes, is_done) = perform(world, &host, &steps).await;
     let noted = match outcomes.as_slice() {
         [] => noted,
-        outcomes => note(world, &noted, noted.after(outcomes)).await?,
+        outcomes => note(world, &noted, noted.with_outcomes(outcomes)).await?,
     };
     if is_over && is_done {
         world.store.forget_drain(&noted).await?;
@@ -163,20 +163,20 @@ async fn work(world: &World, drain: Drain) -> Result<Requeue, KeysError> {
 }
 
 /// Returns the times that rule a drain.
-fn rules(world: &World) -> DrainRules {
+fn rules(world: &ConductorContext) -> DrainRules {
     let repair = &world.settings.repair;
     let shows_within = DrainRules::DEFAULT.shows_within.min(repair.lands_within);
     DrainRules { shows_within, backoff: repair.backoff }
 }
 
 /// Records a drain, if anything changed.
-async fn note(world: &World, before: &Drain, after: Drain) -> Result<Drain, StoreError> {
+async fn note(world: &ConductorContext, before: &Drain, after: Drain) -> Result<Drain, StoreError> {
     // As long as members are on a host that may be switched off, the quorum check is repeated in every turn.
     let is_weighed = before.phase == DrainPhase::Drained && !before.takes.is_empty();
     if *before == after && !is_weighed {
         return Ok(after);
     }
-    let noted = world.store.note_drain(&after).await?;
+    let noted = world.store.update_drain(&after).await?;
     if noted.phase != before.phase {
         let (from, to) = (before.phase.as_str(), noted.phase.as_str());
         info!(state.from = from, state.to = to, "host {} is now {to}", noted.host);
@@ -185,7 +185,11 @@ async fn note(world: &World, before: &Drain, after: Drain) -> Result<Drain, Stor
 }
 
 /// Performs the steps. Returns their results, and whether all were performed.
-async fn perform(world: &World, host: &Host, steps: &[DrainStep]) -> (Vec<DrainOutcome>, bool) {
+async fn perform(
+    world: &ConductorContext,
+    host: &Host,
+    steps: &[DrainStep],
+) -> (Vec<DrainOutcome>, bool) {
     let (mut outcomes, mut is_done) = (Vec::new(), true);
     for step in steps {
         info!(action.name = ?step, "performing {step:?} on host {}", host.name);
@@ -220,7 +224,7 @@ enum StepError {
 }
 
 async fn take(
-    world: &World,
+    world: &ConductorContext,
     host: &Host,
     step: &DrainStep,
 ) -> Result<Option<DrainOutcome>, StepError> {
@@ -229,8 +233,8 @@ async fn take(
         DrainStep::Disable => services::disable(session, &host.service.id, OUR_REASON).await?,
         DrainStep::Enable => services::enable(session, &host.service.id).await?,
         DrainStep::Migrate(server) => return Ok(migrate(session, server).await),
-        DrainStep::Empty(member) => return empty(world, host, member).await,
-        DrainStep::Refill(member) => return refill(world, member).await,
+        DrainStep::Evict(member) => return evict(world, host, member).await,
+        DrainStep::Uncordon(member) => return uncordon(world, member).await,
     }
     Ok(None)
 }
@@ -251,22 +255,25 @@ async fn migrate(session: &openstack::Session, server: &str) -> Option<DrainOutc
     }
 }
 
-async fn empty(
-    world: &World,
+async fn evict(
+    world: &ConductorContext,
     host: &Host,
     member: &Member,
 ) -> Result<Option<DrainOutcome>, StepError> {
-    let Some((cluster, _)) = of(&host.ours, member) else { return Ok(None) };
+    let Some((cluster, _)) = cluster_of(&host.ours, member) else { return Ok(None) };
     let client = nodes::client_of(world, cluster).await?.ok_or(StepError::NoClient)?;
     let left = kubernetes::drain::drain(&client, &machine_name(cluster, &member.machine)).await?;
-    Ok(left.is_nothing().then(|| DrainOutcome::Emptied(member.clone())))
+    Ok(left.is_empty().then(|| DrainOutcome::Emptied(member.clone())))
 }
 
-async fn refill(world: &World, member: &Member) -> Result<Option<DrainOutcome>, StepError> {
+async fn uncordon(
+    world: &ConductorContext,
+    member: &Member,
+) -> Result<Option<DrainOutcome>, StepError> {
     let refilled = Some(DrainOutcome::Refilled(member.clone()));
     let cluster = world.cluster(member.cluster).await?;
     // Members of a deleted cluster need no uncordon.
-    let Some(cluster) = cluster.filter(|it| it.desire == cluster_core::Desire::Exist) else {
+    let Some(cluster) = cluster.filter(|it| it.desire == cluster_core::DesiredState::Exist) else {
         return Ok(refilled);
     };
     let client = nodes::client_of(world, &cluster).await?.ok_or(StepError::NoClient)?;

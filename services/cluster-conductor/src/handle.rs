@@ -20,11 +20,11 @@ use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use zeroize::Zeroizing;
 
-use crate::cloud::{Flavors, Lately, PAUSE};
+use crate::cloud::{Flavors, ObservationCache, PAUSE};
 use crate::lending::LendingSettings;
-use crate::machines::{Hush, MachineSettings};
+use crate::member_configs::{EventLimiter, MachineSettings};
 use crate::nodes::Clients;
-use crate::tenancy::{Premises, Tenancy};
+use crate::tenancy::{CloudAccess, Tenancy};
 use crate::vm::VmSettings;
 use crate::{drain, keys, seals, turn, vm};
 
@@ -50,7 +50,7 @@ pub struct Settings {
 
 /// A resource that has turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Subject {
+pub(crate) enum ResourceRef {
     Cluster(ClusterUuid),
     Vm(VmUuid),
     Snapshot(SnapshotUuid),
@@ -60,23 +60,23 @@ pub(crate) enum Subject {
 /// Operates clusters, VMs, snapshots and drains. Clones share the same conductor.
 #[derive(Clone)]
 pub struct Conductor {
-    pub(crate) world: Arc<World>,
-    pub(crate) queue: Queue<Subject>,
+    pub(crate) world: Arc<ConductorContext>,
+    pub(crate) queue: Queue<ResourceRef>,
 }
 
 /// Everything that a turn works with.
-pub(crate) struct World {
+pub(crate) struct ConductorContext {
     pub(crate) settings: Settings,
     pub(crate) store: Store,
     /// `None`: clusterd was given no cloud.
-    pub(crate) cloud: Option<Premises>,
+    pub(crate) cloud: Option<CloudAccess>,
     pub(crate) keys: Arc<Keyring>,
     /// Notified when another key begins to seal, so that stored secrets are re-encrypted at once.
     pub(crate) rotated: Notify,
-    pub(crate) hush: Hush,
+    pub(crate) hush: EventLimiter,
     pub(crate) clients: Clients,
     /// The observations of the last seconds.
-    pub(crate) lately: Lately,
+    pub(crate) lately: ObservationCache,
     /// The flavors of the last seconds, for requests to the API.
     pub(crate) flavors: Flavors,
     /// Machines are late from its beginning at the earliest, because what they said before may have been missed.
@@ -100,7 +100,7 @@ pub enum KeysError {
 }
 
 /// The lifetime of a certificate authority, and below of a certificate that it signs for a user.
-const AUTHORITY_LASTS: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+const AUTHORITY_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 const CERTIFICATE_LASTS: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl Conductor {
@@ -112,7 +112,7 @@ impl Conductor {
         keys: impl Into<Arc<Keyring>>,
         cloud: Option<Session>,
     ) -> Self {
-        let cloud = cloud.map(|session| Premises::new(session, Tenancy::Shared));
+        let cloud = cloud.map(|session| CloudAccess::new(session, Tenancy::Shared));
         Conductor::of(settings, store, keys.into(), cloud)
     }
 
@@ -123,20 +123,25 @@ impl Conductor {
         keys: impl Into<Arc<Keyring>>,
         cloud: Session,
     ) -> Self {
-        Conductor::of(settings, store, keys.into(), Some(Premises::new(cloud, Tenancy::Own)))
+        Conductor::of(settings, store, keys.into(), Some(CloudAccess::new(cloud, Tenancy::Own)))
     }
 
-    fn of(settings: Settings, store: Store, keys: Arc<Keyring>, cloud: Option<Premises>) -> Self {
+    fn of(
+        settings: Settings,
+        store: Store,
+        keys: Arc<Keyring>,
+        cloud: Option<CloudAccess>,
+    ) -> Self {
         let watch = Watch::begin((settings.clock)());
-        let world = World {
+        let world = ConductorContext {
             settings,
             store,
             cloud,
             keys,
             rotated: Notify::new(),
             clients: Clients::default(),
-            hush: Hush::default(),
-            lately: Lately::default(),
+            hush: EventLimiter::default(),
+            lately: ObservationCache::default(),
             flavors: Flavors::default(),
             watch,
         };
@@ -160,10 +165,12 @@ impl Conductor {
             let (world, queue) = (world.clone(), queue.clone());
             async move {
                 let turn = match subject {
-                    Subject::Cluster(id) => turn::turn(&world, id).await,
-                    Subject::Vm(id) => Box::pin(vm::turn(&world, &queue, id)).await,
-                    Subject::Drain(id) => Box::pin(drain::turn(&world, id)).await,
-                    Subject::Snapshot(id) => Box::pin(vm::snapshot_turn(&world, &queue, id)).await,
+                    ResourceRef::Cluster(id) => turn::turn(&world, id).await,
+                    ResourceRef::Vm(id) => Box::pin(vm::turn(&world, &queue, id)).await,
+                    ResourceRef::Drain(id) => Box::pin(drain::turn(&world, id)).await,
+                    ResourceRef::Snapshot(id) => {
+                        Box::pin(vm::snapshot_turn(&world, &queue, id)).await
+                    }
                 };
                 match turn {
                     Ok(next) => next,
@@ -187,17 +194,17 @@ impl Conductor {
 
     /// Schedules a turn of this cluster now.
     pub fn wake(&self, cluster: ClusterUuid) {
-        self.queue.wake(Subject::Cluster(cluster));
+        self.queue.wake(ResourceRef::Cluster(cluster));
     }
 
     /// Schedules a turn of this VM now.
     pub fn wake_vm(&self, vm: VmUuid) {
-        self.queue.wake(Subject::Vm(vm));
+        self.queue.wake(ResourceRef::Vm(vm));
     }
 
     /// Schedules a turn of this snapshot now.
     pub fn wake_snapshot(&self, snapshot: SnapshotUuid) {
-        self.queue.wake(Subject::Snapshot(snapshot));
+        self.queue.wake(ResourceRef::Snapshot(snapshot));
     }
 
     /// Returns the certificate of the cluster's certificate authority in PEM; the authority is made on first use. During a CA rotation both
@@ -234,7 +241,8 @@ impl Conductor {
         let pki = self.world.pki(cluster).await?;
         let now = (self.world.settings.clock)();
         let validity = Validity { now, lifetime: CERTIFICATE_LASTS };
-        let config = cluster_pki::admin(&label(cluster), &endpoint, &pki.cluster, validity)?;
+        let config =
+            cluster_pki::admin_kubeconfig(&dns_label(cluster), &endpoint, &pki.cluster, validity)?;
         self.note_certificate(cluster, "O=system:masters, CN=bedplate-admin", user, now).await?;
         Ok(Some(config.expose().to_owned()))
     }
@@ -261,7 +269,11 @@ impl Conductor {
 
 /// Wakes all that rests, again and again until `stop` is cancelled. A request that was recorded may never have woken what it asked for: the
 /// answer of the database was lost, or the client hung up before.
-async fn catch_up(world: Arc<World>, queue: Queue<Subject>, stop: CancellationToken) {
+async fn catch_up(
+    world: Arc<ConductorContext>,
+    queue: Queue<ResourceRef>,
+    stop: CancellationToken,
+) {
     loop {
         match world.subjects().await {
             Ok(all) => all.into_iter().for_each(|it| queue.wake_resting(it)),
@@ -274,13 +286,13 @@ async fn catch_up(world: Arc<World>, queue: Queue<Subject>, stop: CancellationTo
     }
 }
 
-impl World {
+impl ConductorContext {
     /// Returns everything that has turns.
-    async fn subjects(&self) -> Result<Vec<Subject>, StoreError> {
-        let clusters = self.store.cluster_ids().await?.into_iter().map(Subject::Cluster);
-        let vms = self.store.vm_ids().await?.into_iter().map(Subject::Vm);
-        let snapshots = self.store.snapshot_ids().await?.into_iter().map(Subject::Snapshot);
-        let drains = self.store.drain_ids().await?.into_iter().map(Subject::Drain);
+    async fn subjects(&self) -> Result<Vec<ResourceRef>, StoreError> {
+        let clusters = self.store.cluster_ids().await?.into_iter().map(ResourceRef::Cluster);
+        let vms = self.store.vm_ids().await?.into_iter().map(ResourceRef::Vm);
+        let snapshots = self.store.snapshot_ids().await?.into_iter().map(ResourceRef::Snapshot);
+        let drains = self.store.drain_ids().await?.into_iter().map(ResourceRef::Drain);
         Ok(clusters.chain(vms).chain(snapshots).chain(drains).collect())
     }
 
@@ -294,7 +306,7 @@ impl World {
     /// trusted besides.
     pub(crate) async fn pki(&self, cluster: &Cluster) -> Result<Pki, KeysError> {
         let (signs, also) = self.authorities(cluster).await?;
-        Ok(also.map_or_else(|| signs.clone(), |also| signs.trusting(&also)))
+        Ok(also.map_or_else(|| signs.clone(), |also| signs.with_trusted(&also)))
     }
 
     /// Returns the certificate authorities that sign now, and those that are trusted besides.
@@ -317,8 +329,9 @@ impl World {
         let sealed = match self.store.find_secret(cluster.id, &name).await? {
             Some(sealed) => sealed,
             None => {
-                let validity = Validity { now: (self.settings.clock)(), lifetime: AUTHORITY_LASTS };
-                let pki = cluster_pki::seed(&label(cluster), generation, validity)?;
+                let validity =
+                    Validity { now: (self.settings.clock)(), lifetime: AUTHORITY_LIFETIME };
+                let pki = cluster_pki::make_pki(&dns_label(cluster), generation, validity)?;
                 let sealed = self.keys.seal(&place, &Zeroizing::new(keys::write(&pki)?))?;
                 // Concurrent callers all get the authorities that were written first.
                 self.store.keep_secret(cluster.id, &name, &sealed).await?
@@ -352,7 +365,7 @@ impl World {
 }
 
 /// Returns the cluster's name as a DNS label.
-pub(crate) fn label(cluster: &Cluster) -> Name {
+pub(crate) fn dns_label(cluster: &Cluster) -> Name {
     Name::try_from(cluster.name.label(63)).expect("a name in the letters of a label is a label")
 }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use cluster_core::{
-    Carried, Cluster, GroupRole, HostName, HostSeen, Ident, Known, Member, NodeGroup,
-    ServerCondition, ServerOnHost, ServiceSeen, Vm, tag, vm_tag,
+    Cluster, ComputeServiceState, GroupRole, HostName, HostObservation, Ident, Member, NodeGroup,
+    OwnServer, ServerCondition, ServerOnHost, ServerOwner, Vm, tag, vm_tag,
 };
-use cluster_store::{Belongings, Scope, StoreError, VmScope};
+use cluster_store::{Scope, ServerOwners, StoreError, VmScope};
 use jiff::Timestamp;
 use openstack::compute::hosts;
 use openstack::compute::servers::{self, Server, ServerStatus};
@@ -14,13 +14,13 @@ use openstack::compute::services::{self, ComputeService, Status};
 use openstack::{CloudError, Session};
 
 use crate::Conductor;
-use crate::handle::World;
+use crate::handle::ConductorContext;
 
 /// The start of the reason with which clusterd disables a compute service. A service that was disabled with another reason belongs to an
 /// operator.
 pub(crate) const OUR_REASON: &str = "bedplate: drained";
 /// How many clusters and VMs with the same name are looked up.
-const MOST: usize = 100;
+const MAX_LOOKUPS: usize = 100;
 
 /// Why nothing can be said about a host.
 #[derive(Debug, thiserror::Error)]
@@ -58,15 +58,15 @@ pub struct Host {
     /// The servers on the host, of all projects.
     pub servers: Vec<Server>,
     /// The cluster members and VMs among the servers.
-    pub ours: Belongings,
+    pub ours: ServerOwners,
 }
 
 /// Servers with their hosts.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct ServersWithHosts {
     pub servers: Vec<Server>,
     /// The cluster members and VMs among the servers.
-    pub ours: Belongings,
+    pub ours: ServerOwners,
 }
 
 impl Conductor {
@@ -94,12 +94,12 @@ impl Conductor {
     /// # Errors
     ///
     /// When the cloud does not answer.
-    pub async fn places(&self, thing: &str) -> Result<Places, HostError> {
+    pub async fn places(&self, thing: &str) -> Result<ServersWithHosts, HostError> {
         self.world.places(thing).await
     }
 }
 
-impl World {
+impl ConductorContext {
     /// Returns the session of the administrator, who may see hosts.
     pub(crate) fn administrator(&self) -> Result<&Session, HostError> {
         Ok(self.cloud.as_ref().ok_or(HostError::NoCloud)?.own())
@@ -111,7 +111,7 @@ impl World {
         let service = match services::find_compute(session, name.as_str()).await? {
             Some(service) => service,
             None => {
-                let host = hosts::of_hypervisor(session, name.as_str()).await?;
+                let host = hosts::host_of_hypervisor(session, name.as_str()).await?;
                 let host = host.ok_or_else(missing)?;
                 services::find_compute(session, &host).await?.ok_or_else(missing)?
             }
@@ -122,7 +122,7 @@ impl World {
         Ok(Host { name, service, servers, ours })
     }
 
-    async fn places(&self, thing: &str) -> Result<Places, HostError> {
+    async fn places(&self, thing: &str) -> Result<ServersWithHosts, HostError> {
         let session = self.administrator()?;
         let mut servers: Vec<Server> = Vec::new();
         if let Ok(ident) = thing.parse::<Ident>() {
@@ -130,7 +130,7 @@ impl World {
             let vms = self.store.find_vms(&ident, &VmScope::All).await?;
             let tags =
                 clusters.iter().map(|it| tag(it.id)).chain(vms.iter().map(|it| vm_tag(it.id)));
-            for tag in tags.take(MOST) {
+            for tag in tags.take(MAX_LOOKUPS) {
                 servers.extend(hosts::tagged(session, &tag).await?);
             }
             if servers.is_empty() {
@@ -143,7 +143,7 @@ impl World {
             }
         }
         let ours = self.store.belongings(&ids(&servers)).await?;
-        Ok(Places { servers, ours })
+        Ok(ServersWithHosts { servers, ours })
     }
 }
 
@@ -154,9 +154,9 @@ fn ids(servers: &[Server]) -> Vec<String> {
 impl Host {
     /// Returns the members of clusters on the host.
     pub fn members(&self) -> BTreeSet<Member> {
-        let member = |known: &Known| match known {
-            Known::Member(member) => Some(member.clone()),
-            Known::Vm(_) => None,
+        let member = |known: &OwnServer| match known {
+            OwnServer::Member(member) => Some(member.clone()),
+            OwnServer::Vm(_) => None,
         };
         self.ours.servers.values().filter_map(member).collect()
     }
@@ -167,14 +167,14 @@ impl Host {
     }
 
     /// Returns the observation of the host for a drain.
-    pub(crate) fn seen(&self, at: Timestamp) -> HostSeen {
+    pub(crate) fn seen(&self, at: Timestamp) -> HostObservation {
         let is_ours = |reason: &String| reason.starts_with(OUR_REASON);
         let service = match (&self.service.status, &self.service.disabled_reason) {
-            (Status::Enabled, _) => ServiceSeen::Enabled,
+            (Status::Enabled, _) => ComputeServiceState::Enabled,
             (Status::Disabled | Status::Other(_), Some(reason)) if is_ours(reason) => {
-                ServiceSeen::DisabledByUs
+                ComputeServiceState::DisabledByUs
             }
-            (Status::Disabled | Status::Other(_), _) => ServiceSeen::DisabledByOthers,
+            (Status::Disabled | Status::Other(_), _) => ComputeServiceState::DisabledByOthers,
         };
         let servers = self.servers.iter().map(|server| ServerOnHost {
             id: server.id.clone(),
@@ -182,19 +182,19 @@ impl Host {
             carried: carried(server, &self.ours),
             condition: condition(server),
         });
-        HostSeen { at, service, servers: servers.collect() }
+        HostObservation { at, service, servers: servers.collect() }
     }
 }
 
-fn carried(server: &Server, ours: &Belongings) -> Carried {
+fn carried(server: &Server, ours: &ServerOwners) -> ServerOwner {
     match ours.servers.get(&server.id) {
-        None => Carried::Foreign,
+        None => ServerOwner::Foreign,
         Some(what) => {
             let is_worker = match what {
-                Known::Member(member) => role(ours, member) == Some(Role::Worker),
-                Known::Vm(_) => false,
+                OwnServer::Member(member) => role(ours, member) == Some(Role::Worker),
+                OwnServer::Vm(_) => false,
             };
-            Carried::Ours { what: what.clone(), is_worker }
+            ServerOwner::Ours { what: what.clone(), is_worker }
         }
     }
 }
@@ -208,8 +208,8 @@ pub enum Role {
 }
 
 /// Returns the role of a member, if the member still belongs to its cluster.
-pub fn role(ours: &Belongings, member: &Member) -> Option<Role> {
-    let (_, groups) = of(ours, member)?;
+pub fn role(ours: &ServerOwners, member: &Member) -> Option<Role> {
+    let (_, groups) = cluster_of(ours, member)?;
     let group = groups.iter().find(|group| group.name == member.machine.group)?;
     Some(match group.role {
         GroupRole::Master => Role::ControlPlane,
@@ -218,16 +218,19 @@ pub fn role(ours: &Belongings, member: &Member) -> Option<Role> {
 }
 
 /// Returns the cluster of a member, with its node groups.
-pub fn of<'b>(ours: &'b Belongings, member: &Member) -> Option<(&'b Cluster, &'b [NodeGroup])> {
+pub fn cluster_of<'b>(
+    ours: &'b ServerOwners,
+    member: &Member,
+) -> Option<(&'b Cluster, &'b [NodeGroup])> {
     let found = ours.clusters.iter().find(|(cluster, _)| cluster.id == member.cluster);
     found.map(|(cluster, groups)| (cluster, groups.as_slice()))
 }
 
 /// Returns the VM that a server is.
-pub fn vm_of(ours: &Belongings, known: &Known) -> Option<Vm> {
+pub fn vm_of(ours: &ServerOwners, known: &OwnServer) -> Option<Vm> {
     match known {
-        Known::Vm(id) => ours.vms.iter().find(|vm| vm.id == *id).cloned(),
-        Known::Member(_) => None,
+        OwnServer::Vm(id) => ours.vms.iter().find(|vm| vm.id == *id).cloned(),
+        OwnServer::Member(_) => None,
     }
 }
 

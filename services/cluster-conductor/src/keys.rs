@@ -1,6 +1,6 @@
 //! Serializes a cluster's certificate authorities for the store, where they are sealed.
 
-use cluster_bootstrap::{Authority, KeyPair, Pki};
+use cluster_bootstrap::{CertificateAuthority, KeyPair, Pki};
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub(crate) fn name(generation: u32) -> String {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredAuthorities {
     cluster: KeptAuthority,
     etcd: KeptAuthority,
     front_proxy: KeptAuthority,
@@ -29,7 +29,7 @@ struct KeptAuthority {
 }
 
 impl KeptAuthority {
-    fn of(authority: &Authority) -> Self {
+    fn of(authority: &CertificateAuthority) -> Self {
         KeptAuthority {
             certificate: authority.certificate.clone(),
             key: authority.key.expose_secret().to_owned(),
@@ -37,8 +37,8 @@ impl KeptAuthority {
         }
     }
 
-    fn read(self) -> Authority {
-        Authority {
+    fn read(self) -> CertificateAuthority {
+        CertificateAuthority {
             certificate: self.certificate,
             key: self.key.into(),
             public_key_sha256: self.public_key_sha256,
@@ -48,7 +48,7 @@ impl KeptAuthority {
 
 /// Serializes the authorities, to be sealed.
 pub(crate) fn write(pki: &Pki) -> Result<Vec<u8>, serde_json::Error> {
-    serde_json::to_vec(&Kept {
+    serde_json::to_vec(&StoredAuthorities {
         cluster: KeptAuthority::of(&pki.cluster),
         etcd: KeptAuthority::of(&pki.etcd),
         front_proxy: KeptAuthority::of(&pki.front_proxy),
@@ -59,7 +59,7 @@ pub(crate) fn write(pki: &Pki) -> Result<Vec<u8>, serde_json::Error> {
 
 /// Reads the authorities that were unsealed.
 pub(crate) fn read(opened: &[u8]) -> Result<Pki, serde_json::Error> {
-    let kept: Kept = serde_json::from_slice(opened)?;
+    let kept: StoredAuthorities = serde_json::from_slice(opened)?;
     Ok(Pki {
         cluster: kept.cluster.read(),
         etcd: kept.etcd.read(),

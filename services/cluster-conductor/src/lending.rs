@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use cluster_core::{
-    Cluster, Event, LeaseTold, Problem, Seen, lease_due, lease_taken, lease_told, off_problem, tag,
+    Cluster, ClusterObservation, Event, LeaseNotice, Problem, after_lease_stage, lease_due,
+    lease_notice, off_problem, tag,
 };
-use cluster_store::{Change, StoreError};
+use cluster_store::{ClusterChange, StoreError};
 use futures::future::join_all;
 use jiff::Timestamp;
-use lease::{Due, Ladder, Step};
+use lease::{Due, LeaseSchedule, LeaseStage};
 use newtype_uuid::GenericUuid;
-use notices::{About, Addressees, Notice};
+use notices::{Notice, NoticeSubject, ReceiverKinds};
 use openstack::compute::actions::{ServerAction, act};
 use openstack::compute::servers::{self, Server, ServerStatus};
 use reconcile::Requeue;
@@ -18,30 +19,30 @@ use serde_json::{Map, Value};
 use tracing::{info, warn};
 use uuid::Uuid;
 
-use crate::cloud::{Trouble, Worked};
-use crate::handle::{KeysError, World};
-use crate::tenancy::Premises;
+use crate::cloud::{CloudWorkError, WorkResult};
+use crate::handle::{ConductorContext, KeysError};
+use crate::tenancy::CloudAccess;
 
 /// How often to look while servers are being switched on or off.
-pub(crate) const AT_WORK: Duration = Duration::from_secs(2);
+pub(crate) const SWITCHING_EVERY: Duration = Duration::from_secs(2);
 
 /// The stages at the end of leases, and the receivers of notices.
 #[derive(Clone, Debug)]
 pub struct LendingSettings {
-    pub ladder: Ladder,
+    pub ladder: LeaseSchedule,
     /// The possible receivers of notices.
-    pub addressees: Addressees,
+    pub addressees: ReceiverKinds,
 }
 
 impl Default for LendingSettings {
     fn default() -> Self {
-        let ladder = Ladder::default().without_copy();
-        LendingSettings { ladder, addressees: Addressees::default() }
+        let ladder = LeaseSchedule::default().without_snapshot();
+        LendingSettings { ladder, addressees: ReceiverKinds::default() }
     }
 }
 
 /// The result of a look at a lease.
-pub(crate) enum Climbed {
+pub(crate) enum LeaseTurn {
     /// A stage was taken, or another process changed the cluster: the turn starts again.
     Took,
     /// Nothing is due before this time.
@@ -49,15 +50,18 @@ pub(crate) enum Climbed {
 }
 
 /// Takes the stage of the cluster's lease that is due, if there is one.
-pub(crate) async fn climb(world: &World, cluster: &Cluster) -> Result<Climbed, KeysError> {
+pub(crate) async fn take_due_stage(
+    world: &ConductorContext,
+    cluster: &Cluster,
+) -> Result<LeaseTurn, KeysError> {
     let LendingSettings { ladder, addressees } = &world.settings.lending;
     let now = (world.settings.clock)();
     let step = match lease_due(cluster, ladder, now) {
         Due::Now(step) => step,
-        Due::At(at) => return Ok(Climbed::Rests(Some(at))),
-        Due::Nothing => return Ok(Climbed::Rests(None)),
+        Due::At(at) => return Ok(LeaseTurn::Rests(Some(at))),
+        Due::Nothing => return Ok(LeaseTurn::Rests(None)),
     };
-    let told = lease_told(step);
+    let told = lease_notice(step);
     let contact = cluster.lending.as_ref().and_then(|it| it.notify.as_ref());
     let letters = addressees.letters(&notice(cluster, &told, now), contact);
     let event = Event {
@@ -68,20 +72,20 @@ pub(crate) async fn climb(world: &World, cluster: &Cluster) -> Result<Climbed, K
         reason: told.reason.to_owned(),
         message: told.message.clone(),
     };
-    let taken = lease_taken(cluster, step, now);
-    let change = Change { events: vec![event], letters, ..Change::of(taken) };
+    let taken = after_lease_stage(cluster, step, now);
+    let change = ClusterChange { events: vec![event], letters, ..ClusterChange::of(taken) };
     match world.store.change_cluster(&change).await {
         Ok(_) => info!("the lease of cluster {}: {}", cluster.id, told.message),
         Err(StoreError::Stale) => {}
         Err(error) => return Err(error.into()),
     }
-    if matches!(step, Step::ShutOff { .. }) {
+    if matches!(step, LeaseStage::SwitchOff { .. }) {
         world.lately.forget(cluster.id);
     }
-    Ok(Climbed::Took)
+    Ok(LeaseTurn::Took)
 }
 
-fn notice(cluster: &Cluster, told: &LeaseTold, now: Timestamp) -> Notice {
+fn notice(cluster: &Cluster, told: &LeaseNotice, now: Timestamp) -> Notice {
     let happens_at =
         told.happens_at.map(|at| ("happens_at".to_owned(), Value::from(at.to_string())));
     let until = cluster.lending.as_ref().map(|it| it.lease.until.to_string());
@@ -98,7 +102,7 @@ fn notice(cluster: &Cluster, told: &LeaseTold, now: Timestamp) -> Notice {
             cluster.name, cluster.id, told.message
         ),
         project_id: Some(cluster.project.clone()),
-        about: About {
+        about: NoticeSubject {
             kind: "cluster".to_owned(),
             id: cluster.id.into_untyped_uuid().to_string(),
             name: cluster.name.to_string(),
@@ -108,13 +112,17 @@ fn notice(cluster: &Cluster, told: &LeaseTold, now: Timestamp) -> Notice {
 }
 
 /// Switches off the servers of a cluster whose lease ended. Returns the observation, and when to look again.
-pub(crate) async fn keep_off(world: &World, premises: &Premises, cluster: &Cluster) -> Worked {
+pub(crate) async fn keep_off(
+    world: &ConductorContext,
+    premises: &CloudAccess,
+    cluster: &Cluster,
+) -> WorkResult {
     let look_every = world.settings.look_every;
     let mut next = look_every;
     let problem = match switch(premises, cluster, &ServerAction::Stop).await {
         Ok(still_on) => {
             if still_on > 0 {
-                next = AT_WORK.min(look_every);
+                next = SWITCHING_EVERY.min(look_every);
             }
             off_problem(cluster, &world.settings.lending.ladder, still_on)
         }
@@ -125,12 +133,12 @@ pub(crate) async fn keep_off(world: &World, premises: &Premises, cluster: &Clust
             Problem { message: format!("the lease has ended: {message}"), ..off }
         }
     };
-    let seen = Seen { problem: Some(problem), ..Seen::default() };
-    Worked { seen, next: Requeue::After(next) }
+    let seen = ClusterObservation { problem: Some(problem), ..ClusterObservation::default() };
+    WorkResult { seen, next: Requeue::After(next) }
 }
 
 /// Switches on the servers of a cluster whose lease was extended after its end.
-pub(crate) async fn wake(premises: &Premises, cluster: &Cluster) {
+pub(crate) async fn switch_on(premises: &CloudAccess, cluster: &Cluster) {
     match switch(premises, cluster, &ServerAction::Start).await {
         Ok(0) => {}
         Ok(still_off) => {
@@ -142,10 +150,10 @@ pub(crate) async fn wake(premises: &Premises, cluster: &Cluster) {
 
 /// Stops or starts all servers of the cluster. Returns how many are not in the wanted state yet.
 async fn switch(
-    premises: &Premises,
+    premises: &CloudAccess,
     cluster: &Cluster,
     action: &ServerAction,
-) -> Result<usize, Trouble> {
+) -> Result<usize, CloudWorkError> {
     let (on, off) = (ServerStatus::Active, ServerStatus::Shutoff);
     let (from, wanted) = if *action == ServerAction::Stop { (on, off) } else { (off, on) };
     let session = &premises.of(cluster, true).await?;

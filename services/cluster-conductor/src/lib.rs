@@ -1,13 +1,13 @@
 #![doc = include_str!("../README.md")]
 
-mod borrow;
 mod cloud;
 mod drain;
+mod external_objects;
 mod handle;
 mod hosts;
 mod keys;
 mod lending;
-mod machines;
+mod member_configs;
 mod nodes;
 mod preview;
 mod seals;
@@ -16,19 +16,19 @@ mod tenancy;
 mod turn;
 mod vm;
 
-pub use borrow::{BorrowError, Borrower};
-pub use drain::{DrainAsk, DrainError};
+pub use drain::{DrainError, DrainRequest};
+pub use external_objects::{ExternalObjectError, ObjectUser};
 pub use handle::{Conductor, KeysError, Settings};
-pub use hosts::{Host, HostError, Places, Role, of, role, vm_of};
+pub use hosts::{Host, HostError, Role, ServersWithHosts, cluster_of, role, vm_of};
 pub use lending::LendingSettings;
-pub use machines::{
-    Answer, Handout, KubernetesSettings, MachineReported, MachineSettings, MachinesError,
-    NodesListener, OwnConfigError, SourceAddress,
+pub use member_configs::{
+    Answer, CaHandout, KubernetesSettings, MachineSettings, MemberConfigError, NodesListener,
+    OwnConfigError, SourceAddress, StepReport,
 };
 pub use openstack::compute::consoles::ConsoleKind;
 pub use openstack::compute::servers::Server;
 pub use openstack::compute::services::ComputeService;
 pub use preview::Preview;
-pub use sizes::Unmeasured;
+pub use sizes::SizesUnknown;
 pub use tenancy::{Tenancy, TenancyError};
-pub use vm::{OfferedImage, VmError, VmFound, VmOrder, VmSettings};
+pub use vm::{OfferedImage, ResolvedVmObjects, VmError, VmRequestObjects, VmSettings};

@@ -9,28 +9,30 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use cluster_core::{Cluster, ClusterSpec, ClusterUuid, MachineRef, Seen, Shape};
+use cluster_core::{
+    Cluster, ClusterObservation, ClusterSpec, ClusterUuid, DesiredObjects, MemberName,
+};
 use cluster_pki::Validity;
 use jiff::{SignedDuration, Timestamp};
 use kubernetes::nodes::Node;
 use kubernetes::{Access, Client, KubernetesError, Timeouts, health};
 
-use crate::handle::{KeysError, World, endpoint, label};
+use crate::handle::{ConductorContext, KeysError, dns_label, endpoint};
 
 /// The lifetime of clusterd's own client certificate, and how long a client with it is kept.
 const CERTIFICATE_LASTS: Duration = Duration::from_secs(24 * 3600);
 const CLIENT_LASTS: SignedDuration = SignedDuration::from_hours(12);
 /// How long a turn waits for a cluster that does not answer; the rest of the turn waits too.
-const PATIENCE: Timeouts =
+const API_TIMEOUTS: Timeouts =
     Timeouts { connect: Duration::from_secs(2), call: Duration::from_secs(10) };
 
 /// Clients of clusters' APIs. Clients are kept, because connections and certificates take time to make.
 #[derive(Default)]
 pub(crate) struct Clients {
-    kept: Mutex<HashMap<ClusterUuid, Kept>>,
+    kept: Mutex<HashMap<ClusterUuid, CachedClient>>,
 }
 
-struct Kept {
+struct CachedClient {
     address: String,
     /// The CA revision that the client was made for.
     revision: u32,
@@ -40,9 +42,9 @@ struct Kept {
 
 /// A cluster's Kubernetes API within one turn.
 pub(crate) struct Nodes<'a> {
-    world: &'a World,
+    world: &'a ConductorContext,
     spec: &'a ClusterSpec<'a>,
-    shape: &'a Shape,
+    shape: &'a DesiredObjects,
     /// `None` when the API does not answer.
     answers: Option<Answers>,
     /// Why the API does not answer, when it was called.
@@ -58,12 +60,12 @@ struct Answers {
 impl<'a> Nodes<'a> {
     /// Lists the nodes of a cluster, if the address of its API is known.
     pub(crate) async fn reach(
-        world: &'a World,
+        world: &'a ConductorContext,
         spec: &'a ClusterSpec<'a>,
-        shape: &'a Shape,
+        shape: &'a DesiredObjects,
     ) -> Result<Self, KeysError> {
         let mut nodes = Nodes { world, spec, shape, answers: None, silence: None };
-        let is_going = spec.cluster.desire == cluster_core::Desire::Gone;
+        let is_going = spec.cluster.desire == cluster_core::DesiredState::Gone;
         let address = spec.cluster.api_address.as_deref().filter(|_| !is_going);
         let Some(client) = client(world, spec.cluster, address).await? else { return Ok(nodes) };
         nodes.answers = match ask(&client).await {
@@ -82,8 +84,8 @@ impl<'a> Nodes<'a> {
     }
 
     /// Whether servers are about to join, or a CA rotation is in progress: both need an observation soon.
-    pub(crate) fn is_under_way(&self, seen: &Seen) -> bool {
-        let waits = |machine: &MachineRef| {
+    pub(crate) fn is_under_way(&self, seen: &ClusterObservation) -> bool {
+        let waits = |machine: &MemberName| {
             seen.objects.contains_key(&cluster_core::Key::Server(machine.clone()))
                 && !self.spec.cluster.nodes.contains(machine)
         };
@@ -101,7 +103,7 @@ async fn ask(client: &Client) -> Result<Option<Vec<Node>>, KubernetesError> {
 
 /// Returns an administrator's client of the cluster's API, once its address is known.
 pub(crate) async fn client_of(
-    world: &World,
+    world: &ConductorContext,
     cluster: &Cluster,
 ) -> Result<Option<Client>, KeysError> {
     client(world, cluster, cluster.api_address.as_deref()).await
@@ -109,7 +111,7 @@ pub(crate) async fn client_of(
 
 /// Returns an administrator's client of the cluster's API at `address`.
 async fn client(
-    world: &World,
+    world: &ConductorContext,
     cluster: &Cluster,
     address: Option<&str>,
 ) -> Result<Option<Client>, KeysError> {
@@ -121,16 +123,21 @@ async fn client(
     }
     let pki = world.pki(cluster).await?;
     let validity = Validity { now, lifetime: CERTIFICATE_LASTS };
-    let config = cluster_pki::admin(&label(cluster), &endpoint, &pki.cluster, validity)?;
+    let config =
+        cluster_pki::admin_kubeconfig(&dns_label(cluster), &endpoint, &pki.cluster, validity)?;
     let made = Access::from_kubeconfig(config.expose(), None)
         .map_err(|error| error.to_string())
-        .map(|access| Access { timeouts: PATIENCE, ..access })
+        .map(|access| Access { timeouts: API_TIMEOUTS, ..access })
         .and_then(|access| Client::new(&access).map_err(|error| error.to_string()));
     match made {
         Ok(client) => {
             let until = now.saturating_add(CLIENT_LASTS).unwrap_or(now);
-            let kept =
-                Kept { address: address.to_owned(), revision, until, client: client.clone() };
+            let kept = CachedClient {
+                address: address.to_owned(),
+                revision,
+                until,
+                client: client.clone(),
+            };
             world.clients.keep(cluster.id, kept);
             Ok(Some(client))
         }
@@ -155,7 +162,7 @@ impl Clients {
             .then(|| found.client.clone())
     }
 
-    fn keep(&self, cluster: ClusterUuid, new: Kept) {
+    fn keep(&self, cluster: ClusterUuid, new: CachedClient) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(cluster, new);
     }
 

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster_core::{
-    Action, Cluster, ClusterSpec, Key, Need, NodeGroup, Seen, Shortage, lone_endpoint, need, plan,
-    shape,
+    Action, Cluster, ClusterObservation, ClusterSpec, Key, NodeGroup, QuotaNeed, QuotaShortage,
+    desired_objects, plan, quota_need, single_endpoint_warning,
 };
 use cluster_store::StoreError;
 
 use crate::Conductor;
-use crate::cloud::{self, Site};
+use crate::cloud::{self, CloudLookups};
 
 /// How long to wait for the cloud.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CLOUD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The preview of a cluster.
 #[derive(Clone, Debug)]
@@ -24,9 +24,9 @@ pub struct Preview {
     /// Every desired object: its key and its name.
     pub objects: Vec<(String, String)>,
     /// The quota that all objects need. Processors and memory are 0 when the sizes of the flavors are unknown.
-    pub need: Need,
+    pub need: QuotaNeed,
     /// The quotas that are too small for the objects that do not exist yet, or why they are unknown.
-    pub shortages: Result<Vec<Shortage>, String>,
+    pub shortages: Result<Vec<QuotaShortage>, String>,
     /// Reasons against the cluster that do not prevent its creation.
     pub warnings: Vec<String>,
 }
@@ -43,7 +43,7 @@ impl Conductor {
         groups: &[NodeGroup],
     ) -> Result<Preview, StoreError> {
         let spec = ClusterSpec { cluster, groups };
-        let shape = shape(&spec);
+        let shape = desired_objects(&spec);
         let ledger = self.world.store.ledger_of(cluster.id).await?;
         let present = ledger.iter().filter(|line| line.cloud_id.is_some());
         let there: BTreeSet<Key> = present.filter_map(|line| line.kind.parse().ok()).collect();
@@ -53,19 +53,25 @@ impl Conductor {
             let Some((session, own)) = sessions else {
                 return Err("clusterd has no cloud configured".to_owned());
             };
-            let site = Site::new((&session, own), cluster.blueprint.zone(), Arc::default());
+            let site = CloudLookups::new((&session, own), cluster.blueprint.zone(), Arc::default());
             cloud::outlook(&site, &shape, &there).await.map_err(|trouble| trouble.to_string())
         };
-        let late = || format!("the cloud did not answer within {} s", PATIENCE.as_secs());
-        let outlook = tokio::time::timeout(PATIENCE, asked).await;
+        let late = || format!("the cloud did not answer within {} s", CLOUD_TIMEOUT.as_secs());
+        let outlook = tokio::time::timeout(CLOUD_TIMEOUT, asked).await;
         let outlook = outlook.unwrap_or_else(|_| Err(late()));
         let (need, shortages) = match outlook {
             Ok((need, shortages)) => (need, Ok(shortages)),
-            Err(why) => (need(&shape, &BTreeMap::new(), |_| false), Err(why)),
+            Err(why) => (quota_need(&shape, &BTreeMap::new(), |_| false), Err(why)),
         };
         let objects = shape.iter().map(|(key, object)| (key.to_string(), object.name.clone()));
         let objects = objects.collect();
-        let warnings = lone_endpoint(&spec).into_iter().map(str::to_owned).collect();
-        Ok(Preview { first: plan(&spec, &Seen::default()), objects, need, shortages, warnings })
+        let warnings = single_endpoint_warning(&spec).into_iter().map(str::to_owned).collect();
+        Ok(Preview {
+            first: plan(&spec, &ClusterObservation::default()),
+            objects,
+            need,
+            shortages,
+            warnings,
+        })
     }
 }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster_store::{SealedSecret, SealedUserData, StoreError};
-use sealing::{KeyFileError, KeyUse, RetireError, SealError, SealingKeys};
+use sealing::{KeyFileError, KeyUsage, RetireError, SealError, SealingKeys};
 use tokio::time::interval;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::Conductor;
-use crate::handle::World;
+use crate::handle::ConductorContext;
 
 /// How often to look for secrets that another key than the current one sealed: another process may have rotated the keys.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
@@ -22,16 +22,16 @@ impl Conductor {
     pub(crate) async fn note_reports(&self) {
         let keys = self.world.keys.keys();
         if keys.ids().count() == 1
-            && let Err(error) = self.world.store.reports_were_by(keys.current()).await
+            && let Err(error) = self.world.store.assume_report_key(keys.current()).await
         {
             warn!("cannot record the key of the report tokens: {error}");
         }
     }
 
     /// Returns the keys, and what each is needed for.
-    pub async fn keys(&self) -> Result<Vec<KeyUse>, StoreError> {
+    pub async fn keys(&self) -> Result<Vec<KeyUsage>, StoreError> {
         let stored = self.world.store.seals_in_use().await?;
-        Ok(KeyUse::of(&self.world.keys.keys(), &stored))
+        Ok(KeyUsage::count(&self.world.keys.keys(), &stored))
     }
 
     /// Makes a new key that seals from now on, and returns its id. Secrets of other keys are re-encrypted soon.
@@ -67,7 +67,7 @@ async fn off_the_runtime<T: Send + 'static>(
 }
 
 /// Re-encrypts secrets that another key than the current one sealed, until `stop` is cancelled.
-pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) {
+pub(crate) async fn run(world: Arc<ConductorContext>, stop: CancellationToken) {
     let mut due = interval(LOOK_EVERY);
     loop {
         tokio::select! {
@@ -85,7 +85,7 @@ pub(crate) async fn run(world: Arc<World>, stop: CancellationToken) {
 }
 
 /// Re-encrypts all secrets of other keys with the current one, page by page. After an interruption the next run finds the rest.
-async fn reseal(world: &World) -> Result<(), StoreError> {
+async fn reseal(world: &ConductorContext) -> Result<(), StoreError> {
     let keys = world.keys.keys();
     for (id, sealed, _) in world.store.seals_in_use().await? {
         if sealed == 0 || id == keys.current() {
@@ -98,7 +98,11 @@ async fn reseal(world: &World) -> Result<(), StoreError> {
 }
 
 /// Re-encrypts secrets of clusters. Returns how many.
-async fn secrets(world: &World, keys: &SealingKeys, id: &str) -> Result<u64, StoreError> {
+async fn secrets(
+    world: &ConductorContext,
+    keys: &SealingKeys,
+    id: &str,
+) -> Result<u64, StoreError> {
     let (mut after, mut done) = (None, 0);
     loop {
         let page = world.store.secrets_sealed_by(id, after.as_ref(), PAGE).await?;
@@ -114,7 +118,11 @@ async fn secrets(world: &World, keys: &SealingKeys, id: &str) -> Result<u64, Sto
 }
 
 /// Re-encrypts user-data of VMs that are not built yet. Returns how many.
-async fn user_data(world: &World, keys: &SealingKeys, id: &str) -> Result<u64, StoreError> {
+async fn user_data(
+    world: &ConductorContext,
+    keys: &SealingKeys,
+    id: &str,
+) -> Result<u64, StoreError> {
     let (mut after, mut done) = (None, 0);
     loop {
         let page = world.store.user_data_sealed_by(id, after, PAGE).await?;

@@ -6,15 +6,15 @@ use std::time::Duration;
 use cluster_core::{Cluster, FlavorSize};
 
 use crate::Conductor;
-use crate::cloud::Trouble;
+use crate::cloud::CloudWorkError;
 
 /// How long to wait for the cloud.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CLOUD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why the sizes of flavors are unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
-pub struct Unmeasured {
+pub struct SizesUnknown {
     pub why: String,
     /// Whether the caller has to change the request, because the cloud has no such flavor: a retry of the same request fails again.
     pub is_asked_wrong: bool,
@@ -31,17 +31,17 @@ impl Conductor {
         &self,
         cluster: &Cluster,
         flavors: &BTreeSet<String>,
-    ) -> Result<BTreeMap<String, FlavorSize>, Unmeasured> {
-        let unknown = |why: String| Unmeasured { why, is_asked_wrong: false };
+    ) -> Result<BTreeMap<String, FlavorSize>, SizesUnknown> {
+        let unknown = |why: String| SizesUnknown { why, is_asked_wrong: false };
         if self.world.cloud.is_none() {
             return Err(unknown("clusterd has no cloud configured".to_owned()));
         }
-        let told = tokio::time::timeout(PATIENCE, self.told(cluster, flavors)).await;
+        let told = tokio::time::timeout(CLOUD_TIMEOUT, self.told(cluster, flavors)).await;
         let told = told.map_err(|_| {
-            unknown(format!("the cloud did not answer within {} s", PATIENCE.as_secs()))
+            unknown(format!("the cloud did not answer within {} s", CLOUD_TIMEOUT.as_secs()))
         })?;
-        told.map_err(|trouble| Unmeasured {
-            is_asked_wrong: matches!(trouble, Trouble::NoSuch { .. }),
+        told.map_err(|trouble| SizesUnknown {
+            is_asked_wrong: matches!(trouble, CloudWorkError::NoSuch { .. }),
             why: trouble.to_string(),
         })
     }
@@ -49,7 +49,7 @@ impl Conductor {
         &self,
         cluster: &Cluster,
         flavors: &BTreeSet<String>,
-    ) -> Result<BTreeMap<String, FlavorSize>, Trouble> {
+    ) -> Result<BTreeMap<String, FlavorSize>, CloudWorkError> {
         let Some((session, _)) = self.world.sessions(cluster, false).await? else {
             return Ok(BTreeMap::new());
         };

@@ -7,10 +7,10 @@ mod refusals;
 use std::time::Instant;
 
 use cluster_core::Cluster;
-use openstack::{CloudError, Identity, Projects, Session};
+use openstack::{CloudError, Identity, ProjectSessions, Session};
 
 use crate::Conductor;
-use crate::handle::World;
+use crate::handle::ConductorContext;
 use refusals::Refusals;
 
 /// The cloud's project in which clusters are created.
@@ -53,12 +53,12 @@ pub enum TenancyError {
     Nowhere,
     /// Keystone does not answer.
     #[error("cannot get a token for the project from Keystone: {0}")]
-    Away(#[from] CloudError),
+    KeystoneFailed(#[from] CloudError),
 }
 
 /// The cloud, with clusterd's sessions in its projects.
-pub(crate) struct Premises {
-    projects: Projects,
+pub(crate) struct CloudAccess {
+    projects: ProjectSessions,
     tenancy: Tenancy,
     /// Projects in which clusterd's user has no role.
     closed: Refusals,
@@ -66,10 +66,10 @@ pub(crate) struct Premises {
     barren: Refusals,
 }
 
-impl Premises {
+impl CloudAccess {
     pub(crate) fn new(session: Session, tenancy: Tenancy) -> Self {
         let (closed, barren) = (Refusals::default(), Refusals::default());
-        Premises { projects: Projects::of(session), tenancy, closed, barren }
+        CloudAccess { projects: ProjectSessions::of(session), tenancy, closed, barren }
     }
 
     /// Returns the session in clusterd's own project.
@@ -78,7 +78,7 @@ impl Premises {
     }
 
     /// Returns the id of the project of a cluster: the recorded one, or the one for new clusters when nothing was created yet.
-    pub(crate) async fn place(
+    pub(crate) async fn project_of(
         &self,
         cluster: &Cluster,
         is_begun: bool,
@@ -107,7 +107,7 @@ impl Premises {
         cluster: &Cluster,
         is_begun: bool,
     ) -> Result<Session, TenancyError> {
-        self.enter(&self.place(cluster, is_begun).await?).await
+        self.enter(&self.project_of(cluster, is_begun).await?).await
     }
 
     /// Returns the session in this project.
@@ -139,7 +139,7 @@ impl Premises {
 
     /// Returns a session that sees the cloud as the project does: in the project itself, when clusters are created there and clusterd has a
     /// role; otherwise in clusterd's own.
-    pub(crate) async fn eyes(&self, project: &str) -> Result<Session, TenancyError> {
+    pub(crate) async fn session_as_seen_by(&self, project: &str) -> Result<Session, TenancyError> {
         match self.tenancy {
             Tenancy::Shared => Ok(self.own().clone()),
             Tenancy::Own => match self.enter(project).await {
@@ -192,7 +192,7 @@ fn roleless(who: &Identity, name: &str, project: &str) -> TenancyError {
     }
 }
 
-impl World {
+impl ConductorContext {
     /// Returns the session in a cluster's project, and the one in clusterd's own; `None` without a cloud.
     pub(crate) async fn sessions(
         &self,
@@ -223,12 +223,14 @@ impl Conductor {
     /// # Errors
     ///
     /// When Keystone does not answer.
-    pub async fn is_shut_out(&self, cluster: &Cluster) -> Result<bool, TenancyError> {
+    pub async fn has_no_access(&self, cluster: &Cluster) -> Result<bool, TenancyError> {
         let Some(premises) = &self.world.cloud else { return Ok(true) };
         match premises.of(cluster, true).await {
             Ok(_) => Ok(false),
             Err(TenancyError::Roleless { .. } | TenancyError::Bound { .. }) => Ok(true),
-            Err(unknown @ (TenancyError::Nowhere | TenancyError::Away(_))) => Err(unknown),
+            Err(unknown @ (TenancyError::Nowhere | TenancyError::KeystoneFailed(_))) => {
+                Err(unknown)
+            }
         }
     }
 

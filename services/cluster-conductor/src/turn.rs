@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster_core::{
-    Cluster, ClusterSpec, ClusterUuid, Condition, Desire, Event, MachineRef, NodeGroup, Problem,
-    Seen, Severity, Truth, replaceable, status,
+    Cluster, ClusterObservation, ClusterSpec, ClusterUuid, Condition, ConditionStatus,
+    DesiredState, Event, MemberName, NodeGroup, Problem, Severity, members_to_replace, status,
 };
-use cluster_store::{Change, StoreError};
+use cluster_store::{ClusterChange, StoreError};
 use jiff::Timestamp;
 use reconcile::{Requeue, time_left};
 use tokio_util::sync::CancellationToken;
@@ -15,18 +15,18 @@ use tracing::field::Empty;
 use tracing::{Span, debug, info, instrument};
 use uuid::Uuid;
 
-use crate::cloud::{self, Worked};
-use crate::handle::{KeysError, World};
-use crate::lending::{self, AT_WORK, Climbed};
+use crate::cloud::{self, WorkResult};
+use crate::handle::{ConductorContext, KeysError};
+use crate::lending::{self, LeaseTurn, SWITCHING_EVERY};
 
 /// How often the conductor records that it is alive.
-const SAY_EVERY: Duration = Duration::from_secs(10);
+const ALIVE_EVERY: Duration = Duration::from_secs(10);
 /// How soon a cluster has its next turn when it was changed during this one.
 const SOON: Duration = Duration::from_millis(100);
 
 /// Runs one turn of a cluster. Calls to the cloud carry the id of the request that last asked for a change.
 #[instrument(skip_all, fields(cluster.id = %id, request.id = Empty))]
-pub(crate) async fn turn(world: &World, id: ClusterUuid) -> Result<Requeue, KeysError> {
+pub(crate) async fn turn(world: &ConductorContext, id: ClusterUuid) -> Result<Requeue, KeysError> {
     let Some(cluster) = world.cluster(id).await? else { return Ok(Requeue::OnChange) };
     world.watch.answered((world.settings.clock)());
     // A request from before ids were recorded gets a new id in each turn.
@@ -36,27 +36,27 @@ pub(crate) async fn turn(world: &World, id: ClusterUuid) -> Result<Requeue, Keys
 }
 
 /// Does the work of a turn. Nothing else writes the conditions of a cluster.
-async fn work(world: &World, cluster: Cluster) -> Result<Requeue, KeysError> {
+async fn work(world: &ConductorContext, cluster: Cluster) -> Result<Requeue, KeysError> {
     let id = cluster.id;
     let ledger = world.store.ledger_of(id).await?;
-    if cluster.desire == Desire::Gone && ledger.is_empty() {
-        return let_go(world, &cluster).await;
+    if cluster.desire == DesiredState::Gone && ledger.is_empty() {
+        return delete_record(world, &cluster).await;
     }
-    let due = match lending::climb(world, &cluster).await? {
-        Climbed::Took => return Ok(Requeue::Now),
-        Climbed::Rests(due) => due,
+    let due = match lending::take_due_stage(world, &cluster).await? {
+        LeaseTurn::Took => return Ok(Requeue::Now),
+        LeaseTurn::Rests(due) => due,
     };
-    let cluster = match placed(world, cluster, !ledger.is_empty()).await {
+    let cluster = match record_project(world, cluster, !ledger.is_empty()).await {
         Err(KeysError::Store(StoreError::Stale)) => return Ok(Requeue::Now),
         placed => placed?,
     };
     let groups = world.store.groups_of(id).await?;
     let spec = ClusterSpec { cluster: &cluster, groups: &groups };
     if let (Some(premises), true) = (&world.cloud, cluster.waking_since().is_some()) {
-        lending::wake(premises, &cluster).await;
+        lending::switch_on(premises, &cluster).await;
     }
     let drained = world.store.drained_of(id).await?;
-    let Worked { seen, next } = match &world.cloud {
+    let WorkResult { seen, next } = match &world.cloud {
         Some(premises) if cluster.is_off() => lending::keep_off(world, premises, &cluster).await,
         Some(premises) => match cloud::work(world, premises, &spec, ledger).await {
             // The cluster was changed after it was read.
@@ -65,13 +65,13 @@ async fn work(world: &World, cluster: Cluster) -> Result<Requeue, KeysError> {
             }
             worked => worked?,
         },
-        None => Worked { seen: no_cloud(), next: Requeue::After(world.settings.look_every) },
+        None => WorkResult { seen: no_cloud(), next: Requeue::After(world.settings.look_every) },
     };
-    let seen = Seen { drained, ..seen };
+    let seen = ClusterObservation { drained, ..seen };
     let now = (world.settings.clock)();
     let next = no_later(next, &cluster, due, now);
-    let concluded = cluster.concluded(&groups, &seen, now);
-    let replaced = replaceable(&spec, &seen, &world.settings.repair, now);
+    let concluded = cluster.with_observation(&groups, &seen, now);
+    let replaced = members_to_replace(&spec, &seen, &world.settings.repair, now);
     if concluded == cluster && replaced.is_empty() {
         debug!("nothing has changed");
         return Ok(next);
@@ -79,7 +79,7 @@ async fn work(world: &World, cluster: Cluster) -> Result<Requeue, KeysError> {
     let (before, after) = (status(&cluster, now), status(&concluded, now));
     let changed = replace(&groups, &replaced);
     let events = events(&cluster, &concluded, &replaced, now);
-    let change = Change { changed, events, ..Change::of(concluded) };
+    let change = ClusterChange { changed, events, ..ClusterChange::of(concluded) };
     match world.store.change_cluster(&change).await {
         Ok(_) => {
             if before != after {
@@ -94,20 +94,24 @@ async fn work(world: &World, cluster: Cluster) -> Result<Requeue, KeysError> {
 
 /// Records the cloud's project in which the cluster will be created, before anything is. When the project cannot be determined, the turn
 /// reports why.
-async fn placed(world: &World, cluster: Cluster, is_begun: bool) -> Result<Cluster, KeysError> {
+async fn record_project(
+    world: &ConductorContext,
+    cluster: Cluster,
+    is_begun: bool,
+) -> Result<Cluster, KeysError> {
     let Some(premises) = world.cloud.as_ref().filter(|_| cluster.cloud_project.is_none()) else {
         return Ok(cluster);
     };
-    let Ok(place) = premises.place(&cluster, is_begun).await else { return Ok(cluster) };
+    let Ok(place) = premises.project_of(&cluster, is_begun).await else { return Ok(cluster) };
     info!("cluster {} uses project {place} of the cloud", cluster.id);
     let noted = Cluster { cloud_project: Some(place), ..cluster };
-    Ok(world.store.change_cluster(&Change::of(noted)).await?)
+    Ok(world.store.change_cluster(&ClusterChange::of(noted)).await?)
 }
 
 /// Returns when the next turn is due: at the next stage of the lease at the latest, and soon while servers are starting.
 fn no_later(next: Requeue, cluster: &Cluster, due: Option<Timestamp>, now: Timestamp) -> Requeue {
     let due = due.map(|due| time_left(due, now));
-    let waking = cluster.waking_since().map(|_| AT_WORK);
+    let waking = cluster.waking_since().map(|_| SWITCHING_EVERY);
     match (next, due.into_iter().chain(waking).min()) {
         (Requeue::After(pause), Some(due)) => Requeue::After(pause.min(due)),
         (next @ (Requeue::Now | Requeue::OnChange | Requeue::After(_)), _) => next,
@@ -115,7 +119,7 @@ fn no_later(next: Requeue, cluster: &Cluster, due: Option<Timestamp>, now: Times
 }
 
 /// Returns the groups that change when these members are replaced by new ones.
-fn replace(groups: &[NodeGroup], replaced: &[MachineRef]) -> Vec<NodeGroup> {
+fn replace(groups: &[NodeGroup], replaced: &[MemberName]) -> Vec<NodeGroup> {
     let mut changed = Vec::new();
     for group in groups {
         let mut new = group.clone();
@@ -131,7 +135,7 @@ fn replace(groups: &[NodeGroup], replaced: &[MachineRef]) -> Vec<NodeGroup> {
 }
 
 /// Returns the events of a turn: changed conditions and replaced members.
-fn events(before: &Cluster, after: &Cluster, replaced: &[MachineRef], at: Timestamp) -> Vec<Event> {
+fn events(before: &Cluster, after: &Cluster, replaced: &[MemberName], at: Timestamp) -> Vec<Event> {
     let event = |severity, reason: &str, message: String| Event {
         id: None,
         cluster: before.id,
@@ -147,8 +151,10 @@ fn events(before: &Cluster, after: &Cluster, replaced: &[MachineRef], at: Timest
     let told = after.conditions.iter().filter(|new| !known(new)).map(|new| {
         let severity = if new.is_final { Severity::Error } else { Severity::Info };
         let message = match new.status {
-            Truth::True => format!("{} is true", new.kind.as_str()),
-            Truth::False | Truth::Unknown => format!("{}: {}", new.kind.as_str(), new.message),
+            ConditionStatus::True => format!("{} is true", new.kind.as_str()),
+            ConditionStatus::False | ConditionStatus::Unknown => {
+                format!("{}: {}", new.kind.as_str(), new.message)
+            }
         };
         event(severity, &new.reason, message)
     });
@@ -163,7 +169,7 @@ fn events(before: &Cluster, after: &Cluster, replaced: &[MachineRef], at: Timest
 }
 
 /// Deletes the record of a cluster that owns nothing in the cloud any more.
-async fn let_go(world: &World, cluster: &Cluster) -> Result<Requeue, KeysError> {
+async fn delete_record(world: &ConductorContext, cluster: &Cluster) -> Result<Requeue, KeysError> {
     match world.store.delete_cluster(cluster).await {
         Ok(()) => {
             world.clients.forget(cluster.id);
@@ -177,18 +183,18 @@ async fn let_go(world: &World, cluster: &Cluster) -> Result<Requeue, KeysError> 
 }
 
 /// Returns the observation of a cluster when clusterd has no cloud.
-fn no_cloud() -> Seen {
+fn no_cloud() -> ClusterObservation {
     let problem = Problem {
         reason: "NoCloud".to_owned(),
         message: "clusterd has no cloud configured, so nothing was created".to_owned(),
         next_action: "delete the cluster, or configure a cloud for clusterd".to_owned(),
         is_final: false,
     };
-    Seen { problem: Some(problem), ..Seen::default() }
+    ClusterObservation { problem: Some(problem), ..ClusterObservation::default() }
 }
 
 /// Records at regular intervals that this conductor is alive.
-pub(crate) async fn stay_alive(world: Arc<World>, stop: CancellationToken) {
+pub(crate) async fn stay_alive(world: Arc<ConductorContext>, stop: CancellationToken) {
     loop {
         let now = (world.settings.clock)();
         match world.store.touch_service(&world.settings.hostname, now).await {
@@ -200,7 +206,7 @@ pub(crate) async fn stay_alive(world: Arc<World>, stop: CancellationToken) {
         }
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(SAY_EVERY) => {}
+            () = tokio::time::sleep(ALIVE_EVERY) => {}
         }
     }
 }

@@ -7,30 +7,30 @@
 mod data;
 mod idle;
 mod notice;
-mod order;
+mod resolve_request;
 mod snapshot;
 mod turn;
 
 use cluster_core::{Backoff, SnapshotRules, Vm, VmRules};
 use jiff::SignedDuration;
-use lease::Ladder;
+use lease::LeaseSchedule;
 use openstack::Session;
 use openstack::compute::consoles::{self, ConsoleKind};
 use url::Url;
 
-pub use order::{OfferedImage, VmError, VmFound, VmOrder};
+pub use resolve_request::{OfferedImage, ResolvedVmObjects, VmError, VmRequestObjects};
 pub(crate) use snapshot::turn as snapshot_turn;
 pub(crate) use turn::turn;
 
 use crate::Conductor;
-use crate::handle::World;
+use crate::handle::ConductorContext;
 use crate::tenancy::TenancyError;
 
 /// The settings of VMs.
 #[derive(Clone, Debug)]
 pub struct VmSettings {
     /// When the stages of a lease are due.
-    pub ladder: Ladder,
+    pub ladder: LeaseSchedule,
     /// The images that VMs may boot besides snapshots.
     pub images: Vec<OfferedImage>,
     /// The default network: id or name.
@@ -50,7 +50,7 @@ pub struct VmSettings {
 impl Default for VmSettings {
     fn default() -> Self {
         VmSettings {
-            ladder: Ladder::default(),
+            ladder: LeaseSchedule::default(),
             images: Vec::new(),
             network: None,
             external_network: None,
@@ -62,7 +62,7 @@ impl Default for VmSettings {
     }
 }
 
-impl World {
+impl ConductorContext {
     /// Returns the session in the project of a VM, and the one in clusterd's own project; `None` without a cloud. `place` is the recorded
     /// project of an existing VM.
     pub(crate) async fn session_for(

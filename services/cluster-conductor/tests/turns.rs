@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use cluster_conductor::{Conductor, Settings};
 use cluster_core::{
-    Asked, Blueprint, Cluster, ClusterUuid, ConditionKind, Desire, Ident, LedgerEntry, LedgerState,
-    LedgerUuid, RepairLimits, Truth,
+    Cluster, ClusterParameters, ClusterUuid, ConditionKind, ConditionStatus, DesiredState, Ident,
+    LedgerEntry, LedgerState, LedgerUuid, RepairLimits, RequestedCluster,
 };
-use cluster_store::{Change, Scope, Store};
+use cluster_store::{ClusterChange, Scope, Store};
 use jiff::{SignedDuration, Timestamp};
 use newtype_uuid::GenericUuid;
 use sealing::SealingKeys;
@@ -47,8 +47,9 @@ fn conductor(store: &Store, keys: SealingKeys) -> Conductor {
 /// Makes a store with a cluster of one member.
 async fn with_cluster() -> (Store, Cluster) {
     let store = Store::open("sqlite::memory:").await.unwrap();
-    let blueprint = Blueprint::new("fcos".to_owned());
-    let Asked { template, cluster, groups } = Asked::new(blueprint, 1, 0, now());
+    let blueprint = ClusterParameters::new("fcos".to_owned());
+    let RequestedCluster { template, cluster, groups } =
+        RequestedCluster::new(blueprint, 1, 0, now());
     store.insert_template(&template).await.unwrap();
     store.insert_cluster(&cluster, &groups, &[], None).await.unwrap().unwrap();
     (store, cluster)
@@ -84,7 +85,10 @@ async fn a_cluster_without_a_cloud_says_so() {
     .await;
     assert_eq!(conditions.len(), ConditionKind::ALL.len());
     for condition in &conditions {
-        assert_eq!((condition.status, condition.reason.as_str()), (Truth::False, "NoCloud"));
+        assert_eq!(
+            (condition.status, condition.reason.as_str()),
+            (ConditionStatus::False, "NoCloud")
+        );
         assert!(!condition.is_final && !condition.next_action.is_empty());
     }
     stop.cancel();
@@ -106,8 +110,8 @@ async fn a_cluster_is_deleted_once_its_ledger_is_empty() {
         updated_at: None,
     };
     store.save_ledger(std::slice::from_ref(&line)).await.unwrap();
-    let going = Cluster { desire: Desire::Gone, ..cluster.clone() };
-    store.change_cluster(&Change::of(going)).await.unwrap();
+    let going = Cluster { desire: DesiredState::Gone, ..cluster.clone() };
+    store.change_cluster(&ClusterChange::of(going)).await.unwrap();
 
     let conductor = conductor(&store, keys());
     let stop = CancellationToken::new();
@@ -117,8 +121,8 @@ async fn a_cluster_is_deleted_once_its_ledger_is_empty() {
         find(&store, cluster.id).await.filter(|cluster| !cluster.conditions.is_empty())
     })
     .await;
-    assert_eq!(looked.desire, Desire::Gone);
-    store.strike_ledger(line.id).await.unwrap();
+    assert_eq!(looked.desire, DesiredState::Gone);
+    store.remove_ledger_entry(line.id).await.unwrap();
     conductor.wake(cluster.id);
     wait_for(async || find(&store, cluster.id).await.is_none().then_some(())).await;
     stop.cancel();

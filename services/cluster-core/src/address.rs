@@ -3,18 +3,22 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use crate::{Balancer, Cluster, ClusterSpec, GroupRole, Key, MachineRef, NodeGroup, Seen};
+use crate::{
+    BalancerPurpose, Cluster, ClusterObservation, ClusterSpec, GroupRole, Key, MemberName,
+    NodeGroup,
+};
 
 /// Returns the URL at which users reach the Kubernetes API, `https://ADDRESS:PORT`, or `None` until the address is known.
 ///
 /// With a load balancer the address is its floating IP, or its VIP when it has no floating IP. Without a load balancer the address is the
 /// one of the first control-plane member; the DNS name `api.NAME.ZONE` then leads to all members.
-pub fn api_address(spec: &ClusterSpec<'_>, seen: &Seen) -> Option<String> {
+pub fn api_address(spec: &ClusterSpec<'_>, seen: &ClusterObservation) -> Option<String> {
     let blueprint = &spec.cluster.blueprint;
     let masters = spec.groups.iter().filter(|group| group.role == GroupRole::Master);
     let mut masters = masters.flat_map(NodeGroup::refs);
     let address = if blueprint.master_lb_enabled {
-        let (outside, inside) = (Key::BalancerAddress(Balancer::Api), Key::VipPort(Balancer::Api));
+        let (outside, inside) =
+            (Key::BalancerAddress(BalancerPurpose::Api), Key::VipPort(BalancerPurpose::Api));
         let key = if blueprint.has_floating_balancer() { outside } else { inside };
         seen.objects.get(&key)?.address?
     } else {
@@ -41,19 +45,21 @@ pub fn subdomain(cluster: &Cluster) -> Option<String> {
 /// Returns the DNS name by which members reach the API, where they do not use an address.
 ///
 /// Members use the name when the control plane has several members and no load balancer: the name leads to the addresses of all of them.
-pub fn api_name_of_machines(spec: &ClusterSpec<'_>) -> Option<String> {
+pub fn api_name_for_members(spec: &ClusterSpec<'_>) -> Option<String> {
     let blueprint = &spec.cluster.blueprint;
     // With floating IPs the DNS name leads to the floating IPs, so members would call the API from addresses that `master_lb_allowed_cidrs`
     // cannot list in advance.
     let are_shut_out = blueprint.has_floating_machines()
         && !blueprint.labels.settings().api_allowed_cidrs.is_empty();
-    (stands_alone(spec) && !are_shut_out).then(|| api_name(spec.cluster)).flatten()
+    (has_many_masters_without_balancer(spec) && !are_shut_out)
+        .then(|| api_name(spec.cluster))
+        .flatten()
 }
 
 /// Returns a warning when all members reach the API at the address of the first control-plane member alone: if that member is lost, the
 /// whole cluster loses its API.
-pub fn lone_endpoint(spec: &ClusterSpec<'_>) -> Option<&'static str> {
-    (stands_alone(spec) && api_name_of_machines(spec).is_none()).then_some(
+pub fn single_endpoint_warning(spec: &ClusterSpec<'_>) -> Option<&'static str> {
+    (has_many_masters_without_balancer(spec) && api_name_for_members(spec).is_none()).then_some(
         "members reach the API at the address of the first control-plane member only, and lose the API with that \
          member: create the cluster with master_lb_enabled, or with the label dns_zone and without \
          master_lb_allowed_cidrs, to get an endpoint that survives",
@@ -61,20 +67,27 @@ pub fn lone_endpoint(spec: &ClusterSpec<'_>) -> Option<&'static str> {
 }
 
 /// Whether the control plane has several members and no load balancer.
-fn stands_alone(spec: &ClusterSpec<'_>) -> bool {
+fn has_many_masters_without_balancer(spec: &ClusterSpec<'_>) -> bool {
     let masters = spec.groups.iter().filter(|group| group.role == GroupRole::Master);
     let count: usize = masters.map(|group| group.machines.len()).sum();
     count > 1 && !spec.cluster.blueprint.master_lb_enabled
 }
 
 /// Returns the address of each member that has one: the floating IP where members have floating IPs, otherwise the port's address.
-pub fn machine_addresses(spec: &ClusterSpec<'_>, seen: &Seen) -> BTreeMap<MachineRef, IpAddr> {
+pub fn machine_addresses(
+    spec: &ClusterSpec<'_>,
+    seen: &ClusterObservation,
+) -> BTreeMap<MemberName, IpAddr> {
     let all = spec.groups.iter().flat_map(NodeGroup::refs);
     all.filter_map(|machine| Some((machine.clone(), machine_address(spec, seen, machine)?)))
         .collect()
 }
 
-fn machine_address(spec: &ClusterSpec<'_>, seen: &Seen, machine: MachineRef) -> Option<IpAddr> {
+fn machine_address(
+    spec: &ClusterSpec<'_>,
+    seen: &ClusterObservation,
+    machine: MemberName,
+) -> Option<IpAddr> {
     let key = if spec.cluster.blueprint.has_floating_machines() {
         Key::MachineAddress(machine)
     } else {
@@ -93,19 +106,19 @@ mod tests {
         let mut sample = Sample::highly_available();
         let seen = sample.complete();
         let of = |key: Key| seen.objects[&key].address.unwrap();
-        let floating = of(Key::BalancerAddress(Balancer::Api));
+        let floating = of(Key::BalancerAddress(BalancerPurpose::Api));
         let want = format!("https://{floating}:6443");
         assert_eq!(api_address(&sample.spec(), &seen), Some(want));
-        let first = MachineRef { group: "default-worker".parse().unwrap(), number: 0 };
+        let first = MemberName { group: "default-worker".parse().unwrap(), number: 0 };
         let addresses = machine_addresses(&sample.spec(), &seen);
         assert_eq!((addresses.len(), addresses[&first]), (5, of(Key::Port(first))));
 
         let mut alone = Sample::smallest();
         let seen = alone.complete();
-        let first = MachineRef { group: "default-master".parse().unwrap(), number: 0 };
+        let first = MemberName { group: "default-master".parse().unwrap(), number: 0 };
         let want = format!("https://{}:6443", seen.objects[&Key::Port(first)].address.unwrap());
         assert_eq!(api_address(&alone.spec(), &seen), Some(want));
-        assert_eq!(api_address(&alone.spec(), &Seen::default()), None);
+        assert_eq!(api_address(&alone.spec(), &ClusterObservation::default()), None);
     }
 
     #[test]
@@ -113,7 +126,7 @@ mod tests {
         let mut sample = Sample::highly_available();
         let said = |sample: &Sample| {
             let spec = sample.spec();
-            (api_name_of_machines(&spec), lone_endpoint(&spec).is_some())
+            (api_name_for_members(&spec), single_endpoint_warning(&spec).is_some())
         };
         let zone = ("dns_zone", "k8s.example");
         sample.cluster.blueprint.labels = labels(&[zone]);
@@ -136,9 +149,9 @@ mod tests {
     #[test]
     fn a_server_that_uses_the_dns_name_of_the_api_needs_the_record() {
         let mut sample = Sample::highly_available();
-        let name = Key::Record(crate::Named::Api);
+        let name = Key::Record(crate::DnsName::Api);
         let needs = |sample: &Sample| {
-            let shape = crate::shape(&sample.spec());
+            let shape = crate::desired_objects(&sample.spec());
             let servers = shape.iter().filter(|(key, _)| matches!(key, Key::Server(_)));
             servers.map(|(_, server)| server.needs.contains(&name)).collect::<Vec<_>>()
         };

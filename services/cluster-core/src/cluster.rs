@@ -6,12 +6,13 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::lending::rest_after;
-use crate::setback::setbacks;
+use crate::cluster_lease::rest_after;
+use crate::failure::setbacks;
 use crate::{
-    Authorities, Blueprint, Bootstrap, ClusterSpec, ClusterUuid, Condition, Key, KubernetesVersion,
-    Labels, Lending, MachineRef, MachineSeen, Name, NodeGroup, NodeHealth, Owner, Rest, Seen,
-    Setback, TemplateUuid, Truth, api_address, conditions, machine_addresses, shape,
+    Bootstrap, CaRevision, ClusterLease, ClusterObservation, ClusterParameters, ClusterSpec,
+    ClusterUuid, Condition, ConditionStatus, FailureCount, Key, KubernetesVersion, Labels,
+    LeasePower, MemberName, MemberObservation, Name, NodeGroup, NodeHealth, Owner, TemplateUuid,
+    api_address, conditions, desired_objects, machine_addresses,
 };
 
 /// A cluster: what its owner asked for, and what the conductor concluded from the last observation.
@@ -29,14 +30,14 @@ pub struct Cluster {
     pub created_at: Timestamp,
     pub updated_at: Option<Timestamp>,
     /// The parameters, copied from the template when the cluster was created.
-    pub blueprint: Blueprint,
+    pub blueprint: ClusterParameters,
     pub kubernetes: KubernetesVersion,
     /// How the labels of the cluster differ from those of its template.
     pub labels_compared: LabelsCompared,
     /// After how many minutes an unfinished creation counts as failed; `None`: never.
     pub create_timeout: Option<u32>,
     /// Whether the cluster should exist or be deleted.
-    pub desire: Desire,
+    pub desire: DesiredState,
     /// When every condition was last found true after a request. `None` until the cluster is complete for the first time.
     pub completed_at: Option<Timestamp>,
     /// When the owner last asked for a change. A failure before this time no longer delays a retry.
@@ -47,13 +48,13 @@ pub struct Cluster {
     /// `https://ADDRESS:PORT`, once the address is known.
     pub api_address: Option<String>,
     /// The address of each member, once known.
-    pub machine_addresses: BTreeMap<MachineRef, IpAddr>,
+    pub machine_addresses: BTreeMap<MemberName, IpAddr>,
     /// The members that have become Kubernetes nodes, including deleted members that Kubernetes or etcd still lists.
     #[serde(default)]
-    pub nodes: BTreeSet<MachineRef>,
+    pub nodes: BTreeSet<MemberName>,
     /// The members of `nodes` that were not ready, or whose health was unknown, at the last observation.
     #[serde(default)]
-    pub unready: BTreeSet<MachineRef>,
+    pub unready: BTreeSet<MemberName>,
     /// The generation of the cluster's application credential; the conductor replaces the credential when the number rises.
     #[serde(default)]
     pub credential: u32,
@@ -63,20 +64,20 @@ pub struct Cluster {
     pub first_machine: u32,
     /// The revision of the certificate authorities that all members must hold.
     #[serde(default)]
-    pub authorities: Authorities,
+    pub authorities: CaRevision,
     /// Failures of the cloud to create an object, which delay the next attempt.
     #[serde(default)]
-    pub setbacks: BTreeMap<Key, Setback>,
+    pub setbacks: BTreeMap<Key, FailureCount>,
     /// The id of the cloud's project in which the cluster is created; `None` before the first turn. Recorded once, so that a later change
     /// of the configuration does not move the cluster.
     #[serde(default)]
     pub cloud_project: Option<String>,
     /// The lease; `None`: the cluster exists without end.
     #[serde(default)]
-    pub lending: Option<Lending>,
+    pub lending: Option<ClusterLease>,
     /// Whether the end of the lease switched the servers off, or they are starting again; `None`: they run.
     #[serde(default)]
-    pub rest: Option<Rest>,
+    pub rest: Option<LeasePower>,
     /// The conclusions of the last observation.
     pub conditions: Vec<Condition>,
 }
@@ -87,7 +88,7 @@ impl Cluster {
         id: ClusterUuid,
         owner: Owner,
         name: Name,
-        (template, blueprint): (TemplateUuid, Blueprint),
+        (template, blueprint): (TemplateUuid, ClusterParameters),
         now: Timestamp,
     ) -> Self {
         let kubernetes = blueprint.labels.settings().kubernetes;
@@ -104,7 +105,7 @@ impl Cluster {
             kubernetes: kubernetes.unwrap_or(KubernetesVersion::DEFAULT),
             labels_compared: LabelsCompared::default(),
             create_timeout: None,
-            desire: Desire::Exist,
+            desire: DesiredState::Exist,
             completed_at: None,
             asked_at: now,
             asked_by: None,
@@ -114,7 +115,7 @@ impl Cluster {
             unready: BTreeSet::new(),
             credential: 1,
             first_machine: 0,
-            authorities: Authorities::default(),
+            authorities: CaRevision::default(),
             setbacks: BTreeMap::new(),
             cloud_project: None,
             lending: None,
@@ -126,11 +127,16 @@ impl Cluster {
     /// Returns the cluster with the conclusions of an observation.
     ///
     /// Sets `completed_at` when every condition is true for the first time since the last request.
-    pub fn concluded(&self, groups: &[NodeGroup], seen: &Seen, now: Timestamp) -> Cluster {
+    pub fn with_observation(
+        &self,
+        groups: &[NodeGroup],
+        seen: &ClusterObservation,
+        now: Timestamp,
+    ) -> Cluster {
         let spec = ClusterSpec { cluster: self, groups };
         let conditions = conditions(&spec, seen, now);
-        let all_is_well = conditions.iter().all(|it| it.status == Truth::True);
-        let is_complete = self.desire == Desire::Exist
+        let all_is_well = conditions.iter().all(|it| it.status == ConditionStatus::True);
+        let is_complete = self.desire == DesiredState::Exist
             && all_is_well
             && self.completed_at.is_none_or(|done| done < self.asked_at);
         let mut concluded = self.clone();
@@ -143,7 +149,7 @@ impl Cluster {
         concluded.nodes = nodes(&spec, seen);
         concluded.unready =
             concluded.nodes.iter().filter(|it| !is_ready(it, seen)).cloned().collect();
-        concluded.setbacks = setbacks(self, &shape(&spec), seen, now);
+        concluded.setbacks = setbacks(self, &desired_objects(&spec), seen, now);
         concluded.authorities = self.authorities.next(&spec, seen);
         concluded.rest = rest_after(self, all_is_well, now);
         if is_complete {
@@ -153,18 +159,18 @@ impl Cluster {
     }
 }
 
-fn is_ready(machine: &MachineRef, seen: &Seen) -> bool {
+fn is_ready(machine: &MemberName, seen: &ClusterObservation) -> bool {
     seen.machines.get(machine).is_some_and(|said| said.node == NodeHealth::Ready)
 }
 
 /// Returns the members that have become Kubernetes nodes, and deleted members that Kubernetes or etcd still lists.
-fn nodes(spec: &ClusterSpec<'_>, seen: &Seen) -> BTreeSet<MachineRef> {
-    let is_wanted = |machine: &MachineRef| {
+fn nodes(spec: &ClusterSpec<'_>, seen: &ClusterObservation) -> BTreeSet<MemberName> {
+    let is_wanted = |machine: &MemberName| {
         spec.groups
             .iter()
             .any(|group| group.name == machine.group && group.machines.contains(&machine.number))
     };
-    let stays = |machine: &MachineRef, said: &MachineSeen| {
+    let stays = |machine: &MemberName, said: &MemberObservation| {
         let is_there = seen.objects.contains_key(&Key::Server(machine.clone()));
         let is_known = said.node != NodeHealth::Absent || said.is_etcd_member;
         said.bootstrap == Bootstrap::Done && (is_wanted(machine) || is_there || is_known)
@@ -176,7 +182,7 @@ fn nodes(spec: &ClusterSpec<'_>, seen: &Seen) -> BTreeSet<MachineRef> {
 /// Whether a cluster or a VM should exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Desire {
+pub enum DesiredState {
     Exist,
     /// The object is to be deleted, with everything it owns in the cloud.
     Gone,

@@ -4,8 +4,9 @@ use jiff::{Timestamp, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Bootstrap, ClusterSpec, Desire, FoundState, GroupRole, Key, Kind, MachineRef, NodeGroup,
-    NodeHealth, Seen, Shape, lone_endpoint, shape, waiting,
+    Bootstrap, CloudObjectState, ClusterObservation, ClusterSpec, DesiredObjects, DesiredState,
+    GroupRole, Key, Kind, MemberName, NodeGroup, NodeHealth, desired_objects,
+    members_without_revision, single_endpoint_warning,
 };
 
 /// A statement about a cluster that is true or not.
@@ -13,7 +14,7 @@ use crate::{
 pub struct Condition {
     #[serde(rename = "type")]
     pub kind: ConditionKind,
-    pub status: Truth,
+    pub status: ConditionStatus,
     /// A word for programs, such as `NoQuorum`.
     pub reason: String,
     /// The reason for people. Empty when the condition is true and there is no warning.
@@ -28,7 +29,7 @@ pub struct Condition {
 
 /// Whether a condition is true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Truth {
+pub enum ConditionStatus {
     True,
     False,
     /// The cloud or Kubernetes could not be asked.
@@ -117,7 +118,7 @@ impl ConditionKind {
 
 /// The outcome of one condition, before the time since when is known.
 struct Verdict {
-    status: Truth,
+    status: ConditionStatus,
     reason: String,
     message: String,
     next_action: String,
@@ -128,8 +129,12 @@ struct Verdict {
 ///
 /// Pure: the same inputs always give the same conditions. `since` is kept from the previous conditions as long as the status does not
 /// change.
-pub fn conditions(spec: &ClusterSpec<'_>, seen: &Seen, now: Timestamp) -> Vec<Condition> {
-    let shape = shape(spec);
+pub fn conditions(
+    spec: &ClusterSpec<'_>,
+    seen: &ClusterObservation,
+    now: Timestamp,
+) -> Vec<Condition> {
+    let shape = desired_objects(spec);
     let of = |kind: ConditionKind| {
         let verdict = verdict(kind, spec, &shape, seen);
         let before = spec.cluster.conditions.iter().find(|it| it.kind == kind);
@@ -140,11 +145,16 @@ pub fn conditions(spec: &ClusterSpec<'_>, seen: &Seen, now: Timestamp) -> Vec<Co
     ConditionKind::ALL.map(of).to_vec()
 }
 
-fn verdict(kind: ConditionKind, spec: &ClusterSpec<'_>, shape: &Shape, seen: &Seen) -> Verdict {
+fn verdict(
+    kind: ConditionKind,
+    spec: &ClusterSpec<'_>,
+    shape: &DesiredObjects,
+    seen: &ClusterObservation,
+) -> Verdict {
     if seen.at.is_none() {
         return match &seen.problem {
-            Some(_) => stuck(seen).unwrap_or_else(unseen),
-            None => unseen(),
+            Some(_) => verdict_of_problem(seen).unwrap_or_else(not_observed),
+            None => not_observed(),
         };
     }
     let verdict = match kind {
@@ -159,12 +169,12 @@ fn verdict(kind: ConditionKind, spec: &ClusterSpec<'_>, shape: &Shape, seen: &Se
         ConditionKind::AuthoritiesSettled => authorities(spec, seen),
     };
     match verdict.status {
-        Truth::False if !verdict.is_final => stuck(seen).unwrap_or(verdict),
-        Truth::True | Truth::False | Truth::Unknown => verdict,
+        ConditionStatus::False if !verdict.is_final => verdict_of_problem(seen).unwrap_or(verdict),
+        ConditionStatus::True | ConditionStatus::False | ConditionStatus::Unknown => verdict,
     }
 }
 
-fn verdict_of(status: Truth, reason: &str, message: String) -> Verdict {
+fn verdict_of(status: ConditionStatus, reason: &str, message: String) -> Verdict {
     Verdict {
         status,
         reason: reason.to_owned(),
@@ -175,19 +185,19 @@ fn verdict_of(status: Truth, reason: &str, message: String) -> Verdict {
 }
 
 fn good() -> Verdict {
-    verdict_of(Truth::True, "AsAsked", String::new())
+    verdict_of(ConditionStatus::True, "AsAsked", String::new())
 }
 
-fn unseen() -> Verdict {
+fn not_observed() -> Verdict {
     let message = "the cloud has not been observed for this cluster yet";
-    verdict_of(Truth::Unknown, "NotObserved", message.to_owned())
+    verdict_of(ConditionStatus::Unknown, "NotObserved", message.to_owned())
 }
 
 /// Returns the problem that stops all work as a verdict.
-fn stuck(seen: &Seen) -> Option<Verdict> {
+fn verdict_of_problem(seen: &ClusterObservation) -> Option<Verdict> {
     let problem = seen.problem.as_ref()?;
     let next_action = problem.next_action.clone();
-    let verdict = verdict_of(Truth::False, &problem.reason, problem.message.clone());
+    let verdict = verdict_of(ConditionStatus::False, &problem.reason, problem.message.clone());
     Some(Verdict { next_action, is_final: problem.is_final, ..verdict })
 }
 
@@ -200,14 +210,16 @@ fn list(names: &[String]) -> String {
     if more == 0 { shown } else { format!("{shown} and {more} more") }
 }
 
-fn objects(kind: ConditionKind, shape: &Shape, seen: &Seen) -> Verdict {
+fn objects(kind: ConditionKind, shape: &DesiredObjects, seen: &ClusterObservation) -> Verdict {
     let (mut missing, mut working, mut failed, mut extra) = (vec![], vec![], vec![], vec![]);
     for key in shape.keys().filter(|key| kind.speaks_of(key)) {
         match seen.objects.get(key).map(|found| &found.state) {
             None => missing.push(key.to_string()),
-            Some(FoundState::Working | FoundState::Leaving) => working.push(key.to_string()),
-            Some(FoundState::Failed(why)) => failed.push(format!("{key} ({why})")),
-            Some(FoundState::Ready) => {}
+            Some(CloudObjectState::Working | CloudObjectState::Deleting) => {
+                working.push(key.to_string())
+            }
+            Some(CloudObjectState::Failed(why)) => failed.push(format!("{key} ({why})")),
+            Some(CloudObjectState::Ready) => {}
         }
     }
     let is_left = |key: &&Key| {
@@ -219,7 +231,7 @@ fn objects(kind: ConditionKind, shape: &Shape, seen: &Seen) -> Verdict {
     }
     if !failed.is_empty() {
         let verdict = verdict_of(
-            Truth::False,
+            ConditionStatus::False,
             "CloudFailed",
             format!("failed in the cloud: {}", list(&failed)),
         );
@@ -238,12 +250,12 @@ fn objects(kind: ConditionKind, shape: &Shape, seen: &Seen) -> Verdict {
     ];
     let first = waits.into_iter().find(|(_, _, keys)| !keys.is_empty());
     first.map_or_else(good, |(reason, words, keys)| {
-        verdict_of(Truth::False, reason, format!("{words} {}", list(&keys)))
+        verdict_of(ConditionStatus::False, reason, format!("{words} {}", list(&keys)))
     })
 }
 
 /// Returns a verdict about the objects whose next attempt is not due yet.
-fn backing_off(kind: ConditionKind, seen: &Seen) -> Option<Verdict> {
+fn backing_off(kind: ConditionKind, seen: &ClusterObservation) -> Option<Verdict> {
     let all: Vec<_> = seen.held.iter().filter(|(key, _)| kind.speaks_of(key)).collect();
     let (key, held) = all.iter().min_by_key(|(_, held)| held.until)?;
     let times = match held.times {
@@ -261,11 +273,11 @@ fn backing_off(kind: ConditionKind, seen: &Seen) -> Option<Verdict> {
     );
     let next_action =
         "look at the cloud's own logs; clusterd applies a change of the cluster at once";
-    let verdict = verdict_of(Truth::False, "BackingOff", message);
+    let verdict = verdict_of(ConditionStatus::False, "BackingOff", message);
     Some(Verdict { next_action: next_action.to_owned(), ..verdict })
 }
 
-fn bootstrap(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
+fn bootstrap(spec: &ClusterSpec<'_>, seen: &ClusterObservation) -> Verdict {
     let (mut failed, mut waiting) = (vec![], vec![]);
     for machine in wanted(spec).flat_map(NodeGroup::refs) {
         match seen.machines.get(&machine).map(|said| &said.bootstrap) {
@@ -277,7 +289,7 @@ fn bootstrap(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
     }
     if !failed.is_empty() {
         return verdict_of(
-            Truth::False,
+            ConditionStatus::False,
             "BootstrapFailed",
             format!("failed to become Kubernetes nodes: {}", list(&failed)),
         );
@@ -285,35 +297,36 @@ fn bootstrap(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
     match waiting.is_empty() {
         true => good(),
         false => verdict_of(
-            Truth::False,
+            ConditionStatus::False,
             "WaitingForMachines",
             format!("not Kubernetes nodes yet: {}", list(&waiting)),
         ),
     }
 }
 
-fn control_plane(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
+fn control_plane(spec: &ClusterSpec<'_>, seen: &ClusterObservation) -> Verdict {
     let masters = wanted(spec).filter(|group| group.role == GroupRole::Master);
     let all: Vec<_> = masters.flat_map(NodeGroup::refs).collect();
-    let is_ready = |machine: &MachineRef| {
+    let is_ready = |machine: &MemberName| {
         seen.machines.get(machine).is_some_and(|said| said.node == NodeHealth::Ready)
     };
     let ready = all.iter().filter(|machine| is_ready(machine)).count();
     let needed = all.len() / 2 + 1;
     if all.is_empty() || ready >= needed {
-        let lone = lone_endpoint(spec).filter(|_| !all.is_empty());
-        return lone
-            .map_or_else(good, |why| verdict_of(Truth::True, "LoneEndpoint", why.to_owned()));
+        let lone = single_endpoint_warning(spec).filter(|_| !all.is_empty());
+        return lone.map_or_else(good, |why| {
+            verdict_of(ConditionStatus::True, "LoneEndpoint", why.to_owned())
+        });
     }
     let message = format!(
         "{ready} of {} control-plane members are ready, and a quorum needs {needed}",
         all.len()
     );
-    verdict_of(Truth::False, "NoQuorum", message)
+    verdict_of(ConditionStatus::False, "NoQuorum", message)
 }
 
-fn nodes(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
-    let is_ready = |machine: &MachineRef| {
+fn nodes(spec: &ClusterSpec<'_>, seen: &ClusterObservation) -> Verdict {
+    let is_ready = |machine: &MemberName| {
         seen.machines.get(machine).is_some_and(|said| said.node == NodeHealth::Ready)
     };
     let unready: Vec<String> = wanted(spec)
@@ -323,14 +336,16 @@ fn nodes(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
         .collect();
     match unready.is_empty() {
         true => good(),
-        false => {
-            verdict_of(Truth::False, "NodesNotReady", format!("not ready: {}", list(&unready)))
-        }
+        false => verdict_of(
+            ConditionStatus::False,
+            "NodesNotReady",
+            format!("not ready: {}", list(&unready)),
+        ),
     }
 }
 
-fn add_ons(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
-    if spec.cluster.desire == Desire::Gone {
+fn add_ons(spec: &ClusterSpec<'_>, seen: &ClusterObservation) -> Verdict {
+    if spec.cluster.desire == DesiredState::Gone {
         return good();
     }
     let Some(add_ons) = &seen.add_ons else {
@@ -338,25 +353,28 @@ fn add_ons(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
             Some(why) => format!("the cluster's API does not answer: {why}"),
             None => "the cluster's API does not answer yet".to_owned(),
         };
-        return verdict_of(Truth::False, "ApiSilent", message);
+        return verdict_of(ConditionStatus::False, "ApiSilent", message);
     };
     let missing: Vec<String> =
         add_ons.missing.iter().map(|(name, why)| format!("{name} ({why})")).collect();
     match missing.is_empty() {
         true => good(),
-        false => {
-            verdict_of(Truth::False, "NotApplied", format!("not applied yet: {}", list(&missing)))
-        }
+        false => verdict_of(
+            ConditionStatus::False,
+            "NotApplied",
+            format!("not applied yet: {}", list(&missing)),
+        ),
     }
 }
 
 /// Returns the step of the CA rotation and what it waits for.
-fn authorities(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
+fn authorities(spec: &ClusterSpec<'_>, seen: &ClusterObservation) -> Verdict {
     let now = spec.cluster.authorities;
-    if now.is_settled() || spec.cluster.desire == Desire::Gone {
+    if now.is_settled() || spec.cluster.desire == DesiredState::Gone {
         return good();
     }
-    let waits: Vec<String> = waiting(spec, seen).iter().map(ToString::to_string).collect();
+    let waits: Vec<String> =
+        members_without_revision(spec, seen).iter().map(ToString::to_string).collect();
     let waits = if !waits.is_empty() {
         format!("waiting for {}", list(&waits))
     } else if now.is_renewed(seen) {
@@ -366,11 +384,11 @@ fn authorities(spec: &ClusterSpec<'_>, seen: &Seen) -> Verdict {
         format!("waiting for kube-system: {}", why.unwrap_or("its pods are being restarted"))
     };
     let message = format!("{} ({waits})", now.step().describe());
-    verdict_of(Truth::False, now.step().as_str(), message)
+    verdict_of(ConditionStatus::False, now.step().as_str(), message)
 }
 
 /// Returns the groups that should have members: none when the cluster is to be deleted.
 fn wanted<'a>(spec: &ClusterSpec<'a>) -> impl Iterator<Item = &'a NodeGroup> {
-    let exist = spec.cluster.desire == Desire::Exist;
+    let exist = spec.cluster.desire == DesiredState::Exist;
     spec.groups.iter().filter(move |_| exist)
 }

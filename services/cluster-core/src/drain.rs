@@ -2,8 +2,8 @@
 //!
 //! `admit_drain` decides whether a drain may start, before anything moves; `drain_turn` carries it out turn by turn.
 
-mod admit;
 mod host;
+mod quorum;
 mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,11 +13,11 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{ClusterUuid, DrainUuid, MachineRef, VmUuid};
+use crate::{ClusterUuid, DrainUuid, MemberName, VmUuid};
 
-pub use admit::{DrainRefused, Quorum, QuorumLost, admit_drain};
-pub use host::{Carried, HostSeen, ServerCondition, ServerOnHost, ServiceSeen};
-pub use turn::{DrainRules, DrainStep, DrainTurned, drain_turn};
+pub use host::{ComputeServiceState, HostObservation, ServerCondition, ServerOnHost, ServerOwner};
+pub use quorum::{DrainRefused, EtcdQuorum, QuorumLost, admit_drain};
+pub use turn::{DrainDecision, DrainRules, DrainStep, drain_turn};
 
 /// The name of a compute host, as Nova writes it in `OS-EXT-SRV-ATTR:host`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub struct InvalidHostName {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Member {
     pub cluster: ClusterUuid,
-    pub machine: MachineRef,
+    pub machine: MemberName,
 }
 
 /// The drain of a host, from the request until the host accepts servers again.
@@ -59,11 +59,11 @@ pub struct Drain {
     pub takes: BTreeSet<Member>,
     pub phase: DrainPhase,
     /// Servers of clusterd that are still on the host.
-    pub left: Vec<Left>,
+    pub left: Vec<RemainingServer>,
     /// How many servers are still on the host that do not belong to clusterd.
     pub foreign: u32,
     /// The attempts to move each server, by its id in the cloud.
-    pub attempts: BTreeMap<String, Attempt>,
+    pub attempts: BTreeMap<String, MigrationAttempts>,
     /// The workers that do not move, whose nodes are cordoned. True once every pod that can run elsewhere was evicted.
     #[serde(with = "pairs")]
     pub cordoned: BTreeMap<Member, bool>,
@@ -87,12 +87,12 @@ pub enum DrainPhase {
 
 /// A server of clusterd that is still on the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Left {
+pub struct RemainingServer {
     /// The id of the server in the cloud.
     pub server: String,
     pub name: String,
-    pub what: Known,
-    pub fate: Fate,
+    pub what: OwnServer,
+    pub fate: ServerOutcome,
     /// Why the server stays, for people; empty when it does not stay.
     pub why: String,
 }
@@ -100,7 +100,7 @@ pub struct Left {
 /// The cluster member or VM that a server is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Known {
+pub enum OwnServer {
     Member(Member),
     Vm(VmUuid),
 }
@@ -108,7 +108,7 @@ pub enum Known {
 /// The outcome of a drain for one server on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Fate {
+pub enum ServerOutcome {
     /// Migrates after other servers.
     Waits,
     /// Migrates now.
@@ -123,7 +123,7 @@ pub enum Fate {
 
 /// The attempts to move one server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attempt {
+pub struct MigrationAttempts {
     /// When the last migration was requested.
     pub at: Timestamp,
     /// Whether the outcome of the last request is not known yet.
@@ -146,15 +146,15 @@ impl DrainPhase {
     }
 }
 
-impl Fate {
+impl ServerOutcome {
     /// Returns the name of the outcome in the API.
     pub fn as_str(self) -> &'static str {
         match self {
-            Fate::Waits => "waits",
-            Fate::Moves => "moves",
-            Fate::Off => "off",
-            Fate::Emptied => "emptied",
-            Fate::Stays => "stays",
+            ServerOutcome::Waits => "waits",
+            ServerOutcome::Moves => "moves",
+            ServerOutcome::Off => "off",
+            ServerOutcome::Emptied => "emptied",
+            ServerOutcome::Stays => "stays",
         }
     }
 }
@@ -210,7 +210,7 @@ pub enum DrainOutcome {
 
 impl Drain {
     /// Returns the drain with the results of its steps.
-    pub fn after(&self, outcomes: &[DrainOutcome]) -> Drain {
+    pub fn with_outcomes(&self, outcomes: &[DrainOutcome]) -> Drain {
         let mut after = self.clone();
         for outcome in outcomes {
             match outcome {
@@ -232,7 +232,7 @@ impl Drain {
 
     /// Returns the drain with the result of a new admission check. A drained host is stuck instead while switching it off would break a
     /// quorum.
-    pub fn judged(&self, weighed: Result<(), DrainRefused>) -> Drain {
+    pub fn with_admission(&self, weighed: Result<(), DrainRefused>) -> Drain {
         let problem = weighed.err().map(|refused| refused.to_string());
         let stays = self.phase == DrainPhase::Drained && problem.is_some();
         let phase = if stays { DrainPhase::Stuck } else { self.phase };

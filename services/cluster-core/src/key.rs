@@ -10,7 +10,7 @@ use crate::{InvalidName, Name};
 /// The name of a member within its cluster: `default-worker-3`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct MachineRef {
+pub struct MemberName {
     /// The node group of the member.
     pub group: Name,
     /// Unique within the cluster, and never used again.
@@ -19,7 +19,7 @@ pub struct MachineRef {
 
 /// The members that a security group applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Role {
+pub enum SecurityGroupRole {
     /// Every member.
     Node,
     /// Control-plane members, in addition to `Node`.
@@ -28,7 +28,7 @@ pub enum Role {
 
 /// The purpose of a load balancer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Balancer {
+pub enum BalancerPurpose {
     /// The Kubernetes API.
     Api,
     /// Ports 80 and 443 of the nodes.
@@ -37,13 +37,13 @@ pub enum Balancer {
 
 /// The purpose of a DNS name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Named {
+pub enum DnsName {
     /// `api.NAME.ZONE`.
     Api,
     /// `*.apps.NAME.ZONE`.
     Apps,
     /// `GROUP-NUMBER.NAME.ZONE`.
-    Machine(MachineRef),
+    Machine(MemberName),
 }
 
 /// A cloud object of a cluster or a VM, named by its purpose. As text: `server/default-worker-3`.
@@ -57,21 +57,21 @@ pub enum Key {
     Router,
     /// The interface of the router in the subnet.
     RouterInterface,
-    SecurityGroup(Role),
+    SecurityGroup(SecurityGroupRole),
     /// The server group of a node group, which places its servers on different hosts.
     ServerGroup(Name),
     /// The port that holds the VIP of a load balancer.
-    VipPort(Balancer),
+    VipPort(BalancerPurpose),
     /// A load balancer with its listeners, pools and members.
-    LoadBalancer(Balancer),
+    LoadBalancer(BalancerPurpose),
     /// The floating IP of a load balancer.
-    BalancerAddress(Balancer),
+    BalancerAddress(BalancerPurpose),
     /// The port of a member.
-    Port(MachineRef),
+    Port(MemberName),
     /// The floating IP of a member.
-    MachineAddress(MachineRef),
-    Record(Named),
-    Server(MachineRef),
+    MachineAddress(MemberName),
+    Record(DnsName),
+    Server(MemberName),
     /// The application credential of the cluster, by generation: a replacement has the next number.
     Credential(u32),
     /// A load balancer that Kubernetes created for a Service, by its id in the cloud.
@@ -133,7 +133,7 @@ impl Key {
     }
 
     /// Returns the key of the duplicate that a repeated create may leave behind; `None` when the cloud allows only one object of the name.
-    pub fn twin(&self) -> Option<Key> {
+    pub fn duplicate(&self) -> Option<Key> {
         match self {
             Key::Network
             | Key::Subnet
@@ -162,12 +162,12 @@ impl Key {
     }
 
     /// Returns the member that the object belongs to.
-    pub fn machine(&self) -> Option<&MachineRef> {
+    pub fn member(&self) -> Option<&MemberName> {
         match self {
             Key::Port(machine)
             | Key::MachineAddress(machine)
             | Key::Server(machine)
-            | Key::Record(Named::Machine(machine)) => Some(machine),
+            | Key::Record(DnsName::Machine(machine)) => Some(machine),
             Key::Network
             | Key::Subnet
             | Key::Router
@@ -177,7 +177,7 @@ impl Key {
             | Key::VipPort(_)
             | Key::LoadBalancer(_)
             | Key::BalancerAddress(_)
-            | Key::Record(Named::Api | Named::Apps)
+            | Key::Record(DnsName::Api | DnsName::Apps)
             | Key::Credential(_)
             | Key::ServiceBalancer(_)
             | Key::Volume(_)
@@ -187,7 +187,7 @@ impl Key {
     }
 
     /// Whether the object depends on `other` in the cloud: `other` must be created before it and deleted after it.
-    pub fn rests_on(&self, other: &Key) -> bool {
+    pub fn depends_on(&self, other: &Key) -> bool {
         match (self, other) {
             (Key::Subnet, Key::Network)
             | (Key::RouterInterface, Key::Router | Key::Subnet)
@@ -204,7 +204,7 @@ impl Key {
             (Key::Server(_), Key::RootVolume) => true,
             (Key::ServiceBalancer(_), Key::Subnet) => true,
             // Nothing depends on a duplicate, because no other object was created with its id.
-            (Key::Twin(twin), other) => twin.rests_on(other),
+            (Key::Twin(twin), other) => twin.depends_on(other),
             _ => false,
         }
     }
@@ -213,34 +213,34 @@ impl Key {
     ///
     /// Besides dependencies, servers are deleted before load balancers and volumes that Kubernetes created, and before the credential: as
     /// long as a server runs, Kubernetes could create them again.
-    pub fn goes_before(&self, other: &Key) -> bool {
+    pub fn is_deleted_before(&self, other: &Key) -> bool {
         let last = matches!(other, Key::ServiceBalancer(_) | Key::Volume(_) | Key::Credential(_));
-        self.rests_on(other) || (last && matches!(self, Key::Server(_)))
+        self.depends_on(other) || (last && matches!(self, Key::Server(_)))
     }
 }
 
-impl fmt::Display for MachineRef {
+impl fmt::Display for MemberName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.group, self.number)
     }
 }
 
-impl Role {
+impl SecurityGroupRole {
     /// Returns the text form of the role.
     pub fn as_str(self) -> &'static str {
         match self {
-            Role::Node => "node",
-            Role::ControlPlane => "control-plane",
+            SecurityGroupRole::Node => "node",
+            SecurityGroupRole::ControlPlane => "control-plane",
         }
     }
 }
 
-impl Balancer {
+impl BalancerPurpose {
     /// Returns the text form of the purpose.
     pub fn as_str(self) -> &'static str {
         match self {
-            Balancer::Api => "api",
-            Balancer::Ingress => "ingress",
+            BalancerPurpose::Api => "api",
+            BalancerPurpose::Ingress => "ingress",
         }
     }
 }
@@ -259,9 +259,9 @@ impl fmt::Display for Key {
             Key::BalancerAddress(of) => write!(f, "balancer-address/{}", of.as_str()),
             Key::Port(machine) => write!(f, "port/{machine}"),
             Key::MachineAddress(machine) => write!(f, "machine-address/{machine}"),
-            Key::Record(Named::Api) => f.write_str("record/api"),
-            Key::Record(Named::Apps) => f.write_str("record/apps"),
-            Key::Record(Named::Machine(machine)) => write!(f, "machine-record/{machine}"),
+            Key::Record(DnsName::Api) => f.write_str("record/api"),
+            Key::Record(DnsName::Apps) => f.write_str("record/apps"),
+            Key::Record(DnsName::Machine(machine)) => write!(f, "machine-record/{machine}"),
             Key::Server(machine) => write!(f, "server/{machine}"),
             Key::Credential(generation) => write!(f, "credential/{generation}"),
             Key::ServiceBalancer(id) => write!(f, "service-balancer/{id}"),
@@ -279,13 +279,13 @@ pub struct InvalidKey {
     pub raw: String,
 }
 
-impl FromStr for MachineRef {
+impl FromStr for MemberName {
     type Err = InvalidKey;
 
     fn from_str(raw: &str) -> Result<Self, InvalidKey> {
         let read = || {
             let (group, number) = raw.rsplit_once('-')?;
-            Some(MachineRef { group: group.parse().ok()?, number: number.parse().ok()? })
+            Some(MemberName { group: group.parse().ok()?, number: number.parse().ok()? })
         };
         read().ok_or_else(|| InvalidKey { raw: raw.to_owned() })
     }
@@ -297,13 +297,13 @@ impl FromStr for Key {
     fn from_str(raw: &str) -> Result<Self, InvalidKey> {
         let wrong = || InvalidKey { raw: raw.to_owned() };
         let balancer = |raw: &str| {
-            [Balancer::Api, Balancer::Ingress]
+            [BalancerPurpose::Api, BalancerPurpose::Ingress]
                 .into_iter()
                 .find(|it| it.as_str() == raw)
                 .ok_or_else(wrong)
         };
         let role = |raw: &str| {
-            [Role::Node, Role::ControlPlane]
+            [SecurityGroupRole::Node, SecurityGroupRole::ControlPlane]
                 .into_iter()
                 .find(|it| it.as_str() == raw)
                 .ok_or_else(wrong)
@@ -321,21 +321,21 @@ impl FromStr for Key {
             ("balancer-address", of) => Key::BalancerAddress(balancer(of)?),
             ("port", of) => Key::Port(of.parse()?),
             ("machine-address", of) => Key::MachineAddress(of.parse()?),
-            ("record", "api") => Key::Record(Named::Api),
-            ("record", "apps") => Key::Record(Named::Apps),
-            ("machine-record", of) => Key::Record(Named::Machine(of.parse()?)),
+            ("record", "api") => Key::Record(DnsName::Api),
+            ("record", "apps") => Key::Record(DnsName::Apps),
+            ("machine-record", of) => Key::Record(DnsName::Machine(of.parse()?)),
             ("server", of) => Key::Server(of.parse()?),
             ("credential", of) => Key::Credential(of.parse().map_err(|_| wrong())?),
             ("service-balancer", of) if !of.is_empty() => Key::ServiceBalancer(of.to_owned()),
             ("volume", of) if !of.is_empty() => Key::Volume(of.to_owned()),
             ("root-volume", "") => Key::RootVolume,
-            ("twin", of) => of.parse::<Key>()?.twin().ok_or_else(wrong)?,
+            ("twin", of) => of.parse::<Key>()?.duplicate().ok_or_else(wrong)?,
             _ => return Err(wrong()),
         })
     }
 }
 
-impl TryFrom<String> for MachineRef {
+impl TryFrom<String> for MemberName {
     type Error = InvalidKey;
 
     fn try_from(raw: String) -> Result<Self, InvalidKey> {
@@ -343,8 +343,8 @@ impl TryFrom<String> for MachineRef {
     }
 }
 
-impl From<MachineRef> for String {
-    fn from(machine: MachineRef) -> String {
+impl From<MemberName> for String {
+    fn from(machine: MemberName) -> String {
         machine.to_string()
     }
 }

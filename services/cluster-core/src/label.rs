@@ -17,7 +17,7 @@ pub use table::{LABELS, Meaning};
 /// Labels of a cluster or template, together with the settings that they mean.
 ///
 /// `try_from` refuses labels of a request when one of them is unknown or invalid. Labels that are read back from a record are always
-/// accepted, so that a new rule does not make an old record unreadable: [`Labels::unread`] returns the first label that is no longer
+/// accepted, so that a new rule does not make an old record unreadable: [`Labels::unknown_label`] returns the first label that is no longer
 /// understood.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Record", into = "BTreeMap<String, String>")]
@@ -66,7 +66,7 @@ impl Labels {
 
     /// Returns the first label of a record that is no longer understood. No server may be created then: without the label's setting it
     /// would differ from what the user asked for.
-    pub fn unread(&self) -> Option<&LabelsError> {
+    pub fn unknown_label(&self) -> Option<&LabelsError> {
         self.unread.as_ref()
     }
 

@@ -6,20 +6,20 @@ use crate::{ClusterUuid, LedgerUuid, VmUuid};
 
 /// The owner of a cloud object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Holder {
+pub enum LedgerOwner {
     Cluster(ClusterUuid),
     Vm(VmUuid),
 }
 
-impl From<ClusterUuid> for Holder {
-    fn from(cluster: ClusterUuid) -> Holder {
-        Holder::Cluster(cluster)
+impl From<ClusterUuid> for LedgerOwner {
+    fn from(cluster: ClusterUuid) -> LedgerOwner {
+        LedgerOwner::Cluster(cluster)
     }
 }
 
-impl From<VmUuid> for Holder {
-    fn from(vm: VmUuid) -> Holder {
-        Holder::Vm(vm)
+impl From<VmUuid> for LedgerOwner {
+    fn from(vm: VmUuid) -> LedgerOwner {
+        LedgerOwner::Vm(vm)
     }
 }
 
@@ -31,7 +31,7 @@ impl From<VmUuid> for Holder {
 pub struct LedgerEntry {
     /// Nothing is derived from this id.
     pub id: LedgerUuid,
-    pub of: Holder,
+    pub of: LedgerOwner,
     /// A [`crate::Key`] as text, such as `port/default-worker-3`.
     pub kind: String,
     /// The object's name in the cloud, by which a repeated create finds it.
@@ -51,7 +51,7 @@ pub enum LedgerState {
     /// The cloud has confirmed that the object exists.
     Present,
     /// The object is being deleted.
-    Leaving,
+    Deleting,
 }
 
 impl LedgerState {
@@ -60,13 +60,13 @@ impl LedgerState {
         match self {
             LedgerState::Intended => "intended",
             LedgerState::Present => "present",
-            LedgerState::Leaving => "leaving",
+            LedgerState::Deleting => "leaving",
         }
     }
 
     /// Returns the state of this name.
     pub fn read(raw: &str) -> Option<LedgerState> {
-        let all = [LedgerState::Intended, LedgerState::Present, LedgerState::Leaving];
+        let all = [LedgerState::Intended, LedgerState::Present, LedgerState::Deleting];
         all.into_iter().find(|it| it.as_str() == raw)
     }
 }

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::request::MOST_MACHINES;
+use crate::request::MAX_GROUP_SIZE;
 use crate::{
-    Cluster, ClusterUuid, FlavorSize, Labels, LabelsCompared, MachineRef, Name, NodeGroupUuid,
+    Cluster, ClusterUuid, FlavorSize, Labels, LabelsCompared, MemberName, Name, NodeGroupUuid,
 };
 
 /// Members of a cluster with the same role, flavor and image.
@@ -101,7 +101,7 @@ impl NodeGroup {
         now: Timestamp,
     ) -> Self {
         // `check_group` refuses a larger number with a message; the bound keeps a huge number from filling memory before that.
-        let machines = machines.min(MOST_MACHINES + 1);
+        let machines = machines.min(MAX_GROUP_SIZE + 1);
         let first = cluster.first_machine;
         let next_machine = first.saturating_add(machines);
         let blueprint = &cluster.blueprint;
@@ -139,16 +139,16 @@ impl NodeGroup {
     }
 
     /// Returns all members of the group.
-    pub fn refs(&self) -> impl Iterator<Item = MachineRef> + '_ {
-        self.machines.iter().map(|number| MachineRef { group: self.name.clone(), number: *number })
+    pub fn refs(&self) -> impl Iterator<Item = MemberName> + '_ {
+        self.machines.iter().map(|number| MemberName { group: self.name.clone(), number: *number })
     }
 
     /// Adds a member with a new number.
-    pub fn add_machine(&mut self) -> MachineRef {
+    pub fn add_machine(&mut self) -> MemberName {
         let number = self.next_machine;
         self.next_machine += 1;
         self.machines.insert(number);
-        MachineRef { group: self.name.clone(), number }
+        MemberName { group: self.name.clone(), number }
     }
 
     /// Replaces member `number` by a new member with a new number. Returns false when the group has no such member.

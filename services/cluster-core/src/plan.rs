@@ -5,8 +5,9 @@ use std::fmt;
 use std::net::IpAddr;
 
 use crate::{
-    Bootstrap, ClusterSpec, Desire, Facts, FoundState, Key, MachineRef, MachineSeen, NodeHealth,
-    Object, Role, Rule, Seen, Shape, Thing, shape,
+    Bootstrap, CloudObjectDetails, CloudObjectState, ClusterObservation, ClusterSpec,
+    DesiredObject, DesiredObjects, DesiredState, IngressRule, Key, MemberName, MemberObservation,
+    NodeHealth, ResourceSpec, SecurityGroupRole, desired_objects,
 };
 
 /// Something to do for a cluster. Each action may be performed twice without harm.
@@ -19,11 +20,11 @@ pub enum Action {
     /// Replace the addresses of a load balancer or a DNS record by these.
     SetAddresses(Key, BTreeSet<IpAddr>),
     /// Evict the pods of a member.
-    Drain(MachineRef),
+    Drain(MemberName),
     /// Remove a member from etcd.
-    LeaveEtcd(MachineRef),
+    LeaveEtcd(MemberName),
     /// Delete the Kubernetes node of a member whose server is deleted.
-    ForgetNode(MachineRef),
+    ForgetNode(MemberName),
     /// Delete an object in the cloud.
     Delete(Key),
 }
@@ -49,31 +50,36 @@ impl fmt::Display for Action {
 ///
 /// Pure: the same inputs always give the same actions. Everything else waits for work in progress. A cluster is finished when no action is
 /// left and [`crate::conditions`] are all true; a cluster to be deleted is gone when the observation has no object of it.
-pub fn plan(spec: &ClusterSpec<'_>, seen: &Seen) -> Vec<Action> {
-    let shape = shape(spec);
+pub fn plan(spec: &ClusterSpec<'_>, seen: &ClusterObservation) -> Vec<Action> {
+    let shape = desired_objects(spec);
     let mut actions = Vec::new();
     for (key, object) in &shape {
-        actions.extend(toward(key, object, &shape, seen));
+        actions.extend(next_action(key, object, &shape, seen));
     }
     // A server that is created during a CA rotation would get authorities that are about to be removed.
     if !spec.cluster.authorities.is_settled() {
         actions.retain(|action| !matches!(action, Action::Create(Key::Server(_))));
     }
     for key in seen.objects.keys().filter(|key| !shape.contains_key(*key)) {
-        actions.extend(away(key, spec, seen));
+        actions.extend(next_removal(key, spec, seen));
     }
-    if spec.cluster.desire == Desire::Exist {
+    if spec.cluster.desire == DesiredState::Exist {
         actions.extend(seen.machines.iter().filter_map(|(machine, said)| {
             let server = Key::Server(machine.clone());
             let is_gone = !shape.contains_key(&server) && !seen.objects.contains_key(&server);
-            is_gone.then(|| remembered(machine, said)).flatten()
+            is_gone.then(|| forget_member(machine, said)).flatten()
         }));
     }
     actions
 }
 
 /// Returns the next action that brings an object closer to its desired state.
-pub(crate) fn toward(key: &Key, object: &Object, shape: &Shape, seen: &Seen) -> Option<Action> {
+pub(crate) fn next_action(
+    key: &Key,
+    object: &DesiredObject,
+    shape: &DesiredObjects,
+    seen: &ClusterObservation,
+) -> Option<Action> {
     let Some(found) = seen.objects.get(key) else {
         // Repair replaces the server of a former node by a new member; the old one is never created again.
         if was_node(key, seen) || seen.held.contains_key(key) {
@@ -84,30 +90,30 @@ pub(crate) fn toward(key: &Key, object: &Object, shape: &Shape, seen: &Seen) -> 
     };
     match &found.state {
         // Repair replaces a failed server of a former node as well; every other failed object is deleted and created again.
-        FoundState::Failed(_) if was_node(key, seen) => None,
-        FoundState::Failed(_) => can_go(key, seen).then(|| Action::Delete(key.clone())),
-        FoundState::Working | FoundState::Leaving => None,
-        FoundState::Ready => match &object.thing {
-            Thing::SecurityGroup { rules } => differing_rules(key, rules, seen),
-            Thing::LoadBalancer { members: of, .. } | Thing::Record { of, .. } => {
+        CloudObjectState::Failed(_) if was_node(key, seen) => None,
+        CloudObjectState::Failed(_) => can_go(key, seen).then(|| Action::Delete(key.clone())),
+        CloudObjectState::Working | CloudObjectState::Deleting => None,
+        CloudObjectState::Ready => match &object.thing {
+            ResourceSpec::SecurityGroup { rules } => differing_rules(key, rules, seen),
+            ResourceSpec::LoadBalancer { members: of, .. } | ResourceSpec::Record { of, .. } => {
                 differing_addresses(key, of, shape, seen)
             }
-            Thing::Network
-            | Thing::Subnet { .. }
-            | Thing::Router { .. }
-            | Thing::RouterInterface
-            | Thing::ServerGroup { .. }
-            | Thing::Port { .. }
-            | Thing::FloatingIp { .. }
-            | Thing::Server { .. }
-            | Thing::Volume { .. }
-            | Thing::Credential => None,
+            ResourceSpec::Network
+            | ResourceSpec::Subnet { .. }
+            | ResourceSpec::Router { .. }
+            | ResourceSpec::RouterInterface
+            | ResourceSpec::ServerGroup { .. }
+            | ResourceSpec::Port { .. }
+            | ResourceSpec::FloatingIp { .. }
+            | ResourceSpec::Server { .. }
+            | ResourceSpec::Volume { .. }
+            | ResourceSpec::Credential => None,
         },
     }
 }
 
 /// Returns the next action that removes a deleted member from etcd and Kubernetes.
-fn remembered(machine: &MachineRef, said: &MachineSeen) -> Option<Action> {
+fn forget_member(machine: &MemberName, said: &MemberObservation) -> Option<Action> {
     if said.is_etcd_member {
         return Some(Action::LeaveEtcd(machine.clone()));
     }
@@ -120,16 +126,16 @@ fn remembered(machine: &MachineRef, said: &MachineSeen) -> Option<Action> {
 }
 
 /// Whether the object is a server that became a Kubernetes node.
-fn was_node(key: &Key, seen: &Seen) -> bool {
+fn was_node(key: &Key, seen: &ClusterObservation) -> bool {
     let Key::Server(machine) = key else { return false };
     seen.machines.get(machine).is_some_and(|said| said.bootstrap == Bootstrap::Done)
 }
 
 /// Whether the object exists in the cloud so far that other objects can refer to it.
-fn is_there(key: &Key, seen: &Seen) -> bool {
+fn is_there(key: &Key, seen: &ClusterObservation) -> bool {
     let found = seen.objects.get(key);
     found.is_some_and(|found| {
-        matches!(found.state, FoundState::Working | FoundState::Ready)
+        matches!(found.state, CloudObjectState::Working | CloudObjectState::Ready)
             && (found.address.is_some() || !has_address(key))
     })
 }
@@ -139,14 +145,19 @@ fn has_address(key: &Key) -> bool {
     matches!(key, Key::Port(_) | Key::VipPort(_) | Key::MachineAddress(_) | Key::BalancerAddress(_))
 }
 
-fn differing_rules(key: &Key, rules: &BTreeSet<Rule>, seen: &Seen) -> Option<Action> {
+fn differing_rules(
+    key: &Key,
+    rules: &BTreeSet<IngressRule>,
+    seen: &ClusterObservation,
+) -> Option<Action> {
     let facts = seen.objects.get(key).map(|found| &found.facts);
-    let same = matches!(facts, Some(Facts::Rules(has)) if has == rules);
+    let same = matches!(facts, Some(CloudObjectDetails::Rules(has)) if has == rules);
     // Rules can refer to security groups, which must exist first.
-    let known = [Role::Node, Role::ControlPlane].iter().all(|role| {
+    let known = [SecurityGroupRole::Node, SecurityGroupRole::ControlPlane].iter().all(|role| {
         let group = Key::SecurityGroup(*role);
-        let named =
-            rules.iter().any(|rule| matches!(&rule.from, crate::Peer::Group(of) if *of == group));
+        let named = rules
+            .iter()
+            .any(|rule| matches!(&rule.from, crate::RuleSource::Group(of) if *of == group));
         !named || is_there(&group, seen)
     });
     (!same && known).then(|| Action::SetRules(key.clone()))
@@ -155,8 +166,8 @@ fn differing_rules(key: &Key, rules: &BTreeSet<Rule>, seen: &Seen) -> Option<Act
 fn differing_addresses(
     key: &Key,
     of: &BTreeSet<Key>,
-    shape: &Shape,
-    seen: &Seen,
+    shape: &DesiredObjects,
+    seen: &ClusterObservation,
 ) -> Option<Action> {
     let wanted: BTreeSet<IpAddr> = of
         .iter()
@@ -164,22 +175,25 @@ fn differing_addresses(
         .filter_map(|key| seen.objects.get(key)?.address)
         .collect();
     let facts = seen.objects.get(key).map(|found| &found.facts);
-    let same = matches!(facts, Some(Facts::Addresses(has)) if *has == wanted);
+    let same = matches!(facts, Some(CloudObjectDetails::Addresses(has)) if *has == wanted);
     (!same && !wanted.is_empty()).then(|| Action::SetAddresses(key.clone(), wanted))
 }
 
 /// Returns the next action toward the deletion of an object that should not exist.
-fn away(key: &Key, spec: &ClusterSpec<'_>, seen: &Seen) -> Option<Action> {
+fn next_removal(key: &Key, spec: &ClusterSpec<'_>, seen: &ClusterObservation) -> Option<Action> {
     let found = seen.objects.get(key)?;
-    let is_exchanged = matches!(key, Key::Credential(_)) && spec.cluster.desire == Desire::Exist;
-    if found.state == FoundState::Leaving || (!can_go(key, seen) && !is_exchanged) {
+    let is_exchanged =
+        matches!(key, Key::Credential(_)) && spec.cluster.desire == DesiredState::Exist;
+    if found.state == CloudObjectState::Deleting || (!can_go(key, seen) && !is_exchanged) {
         return None;
     }
-    if spec.cluster.desire == Desire::Exist && stays(key, spec, seen) {
+    if spec.cluster.desire == DesiredState::Exist && must_stay(key, spec, seen) {
         return None;
     }
     let delete = Some(Action::Delete(key.clone()));
-    let (Key::Server(machine), Desire::Exist) = (key, spec.cluster.desire) else { return delete };
+    let (Key::Server(machine), DesiredState::Exist) = (key, spec.cluster.desire) else {
+        return delete;
+    };
     // While the cluster stays, a member that reported is removed in order: drain, etcd, server.
     let Some(said) = seen.machines.get(machine) else { return delete };
     let was_node = said.bootstrap == Bootstrap::Done;
@@ -198,7 +212,7 @@ fn away(key: &Key, spec: &ClusterSpec<'_>, seen: &Seen) -> Option<Action> {
 }
 
 /// Whether an object that is not desired must stay for now.
-fn stays(key: &Key, spec: &ClusterSpec<'_>, seen: &Seen) -> bool {
+fn must_stay(key: &Key, spec: &ClusterSpec<'_>, seen: &ClusterObservation) -> bool {
     match key {
         Key::ServiceBalancer(_) | Key::Volume(_) => true,
         // Add-ons in the cluster use the old credential until they were given the new one.
@@ -225,8 +239,8 @@ fn stays(key: &Key, spec: &ClusterSpec<'_>, seen: &Seen) -> bool {
 }
 
 /// Whether every object that must be deleted before this one is deleted.
-pub(crate) fn can_go(key: &Key, seen: &Seen) -> bool {
-    !seen.objects.keys().any(|other| other.goes_before(key))
+pub(crate) fn can_go(key: &Key, seen: &ClusterObservation) -> bool {
+    !seen.objects.keys().any(|other| other.is_deleted_before(key))
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    Backoff, Bootstrap, ClusterSpec, Desire, FoundState, GroupRole, Key, MachineRef, NodeGroup,
-    NodeHealth, Seen,
+    Backoff, Bootstrap, CloudObjectState, ClusterObservation, ClusterSpec, DesiredState, GroupRole,
+    Key, MemberName, NodeGroup, NodeHealth,
 };
 
 /// The times and numbers that rule repair.
@@ -34,19 +34,19 @@ impl RepairLimits {
 }
 
 /// Returns the members whose servers are deleted and created again under the same name: they had enough time and never became nodes.
-pub fn late(
+pub fn servers_to_recreate(
     spec: &ClusterSpec<'_>,
-    seen: &Seen,
+    seen: &ClusterObservation,
     limits: &RepairLimits,
     now: Timestamp,
-) -> Vec<MachineRef> {
-    if spec.cluster.desire == Desire::Gone || spec.cluster.rest.is_some() {
+) -> Vec<MemberName> {
+    if spec.cluster.desire == DesiredState::Gone || spec.cluster.rest.is_some() {
         return Vec::new();
     }
     let all = spec.groups.iter().flat_map(NodeGroup::refs);
-    let is_late = |machine: &MachineRef| {
+    let is_late = |machine: &MemberName| {
         let server = seen.objects.get(&Key::Server(machine.clone()));
-        let is_up = server.is_some_and(|found| found.state == FoundState::Ready);
+        let is_up = server.is_some_and(|found| found.state == CloudObjectState::Ready);
         let said = seen.machines.get(machine);
         let never = said.is_some_and(|said| {
             said.bootstrap != Bootstrap::Done && said.node == NodeHealth::Absent
@@ -64,22 +64,23 @@ pub fn late(
 /// At most one control-plane member is replaced at a time, and only while the other ready members are a quorum: the new member must be able
 /// to join etcd. No control-plane member is replaced while a drain takes another one out. A member that a drain takes out comes back, so it
 /// is not replaced. A cluster that was never complete is not repaired, because nothing depends on it yet.
-pub fn replaceable(
+pub fn members_to_replace(
     spec: &ClusterSpec<'_>,
-    seen: &Seen,
+    seen: &ClusterObservation,
     limits: &RepairLimits,
     now: Timestamp,
-) -> Vec<MachineRef> {
+) -> Vec<MemberName> {
     let cluster = spec.cluster;
-    let repairs = cluster.blueprint.labels.settings().repair && cluster.desire == Desire::Exist;
+    let repairs =
+        cluster.blueprint.labels.settings().repair && cluster.desire == DesiredState::Exist;
     let is_watched = cluster.completed_at.is_some() && cluster.rest.is_none();
     if !repairs || !is_watched || seen.at.is_none() {
         return Vec::new();
     }
-    let broken = |machine: &MachineRef| is_broken(machine, seen, limits, now);
+    let broken = |machine: &MemberName| is_broken(machine, seen, limits, now);
     let mut replaced = Vec::new();
     for group in spec.groups {
-        let machines: Vec<MachineRef> = group.refs().collect();
+        let machines: Vec<MemberName> = group.refs().collect();
         let (bad, well): (Vec<_>, Vec<_>) = machines.into_iter().partition(broken);
         let at_once = match group.role {
             GroupRole::Master => {
@@ -97,7 +98,7 @@ pub fn replaceable(
 }
 
 /// Whether all healthy members are ready etcd members and together a majority of the members of etcd.
-fn keeps_quorum(well: &[MachineRef], seen: &Seen) -> bool {
+fn keeps_quorum(well: &[MemberName], seen: &ClusterObservation) -> bool {
     let members = seen.machines.values().filter(|said| said.is_etcd_member).count();
     let ready = well.iter().filter(|machine| {
         is_ready(machine, seen)
@@ -107,19 +108,25 @@ fn keeps_quorum(well: &[MachineRef], seen: &Seen) -> bool {
     ready == well.len() && ready > members / 2
 }
 
-fn is_ready(machine: &MachineRef, seen: &Seen) -> bool {
+fn is_ready(machine: &MemberName, seen: &ClusterObservation) -> bool {
     seen.machines.get(machine).is_some_and(|said| said.node == NodeHealth::Ready)
 }
 
 /// Whether a former node does not come back by itself: its server is deleted or failed, or the node has been unready for too long.
-fn is_broken(machine: &MachineRef, seen: &Seen, limits: &RepairLimits, now: Timestamp) -> bool {
+fn is_broken(
+    machine: &MemberName,
+    seen: &ClusterObservation,
+    limits: &RepairLimits,
+    now: Timestamp,
+) -> bool {
     let said = seen.machines.get(machine);
     let was_node = said.is_some_and(|said| said.bootstrap == Bootstrap::Done);
     if !was_node || seen.drained.contains(machine) {
         return false;
     }
     let server = seen.objects.get(&Key::Server(machine.clone())).map(|found| &found.state);
-    let lost = matches!(server, None | Some(FoundState::Failed(_) | FoundState::Leaving));
+    let lost =
+        matches!(server, None | Some(CloudObjectState::Failed(_) | CloudObjectState::Deleting));
     let unready = match said.map(|said| &said.node) {
         Some(NodeHealth::NotReady { since }) => now.duration_since(*since) > limits.not_ready_for,
         Some(NodeHealth::Ready | NodeHealth::Absent | NodeHealth::Unknown) | None => false,
@@ -130,10 +137,10 @@ fn is_broken(machine: &MachineRef, seen: &Seen, limits: &RepairLimits, now: Time
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MachineSeen;
+    use crate::MemberObservation;
     use crate::sample::{Sample, at};
 
-    fn refs(group: &NodeGroup) -> Vec<MachineRef> {
+    fn refs(group: &NodeGroup) -> Vec<MemberName> {
         group.refs().collect()
     }
 
@@ -144,28 +151,32 @@ mod tests {
         let (sample, mut seen) = running();
         let worker = refs(&sample.groups[1])[1].clone();
         let asked_at = Some(at(0));
-        seen.machines.insert(worker.clone(), MachineSeen { asked_at, ..MachineSeen::default() });
-        assert_eq!(late(&sample.spec(), &seen, &LIMITS, at(900)), []);
-        assert_eq!(late(&sample.spec(), &seen, &LIMITS, at(901)), std::slice::from_ref(&worker));
+        seen.machines
+            .insert(worker.clone(), MemberObservation { asked_at, ..MemberObservation::default() });
+        assert_eq!(servers_to_recreate(&sample.spec(), &seen, &LIMITS, at(900)), []);
+        assert_eq!(
+            servers_to_recreate(&sample.spec(), &seen, &LIMITS, at(901)),
+            std::slice::from_ref(&worker)
+        );
         // Without an answer from Kubernetes the state of the node is unknown, so the server must stay.
         seen.machines.get_mut(&worker).unwrap().node = NodeHealth::Unknown;
-        assert_eq!(late(&sample.spec(), &seen, &LIMITS, at(901)), []);
+        assert_eq!(servers_to_recreate(&sample.spec(), &seen, &LIMITS, at(901)), []);
     }
 
-    fn running() -> (Sample, Seen) {
+    fn running() -> (Sample, ClusterObservation) {
         let mut sample = Sample::highly_available();
         let seen = sample.complete();
         (sample, seen)
     }
 
-    fn fail(seen: &mut Seen, machine: &MachineRef) {
+    fn fail(seen: &mut ClusterObservation, machine: &MemberName) {
         let said = seen.machines.get_mut(machine).unwrap();
         said.node = NodeHealth::NotReady { since: at(0) };
     }
 
     #[track_caller]
-    fn check(sample: &Sample, seen: &Seen, now: Timestamp, want: &[&str]) {
-        let got = replaceable(&sample.spec(), seen, &LIMITS, now);
+    fn check(sample: &Sample, seen: &ClusterObservation, now: Timestamp, want: &[&str]) {
+        let got = members_to_replace(&sample.spec(), seen, &LIMITS, now);
         let got: Vec<String> = got.iter().map(ToString::to_string).collect();
         assert_eq!(got, want);
     }
@@ -224,7 +235,7 @@ mod tests {
         sample.cluster.completed_at = None;
         check(&sample, &seen, at(1000), &[]);
         sample.cluster.completed_at = Some(at(0));
-        sample.cluster.desire = Desire::Gone;
+        sample.cluster.desire = DesiredState::Gone;
         check(&sample, &seen, at(1000), &[]);
     }
 }

@@ -1,8 +1,8 @@
 //! Checks requests of users for clusters and node groups before anything is recorded.
 
 use crate::{
-    Blueprint, Cluster, Desire, GroupRole, LabelsError, MachineRef, NetworkDriver, NodeGroup,
-    PodNetwork,
+    Cluster, ClusterParameters, DesiredState, GroupRole, LabelsError, MemberName, NetworkDriver,
+    NodeGroup, PodNetwork,
 };
 
 /// Why a request is refused.
@@ -21,7 +21,7 @@ pub enum Refusal {
     Labels(#[from] LabelsError),
     /// The cluster is being deleted and takes no changes.
     #[error("cluster {name} is being deleted")]
-    Going { name: String },
+    Deleting { name: String },
     /// The same request can succeed later.
     #[error("{why}")]
     Busy {
@@ -38,7 +38,7 @@ fn field<T>(field: &'static str, why: impl Into<String>) -> Result<T, Refusal> {
 }
 
 /// The largest number of members of a group: the pods' range has no room for more in one subnet.
-pub(crate) const MOST_MACHINES: u32 = 1000;
+pub(crate) const MAX_GROUP_SIZE: u32 = 1000;
 
 /// The largest number of node groups of a cluster, which every turn of the cluster reads.
 pub const MOST_GROUPS: usize = 100;
@@ -56,7 +56,7 @@ pub fn check_another_group(groups: &[NodeGroup]) -> Result<(), Refusal> {
 }
 
 /// Checks what every cluster of this template would fail on.
-pub fn check_template(blueprint: &Blueprint) -> Result<(), Refusal> {
+pub fn check_template(blueprint: &ClusterParameters) -> Result<(), Refusal> {
     blueprint.labels.check()?;
     let asks_driver = blueprint.labels.settings().pod_network == PodNetwork::Driver;
     if blueprint.network_driver == NetworkDriver::Calico && asks_driver {
@@ -69,7 +69,7 @@ pub fn check_template(blueprint: &Blueprint) -> Result<(), Refusal> {
 }
 
 /// Checks whether a cluster with this many control-plane members can be made from `blueprint`.
-pub fn check_cluster(blueprint: &Blueprint, masters: u32) -> Result<(), Refusal> {
+pub fn check_cluster(blueprint: &ClusterParameters, masters: u32) -> Result<(), Refusal> {
     check_template(blueprint)?;
     let settings = blueprint.labels.settings();
     if ![1, 3, 5].contains(&masters) {
@@ -108,8 +108,8 @@ pub fn check_group(group: &NodeGroup) -> Result<(), Refusal> {
         }
         return Ok(());
     }
-    if count > MOST_MACHINES {
-        return field("node_count", format!("must be at most {MOST_MACHINES}"));
+    if count > MAX_GROUP_SIZE {
+        return field("node_count", format!("must be at most {MAX_GROUP_SIZE}"));
     }
     if let Some(most) = group.max_node_count
         && most < group.min_node_count
@@ -134,18 +134,18 @@ pub fn check_group(group: &NodeGroup) -> Result<(), Refusal> {
 }
 
 /// Checks that the cluster is not being deleted.
-pub fn check_stays(cluster: &Cluster) -> Result<(), Refusal> {
+pub fn check_not_deleting(cluster: &Cluster) -> Result<(), Refusal> {
     match cluster.desire {
-        Desire::Exist => Ok(()),
-        Desire::Gone => Err(Refusal::Going { name: cluster.name.to_string() }),
+        DesiredState::Exist => Ok(()),
+        DesiredState::Gone => Err(Refusal::Deleting { name: cluster.name.to_string() }),
     }
 }
 
 /// Returns the group with `count` members. New members get new numbers; the members in `remove` are removed first, then the newest.
-pub fn resize(group: &NodeGroup, count: u32, remove: &[MachineRef]) -> Result<NodeGroup, Refusal> {
+pub fn resize(group: &NodeGroup, count: u32, remove: &[MemberName]) -> Result<NodeGroup, Refusal> {
     let mut resized = group.clone();
-    if count > MOST_MACHINES {
-        return field("node_count", format!("must be at most {MOST_MACHINES}"));
+    if count > MAX_GROUP_SIZE {
+        return field("node_count", format!("must be at most {MAX_GROUP_SIZE}"));
     }
     for machine in remove {
         if machine.group != group.name || !resized.machines.remove(&machine.number) {

@@ -60,7 +60,7 @@ impl Resource {
     }
 
     /// Returns the resource of this name.
-    pub fn read(raw: &str) -> Option<Resource> {
+    pub fn from_name(raw: &str) -> Option<Resource> {
         Resource::ALL.into_iter().find(|it| it.as_str() == raw)
     }
 
@@ -70,7 +70,7 @@ impl Resource {
     }
 
     /// Whether the amount that a server uses depends on its flavor.
-    pub fn is_of_flavors(self) -> bool {
+    pub fn depends_on_flavor(self) -> bool {
         matches!(self, Resource::Vcpus | Resource::RamMib | Resource::DiskGib | Resource::Gpus)
     }
 }
@@ -92,7 +92,7 @@ impl Amounts {
     }
 
     /// Returns, for each resource, how much `self` exceeds `less`.
-    pub fn beyond(&self, less: &Amounts) -> Amounts {
+    pub fn minus(&self, less: &Amounts) -> Amounts {
         let mut beyond = *self;
         for (amount, less) in beyond.0.iter_mut().zip(less.0) {
             *amount = amount.saturating_sub(less);

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Cidr, ClusterSpec, Key, Role};
+use crate::{Cidr, ClusterSpec, Key, SecurityGroupRole};
 
 /// A rule that lets traffic in.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rule {
+pub struct IngressRule {
     pub protocol: Protocol,
     /// The first and the last port; `None`: all ports.
     pub ports: Option<(u16, u16)>,
-    pub from: Peer,
+    pub from: RuleSource,
 }
 
 /// A protocol of a rule.
@@ -24,7 +24,7 @@ pub enum Protocol {
 
 /// The source of the traffic that a rule lets in.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Peer {
+pub enum RuleSource {
     /// Addresses of this range.
     Range(Cidr),
     /// Servers in this security group.
@@ -37,32 +37,40 @@ const ANYWHERE: Cidr = Cidr::v4([0, 0, 0, 0], 0);
 const NODE_PORTS: (u16, u16) = (30000, 32767);
 
 /// Returns the rules of every member: all traffic between members, node ports, ping, and SSH when there is a keypair.
-pub(crate) fn of_nodes(spec: &ClusterSpec<'_>) -> BTreeSet<Rule> {
+pub(crate) fn node_rules(spec: &ClusterSpec<'_>) -> BTreeSet<IngressRule> {
     let mut rules = BTreeSet::from([
-        Rule {
+        IngressRule {
             protocol: Protocol::Any,
             ports: None,
-            from: Peer::Group(Key::SecurityGroup(Role::Node)),
+            from: RuleSource::Group(Key::SecurityGroup(SecurityGroupRole::Node)),
         },
-        Rule { protocol: Protocol::Icmp, ports: None, from: Peer::Range(ANYWHERE) },
+        IngressRule { protocol: Protocol::Icmp, ports: None, from: RuleSource::Range(ANYWHERE) },
         // Traffic that a load balancer of the cloud forwards comes from an address within the subnet, so the node ports are open to every
         // address.
-        Rule { protocol: Protocol::Tcp, ports: Some(NODE_PORTS), from: Peer::Range(ANYWHERE) },
-        Rule { protocol: Protocol::Udp, ports: Some(NODE_PORTS), from: Peer::Range(ANYWHERE) },
+        IngressRule {
+            protocol: Protocol::Tcp,
+            ports: Some(NODE_PORTS),
+            from: RuleSource::Range(ANYWHERE),
+        },
+        IngressRule {
+            protocol: Protocol::Udp,
+            ports: Some(NODE_PORTS),
+            from: RuleSource::Range(ANYWHERE),
+        },
     ]);
     if spec.cluster.blueprint.keypair.is_some() {
-        rules.insert(Rule {
+        rules.insert(IngressRule {
             protocol: Protocol::Tcp,
             ports: Some((22, 22)),
-            from: Peer::Range(ANYWHERE),
+            from: RuleSource::Range(ANYWHERE),
         });
     }
     if spec.cluster.blueprint.labels.settings().ingress_balancer {
         for port in [80, 443] {
-            rules.insert(Rule {
+            rules.insert(IngressRule {
                 protocol: Protocol::Tcp,
                 ports: Some((port, port)),
-                from: Peer::Range(ANYWHERE),
+                from: RuleSource::Range(ANYWHERE),
             });
         }
     }
@@ -70,7 +78,7 @@ pub(crate) fn of_nodes(spec: &ClusterSpec<'_>) -> BTreeSet<Rule> {
 }
 
 /// Returns the additional rules of the control plane: the API port, open to the allowed ranges and to the members.
-pub(crate) fn of_control_plane(spec: &ClusterSpec<'_>) -> BTreeSet<Rule> {
+pub(crate) fn control_plane_rules(spec: &ClusterSpec<'_>) -> BTreeSet<IngressRule> {
     let settings = spec.cluster.blueprint.labels.settings();
     let port = spec.cluster.blueprint.api_port();
     let mut from: BTreeSet<Cidr> = settings.api_allowed_cidrs.iter().copied().collect();
@@ -79,10 +87,10 @@ pub(crate) fn of_control_plane(spec: &ClusterSpec<'_>) -> BTreeSet<Rule> {
     } else {
         from.insert(settings.node_cidr);
     }
-    let rule = |range| Rule {
+    let rule = |range| IngressRule {
         protocol: Protocol::Tcp,
         ports: Some((port, port)),
-        from: Peer::Range(range),
+        from: RuleSource::Range(range),
     };
     from.into_iter().map(rule).collect()
 }

@@ -38,14 +38,14 @@ impl Sample {
 
     /// Makes a cluster of three control-plane members and two workers, behind a load balancer with a floating IP.
     pub(crate) fn highly_available() -> Sample {
-        let blueprint = Blueprint {
+        let blueprint = ClusterParameters {
             external_network: Some("public".to_owned()),
             flavor: Some("m1.large".to_owned()),
             master_flavor: Some("m1.large".to_owned()),
             master_lb_enabled: true,
             floating_ip_enabled: false,
             labels: labels(&[("master_lb_floating_ip_enabled", "true")]),
-            ..Blueprint::new("fcos".to_owned())
+            ..ClusterParameters::new("fcos".to_owned())
         };
         let (owner, name) = (Owner::new("p", "u"), "blue".parse().unwrap());
         let asked = Cluster::new(id(0), owner, name, (id(1), blueprint), at(0));
@@ -69,10 +69,10 @@ impl Sample {
     /// Performs turn after turn until no action is left, and returns the actions of each turn.
     ///
     /// In this cloud every object is ready at once, and every server becomes a Kubernetes node.
-    pub(crate) fn settle(&self, seen: &mut Seen) -> Vec<Vec<String>> {
+    pub(crate) fn settle(&self, seen: &mut ClusterObservation) -> Vec<Vec<String>> {
         seen.at = Some(at(1));
         let credential = Some(self.cluster.credential);
-        seen.add_ons = Some(AddOnsSeen { credential, ..AddOnsSeen::default() });
+        seen.add_ons = Some(AddOnsObservation { credential, ..AddOnsObservation::default() });
         let mut turns = Vec::new();
         loop {
             let actions = plan(&self.spec(), seen);
@@ -80,20 +80,22 @@ impl Sample {
                 return turns;
             }
             for action in &actions {
-                self.obey(action, seen);
+                self.perform(action, seen);
             }
             turns.push(actions.iter().map(ToString::to_string).collect());
             assert!(turns.len() < 100, "it never ends: {:?}", turns.last());
         }
     }
 
-    pub(crate) fn obey(&self, action: &Action, seen: &mut Seen) {
+    pub(crate) fn perform(&self, action: &Action, seen: &mut ClusterObservation) {
         match action {
             Action::Create(key) => {
                 let number = seen.objects.len() as u8;
                 let facts = match key.kind() {
-                    Kind::LoadBalancer | Kind::Record => Facts::Addresses(BTreeSet::new()),
-                    Kind::SecurityGroup => Facts::Rules(BTreeSet::new()),
+                    Kind::LoadBalancer | Kind::Record => {
+                        CloudObjectDetails::Addresses(BTreeSet::new())
+                    }
+                    Kind::SecurityGroup => CloudObjectDetails::Rules(BTreeSet::new()),
                     Kind::Network
                     | Kind::Subnet
                     | Kind::Router
@@ -105,18 +107,18 @@ impl Sample {
                     | Kind::Volume
                     | Kind::RootVolume
                     | Kind::ServiceBalancer
-                    | Kind::Server => Facts::None,
+                    | Kind::Server => CloudObjectDetails::None,
                 };
-                let found = Found {
+                let found = CloudObject {
                     id: key.to_string(),
-                    state: FoundState::Ready,
+                    state: CloudObjectState::Ready,
                     address: Some([10, 0, 0, number].into()),
                     facts,
                 };
                 assert!(seen.objects.insert(key.clone(), found).is_none(), "{key} was there");
                 if let Key::Server(machine) = key {
                     let is_etcd_member = machine.group.as_str() == "default-master";
-                    let said = MachineSeen {
+                    let said = MemberObservation {
                         bootstrap: Bootstrap::Done,
                         node: NodeHealth::Ready,
                         is_etcd_member,
@@ -127,15 +129,16 @@ impl Sample {
                 }
             }
             Action::SetRules(key) => {
-                let Some(Object { thing: Thing::SecurityGroup { rules }, .. }) =
-                    shape(&self.spec()).remove(key)
+                let Some(DesiredObject { thing: ResourceSpec::SecurityGroup { rules }, .. }) =
+                    desired_objects(&self.spec()).remove(key)
                 else {
                     panic!("{key} has no rules")
                 };
-                seen.objects.get_mut(key).unwrap().facts = Facts::Rules(rules);
+                seen.objects.get_mut(key).unwrap().facts = CloudObjectDetails::Rules(rules);
             }
             Action::SetAddresses(key, addresses) => {
-                seen.objects.get_mut(key).unwrap().facts = Facts::Addresses(addresses.clone());
+                seen.objects.get_mut(key).unwrap().facts =
+                    CloudObjectDetails::Addresses(addresses.clone());
             }
             Action::Drain(machine) => seen.machines.get_mut(machine).unwrap().is_drained = true,
             Action::LeaveEtcd(machine) => {
@@ -152,8 +155,8 @@ impl Sample {
     }
 
     /// Returns the observation of the complete cluster.
-    pub(crate) fn complete(&mut self) -> Seen {
-        let mut seen = Seen::default();
+    pub(crate) fn complete(&mut self) -> ClusterObservation {
+        let mut seen = ClusterObservation::default();
         self.settle(&mut seen);
         self.cluster.completed_at = Some(at(1));
         seen

@@ -4,7 +4,7 @@ use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::{Cluster, Condition, ConditionKind, Desire, Truth};
+use crate::{Cluster, Condition, ConditionKind, ConditionStatus, DesiredState};
 
 /// Magnum's status of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,21 +67,23 @@ impl Health {
 pub fn status(cluster: &Cluster, now: Timestamp) -> Status {
     let is_final = cluster.conditions.iter().any(|it| it.is_final);
     let all = !cluster.conditions.is_empty()
-        && cluster.conditions.iter().all(|it| it.status == Truth::True);
+        && cluster.conditions.iter().all(|it| it.status == ConditionStatus::True);
     match (cluster.desire, cluster.completed_at) {
-        (Desire::Gone, _) if is_final => Status::DeleteFailed,
-        (Desire::Gone, _) => Status::DeleteInProgress,
+        (DesiredState::Gone, _) if is_final => Status::DeleteFailed,
+        (DesiredState::Gone, _) => Status::DeleteInProgress,
         // The conditions do not cover a request that came after the last observation.
-        (Desire::Exist, None) if is_final || is_late(cluster, now) => Status::CreateFailed,
-        (Desire::Exist, None) => Status::CreateInProgress,
-        (Desire::Exist, Some(done))
+        (DesiredState::Exist, None) if is_final || is_late(cluster, now) => Status::CreateFailed,
+        (DesiredState::Exist, None) => Status::CreateInProgress,
+        (DesiredState::Exist, Some(done))
             if done >= cluster.asked_at && cluster.asked_at == cluster.created_at =>
         {
             Status::CreateComplete
         }
-        (Desire::Exist, Some(_)) if is_final => Status::UpdateFailed,
-        (Desire::Exist, Some(done)) if all && done >= cluster.asked_at => Status::UpdateComplete,
-        (Desire::Exist, Some(_)) => Status::UpdateInProgress,
+        (DesiredState::Exist, Some(_)) if is_final => Status::UpdateFailed,
+        (DesiredState::Exist, Some(done)) if all && done >= cluster.asked_at => {
+            Status::UpdateComplete
+        }
+        (DesiredState::Exist, Some(_)) => Status::UpdateInProgress,
     }
 }
 
@@ -95,7 +97,8 @@ fn is_late(cluster: &Cluster, now: Timestamp) -> bool {
 pub fn status_reason(cluster: &Cluster) -> Option<String> {
     let hinders = |it: &&Condition| it.is_final;
     let first = cluster.conditions.iter().find(hinders);
-    let first = first.or_else(|| cluster.conditions.iter().find(|it| it.status != Truth::True))?;
+    let first = first
+        .or_else(|| cluster.conditions.iter().find(|it| it.status != ConditionStatus::True))?;
     let mut said = format!("{}: {}", first.kind.as_str(), first.message);
     if !first.next_action.is_empty() {
         said = format!("{said}; {}", first.next_action);
@@ -110,9 +113,9 @@ pub fn health(cluster: &Cluster) -> Health {
         (of(ConditionKind::ControlPlaneAvailable), of(ConditionKind::NodesHealthy));
     match (cluster.completed_at, plane, nodes) {
         (None, _, _)
-        | (_, None | Some(Truth::Unknown), _)
-        | (_, _, None | Some(Truth::Unknown)) => Health::Unknown,
-        (Some(_), Some(Truth::True), Some(Truth::True)) => Health::Healthy,
+        | (_, None | Some(ConditionStatus::Unknown), _)
+        | (_, _, None | Some(ConditionStatus::Unknown)) => Health::Unknown,
+        (Some(_), Some(ConditionStatus::True), Some(ConditionStatus::True)) => Health::Healthy,
         (Some(_), Some(_), Some(_)) => Health::Unhealthy,
     }
 }
@@ -123,10 +126,10 @@ mod tests {
 
     use super::*;
     use crate::sample::{Sample, at};
-    use crate::{FoundState, Key, Problem, Seen, conditions};
+    use crate::{CloudObjectState, ClusterObservation, Key, Problem, conditions};
 
     #[track_caller]
-    fn check(sample: &mut Sample, seen: &Seen, want: Expect) {
+    fn check(sample: &mut Sample, seen: &ClusterObservation, want: Expect) {
         sample.cluster.conditions = conditions(&sample.spec(), seen, at(10));
         let cluster = &sample.cluster;
         let reason = status_reason(cluster).unwrap_or_default();
@@ -139,7 +142,7 @@ mod tests {
         let mut sample = Sample::highly_available();
         check(
             &mut sample,
-            &Seen::default(),
+            &ClusterObservation::default(),
             expect![
                 "CREATE_IN_PROGRESS UNKNOWN NetworkReady: the cloud has not been observed for this cluster yet"
             ],
@@ -174,7 +177,7 @@ mod tests {
     #[test]
     fn a_final_problem_is_a_failure() {
         let mut sample = Sample::highly_available();
-        let mut seen = Seen { at: Some(at(1)), ..Seen::default() };
+        let mut seen = ClusterObservation { at: Some(at(1)), ..ClusterObservation::default() };
         seen.problem = Some(Problem {
             reason: "QuotaExceeded".to_owned(),
             message: "5 instances are needed and 4 are free".to_owned(),
@@ -197,7 +200,7 @@ mod tests {
         sample.cluster.create_timeout = Some(0);
         check(
             &mut sample,
-            &Seen { at: Some(at(1)), ..Seen::default() },
+            &ClusterObservation { at: Some(at(1)), ..ClusterObservation::default() },
             expect![
                 "CREATE_FAILED UNKNOWN NetworkReady: not created yet: network, subnet, router and 3 more"
             ],
@@ -209,7 +212,8 @@ mod tests {
         let mut sample = Sample::highly_available();
         let mut seen = sample.complete();
         let key: Key = "load-balancer/api".parse().unwrap();
-        seen.objects.get_mut(&key).unwrap().state = FoundState::Failed("no amphora".to_owned());
+        seen.objects.get_mut(&key).unwrap().state =
+            CloudObjectState::Failed("no amphora".to_owned());
         check(
             &mut sample,
             &seen,
@@ -224,7 +228,7 @@ mod tests {
     fn a_cluster_being_deleted_names_the_objects_that_are_left() {
         let mut sample = Sample::highly_available();
         let seen = sample.complete();
-        sample.cluster.desire = Desire::Gone;
+        sample.cluster.desire = DesiredState::Gone;
         check(
             &mut sample,
             &seen,
@@ -239,12 +243,12 @@ mod tests {
         let mut sample = Sample::highly_available();
         check(
             &mut sample,
-            &Seen::default(),
+            &ClusterObservation::default(),
             expect![
                 "CREATE_IN_PROGRESS UNKNOWN NetworkReady: the cloud has not been observed for this cluster yet"
             ],
         );
-        let later = conditions(&sample.spec(), &Seen::default(), at(99));
+        let later = conditions(&sample.spec(), &ClusterObservation::default(), at(99));
         assert!(later.iter().all(|it| it.since == at(10)));
     }
 }

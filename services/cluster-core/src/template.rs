@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{Blueprint, Name, TemplateUuid};
+use crate::{ClusterParameters, Name, TemplateUuid};
 
 /// The project and the user that a resource belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Template {
     pub hidden: bool,
     /// Free text of the owner.
     pub tags: Option<String>,
-    pub blueprint: Blueprint,
+    pub blueprint: ClusterParameters,
 }
 
 impl Template {
@@ -47,7 +47,7 @@ impl Template {
         id: TemplateUuid,
         owner: Owner,
         name: Name,
-        blueprint: Blueprint,
+        blueprint: ClusterParameters,
         now: Timestamp,
     ) -> Self {
         Template {

@@ -1,15 +1,15 @@
 //! The record of a VM: the virtual machine of a person, with the conclusions of the last observation.
 
-mod errand;
+mod action;
 mod event;
 mod lease;
 mod phase;
 mod plan;
 mod request;
+mod resource_use;
 mod server;
 mod shape;
 mod snapshot;
-mod takes;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -21,19 +21,22 @@ use ::lease::{Lease, MailAddress};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{Desire, FlavorSize, Key, Name, Owner, Problem, Setback, SnapshotUuid, VmUuid};
+use crate::{
+    DesiredState, FailureCount, FlavorSize, Key, Name, Owner, Problem, SnapshotUuid, VmUuid,
+};
 
-pub use errand::{Arrival, Asker, Errand, ErrandKind, Sent};
+pub use action::{ActionOrigin, RequestArrival, SentRequest, VmAction, VmActionKind};
 pub use event::VmEvent;
 pub use phase::VmPhase;
 pub use plan::vm_plan;
-pub use request::{NotSmaller, VmRefusal};
-pub use server::{Idle, IdleBy, ServerFacts, ServerIs, ServerSeen};
-pub use shape::{VmMachine, vm_machine, vm_shape, vm_tag};
+pub use request::{FlavorTooSmall, VmRefusal};
+pub use server::{IdleCheck, IdleSource, ServerDetails, ServerObservation, ServerState};
+pub use shape::{VmMachine, vm_desired_objects, vm_machine, vm_tag};
 pub use snapshot::{
-    Snapshot, SnapshotNext, SnapshotRules, SnapshotSeen, SnapshotState, SnapshotWhy, snapshot_turn,
+    Snapshot, SnapshotImage, SnapshotOrigin, SnapshotRules, SnapshotState, SnapshotStep,
+    snapshot_turn,
 };
-pub use turn::{Look as VmLook, Turned, VmAsk, VmRules, vm_turn};
+pub use turn::{VmDecision, VmObservation, VmRequest, VmRules, vm_turn};
 
 /// A VM: what its owner asked for, and what the conductor concluded from the last observation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,9 +75,9 @@ pub struct Vm {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notify: Option<MailAddress>,
     /// Whether the VM should exist or be deleted.
-    pub desire: Desire,
+    pub desire: DesiredState,
     /// The action in progress, such as a reboot.
-    pub errand: Option<Errand>,
+    pub errand: Option<VmAction>,
     /// Whether the end of the lease switched the VM off; it then starts again when the end is undone.
     pub off_by_lease: bool,
     /// When the VM last failed to switch off at the end of its lease.
@@ -84,17 +87,17 @@ pub struct Vm {
     /// When its server first ran.
     pub built_at: Option<Timestamp>,
     /// The last observation of its server; `None`: the cloud had none.
-    pub server: Option<ServerSeen>,
+    pub server: Option<ServerObservation>,
     /// The address in its network, once known.
     pub address: Option<IpAddr>,
     /// The address of its floating IP, once known.
     pub public_address: Option<IpAddr>,
     /// Failures of the cloud to create an object, which delay the next attempt.
-    pub setbacks: BTreeMap<Key, Setback>,
+    pub setbacks: BTreeMap<Key, FailureCount>,
     /// A problem that stops all work, when its reason is known.
     pub problem: Option<Problem>,
     /// Whether the VM seems to be idle, when the conductor checked.
-    pub idle: Option<Idle>,
+    pub idle: Option<IdleCheck>,
 }
 
 /// The image that a VM boots.
@@ -105,7 +108,7 @@ pub struct VmImage {
     /// The name that the owner gave in the request.
     pub name: String,
     /// The format of user-data that the system of the image reads.
-    pub told: Told,
+    pub told: UserDataFormat,
     /// The smallest disk that the image needs, in GiB.
     pub min_disk_gib: u64,
     /// The smallest memory that the image needs, in MiB.
@@ -115,19 +118,19 @@ pub struct VmImage {
 /// The format of user-data that a system reads, which also carries the SSH keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Told {
+pub enum UserDataFormat {
     #[default]
     CloudInit,
     /// Fedora CoreOS.
     Ignition,
 }
 
-impl Told {
+impl UserDataFormat {
     /// Returns the name of the format in the API.
     pub fn as_str(self) -> &'static str {
         match self {
-            Told::CloudInit => "cloud-init",
-            Told::Ignition => "ignition",
+            UserDataFormat::CloudInit => "cloud-init",
+            UserDataFormat::Ignition => "ignition",
         }
     }
 }
@@ -180,7 +183,7 @@ impl Vm {
             user_data: None,
             lease: None,
             notify: None,
-            desire: Desire::Exist,
+            desire: DesiredState::Exist,
             errand: None,
             off_by_lease: false,
             ending_failed_at: None,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use cluster_bootstrap::{Authority, Endpoint, Name};
+use cluster_bootstrap::{CertificateAuthority, Endpoint, Name};
 use rcgen::{DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair, KeyUsagePurpose};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
@@ -30,10 +30,10 @@ impl fmt::Debug for Kubeconfig {
 
 /// Makes a kubeconfig for the cluster's administrator: a new key, and a client certificate in the group `system:masters`, which may do
 /// everything.
-pub fn admin(
+pub fn admin_kubeconfig(
     cluster: &Name,
     endpoint: &Endpoint,
-    authority: &Authority,
+    authority: &CertificateAuthority,
     validity: Validity,
 ) -> Result<Kubeconfig, PkiError> {
     let error = |source| PkiError { what: "the administrator's certificate", source };
@@ -56,7 +56,7 @@ pub fn admin(
 fn text(
     cluster: &Name,
     endpoint: &Endpoint,
-    authority: &Authority,
+    authority: &CertificateAuthority,
     user: &str,
     credentials: serde_json::Value,
 ) -> String {
@@ -75,7 +75,9 @@ fn text(
     format!("{document:#}\n")
 }
 
-pub(crate) fn issuer(authority: &Authority) -> Result<Issuer<'static, KeyPair>, rcgen::Error> {
+pub(crate) fn issuer(
+    authority: &CertificateAuthority,
+) -> Result<Issuer<'static, KeyPair>, rcgen::Error> {
     let key = KeyPair::from_pem(authority.key.expose_secret())?;
     Issuer::from_ca_cert_pem(&authority.certificate, key)
 }

@@ -5,7 +5,7 @@ mod seed;
 mod sign;
 mod token;
 
-pub use kubeconfig::{Kubeconfig, admin};
-pub use seed::{PkiError, Validity, seed};
+pub use kubeconfig::{Kubeconfig, admin_kubeconfig};
+pub use seed::{PkiError, Validity, make_pki};
 pub use sign::{SignError, sign};
-pub use token::token;
+pub use token::new_bootstrap_token;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cluster_bootstrap::{Authority, KeyPair, Name, Pki};
+use cluster_bootstrap::{CertificateAuthority, KeyPair, Name, Pki};
 use jiff::Timestamp;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, KeyUsagePurpose,
@@ -11,7 +11,7 @@ use rcgen::{
 use sha2::{Digest, Sha256};
 
 /// Certificates become valid this much before `now`, because the clock of a server may be slow by as much.
-const EARLIER: Duration = Duration::from_secs(3600);
+const CLOCK_SKEW: Duration = Duration::from_secs(3600);
 
 /// The period in which a certificate is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct PkiError {
 /// Makes the keys that all members of a cluster share: three certificate authorities and the key pair of service accounts.
 ///
 /// `generation` counts the CA rotations of the cluster; 0 is a new cluster.
-pub fn seed(cluster: &Name, generation: u32, validity: Validity) -> Result<Pki, PkiError> {
+pub fn make_pki(cluster: &Name, generation: u32, validity: Validity) -> Result<Pki, PkiError> {
     // The common names are kubeadm's (kubernetes, cmd/kubeadm/app/phases/certs/certlist.go). The organizational unit holds the cluster's
     // name and the generation: with it a user can tell the authorities of several clusters apart in a trust store, and the old from the new
     // authority during a CA rotation.
@@ -55,7 +55,7 @@ fn authority(
     name: &str,
     unit: &str,
     validity: Validity,
-) -> Result<Authority, PkiError> {
+) -> Result<CertificateAuthority, PkiError> {
     let error = |source| PkiError { what, source };
     let key = rcgen::KeyPair::generate().map_err(error)?;
     let mut parameters = parameters(validity);
@@ -68,7 +68,7 @@ fn authority(
         KeyUsagePurpose::KeyCertSign,
     ];
     let certificate = parameters.self_signed(&key).map_err(error)?;
-    Ok(Authority {
+    Ok(CertificateAuthority {
         certificate: certificate.pem(),
         key: key.serialize_pem().into(),
         public_key_sha256: hex::encode(Sha256::digest(key.subject_public_key_info())),
@@ -87,7 +87,7 @@ pub(crate) fn parameters(validity: Validity) -> CertificateParams {
     let now = date_time_ymd(1970, 1, 1) + since_epoch;
     let mut parameters = CertificateParams::default();
     parameters.distinguished_name = DistinguishedName::new();
-    parameters.not_before = now - EARLIER;
+    parameters.not_before = now - CLOCK_SKEW;
     parameters.not_after = now + validity.lifetime;
     parameters
 }
@@ -100,7 +100,8 @@ mod tests {
     fn each_cluster_has_keys_of_its_own_and_none_is_printed() {
         let validity = Validity { now: Timestamp::UNIX_EPOCH, lifetime: Duration::from_secs(60) };
         let name = Name::try_from("one").unwrap();
-        let (one, other) = (seed(&name, 0, validity).unwrap(), seed(&name, 0, validity).unwrap());
+        let (one, other) =
+            (make_pki(&name, 0, validity).unwrap(), make_pki(&name, 0, validity).unwrap());
         assert_ne!(one.cluster.public_key_sha256, other.cluster.public_key_sha256);
         assert_ne!(one.cluster.certificate, one.etcd.certificate);
         assert_eq!(one.cluster.public_key_sha256.len(), 64);

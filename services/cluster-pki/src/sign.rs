@@ -1,6 +1,6 @@
 //! Signs certificate requests of the cluster's users.
 
-use cluster_bootstrap::Authority;
+use cluster_bootstrap::CertificateAuthority;
 use rcgen::{
     CertificateSigningRequestParams, DnType, DnValue, ExtendedKeyUsagePurpose, IsCa,
     KeyUsagePurpose,
@@ -10,7 +10,7 @@ use crate::kubeconfig::issuer;
 use crate::seed::{PkiError, Validity, parameters};
 
 /// The largest request that is accepted, in bytes: a request with an RSA 4096 key has 1,700.
-const LONGEST: usize = 8192;
+const MAX_REQUEST_BYTES: usize = 8192;
 /// The only reserved group (`system:…`) that a request may name; the API decides which callers may send requests at all.
 const ADMINISTRATORS: &str = "system:masters";
 
@@ -22,11 +22,11 @@ pub enum SignError {
         "cannot read the certificate request: send a PKCS #10 request in PEM, signed by its own key"
     )]
     Malformed { source: rcgen::Error },
-    #[error("the certificate request is too long: at most {LONGEST} bytes")]
+    #[error("the certificate request is too long: at most {MAX_REQUEST_BYTES} bytes")]
     TooLong,
     /// The request wants more than a client certificate with a subject.
     #[error("the request asks {what}: only client certificates with a subject are signed")]
-    AsksForMore {
+    NotAllowed {
         /// The excess, as it reads in the message.
         what: &'static str,
     },
@@ -38,20 +38,24 @@ pub enum SignError {
     },
     /// The request is fine, but the certificate could not be made: a fault of the service.
     #[error(transparent)]
-    Make(#[from] PkiError),
+    Failed(#[from] PkiError),
 }
 
 /// Signs a client certificate for the key and the subject of `request`.
 ///
 /// Does not check whether the caller may have such a certificate: the API checks that.
-pub fn sign(authority: &Authority, request: &str, validity: Validity) -> Result<String, SignError> {
-    if request.len() > LONGEST {
+pub fn sign(
+    authority: &CertificateAuthority,
+    request: &str,
+    validity: Validity,
+) -> Result<String, SignError> {
+    if request.len() > MAX_REQUEST_BYTES {
         return Err(SignError::TooLong);
     }
     let mut request = CertificateSigningRequestParams::from_pem(request)
         .map_err(|source| SignError::Malformed { source })?;
-    modest(&request)?;
-    subject(&request)?;
+    refuse_extras(&request)?;
+    check_subject(&request)?;
     let mut granted = parameters(validity);
     granted.distinguished_name = request.params.distinguished_name.clone();
     granted.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
@@ -63,9 +67,9 @@ pub fn sign(authority: &Authority, request: &str, validity: Validity) -> Result<
     Ok(certificate.pem())
 }
 
-fn modest(request: &CertificateSigningRequestParams) -> Result<(), SignError> {
+fn refuse_extras(request: &CertificateSigningRequestParams) -> Result<(), SignError> {
     let asked = &request.params;
-    let refuse = |what| Err(SignError::AsksForMore { what });
+    let refuse = |what| Err(SignError::NotAllowed { what });
     if matches!(asked.is_ca, IsCa::Ca(_)) {
         return refuse("for a CA certificate");
     }
@@ -83,7 +87,7 @@ fn modest(request: &CertificateSigningRequestParams) -> Result<(), SignError> {
 }
 
 /// Checks the subject: Kubernetes reads the common name as the user and each organization as a group.
-fn subject(request: &CertificateSigningRequestParams) -> Result<(), SignError> {
+fn check_subject(request: &CertificateSigningRequestParams) -> Result<(), SignError> {
     let refuse = |what| Err(SignError::Subject { what });
     let name = &request.params.distinguished_name;
     let entries: Vec<(&DnType, &DnValue)> = name.iter().collect();

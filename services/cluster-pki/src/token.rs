@@ -4,7 +4,7 @@ use cluster_bootstrap::BootstrapToken;
 use rand::seq::IndexedRandom;
 
 /// Makes a new token of 22 random letters and digits. 16 of them are secret (82 bits); the first six are the public id.
-pub fn token() -> BootstrapToken {
+pub fn new_bootstrap_token() -> BootstrapToken {
     const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
     let mut random = rand::rng();
     let mut text: String =
@@ -19,6 +19,6 @@ mod tests {
 
     #[test]
     fn no_two_tokens_are_the_same() {
-        assert_ne!(token().expose(), token().expose());
+        assert_ne!(new_bootstrap_token().expose(), new_bootstrap_token().expose());
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cluster_bootstrap::{Endpoint, Name, Pki};
-use cluster_pki::{SignError, Validity, admin, seed, sign};
+use cluster_pki::{SignError, Validity, admin_kubeconfig, make_pki, sign};
 use jiff::Timestamp;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
@@ -21,7 +21,7 @@ fn validity() -> Validity {
 }
 
 fn pki() -> Pki {
-    seed(&Name::try_from("blue").expect("the example is valid"), 0, validity())
+    make_pki(&Name::try_from("blue").expect("the example is valid"), 0, validity())
         .expect("the example is valid")
 }
 
@@ -75,7 +75,7 @@ fn a_request_for_more_than_a_client_certificate_is_refused() {
     ];
     for change in more {
         let refused = sign(&pki.cluster, &request(change), validity()).unwrap_err();
-        assert!(matches!(refused, SignError::AsksForMore { .. }), "{refused}");
+        assert!(matches!(refused, SignError::NotAllowed { .. }), "{refused}");
     }
 }
 
@@ -163,7 +163,8 @@ fn the_administrators_kubeconfig_is_whole_and_is_not_printed() {
     let pki = pki();
     let endpoint = Endpoint { host: "fd00::1".to_owned(), port: 6443 };
     let kubeconfig =
-        admin(&Name::try_from("blue").unwrap(), &endpoint, &pki.cluster, validity()).unwrap();
+        admin_kubeconfig(&Name::try_from("blue").unwrap(), &endpoint, &pki.cluster, validity())
+            .unwrap();
     let read: serde_json::Value = serde_json::from_str(kubeconfig.expose()).unwrap();
     assert_eq!(read["clusters"][0]["cluster"]["server"], "https://[fd00::1]:6443");
     assert_eq!(read["current-context"], read["contexts"][0]["name"]);

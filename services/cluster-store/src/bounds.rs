@@ -2,11 +2,11 @@
 
 use std::num::NonZeroUsize;
 
-use cluster_core::{Blueprint, Cluster, Ident, NodeGroup, Template, Vm};
-use database::{Bound, Sizes, StoreError};
+use cluster_core::{Cluster, ClusterParameters, Ident, NodeGroup, Template, Vm};
+use database::{FieldSizes, SizeLimit, StoreError};
 use newtype_uuid::GenericUuid;
 
-use crate::{Change, Scope, Store, VmScope};
+use crate::{ClusterChange, Scope, Store, VmScope};
 
 impl Store {
     /// Returns the store for writes of callers: it refuses documents whose fields, as JSON, are larger than `bytes`.
@@ -14,7 +14,7 @@ impl Store {
     /// Fields that clusterd writes itself, such as conditions, do not count: otherwise a large request could stop the conductor from
     /// recording its progress.
     pub fn for_callers(mut self, bytes: NonZeroUsize) -> Store {
-        self.bound = Bound::of(bytes);
+        self.bound = SizeLimit::of(bytes);
         self
     }
 
@@ -48,7 +48,7 @@ impl Store {
         Ok(())
     }
 
-    pub(crate) async fn admit_change(&self, change: &Change) -> Result<(), StoreError> {
+    pub(crate) async fn admit_change(&self, change: &ClusterChange) -> Result<(), StoreError> {
         self.admit_cluster(&change.cluster, &change.added).await?;
         self.admit_cluster(&change.cluster, &change.changed).await
     }
@@ -63,12 +63,12 @@ impl Store {
     }
 }
 
-fn of_template(template: &Template) -> Sizes {
+fn of_template(template: &Template) -> FieldSizes {
     of_blueprint(&template.blueprint).and("tags", &template.tags)
 }
 
-fn of_blueprint(blueprint: &Blueprint) -> Sizes {
-    Sizes::default()
+fn of_blueprint(blueprint: &ClusterParameters) -> FieldSizes {
+    FieldSizes::default()
         .and("labels", blueprint.labels.raw())
         .and("image_id", &blueprint.image)
         .and("keypair_id", &blueprint.keypair)
@@ -83,8 +83,8 @@ fn of_blueprint(blueprint: &Blueprint) -> Sizes {
         .and("no_proxy", &blueprint.no_proxy)
 }
 
-fn of_group(group: &NodeGroup) -> Sizes {
-    Sizes::default()
+fn of_group(group: &NodeGroup) -> FieldSizes {
+    FieldSizes::default()
         .and("labels", group.labels.raw())
         .and("node_labels", &group.node_labels)
         .and("node_taints", &group.node_taints)
@@ -92,8 +92,8 @@ fn of_group(group: &NodeGroup) -> Sizes {
         .and("image_id", &group.image)
 }
 
-fn of_vm(vm: &Vm) -> Sizes {
-    Sizes::default()
+fn of_vm(vm: &Vm) -> FieldSizes {
+    FieldSizes::default()
         .and("ssh_keys", &vm.ssh_keys)
         .and("image", &vm.image)
         .and("flavor", &vm.flavor)

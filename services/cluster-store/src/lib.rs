@@ -5,15 +5,15 @@ mod record;
 mod sealed;
 mod store;
 mod table;
-mod written;
+mod write_notifier;
 
-pub use database::table::{Listed, Part, Position};
+pub use database::table::{PagePart, PageRows, Position};
 pub use database::{SchemaVersion, StoreError};
 pub use record::{
-    Certificate, Change, Claim, Happened, MachineReport, Quota, Redeemed, Said, Scope, ServiceSeen,
-    SnapshotChange, VmChange, VmScope,
+    AnyEvent, BootstrapReport, Certificate, Claim, ClusterChange, MachineReport, Quota,
+    RedeemOutcome, Scope, ServiceSeen, SnapshotChange, VmChange, VmScope,
 };
 pub use sealed::{SealedSecret, SealedUserData};
-pub use store::{Belongings, SCHEMA, Store};
+pub use store::{SCHEMA, ServerOwners, Store};
 pub use table::LedgerPosition;
-pub use written::Listener;
+pub use write_notifier::Listener;

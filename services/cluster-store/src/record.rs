@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use cluster_core::{
-    CertificateUuid, ClaimUuid, Cluster, ClusterUuid, Event, MachineRef, NodeGroup, QuotaUuid,
+    CertificateUuid, ClaimUuid, Cluster, ClusterUuid, Event, MemberName, NodeGroup, QuotaUuid,
     Snapshot, Vm, VmEvent,
 };
 use database::outbox::Letter;
@@ -56,7 +56,7 @@ impl VmScope {
 
 /// A change of a cluster, written as a whole or not at all.
 #[derive(Clone, Debug)]
-pub struct Change {
+pub struct ClusterChange {
     /// The changed cluster, with the version that was read.
     pub cluster: Cluster,
     pub added: Vec<NodeGroup>,
@@ -71,11 +71,11 @@ pub struct Change {
     pub letters: Vec<Letter>,
 }
 
-impl Change {
+impl ClusterChange {
     /// Makes a change of the cluster's record alone.
     pub fn of(cluster: Cluster) -> Self {
         let (added, changed, removed, events) = (vec![], vec![], vec![], vec![]);
-        Change { cluster, added, changed, removed, events, by: None, letters: vec![] }
+        ClusterChange { cluster, added, changed, removed, events, by: None, letters: vec![] }
     }
 
     /// Returns the user whose limits apply.
@@ -105,7 +105,7 @@ impl VmChange {
 
 /// An event of a cluster or a VM.
 #[derive(Clone, Debug)]
-pub enum Happened {
+pub enum AnyEvent {
     Cluster(Event),
     Vm(VmEvent),
 }
@@ -137,7 +137,7 @@ pub struct Quota {
 pub struct Claim {
     pub id: ClaimUuid,
     pub cluster: ClusterUuid,
-    pub machine: MachineRef,
+    pub machine: MemberName,
     /// SHA-256 of the credential, in hex.
     pub digest: String,
     /// The data from which the config is rendered when the claim is redeemed, without secrets.
@@ -150,7 +150,7 @@ pub struct Claim {
 
 /// The outcome of an attempt to redeem a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Redeemed {
+pub enum RedeemOutcome {
     /// Redeemed by this attempt.
     First,
     /// Redeemed a moment ago from the same address, and the member has not reported since: the answer was lost.
@@ -164,20 +164,20 @@ pub enum Redeemed {
 /// The claim and the last report of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineReport {
-    pub machine: MachineRef,
+    pub machine: MemberName,
     /// The claim that the member redeems for its config.
     pub claim: ClaimUuid,
     pub redeemed_at: Option<Timestamp>,
     pub redeemed_by: Option<IpAddr>,
     /// The last report; `None`: the member has not reported yet.
-    pub said: Option<Said>,
+    pub said: Option<BootstrapReport>,
     /// The CA revision that the member holds; `None`: it has never asked for one.
     pub authorities: Option<u32>,
 }
 
 /// A report of a member about its bootstrap.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct BootstrapReport {
     /// The step of the bootstrap: `control-plane`, `join`.
     pub step: String,
     /// Whether the step failed. The member tries again by itself.

@@ -1,7 +1,7 @@
 //! The public interface of the store: templates, clusters and their node groups.
 
 mod allowance;
-mod belongings;
+mod cluster_rows;
 mod drain;
 mod known;
 mod limits;
@@ -13,24 +13,24 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use allowance::Asked;
+use allowance::QuotaDifference;
 use audit_store::Recorder;
 use cluster_core::{
-    Cluster, ClusterSort, ClusterUuid, Defaults, Denial, Event, Ident, NodeGroup, Page, Severity,
-    Template, TemplateSort,
+    Cluster, ClusterSort, ClusterUuid, DefaultLimits, Event, Ident, NodeGroup, Page, QuotaRefused,
+    Severity, Template, TemplateSort,
 };
-use database::Extent::{AnyDecides, OneStatement};
+use database::WriteKind::{AnyStatementCanFail, OneStatement};
 use database::outbox::{self, Outbox};
-use database::table::{Listed, Part};
-use database::{Bound, Connection, Database, Schema, SchemaVersion, StoreError};
+use database::table::{PagePart, PageRows};
+use database::{Connection, Database, Schema, SchemaVersion, SizeLimit, StoreError};
 
-pub use drain::Belongings;
-use known::Known;
+pub use drain::ServerOwners;
+use known::RegisteredKeys;
 use sealing::Keyring;
 
 use crate::table::{cluster, event, node_group, subdomain, template, vm_event};
-use crate::written::Bell;
-use crate::{Change, Happened, Scope};
+use crate::write_notifier::WriteNotifier;
+use crate::{AnyEvent, ClusterChange, Scope};
 
 /// The SQL scripts of the tables, by version, starting with version 1.
 pub const SCHEMA: Schema = &[
@@ -38,7 +38,7 @@ pub const SCHEMA: Schema = &[
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
     include_str!("schema-4.sql"),
-    audit_store::TABLES,
+    audit_store::SCHEMA,
     include_str!("schema-6.sql"),
     include_str!("schema-7.sql"),
     include_str!("schema-8.sql"),
@@ -53,13 +53,13 @@ pub const SCHEMA: Schema = &[
 #[derive(Clone)]
 pub struct Store {
     database: Database,
-    bell: Bell,
+    bell: WriteNotifier,
     trail: Recorder,
-    known: Known,
-    /// The keys that seal secrets, once [`Store::sealing`] was called.
+    known: RegisteredKeys,
+    /// The keys that seal secrets, once [`Store::with_keys`] was called.
     keys: Option<Arc<Keyring>>,
     /// The largest size of documents that are written through this store.
-    pub(crate) bound: Bound,
+    pub(crate) bound: SizeLimit,
 }
 
 impl Store {
@@ -74,16 +74,16 @@ impl Store {
     }
 
     async fn of(database: Database) -> Result<Store, StoreError> {
-        database.write(AnyDecides, |c| Box::pin(allowance::count_all(c))).await?;
-        database.write(AnyDecides, |c| Box::pin(subdomain::take_all(c))).await?;
+        database.write(AnyStatementCanFail, |c| Box::pin(allowance::count_all(c))).await?;
+        database.write(AnyStatementCanFail, |c| Box::pin(subdomain::insert_missing(c))).await?;
         let trail = Recorder::new(database.clone(), "clusterd");
         let store = Store {
             database,
-            bell: Bell::new(),
+            bell: WriteNotifier::new(),
             trail,
-            known: Known::default(),
+            known: RegisteredKeys::default(),
             keys: None,
-            bound: Bound::default(),
+            bound: SizeLimit::default(),
         };
         store.note_seals().await?;
         Ok(store)
@@ -143,8 +143,8 @@ impl Store {
         &self,
         scope: &Scope,
         page: &Page<TemplateSort>,
-        part: Part,
-    ) -> Result<Listed<Template>, StoreError> {
+        part: PagePart,
+    ) -> Result<PageRows<Template>, StoreError> {
         let (scope, page) = (scope.clone(), page.clone());
         self.database
             .read(|c| Box::pin(async move { template::list(c, &scope, &page, Some(&part)).await }))
@@ -177,17 +177,17 @@ impl Store {
         new: &Cluster,
         groups: &[NodeGroup],
         events: &[Event],
-        within: Option<&Defaults>,
-    ) -> Result<Result<(), Denial>, StoreError> {
+        within: Option<&DefaultLimits>,
+    ) -> Result<Result<(), QuotaRefused>, StoreError> {
         self.admit_cluster(new, groups).await?;
         let (new, groups, events) = (new.clone(), groups.to_vec(), events.to_vec());
         let within = within.cloned();
         self.database
-            .write(AnyDecides, move |c| {
+            .write(AnyStatementCanFail, move |c| {
                 Box::pin(async move {
-                    let asked = Asked::anew(&new, &groups);
+                    let asked = QuotaDifference::of_new(&new, &groups);
                     if let Some(defaults) = &within {
-                        c.write_in_turn_as(&new.project).await?;
+                        c.lock_name(&new.project).await?;
                         let by = new.user.as_str();
                         if let Err(denial) =
                             allowance::check(c, (&new, by), &asked, defaults).await?
@@ -196,7 +196,7 @@ impl Store {
                         }
                     }
                     cluster::insert(c, &new).await?;
-                    subdomain::take(c, &new).await?;
+                    subdomain::insert(c, &new).await?;
                     for group in &groups {
                         node_group::insert(c, group).await?;
                     }
@@ -238,8 +238,8 @@ impl Store {
         &self,
         scope: &Scope,
         page: &Page<ClusterSort>,
-        part: Part,
-    ) -> Result<Listed<Cluster>, StoreError> {
+        part: PagePart,
+    ) -> Result<PageRows<Cluster>, StoreError> {
         let (scope, page) = (scope.clone(), page.clone());
         self.database
             .read(|c| Box::pin(async move { cluster::list(c, &scope, &page, Some(&part)).await }))
@@ -273,14 +273,14 @@ impl Store {
 
     /// Writes a change, if every version in it is still the one that was read; otherwise writes nothing. Returns the cluster with its new
     /// version.
-    pub async fn change_cluster(&self, change: &Change) -> Result<Cluster, StoreError> {
+    pub async fn change_cluster(&self, change: &ClusterChange) -> Result<Cluster, StoreError> {
         self.admit_change(change).await?;
         let change = change.clone();
         let written = self
             .database
-            .write(AnyDecides, |c| {
+            .write(AnyStatementCanFail, |c| {
                 Box::pin(async move {
-                    let asked = Asked::by(c, &change).await?;
+                    let asked = QuotaDifference::by(c, &change).await?;
                     write(c, &change, &asked).await
                 })
             })
@@ -292,19 +292,19 @@ impl Store {
     /// As [`Store::change_cluster`], unless the limits of the cluster's project or of the requesting user forbid the change.
     pub async fn change_within(
         &self,
-        change: &Change,
-        defaults: &Defaults,
-    ) -> Result<Result<Cluster, Denial>, StoreError> {
+        change: &ClusterChange,
+        defaults: &DefaultLimits,
+    ) -> Result<Result<Cluster, QuotaRefused>, StoreError> {
         self.admit_change(change).await?;
         let (change, defaults) = (change.clone(), defaults.clone());
         let written = self
             .database
-            .write(AnyDecides, move |c| {
+            .write(AnyStatementCanFail, move |c| {
                 Box::pin(async move {
-                    c.write_in_turn_as(&change.cluster.project).await?;
+                    c.lock_name(&change.cluster.project).await?;
                     // A change that was decided on an old version is stale: it is neither counted nor refused by a limit.
                     cluster::check_version(c, &change.cluster).await?;
-                    let asked = Asked::by(c, &change).await?;
+                    let asked = QuotaDifference::by(c, &change).await?;
                     match allowance::check(c, (&change.cluster, change.by()), &asked, &defaults)
                         .await?
                     {
@@ -332,17 +332,17 @@ impl Store {
     pub async fn give_up_letter(
         &self,
         letter: i64,
-        said: Option<&Happened>,
+        said: Option<&AnyEvent>,
     ) -> Result<(), StoreError> {
         let told = said.cloned();
         self.database
-            .write(AnyDecides, move |c| {
+            .write(AnyStatementCanFail, move |c| {
                 Box::pin(async move {
-                    match (outbox::strike(c, letter).await?, told) {
-                        (true, Some(Happened::Cluster(said))) => {
+                    match (outbox::delete(c, letter).await?, told) {
+                        (true, Some(AnyEvent::Cluster(said))) => {
                             event::append(c, said.cluster, std::slice::from_ref(&said)).await
                         }
-                        (true, Some(Happened::Vm(said))) => {
+                        (true, Some(AnyEvent::Vm(said))) => {
                             vm_event::append(c, said.vm, std::slice::from_ref(&said)).await
                         }
                         (true, None) | (false, _) => Ok(()),
@@ -351,8 +351,8 @@ impl Store {
             })
             .await?;
         match said {
-            Some(Happened::Cluster(said)) => self.bell.ring(said.cluster),
-            Some(Happened::Vm(said)) => self.bell.ring(said.vm),
+            Some(AnyEvent::Cluster(said)) => self.bell.ring(said.cluster),
+            Some(AnyEvent::Vm(said)) => self.bell.ring(said.vm),
             None => {}
         }
         Ok(())
@@ -371,8 +371,8 @@ impl Store {
 
 async fn write(
     connection: &mut Connection,
-    change: &Change,
-    asked: &Asked,
+    change: &ClusterChange,
+    asked: &QuotaDifference,
 ) -> Result<Cluster, StoreError> {
     let written = cluster::update(connection, &change.cluster).await?;
     for group in &change.removed {

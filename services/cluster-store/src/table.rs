@@ -23,7 +23,7 @@ pub(crate) mod vm_event;
 pub use ledger::LedgerPosition;
 
 use cluster_core::{ClusterUuid, VmUuid};
-use database::table::{clash, is_orphan};
+use database::table::{is_missing_owner, violated_unique_column};
 use database::{SqlError, StoreError};
 use newtype_uuid::GenericUuid;
 
@@ -34,10 +34,10 @@ fn refused(
     id: &impl ToString,
     owner: (&'static str, uuid::Uuid),
 ) -> StoreError {
-    if is_orphan(&error) {
+    if is_missing_owner(&error) {
         return StoreError::NoOwner { owner: owner.0, id: owner.1 };
     }
-    match clash(&error).as_deref() {
+    match violated_unique_column(&error).as_deref() {
         Some(column) if column.ends_with("name") => {
             StoreError::Duplicate { field: "name", value: name.to_owned() }
         }
@@ -59,7 +59,7 @@ fn of_vm(vm: VmUuid) -> (&'static str, uuid::Uuid) {
 /// Translates the result of a delete: `InUse` when other rows refer to the row.
 fn deleted(written: Result<u64, SqlError>, by: &'static str) -> Result<(), StoreError> {
     match written {
-        Err(error) if is_orphan(&error) => Err(StoreError::InUse { by }),
+        Err(error) if is_missing_owner(&error) => Err(StoreError::InUse { by }),
         written => database::table::changed_one(written?),
     }
 }

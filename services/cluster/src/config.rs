@@ -11,16 +11,16 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use daemon::{Connections, DatabaseConfig, LogFormat, TlsFiles};
+use daemon::{ConnectionLimits, DatabaseConfig, LogFormat, TlsFiles};
 use jiff::SignedDuration;
 use notices::NoticesConfig;
-use openstack_api::{Access, AuthKind, HostName, KeystoneAccess, Limits, PlainHttp};
+use openstack_api::{AuthConfig, AuthKind, HostName, KeystoneAccess, Limits, PlainHttp};
 use serde::Deserialize;
 
 pub use kubernetes::KubernetesConfig;
 pub use leases::LeasesConfig;
-pub use machines::MachinesConfig;
-pub use nodes::{CertificateFiles, NodesConfig};
+pub use machines::VmsConfig;
+pub use nodes::{CertificateFiles, MemberListenerConfig};
 pub use quotas::QuotasConfig;
 
 /// The configuration of clusterd, `clusterd.toml`.
@@ -50,7 +50,7 @@ pub struct Config {
     /// The listener at which members fetch their configs. Without this section, clusterd can only create clusters whose members have the
     /// whole config in their user data.
     #[serde(default)]
-    pub nodes: Option<NodesConfig>,
+    pub nodes: Option<MemberListenerConfig>,
     /// The source of programs and images for each version.
     #[serde(default)]
     pub kubernetes: KubernetesConfig,
@@ -66,7 +66,7 @@ pub struct Config {
     #[serde(default)]
     pub notices: NoticesConfig,
     #[serde(default)]
-    pub machines: MachinesConfig,
+    pub machines: VmsConfig,
 }
 
 /// The listener for users.
@@ -74,7 +74,7 @@ pub struct Config {
 #[serde(deny_unknown_fields, default, try_from = "RawApi")]
 pub struct ApiConfig {
     pub listen: SocketAddr,
-    pub access: Access,
+    pub access: AuthConfig,
     /// The certificate and key for TLS; `None` means plain HTTP.
     pub tls: Option<TlsFiles>,
     /// The addresses at which plain HTTP is permitted.
@@ -90,7 +90,7 @@ pub struct ApiConfig {
     /// Rate and size limits for callers.
     pub limits: Limits,
     /// The maximum number of connections, and the timeouts for slow clients.
-    pub connections: Connections,
+    pub connections: ConnectionLimits,
 }
 
 #[derive(Deserialize)]
@@ -108,7 +108,7 @@ struct RawApi {
     event_streams: u32,
     event_streams_each: u32,
     limits: Limits,
-    connections: Connections,
+    connections: ConnectionLimits,
 }
 
 impl Default for RawApi {
@@ -127,19 +127,19 @@ impl Default for RawApi {
             event_streams: 64,
             event_streams_each: 16,
             limits: Limits::default(),
-            connections: Connections::default(),
+            connections: ConnectionLimits::default(),
         }
     }
 }
 
 impl Default for ApiConfig {
     fn default() -> Self {
-        ApiConfig::new(RawApi::default(), Access::None, None)
+        ApiConfig::new(RawApi::default(), AuthConfig::None, None)
     }
 }
 
 impl ApiConfig {
-    fn new(raw: RawApi, access: Access, tls: Option<TlsFiles>) -> Self {
+    fn new(raw: RawApi, access: AuthConfig, tls: Option<TlsFiles>) -> Self {
         ApiConfig {
             listen: raw.listen,
             access,
@@ -159,7 +159,7 @@ impl TryFrom<RawApi> for ApiConfig {
     type Error = &'static str;
 
     fn try_from(mut raw: RawApi) -> Result<Self, Self::Error> {
-        let access = Access::new(raw.auth, raw.htpasswd.take(), raw.keystone.take())?;
+        let access = AuthConfig::new(raw.auth, raw.htpasswd.take(), raw.keystone.take())?;
         let tls = TlsFiles::new(raw.certificate.take(), raw.key.take())?;
         if raw.project.is_empty() {
             return Err("project: must not be empty");

@@ -34,7 +34,7 @@ fn main() -> anyhow::Result<()> {
     let service = runtime.spawn(async {
         let stop = daemon::stop_on_signal().context("cannot listen for signals")?;
         let service = Service::start(config).await?;
-        daemon::is_ready();
+        daemon::notify_ready();
         service.run(stop).await
     });
     runtime.block_on(service).context("the service panicked")?

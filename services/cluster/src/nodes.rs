@@ -10,13 +10,13 @@ use axum::extract::rejection::{FormRejection, QueryRejection};
 use axum::extract::{ConnectInfo, DefaultBodyLimit, Form, Path, Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use cluster_conductor::{Answer, Conductor, Handout, MachineReported};
+use cluster_conductor::{Answer, CaHandout, Conductor, StepReport};
 use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use tower_http::timeout::TimeoutLayer;
 
-pub use certificate::{Certificate, CertificateError, certificate, given};
+pub use certificate::{Certificate, CertificateError, certificate, read_certificate};
 
 /// The media type of Ignition configs.
 const IGNITION: &str = "application/vnd.coreos.ignition+json";
@@ -43,13 +43,13 @@ async fn redeem(
     Path(claim): Path<String>,
     headers: HeaderMap,
 ) -> Response {
-    let Some(token) = bearer(&headers) else { return nothing() };
+    let Some(token) = bearer(&headers) else { return not_found() };
     match conductor.redeem(&claim, token, from.ip()).await {
         Answer::Config(config) => {
             let headers = [(CONTENT_TYPE, IGNITION), (CACHE_CONTROL, "no-store")];
             (headers, config).into_response()
         }
-        Answer::Nothing => nothing(),
+        Answer::Nothing => not_found(),
         // Ignition repeats the request after any 5xx.
         Answer::Later => (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "2")]).into_response(),
     }
@@ -71,19 +71,19 @@ async fn report(
     headers: HeaderMap,
     body: Result<Form<Report>, FormRejection>,
 ) -> Response {
-    let Some(token) = bearer(&headers) else { return nothing() };
-    let Ok(Form(report)) = body else { return nothing() };
+    let Some(token) = bearer(&headers) else { return not_found() };
+    let Ok(Form(report)) = body else { return not_found() };
     let Report { claim, step, result, status } = report;
-    let said = MachineReported { step, result, status: status.parse().ok() };
+    let said = StepReport { step, result, status: status.parse().ok() };
     match conductor.note_report(&claim, token, &said).await {
         true => StatusCode::NO_CONTENT.into_response(),
-        false => nothing(),
+        false => not_found(),
     }
 }
 
 /// The query of a member that asks for certificate authorities.
 #[derive(Deserialize)]
-struct Holds {
+struct CaRevisionQuery {
     holds: u32,
 }
 
@@ -95,15 +95,15 @@ async fn authorities(
     State(conductor): State<Conductor>,
     Path(claim): Path<String>,
     headers: HeaderMap,
-    query: Result<Query<Holds>, QueryRejection>,
+    query: Result<Query<CaRevisionQuery>, QueryRejection>,
 ) -> Response {
-    let Some(token) = bearer(&headers) else { return nothing() };
-    let Ok(Query(Holds { holds })) = query else { return nothing() };
+    let Some(token) = bearer(&headers) else { return not_found() };
+    let Ok(Query(CaRevisionQuery { holds })) = query else { return not_found() };
     match conductor.authorities_for(&claim, token, holds).await {
-        Handout::Nothing => nothing(),
-        Handout::Held => StatusCode::NO_CONTENT.into_response(),
-        Handout::Soon => StatusCode::ACCEPTED.into_response(),
-        Handout::Take(archive) => {
+        CaHandout::Nothing => not_found(),
+        CaHandout::Held => StatusCode::NO_CONTENT.into_response(),
+        CaHandout::Soon => StatusCode::ACCEPTED.into_response(),
+        CaHandout::Take(archive) => {
             let headers = [(CONTENT_TYPE, "application/x-tar"), (CACHE_CONTROL, "no-store")];
             (headers, archive).into_response()
         }
@@ -115,6 +115,6 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// The only refusal: all refusals look the same.
-fn nothing() -> Response {
+fn not_found() -> Response {
     (StatusCode::NOT_FOUND, "not found\n").into_response()
 }

@@ -8,11 +8,11 @@ use cluster_api::{App, Streams};
 use cluster_conductor::{Conductor, LendingSettings, MachineSettings, NodesListener};
 use cluster_core::RepairLimits;
 use cluster_store::Store;
-use daemon::{Connections, Tls, TlsFiles};
+use daemon::{ConnectionLimits, Tls, TlsFiles};
 use jiff::Timestamp;
-use notices::{Outbox, Pump};
+use notices::{Outbox, OutboxSender};
 use openstack::{CloudConfig, Session};
-use openstack_api::{Access, Auth, Forwarded, Hosts, Scheme};
+use openstack_api::{AllowedHostNames, Auth, AuthConfig, Forwarded, Scheme};
 use sealing::Keyring;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
@@ -23,17 +23,17 @@ use tracing::info;
 use uuid::Uuid;
 
 use crate::config::{ApiConfig, CloudAccess, Tenancy};
-use crate::given_up::AsEvent;
+use crate::undelivered::UndeliveredAsEvent;
 use crate::{Config, nodes};
 
 /// A service that has opened its store and listeners, and does not serve yet.
 pub struct Service {
     conductor: Conductor,
     store: Store,
-    api: (TcpListener, Option<Tls>, axum::Router, Connections),
-    nodes: Option<(TcpListener, TlsAcceptor, axum::Router, Connections)>,
+    api: (TcpListener, Option<Tls>, axum::Router, ConnectionLimits),
+    nodes: Option<(TcpListener, TlsAcceptor, axum::Router, ConnectionLimits)>,
     streams: Streams,
-    outbox: (Pump, Outbox, AsEvent),
+    outbox: (OutboxSender, Outbox, UndeliveredAsEvent),
     listeners: Listeners,
 }
 
@@ -50,7 +50,7 @@ pub struct Listeners {
 impl Service {
     /// Opens the store and every listener.
     pub async fn start(config: Config) -> anyhow::Result<Self> {
-        daemon::make_private(&config.state_dir).with_context(|| {
+        daemon::create_private_folder(&config.state_dir).with_context(|| {
             format!("cannot make the state folder {}", config.state_dir.display())
         })?;
         let auth = auth(&config.api)?;
@@ -61,10 +61,10 @@ impl Service {
         let keys = Keyring::open(&config.seal_keys_file(), &known)
             .context("cannot use the sealing keys (seal_keys)")?;
         let keys = Arc::new(keys);
-        let store = store.sealing(keys.clone()).await.context("cannot use the sealing keys")?;
+        let store = store.with_keys(keys.clone()).await.context("cannot use the sealing keys")?;
 
         let pump = pump(&config)?;
-        let outbox = (pump, store.outbox(), AsEvent(store.clone()));
+        let outbox = (pump, store.outbox(), UndeliveredAsEvent(store.clone()));
         let certificate = certificate(&config)?;
         let own_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
         let settings = cluster_conductor::Settings {
@@ -82,7 +82,7 @@ impl Service {
                 nodes: certificate.as_ref().map(|(settings, _)| settings.clone()),
             },
             lending: LendingSettings {
-                ladder: config.leases.ladder.clone().without_copy(),
+                ladder: config.leases.ladder.clone().without_snapshot(),
                 addressees: outbox.0.addressees(),
             },
             vms: config.machines.settings(),
@@ -109,13 +109,13 @@ impl Service {
             settings: cluster_api::Settings {
                 scheme: scheme(&config.api),
                 forwarded: Forwarded::Ignored,
-                hosts: Hosts::new(config.api.listen.ip(), config.api.hosts.clone()),
+                hosts: AllowedHostNames::new(config.api.listen.ip(), config.api.hosts.clone()),
                 limits: config.api.limits,
                 project: config.api.project.clone(),
                 quotas: config.quotas.defaults(),
                 leases: config.leases.clusters,
-                ladder: config.leases.ladder.clone().without_copy(),
-                machines: config.machines.lending(),
+                ladder: config.leases.ladder.clone().without_snapshot(),
+                machines: config.machines.lease_settings(),
             },
         };
         let tls =
@@ -139,7 +139,7 @@ impl Service {
         };
         let text = serde_json::to_vec(&listeners)?;
         let file = config.state_dir.join("listeners.json");
-        daemon::write_whole(&file, &text).context("cannot write listeners.json")?;
+        daemon::replace_file(&file, &text).context("cannot write listeners.json")?;
         Ok(Service {
             conductor,
             store,
@@ -194,7 +194,7 @@ impl Service {
                 outcome = ended;
             }
         }
-        self.store.trail().settle().await;
+        self.store.trail().flush().await;
         outcome
     }
 }
@@ -206,12 +206,12 @@ pub async fn check(config: &Config) -> anyhow::Result<()> {
     config.api.tls.clone().map(TlsFiles::open).transpose().context(NO_API_CERTIFICATE)?;
     let url = config.database_url().context("cannot read database.url_file")?;
     Store::check(&url).await.context("cannot open the database")?;
-    Keyring::look_at(&config.seal_keys_file())
+    Keyring::check_file(&config.seal_keys_file())
         .context("cannot use the sealing keys (seal_keys)")?;
     cloud(config)?;
     pump(config)?;
     let files = config.nodes.as_ref().and_then(|nodes| nodes.certificate.as_ref());
-    files.map(nodes::given).transpose().context(NO_CERTIFICATE)?;
+    files.map(nodes::read_certificate).transpose().context(NO_CERTIFICATE)?;
     Ok(())
 }
 
@@ -246,8 +246,8 @@ fn certificate(config: &Config) -> anyhow::Result<Option<(NodesListener, TlsAcce
 }
 
 /// The sender of notices. Sends nothing yet.
-fn pump(config: &Config) -> anyhow::Result<Pump> {
-    Pump::new(&config.notices, Timestamp::now)
+fn pump(config: &Config) -> anyhow::Result<OutboxSender> {
+    OutboxSender::new(&config.notices, Timestamp::now)
         .context("cannot send notices as configured (notices)")
 }
 
@@ -255,7 +255,7 @@ fn pump(config: &Config) -> anyhow::Result<Pump> {
 fn cloud(config: &Config) -> anyhow::Result<Option<(Session, Tenancy)>> {
     let Some(access) = &config.cloud else { return Ok(None) };
     let session = session(access)?;
-    let knows_projects = matches!(config.api.access, Access::Keystone(_));
+    let knows_projects = matches!(config.api.access, AuthConfig::Keystone(_));
     let is_bound = matches!(session.config().auth, openstack::Auth::ApplicationCredential { .. });
     let tenancy = match access.tenancy {
         Some(Tenancy::Own) if !knows_projects => {

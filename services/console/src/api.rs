@@ -25,28 +25,28 @@ const PAGE: usize = 1000;
 
 /// The service that an `Api` calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Program {
+pub(crate) enum BackendService {
     /// `baremetald`.
-    Machines,
+    Baremetald,
     /// `clusterd`.
-    Clusters,
+    Clusterd,
 }
 
 /// A client of one service with the credential of one user.
 #[derive(Clone)]
 pub(crate) struct Api {
     pub(crate) client: Client,
-    pub(crate) program: Program,
+    pub(crate) program: BackendService,
     pub(crate) base: Url,
     pub(crate) session: Option<Arc<Session>>,
 }
 
-impl Program {
+impl BackendService {
     /// Returns the name of the service's program.
     pub(crate) const fn name(self) -> &'static str {
         match self {
-            Program::Machines => "baremetald",
-            Program::Clusters => "clusterd",
+            BackendService::Baremetald => "baremetald",
+            BackendService::Clusterd => "clusterd",
         }
     }
 }
@@ -147,7 +147,7 @@ impl Api {
 
     /// Opens a WebSocket.
     pub(crate) async fn socket(&self, path: &str) -> Result<Socket, Problem> {
-        let (request, asked) = websocket::ask(self.request(Method::GET, path)?);
+        let (request, asked) = websocket::upgrade_request(self.request(Method::GET, path)?);
         let answer = request.send().await.map_err(|why| self.unreachable(&why))?;
         if websocket::is_open(&answer) {
             return asked.open(answer).await.map_err(|why| self.unreadable(&why));
@@ -170,8 +170,10 @@ impl Api {
             .timeout(ANSWER_TIMEOUT)
             .header(ACCEPT, "application/json");
         let request = match self.program {
-            Program::Machines => request.header("X-OpenStack-Ironic-API-Version", "1.95"),
-            Program::Clusters => request.header("OpenStack-API-Version", "container-infra latest"),
+            BackendService::Baremetald => request.header("X-OpenStack-Ironic-API-Version", "1.95"),
+            BackendService::Clusterd => {
+                request.header("OpenStack-API-Version", "container-infra latest")
+            }
         };
         let Some(session) = &self.session else { return Ok(request) };
         Ok(match &session.credential {

@@ -5,13 +5,13 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use daemon::{Connections, LogFormat, TlsFiles};
+use daemon::{ConnectionLimits, LogFormat, TlsFiles};
 use jiff::SignedDuration;
 use openstack_api::{AuthKind, PlainHttp};
 use serde::Deserialize;
 use url::Url;
 
-use crate::followers::LivePages;
+use crate::live_page_registry::LivePages;
 
 /// The configuration of consoled, `console.toml`.
 #[derive(Clone, Debug, Deserialize)]
@@ -32,7 +32,7 @@ pub struct Config {
     pub authorities: Option<PathBuf>,
     pub sessions: Sessions,
     /// The maximum number of connections, and the timeouts for slow clients.
-    pub connections: Connections,
+    pub connections: ConnectionLimits,
     /// The maximum number of live pages at once.
     pub live_pages: LivePages,
     /// How many wrong passwords for one name from one address are tried in a minute, on average.
@@ -111,7 +111,7 @@ struct Raw {
     clusters: Option<Url>,
     authorities: Option<PathBuf>,
     sessions: RawSessions,
-    connections: Connections,
+    connections: ConnectionLimits,
     live_pages: NonZeroUsize,
     live_pages_of_an_account: NonZeroUsize,
     live_pages_of_a_session: NonZeroUsize,
@@ -132,7 +132,7 @@ impl Default for Raw {
             clusters: None,
             authorities: None,
             sessions: RawSessions::default(),
-            connections: Connections::default(),
+            connections: ConnectionLimits::default(),
             live_pages: NonZeroUsize::MIN.saturating_add(255),
             live_pages_of_an_account: NonZeroUsize::MIN.saturating_add(31),
             live_pages_of_a_session: NonZeroUsize::MIN.saturating_add(15),

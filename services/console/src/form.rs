@@ -6,9 +6,9 @@ use axum::extract::{FromRequest, Request};
 use http::header::CONTENT_TYPE;
 
 use crate::guard;
+use crate::page_request::{AuthorizedUser, PageRequest};
 use crate::problem::Problem;
 use crate::service::Console;
-use crate::visit::{Person, Visit};
 
 /// The maximum size of a form in bytes: a manifest of a thousand machines fits.
 const LARGEST: usize = 1 << 20;
@@ -18,8 +18,8 @@ const LARGEST: usize = 1 << 20;
 pub(crate) struct Fields(HashMap<String, String>);
 
 /// A form from a user who may call the services.
-pub(crate) struct Posted {
-    pub(crate) person: Person,
+pub(crate) struct UserForm {
+    pub(crate) person: AuthorizedUser,
     pub(crate) fields: Fields,
 }
 
@@ -70,16 +70,16 @@ impl Fields {
     }
 }
 
-impl FromRequest<Console> for Posted {
+impl FromRequest<Console> for UserForm {
     type Rejection = Problem;
 
     async fn from_request(request: Request, console: &Console) -> Result<Self, Problem> {
         use axum::extract::FromRequestParts;
         let (mut parts, body) = request.into_parts();
-        let person = Person::from_request_parts(&mut parts, console).await?;
+        let person = AuthorizedUser::from_request_parts(&mut parts, console).await?;
         let request = Request::from_parts(parts, body);
         let fields = Fields::from_request(request, console).await?;
-        Ok(Posted { person, fields })
+        Ok(UserForm { person, fields })
     }
 }
 
@@ -87,7 +87,7 @@ impl FromRequest<Console> for Fields {
     type Rejection = Problem;
 
     async fn from_request(request: Request, console: &Console) -> Result<Self, Problem> {
-        let visit = Visit::of(console, &request)?;
+        let visit = PageRequest::of(console, &request)?;
         if !guard::is_own(request.headers()) {
             return Err(Problem::Forged);
         }

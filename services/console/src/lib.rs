@@ -3,23 +3,23 @@
 mod api;
 mod assets;
 mod config;
-mod followers;
 mod form;
 mod guard;
 mod headers;
-mod keyboards;
 mod live;
+mod live_page_registry;
 mod login;
 mod own_path;
+mod page_request;
 mod pages;
 mod problem;
 mod project;
 mod screen;
+mod serial_inputs;
 mod service;
 mod session;
 mod view;
-mod visit;
 
 pub use config::{Access, Config};
-pub use followers::LivePages;
+pub use live_page_registry::LivePages;
 pub use service::Service;

@@ -17,10 +17,10 @@ use serde::Deserialize;
 use tower::ServiceExt;
 
 use crate::config::Access;
-use crate::followers::{Place, REPLACED};
+use crate::live_page_registry::{Place, REPLACED};
+use crate::page_request::PageRequest;
 use crate::problem::Problem;
 use crate::service::Console;
-use crate::visit::Visit;
 
 /// The interval for a page that renders quickly.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -31,15 +31,15 @@ const LARGEST: usize = 4 << 20;
 
 /// The query of a request.
 #[derive(Deserialize)]
-pub(crate) struct Wanted {
+pub(crate) struct LiveQuery {
     page: String,
 }
 
 /// A live page of one user.
-struct Following {
+struct LivePage {
     console: Console,
     pages: Router,
-    visit: Visit,
+    visit: PageRequest,
     sent: String,
     next: Instant,
     /// Whether a newer page took the place.
@@ -52,8 +52,8 @@ struct Following {
 pub(crate) async fn follow(
     console: Console,
     pages: Router,
-    visit: Visit,
-    Query(wanted): Query<Wanted>,
+    visit: PageRequest,
+    Query(wanted): Query<LiveQuery>,
 ) -> Result<Response, Problem> {
     if visit.session.is_none() && *console.access() != Access::None {
         return Err(Problem::LoggedOut);
@@ -62,8 +62,8 @@ pub(crate) async fn follow(
         return Err(Problem::nothing_here());
     }
     let place = console.followers().enter(visit.follower(&console))?;
-    let following = Following {
-        visit: Visit { is_live: true, target: wanted.page, ..visit },
+    let following = LivePage {
+        visit: PageRequest { is_live: true, target: wanted.page, ..visit },
         console,
         pages,
         sent: String::new(),
@@ -80,7 +80,7 @@ pub(crate) async fn follow(
     Ok((unbuffered, Sse::new(events).keep_alive(KeepAlive::new())).into_response())
 }
 
-impl Following {
+impl LivePage {
     /// Waits for the next event: the changed live part, or the end of the stream.
     async fn event(&mut self) -> Option<Event> {
         loop {
@@ -105,13 +105,13 @@ impl Following {
             let made = self.make().await;
             self.next = begun + LOOK_EVERY.max(begun.elapsed() * (REST + 1));
             match made {
-                Made::Page(page) if page == self.sent => {}
-                Made::Page(page) => {
+                RenderResult::Page(page) if page == self.sent => {}
+                RenderResult::Page(page) => {
                     self.sent = page;
                     return Some(Event::default().event("live").data(&self.sent));
                 }
-                Made::NotNow => {}
-                Made::Over => {
+                RenderResult::NotNow => {}
+                RenderResult::Over => {
                     self.is_over = true;
                     return Some(over());
                 }
@@ -119,9 +119,9 @@ impl Following {
         }
     }
 
-    async fn make(&self) -> Made {
+    async fn make(&self) -> RenderResult {
         let Ok(mut request) = Request::get(&self.visit.target).body(Body::empty()) else {
-            return Made::Over;
+            return RenderResult::Over;
         };
         request.extensions_mut().insert(self.visit.clone());
         let answer: Result<Response, Infallible> = self.pages.clone().oneshot(request).await;
@@ -129,11 +129,11 @@ impl Following {
         match answer.status() {
             StatusCode::OK => match axum::body::to_bytes(answer.into_body(), LARGEST).await {
                 // A carriage return would end a line of the event.
-                Ok(body) => Made::Page(String::from_utf8_lossy(&body).replace('\r', "")),
-                Err(_) => Made::Over,
+                Ok(body) => RenderResult::Page(String::from_utf8_lossy(&body).replace('\r', "")),
+                Err(_) => RenderResult::Over,
             },
-            status if status.is_server_error() => Made::NotNow,
-            _ => Made::Over,
+            status if status.is_server_error() => RenderResult::NotNow,
+            _ => RenderResult::Over,
         }
     }
 }
@@ -144,7 +144,7 @@ fn over() -> Event {
 }
 
 /// The result of rendering a page.
-enum Made {
+enum RenderResult {
     /// The page as HTML.
     Page(String),
     /// A service does not answer; the page stays as it was.

@@ -10,20 +10,21 @@ use axum::routing::{get, post};
 use http::StatusCode;
 use jiff::Timestamp;
 use openstack::{
-    Auth, CloudConfig, CloudError, Domain, Interface, Patience, Project, Scope, Service, Tls, User,
+    Auth, CloudConfig, CloudError, Domain, Interface, Project, RetryPolicy, Scope, Service, Tls,
+    User,
 };
-use openstack_api::{ApiError, Door};
+use openstack_api::{ApiError, CredentialSource};
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use crate::api::Program;
+use crate::api::BackendService;
 use crate::config::{Access, KeystoneConfig};
 use crate::form::Fields;
 use crate::own_path;
+use crate::page_request::{PageRequest, append_cookie};
 use crate::problem::Problem;
 use crate::service::Console;
 use crate::session::{Credential, Session};
-use crate::visit::{Visit, give};
 
 /// Keystone's maximum length of a user, project or domain name.
 const LONGEST_NAME: usize = 255;
@@ -43,7 +44,7 @@ struct Next {
 /// `GET /login`: shows the form.
 async fn ask(
     State(console): State<Console>,
-    visit: Visit,
+    visit: PageRequest,
     Query(Next { next }): Query<Next>,
 ) -> Result<Response, Problem> {
     if *console.access() == Access::None || visit.session.is_some() {
@@ -54,7 +55,7 @@ async fn ask(
 
 fn form(
     console: &Console,
-    visit: &Visit,
+    visit: &PageRequest,
     next: &str,
     user: &str,
     why: Option<&Problem>,
@@ -76,7 +77,7 @@ fn form(
 async fn enter(
     State(console): State<Console>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
-    visit: Visit,
+    visit: PageRequest,
     fields: Fields,
 ) -> Result<Response, Problem> {
     let next = fields.find("next").unwrap_or("/").to_owned();
@@ -84,7 +85,7 @@ async fn enter(
         return Ok(Redirect::to(own_path::or_front(&next)).into_response());
     }
     let known = match check_lengths(&fields) {
-        Ok(()) => try_password(&console, &console.door(from.ip()), &fields).await,
+        Ok(()) => try_password(&console, &console.password_limiter(from.ip()), &fields).await,
         Err(why) => Err(why),
     };
     let session = match known {
@@ -95,18 +96,18 @@ async fn enter(
         }
     };
     // The new session gets a new cookie, so that nobody can plant a known cookie before the log-in (session fixation).
-    let cookie = console.guard().cookie().map_err(|why| Problem::Broken(why.to_string()))?;
+    let cookie = console.guard().cookie().map_err(|why| Problem::Internal(why.to_string()))?;
     console.sessions().remove(&visit.cookie);
     console.sessions().insert(&cookie, session, Instant::now());
     let mut answer = Redirect::to(own_path::or_front(&next)).into_response();
-    give(answer.headers_mut(), &console.set_cookie(&cookie));
+    append_cookie(answer.headers_mut(), &console.set_cookie(&cookie));
     Ok(answer)
 }
 
 /// `POST /logout`: ends the session and revokes its tokens.
 async fn leave(
     State(console): State<Console>,
-    visit: Visit,
+    visit: PageRequest,
     _: Fields,
 ) -> Result<Response, Problem> {
     let session = console.sessions().remove(&visit.cookie);
@@ -114,8 +115,8 @@ async fn leave(
         revoke(&console, keystone, &session).await;
     }
     let mut answer = Redirect::to("/login").into_response();
-    let cookie = console.guard().cookie().map_err(|why| Problem::Broken(why.to_string()))?;
-    give(answer.headers_mut(), &console.set_cookie(&cookie));
+    let cookie = console.guard().cookie().map_err(|why| Problem::Internal(why.to_string()))?;
+    append_cookie(answer.headers_mut(), &console.set_cookie(&cookie));
     Ok(answer)
 }
 
@@ -139,7 +140,11 @@ fn check_lengths(fields: &Fields) -> Result<(), Problem> {
 
 /// Tries a password once the earlier wrong guesses for the same name and address have been waited for. Keystone and the services see only
 /// the console's address, and cannot tell guessers apart.
-async fn try_password(console: &Console, door: &Door, fields: &Fields) -> Result<Session, Problem> {
+async fn try_password(
+    console: &Console,
+    door: &CredentialSource,
+    fields: &Fields,
+) -> Result<Session, Problem> {
     let user = fields.find("user").unwrap_or_default().trim();
     let password = SecretString::from(fields.find("password").unwrap_or_default());
     // Keystone compares names without regard to case.
@@ -186,12 +191,15 @@ async fn by_services(
         spent: Vec::new(),
         lasts: None,
     };
-    let program =
-        if console.configured().0.is_some() { Program::Machines } else { Program::Clusters };
+    let program = if console.configured().0.is_some() {
+        BackendService::Baremetald
+    } else {
+        BackendService::Clusterd
+    };
     let api = console.api(program, Some(session.clone().into()))?;
     let path = match program {
-        Program::Machines => "/v1/nodes?limit=1&fields=uuid",
-        Program::Clusters => "/v1/clusters?limit=1",
+        BackendService::Baremetald => "/v1/nodes?limit=1&fields=uuid",
+        BackendService::Clusterd => "/v1/clusters?limit=1",
     };
     match api.get(path).await {
         Ok(_) => Ok(session),
@@ -231,10 +239,10 @@ pub(crate) async fn session_of(
         interface: Interface::Public,
         tls: Tls::Verified { authorities: console.authorities() },
         endpoints: Default::default(),
-        patience: Patience { attempts: 1, ..Patience::default() },
+        patience: RetryPolicy { attempts: 1, ..RetryPolicy::default() },
         calls_at_once: std::num::NonZeroUsize::MIN,
     };
-    let broken = |why: &dyn std::fmt::Display| Problem::Broken(why.to_string());
+    let broken = |why: &dyn std::fmt::Display| Problem::Internal(why.to_string());
     let cloud = openstack::Session::new(config).map_err(|why| broken(&why))?;
     let identity = cloud.identity().await.map_err(|why| told(&why))?;
     let token = cloud.bearer().await.map_err(|why| told(&why))?;

@@ -32,7 +32,7 @@ fn main() -> anyhow::Result<()> {
     runtime.block_on(async {
         let stop = daemon::stop_on_signal().context("cannot listen for signals")?;
         let service = Service::start(config).await?;
-        daemon::is_ready();
+        daemon::notify_ready();
         service.run(stop).await
     })
 }

@@ -8,10 +8,10 @@ mod confirm;
 mod discoveries;
 mod hosts;
 mod images;
+mod location;
 mod node;
 mod nodes;
 mod overview;
-mod place;
 mod profiles;
 mod quotas;
 mod racks;
@@ -34,7 +34,7 @@ pub(crate) fn routes() -> Router<Console> {
         .merge(discoveries::routes())
         .merge(profiles::routes())
         .merge(hosts::routes())
-        .merge(place::routes())
+        .merge(location::routes())
         .merge(clusters::routes())
         .merge(cluster_new::routes())
         .merge(vms::routes())

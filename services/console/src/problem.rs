@@ -7,8 +7,8 @@ use http::header::RETRY_AFTER;
 use http::{HeaderName, HeaderValue, StatusCode};
 
 use crate::api::encoded;
+use crate::page_request::PageRequest;
 use crate::service::Console;
-use crate::visit::Visit;
 
 /// Why a request failed.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -36,10 +36,10 @@ pub(crate) enum Problem {
     },
     /// Neither the configuration nor the catalogue has the URL of the service.
     #[error("the cloud's catalogue has no endpoint for {0}; set its URL in console.toml")]
-    Nowhere(&'static str),
+    NoEndpoint(&'static str),
     /// The limit of live pages is reached.
     #[error("too many live pages are open; close some, or reload later")]
-    Crowded,
+    TooManyLivePages,
     /// Too many wrong passwords.
     #[error("{sentence}")]
     TooMany {
@@ -49,7 +49,7 @@ pub(crate) enum Problem {
     },
     /// A template is wrong, or the operating system failed.
     #[error("the console failed: {0}")]
-    Broken(String),
+    Internal(String),
 }
 
 impl Problem {
@@ -65,10 +65,10 @@ impl Problem {
             Problem::Forged => StatusCode::FORBIDDEN,
             Problem::Unreadable(_) => StatusCode::BAD_REQUEST,
             Problem::Refused { status, .. } => *status,
-            Problem::Unreachable { .. } | Problem::Nowhere(_) => StatusCode::BAD_GATEWAY,
-            Problem::Crowded => StatusCode::SERVICE_UNAVAILABLE,
+            Problem::Unreachable { .. } | Problem::NoEndpoint(_) => StatusCode::BAD_GATEWAY,
+            Problem::TooManyLivePages => StatusCode::SERVICE_UNAVAILABLE,
             Problem::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
-            Problem::Broken(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Problem::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
@@ -83,9 +83,9 @@ impl Problem {
             | Problem::Unreadable(_)
             | Problem::Refused { .. }
             | Problem::Unreachable { .. }
-            | Problem::Nowhere(_)
-            | Problem::Crowded
-            | Problem::Broken(_) => None,
+            | Problem::NoEndpoint(_)
+            | Problem::TooManyLivePages
+            | Problem::Internal(_) => None,
         }
     }
 
@@ -98,10 +98,10 @@ impl Problem {
             Problem::Refused { status: StatusCode::NOT_FOUND, .. } => "Not found",
             Problem::Refused { status: StatusCode::FORBIDDEN, .. } => "Not permitted",
             Problem::Refused { .. } => "Refused",
-            Problem::Unreachable { .. } | Problem::Nowhere(_) => "Service not available",
-            Problem::Crowded => "Too many live pages",
+            Problem::Unreachable { .. } | Problem::NoEndpoint(_) => "Service not available",
+            Problem::TooManyLivePages => "Too many live pages",
             Problem::TooMany { .. } => "Too many wrong passwords",
-            Problem::Broken(_) => "Internal error",
+            Problem::Internal(_) => "Internal error",
         }
     }
 }
@@ -121,7 +121,7 @@ pub(crate) async fn explain(
     request: Request,
     next: Next,
 ) -> Response {
-    let visit = Visit::of(&console, &request);
+    let visit = PageRequest::of(&console, &request);
     let target = request.uri().path_and_query().map_or("/", |it| it.as_str()).to_owned();
     let is_page = request.method() == http::Method::GET;
     let mut answer = next.run(request).await;

@@ -11,12 +11,12 @@ use openstack::{Auth, Project, Scope};
 use secrecy::SecretString;
 
 use crate::config::{Access, KeystoneConfig};
-use crate::form::Posted;
+use crate::form::UserForm;
 use crate::login::session_of;
+use crate::page_request::{AuthorizedUser, append_cookie};
 use crate::problem::Problem;
 use crate::service::Console;
 use crate::session::{Credential, Session};
-use crate::visit::{Person, give};
 
 pub(crate) fn routes() -> Router<Console> {
     Router::new().route("/project", get(ask).post(enter))
@@ -25,7 +25,7 @@ pub(crate) fn routes() -> Router<Console> {
 /// Keystone's configuration, the session and its token. Fails without Keystone, because there is only one project then.
 fn keystone<'a>(
     console: &'a Console,
-    person: &'a Person,
+    person: &'a AuthorizedUser,
 ) -> Result<(&'a KeystoneConfig, &'a Session, &'a SecretString), Problem> {
     match (console.access(), person.visit.session.as_deref()) {
         (Access::Keystone(keystone), Some(session)) => match &session.credential {
@@ -37,7 +37,7 @@ fn keystone<'a>(
 }
 
 /// `GET /project`: lists the user's projects.
-async fn ask(State(console): State<Console>, person: Person) -> Result<Response, Problem> {
+async fn ask(State(console): State<Console>, person: AuthorizedUser) -> Result<Response, Problem> {
     let (keystone, _, token) = keystone(&console, &person)?;
     let mut found = console.projects(keystone, token).await?;
     let page = person.page("project.html", "Switch project");
@@ -47,7 +47,7 @@ async fn ask(State(console): State<Console>, person: Person) -> Result<Response,
 /// `POST /project`: switches to a project.
 async fn enter(
     State(console): State<Console>,
-    Posted { person, fields }: Posted,
+    UserForm { person, fields }: UserForm,
 ) -> Result<Response, Problem> {
     let (keystone, before, token) = keystone(&console, &person)?;
     let scope = Scope::Project(Project::Id(fields.get("project")?.trim().to_owned()));
@@ -63,10 +63,10 @@ async fn enter(
     // The former token stays valid until it expires, so it is kept and revoked at log-out too.
     let spent = before.spent.iter().chain([token]).cloned().collect();
     let session = Session { spent, ..session };
-    let cookie = console.guard().cookie().map_err(|why| Problem::Broken(why.to_string()))?;
+    let cookie = console.guard().cookie().map_err(|why| Problem::Internal(why.to_string()))?;
     console.sessions().remove(&person.visit.cookie);
     console.sessions().insert(&cookie, session, Instant::now());
     let mut answer = Redirect::to("/").into_response();
-    give(answer.headers_mut(), &console.set_cookie(&cookie));
+    append_cookie(answer.headers_mut(), &console.set_cookie(&cookie));
     Ok(answer)
 }

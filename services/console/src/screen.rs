@@ -13,14 +13,14 @@ pub(crate) struct Screen {
     /// The unfinished line.
     line: Vec<char>,
     column: usize,
-    within: Within,
+    within: SequenceState,
     /// The first bytes of an incomplete character.
     rest: Vec<u8>,
 }
 
 /// ECMA-48: the kind of sequence that the next character belongs to.
 #[derive(Debug, Default)]
-enum Within {
+enum SequenceState {
     /// Plain text.
     #[default]
     Text,
@@ -61,42 +61,42 @@ impl Screen {
 
     fn letter(&mut self, letter: char) {
         self.within = match std::mem::take(&mut self.within) {
-            Within::Text => return self.text(letter),
-            Within::Escape => match letter {
-                '[' => Within::Control(String::new()),
-                ']' | 'P' | 'X' | '^' | '_' => Within::String(0),
-                ' '..='/' => Within::Short,
-                '\u{1b}' => Within::Escape,
-                _ => Within::Text,
+            SequenceState::Text => return self.text(letter),
+            SequenceState::Escape => match letter {
+                '[' => SequenceState::Control(String::new()),
+                ']' | 'P' | 'X' | '^' | '_' => SequenceState::String(0),
+                ' '..='/' => SequenceState::Short,
+                '\u{1b}' => SequenceState::Escape,
+                _ => SequenceState::Text,
             },
-            Within::Short => Within::Text,
-            Within::Control(mut parameters) => match letter {
-                '\u{1b}' => Within::Escape,
+            SequenceState::Short => SequenceState::Text,
+            SequenceState::Control(mut parameters) => match letter {
+                '\u{1b}' => SequenceState::Escape,
                 '@'..='~' => {
                     self.control(letter, &parameters);
-                    Within::Text
+                    SequenceState::Text
                 }
                 ' '..='?' if parameters.len() < LONGEST_SEQUENCE => {
                     parameters.push(letter);
-                    Within::Control(parameters)
+                    SequenceState::Control(parameters)
                 }
-                _ => Within::Text,
+                _ => SequenceState::Text,
             },
-            Within::String(length) => match letter {
-                '\u{7}' | '\u{9c}' => Within::Text,
-                '\u{1b}' => Within::StringEscape,
+            SequenceState::String(length) => match letter {
+                '\u{7}' | '\u{9c}' => SequenceState::Text,
+                '\u{1b}' => SequenceState::StringEscape,
                 // A string that never ends would otherwise swallow all later output.
                 '\r' | '\n' => return self.text(letter),
-                _ if length < LONGEST_SEQUENCE * 4 => Within::String(length + 1),
-                _ => Within::Text,
+                _ if length < LONGEST_SEQUENCE * 4 => SequenceState::String(length + 1),
+                _ => SequenceState::Text,
             },
-            Within::StringEscape => Within::Text,
+            SequenceState::StringEscape => SequenceState::Text,
         };
     }
 
     fn text(&mut self, letter: char) {
         match letter {
-            '\u{1b}' => self.within = Within::Escape,
+            '\u{1b}' => self.within = SequenceState::Escape,
             '\n' => self.end_line(),
             '\r' => self.column = 0,
             '\u{8}' => self.column = self.column.saturating_sub(1),
@@ -105,7 +105,7 @@ impl Screen {
                     self.write(' ');
                 }
             }
-            letter if letter.is_control() || turns(letter) => {}
+            letter if letter.is_control() || changes_text_direction(letter) => {}
             letter => self.write(letter),
         }
     }
@@ -161,7 +161,7 @@ impl Screen {
 }
 
 /// Whether the character changes the direction of text, which can make text look like another text (Unicode TR 36).
-fn turns(letter: char) -> bool {
+fn changes_text_direction(letter: char) -> bool {
     matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 

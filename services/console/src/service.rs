@@ -10,9 +10,9 @@ use axum::Router;
 use axum::extract::{Query, State};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
-use daemon::{Connections, Tls, TlsFiles};
+use daemon::{ConnectionLimits, Tls, TlsFiles};
 use http::{HeaderValue, StatusCode};
-use openstack_api::{Door, Exposed, Guesses, PlainHttp};
+use openstack_api::{CredentialSource, Guesses, ListenerRefused, PlainHttp};
 use reqwest::Client;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
@@ -22,14 +22,14 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 use url::Url;
 
-use crate::api::{Api, Program};
+use crate::api::{Api, BackendService};
 use crate::config::{Access, Config, KeystoneConfig};
-use crate::followers::Followers;
 use crate::guard::Guard;
-use crate::keyboards::Keyboards;
+use crate::live_page_registry::LivePageRegistry;
+use crate::page_request::{PageRequest, attach_visit};
 use crate::problem::{Problem, explain};
+use crate::serial_inputs::SerialInputs;
 use crate::session::{Session, Sessions};
-use crate::visit::{Visit, introduce};
 use crate::{assets, headers, live, login, pages, project, view};
 
 /// The timeout for connecting to a service.
@@ -39,16 +39,16 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Service {
     listener: TcpListener,
     tls: Option<Tls>,
-    connections: Connections,
+    connections: ConnectionLimits,
     console: Console,
     address: SocketAddr,
 }
 
 /// The state that every page uses. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Console(Arc<Inner>);
+pub(crate) struct Console(Arc<ConsoleState>);
 
-struct Inner {
+struct ConsoleState {
     access: Access,
     baremetal: Option<Url>,
     clusters: Option<Url>,
@@ -57,8 +57,8 @@ struct Inner {
     engine: Tera,
     sessions: Sessions,
     guard: Guard,
-    keyboards: Keyboards,
-    followers: Followers,
+    keyboards: SerialInputs,
+    followers: LivePageRegistry,
     guesses: Arc<Guesses>,
     ending: CancellationToken,
     authorities: Option<PathBuf>,
@@ -129,8 +129,8 @@ fn check_listener(config: &Config) -> anyhow::Result<()> {
         return Ok(());
     }
     match (&config.access, &config.tls, config.plain_http) {
-        (Access::None, ..) => bail!(Exposed::Open { address }),
-        (_, None, PlainHttp::Loopback) => bail!(Exposed::Clear { address }),
+        (Access::None, ..) => bail!(ListenerRefused::NoAuthentication { address }),
+        (_, None, PlainHttp::Loopback) => bail!(ListenerRefused::Unencrypted { address }),
         (_, Some(_), _) | (_, None, PlainHttp::Anywhere) => Ok(()),
     }
 }
@@ -138,9 +138,10 @@ fn check_listener(config: &Config) -> anyhow::Result<()> {
 fn router(console: Console) -> Router {
     let pages = pages::routes().fallback(nothing).with_state(console.clone());
     let followed = pages.clone();
-    let live = move |State(console): State<Console>, visit: Visit, query: Query<live::Wanted>| {
-        live::follow(console, followed.clone(), visit, query)
-    };
+    let live =
+        move |State(console): State<Console>, visit: PageRequest, query: Query<live::LiveQuery>| {
+            live::follow(console, followed.clone(), visit, query)
+        };
     let own = Router::new()
         .route("/live", get(live))
         .route("/assets/{tag}/{name}", get(assets::serve))
@@ -149,7 +150,7 @@ fn router(console: Console) -> Router {
         .with_state(console.clone());
     own.merge(pages)
         .layer(from_fn_with_state(console.clone(), explain))
-        .layer(from_fn_with_state(console.clone(), introduce))
+        .layer(from_fn_with_state(console.clone(), attach_visit))
         .layer(from_fn_with_state(console, headers::protect))
         .layer(from_fn(known_methods))
 }
@@ -194,7 +195,7 @@ impl Console {
         };
         // The call fails if the process already has a provider, which serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        Ok(Console(Arc::new(Inner {
+        Ok(Console(Arc::new(ConsoleState {
             access: config.access.clone(),
             baremetal: config.baremetal.clone(),
             clusters: config.clusters.clone(),
@@ -203,8 +204,8 @@ impl Console {
             engine: view::engine().context("cannot parse a template")?,
             sessions: Sessions::new(config.sessions),
             guard: Guard::new()?,
-            keyboards: Keyboards::default(),
-            followers: Followers::new(config.live_pages),
+            keyboards: SerialInputs::default(),
+            followers: LivePageRegistry::new(config.live_pages),
             guesses: Arc::new(Guesses::new(config.guesses_per_minute)),
             ending: CancellationToken::new(),
             authorities: config.authorities.clone(),
@@ -214,18 +215,18 @@ impl Console {
     /// A client of a service with the credential of this session.
     pub(crate) fn api(
         &self,
-        program: Program,
+        program: BackendService,
         session: Option<Arc<Session>>,
     ) -> Result<Api, Problem> {
         let (own, found) = match program {
-            Program::Machines => {
+            BackendService::Baremetald => {
                 (&self.0.baremetal, session.as_ref().and_then(|it| it.baremetal.clone()))
             }
-            Program::Clusters => {
+            BackendService::Clusterd => {
                 (&self.0.clusters, session.as_ref().and_then(|it| it.clusters.clone()))
             }
         };
-        let base = own.clone().or(found).ok_or(Problem::Nowhere(program.name()))?;
+        let base = own.clone().or(found).ok_or(Problem::NoEndpoint(program.name()))?;
         Ok(Api { client: self.0.client.clone(), program, base, session })
     }
 
@@ -246,18 +247,18 @@ impl Console {
     }
 
     /// The inputs of open serial consoles.
-    pub(crate) fn keyboards(&self) -> &Keyboards {
+    pub(crate) fn keyboards(&self) -> &SerialInputs {
         &self.0.keyboards
     }
 
     /// The live pages.
-    pub(crate) fn followers(&self) -> &Followers {
+    pub(crate) fn followers(&self) -> &LivePageRegistry {
         &self.0.followers
     }
 
     /// The limiter of wrong passwords from this address.
-    pub(crate) fn door(&self, from: IpAddr) -> Door {
-        Door { guesses: self.0.guesses.clone(), from }
+    pub(crate) fn password_limiter(&self, from: IpAddr) -> CredentialSource {
+        CredentialSource { guesses: self.0.guesses.clone(), from }
     }
 
     /// Cancelled when the service is about to stop.

@@ -12,9 +12,9 @@ use tera::{Context, Tera, Value};
 use crate::api::encoded;
 use crate::assets::PATHS;
 use crate::config::Access;
+use crate::page_request::PageRequest;
 use crate::problem::Problem;
 use crate::service::Console;
-use crate::visit::Visit;
 
 /// Every template, compiled into the program.
 macro_rules! templates {
@@ -97,11 +97,11 @@ pub(crate) fn escape(text: &str) -> String {
 pub(crate) struct Page {
     template: &'static str,
     context: Context,
-    followed: Followed,
+    followed: LiveUpdate,
 }
 
 /// Whether and how a page's live part is updated.
-enum Followed {
+enum LiveUpdate {
     /// The page is not live.
     Not,
     /// The page is rendered again.
@@ -117,7 +117,7 @@ impl Page {
         context.insert("section", "");
         // The reason why a form is shown again; most pages have none.
         context.insert("refused", &None::<&str>);
-        Page { template, context, followed: Followed::Not }
+        Page { template, context, followed: LiveUpdate::Not }
     }
 
     /// Sets a variable of the template.
@@ -133,16 +133,20 @@ impl Page {
 
     /// Makes the page live.
     pub(crate) fn live(self) -> Self {
-        Page { followed: Followed::Again, ..self }
+        Page { followed: LiveUpdate::Again, ..self }
     }
 
     /// Makes the page live, with a stream of its own.
     pub(crate) fn followed_at(self, stream: String) -> Self {
-        Page { followed: Followed::At(stream), ..self }
+        Page { followed: LiveUpdate::At(stream), ..self }
     }
 
     /// Renders the page for this visit: the whole page, or its live part only.
-    pub(crate) fn write(mut self, console: &Console, visit: &Visit) -> Result<String, Problem> {
+    pub(crate) fn write(
+        mut self,
+        console: &Console,
+        visit: &PageRequest,
+    ) -> Result<String, Problem> {
         let session = visit.session.as_deref();
         self.context.insert("assets", &*PATHS);
         self.context.insert("is_live", &visit.is_live);
@@ -152,9 +156,9 @@ impl Page {
         self.context.insert("asks_for_names", &(*console.access() != Access::None));
         self.context.insert("is_in", &(session.is_some() || *console.access() == Access::None));
         let follow = match self.followed {
-            Followed::Not => None,
-            Followed::Again => Some(format!("/live?page={}", encoded(&visit.target))),
-            Followed::At(stream) => Some(stream),
+            LiveUpdate::Not => None,
+            LiveUpdate::Again => Some(format!("/live?page={}", encoded(&visit.target))),
+            LiveUpdate::At(stream) => Some(stream),
         };
         self.context.insert("follow", &follow);
         console.engine().render(self.template, &self.context).map_err(|why| {
@@ -165,7 +169,7 @@ impl Page {
                 cause = why.source();
             }
             tracing::error!("cannot render a page: {words}");
-            Problem::Broken(words)
+            Problem::Internal(words)
         })
     }
 }

@@ -8,28 +8,28 @@ use axum::body::{Body, Bytes};
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use tokio::time::Instant;
 
-use crate::Connections;
-use crate::pace::{Answering, Timer, too_slow};
+use crate::ConnectionLimits;
+use crate::timeouts::{RequestInProgress, Timer, too_slow};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A request body. The body ends with an `io::Error` of kind `TimedOut` if the client pauses too long or sends more slowly than allowed.
-pub(crate) struct Awaited {
+pub(crate) struct RequestBody {
     body: Incoming,
-    limits: Connections,
+    limits: ConnectionLimits,
     /// When the handler first read the body. The time before the first read does not count against the client.
     begun: Option<Instant>,
     bytes: usize,
     pause: Timer,
 }
 
-impl Awaited {
+impl RequestBody {
     /// Wraps `body` for the handlers.
-    pub(crate) fn body(body: Incoming, limits: Connections) -> Body {
+    pub(crate) fn body(body: Incoming, limits: ConnectionLimits) -> Body {
         if body.is_end_stream() {
             return Body::empty();
         }
-        Body::new(Awaited { body, limits, begun: None, bytes: 0, pause: Timer::default() })
+        Body::new(RequestBody { body, limits, begun: None, bytes: 0, pause: Timer::default() })
     }
 
     /// How much longer the next bytes may take.
@@ -41,7 +41,7 @@ impl Awaited {
     }
 }
 
-impl hyper::body::Body for Awaited {
+impl hyper::body::Body for RequestBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -76,18 +76,18 @@ impl hyper::body::Body for Awaited {
 }
 
 /// A response body. The response counts as in progress until the body is dropped.
-pub(crate) struct Answered {
+pub(crate) struct ResponseBody {
     body: Body,
-    _answering: Answering,
+    _answering: RequestInProgress,
 }
 
-impl Answered {
-    pub(crate) fn new(body: Body, answering: Answering) -> Self {
-        Answered { body, _answering: answering }
+impl ResponseBody {
+    pub(crate) fn new(body: Body, answering: RequestInProgress) -> Self {
+        ResponseBody { body, _answering: answering }
     }
 }
 
-impl hyper::body::Body for Answered {
+impl hyper::body::Body for ResponseBody {
     type Data = Bytes;
     type Error = axum::Error;
 

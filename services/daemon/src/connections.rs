@@ -9,7 +9,7 @@ use serde::Deserialize;
 /// The limits of a listener, a section of a configuration file. Times are written like `10s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default, try_from = "Raw")]
-pub struct Connections {
+pub struct ConnectionLimits {
     /// The most open connections; further clients wait until a connection is closed.
     pub at_most: NonZeroUsize,
     /// The most connections of one address, or of one IPv6 network of 64 bits; further connections are closed at once.
@@ -62,20 +62,20 @@ impl Default for Raw {
     }
 }
 
-impl Default for Connections {
+impl Default for ConnectionLimits {
     fn default() -> Self {
-        Connections::of(&Raw::default())
+        ConnectionLimits::of(&Raw::default())
     }
 }
 
-impl Connections {
+impl ConnectionLimits {
     /// The same limits for connections that serve a single request each.
     pub fn for_one_request(self) -> Self {
-        Connections { idle_timeout: Duration::ZERO, ..self }
+        ConnectionLimits { idle_timeout: Duration::ZERO, ..self }
     }
 
     fn of(raw: &Raw) -> Self {
-        Connections {
+        ConnectionLimits {
             at_most: raw.at_most,
             from_one_address: raw.from_one_address,
             handshake_timeout: raw.handshake_timeout.unsigned_abs(),
@@ -88,7 +88,7 @@ impl Connections {
     }
 }
 
-impl TryFrom<Raw> for Connections {
+impl TryFrom<Raw> for ConnectionLimits {
     type Error = String;
 
     fn try_from(raw: Raw) -> Result<Self, Self::Error> {
@@ -105,7 +105,7 @@ impl TryFrom<Raw> for Connections {
         if raw.idle_timeout.is_negative() {
             return Err("idle_timeout: must not be negative".to_owned());
         }
-        Ok(Connections::of(&raw))
+        Ok(ConnectionLimits::of(&raw))
     }
 }
 
@@ -115,8 +115,11 @@ mod tests {
 
     #[test]
     fn missing_limits_have_defaults_and_invalid_ones_are_refused_by_name() {
-        let read: Connections = toml::from_str("header_timeout = '2s'").unwrap();
-        let want = Connections { header_timeout: Duration::from_secs(2), ..Connections::default() };
+        let read: ConnectionLimits = toml::from_str("header_timeout = '2s'").unwrap();
+        let want = ConnectionLimits {
+            header_timeout: Duration::from_secs(2),
+            ..ConnectionLimits::default()
+        };
         assert_eq!(read, want);
         for (text, words) in [
             ("at_most = 0", "nonzero"),
@@ -124,7 +127,7 @@ mod tests {
             ("idle_timeout = '-1s'", "idle_timeout: must not be negative"),
             ("colour = 1", "unknown field `colour`"),
         ] {
-            let why = toml::from_str::<Connections>(text).unwrap_err().to_string();
+            let why = toml::from_str::<ConnectionLimits>(text).unwrap_err().to_string();
             assert!(why.contains(words), "{text}: {why}");
         }
     }

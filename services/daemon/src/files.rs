@@ -6,12 +6,12 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Creates the folder, with mode 0700, if it does not exist.
-pub fn make_private(folder: &Path) -> io::Result<()> {
+pub fn create_private_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// Returns the content of the file. A missing file is first created with the content that `make` returns.
-pub fn keep_file<E: From<io::Error>>(
+pub fn read_or_create<E: From<io::Error>>(
     file: &Path,
     make: impl FnOnce() -> Result<Vec<u8>, E>,
 ) -> Result<Vec<u8>, E> {
@@ -19,7 +19,7 @@ pub fn keep_file<E: From<io::Error>>(
         Ok(bytes) => Ok(bytes),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let bytes = make()?;
-            write_whole(file, &bytes)?;
+            replace_file(file, &bytes)?;
             Ok(bytes)
         }
         Err(error) => Err(error.into()),
@@ -28,7 +28,7 @@ pub fn keep_file<E: From<io::Error>>(
 
 /// Replaces the content of a file atomically: after a crash the file holds either the old or the new content. The file has mode 0600
 /// afterwards.
-pub fn write_whole(file: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn replace_file(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let draft = file.with_extension("new");
     // A draft that an earlier crash left behind keeps its mode when it is opened again, so the draft is always a new file.
     match fs::remove_file(&draft) {
@@ -64,7 +64,7 @@ mod tests {
         let [file, draft] = ["key.pem", "key.new"].map(|name| folder.path().join(name));
         fs::write(&draft, "half of a longer secr").unwrap();
         fs::set_permissions(&draft, fs::Permissions::from_mode(0o644)).unwrap();
-        write_whole(&file, b"secret").unwrap();
+        replace_file(&file, b"secret").unwrap();
         assert_eq!((fs::read(&file).unwrap(), mode(&file)), (b"secret".to_vec(), 0o600));
         assert!(!draft.exists());
     }
@@ -75,7 +75,7 @@ mod tests {
         let [file, draft, other] = ["key.pem", "key.new", "other"].map(|it| folder.path().join(it));
         fs::write(&other, "theirs").unwrap();
         symlink(&other, &draft).unwrap();
-        write_whole(&file, b"secret").unwrap();
+        replace_file(&file, b"secret").unwrap();
         assert_eq!(fs::read(&other).unwrap(), b"theirs");
         assert!(fs::symlink_metadata(&file).unwrap().is_file());
     }

@@ -1,13 +1,13 @@
 #![doc = include_str!("../README.md")]
 
 mod bodies;
+mod client_counts;
 mod connections;
 mod database;
 mod files;
 mod host;
-mod neighbours;
-mod pace;
 mod serve;
+mod timeouts;
 mod tls;
 
 use std::io;
@@ -19,9 +19,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
 
-pub use connections::Connections;
+pub use connections::ConnectionLimits;
 pub use database::DatabaseConfig;
-pub use files::{keep_file, make_private, write_whole};
+pub use files::{create_private_folder, read_or_create, replace_file};
 pub use serve::{serve, serve_api, serve_tls};
 pub use tls::{Tls, TlsError, TlsFiles};
 
@@ -47,7 +47,7 @@ pub fn load<C: DeserializeOwned>(path: &Path) -> Result<C, ConfigError> {
 }
 
 /// Tells systemd that the service listens, if systemd has set `NOTIFY_SOCKET`: sd_notify(3).
-pub fn is_ready() {
+pub fn notify_ready() {
     if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
         warn!("cannot notify systemd that the service is ready: {error}");
     }

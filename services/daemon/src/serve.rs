@@ -25,12 +25,12 @@ use tokio_util::task::AbortOnDropHandle;
 use tower::ServiceExt;
 use tracing::{debug, error};
 
-use crate::bodies::{Answered, Awaited};
+use crate::bodies::{RequestBody, ResponseBody};
+use crate::client_counts::ClientCounts;
 use crate::connections::{LONGEST_HEAD, MOST_HEADERS};
-use crate::neighbours::Neighbours;
-use crate::pace::{Paced, Turn};
+use crate::timeouts::{RequestState, TimeoutStream};
 use crate::tls::Tls;
-use crate::{Connections, host};
+use crate::{ConnectionLimits, host};
 
 /// How long requests in progress may take to finish once the service is told to stop.
 const GRACE: Duration = Duration::from_secs(5);
@@ -43,7 +43,7 @@ const GRACE: Duration = Duration::from_secs(5);
 pub async fn serve(
     listener: TcpListener,
     router: Router,
-    limits: Connections,
+    limits: ConnectionLimits,
     stop: CancellationToken,
 ) -> io::Result<()> {
     accept(listener, None, router, limits, stop).await;
@@ -59,7 +59,7 @@ pub async fn serve_tls(
     listener: TcpListener,
     tls: TlsAcceptor,
     router: Router,
-    limits: Connections,
+    limits: ConnectionLimits,
     stop: CancellationToken,
 ) -> io::Result<()> {
     accept(listener, Some(tls), router, limits, stop).await;
@@ -75,7 +75,7 @@ pub async fn serve_api(
     listener: TcpListener,
     tls: Option<Tls>,
     router: Router,
-    limits: Connections,
+    limits: ConnectionLimits,
     stop: CancellationToken,
 ) -> io::Result<()> {
     let Some(tls) = tls else { return serve(listener, router, limits, stop).await };
@@ -88,11 +88,11 @@ async fn accept(
     mut listener: TcpListener,
     tls: Option<TlsAcceptor>,
     router: Router,
-    limits: Connections,
+    limits: ConnectionLimits,
     stop: CancellationToken,
 ) {
     let room = Arc::new(Semaphore::new(limits.at_most.get()));
-    let (neighbours, mut open) = (Neighbours::default(), JoinSet::new());
+    let (neighbours, mut open) = (ClientCounts::default(), JoinSet::new());
     loop {
         let next = async {
             let place = room.clone().acquire_owned().await;
@@ -115,7 +115,7 @@ async fn accept(
         let tls = tls.clone();
         open.spawn(async move {
             match tls {
-                Some(tls) => connection.agree(stream, tls).await,
+                Some(tls) => connection.handshake(stream, tls).await,
                 None => connection.serve(stream).await,
             }
             drop((place, neighbour));
@@ -141,13 +141,13 @@ fn tell(ended: Result<(), JoinError>) {
 struct Connection {
     from: SocketAddr,
     router: Router,
-    limits: Connections,
+    limits: ConnectionLimits,
     stop: CancellationToken,
 }
 
 impl Connection {
     /// Completes the TLS handshake, then serves.
-    async fn agree(self, stream: TcpStream, tls: TlsAcceptor) {
+    async fn handshake(self, stream: TcpStream, tls: TlsAcceptor) {
         let from = self.from;
         match tokio::time::timeout(self.limits.handshake_timeout, tls.accept(stream)).await {
             Ok(Ok(stream)) => self.serve(stream).await,
@@ -158,14 +158,14 @@ impl Connection {
 
     async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         let Connection { from, router, limits, stop } = self;
-        let turn = Turn::default();
-        let stream = TokioIo::new(Paced::new(stream, turn.clone(), limits));
+        let turn = RequestState::default();
+        let stream = TokioIo::new(TimeoutStream::new(stream, turn.clone(), limits));
         let service = service_fn(move |request: Request<Incoming>| {
             let (turn, answering) = (turn.clone(), turn.begin());
             let (mut head, body) = request.into_parts();
             head.extensions.insert(ConnectInfo(from));
             let refusal = host::refusal(&head);
-            let request = Request::from_parts(head, Awaited::body(body, limits));
+            let request = Request::from_parts(head, RequestBody::body(body, limits));
             let router = router.clone();
             async move {
                 let answer: Result<Response<Body>, Infallible> = match refusal {
@@ -174,15 +174,15 @@ impl Connection {
                 };
                 let switches = |it: &Response<Body>| it.status() == StatusCode::SWITCHING_PROTOCOLS;
                 if answer.as_ref().is_ok_and(switches) {
-                    turn.hand_over();
+                    turn.mark_upgraded();
                 }
-                answer.map(|answer| answer.map(|body| Answered::new(body, answering)))
+                answer.map(|answer| answer.map(|body| ResponseBody::new(body, answering)))
             }
         });
         let mut http = http1::Builder::new();
         http.max_buf_size(LONGEST_HEAD).max_headers(MOST_HEADERS);
         http.keep_alive(!limits.idle_timeout.is_zero());
-        // `Paced` has the timeout for the head of a request.
+        // `TimeoutStream` has the timeout for the head of a request.
         http.header_read_timeout(None);
         let mut serving = std::pin::pin!(http.serve_connection(stream, service).with_upgrades());
         let served = tokio::select! {

@@ -66,7 +66,7 @@ impl TlsFiles {
     /// cannot be served, an error is logged and the old certificate stays in use.
     pub fn open(self) -> Result<Tls, TlsError> {
         let changed = self.changed();
-        let served = Arc::new(Served(RwLock::new(Arc::new(self.read()?))));
+        let served = Arc::new(CurrentCertificate(RwLock::new(Arc::new(self.read()?))));
         Ok(Tls { files: self, changed, served })
     }
 
@@ -101,13 +101,13 @@ impl TlsFiles {
 pub struct Tls {
     files: TlsFiles,
     changed: [Option<SystemTime>; 2],
-    served: Arc<Served>,
+    served: Arc<CurrentCertificate>,
 }
 
 #[derive(Debug)]
-struct Served(RwLock<Arc<CertifiedKey>>);
+struct CurrentCertificate(RwLock<Arc<CertifiedKey>>);
 
-impl ResolvesServerCert for Served {
+impl ResolvesServerCert for CurrentCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(self.0.read().unwrap_or_else(PoisonError::into_inner).clone())
     }

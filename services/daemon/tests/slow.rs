@@ -13,7 +13,7 @@ use axum::extract::rejection::BytesRejection;
 use axum::response::Response;
 use axum::routing::{get, post};
 use bytes::Bytes;
-use daemon::{Connections, TlsFiles};
+use daemon::{ConnectionLimits, TlsFiles};
 use rcgen::{CertificateParams, KeyPair};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -24,16 +24,16 @@ use tokio_util::sync::CancellationToken;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Reports on drop that the response was dropped.
-struct Told(mpsc::UnboundedSender<()>);
+struct DropReporter(mpsc::UnboundedSender<()>);
 
-impl Drop for Told {
+impl Drop for DropReporter {
     fn drop(&mut self) {
         let _ = self.0.send(());
     }
 }
 
 async fn endless(State(gone): State<mpsc::UnboundedSender<()>>) -> Response {
-    let told = Arc::new(Told(gone));
+    let told = Arc::new(DropReporter(gone));
     let bytes = move |()| {
         let told = told.clone();
         async move { Some((Ok::<_, std::io::Error>(Bytes::from(vec![b'x'; 1 << 16])), (drop(told)))) }
@@ -64,7 +64,7 @@ async fn listening(limits: &str) -> (SocketAddr, mpsc::UnboundedReceiver<()>) {
         .route("/endless", get(endless))
         .route("/read", post(read))
         .with_state(sender);
-    let limits: Connections = toml::from_str(limits).unwrap();
+    let limits: ConnectionLimits = toml::from_str(limits).unwrap();
     tokio::spawn(daemon::serve(listener, router, limits, CancellationToken::new()));
     (at, gone)
 }
@@ -264,7 +264,7 @@ async fn an_unfinished_tls_handshake_times_out() {
     let tls = TlsFiles::new(Some(certificate), Some(key)).unwrap().unwrap().open().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
-    let limits: Connections = toml::from_str("handshake_timeout = '200ms'").unwrap();
+    let limits: ConnectionLimits = toml::from_str("handshake_timeout = '200ms'").unwrap();
     let stop = CancellationToken::new();
     tokio::spawn(daemon::serve_api(listener, Some(tls), Router::new(), limits, stop));
     assert_eq!(rest(&mut TcpStream::connect(at).await.unwrap()).await, "");

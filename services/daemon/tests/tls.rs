@@ -11,7 +11,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::ConnectInfo;
 use axum::routing::get;
-use daemon::{Connections, Tls, TlsFiles};
+use daemon::{ConnectionLimits, Tls, TlsFiles};
 use rcgen::{CertificateParams, KeyPair};
 use reqwest::{Certificate, Client};
 use rustix::process::{Signal, getpid, kill_process};
@@ -47,7 +47,7 @@ async fn serving(tls: Tls, router: Router) -> (String, CancellationToken, JoinHa
     let url = format!("https://localhost:{}/", listener.local_addr().unwrap().port());
     let stop = CancellationToken::new();
     let serving =
-        daemon::serve_api(listener, Some(tls), router, Connections::default(), stop.clone());
+        daemon::serve_api(listener, Some(tls), router, ConnectionLimits::default(), stop.clone());
     (url, stop, tokio::spawn(async { serving.await.unwrap() }))
 }
 
@@ -152,7 +152,7 @@ async fn handlers_get_the_address_of_the_client() {
         listener,
         None,
         router,
-        Connections::default(),
+        ConnectionLimits::default(),
         CancellationToken::new(),
     ));
 

@@ -112,7 +112,7 @@ impl Connection {
     /// rows.
     ///
     /// SQLite needs no lock, because it has one writer.
-    pub async fn write_alone(&mut self) -> Result<(), sqlx::Error> {
+    pub async fn lock_bulk_writes(&mut self) -> Result<(), sqlx::Error> {
         match self {
             Connection::Sqlite(_) => Ok(()),
             Connection::Postgres(_) => {
@@ -125,7 +125,7 @@ impl Connection {
     /// the order of assignment.
     ///
     /// SQLite needs no lock, because it has one writer.
-    pub async fn write_in_turn(&mut self, key: i64) -> Result<(), sqlx::Error> {
+    pub async fn lock_key(&mut self, key: i64) -> Result<(), sqlx::Error> {
         match self {
             Connection::Sqlite(_) => Ok(()),
             Connection::Postgres(_) => {
@@ -134,8 +134,8 @@ impl Connection {
         }
     }
 
-    /// Like [`Connection::write_in_turn`], with a name as the key.
-    pub async fn write_in_turn_as(&mut self, name: &str) -> Result<(), sqlx::Error> {
+    /// Like [`Connection::lock_key`], with a name as the key.
+    pub async fn lock_name(&mut self, name: &str) -> Result<(), sqlx::Error> {
         match self {
             Connection::Sqlite(_) => Ok(()),
             Connection::Postgres(_) => {

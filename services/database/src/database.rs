@@ -14,7 +14,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use crate::postgres::Pool;
 use crate::readers::Readers;
 use crate::writer::Writer;
-use crate::{BoxFuture, Connection, Extent, Schema, StoreError, Tripwire, integrity, migrate};
+use crate::{BoxFuture, Connection, Schema, StoreError, Tripwire, WriteKind, integrity, migrate};
 
 /// A SQLite or PostgreSQL database. Clones share the connections.
 #[derive(Clone)]
@@ -115,14 +115,14 @@ impl Database {
         match &self.backend {
             Backend::Sqlite { readers: Some(readers), .. } => readers.run(work).await,
             Backend::Sqlite { writer, readers: None } => {
-                writer.run(Extent::OneStatement, work).await
+                writer.run(WriteKind::OneStatement, work).await
             }
             Backend::Postgres(pool) => pool.read(work).await,
         }
     }
 
     /// Runs `work`, which writes, and returns after the commit. Either everything `work` wrote is committed, or nothing.
-    pub async fn write<T, F>(&self, extent: Extent, work: F) -> Result<T, StoreError>
+    pub async fn write<T, F>(&self, extent: WriteKind, work: F) -> Result<T, StoreError>
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>
             + Send
@@ -132,7 +132,7 @@ impl Database {
         self.tripwire.around(type_name::<F>(), self.committed(extent, work)).await
     }
 
-    async fn committed<T, F>(&self, extent: Extent, work: F) -> Result<T, StoreError>
+    async fn committed<T, F>(&self, extent: WriteKind, work: F) -> Result<T, StoreError>
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>
             + Send
@@ -173,7 +173,7 @@ async fn open_sqlite(url: &str, schema: Schema) -> Result<Backend, StoreError> {
     let connected = writing.connect().await.map_err(|error| integrity::damaged(&path, error));
     let mut connection = connected?;
     if !in_memory {
-        integrity::check_for_a_while(&mut connection, &path).await?;
+        integrity::check_with_timeout(&mut connection, &path).await?;
     }
     let mut connection = Connection::Sqlite(connection);
     connection.execute("BEGIN IMMEDIATE", Vec::new()).await?;
@@ -215,7 +215,7 @@ mod tests {
         std::fs::create_dir(&folder).unwrap();
         let url = format!("sqlite://{}/test.db", folder.display());
         let database = Database::open(&url, &[]).await.unwrap();
-        let asked = database.write(Extent::AnyDecides, |connection| {
+        let asked = database.write(WriteKind::AnyStatementCanFail, |connection| {
             Box::pin(async move {
                 let row = connection.row("PRAGMA synchronous", Vec::new()).await?;
                 let Some(row) = row else { return Ok(None) };

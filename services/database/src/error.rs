@@ -44,7 +44,7 @@ pub enum StoreError {
     },
     /// The project has reached its limit.
     #[error("{what}: the project uses {used} of its limit of {most}")]
-    Full {
+    LimitReached {
         /// The records that the limit counts: `allocations`.
         what: &'static str,
         used: u64,
@@ -116,7 +116,7 @@ impl StoreError {
             | StoreError::NoMarker(_)
             | StoreError::NoOwner { .. }
             | StoreError::TooLarge { .. }
-            | StoreError::Full { .. }
+            | StoreError::LimitReached { .. }
             | StoreError::InUse { .. }
             | StoreError::Corrupt { .. }
             | StoreError::NewerSchema { .. }

@@ -14,29 +14,29 @@ use tracing::warn;
 use crate::StoreError;
 
 /// The check at start is stopped after this time. A database of 10,000 machines takes a fraction of a second.
-const WITHIN: Duration = Duration::from_secs(10);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 /// The clock is read after this many instructions of SQLite's virtual machine.
-const LOOK_EVERY: i32 = 100_000;
+const CLOCK_EVERY_INSTRUCTIONS: i32 = 100_000;
 
 /// SQLite's result codes `SQLITE_CORRUPT`, `SQLITE_NOTADB` and `SQLITE_INTERRUPT`.
 const CORRUPT: i32 = 11;
 const NOT_A_DATABASE: i32 = 26;
 const INTERRUPTED: i32 = 9;
 
-/// Checks the open database file for at most [`WITHIN`], and accepts the file if no damage was found by then.
-pub(crate) async fn check_for_a_while(
+/// Checks the open database file for at most [`CHECK_TIMEOUT`], and accepts the file if no damage was found by then.
+pub(crate) async fn check_with_timeout(
     connection: &mut SqliteConnection,
     path: &Path,
 ) -> Result<(), StoreError> {
     let begun = Instant::now();
-    let go_on = move || begun.elapsed() < WITHIN;
-    connection.lock_handle().await?.set_progress_handler(LOOK_EVERY, go_on);
+    let go_on = move || begun.elapsed() < CHECK_TIMEOUT;
+    connection.lock_handle().await?.set_progress_handler(CLOCK_EVERY_INSTRUCTIONS, go_on);
     let checked = check(connection, path).await;
     connection.lock_handle().await?.remove_progress_handler();
     match checked {
         Err(StoreError::Unavailable { source }) if code(&source) == Some(INTERRUPTED) => {
             warn!(
-                "the integrity check of {} did not finish within {WITHIN:?} and was stopped: run --check to check the whole file",
+                "the integrity check of {} did not finish within {CHECK_TIMEOUT:?} and was stopped: run --check to check the whole file",
                 path.display()
             );
             Ok(())

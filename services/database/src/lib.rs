@@ -1,6 +1,5 @@
 #![doc = include_str!("../README.md")]
 
-mod bound;
 mod connection;
 mod database;
 mod error;
@@ -13,18 +12,19 @@ mod readers;
 #[cfg(any(test, feature = "scratch"))]
 pub mod scratch;
 mod session;
+mod size_limit;
 pub mod table;
 mod tripwire;
 mod work;
 mod writer;
 
-pub use bound::{Bound, Sizes};
 pub use connection::{Connection, Row, Value};
 pub use database::{Database, SchemaVersion};
 pub use error::StoreError;
 pub use migrate::Schema;
 pub use query::{Key, Query};
 pub use session::PostgresConnection;
+pub use size_limit::{FieldSizes, SizeLimit};
 pub use sqlx::{AssertSqlSafe, Error as SqlError};
 pub use tripwire::{Point, Side, Tripwire};
-pub use work::{BoxFuture, Extent};
+pub use work::{BoxFuture, WriteKind};

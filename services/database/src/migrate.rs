@@ -12,7 +12,7 @@ pub type Schema = &'static [&'static str];
 
 /// Migrates the database behind `connection`, which must be in a transaction.
 pub(crate) async fn migrate(connection: &mut Connection, schema: Schema) -> Result<(), StoreError> {
-    connection.write_alone().await?;
+    connection.lock_bulk_writes().await?;
     connection
         .script("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)".to_owned())
         .await?;

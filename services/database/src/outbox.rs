@@ -25,16 +25,16 @@ use jiff::{SignedDuration, Timestamp};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use crate::Extent::OneStatement;
+use crate::WriteKind::OneStatement;
 use crate::{Connection, Database, Query, Row, StoreError, Tripwire, values};
 
 /// The most letters that may wait; further letters are dropped.
-pub const MOST: i64 = 10_000;
+pub const MAX_LETTERS: i64 = 10_000;
 /// The most letters that may wait for one receiver, so that an unreachable receiver leaves room for the others.
-pub const MOST_FOR_ONE: i64 = MOST / 2;
+pub const MAX_LETTERS_PER_RECEIVER: i64 = MAX_LETTERS / 2;
 /// The most letters that may wait for one project, whatever the number of addresses it names, so that a project with many events leaves
 /// room for the others.
-pub const MOST_OF_ONE: i64 = MOST / 4;
+pub const MAX_LETTERS_PER_PROJECT: i64 = MAX_LETTERS / 4;
 
 /// A notification to one receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub struct Letter {
 
 /// A letter in the outbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitingLetter {
     /// The primary key of the row.
     pub seq: i64,
     pub letter: Letter,
@@ -91,7 +91,10 @@ pub async fn append(
             // The limit of a project does not apply to letters without a project.
             (Entry::Vacant(new), None) => new.insert(i64::MIN),
         };
-        if waiting >= MOST || *for_one >= MOST_FOR_ONE || *of_one >= MOST_OF_ONE {
+        if waiting >= MAX_LETTERS
+            || *for_one >= MAX_LETTERS_PER_RECEIVER
+            || *of_one >= MAX_LETTERS_PER_PROJECT
+        {
             lost += 1;
             continue;
         }
@@ -103,7 +106,7 @@ pub async fn append(
 }
 
 /// Deletes a letter, in the transaction that records why. Returns whether the letter was still there.
-pub async fn strike(connection: &mut Connection, seq: i64) -> Result<bool, StoreError> {
+pub async fn delete(connection: &mut Connection, seq: i64) -> Result<bool, StoreError> {
     const DELETE: &str = "DELETE FROM outbox WHERE seq = $1";
     Ok(connection.execute(DELETE, values![seq]).await? > 0)
 }
@@ -142,7 +145,7 @@ impl Outbox {
         now: Timestamp,
         longest_wait: SignedDuration,
         limit: u32,
-    ) -> Result<Vec<Waiting>, StoreError> {
+    ) -> Result<Vec<WaitingLetter>, StoreError> {
         self.due_to_others(now, longest_wait, &[], limit).await
     }
 
@@ -153,7 +156,7 @@ impl Outbox {
         longest_wait: SignedDuration,
         busy: &[String],
         limit: u32,
-    ) -> Result<Vec<Waiting>, StoreError> {
+    ) -> Result<Vec<WaitingLetter>, StoreError> {
         let beyond = now.saturating_add(longest_wait).unwrap_or(Timestamp::MAX);
         let mut sql = "SELECT seq, notice, receiver, body, tries, project FROM outbox \
             WHERE (due_at <= $1 OR due_at > $2)"
@@ -179,7 +182,7 @@ impl Outbox {
     /// Deletes a letter that was sent.
     pub async fn remove(&self, seq: i64) -> Result<(), StoreError> {
         self.database
-            .write(OneStatement, move |c| Box::pin(async move { strike(c, seq).await.map(drop) }))
+            .write(OneStatement, move |c| Box::pin(async move { delete(c, seq).await.map(drop) }))
             .await
     }
 
@@ -196,7 +199,7 @@ impl Outbox {
     }
 
     /// Postpones all letters to `receiver` until `due_at`.
-    pub async fn put_off(&self, receiver: &str, due_at: Timestamp) -> Result<(), StoreError> {
+    pub async fn postpone(&self, receiver: &str, due_at: Timestamp) -> Result<(), StoreError> {
         const UPDATE: &str = "UPDATE outbox SET due_at = $2 WHERE receiver = $1 AND due_at < $2";
         let receiver = receiver.to_owned();
         self.database
@@ -209,7 +212,7 @@ impl Outbox {
     }
 }
 
-fn read(row: &Row) -> Result<Waiting, StoreError> {
+fn read(row: &Row) -> Result<WaitingLetter, StoreError> {
     let tries = u32::try_from(row.int(4)?).unwrap_or(u32::MAX);
     let letter = Letter {
         notice: row.parse("outbox", 1)?,
@@ -217,5 +220,5 @@ fn read(row: &Row) -> Result<Waiting, StoreError> {
         body: row.text(3)?.to_owned(),
         project: row.optional_text(5)?.map(str::to_owned),
     };
-    Ok(Waiting { seq: row.int(0)?, letter, tries })
+    Ok(WaitingLetter { seq: row.int(0)?, letter, tries })
 }

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tracing::Instrument;
 
 use crate::session::{PostgresConnection, is_refusal, late};
-use crate::{BoxFuture, Connection, Extent, StoreError};
+use crate::{BoxFuture, Connection, StoreError, WriteKind};
 
 /// The most connections that are open at the same time.
 const CONNECTIONS: usize = 16;
@@ -42,7 +42,7 @@ pub(crate) struct Pool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Read,
-    Write(Extent),
+    Write(WriteKind),
     Migration,
 }
 
@@ -66,7 +66,7 @@ impl Pool {
     /// Runs `work`, which writes, and returns after the commit.
     pub(crate) async fn write<T, F>(
         self: &Arc<Self>,
-        extent: Extent,
+        extent: WriteKind,
         work: F,
     ) -> Result<T, StoreError>
     where
@@ -97,11 +97,11 @@ impl Pool {
         let done = match kind {
             Kind::Read => work(&mut connection).await,
             // The statement commits by itself.
-            Kind::Write(Extent::OneStatement) => match work(&mut connection).await {
+            Kind::Write(WriteKind::OneStatement) => match work(&mut connection).await {
                 Err(StoreError::Unavailable { source }) => Err(lost_commit(source)),
                 done => done,
             },
-            Kind::Write(Extent::FirstDecides | Extent::AnyDecides) => {
+            Kind::Write(WriteKind::OnlyFirstStatementCanFail | WriteKind::AnyStatementCanFail) => {
                 transaction(&mut connection, None, work).await
             }
             Kind::Migration => {

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use crate::{Connection, Key, Query, Row, SqlError, StoreError, Value};
 
 /// The column of the unique constraint that `error` reports; `id` for the primary key. `None` if the error is another error.
-pub fn clash(error: &SqlError) -> Option<String> {
+pub fn violated_unique_column(error: &SqlError) -> Option<String> {
     let error = error.as_database_error().filter(|error| error.is_unique_violation())?;
     // PostgreSQL names the constraint, TABLE_COLUMN_key or TABLE_pkey; SQLite says "… failed: TABLE.COLUMN".
     Some(match error.constraint() {
@@ -18,7 +18,7 @@ pub fn clash(error: &SqlError) -> Option<String> {
 }
 
 /// Whether `error` reports that the owner of the row does not exist.
-pub fn is_orphan(error: &SqlError) -> bool {
+pub fn is_missing_owner(error: &SqlError) -> bool {
     error.as_database_error().is_some_and(|error| error.is_foreign_key_violation())
 }
 
@@ -29,7 +29,7 @@ pub fn changed_one(rows: u64) -> Result<(), StoreError> {
 
 /// Returns the key and id of `marker`, after which a page begins. `seen` is the condition that the caller's visible rows meet, with `?` for
 /// the value beside it: a marker the caller may not see is reported as missing, like a marker that does not exist.
-pub async fn after_seen(
+pub async fn page_start(
     connection: &mut Connection,
     table: &str,
     key: &Key,
@@ -54,23 +54,23 @@ pub type Position = (Value, Value);
 
 /// A part of a page. A page is read in parts, so that only one part is in memory at a time.
 #[derive(Clone, Debug)]
-pub struct Part<P = Position> {
+pub struct PagePart<P = Position> {
     /// Where the part begins; `None` for the first part, which begins at the marker of the page.
     pub after: Option<P>,
     /// The part ends before its documents exceed this many bytes, but has at least one row.
     pub bytes: usize,
 }
 
-impl<P> Part<P> {
+impl<P> PagePart<P> {
     /// The first part, whatever its size.
-    pub fn whole() -> Part<P> {
-        Part { after: None, bytes: usize::MAX }
+    pub fn whole() -> PagePart<P> {
+        PagePart { after: None, bytes: usize::MAX }
     }
 }
 
 /// A page, or a part of a page.
 #[derive(Clone, Debug)]
-pub struct Listed<T, P = Position> {
+pub struct PageRows<T, P = Position> {
     pub found: Vec<T>,
     /// Where the next part begins, if there may be more rows. Always `None` for a whole page.
     pub more: Option<P>,
@@ -103,7 +103,7 @@ pub fn cut(
 pub struct Listing<'a> {
     pub table: &'a str,
     pub key: &'a Key,
-    /// The condition that visible rows meet, as for [`after_seen`].
+    /// The condition that visible rows meet, as for [`page_start`].
     pub seen: Option<(&'a str, &'a str)>,
     /// The index of the column with the document.
     pub document: usize,
@@ -115,11 +115,11 @@ impl Listing<'_> {
         &self,
         connection: &mut Connection,
         marker: Option<Uuid>,
-        part: Option<&Part>,
+        part: Option<&PagePart>,
     ) -> Result<Option<Position>, StoreError> {
         match part.and_then(|part| part.after.clone()) {
             Some(after) => Ok(Some(after)),
-            None => after_seen(connection, self.table, self.key, marker, self.seen).await,
+            None => page_start(connection, self.table, self.key, marker, self.seen).await,
         }
     }
 
@@ -129,9 +129,9 @@ impl Listing<'_> {
         connection: &mut Connection,
         mut rows: Vec<Row>,
         limit: u32,
-        part: Option<&Part>,
+        part: Option<&PagePart>,
         read: impl Fn(&Row) -> Result<T, StoreError>,
-    ) -> Result<Listed<T>, StoreError> {
+    ) -> Result<PageRows<T>, StoreError> {
         let is_full = match part {
             Some(part) => cut(&mut rows, limit, part.bytes, self.document)?,
             None => false,
@@ -140,10 +140,10 @@ impl Listing<'_> {
         let more = match rows.last().filter(|_| is_full) {
             Some(last) => {
                 let last = last.parse::<Uuid>("listed", 0)?;
-                after_seen(connection, self.table, self.key, Some(last), self.seen).await?
+                page_start(connection, self.table, self.key, Some(last), self.seen).await?
             }
             None => None,
         };
-        Ok(Listed { found, more })
+        Ok(PageRows { found, more })
     }
 }

@@ -8,11 +8,11 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Whether a job may be refused after it has written something, so that its writes have to be undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub enum WriteKind {
     /// A single statement writes, so there is never anything to undo.
     OneStatement,
     /// Several statements write, and only the first can be refused.
-    FirstDecides,
+    OnlyFirstStatementCanFail,
     /// Several statements write, and any of them can be refused. The job runs in a savepoint.
-    AnyDecides,
+    AnyStatementCanFail,
 }

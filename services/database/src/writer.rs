@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::yield_now;
 
-use crate::{BoxFuture, Connection, Extent, StoreError};
+use crate::{BoxFuture, Connection, StoreError, WriteKind};
 
 /// At most this many jobs share a transaction.
 const BATCH: usize = 256;
@@ -20,16 +20,19 @@ pub(crate) struct Writer {
 
 /// A write, together with the channel on which the caller waits for the result.
 trait Job: Send {
-    fn run<'c>(&'c mut self, connection: &'c mut Connection) -> BoxFuture<'c, Result<(), Broken>>;
+    fn run<'c>(
+        &'c mut self,
+        connection: &'c mut Connection,
+    ) -> BoxFuture<'c, Result<(), TransactionFailed>>;
     fn answer(self: Box<Self>, committed: Result<(), Arc<sqlx::Error>>);
 }
 
 /// The whole transaction has failed.
-struct Broken(Arc<sqlx::Error>);
+struct TransactionFailed(Arc<sqlx::Error>);
 
 struct Task<F, T> {
     work: Option<F>,
-    extent: Extent,
+    extent: WriteKind,
     outcome: Option<Result<T, StoreError>>,
     waiting: oneshot::Sender<Result<T, StoreError>>,
 }
@@ -43,7 +46,7 @@ impl Writer {
     }
 
     /// Runs `work` and returns after the commit.
-    pub(crate) async fn run<T, F>(&self, extent: Extent, work: F) -> Result<T, StoreError>
+    pub(crate) async fn run<T, F>(&self, extent: WriteKind, work: F) -> Result<T, StoreError>
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>
             + Send
@@ -67,8 +70,9 @@ async fn write(mut connection: Connection, mut queue: mpsc::Receiver<Box<dyn Job
         {
             batch.push(job);
         }
-        let committed =
-            transaction(&mut connection, &mut batch).await.map_err(|Broken(error)| error);
+        let committed = transaction(&mut connection, &mut batch)
+            .await
+            .map_err(|TransactionFailed(error)| error);
         for job in batch.drain(..) {
             job.answer(committed.clone());
         }
@@ -79,7 +83,7 @@ async fn write(mut connection: Connection, mut queue: mpsc::Receiver<Box<dyn Job
 async fn transaction(
     connection: &mut Connection,
     batch: &mut [Box<dyn Job>],
-) -> Result<(), Broken> {
+) -> Result<(), TransactionFailed> {
     // A deferred transaction that reads before it writes fails at once if another process has written in between.
     connection.execute("BEGIN IMMEDIATE", Vec::new()).await?;
     let done = run_all(connection, batch).await;
@@ -90,7 +94,10 @@ async fn transaction(
     done
 }
 
-async fn run_all(connection: &mut Connection, batch: &mut [Box<dyn Job>]) -> Result<(), Broken> {
+async fn run_all(
+    connection: &mut Connection,
+    batch: &mut [Box<dyn Job>],
+) -> Result<(), TransactionFailed> {
     for job in batch {
         job.run(connection).await?;
     }
@@ -98,9 +105,9 @@ async fn run_all(connection: &mut Connection, batch: &mut [Box<dyn Job>]) -> Res
     Ok(())
 }
 
-impl From<sqlx::Error> for Broken {
-    fn from(error: sqlx::Error) -> Broken {
-        Broken(Arc::new(error))
+impl From<sqlx::Error> for TransactionFailed {
+    fn from(error: sqlx::Error) -> TransactionFailed {
+        TransactionFailed(Arc::new(error))
     }
 }
 
@@ -109,15 +116,15 @@ where
     F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>> + Send,
     T: Send,
 {
-    async fn run_within(&mut self, connection: &mut Connection) -> Result<(), Broken> {
+    async fn run_within(&mut self, connection: &mut Connection) -> Result<(), TransactionFailed> {
         let Some(work) = self.work.take() else { return Ok(()) };
-        let undoes = self.extent == Extent::AnyDecides;
+        let undoes = self.extent == WriteKind::AnyStatementCanFail;
         if undoes {
             connection.execute("SAVEPOINT job", Vec::new()).await?;
         }
         let outcome = work(connection).await;
         if let Err(StoreError::Unavailable { source }) = &outcome {
-            return Err(Broken(source.clone()));
+            return Err(TransactionFailed(source.clone()));
         }
         if undoes && outcome.is_err() {
             connection.execute("ROLLBACK TO job", Vec::new()).await?;
@@ -135,7 +142,10 @@ where
     F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>> + Send,
     T: Send,
 {
-    fn run<'c>(&'c mut self, connection: &'c mut Connection) -> BoxFuture<'c, Result<(), Broken>> {
+    fn run<'c>(
+        &'c mut self,
+        connection: &'c mut Connection,
+    ) -> BoxFuture<'c, Result<(), TransactionFailed>> {
         Box::pin(self.run_within(connection))
     }
 

@@ -3,20 +3,20 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::timestamp::{after, before};
-use crate::{Ladder, Lease, Step, Taken};
+use crate::{Lease, LeaseSchedule, LeaseStage, StagesTaken};
 
 /// The result of looking at a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     /// This stage is due now.
-    Now(Step),
+    Now(LeaseStage),
     /// No stage is due before this time.
     At(Timestamp),
     /// No stage is left: the resource is being deleted.
     Nothing,
 }
 
-impl Ladder {
+impl LeaseSchedule {
     /// Decides which stage of `lease` is due at `now`.
     ///
     /// No lease ends, and no resource is deleted, before a warning was recorded at least one notice earlier, however long the conductor was
@@ -24,11 +24,11 @@ impl Ladder {
     /// time comes again, and a record with a time in the future is ignored as soon as its stage would count: the warning is then repeated.
     pub fn due(&self, lease: &Lease, now: Timestamp) -> Due {
         match lease.taken {
-            Taken { deleted_at: Some(_), .. } => Due::Nothing,
-            Taken { ended_at: Some(ended_at), .. } => {
+            StagesTaken { deleted_at: Some(_), .. } => Due::Nothing,
+            StagesTaken { ended_at: Some(ended_at), .. } => {
                 self.due_after_end(&lease.taken, ended_at, now)
             }
-            Taken { .. } => self.due_before_end(lease, now),
+            StagesTaken { .. } => self.due_before_end(lease, now),
         }
     }
 
@@ -46,14 +46,14 @@ impl Ladder {
 
     fn due_before_end(&self, lease: &Lease, now: Timestamp) -> Due {
         let ends_at = self.ends_at(lease, now);
-        let warn = Due::Now(Step::Warn { ends_at });
+        let warn = Due::Now(LeaseStage::Warn { ends_at });
         let Some(warned) = lease.taken.warned else {
             let first = self.first_warning(lease);
             return if first <= now { warn } else { Due::At(first) };
         };
         let is_believed = warned.first <= now;
         if is_believed && ends_at <= now {
-            return Due::Now(Step::ShutOff { deleted_at: self.deleted_at(now) });
+            return Due::Now(LeaseStage::SwitchOff { deleted_at: self.deleted_at(now) });
         }
         if !is_believed && lease.until <= now {
             return warn;
@@ -67,9 +67,9 @@ impl Ladder {
         Due::At(untold.fold(end, Timestamp::min))
     }
 
-    fn due_after_end(&self, taken: &Taken, ended_at: Timestamp, now: Timestamp) -> Due {
+    fn due_after_end(&self, taken: &StagesTaken, ended_at: Timestamp, now: Timestamp) -> Due {
         if self.keep_copy && taken.copied_at.is_none() {
-            return Due::Now(Step::KeepCopy);
+            return Due::Now(LeaseStage::Snapshot);
         }
         let notice = self.notice.as_duration().min(self.undo_window.as_duration() / 2);
         let closes = self.deleted_at(ended_at);
@@ -80,10 +80,10 @@ impl Ladder {
         match taken.warned_of_deletion_at.filter(|at| *at <= now) {
             None => {
                 let deleted_at = closes.max(after(now, notice));
-                Due::Now(Step::WarnOfDeletion { deleted_at })
+                Due::Now(LeaseStage::WarnOfDeletion { deleted_at })
             }
             Some(at) => match closes.max(after(at, notice)) {
-                deleted_at if deleted_at <= now => Due::Now(Step::Delete),
+                deleted_at if deleted_at <= now => Due::Now(LeaseStage::Delete),
                 deleted_at => Due::At(deleted_at),
             },
         }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 const UNITS: [(char, u64); 5] = [('w', 604_800), ('d', 86_400), ('h', 3600), ('m', 60), ('s', 1)];
 
 /// The upper limit of a length in seconds: ten years.
-const MOST: u64 = 3650 * 86_400;
+const MAX_SECONDS: u64 = 3650 * 86_400;
 
 /// A length of time in whole seconds, from one second to ten years: `14d`, `36h`, `1d12h`, `2w`.
 ///
@@ -29,7 +29,7 @@ impl Length {
 
     /// Makes a length of `seconds`, which have to be between one second and ten years.
     pub fn from_secs(seconds: u64) -> Result<Length, InvalidLength> {
-        let seconds = Some(seconds).filter(|it| (1..=MOST).contains(it));
+        let seconds = Some(seconds).filter(|it| (1..=MAX_SECONDS).contains(it));
         seconds.and_then(|it| u32::try_from(it).ok()).map(Length).ok_or(InvalidLength)
     }
 

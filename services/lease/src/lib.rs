@@ -1,18 +1,18 @@
 #![doc = include_str!("../README.md")]
 
-mod contact;
 mod due;
-mod ladder;
 mod length;
+mod mail_address;
 mod record;
+mod schedule;
 mod stage;
 mod terms;
 mod timestamp;
 
-pub use contact::{InvalidAddress, MailAddress};
 pub use due::Due;
-pub use ladder::{Ladder, LadderError};
 pub use length::{InvalidLength, Length};
-pub use record::{ExtendError, Extension, Lease, Taken, UndoError, Wanted, Warned};
-pub use stage::Step;
+pub use mail_address::{InvalidAddress, MailAddress};
+pub use record::{ExtendError, Extension, Lease, RequiredState, StagesTaken, UndoError, Warned};
+pub use schedule::{LeaseSchedule, ScheduleError};
+pub use stage::LeaseStage;
 pub use terms::{TermError, Terms, TermsError};

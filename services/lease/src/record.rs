@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::timestamp::after;
-use crate::{Ladder, Length, Step, TermError, Terms};
+use crate::{LeaseSchedule, LeaseStage, Length, TermError, Terms};
 
 /// The lease of one resource: until when the resource is lent, and which stages of the end have been taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub struct Lease {
     pub extended: Option<Extension>,
     /// The stages of the end that have been taken in the current term.
     #[serde(default)]
-    pub taken: Taken,
+    pub taken: StagesTaken,
 }
 
 /// One extension of a lease.
@@ -37,7 +37,7 @@ pub struct Extension {
 /// afterwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Taken {
+pub struct StagesTaken {
     /// The warnings that the lease ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warned: Option<Warned>,
@@ -67,13 +67,13 @@ pub struct Warned {
 
 /// The state that a lease requires of its resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum RequiredState {
     /// The lease does not interfere: the resource is in the state that its lessee asks for.
     AsAsked,
     /// The resource has to be switched off.
     Off,
     /// The resource has to be deleted.
-    Gone,
+    Deleted,
 }
 
 /// Why a lease cannot be extended.
@@ -115,15 +115,15 @@ impl Lease {
     /// Starts a lease of `length` at `now`.
     pub fn new(now: Timestamp, length: Length) -> Lease {
         let until = after(now, length.as_duration());
-        Lease { granted_at: now, since: now, until, extended: None, taken: Taken::default() }
+        Lease { granted_at: now, since: now, until, extended: None, taken: StagesTaken::default() }
     }
 
     /// Returns the state that the lease requires of its resource, computed from the stages taken.
-    pub fn wanted(&self) -> Wanted {
+    pub fn required_state(&self) -> RequiredState {
         match self.taken {
-            Taken { deleted_at: Some(_), .. } => Wanted::Gone,
-            Taken { ended_at: Some(_), .. } => Wanted::Off,
-            Taken { .. } => Wanted::AsAsked,
+            StagesTaken { deleted_at: Some(_), .. } => RequiredState::Deleted,
+            StagesTaken { ended_at: Some(_), .. } => RequiredState::Off,
+            StagesTaken { .. } => RequiredState::AsAsked,
         }
     }
 
@@ -131,17 +131,17 @@ impl Lease {
     ///
     /// The caller writes the returned lease in one transaction with the event and the notices about `step`, then brings the resource into
     /// the state that `wanted` returns. Only the snapshot is made first and recorded afterwards.
-    pub fn taken(&self, step: &Step, now: Timestamp) -> Lease {
+    pub fn with_stage_taken(&self, step: &LeaseStage, now: Timestamp) -> Lease {
         let mut taken = self.taken;
         match step {
-            Step::Warn { .. } => {
+            LeaseStage::Warn { .. } => {
                 let first = taken.warned.map(|it| it.first).filter(|first| *first <= now);
                 taken.warned = Some(Warned { first: first.unwrap_or(now), last: now });
             }
-            Step::ShutOff { .. } => taken.ended_at = Some(now),
-            Step::KeepCopy => taken.copied_at = Some(now),
-            Step::WarnOfDeletion { .. } => taken.warned_of_deletion_at = Some(now),
-            Step::Delete => taken.deleted_at = Some(now),
+            LeaseStage::SwitchOff { .. } => taken.ended_at = Some(now),
+            LeaseStage::Snapshot => taken.copied_at = Some(now),
+            LeaseStage::WarnOfDeletion { .. } => taken.warned_of_deletion_at = Some(now),
+            LeaseStage::Delete => taken.deleted_at = Some(now),
         }
         Lease { taken, ..self.clone() }
     }
@@ -158,10 +158,10 @@ impl Lease {
         terms: Terms,
         now: Timestamp,
     ) -> Result<Lease, ExtendError> {
-        match self.wanted() {
-            Wanted::Gone => return Err(ExtendError::TooLate),
-            Wanted::AsAsked if until <= self.until => return Ok(self.clone()),
-            Wanted::AsAsked | Wanted::Off => {}
+        match self.required_state() {
+            RequiredState::Deleted => return Err(ExtendError::TooLate),
+            RequiredState::AsAsked if until <= self.until => return Ok(self.clone()),
+            RequiredState::AsAsked | RequiredState::Off => {}
         }
         if until <= now {
             return Err(ExtendError::InThePast { until });
@@ -183,14 +183,14 @@ impl Lease {
     pub fn undone(
         &self,
         by: &str,
-        ladder: &Ladder,
+        ladder: &LeaseSchedule,
         terms: Terms,
         now: Timestamp,
     ) -> Result<Lease, UndoError> {
-        match self.wanted() {
-            Wanted::AsAsked => Err(UndoError::NotEnded),
-            Wanted::Gone => Err(UndoError::TooLate),
-            Wanted::Off => {
+        match self.required_state() {
+            RequiredState::AsAsked => Err(UndoError::NotEnded),
+            RequiredState::Deleted => Err(UndoError::TooLate),
+            RequiredState::Off => {
                 let gives = after(now, ladder.undo_gives.as_duration());
                 let until = terms.latest(now).map_or(gives, |latest| gives.min(latest));
                 // If the clock went back after the switch-off, `self.until` can be later than the new end; keep the later one.
@@ -202,7 +202,7 @@ impl Lease {
     fn lent_again(&self, until: Timestamp, by: &str, now: Timestamp) -> Lease {
         let extended = Some(Extension { by: by.to_owned(), at: now });
         let granted_at = self.granted_at;
-        Lease { granted_at, since: now, until, extended, taken: Taken::default() }
+        Lease { granted_at, since: now, until, extended, taken: StagesTaken::default() }
     }
 }
 

@@ -4,13 +4,13 @@ use jiff::Timestamp;
 
 /// One stage at the end of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum LeaseStage {
     /// The lessee is told that the lease ends.
     Warn { ends_at: Timestamp },
     /// The resource is switched off, and the lessee is told when the deletion follows.
-    ShutOff { deleted_at: Timestamp },
+    SwitchOff { deleted_at: Timestamp },
     /// A snapshot of the resource is made. This step stays due until the snapshot exists.
-    KeepCopy,
+    Snapshot,
     /// The lessee is told that the resource will be deleted.
     WarnOfDeletion { deleted_at: Timestamp },
     /// The resource is deleted.

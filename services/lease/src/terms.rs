@@ -55,7 +55,7 @@ impl TryFrom<RawTerms> for Terms {
 
     fn try_from(raw: RawTerms) -> Result<Self, TermsError> {
         let terms = Terms::new(raw.default, raw.longest)?;
-        raw.shortest.map_or(Ok(terms), |shortest| terms.no_shorter_than(shortest))
+        raw.shortest.map_or(Ok(terms), |shortest| terms.with_shortest(shortest))
     }
 }
 
@@ -81,7 +81,7 @@ impl Terms {
     }
 
     /// Returns the terms with `shortest` as the shortest lease, or an error if the default or the longest lease is shorter.
-    pub fn no_shorter_than(self, shortest: Length) -> Result<Terms, TermsError> {
+    pub fn with_shortest(self, shortest: Length) -> Result<Terms, TermsError> {
         match self.default.into_iter().chain(self.longest).min() {
             Some(than) if shortest > than => Err(TermsError::ShortestTooLong { shortest, than }),
             Some(_) | None => Ok(Terms { shortest, ..self }),
@@ -90,7 +90,7 @@ impl Terms {
 
     /// Returns the terms limited to `longest`, which is the quota of a project or of a user. A quota below the shortest lease means that
     /// nothing is lent.
-    pub fn within(self, longest: Option<Length>) -> Terms {
+    pub fn limited_to(self, longest: Option<Length>) -> Terms {
         let longest = self.longest.into_iter().chain(longest).min();
         let default = self.default.map(|default| longest.map_or(default, |it| default.min(it)));
         Terms { default, longest, ..self }
@@ -150,7 +150,7 @@ mod tests {
         want: Result<Option<i64>, u32>,
     ) {
         let days = |days: Option<u32>| days.map(Length::days);
-        let terms = Terms::new(days(default), days(longest)).unwrap().within(days(limit));
+        let terms = Terms::new(days(default), days(longest)).unwrap().limited_to(days(limit));
         let granted = terms.grant(days(asked), NOW);
         let granted = granted.map(|it| it.map(|it| it.until.duration_since(NOW).as_hours() / 24));
         let want = want.map_err(|longest| TermError::TooLong { longest: Length::days(longest) });
@@ -198,7 +198,7 @@ mod tests {
         // A default or longest lease as short as the shortest lease leaves one length to choose.
         assert_eq!(read("shortest = '2d'\nlongest = '2d'").unwrap().shortest(), Length::days(2));
         // A quota below the shortest lease refuses every request, short ones too.
-        let little = Terms::default().within(Some(seconds(1)));
+        let little = Terms::default().limited_to(Some(seconds(1)));
         assert!(little.grant(None, NOW).is_err() && little.grant(Some(seconds(1)), NOW).is_err());
     }
 }

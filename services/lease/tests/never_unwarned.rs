@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed setup fails the test")]
 
 use jiff::{SignedDuration, Timestamp};
-use lease::{Due, Ladder, Lease, Length, Step, Terms, Wanted};
+use lease::{Due, Lease, LeaseSchedule, LeaseStage, Length, RequiredState, Terms};
 use proptest::prelude::*;
 
 fn hours(hours: u64) -> Length {
@@ -11,7 +11,7 @@ fn hours(hours: u64) -> Length {
 }
 
 /// Any valid configuration of the stages.
-fn ladders() -> impl Strategy<Value = Ladder> {
+fn ladders() -> impl Strategy<Value = LeaseSchedule> {
     let warnings = proptest::collection::vec(1_u64..300, 0..4);
     (warnings, 1_u64..100, 1_u64..200, any::<bool>()).prop_filter_map(
         "the earliest warning is too late",
@@ -53,59 +53,66 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
 }
 
 /// A lease that is looked at repeatedly, with the stages taken so far.
-struct Watched {
-    ladder: Ladder,
+struct WatchedLease {
+    ladder: LeaseSchedule,
     lease: Lease,
     now: Timestamp,
     /// Every stage taken since the last extension or undo, with the time when it was taken.
-    log: Vec<(Timestamp, Step)>,
+    log: Vec<(Timestamp, LeaseStage)>,
 }
 
-impl Watched {
+impl WatchedLease {
     /// Looks once and takes the stage that is due, if any.
     fn look(&mut self) -> Result<(), TestCaseError> {
         let Due::Now(step) = self.ladder.due(&self.lease, self.now) else { return Ok(()) };
         let (now, log) = (self.now, &self.log);
-        let told = |what: fn(&Step) -> Option<Timestamp>| {
+        let told = |what: fn(&LeaseStage) -> Option<Timestamp>| {
             log.iter().filter_map(move |(at, step)| what(step).map(|promised| (*at, promised)))
         };
-        let of_end = |step: &Step| match step {
-            Step::Warn { ends_at } => Some(*ends_at),
-            Step::ShutOff { .. } | Step::KeepCopy | Step::WarnOfDeletion { .. } | Step::Delete => {
-                None
-            }
+        let of_end = |step: &LeaseStage| match step {
+            LeaseStage::Warn { ends_at } => Some(*ends_at),
+            LeaseStage::SwitchOff { .. }
+            | LeaseStage::Snapshot
+            | LeaseStage::WarnOfDeletion { .. }
+            | LeaseStage::Delete => None,
         };
-        let of_deletion = |step: &Step| match step {
-            Step::WarnOfDeletion { deleted_at } => Some(*deleted_at),
-            Step::Warn { .. } | Step::ShutOff { .. } | Step::KeepCopy | Step::Delete => None,
+        let of_deletion = |step: &LeaseStage| match step {
+            LeaseStage::WarnOfDeletion { deleted_at } => Some(*deleted_at),
+            LeaseStage::Warn { .. }
+            | LeaseStage::SwitchOff { .. }
+            | LeaseStage::Snapshot
+            | LeaseStage::Delete => None,
         };
         match step {
-            Step::Warn { ends_at } => {
+            LeaseStage::Warn { ends_at } => {
                 prop_assert!(ends_at >= self.lease.until);
                 prop_assert!(ends_at > now, "who is warned has time left");
             }
-            Step::ShutOff { deleted_at } => {
+            LeaseStage::SwitchOff { deleted_at } => {
                 prop_assert!(now >= self.lease.until, "nothing ends early");
                 // No sooner than the end that the last warning announced.
                 let last = told(of_end).next_back();
                 prop_assert!(last.is_some_and(|(_, ends_at)| ends_at <= now));
                 prop_assert!(deleted_at > now);
             }
-            Step::KeepCopy => prop_assert_eq!(self.lease.wanted(), Wanted::Off),
-            Step::WarnOfDeletion { deleted_at } => {
-                prop_assert_eq!(self.lease.wanted(), Wanted::Off);
+            LeaseStage::Snapshot => {
+                prop_assert_eq!(self.lease.required_state(), RequiredState::Off)
+            }
+            LeaseStage::WarnOfDeletion { deleted_at } => {
+                prop_assert_eq!(self.lease.required_state(), RequiredState::Off);
                 prop_assert!(deleted_at > now);
             }
-            Step::Delete => {
+            LeaseStage::Delete => {
                 let last = told(of_deletion).next_back();
                 prop_assert!(last.is_some_and(|(_, deleted_at)| deleted_at <= now));
-                let ended = log.iter().find(|(_, step)| matches!(step, Step::ShutOff { .. }));
+                let ended =
+                    log.iter().find(|(_, step)| matches!(step, LeaseStage::SwitchOff { .. }));
                 let ended = ended.map(|(at, _)| *at);
                 let window = self.ladder.undo_window().as_duration();
                 prop_assert!(ended.is_some_and(|at| now.duration_since(at) >= window));
             }
         }
-        self.lease = self.lease.taken(&step, now);
+        self.lease = self.lease.with_stage_taken(&step, now);
         self.log.push((now, step));
         // A stage that was just taken is not due again.
         prop_assert_ne!(self.ladder.due(&self.lease, now), Due::Now(step));
@@ -118,7 +125,7 @@ proptest! {
     fn nothing_ends_unwarned(ladder in ladders(), length in 1_u64..500, moves in moves()) {
         let now = Timestamp::from_second(1_700_000_000).unwrap();
         let lease = Lease::new(now, hours(length));
-        let mut watched = Watched { ladder, lease, now, log: Vec::new() };
+        let mut watched = WatchedLease { ladder, lease, now, log: Vec::new() };
         for one in moves {
             match one {
                 Move::Clock(minutes) => watched.now += SignedDuration::from_mins(minutes),
@@ -132,7 +139,7 @@ proptest! {
                 Move::Extend(more) => {
                     let until = watched.now + hours(more).as_duration();
                     let extended = watched.lease.extended(until, "u", Terms::default(), watched.now);
-                    prop_assert_eq!(extended.is_err(), watched.lease.wanted() == Wanted::Gone);
+                    prop_assert_eq!(extended.is_err(), watched.lease.required_state() == RequiredState::Deleted);
                     let Ok(extended) = extended else { continue };
                     prop_assert!(extended.until >= until.min(watched.lease.until));
                     if extended != watched.lease {
@@ -142,7 +149,7 @@ proptest! {
                 }
                 Move::Undo => {
                     let undone = watched.lease.undone("u", &watched.ladder, Terms::default(), watched.now);
-                    prop_assert_eq!(undone.is_ok(), watched.lease.wanted() == Wanted::Off);
+                    prop_assert_eq!(undone.is_ok(), watched.lease.required_state() == RequiredState::Off);
                     if let Ok(undone) = undone {
                         watched.lease = undone;
                         watched.log.clear();
@@ -159,14 +166,14 @@ proptest! {
         let lease = Lease::new(now, hours(length));
         let until = lease.until;
         let undo_window = ladder.undo_window().as_duration();
-        let mut watched = Watched { ladder, lease, now, log: Vec::new() };
+        let mut watched = WatchedLease { ladder, lease, now, log: Vec::new() };
         for _ in 0..40 {
             watched.look()?;
             if let Due::At(at) = watched.ladder.due(&watched.lease, watched.now) {
                 watched.now = at;
             }
         }
-        prop_assert_eq!(watched.lease.wanted(), Wanted::Gone);
+        prop_assert_eq!(watched.lease.required_state(), RequiredState::Deleted);
         // A conductor that looks at every due time is never late.
         prop_assert_eq!(watched.lease.taken.ended_at, Some(until));
         prop_assert_eq!(watched.lease.taken.deleted_at, Some(until + undo_window));

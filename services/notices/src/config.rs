@@ -161,7 +161,7 @@ pub enum SetupError {
     Empty { path: PathBuf },
     /// The file holds no certificate.
     #[error("{} contains no CA certificate", path.display())]
-    Authorities { path: PathBuf },
+    NoCertificate { path: PathBuf },
     /// The webhook URL is an address that notices are not sent to.
     #[error(
         "webhook: {address} is a loopback or link-local address: use another URL, or set allow_local"

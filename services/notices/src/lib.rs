@@ -3,14 +3,14 @@
 mod config;
 mod mail;
 mod notice;
-mod pump;
 mod receiver;
+mod sender;
 mod trust;
 mod unsent;
 mod webhook;
 
 pub use config::{MailConfig, NoticesConfig, RetryConfig, Security, SetupError, WebhookConfig};
 pub use database::outbox::{Letter, Outbox};
-pub use notice::{About, Notice};
-pub use pump::{GivenUp, Pump};
-pub use receiver::Addressees;
+pub use notice::{Notice, NoticeSubject};
+pub use receiver::ReceiverKinds;
+pub use sender::{OutboxSender, RecordGivenUp};

@@ -13,7 +13,7 @@ use secrecy::ExposeSecret;
 use crate::Notice;
 use crate::config::{MailConfig, Security, SetupError, secret};
 use crate::trust;
-use crate::unsent::Unsent;
+use crate::unsent::SendError;
 
 /// How long sending one mail may take.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -53,17 +53,19 @@ impl Mailer {
     }
 
     /// Sends one notice to one address.
-    pub(crate) async fn send(&self, notice: &Notice, to: &MailAddress) -> Result<(), Unsent> {
+    pub(crate) async fn send(&self, notice: &Notice, to: &MailAddress) -> Result<(), SendError> {
         let message =
-            message(notice, &self.from, to).map_err(|why| Unsent::Refused(why.to_string()))?;
+            message(notice, &self.from, to).map_err(|why| SendError::Refused(why.to_string()))?;
         let sent = tokio::time::timeout(TIMEOUT, self.transport.send(message)).await;
         match sent {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) if error.is_permanent() || error.is_client() => {
-                Err(Unsent::Refused(why(&error)))
+                Err(SendError::Refused(why(&error)))
             }
-            Ok(Err(error)) => Err(Unsent::Unreachable(why(&error))),
-            Err(_) => Err(Unsent::Unreachable(format!("not sent within {} s", TIMEOUT.as_secs()))),
+            Ok(Err(error)) => Err(SendError::Unreachable(why(&error))),
+            Err(_) => {
+                Err(SendError::Unreachable(format!("not sent within {} s", TIMEOUT.as_secs())))
+            }
         }
     }
 }
@@ -110,7 +112,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::About;
+    use crate::NoticeSubject;
 
     #[test]
     fn a_line_break_in_a_name_starts_no_header() {
@@ -122,7 +124,7 @@ mod tests {
             subject: format!("cluster {name} ends"),
             text: "It ends.".to_owned(),
             project_id: None,
-            about: About { kind: "cluster".to_owned(), id: "1".to_owned(), name },
+            about: NoticeSubject { kind: "cluster".to_owned(), id: "1".to_owned(), name },
             details: Map::new(),
         };
         let (from, to) =

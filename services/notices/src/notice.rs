@@ -23,7 +23,7 @@ pub struct Notice {
     pub text: String,
     /// The project that owns the subject of the notice.
     pub project_id: Option<String>,
-    pub about: About,
+    pub about: NoticeSubject,
     /// Further facts about the event, for programs.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub details: Map<String, Value>,
@@ -31,7 +31,7 @@ pub struct Notice {
 
 /// The cluster, VM or node that a notice is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct About {
+pub struct NoticeSubject {
     /// `cluster`, `machine` or `node`.
     #[serde(rename = "type")]
     pub kind: String,

@@ -33,12 +33,12 @@ impl Receiver {
 
 /// The kinds of receivers that are configured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Addressees {
+pub struct ReceiverKinds {
     pub(crate) webhook: bool,
     pub(crate) mail: bool,
 }
 
-impl Addressees {
+impl ReceiverKinds {
     /// Makes the letters that carry `notice`: one to the webhook, and one to `contact` if mail is configured. The caller stores the letters
     /// in the transaction of the event.
     pub fn letters(self, notice: &Notice, contact: Option<&MailAddress>) -> Vec<Letter> {

@@ -14,7 +14,7 @@ pub(crate) fn authorities(path: Option<&Path>) -> Result<Vec<CertificateDer<'sta
     let Some(path) = path else { return Ok(Vec::new()) };
     let pem = std::fs::read(path)
         .map_err(|source| SetupError::Unreadable { path: path.to_owned(), source })?;
-    let unusable = || SetupError::Authorities { path: path.to_owned() };
+    let unusable = || SetupError::NoCertificate { path: path.to_owned() };
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     all.ok().filter(|all| !all.is_empty()).ok_or_else(unusable)
 }

@@ -2,7 +2,7 @@
 
 /// Why a letter was not sent.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unsent {
+pub(crate) enum SendError {
     /// The receiver accepts nothing at the moment, so its other letters wait as well.
     #[error("{0}")]
     Unreachable(String),

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::config::{SetupError, WebhookConfig, secret};
 use crate::trust;
-use crate::unsent::Unsent;
+use crate::unsent::SendError;
 
 /// How long sending one notice may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -58,20 +58,20 @@ impl Webhook {
     }
 
     /// Posts one notice. Only the status of the answer counts; the body is not read.
-    pub(crate) async fn send(&self, id: Uuid, body: &str, now: Timestamp) -> Result<(), Unsent> {
+    pub(crate) async fn send(&self, id: Uuid, body: &str, now: Timestamp) -> Result<(), SendError> {
         let call = self.client.post(self.url.clone());
         let call = call
             .header("content-type", "application/json")
             .header(NOTICE, id.to_string())
             .header(SIGNATURE, signature(&self.secret, body, now))
             .body(body.to_owned());
-        let answer = call.send().await.map_err(|error| Unsent::Unreachable(why(&error)))?;
+        let answer = call.send().await.map_err(|error| SendError::Unreachable(why(&error)))?;
         match answer.status() {
             status if status.is_success() => Ok(()),
             status @ (StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) => {
-                Err(Unsent::Unreachable(format!("the webhook answered {status}")))
+                Err(SendError::Unreachable(format!("the webhook answered {status}")))
             }
-            status => Err(Unsent::Refused(format!("the webhook answered {status}"))),
+            status => Err(SendError::Refused(format!("the webhook answered {status}"))),
         }
     }
 }

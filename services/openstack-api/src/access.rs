@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use openstack::{CloudConfig, ConfigError, Patience, Session};
+use openstack::{CloudConfig, ConfigError, RetryPolicy, Session};
 use serde::Deserialize;
 use url::Url;
 
@@ -25,7 +25,7 @@ pub enum AuthKind {
 
 /// How callers authenticate, with the files this needs.
 #[derive(Clone, Debug)]
-pub enum Access {
+pub enum AuthConfig {
     None,
     HttpBasic {
         /// The password file: `USER:HASH` lines, bcrypt or argon2id.
@@ -80,7 +80,7 @@ pub enum AccessError {
     Clouds { file: PathBuf, source: ConfigError },
 }
 
-impl Access {
+impl AuthConfig {
     /// Combines the settings.
     ///
     /// # Errors
@@ -92,8 +92,8 @@ impl Access {
         keystone: Option<KeystoneAccess>,
     ) -> Result<Self, &'static str> {
         match (kind, htpasswd, keystone) {
-            (AuthKind::None, None, None) => Ok(Access::None),
-            (AuthKind::HttpBasic, Some(htpasswd), None) => Ok(Access::HttpBasic { htpasswd }),
+            (AuthKind::None, None, None) => Ok(AuthConfig::None),
+            (AuthKind::HttpBasic, Some(htpasswd), None) => Ok(AuthConfig::HttpBasic { htpasswd }),
             (AuthKind::Keystone, None, Some(keystone))
                 if keystone.cache_for.is_negative() || keystone.cache_for > LONGEST_CACHE =>
             {
@@ -105,7 +105,7 @@ impl Access {
             {
                 Err("keystone.answer_timeout: must be greater than 0s and at most 5m")
             }
-            (AuthKind::Keystone, None, Some(keystone)) => Ok(Access::Keystone(keystone)),
+            (AuthKind::Keystone, None, Some(keystone)) => Ok(AuthConfig::Keystone(keystone)),
             (AuthKind::HttpBasic, None, _) => Err("htpasswd: required with auth = \"http_basic\""),
             (AuthKind::Keystone, _, None) => Err("keystone: required with auth = \"keystone\""),
             (AuthKind::None | AuthKind::Keystone, Some(_), _) => {
@@ -120,12 +120,12 @@ impl Access {
     /// Reads the files. Keystone is not contacted yet.
     pub fn open(&self) -> Result<Auth, AccessError> {
         match self {
-            Access::None => Ok(Auth::None),
-            Access::HttpBasic { htpasswd } => {
+            AuthConfig::None => Ok(Auth::None),
+            AuthConfig::HttpBasic { htpasswd } => {
                 let unusable = |source| AccessError::Htpasswd { file: htpasswd.clone(), source };
                 Ok(Auth::HttpBasic(Arc::new(Htpasswd::read(htpasswd).map_err(unusable)?)))
             }
-            Access::Keystone(access) => {
+            AuthConfig::Keystone(access) => {
                 let file = access.clouds_yaml.clone();
                 let keystone = access.open();
                 let keystone = keystone.map_err(|source| AccessError::Clouds { file, source })?;
@@ -138,15 +138,15 @@ impl Access {
 impl KeystoneAccess {
     fn open(&self) -> Result<Keystone, ConfigError> {
         let config = CloudConfig::read(&self.clouds_yaml, self.name.as_deref())?;
-        let config = CloudConfig { patience: self.patience(), ..config };
+        let config = CloudConfig { patience: self.retry_policy(), ..config };
         let url = self.public_url.clone().unwrap_or_else(|| config.auth_url.clone());
         Ok(Keystone::new(Session::new(config)?, &url, self.cache_for.unsigned_abs()))
     }
 
     /// Short timeouts and few attempts, because a request of a caller waits meanwhile: an early failure is better than a long wait.
-    fn patience(&self) -> Patience {
+    fn retry_policy(&self) -> RetryPolicy {
         let whole = self.answer_timeout.unsigned_abs();
-        Patience {
+        RetryPolicy {
             attempt_timeout: whole * 2 / 3,
             call_timeout: whole,
             attempts: 2,
@@ -166,17 +166,17 @@ mod tests {
         keystone: Option<KeystoneAccess>,
     }
 
-    fn read(text: &str) -> Result<Access, &'static str> {
+    fn read(text: &str) -> Result<AuthConfig, &'static str> {
         let Section { auth, htpasswd, keystone } = toml::from_str(text).unwrap();
-        Access::new(auth, htpasswd, keystone)
+        AuthConfig::new(auth, htpasswd, keystone)
     }
 
     #[test]
     fn each_auth_kind_needs_exactly_its_own_settings() {
         const KEYSTONE: &str = "keystone.clouds_yaml = '/c'";
-        assert!(matches!(read("auth = 'none'"), Ok(Access::None)));
+        assert!(matches!(read("auth = 'none'"), Ok(AuthConfig::None)));
         assert!(read("auth = 'http_basic'\nhtpasswd = '/h'").is_ok());
-        let Ok(Access::Keystone(got)) = read(&format!("auth = 'keystone'\n{KEYSTONE}")) else {
+        let Ok(AuthConfig::Keystone(got)) = read(&format!("auth = 'keystone'\n{KEYSTONE}")) else {
             panic!("it is valid")
         };
         assert_eq!(got.cache_for, SignedDuration::from_secs(300));

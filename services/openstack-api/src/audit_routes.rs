@@ -1,6 +1,6 @@
 //! `/bedplate/v1/audit`: lists the audit trail and verifies it.
 
-use audit::{Chain, Filter, Listed, Order, TrailError};
+use audit::{Chain, Filter, ListedRow, Order, TrailError};
 use axum::Extension;
 use axum::extract::{FromRef, OriginalUri};
 use axum::response::Response;
@@ -9,11 +9,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 use tracing::error;
 
-use crate::policy::Ward;
-use crate::watch::Watch;
+use crate::policy::ApiState;
+use crate::request_recorder::RequestRecorder;
 use crate::{
-    ApiError, Auth, Caller, Handle, ListPart, Listing, MAX_LIMIT, Need, NextLink, Origin,
-    PartAsked, Query, Reach, Routes, Rule, Shape, json, next_link,
+    AccessScope, ApiError, Auth, Caller, JsonShape, ListPart, Listing, MAX_LIMIT, NextLink, Origin,
+    PartRequest, Query, RequiredAccess, Route, Routes, Rule, json, next_link,
 };
 
 /// The most rows that are read at once. A row has at most 13 texts of 255 characters.
@@ -22,20 +22,29 @@ const ROWS_AT_ONCE: u32 = 64;
 /// The routes of this file.
 pub(crate) fn routes<S>() -> Routes<S>
 where
-    S: Ward + Clone + Send + Sync + 'static,
+    S: ApiState + Clone + Send + Sync + 'static,
     Auth: FromRef<S>,
 {
-    let verify = Handle::get("Verify the audit trail", verify).needs(Need::Administer);
-    let verify = verify.tells(verdict());
-    let list = Handle::get("List the audit trail", list)
-        .ruled(Rule::TRAIL)
-        .asks(["limit", "marker", "sort_dir", "user", "project", "request_id", "since", "until"])
-        .tells(Shape::page("audit", listed()));
+    let verify = Route::get("Verify the audit trail", verify).needs(RequiredAccess::Administer);
+    let verify = verify.returns(verdict());
+    let list = Route::get("List the audit trail", list)
+        .with_rule(Rule::TRAIL)
+        .query_parameters([
+            "limit",
+            "marker",
+            "sort_dir",
+            "user",
+            "project",
+            "request_id",
+            "since",
+            "until",
+        ])
+        .returns(JsonShape::page("audit", listed()));
     Routes::new("audit").at("/bedplate/v1/audit", [list]).at("/bedplate/v1/audit/verify", [verify])
 }
 
-/// The JSON shape of `audit::Listed`: a row with the result of its request.
-fn listed() -> Shape {
+/// The JSON shape of `audit::ListedRow`: a row with the result of its request.
+fn listed() -> JsonShape {
     let texts = [
         "at",
         "service",
@@ -56,28 +65,28 @@ fn listed() -> Shape {
         "hash",
     ];
     let result = || {
-        Shape::object([
-            ("number", Shape::whole()),
-            ("outcome", Shape::text()),
-            ("status", Shape::whole()),
+        JsonShape::object([
+            ("number", JsonShape::integer()),
+            ("outcome", JsonShape::text()),
+            ("status", JsonShape::integer()),
         ])
     };
-    let row = Shape::object([
-        ("number", Shape::whole()),
-        ("status", Shape::whole()),
-        ("times", Shape::whole()),
-        ("since", Shape::text().or_null()),
+    let row = JsonShape::object([
+        ("number", JsonShape::integer()),
+        ("status", JsonShape::integer()),
+        ("times", JsonShape::integer()),
+        ("since", JsonShape::text().or_null()),
         ("result", result().or_null()),
     ]);
-    texts.into_iter().fold(row, |row, name| row.and([(name, Shape::text())]))
+    texts.into_iter().fold(row, |row, name| row.and([(name, JsonShape::text())]))
 }
 
 /// The JSON shape of a verdict.
-fn verdict() -> Shape {
-    let broken = Shape::object([("number", Shape::whole()), ("why", Shape::text())]);
-    Shape::object([
-        ("count", Shape::whole()),
-        ("head", Shape::text()),
+fn verdict() -> JsonShape {
+    let broken = JsonShape::object([("number", JsonShape::integer()), ("why", JsonShape::text())]);
+    JsonShape::object([
+        ("count", JsonShape::integer()),
+        ("head", JsonShape::text()),
         ("broken", broken.or_null()),
     ])
 }
@@ -85,18 +94,18 @@ fn verdict() -> Shape {
 /// `GET /bedplate/v1/audit`: the newest rows first. A manager of a project sees the requests made in that project.
 async fn list(
     caller: Caller,
-    Extension(watch): Extension<Watch>,
+    Extension(watch): Extension<RequestRecorder>,
     origin: Origin,
     OriginalUri(uri): OriginalUri,
     query: Query,
 ) -> Result<Response, ApiError> {
     let mut filter = filter(query.clone())?;
-    match caller.reach() {
-        Reach::Everything => {}
-        Reach::Project(own) if filter.project.as_deref().is_none_or(|asked| asked == own) => {
+    match caller.access_scope() {
+        AccessScope::Everything => {}
+        AccessScope::Project(own) if filter.project.as_deref().is_none_or(|asked| asked == own) => {
             filter.project = Some(own.to_owned());
         }
-        Reach::Project(_) | Reach::Nothing => {
+        AccessScope::Project(_) | AccessScope::Nothing => {
             let why = "project: only administrators may read the audit trail of other projects";
             return Err(ApiError::new(StatusCode::FORBIDDEN, why));
         }
@@ -105,13 +114,13 @@ async fn list(
     let next: NextLink = Box::new(move |last| next_link(&origin, &path, &query, limit, last));
     let page = Listing { name: "audit", limit, bytes: usize::MAX, next: Some(next) };
     let trail = watch.trail().clone();
-    crate::list(page, move |asked: PartAsked<i64>| {
+    crate::list(page, move |asked: PartRequest<i64>| {
         let limit = asked.elements.min(ROWS_AT_ONCE);
         let marker = asked.after.or(filter.marker);
         let (trail, part) = (trail.clone(), Filter { limit, marker, ..filter.clone() });
         Box::pin(async move {
             let rows = trail.list(&part).await.map_err(failed)?;
-            let number = |listed: &Listed| listed.row.number;
+            let number = |listed: &ListedRow| listed.row.number;
             let more = rows.last().filter(|_| rows.len() == limit as usize).map(number);
             ListPart::of(&rows, number, |listed| listed, more)
         })
@@ -169,7 +178,10 @@ struct FirstBroken {
 }
 
 /// `GET /bedplate/v1/audit/verify`: verifies the whole trail page by page, up to the row that was the last one at the start.
-async fn verify(_caller: Caller, Extension(watch): Extension<Watch>) -> Result<Response, ApiError> {
+async fn verify(
+    _caller: Caller,
+    Extension(watch): Extension<RequestRecorder>,
+) -> Result<Response, ApiError> {
     let mut chain = Chain::default();
     let broken = match follow(&watch, &mut chain).await {
         Ok(()) => None,
@@ -182,9 +194,9 @@ async fn verify(_caller: Caller, Extension(watch): Extension<Watch>) -> Result<R
     Ok(json(StatusCode::OK, &verdict))
 }
 
-async fn follow(watch: &Watch, chain: &mut Chain) -> Result<(), TrailError> {
+async fn follow(watch: &RequestRecorder, chain: &mut Chain) -> Result<(), TrailError> {
     let head = watch.trail().head().await?;
-    *chain = Chain::default().knowing(head);
+    *chain = Chain::default().expecting(head);
     while chain.head().number < head.number {
         let page = watch.trail().list(&Filter::after(chain.head().number, MAX_LIMIT)).await?;
         if page.is_empty() {

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
-use crate::limits::Door;
+use crate::limits::CredentialSource;
 use crate::{ApiError, Caller, Htpasswd, Keystone, Scheme};
 
 /// The way in which the callers of an API authenticate.
@@ -35,17 +35,17 @@ pub enum PlainHttp {
 
 /// Why a listener must not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Exposed {
+pub enum ListenerRefused {
     /// Without authentication, anyone on the network could do anything.
     #[error(
         "{address} is reachable from the network, but no authentication is configured: listen on 127.0.0.1, or set auth"
     )]
-    Open { address: SocketAddr },
+    NoAuthentication { address: SocketAddr },
     /// Without TLS, anyone on the path could read passwords and tokens.
     #[error(
         "{address} is reachable from the network, but passwords and tokens would be sent unencrypted: set certificate and key, listen on 127.0.0.1, or set plain_http = \"anywhere\""
     )]
-    Clear { address: SocketAddr },
+    Unencrypted { address: SocketAddr },
 }
 
 impl Auth {
@@ -56,13 +56,13 @@ impl Auth {
         address: SocketAddr,
         scheme: Scheme,
         plain: PlainHttp,
-    ) -> Result<(), Exposed> {
+    ) -> Result<(), ListenerRefused> {
         if address.ip().to_canonical().is_loopback() {
             return Ok(());
         }
         match (self, scheme, plain) {
-            (Auth::None, ..) => Err(Exposed::Open { address }),
-            (_, Scheme::Http, PlainHttp::Loopback) => Err(Exposed::Clear { address }),
+            (Auth::None, ..) => Err(ListenerRefused::NoAuthentication { address }),
+            (_, Scheme::Http, PlainHttp::Loopback) => Err(ListenerRefused::Unencrypted { address }),
             (_, Scheme::Https, _) | (_, _, PlainHttp::Anywhere) => Ok(()),
         }
     }
@@ -100,7 +100,7 @@ impl Auth {
     pub(crate) async fn identify(
         &self,
         headers: &HeaderMap,
-        door: &Door,
+        door: &CredentialSource,
     ) -> Result<Caller, ApiError> {
         match self {
             Auth::None => Ok(Caller::anyone()),
@@ -113,14 +113,14 @@ impl Auth {
 async fn by_password(
     users: &Arc<Htpasswd>,
     headers: &HeaderMap,
-    door: &Door,
+    door: &CredentialSource,
 ) -> Result<Caller, ApiError> {
     let (name, password) = credentials(headers).ok_or_else(ApiError::unauthorized)?;
     if users.is_known(&name, &password) {
         return Ok(Caller::named(name));
     }
     // If several requests present the same pair at once, only the first one hashes the password; the others find the pair accepted.
-    let _alone = users.alone(&name, &password).await;
+    let _alone = users.lock_pair(&name, &password).await;
     if users.is_known(&name, &password) {
         return Ok(Caller::named(name));
     }
@@ -157,7 +157,7 @@ fn credentials(headers: &HeaderMap) -> Option<(String, Vec<u8>)> {
 mod tests {
     use super::*;
 
-    fn door() -> Door {
+    fn door() -> CredentialSource {
         let (parts, ()) = http::Request::new(()).into_parts();
         crate::limits::Limiter::new(crate::Limits::default()).door(&parts)
     }
@@ -188,7 +188,7 @@ mod tests {
             let address = address.parse().unwrap();
             for scheme in [Scheme::Http, Scheme::Https] {
                 let got = Auth::None.check_listener(address, scheme, PlainHttp::Anywhere);
-                assert_eq!(got, Err(Exposed::Open { address }));
+                assert_eq!(got, Err(ListenerRefused::NoAuthentication { address }));
             }
         }
     }
@@ -197,7 +197,10 @@ mod tests {
     fn passwords_without_tls_need_plain_http_anywhere() {
         let address = "10.0.0.1:6385".parse().unwrap();
         let check = |scheme, plain| some().check_listener(address, scheme, plain);
-        assert_eq!(check(Scheme::Http, PlainHttp::Loopback), Err(Exposed::Clear { address }));
+        assert_eq!(
+            check(Scheme::Http, PlainHttp::Loopback),
+            Err(ListenerRefused::Unencrypted { address })
+        );
         assert_eq!(check(Scheme::Http, PlainHttp::Anywhere), Ok(()));
         assert_eq!(check(Scheme::Https, PlainHttp::Loopback), Ok(()));
     }

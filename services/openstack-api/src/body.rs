@@ -9,17 +9,17 @@ use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use serde::de::DeserializeOwned;
 
-use crate::limits::{Limiter, SeatOf, check_shape};
+use crate::limits::{Limiter, PermitSlot, check_shape};
 use crate::{ApiError, check_unique_keys};
 
 /// A JSON body, deserialized to `T`.
 ///
 /// A body is refused if it is too large, is not UTF-8, is nested too deeply, has too many elements, has a key twice in an object, or does
-/// not fit `T`. The last two refusals name the path of the mistake. As `Option<Strict<T>>` a missing body is `None`.
+/// not fit `T`. The last two refusals name the path of the mistake. As `Option<StrictJson<T>>` a missing body is `None`.
 #[derive(Clone, Debug)]
-pub struct Strict<T>(pub T);
+pub struct StrictJson<T>(pub T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Strict<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for StrictJson<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
@@ -27,16 +27,16 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Strict<T> {
         if body.is_empty() {
             return Err(ApiError::bad_request("body: is empty, but JSON is required"));
         }
-        parse(&body).map(Strict)
+        parse(&body).map(StrictJson)
     }
 }
 
-impl<S: Send + Sync, T: DeserializeOwned> OptionalFromRequest<S> for Strict<T> {
+impl<S: Send + Sync, T: DeserializeOwned> OptionalFromRequest<S> for StrictJson<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Option<Self>, ApiError> {
         let body = read(request, state).await?;
-        if body.is_empty() { Ok(None) } else { parse(&body).map(|body| Some(Strict(body))) }
+        if body.is_empty() { Ok(None) } else { parse(&body).map(|body| Some(StrictJson(body))) }
     }
 }
 
@@ -48,7 +48,7 @@ const OF_NO_LENGTH: usize = 4 << 20;
 /// A body whose `Content-Type` is not JSON is refused: a browser sends a form of another site without a CORS preflight, but not JSON.
 async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
     let declared = request.headers().get(CONTENT_TYPE).cloned();
-    let known = request.extensions().get::<(Arc<Limiter>, SeatOf)>().cloned();
+    let known = request.extensions().get::<(Arc<Limiter>, PermitSlot)>().cloned();
     let seat = known.as_ref().and_then(|(_, seat)| seat.get());
     // The whole body is counted for the caller before any of it is read.
     if let Some(seat) = seat {
@@ -133,7 +133,7 @@ mod tests {
 
     async fn put_cat(content_type: &str, body: Vec<u8>) -> Response {
         let app = Router::new()
-            .route("/", put(|_: Strict<Cat>| async {}))
+            .route("/", put(|_: StrictJson<Cat>| async {}))
             .layer(DefaultBodyLimit::max(1024));
         let request = HttpRequest::put("/")
             .header(CONTENT_TYPE, content_type)

@@ -8,21 +8,21 @@ use http::request::Parts;
 use jiff::Timestamp;
 use openstack::Identity;
 
-use crate::limits::{Limiter, SeatOf};
-use crate::policy::Bond;
+use crate::limits::{Limiter, PermitSlot};
+use crate::policy::Relation;
+use crate::request_recorder::RequestRecorder;
 use crate::routes::Gate;
-use crate::watch::Watch;
 use crate::{ApiError, Auth, Role, Rule};
 
 /// An authenticated caller. Only authentication can make a `Caller`, so a handler with this argument cannot run without it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    who: Who,
+    who: CallerIdentity,
     rule: Rule,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Who {
+enum CallerIdentity {
     /// Authentication is disabled.
     Anyone,
     /// A user of the password file.
@@ -33,7 +33,7 @@ enum Who {
 
 /// Which resources a caller can access at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach<'a> {
+pub enum AccessScope<'a> {
     /// All resources of the cloud.
     Everything,
     /// The resources of this project.
@@ -44,25 +44,25 @@ pub enum Reach<'a> {
 
 impl Caller {
     pub(crate) fn anyone() -> Self {
-        Caller::new(Who::Anyone)
+        Caller::new(CallerIdentity::Anyone)
     }
 
     pub(crate) fn named(name: String) -> Self {
-        Caller::new(Who::Named(name))
+        Caller::new(CallerIdentity::Named(name))
     }
 
     pub(crate) fn known(identity: Arc<Identity>, service: Option<Arc<Identity>>) -> Self {
-        Caller::new(Who::Known { identity, service })
+        Caller::new(CallerIdentity::Known { identity, service })
     }
 
     /// A caller before the gate of a route has set the rule.
-    fn new(who: Who) -> Self {
+    fn new(who: CallerIdentity) -> Self {
         let rule = Rule { cloud: Role::Admin, services: false, owner: None, lessee: None };
         Caller { who, rule }
     }
 
     /// The same caller at a route with this rule.
-    pub(crate) fn under(self, rule: Rule) -> Self {
+    pub(crate) fn with_rule(self, rule: Rule) -> Self {
         Caller { rule, ..self }
     }
 
@@ -74,17 +74,17 @@ impl Caller {
     /// The identity from Keystone; `None` without Keystone.
     pub fn identity(&self) -> Option<&Identity> {
         match &self.who {
-            Who::Anyone | Who::Named(_) => None,
-            Who::Known { identity, .. } => Some(identity),
+            CallerIdentity::Anyone | CallerIdentity::Named(_) => None,
+            CallerIdentity::Known { identity, .. } => Some(identity),
         }
     }
 
     /// The authenticated user name; `None` if authentication is disabled.
     pub fn name(&self) -> Option<&str> {
         match &self.who {
-            Who::Anyone => None,
-            Who::Named(name) => Some(name),
-            Who::Known { identity, .. } => Some(&identity.user_name),
+            CallerIdentity::Anyone => None,
+            CallerIdentity::Named(name) => Some(name),
+            CallerIdentity::Known { identity, .. } => Some(&identity.user_name),
         }
     }
 
@@ -99,7 +99,7 @@ impl Caller {
     }
 
     /// How long the caller's token is still valid; `None` if the caller has no token.
-    pub fn lasts(&self, now: Timestamp) -> Option<Duration> {
+    pub fn remaining_validity(&self, now: Timestamp) -> Option<Duration> {
         let end = self.identity()?.expires_at;
         let left = end.map(|end| Duration::try_from(end.duration_since(now)).unwrap_or_default());
         Some(left.unwrap_or(Duration::MAX))
@@ -115,25 +115,25 @@ impl Caller {
 
     /// The resources that the caller can access. System-scoped tokens and administrators of any project reach everything, and so do
     /// services if the rule says so. Other callers reach the resources of their project. A domain-scoped token reaches nothing.
-    pub fn reach(&self) -> Reach<'_> {
-        let Some(identity) = self.identity() else { return Reach::Everything };
+    pub fn access_scope(&self) -> AccessScope<'_> {
+        let Some(identity) = self.identity() else { return AccessScope::Everything };
         let over_all = self.is_admin() || (self.rule.services && self.is_service());
         match &identity.project_id {
-            _ if identity.system => Reach::Everything,
-            Some(_) if over_all => Reach::Everything,
-            Some(project) => Reach::Project(project),
-            None => Reach::Nothing,
+            _ if identity.system => AccessScope::Everything,
+            Some(_) if over_all => AccessScope::Everything,
+            Some(project) => AccessScope::Project(project),
+            None => AccessScope::Nothing,
         }
     }
 
     /// How the caller is related to a resource of the project `owner` that is lent to the project `lessee`. `None` if the caller must not
     /// learn that the resource exists.
-    pub fn bond(&self, owner: Option<&str>, lessee: Option<&str>) -> Option<Bond> {
-        match self.reach() {
-            Reach::Everything => Some(Bond::Cloud),
-            Reach::Project(own) if owner == Some(own) => Some(Bond::Owner),
-            Reach::Project(own) if lessee == Some(own) => Some(Bond::Lessee),
-            Reach::Project(_) | Reach::Nothing => None,
+    pub fn relation_to(&self, owner: Option<&str>, lessee: Option<&str>) -> Option<Relation> {
+        match self.access_scope() {
+            AccessScope::Everything => Some(Relation::Cloud),
+            AccessScope::Project(own) if owner == Some(own) => Some(Relation::Owner),
+            AccessScope::Project(own) if lessee == Some(own) => Some(Relation::Lessee),
+            AccessScope::Project(_) | AccessScope::Nothing => None,
         }
     }
 
@@ -148,10 +148,10 @@ impl Caller {
     }
 
     /// The service that forwarded the user's request and sent its own token along. The service token gives no additional rights.
-    pub fn through(&self) -> Option<&Identity> {
+    pub fn forwarding_service(&self) -> Option<&Identity> {
         match &self.who {
-            Who::Anyone | Who::Named(_) => None,
-            Who::Known { service, .. } => service.as_deref(),
+            CallerIdentity::Anyone | CallerIdentity::Named(_) => None,
+            CallerIdentity::Known { service, .. } => service.as_deref(),
         }
     }
 }
@@ -164,7 +164,7 @@ where
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let limits = parts.extensions.get::<(Arc<Limiter>, SeatOf)>().cloned();
+        let limits = parts.extensions.get::<(Arc<Limiter>, PermitSlot)>().cloned();
         let limits = limits.ok_or_else(|| ApiError::broken("this route is not behind apply()"))?;
         let (limiter, seat) = limits;
         let door = limiter.door(parts);
@@ -172,13 +172,13 @@ where
         // Only `Routes` turns handlers into routes, and it adds a gate to each; only `apply` serves routes.
         let gate = parts.extensions.get::<Gate>().copied();
         let gate = gate.ok_or_else(|| ApiError::broken("this route has no rule"))?;
-        let watch = parts.extensions.get::<Watch>().cloned();
+        let watch = parts.extensions.get::<RequestRecorder>().cloned();
         let watch =
             watch.ok_or_else(|| ApiError::broken("requests to this route are not recorded"))?;
         watch.is_by(&caller);
         // If another extractor has already set the seat, that seat stays.
         let _ = seat.set(limiter.seat(&caller, &parts.method)?);
-        let caller = caller.under(gate.rule);
+        let caller = caller.with_rule(gate.rule);
         gate.rule.admit(&caller)?;
         if let Some(action) = gate.recorded {
             watch.ask(action, parts).await?;

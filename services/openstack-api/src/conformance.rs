@@ -1,6 +1,6 @@
 //! Checks that answers conform to the OpenAPI document. The tests of an API pass every answer through this check.
 //!
-//! Supports only the parts of JSON Schema that [`crate::Shape`] produces, and panics at any other.
+//! Supports only the parts of JSON Schema that [`crate::JsonShape`] produces, and panics at any other.
 #![expect(
     clippy::panic,
     clippy::unwrap_used,
@@ -15,17 +15,17 @@ use http::{HeaderMap, Method, StatusCode};
 use serde_json::Value;
 
 pub use document::{check_answers, check_references, check_routes, check_rows};
-pub use lists::{Kept, check_list, lists};
+pub use lists::{MemoryBound, check_list, lists};
 
 /// The OpenAPI document of an API.
-pub struct Described {
+pub struct OpenApiDocument {
     document: Value,
 }
 
-impl Described {
+impl OpenApiDocument {
     /// Parses the text of an OpenAPI document.
     pub fn by(document: &str) -> Self {
-        Described { document: serde_json::from_str(document).unwrap() }
+        OpenApiDocument { document: serde_json::from_str(document).unwrap() }
     }
 
     /// Checks that the document describes this answer to a request of `method` to `path`. Requests to paths that the document does not

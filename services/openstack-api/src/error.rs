@@ -46,7 +46,7 @@ impl ApiError {
     }
 
     /// Adds `Retry-After` to the refusal.
-    pub fn again_in(self, seconds: u64) -> Self {
+    pub fn retry_after(self, seconds: u64) -> Self {
         ApiError { retry_after: Some(seconds), ..self }
     }
 

@@ -5,8 +5,8 @@ use axum::response::Response;
 use http::StatusCode;
 use serde::Serialize;
 
-use crate::policy::Ward;
-use crate::{ApiError, Caller, Handle, Need, Routes, Shape, Time, json};
+use crate::policy::ApiState;
+use crate::{ApiError, Caller, JsonShape, RequiredAccess, Route, Routes, Time, json};
 
 /// The health of a service.
 #[derive(Serialize)]
@@ -28,27 +28,31 @@ pub struct DatabaseHealth {
 }
 
 /// A service that can report its health.
-pub trait Reporter: Clone + Send + Sync + 'static {
+pub trait HealthSource: Clone + Send + Sync + 'static {
     /// Asks the database, and returns the health of the service.
     fn health(&self) -> impl Future<Output = Result<Health, ApiError>> + Send;
 }
 
 /// The routes of this file.
-pub fn health_routes<S: Reporter + Ward>() -> Routes<S>
+pub fn health_routes<S: HealthSource + ApiState>() -> Routes<S>
 where
     crate::Auth: axum::extract::FromRef<S>,
 {
-    let database = Shape::object([
-        ("kind", Shape::word(["sqlite", "postgresql"])),
-        ("schema_found", Shape::whole()),
-        ("schema_known", Shape::whole()),
+    let database = JsonShape::object([
+        ("kind", JsonShape::enumeration(["sqlite", "postgresql"])),
+        ("schema_found", JsonShape::integer()),
+        ("schema_known", JsonShape::integer()),
     ]);
-    let show = Handle::get("Show the health of the service", show::<S>).needs(Need::Administer);
-    let shape = Shape::object([("now", Shape::text()), ("database", database)]);
-    Routes::new("bedplate").at("/bedplate/v1/health", [show.tells(shape)])
+    let show =
+        Route::get("Show the health of the service", show::<S>).needs(RequiredAccess::Administer);
+    let shape = JsonShape::object([("now", JsonShape::text()), ("database", database)]);
+    Routes::new("bedplate").at("/bedplate/v1/health", [show.returns(shape)])
 }
 
 /// `GET /bedplate/v1/health`: needs an administrator.
-async fn show<S: Reporter>(_caller: Caller, State(app): State<S>) -> Result<Response, ApiError> {
+async fn show<S: HealthSource>(
+    _caller: Caller,
+    State(app): State<S>,
+) -> Result<Response, ApiError> {
     Ok(json(StatusCode::OK, &app.health().await?))
 }

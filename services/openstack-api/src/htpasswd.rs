@@ -105,7 +105,7 @@ impl Htpasswd {
     }
 
     /// Waits until no other request verifies the same pair. Drop the guard to let the next one continue.
-    pub(crate) async fn alone(&self, name: &str, password: &[u8]) -> OwnedMutexGuard<()> {
+    pub(crate) async fn lock_pair(&self, name: &str, password: &[u8]) -> OwnedMutexGuard<()> {
         let turn = {
             let mut trying = self.trying.lock().unwrap_or_else(PoisonError::into_inner);
             trying.retain(|_, turn| Arc::strong_count(turn) > 1);

@@ -3,17 +3,17 @@
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use sealing::{KeyFileError, KeyUse};
+use sealing::{KeyFileError, KeyUsage};
 use serde::Serialize;
 use tracing::error;
 
-use crate::policy::Ward;
-use crate::{ApiError, Caller, Handle, Need, Routes, Segment, Shape, chain, json};
+use crate::policy::ApiState;
+use crate::{ApiError, Caller, JsonShape, PathParam, RequiredAccess, Route, Routes, chain, json};
 
 /// A service that seals secrets with the keys of a key file.
-pub trait Keyholder: Clone + Send + Sync + 'static {
+pub trait KeyRotation: Clone + Send + Sync + 'static {
     /// Lists the keys, with the number of records and tokens that need each.
-    fn keys(&self) -> impl Future<Output = Result<Vec<KeyUse>, ApiError>> + Send;
+    fn keys(&self) -> impl Future<Output = Result<Vec<KeyUsage>, ApiError>> + Send;
 
     /// Makes a new key that seals from now on, and returns its id.
     fn rotate(&self) -> impl Future<Output = Result<String, ApiError>> + Send;
@@ -23,23 +23,24 @@ pub trait Keyholder: Clone + Send + Sync + 'static {
 }
 
 /// The routes of this file.
-pub fn key_routes<S: Keyholder + Ward>() -> Routes<S>
+pub fn key_routes<S: KeyRotation + ApiState>() -> Routes<S>
 where
     crate::Auth: axum::extract::FromRef<S>,
 {
-    let list = Handle::get("List the sealing keys", list::<S>).needs(Need::Administer);
-    let rotate = Handle::post("Rotate the sealing key", rotate::<S>).needs(Need::Administer);
-    let retire =
-        Handle::delete("Retire an unused sealing key", retire::<S>).needs(Need::Administer);
-    let key = Shape::object([
-        ("id", Shape::text()),
-        ("seals", Shape::flag()),
-        ("in_file", Shape::flag()),
-        ("records", Shape::whole()),
-        ("machines", Shape::whole()),
+    let list = Route::get("List the sealing keys", list::<S>).needs(RequiredAccess::Administer);
+    let rotate =
+        Route::post("Rotate the sealing key", rotate::<S>).needs(RequiredAccess::Administer);
+    let retire = Route::delete("Retire an unused sealing key", retire::<S>)
+        .needs(RequiredAccess::Administer);
+    let key = JsonShape::object([
+        ("id", JsonShape::text()),
+        ("seals", JsonShape::boolean()),
+        ("in_file", JsonShape::boolean()),
+        ("records", JsonShape::integer()),
+        ("machines", JsonShape::integer()),
     ]);
-    let list = list.tells(Shape::object([("keys", Shape::list(key))]));
-    let rotate = rotate.tells(Shape::object([("id", Shape::text())]));
+    let list = list.returns(JsonShape::object([("keys", JsonShape::list(key))]));
+    let rotate = rotate.returns(JsonShape::object([("id", JsonShape::text())]));
     let rotate = rotate.refuses([StatusCode::CONFLICT]);
     let retire = retire.refuses([StatusCode::NOT_FOUND, StatusCode::CONFLICT]);
     Routes::new("bedplate")
@@ -66,7 +67,7 @@ struct Shown<'a> {
     machines: u64,
 }
 
-fn shown(key: &KeyUse) -> Shown<'_> {
+fn shown(key: &KeyUsage) -> Shown<'_> {
     Shown {
         id: &key.id,
         seals: key.seals,
@@ -77,7 +78,7 @@ fn shown(key: &KeyUse) -> Shown<'_> {
 }
 
 /// `GET /bedplate/v1/keys`: needs an administrator.
-async fn list<S: Keyholder>(_caller: Caller, State(app): State<S>) -> Result<Response, ApiError> {
+async fn list<S: KeyRotation>(_caller: Caller, State(app): State<S>) -> Result<Response, ApiError> {
     #[derive(Serialize)]
     struct Body<'a> {
         keys: Vec<Shown<'a>>,
@@ -87,7 +88,10 @@ async fn list<S: Keyholder>(_caller: Caller, State(app): State<S>) -> Result<Res
 }
 
 /// `POST /bedplate/v1/keys/rotate`: makes a new key; the service then re-encrypts all records in the background.
-async fn rotate<S: Keyholder>(_caller: Caller, State(app): State<S>) -> Result<Response, ApiError> {
+async fn rotate<S: KeyRotation>(
+    _caller: Caller,
+    State(app): State<S>,
+) -> Result<Response, ApiError> {
     #[derive(Serialize)]
     struct Body {
         id: String,
@@ -97,10 +101,10 @@ async fn rotate<S: Keyholder>(_caller: Caller, State(app): State<S>) -> Result<R
 }
 
 /// `DELETE /bedplate/v1/keys/{key}`: 409 while records or tokens need the key.
-async fn retire<S: Keyholder>(
+async fn retire<S: KeyRotation>(
     _caller: Caller,
     State(app): State<S>,
-    Segment(id): Segment<String>,
+    PathParam(id): PathParam<String>,
 ) -> Result<StatusCode, ApiError> {
     app.retire(&id).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -16,8 +16,8 @@ use tracing::{debug, error, warn};
 use url::Url;
 use uuid::Uuid;
 
-use self::memory::{Away, Digest, Memory, Next, Verdict};
-use crate::limits::Door;
+use self::memory::{Digest, KeystoneUnavailable, NextStep, TokenCache, TokenIdentity};
+use crate::limits::CredentialSource;
 use crate::{ApiError, Caller};
 
 /// The longest token that is passed on to Keystone. Keystone's tokens have some hundred bytes, signed ones a few thousand.
@@ -28,7 +28,7 @@ pub struct Keystone {
     session: Session,
     url: String,
     salt: [u8; 16],
-    memory: Mutex<Memory>,
+    memory: Mutex<TokenCache>,
 }
 
 impl Keystone {
@@ -39,7 +39,7 @@ impl Keystone {
             session,
             url: url.as_str().trim_end_matches('/').to_owned(),
             salt: Uuid::new_v4().into_bytes(),
-            memory: Mutex::new(Memory::new(cache_for)),
+            memory: Mutex::new(TokenCache::new(cache_for)),
         }
     }
 
@@ -52,7 +52,7 @@ impl Keystone {
     pub(crate) async fn caller(
         self: &Arc<Self>,
         headers: &HeaderMap,
-        door: &Door,
+        door: &CredentialSource,
     ) -> Result<Caller, ApiError> {
         let shown = token(headers, "x-auth-token")?;
         let shown = shown.ok_or_else(|| no("a Keystone token is required (X-Auth-Token)"))?;
@@ -99,15 +99,15 @@ impl Keystone {
     async fn identify(
         self: &Arc<Self>,
         token: SecretString,
-        door: &Door,
-    ) -> Result<Verdict, ApiError> {
+        door: &CredentialSource,
+    ) -> Result<TokenIdentity, ApiError> {
         let digest = self.digest(&token);
         let next = self.with(|memory| memory.next(&digest, Instant::now()));
         let mut answer = match next {
-            Next::Take(verdict) => return Ok(verdict),
-            Next::Refuse => return Err(away(Away)),
-            Next::Wait(answer) => answer,
-            Next::Ask(sender, answer) => {
+            NextStep::Take(verdict) => return Ok(verdict),
+            NextStep::Refuse => return Err(away(KeystoneUnavailable)),
+            NextStep::Wait(answer) => answer,
+            NextStep::Ask(sender, answer) => {
                 let ticket = door.queue(None)?;
                 // Runs as a task of its own, because the first client may disconnect while others wait for the same result.
                 let keystone = self.clone();
@@ -122,16 +122,20 @@ impl Keystone {
                 answer
             }
         };
-        let said = answer.wait_for(Option::is_some).await.map_err(|_| away(Away))?;
-        said.clone().unwrap_or(Err(Away)).map_err(away)
+        let said = answer.wait_for(Option::is_some).await.map_err(|_| away(KeystoneUnavailable))?;
+        said.clone().unwrap_or(Err(KeystoneUnavailable)).map_err(away)
     }
 
-    async fn ask(&self, digest: &Digest, token: &SecretString) -> Result<Verdict, Away> {
+    async fn ask(
+        &self,
+        digest: &Digest,
+        token: &SecretString,
+    ) -> Result<TokenIdentity, KeystoneUnavailable> {
         let said = match tokens::validate(&self.session, token).await {
             Ok(found) => Ok(found.map(Arc::new)),
             Err(why) => {
                 tell(&why);
-                Err(Away)
+                Err(KeystoneUnavailable)
             }
         };
         let end = said.as_ref().ok().and_then(|said| said.as_ref()?.expires_at);
@@ -146,7 +150,7 @@ impl Keystone {
         Sha256::new().chain_update(self.salt).chain_update(token.expose_secret()).finalize().into()
     }
 
-    fn with<T>(&self, look: impl FnOnce(&mut Memory) -> T) -> T {
+    fn with<T>(&self, look: impl FnOnce(&mut TokenCache) -> T) -> T {
         look(&mut self.memory.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -169,7 +173,7 @@ fn no(why: &str) -> ApiError {
     ApiError::protocol(StatusCode::UNAUTHORIZED, why)
 }
 
-fn away(_: Away) -> ApiError {
+fn away(_: KeystoneUnavailable) -> ApiError {
     let why = "Keystone is unavailable, so the token cannot be validated: retry later";
     ApiError::protocol(StatusCode::SERVICE_UNAVAILABLE, why)
 }

@@ -1,11 +1,11 @@
 //! Limits on the requests of callers, so that no caller takes resources away from the others.
 
 mod bucket;
-mod crowd;
-mod flight;
+mod bytes_in_flight;
 mod guesses;
+mod json_size;
+mod place_counts;
 mod recent;
-mod shape;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -22,12 +22,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{ApiError, Caller, Forwarded, Scheme};
 use bucket::{Bucket, Pace};
-pub use crowd::{Crowd, Place};
-use flight::{Flight, Held};
+use bytes_in_flight::{BytesInFlight, HeldBytes};
 use futures::TryStreamExt;
-pub use guesses::{Door, Guess, Guesses, Ticket};
-use recent::Recent;
-pub(crate) use shape::check as check_shape;
+pub use guesses::{CredentialSource, Guess, Guesses, Ticket};
+pub(crate) use json_size::check as check_shape;
+pub use place_counts::{Place, PlaceCounts};
+use recent::RecentMap;
 
 /// The section `[api.limits]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -99,35 +99,35 @@ const CALLERS: usize = 10_000;
 #[derive(Debug)]
 pub(crate) struct Limiter {
     pub(crate) limits: Limits,
-    sent: Mutex<Recent<(String, bool), Bucket>>,
-    each: Crowd,
-    flight: Flight,
+    sent: Mutex<RecentMap<(String, bool), Bucket>>,
+    each: PlaceCounts,
+    flight: BytesInFlight,
     all: Arc<Semaphore>,
     guesses: Arc<Guesses>,
 }
 
 /// Permission to process a request. The limits count the request until its seat is dropped.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct RequestPermit {
     _all: OwnedSemaphorePermit,
     _each: Option<Place>,
     who: String,
-    flight: Flight,
+    flight: BytesInFlight,
     at_most: usize,
     /// The bytes of the request's body, and of the values parsed from the body.
-    body: Mutex<Option<Held>>,
+    body: Mutex<Option<HeldBytes>>,
 }
 
 /// Holds the seat of a request, once authentication has shown who the caller is.
-pub(crate) type SeatOf = Arc<OnceLock<Seat>>;
+pub(crate) type PermitSlot = Arc<OnceLock<RequestPermit>>;
 
 impl Limiter {
     pub(crate) fn new(limits: Limits) -> Self {
         Limiter {
             limits,
-            sent: Mutex::new(Recent::of(CALLERS)),
-            each: Crowd::default(),
-            flight: Flight::default(),
+            sent: Mutex::new(RecentMap::of(CALLERS)),
+            each: PlaceCounts::default(),
+            flight: BytesInFlight::default(),
             all: Arc::new(Semaphore::new(limits.requests_at_once.get())),
             guesses: Arc::new(Guesses::new(limits.guesses_per_minute)),
         }
@@ -155,7 +155,7 @@ impl Limiter {
     /// # Errors
     ///
     /// 429 if the caller has sent too many requests lately; 503 if too many requests are being processed.
-    pub(crate) fn seat(&self, caller: &Caller, method: &Method) -> Result<Seat, ApiError> {
+    pub(crate) fn seat(&self, caller: &Caller, method: &Method) -> Result<RequestPermit, ApiError> {
         self.count(caller, method)?;
         let each = self.limits.requests_at_once_each;
         let each = each.or(caller.user().map(|_| AT_ONCE_EACH));
@@ -169,7 +169,7 @@ impl Limiter {
         };
         let all = self.all.clone().try_acquire_owned();
         let all = all.map_err(|_| busy("too many requests are in progress".to_owned()))?;
-        Ok(Seat {
+        Ok(RequestPermit {
             _all: all,
             _each: own,
             who: caller.user().unwrap_or_default().to_owned(),
@@ -197,13 +197,13 @@ impl Limiter {
             let why =
                 format!("you sent more than {limit} {what} requests in a second: retry later");
             let refusal = ApiError::protocol(StatusCode::TOO_MANY_REQUESTS, why);
-            refusal.again_in(left.as_secs() + 1)
+            refusal.retry_after(left.as_secs() + 1)
         })
     }
 
     /// The address that a request with credentials comes from, together with the counters of wrong guesses.
-    pub(crate) fn door(&self, request: &Parts) -> Door {
-        Door { guesses: self.guesses.clone(), from: source(request) }
+    pub(crate) fn door(&self, request: &Parts) -> CredentialSource {
+        CredentialSource { guesses: self.guesses.clone(), from: source(request) }
     }
 }
 
@@ -216,7 +216,7 @@ const COPIES: usize = 3;
 /// The most memory that an element of a JSON text takes once it is parsed, in addition to its text.
 const BYTES_AN_ELEMENT: usize = 320;
 
-impl Seat {
+impl RequestPermit {
     /// Counts a body with this many bytes and elements for the caller, until the request is answered.
     ///
     /// # Errors
@@ -270,7 +270,7 @@ impl Seat {
         Response::from_parts(head, body)
     }
 
-    fn hold(&self, bytes: usize) -> Result<Held, ApiError> {
+    fn hold(&self, bytes: usize) -> Result<HeldBytes, ApiError> {
         let why = || {
             let most = self.at_most;
             busy(format!("you have more than {most} bytes in flight: read your answers first"))
@@ -280,7 +280,7 @@ impl Seat {
 }
 
 fn busy(why: String) -> ApiError {
-    ApiError::protocol(StatusCode::SERVICE_UNAVAILABLE, why).again_in(1)
+    ApiError::protocol(StatusCode::SERVICE_UNAVAILABLE, why).retry_after(1)
 }
 
 /// The address that the request comes from. Behind a trusted proxy this is the last entry of `X-Forwarded-For`: the proxy wrote that entry

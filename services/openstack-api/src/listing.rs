@@ -45,7 +45,7 @@ impl Listing {
 }
 
 /// A request for a part of a page.
-pub struct PartAsked<P> {
+pub struct PartRequest<P> {
     /// Where the previous part ended; `None` for the first part.
     pub after: Option<P>,
     /// The most elements of the part.
@@ -108,7 +108,7 @@ impl<P> ListPart<P> {
 }
 
 /// The state of a list that is being written.
-struct Rest<P, F> {
+struct ListWriter<P, F> {
     page: Listing,
     read: F,
     from: Option<P>,
@@ -127,10 +127,10 @@ pub async fn list<P, E, F>(page: Listing, read: F) -> Result<Response, E>
 where
     P: Send + 'static,
     E: Display + Send + 'static,
-    F: FnMut(PartAsked<P>) -> PartFuture<P, E> + Send + 'static,
+    F: FnMut(PartRequest<P>) -> PartFuture<P, E> + Send + 'static,
 {
     let at_once = FIRST_ELEMENTS;
-    let mut rest = Rest { page, read, from: None, at_once, written: 0, is_begun: false };
+    let mut rest = ListWriter { page, read, from: None, at_once, written: 0, is_begun: false };
     let (first, rest) = match rest.next().await? {
         (first, true) => return Ok(json_text(StatusCode::OK, first)),
         (first, false) => (first, rest),
@@ -155,15 +155,15 @@ where
     Ok(answer)
 }
 
-impl<P, E, F> Rest<P, F>
+impl<P, E, F> ListWriter<P, F>
 where
-    F: FnMut(PartAsked<P>) -> PartFuture<P, E>,
+    F: FnMut(PartRequest<P>) -> PartFuture<P, E>,
 {
     /// Returns the next part of the text, and whether it is the last.
     async fn next(&mut self) -> Result<(Bytes, bool), E> {
         let asked = self.at_once.min(self.page.limit);
         let bytes = self.page.bytes.saturating_sub(self.written).min(PART);
-        let part = PartAsked { after: self.from.take(), elements: asked, bytes };
+        let part = PartRequest { after: self.from.take(), elements: asked, bytes };
         let ListPart { text, elements, last, more } = (self.read)(part).await?;
         self.page.limit = self.page.limit.saturating_sub(elements);
         let is_first = self.written == 0;
@@ -215,7 +215,7 @@ mod tests {
     ) -> Result<(serde_json::Value, bool), &'static str> {
         let next: NextLink = Box::new(|last| format!("after {last}"));
         let page = Listing { name: "things", limit, bytes, next: Some(next) };
-        let read = move |part: PartAsked<usize>| -> PartFuture<usize, &'static str> {
+        let read = move |part: PartRequest<usize>| -> PartFuture<usize, &'static str> {
             let (from, limit) = (part.after.unwrap_or_default(), part.elements);
             let all: Vec<(usize, usize)> = sizes.iter().copied().enumerate().collect();
             let asked = all.get(from..).unwrap_or_default().iter().take(limit.min(3) as usize);

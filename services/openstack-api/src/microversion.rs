@@ -56,7 +56,7 @@ impl<S: Sync> FromRequestParts<S> for Microversion {
 
 /// The headers and the range of microversions of one API.
 #[derive(Clone, Debug)]
-pub struct Dialect {
+pub struct VersionHeaders {
     /// The header with the version, in requests and answers.
     pub header: HeaderName,
     /// The prefix of the version in that header: `container-infra `, or empty.
@@ -87,7 +87,7 @@ pub enum NotAcceptable {
     OutOfRange { asked: String, minimum: Microversion, maximum: Microversion },
 }
 
-impl Dialect {
+impl VersionHeaders {
     /// Returns the requested version; the lowest one if `headers` request none.
     pub fn negotiate(&self, headers: &HeaderMap) -> Result<Microversion, NotAcceptable> {
         let Some(value) = headers.get(&self.header) else { return Ok(self.minimum) };
@@ -144,8 +144,8 @@ mod tests {
 
     use super::*;
 
-    fn dialect(prefix: &'static str) -> Dialect {
-        Dialect {
+    fn dialect(prefix: &'static str) -> VersionHeaders {
+        VersionHeaders {
             header: HeaderName::from_static("x-version"),
             prefix,
             minimum_header: HeaderName::from_static("x-minimum"),

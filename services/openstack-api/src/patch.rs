@@ -5,7 +5,7 @@ use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use crate::{ApiError, Shape};
+use crate::{ApiError, JsonShape};
 
 /// An operation of a patch.
 ///
@@ -23,12 +23,12 @@ pub struct Operation {
 
 impl Operation {
     /// The JSON shape of an operation.
-    pub fn shape() -> Shape {
-        let operation = Shape::object([
-            ("op", Shape::word(["add", "replace", "remove"])),
-            ("path", Shape::text()),
+    pub fn shape() -> JsonShape {
+        let operation = JsonShape::object([
+            ("op", JsonShape::enumeration(["add", "replace", "remove"])),
+            ("path", JsonShape::text()),
         ]);
-        operation.maybe([("value", Shape::anything())])
+        operation.maybe([("value", JsonShape::anything())])
     }
 }
 

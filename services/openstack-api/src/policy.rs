@@ -5,7 +5,7 @@
 use http::{Method, StatusCode};
 use serde::Serialize;
 
-use crate::caller::Reach;
+use crate::caller::AccessScope;
 use crate::{ApiError, Caller};
 
 /// The roles of Keystone that this policy knows, each including the one before.
@@ -24,7 +24,7 @@ pub enum Role {
 
 /// The access that a route requires, unless the route has a rule of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
+pub enum RequiredAccess {
     /// The route reads, and returns no secret.
     Read,
     /// The route changes something, or returns a secret.
@@ -35,17 +35,17 @@ pub enum Need {
 
 /// Whether the resources of a service belong to projects or to the operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
+pub enum ResourceOwnership {
     /// The resources belong to projects, and a role in a project gives access to the resources of that project. Handlers ask
-    /// [`Caller::reach`].
+    /// [`Caller::access_scope`].
     Projects,
     /// The resources belong to the operators. A project-scoped token gives access only if the rule of a route says so.
     Operators,
 }
 
 /// The state of an API's handlers, which also decides whom the resources belong to.
-pub trait Ward {
-    const POLICY: Policy;
+pub trait ApiState {
+    const POLICY: ResourceOwnership;
 }
 
 /// The callers who may use a route, and the resources they may use it with.
@@ -63,7 +63,7 @@ pub struct Rule {
 
 /// How a caller is related to a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bond {
+pub enum Relation {
     /// The caller reaches all resources.
     Cloud,
     /// The resource belongs to the caller's project.
@@ -95,38 +95,40 @@ impl Role {
     }
 }
 
-impl Need {
+impl RequiredAccess {
     /// The default need of a route with this method.
     pub fn of(method: &Method) -> Self {
-        if method.is_safe() { Need::Read } else { Need::Change }
+        if method.is_safe() { RequiredAccess::Read } else { RequiredAccess::Change }
     }
 
     fn role(self) -> Role {
         match self {
-            Need::Read => Role::Reader,
-            Need::Change => Role::Member,
-            Need::Administer => Role::Admin,
+            RequiredAccess::Read => Role::Reader,
+            RequiredAccess::Change => Role::Member,
+            RequiredAccess::Administer => Role::Admin,
         }
     }
 }
 
-impl Policy {
+impl ResourceOwnership {
     /// The rule of a route with this need and no rule of its own.
-    pub(crate) fn rule(self, need: Need) -> Rule {
+    pub(crate) fn rule(self, need: RequiredAccess) -> Rule {
         let cloud = need.role();
-        let for_all = need != Need::Administer;
+        let for_all = need != RequiredAccess::Administer;
         match self {
-            Policy::Projects => {
+            ResourceOwnership::Projects => {
                 Rule { cloud, services: false, owner: for_all.then_some(cloud), lessee: None }
             }
-            Policy::Operators => Rule { cloud, services: for_all, owner: None, lessee: None },
+            ResourceOwnership::Operators => {
+                Rule { cloud, services: for_all, owner: None, lessee: None }
+            }
         }
     }
 }
 
 impl Rule {
     /// Lets every caller with any role read, for data that belongs to nobody.
-    pub const LOOK: Rule = Rule {
+    pub const ANY_READER: Rule = Rule {
         cloud: Role::Reader,
         services: true,
         owner: Some(Role::Reader),
@@ -138,16 +140,16 @@ impl Rule {
         Rule { cloud: Role::Admin, services: false, owner: Some(Role::Manager), lessee: None };
 
     /// The role required of a caller with this relation; `None` if such callers may not use the route.
-    pub fn role(self, bond: Bond) -> Option<Role> {
+    pub fn role(self, bond: Relation) -> Option<Role> {
         match bond {
-            Bond::Cloud => Some(self.cloud),
-            Bond::Owner => self.owner,
-            Bond::Lessee => self.lessee,
+            Relation::Cloud => Some(self.cloud),
+            Relation::Owner => self.owner,
+            Relation::Lessee => self.lessee,
         }
     }
 
     /// The lowest role that permits anything in a project.
-    fn least(self) -> Option<Role> {
+    fn lowest_project_role(self) -> Option<Role> {
         self.owner.into_iter().chain(self.lessee).min()
     }
 
@@ -157,11 +159,11 @@ impl Rule {
             let why = "you have none of the roles reader, member, manager and admin in this scope";
             return Err(forbidden(why));
         }
-        match (caller.reach(), self.least()) {
-            (Reach::Everything, _) => self.check(caller, Bond::Cloud),
-            (Reach::Project(_), Some(least)) => lacks(caller, least),
-            (Reach::Project(_), None) => Err(forbidden(operators())),
-            (Reach::Nothing, _) => {
+        match (caller.access_scope(), self.lowest_project_role()) {
+            (AccessScope::Everything, _) => self.check(caller, Relation::Cloud),
+            (AccessScope::Project(_), Some(least)) => lacks(caller, least),
+            (AccessScope::Project(_), None) => Err(forbidden(operators())),
+            (AccessScope::Nothing, _) => {
                 Err(forbidden("your token is not scoped to a project: authenticate with a project"))
             }
         }
@@ -172,11 +174,11 @@ impl Rule {
     /// # Errors
     ///
     /// Names the role that the caller lacks.
-    pub fn check(self, caller: &Caller, bond: Bond) -> Result<(), ApiError> {
+    pub fn check(self, caller: &Caller, bond: Relation) -> Result<(), ApiError> {
         match self.role(bond) {
-            Some(_) if bond == Bond::Cloud && self.services && caller.is_service() => Ok(()),
+            Some(_) if bond == Relation::Cloud && self.services && caller.is_service() => Ok(()),
             Some(role) => lacks(caller, role),
-            None if bond == Bond::Lessee && self.owner.is_some() => Err(forbidden(
+            None if bond == Relation::Lessee && self.owner.is_some() => Err(forbidden(
                 "only the owning project may do this; your project is only the lessee",
             )),
             None => Err(forbidden(operators())),

@@ -17,10 +17,12 @@ use utoipa::openapi::path::{HttpMethod, PathsBuilder};
 use utoipa::openapi::{OpenApi, Paths, RefOr, Required, Schema};
 
 use crate::json::json_text;
-use crate::policy::Ward;
-use crate::{ApiError, Auth, Caller, Microversion, Need, Rule, Shape, audit_routes, json};
-use describe::{Told, describe};
-pub use table::{Row, Table};
+use crate::policy::ApiState;
+use crate::{
+    ApiError, Auth, Caller, JsonShape, Microversion, RequiredAccess, Rule, audit_routes, json,
+};
+use describe::{AnswerBody, describe};
+pub use table::{PolicyRow, PolicyTable};
 
 /// The name of the schema of refusals in the OpenAPI document; each API supplies the schema.
 pub const REFUSAL: &str = "Refusal";
@@ -29,7 +31,7 @@ pub const REFUSAL: &str = "Refusal";
 pub struct Routes<S> {
     router: Router<S>,
     paths: PathsBuilder,
-    table: Table,
+    table: PolicyTable,
     tag: &'static str,
 }
 
@@ -42,7 +44,7 @@ pub(crate) struct Gate {
 }
 
 /// A handler, with the description and the rule of its route.
-pub struct Handle<S> {
+pub struct Route<S> {
     methods: MethodRouter<S>,
     method: HttpMethod,
     /// `None` for a public route.
@@ -53,7 +55,7 @@ pub struct Handle<S> {
     since: Option<Microversion>,
     body: Option<(RefOr<Schema>, Required)>,
     status: u16,
-    told: Told,
+    told: AnswerBody,
     refusals: Vec<StatusCode>,
     asks: Vec<&'static str>,
     streams: Option<&'static str>,
@@ -76,14 +78,14 @@ guarded!(A B C D E);
 guarded!(A B C D E F);
 guarded!(A B C D E F G);
 
-impl<S: Ward + Clone + Send + Sync + 'static> Handle<S> {
+impl<S: ApiState + Clone + Send + Sync + 'static> Route<S> {
     /// A `GET` route.
     pub fn get<H, T>(summary: &'static str, handler: H) -> Self
     where
         H: Handler<T, S>,
         T: Guarded + 'static,
     {
-        Handle::new(MethodFilter::GET, HttpMethod::Get, summary, handler)
+        Route::new(MethodFilter::GET, HttpMethod::Get, summary, handler)
     }
 
     /// A `POST` route.
@@ -92,7 +94,7 @@ impl<S: Ward + Clone + Send + Sync + 'static> Handle<S> {
         H: Handler<T, S>,
         T: Guarded + 'static,
     {
-        Handle::new(MethodFilter::POST, HttpMethod::Post, summary, handler)
+        Route::new(MethodFilter::POST, HttpMethod::Post, summary, handler)
     }
 
     /// A `PUT` route.
@@ -101,7 +103,7 @@ impl<S: Ward + Clone + Send + Sync + 'static> Handle<S> {
         H: Handler<T, S>,
         T: Guarded + 'static,
     {
-        Handle::new(MethodFilter::PUT, HttpMethod::Put, summary, handler)
+        Route::new(MethodFilter::PUT, HttpMethod::Put, summary, handler)
     }
 
     /// A `PATCH` route.
@@ -110,7 +112,7 @@ impl<S: Ward + Clone + Send + Sync + 'static> Handle<S> {
         H: Handler<T, S>,
         T: Guarded + 'static,
     {
-        Handle::new(MethodFilter::PATCH, HttpMethod::Patch, summary, handler)
+        Route::new(MethodFilter::PATCH, HttpMethod::Patch, summary, handler)
     }
 
     /// A `DELETE` route.
@@ -119,7 +121,7 @@ impl<S: Ward + Clone + Send + Sync + 'static> Handle<S> {
         H: Handler<T, S>,
         T: Guarded + 'static,
     {
-        Handle::new(MethodFilter::DELETE, HttpMethod::Delete, summary, handler)
+        Route::new(MethodFilter::DELETE, HttpMethod::Delete, summary, handler)
     }
 
     /// A `GET` route without authentication.
@@ -128,7 +130,7 @@ impl<S: Ward + Clone + Send + Sync + 'static> Handle<S> {
         H: Handler<T, S>,
         T: 'static,
     {
-        let mut public = Handle::new(MethodFilter::GET, HttpMethod::Get, summary, handler);
+        let mut public = Route::new(MethodFilter::GET, HttpMethod::Get, summary, handler);
         public.rule = None;
         public
     }
@@ -145,8 +147,8 @@ impl<S: Ward + Clone + Send + Sync + 'static> Handle<S> {
     {
         let methods = on(filter, handler);
         let reads = matches!(method, HttpMethod::Get | HttpMethod::Head);
-        let need = if reads { Need::Read } else { Need::Change };
-        Handle {
+        let need = if reads { RequiredAccess::Read } else { RequiredAccess::Change };
+        Route {
             methods,
             method,
             rule: Some(S::POLICY.rule(need)),
@@ -155,7 +157,7 @@ impl<S: Ward + Clone + Send + Sync + 'static> Handle<S> {
             since: None,
             body: None,
             status: 200,
-            told: Told::Unsaid,
+            told: AnswerBody::Undeclared,
             refusals: Vec::new(),
             asks: Vec::new(),
             streams: None,
@@ -171,23 +173,23 @@ impl<S: Ward + Clone + Send + Sync + 'static> Handle<S> {
 
     /// Sets the need of the route, if the method does not determine it: by default `GET` reads, and every other method changes something.
     /// Routes that change something or return a secret are recorded.
-    pub fn needs(mut self, need: Need) -> Self {
+    pub fn needs(mut self, need: RequiredAccess) -> Self {
         self.recorded = match need {
-            Need::Read => false,
-            Need::Change => true,
-            Need::Administer => self.recorded,
+            RequiredAccess::Read => false,
+            RequiredAccess::Change => true,
+            RequiredAccess::Administer => self.recorded,
         };
-        self.ruled(S::POLICY.rule(need))
+        self.with_rule(S::POLICY.rule(need))
     }
 
     /// Sets the rule of the route, if the policy of the service does not determine it.
-    pub fn ruled(mut self, rule: Rule) -> Self {
+    pub fn with_rule(mut self, rule: Rule) -> Self {
         self.rule = Some(rule);
         self
     }
 
     /// Sets the largest body of the route, if it differs from the limit of the API.
-    pub fn up_to(mut self, bytes: usize) -> Self {
+    pub fn max_body(mut self, bytes: usize) -> Self {
         self.methods = self.methods.route_layer(DefaultBodyLimit::max(bytes));
         self
     }
@@ -211,20 +213,20 @@ impl<S: Ward + Clone + Send + Sync + 'static> Handle<S> {
     }
 
     /// Sets the shape of the JSON answer.
-    pub fn tells(mut self, shape: Shape) -> Self {
-        self.told = Told::Json(Box::new(shape));
+    pub fn returns(mut self, shape: JsonShape) -> Self {
+        self.told = AnswerBody::Json(Box::new(shape));
         self
     }
 
     /// Declares that the answer has no body. Not needed if the status is 204.
     pub fn tells_nothing(mut self) -> Self {
-        self.told = Told::Nothing;
+        self.told = AnswerBody::Nothing;
         self
     }
 
     /// Declares that the answer is text of this media type.
     pub fn tells_text(mut self, kind: &'static str) -> Self {
-        self.told = Told::Text(kind);
+        self.told = AnswerBody::Text(kind);
         self
     }
 
@@ -235,7 +237,7 @@ impl<S: Ward + Clone + Send + Sync + 'static> Handle<S> {
     }
 
     /// Sets the query parameters of the route.
-    pub fn asks<const N: usize>(mut self, parameters: [&'static str; N]) -> Self {
+    pub fn query_parameters<const N: usize>(mut self, parameters: [&'static str; N]) -> Self {
         self.asks.extend(parameters);
         self
     }
@@ -259,14 +261,19 @@ async fn hide(State(came): State<Microversion>, request: Request, next: Next) ->
     }
 }
 
-impl<S: Ward + Clone + Send + Sync + 'static> Routes<S> {
+impl<S: ApiState + Clone + Send + Sync + 'static> Routes<S> {
     /// Starts a group of routes, described under `tag`.
     pub fn new(tag: &'static str) -> Self {
-        Routes { router: Router::new(), paths: PathsBuilder::new(), table: Table::default(), tag }
+        Routes {
+            router: Router::new(),
+            paths: PathsBuilder::new(),
+            table: PolicyTable::default(),
+            tag,
+        }
     }
 
     /// Adds the routes of one path.
-    pub fn at(mut self, path: &'static str, handles: impl IntoIterator<Item = Handle<S>>) -> Self {
+    pub fn at(mut self, path: &'static str, handles: impl IntoIterator<Item = Route<S>>) -> Self {
         let mut methods = MethodRouter::new();
         for handle in handles {
             self.paths = self.paths.path(path, describe(self.tag, path, &handle));
@@ -302,17 +309,18 @@ impl<S: Ward + Clone + Send + Sync + 'static> Routes<S> {
     {
         // Only the text is kept: the document itself takes many times the memory of its text, and nothing else needs it.
         let described = Arc::new(OnceLock::<Bytes>::new());
-        let table = Arc::new(OnceLock::<Table>::new());
+        let table = Arc::new(OnceLock::<PolicyTable>::new());
         let (told, shown) = (described.clone(), table.clone());
         let describe = move || async move {
             json_text(StatusCode::OK, told.get().cloned().unwrap_or_default())
         };
         let show = move |_: Caller| async move { json(StatusCode::OK, &shown.get()) };
-        let show = Handle::get("Show the access policy of all routes", show).ruled(Rule::LOOK);
-        let described_by = Handle::public_get("Get the OpenAPI document", describe);
+        let show =
+            Route::get("Show the access policy of all routes", show).with_rule(Rule::ANY_READER);
+        let described_by = Route::public_get("Get the OpenAPI document", describe);
         let own = Routes::new("versions")
-            .at("/openapi.json", [described_by.tells(Shape::open())])
-            .at("/bedplate/v1/policy", [show.tells(Table::shape())]);
+            .at("/openapi.json", [described_by.returns(JsonShape::any_object())])
+            .at("/bedplate/v1/policy", [show.returns(PolicyTable::shape())]);
         let all = self.merge(own).merge(audit_routes::routes());
         let text = serde_json::to_vec(&document(all.paths.build()));
         described.get_or_init(|| text.expect("a document has text alone for keys").into());

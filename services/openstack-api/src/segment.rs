@@ -9,9 +9,9 @@ use crate::ApiError;
 
 /// Path parameters as text: like [`Path`], but a refusal uses the envelope of the API.
 #[derive(Clone, Debug)]
-pub struct Segment<T>(pub T);
+pub struct PathParam<T>(pub T);
 
-impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Segment<T> {
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathParam<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
@@ -20,7 +20,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Segment
         };
         Path::from_request_parts(parts, state)
             .await
-            .map(|Path(read)| Segment(read))
+            .map(|Path(read)| PathParam(read))
             .map_err(unreadable)
     }
 }

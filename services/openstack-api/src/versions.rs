@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{Dialect, Origin, Shape};
+use crate::{JsonShape, Origin, VersionHeaders};
 
 /// A major version of an API.
 #[derive(Debug, Serialize)]
@@ -31,18 +31,18 @@ pub struct Document {
 
 impl Version {
     /// The JSON shape of a version.
-    pub fn shape() -> Shape {
-        Shape::object([
-            ("id", Shape::text()),
-            ("links", Shape::links()),
-            ("status", Shape::text()),
-            ("min_version", Shape::text()),
-            ("version", Shape::text()),
+    pub fn shape() -> JsonShape {
+        JsonShape::object([
+            ("id", JsonShape::text()),
+            ("links", JsonShape::links()),
+            ("status", JsonShape::text()),
+            ("min_version", JsonShape::text()),
+            ("version", JsonShape::text()),
         ])
     }
 
     /// Version 1 of the API with these microversions.
-    pub fn one(dialect: &Dialect, origin: &Origin) -> Self {
+    pub fn one(dialect: &VersionHeaders, origin: &Origin) -> Self {
         Version {
             id: "v1",
             links: [Link { href: format!("{origin}/v1/"), rel: "self" }],
@@ -55,12 +55,12 @@ impl Version {
 
 impl Document {
     /// The JSON shape of the document.
-    pub fn shape() -> Shape {
-        Shape::object([
-            ("name", Shape::text()),
-            ("description", Shape::text()),
+    pub fn shape() -> JsonShape {
+        JsonShape::object([
+            ("name", JsonShape::text()),
+            ("description", JsonShape::text()),
             ("default_version", Version::shape()),
-            ("versions", Shape::list(Version::shape())),
+            ("versions", JsonShape::list(Version::shape())),
         ])
     }
 }
@@ -69,7 +69,7 @@ impl Document {
 pub fn document(
     name: &'static str,
     description: &'static str,
-    dialect: &Dialect,
+    dialect: &VersionHeaders,
     origin: &Origin,
 ) -> Document {
     Document {

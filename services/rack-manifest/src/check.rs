@@ -6,13 +6,13 @@ use std::net::{IpAddr, SocketAddr};
 use hardware::MacAddress;
 use url::Url;
 
-use crate::{Bmc, BmcKind, Machine, Manifest, Mistake};
+use crate::{Bmc, BmcKind, Machine, Manifest, ManifestError};
 
 /// The boot interfaces that a machine may have.
 const BOOTS: [&str; 3] = ["ipxe", "http-ipxe", "redfish-virtual-media"];
 
 /// Returns every mistake in `manifest`, in the order of the lines.
-pub fn check(manifest: &Manifest) -> Vec<Mistake> {
+pub fn check(manifest: &Manifest) -> Vec<ManifestError> {
     let mut mistakes = Vec::new();
     if !is_name(&manifest.rack) {
         mistakes.push(mistake(
@@ -27,7 +27,7 @@ pub fn check(manifest: &Manifest) -> Vec<Mistake> {
     if manifest.machines.is_empty() {
         mistakes.push(mistake(0, "machines", "the rack has no machines".to_owned()));
     }
-    let mut taken = Taken::default();
+    let mut taken = UsedValues::default();
     for machine in &manifest.machines {
         check_machine(machine, &mut taken, &mut mistakes);
     }
@@ -37,14 +37,14 @@ pub fn check(manifest: &Manifest) -> Vec<Mistake> {
 
 /// The values used by machines further up in the file, with their line numbers.
 #[derive(Default)]
-struct Taken {
+struct UsedValues {
     names: HashMap<String, u64>,
     positions: HashMap<String, u64>,
     macs: HashMap<String, u64>,
     bmcs: HashMap<String, u64>,
 }
 
-fn check_machine(machine: &Machine, taken: &mut Taken, mistakes: &mut Vec<Mistake>) {
+fn check_machine(machine: &Machine, taken: &mut UsedValues, mistakes: &mut Vec<ManifestError>) {
     let line = machine.line;
     let mut note = |field: &str, problem: String| mistakes.push(mistake(line, field, problem));
     if !is_name(&machine.name) {
@@ -56,10 +56,10 @@ fn check_machine(machine: &Machine, taken: &mut Taken, mistakes: &mut Vec<Mistak
             ),
         );
     }
-    if let Some(other) = claim(&mut taken.names, machine.name.clone(), line) {
+    if let Some(other) = first_use(&mut taken.names, machine.name.clone(), line) {
         note("name", format!("{:?} is already used on line {other}", machine.name));
     }
-    if let Some(other) = claim(&mut taken.positions, machine.position.to_string(), line) {
+    if let Some(other) = first_use(&mut taken.positions, machine.position.to_string(), line) {
         note("position", format!("{} is already used on line {other}", machine.position));
     }
     if machine.macs.is_empty() && machine.bmc.kind == BmcKind::Ipmi {
@@ -69,7 +69,7 @@ fn check_machine(machine: &Machine, taken: &mut Taken, mistakes: &mut Vec<Mistak
         match raw.parse::<MacAddress>() {
             Ok(mac) if mac.is_multicast() => note("mac", format!("{mac} is a multicast address")),
             Ok(mac) => {
-                if let Some(other) = claim(&mut taken.macs, mac.to_string(), line) {
+                if let Some(other) = first_use(&mut taken.macs, mac.to_string(), line) {
                     note("mac", format!("{mac} is already used on line {other}"));
                 }
             }
@@ -87,7 +87,7 @@ fn check_machine(machine: &Machine, taken: &mut Taken, mistakes: &mut Vec<Mistak
     check_bmc(&machine.bmc, &mut note);
     let bmc = format!("{} {}", machine.bmc.address, machine.bmc.system.as_deref().unwrap_or(""));
     if machine.bmc.kind != BmcKind::Fake
-        && let Some(other) = claim(&mut taken.bmcs, bmc, line)
+        && let Some(other) = first_use(&mut taken.bmcs, bmc, line)
     {
         note("bmc.address", format!("{} is already the BMC on line {other}", machine.bmc.address));
     }
@@ -129,7 +129,7 @@ fn check_bmc(bmc: &Bmc, note: &mut impl FnMut(&str, String)) {
 }
 
 /// Registers `value`; returns the line that already uses the value, if there is one.
-fn claim(taken: &mut HashMap<String, u64>, value: String, line: u64) -> Option<u64> {
+fn first_use(taken: &mut HashMap<String, u64>, value: String, line: u64) -> Option<u64> {
     match taken.entry(value) {
         std::collections::hash_map::Entry::Occupied(entry) => Some(*entry.get()),
         std::collections::hash_map::Entry::Vacant(entry) => {
@@ -149,8 +149,8 @@ fn shown(raw: &str) -> String {
     raw.chars().take(64).collect()
 }
 
-fn mistake(line: u64, field: &str, problem: String) -> Mistake {
-    Mistake { line, field: field.to_owned(), problem }
+fn mistake(line: u64, field: &str, problem: String) -> ManifestError {
+    ManifestError { line, field: field.to_owned(), problem }
 }
 
 #[cfg(test)]

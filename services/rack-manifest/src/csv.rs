@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde_json::{Map, Value};
 
-use crate::{Bmc, BmcKind, Machine, Manifest, Mistake, Password, check};
+use crate::{Bmc, BmcKind, Machine, Manifest, ManifestError, Password, check};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -53,7 +53,7 @@ const NEEDED: [&str; 4] = ["name", "mac", "bmc_type", "bmc_address"];
 /// Reads a manifest in CSV with a header line. The file does not contain the name of the rack, so the caller gives the name.
 ///
 /// If rows cannot be read, the result also lists the mistakes that `check` finds in the other rows.
-pub fn read_csv(rack: &str, text: &str) -> Result<Manifest, Vec<Mistake>> {
+pub fn read_csv(rack: &str, text: &str) -> Result<Manifest, Vec<ManifestError>> {
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let header = reader.headers().cloned();
     let header = header.map_err(|error| vec![unreadable(&error, &StringRecord::new())])?;
@@ -71,7 +71,7 @@ pub fn read_csv(rack: &str, text: &str) -> Result<Manifest, Vec<Mistake>> {
             Ok((line, row)) => match kind(&row) {
                 Ok(kind) => machines.push(machine(line, index, row, kind)),
                 Err(problem) => {
-                    mistakes.push(Mistake { line, field: "bmc_type".to_owned(), problem });
+                    mistakes.push(ManifestError { line, field: "bmc_type".to_owned(), problem });
                 }
             },
             Err(error) => mistakes.push(unreadable(&error, &header)),
@@ -88,8 +88,9 @@ pub fn read_csv(rack: &str, text: &str) -> Result<Manifest, Vec<Mistake>> {
     Err(mistakes)
 }
 
-fn check_columns(header: &StringRecord) -> Vec<Mistake> {
-    let mistake = |field: &str, problem: String| Mistake { line: 1, field: field.into(), problem };
+fn check_columns(header: &StringRecord) -> Vec<ManifestError> {
+    let mistake =
+        |field: &str, problem: String| ManifestError { line: 1, field: field.into(), problem };
     let unknown = header.iter().filter(|column| !COLUMNS.contains(column));
     let unknown = unknown.map(|column| {
         let shown: String = column.chars().take(64).collect();
@@ -102,7 +103,7 @@ fn check_columns(header: &StringRecord) -> Vec<Mistake> {
     unknown.chain(twice).chain(missing).collect()
 }
 
-fn unreadable(error: &csv::Error, header: &StringRecord) -> Mistake {
+fn unreadable(error: &csv::Error, header: &StringRecord) -> ManifestError {
     let line = error.position().map_or(0, csv::Position::line);
     let (field, problem) = if let csv::ErrorKind::Deserialize { err, .. } = error.kind() {
         let column = err.field().and_then(|index| header.get(usize::try_from(index).ok()?));
@@ -112,7 +113,7 @@ fn unreadable(error: &csv::Error, header: &StringRecord) -> Mistake {
     } else {
         ("", error.to_string())
     };
-    Mistake { line, field: field.to_owned(), problem }
+    ManifestError { line, field: field.to_owned(), problem }
 }
 
 fn kind(row: &Row) -> Result<BmcKind, String> {

@@ -8,6 +8,6 @@ mod yaml;
 
 pub use self::csv::read_csv;
 pub use check::check;
-pub use manifest::{Bmc, BmcKind, Machine, Manifest, Mistake, Password};
-pub use wire::{MachineRequest, RackRequest, Unresolved, request};
+pub use manifest::{Bmc, BmcKind, Machine, Manifest, ManifestError, Password};
+pub use wire::{MachineRequest, PasswordError, RackRequest, request};
 pub use yaml::read_yaml;

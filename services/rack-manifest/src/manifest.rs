@@ -72,7 +72,7 @@ pub enum Password {
 
 /// A mistake in a manifest: a value that is wrong, or text that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Mistake {
+pub struct ManifestError {
     /// The line in the file, from 1; 0 for mistakes of the rack itself.
     pub line: u64,
     /// The name of the field, such as `bmc.address`; in CSV the name of the column. Empty if the whole line cannot be read.
@@ -80,9 +80,9 @@ pub struct Mistake {
     pub problem: String,
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for ManifestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Mistake { line, field, problem } = self;
+        let ManifestError { line, field, problem } = self;
         let separator = if field.is_empty() { "" } else { ": " };
         write!(f, "line {line}: {field}{separator}{problem}")
     }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Bmc, BmcKind, Machine, Manifest, Mistake, Password};
+use crate::{Bmc, BmcKind, Machine, Manifest, ManifestError, Password};
 
 /// A request to enroll a rack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,18 +58,18 @@ impl fmt::Debug for MachineRequest {
 /// Why a password could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Unresolved(pub String);
+pub struct PasswordError(pub String);
 
 /// Builds the request that enrolls `manifest`. `resolve` reads the passwords; every password that cannot be read is reported.
 pub fn request(
     manifest: &Manifest,
-    mut resolve: impl FnMut(&Password) -> Result<String, Unresolved>,
-) -> Result<RackRequest, Vec<Mistake>> {
+    mut resolve: impl FnMut(&Password) -> Result<String, PasswordError>,
+) -> Result<RackRequest, Vec<ManifestError>> {
     let (mut machines, mut mistakes) = (Vec::new(), Vec::new());
     for machine in &manifest.machines {
         match machine.bmc.password.as_ref().map(&mut resolve).transpose() {
             Ok(password) => machines.push(machine_request(machine, password)),
-            Err(error) => mistakes.push(Mistake {
+            Err(error) => mistakes.push(ManifestError {
                 line: machine.line,
                 field: "bmc.password".to_owned(),
                 problem: error.to_string(),
@@ -166,7 +166,7 @@ mod tests {
     fn an_unreadable_password_is_reported_with_its_line() {
         let text = "name,mac,bmc_type,bmc_address,user,password_env\na,52:54:00:00:00:01,redfish,x,admin,PW\n";
         let mistakes = request(&read_csv("r1", text).unwrap(), |_| {
-            Err(Unresolved("PW is not set".to_owned()))
+            Err(PasswordError("PW is not set".to_owned()))
         });
         assert_eq!(mistakes.unwrap_err()[0].to_string(), "line 2: bmc.password: PW is not set");
     }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 
-use crate::{Bmc, BmcKind, Machine, Manifest, Mistake, Password};
+use crate::{Bmc, BmcKind, Machine, Manifest, ManifestError, Password};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -61,7 +61,7 @@ struct RawBmc {
 }
 
 /// Reads a manifest in YAML. Reports only the first mistake, because the parser stops there.
-pub fn read_yaml(text: &str) -> Result<Manifest, Vec<Mistake>> {
+pub fn read_yaml(text: &str) -> Result<Manifest, Vec<ManifestError>> {
     let raw: RawManifest =
         serde_saphyr::from_str(text).map_err(|error| vec![unreadable(&error)])?;
     let RawManifest { rack, description, defaults, machines } = raw;
@@ -73,12 +73,12 @@ pub fn read_yaml(text: &str) -> Result<Manifest, Vec<Mistake>> {
     Ok(Manifest { rack, description, machines })
 }
 
-fn unreadable(error: &serde_saphyr::Error) -> Mistake {
+fn unreadable(error: &serde_saphyr::Error) -> ManifestError {
     let line = error.location().map_or(0, |location| location.line());
     let text = error.to_string();
     // Further lines of the error show the position in the file as a drawing.
     let problem = text.lines().next().unwrap_or("the file cannot be parsed").to_owned();
-    Mistake { line, field: String::new(), problem }
+    ManifestError { line, field: String::new(), problem }
 }
 
 fn machine(index: usize, raw: Spanned<RawMachine>, defaults: &RawDefaults) -> Machine {

@@ -32,10 +32,10 @@ pub enum Requeue {
 /// Wakes keys of a `run` loop. All clones of a queue wake the same loop.
 #[derive(Clone)]
 pub struct Queue<K> {
-    woken: Arc<Woken<K>>,
+    woken: Arc<WokenKeys<K>>,
 }
 
-struct Woken<K> {
+struct WokenKeys<K> {
     keys: Mutex<Keys<K>>,
     notify: Notify,
 }
@@ -54,7 +54,7 @@ impl<K> Default for Keys<K> {
 
 impl<K: Eq + Hash> Default for Queue<K> {
     fn default() -> Self {
-        Queue { woken: Arc::new(Woken { keys: Mutex::default(), notify: Notify::new() }) }
+        Queue { woken: Arc::new(WokenKeys { keys: Mutex::default(), notify: Notify::new() }) }
     }
 }
 
@@ -101,7 +101,7 @@ where
     T: Future<Output = Requeue> + Send + 'static,
 {
     let mut book =
-        Book { ready: VecDeque::new(), slots: HashMap::new(), timers: DelayQueue::new() };
+        KeyStates { ready: VecDeque::new(), slots: HashMap::new(), timers: DelayQueue::new() };
     let mut turns: JoinSet<(K, Requeue)> = JoinSet::new();
 
     loop {
@@ -139,38 +139,38 @@ where
 }
 
 /// The state of every key that waits for a turn, has a turn, or sleeps until a timer expires.
-struct Book<K> {
+struct KeyStates<K> {
     ready: VecDeque<K>,
-    slots: HashMap<K, Slot>,
+    slots: HashMap<K, KeyState>,
     timers: DelayQueue<K>,
 }
 
-enum Slot {
+enum KeyState {
     Ready,
     Running { again: bool },
     Sleeping(delay_queue::Key),
 }
 
-impl<K: Copy + Eq + Hash> Book<K> {
+impl<K: Copy + Eq + Hash> KeyStates<K> {
     fn next(&mut self) -> Option<K> {
         let key = self.ready.pop_front()?;
-        self.slots.insert(key, Slot::Running { again: false });
+        self.slots.insert(key, KeyState::Running { again: false });
         Some(key)
     }
 
     fn wake(&mut self, key: K) {
         match self.slots.get_mut(&key) {
-            Some(Slot::Ready) => return,
-            Some(Slot::Running { again }) => {
+            Some(KeyState::Ready) => return,
+            Some(KeyState::Running { again }) => {
                 *again = true;
                 return;
             }
-            Some(Slot::Sleeping(timer)) => {
+            Some(KeyState::Sleeping(timer)) => {
                 self.timers.remove(timer);
             }
             None => {}
         }
-        self.slots.insert(key, Slot::Ready);
+        self.slots.insert(key, KeyState::Ready);
         self.ready.push_back(key);
     }
 
@@ -181,13 +181,13 @@ impl<K: Copy + Eq + Hash> Book<K> {
     }
 
     fn end(&mut self, key: K, requeue: Requeue) {
-        let again = matches!(self.slots.remove(&key), Some(Slot::Running { again: true }));
+        let again = matches!(self.slots.remove(&key), Some(KeyState::Running { again: true }));
         match requeue {
             _ if again => self.wake(key),
             Requeue::Now => self.wake(key),
             Requeue::After(pause) => {
                 let timer = self.timers.insert(key, pause);
-                self.slots.insert(key, Slot::Sleeping(timer));
+                self.slots.insert(key, KeyState::Sleeping(timer));
             }
             Requeue::OnChange => {}
         }

@@ -26,5 +26,5 @@ pub enum SealError {
     #[error(
         "the stored secret cannot be opened: it was changed, or was sealed by other keys or for another place"
     )]
-    Broken,
+    CannotOpen,
 }

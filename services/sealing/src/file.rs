@@ -25,14 +25,14 @@ pub(crate) fn stamp(path: &Path) -> io::Result<Stamp> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Privacy {
     /// Only the owner has access, and the owner is the account that runs this program.
-    Ours,
+    OwnedByThisAccount,
     /// Only the owner has access; any account may be the owner.
-    Owners,
+    OwnedByAnyAccount,
 }
 
 /// Why a key file is not private enough to be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exposed {
+pub(crate) enum PrivacyViolation {
     /// The mode lets the group or others read or write the file. Holds the mode.
     ToOthers(u32),
     /// Another account owns the file. Holds the user id of the owner, then ours.
@@ -40,14 +40,14 @@ pub(crate) enum Exposed {
 }
 
 /// Checks the mode and the owner of the file; `None` means that the file is private enough.
-pub(crate) fn exposure(path: &Path, privacy: Privacy) -> io::Result<Option<Exposed>> {
+pub(crate) fn exposure(path: &Path, privacy: Privacy) -> io::Result<Option<PrivacyViolation>> {
     let seen = fs::metadata(path)?;
     let we = rustix::process::geteuid().as_raw();
     let mode = seen.mode() & 0o7777;
     Ok(if mode & 0o077 != 0 {
-        Some(Exposed::ToOthers(mode))
-    } else if privacy == Privacy::Ours && seen.uid() != we {
-        Some(Exposed::OwnedBy(seen.uid(), we))
+        Some(PrivacyViolation::ToOthers(mode))
+    } else if privacy == Privacy::OwnedByThisAccount && seen.uid() != we {
+        Some(PrivacyViolation::OwnedBy(seen.uid(), we))
     } else {
         None
     })

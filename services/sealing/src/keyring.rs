@@ -7,17 +7,20 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use tracing::{info, warn};
 
-use crate::file::{self, Exposed, Privacy, Stamp};
-use crate::{Derived, KnownKey, LostKey, Opened, Purpose, SealError, SealingKeys, id_of};
+use crate::file::{self, Privacy, PrivacyViolation, Stamp};
+use crate::{
+    DecryptedSecret, DerivedToken, KeyMismatch, Purpose, RegisteredKey, SealError, SealingKeys,
+    id_of,
+};
 
 /// The keys of a service, read again whenever the key file was replaced. `Debug` prints only the ids of the keys.
 pub struct Keyring {
     /// `None` if the keys were handed in as text; such keys never change.
     path: Option<PathBuf>,
-    held: RwLock<Held>,
+    held: RwLock<LoadedKeys>,
 }
 
-struct Held {
+struct LoadedKeys {
     keys: Arc<SealingKeys>,
     stamp: Option<Stamp>,
 }
@@ -60,10 +63,10 @@ pub enum KeyFileError {
     },
     /// The file exists, but lacks a key that the database needs.
     #[error("cannot use the key file {}", path.display())]
-    Lost { path: PathBuf, source: LostKey },
+    Lost { path: PathBuf, source: KeyMismatch },
     /// Since the last read, a key was replaced by another key with the same id.
     #[error("the key file {} now holds a different key under a known id: restore the file from its backup", path.display())]
-    Exchanged { path: PathBuf },
+    KeyReplaced { path: PathBuf },
     #[error("cannot make a key")]
     Make(#[source] SealError),
     /// The thread that changes the file has ended early, by a panic or because the service stops.
@@ -80,7 +83,7 @@ pub enum KeyFileError {
 impl From<SealingKeys> for Keyring {
     /// Wraps keys that never change and are in no file.
     fn from(keys: SealingKeys) -> Self {
-        Keyring { path: None, held: RwLock::new(Held { keys: Arc::new(keys), stamp: None }) }
+        Keyring { path: None, held: RwLock::new(LoadedKeys { keys: Arc::new(keys), stamp: None }) }
     }
 }
 
@@ -97,7 +100,7 @@ impl Keyring {
     /// # Errors
     ///
     /// `Missing` or `Lost` if records are sealed by keys that the file does not hold. No file is made in that case.
-    pub fn open(path: &Path, known: &[KnownKey]) -> Result<Self, KeyFileError> {
+    pub fn open(path: &Path, known: &[RegisteredKey]) -> Result<Self, KeyFileError> {
         let unreadable = |source| KeyFileError::Unreadable { path: path.to_owned(), source };
         if !path.try_exists().map_err(unreadable)? {
             if let Some(key) = known.iter().find(|key| key.needed > 0) {
@@ -113,7 +116,7 @@ impl Keyring {
                 info!("created the key file {}: back it up", path.display());
             }
         }
-        let held = read(path, Privacy::Ours)?;
+        let held = read(path, Privacy::OwnedByThisAccount)?;
         let lost = |source| KeyFileError::Lost { path: path.to_owned(), source };
         held.keys.check(known).map_err(lost)?;
         Ok(Keyring { path: Some(path.to_owned()), held: RwLock::new(held) })
@@ -121,10 +124,10 @@ impl Keyring {
 
     /// Checks that the file, if there is one, can be used as a key file, and makes nothing. The caller may run as another account than the
     /// service (root runs `bedplate doctor`), so the owner is not compared.
-    pub fn look_at(path: &Path) -> Result<(), KeyFileError> {
+    pub fn check_file(path: &Path) -> Result<(), KeyFileError> {
         let unreadable = |source| KeyFileError::Unreadable { path: path.to_owned(), source };
         if path.try_exists().map_err(unreadable)? {
-            read(path, Privacy::Owners)?;
+            read(path, Privacy::OwnedByAnyAccount)?;
         }
         Ok(())
     }
@@ -139,7 +142,7 @@ impl Keyring {
         {
             return held;
         }
-        self.look_again(path).unwrap_or_else(|error| {
+        self.reload(path).unwrap_or_else(|error| {
             warn!("cannot read the key file again, keeping the keys read before: {error}");
             held
         })
@@ -151,19 +154,19 @@ impl Keyring {
     }
 
     /// Opens a secret that was sealed for `place`.
-    pub fn open_sealed(&self, place: &str, sealed: &str) -> Result<Opened, SealError> {
-        self.holding(sealed).open(place, sealed)
+    pub fn open_sealed(&self, place: &str, sealed: &str) -> Result<DecryptedSecret, SealError> {
+        self.keys_for(sealed).open(place, sealed)
     }
 
     /// Returns keys that include the key which sealed `sealed`. Reads the file again only if that key is unknown so far.
-    fn holding(&self, sealed: &str) -> Arc<SealingKeys> {
+    fn keys_for(&self, sealed: &str) -> Arc<SealingKeys> {
         let held = self.held();
         let known = id_of(sealed).is_none_or(|id| held.holds(id));
         if known { held } else { self.keys() }
     }
 
     /// Derives the token for `purpose` and the text `of` from the first key. Only a holder of that key can make the token.
-    pub fn derive(&self, purpose: Purpose, of: &str) -> Result<Derived, SealError> {
+    pub fn derive(&self, purpose: Purpose, of: &str) -> Result<DerivedToken, SealError> {
         self.keys().derive(purpose, of)
     }
 
@@ -214,13 +217,13 @@ impl Keyring {
         let bad = |source| KeyFileError::Bad { path: path.to_owned(), source };
         let (told, text) = by(&SealingKeys::parse(&text).map_err(bad)?, &text)?;
         file::write(path, &text).map_err(unwritable)?;
-        Ok((told, self.look_again(path)?))
+        Ok((told, self.reload(path)?))
     }
 
-    fn look_again(&self, path: &Path) -> Result<Arc<SealingKeys>, KeyFileError> {
-        let now = read(path, Privacy::Ours)?;
-        if now.keys.contradicts(&self.held()) {
-            return Err(KeyFileError::Exchanged { path: path.to_owned() });
+    fn reload(&self, path: &Path) -> Result<Arc<SealingKeys>, KeyFileError> {
+        let now = read(path, Privacy::OwnedByThisAccount)?;
+        if now.keys.conflicts_with(&self.held()) {
+            return Err(KeyFileError::KeyReplaced { path: path.to_owned() });
         }
         let keys = now.keys.clone();
         *self.held.write().unwrap_or_else(PoisonError::into_inner) = now;
@@ -232,15 +235,15 @@ impl Keyring {
     }
 }
 
-fn read(path: &Path, privacy: Privacy) -> Result<Held, KeyFileError> {
+fn read(path: &Path, privacy: Privacy) -> Result<LoadedKeys, KeyFileError> {
     let unreadable = |source| KeyFileError::Unreadable { path: path.to_owned(), source };
     let owned = || path.to_owned();
     match file::exposure(path, privacy).map_err(unreadable)? {
         None => {}
-        Some(Exposed::ToOthers(mode)) => {
+        Some(PrivacyViolation::ToOthers(mode)) => {
             return Err(KeyFileError::ReadByOthers { path: owned(), mode });
         }
-        Some(Exposed::OwnedBy(owner, we)) => {
+        Some(PrivacyViolation::OwnedBy(owner, we)) => {
             return Err(KeyFileError::NotOurs { path: owned(), owner, we });
         }
     }
@@ -249,7 +252,7 @@ fn read(path: &Path, privacy: Privacy) -> Result<Held, KeyFileError> {
     let text = file::read(path).map_err(unreadable)?;
     let keys = SealingKeys::parse(&text)
         .map_err(|source| KeyFileError::Bad { path: path.to_owned(), source })?;
-    Ok(Held { keys: Arc::new(keys), stamp: Some(stamp) })
+    Ok(LoadedKeys { keys: Arc::new(keys), stamp: Some(stamp) })
 }
 
 impl fmt::Debug for Keyring {
@@ -273,9 +276,9 @@ mod tests {
         Keyring::open(path, &[]).unwrap()
     }
 
-    fn known(ring: &Keyring, needed: u64) -> Vec<KnownKey> {
+    fn known(ring: &Keyring, needed: u64) -> Vec<RegisteredKey> {
         let keys = ring.keys();
-        let one = |id: &str| KnownKey {
+        let one = |id: &str| RegisteredKey {
             id: id.to_owned(),
             canary: keys.canary(id),
             needed,
@@ -330,13 +333,13 @@ mod tests {
             allow(mode);
             let refused = Keyring::open(&path, &[]).unwrap_err();
             assert!(matches!(refused, KeyFileError::ReadByOthers { .. }), "{mode:o}: {refused}");
-            assert!(Keyring::look_at(&path).is_err());
+            assert!(Keyring::check_file(&path).is_err());
         }
         // A running program keeps using the keys that it has read.
         assert_eq!(ring.keys().ids().count(), 1);
         allow(0o400);
         open(&path);
-        Keyring::look_at(&path).unwrap();
+        Keyring::check_file(&path).unwrap();
     }
 
     #[test]
@@ -351,7 +354,7 @@ mod tests {
         let refused = Keyring::open(&path, &[]).unwrap_err();
         assert!(matches!(refused, KeyFileError::NotOurs { owner: 65534, .. }), "{refused}");
         // The check from outside accepts any owner, since root usually runs the check.
-        Keyring::look_at(&path).unwrap();
+        Keyring::check_file(&path).unwrap();
     }
 
     #[test]
@@ -435,7 +438,7 @@ mod tests {
         let after = ring.seal("p", b"t").unwrap();
         assert_eq!(&*ring.open_sealed("p", &sealed).unwrap(), b"s");
         assert_eq!(&*ring.open_sealed("p", &after).unwrap(), b"t");
-        assert!(matches!(ring.rotate(), Err(KeyFileError::Exchanged { .. })));
+        assert!(matches!(ring.rotate(), Err(KeyFileError::KeyReplaced { .. })));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 use zeroize::Zeroizing;
 
-use crate::{Opened, SealError};
+use crate::{DecryptedSecret, SealError};
 
 /// Prefix of a sealed text; the id of the key and a colon follow.
 const PREFIX: &str = "sealed:v1:";
@@ -96,7 +96,7 @@ impl SealingKeys {
     }
 
     /// Whether an id names one key here and a different key in `other`.
-    pub(crate) fn contradicts(&self, other: &SealingKeys) -> bool {
+    pub(crate) fn conflicts_with(&self, other: &SealingKeys) -> bool {
         let differs = |one: &SealingKey| {
             let same_id = other.keys.iter().find(|key| key.id == one.id);
             same_id.is_some_and(|key| key.fingerprint != one.fingerprint)
@@ -148,27 +148,30 @@ impl SealingKeys {
         let aad = Aad::from(place.as_bytes());
         seals
             .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), aad, &mut sealed)
-            .map_err(|_| SealError::Broken)?;
+            .map_err(|_| SealError::CannotOpen)?;
         Ok(format!("{PREFIX}{id}:{}", STANDARD.encode([&nonce[..], &sealed].concat())))
     }
 
     /// Opens a secret that was sealed for `place`.
-    pub fn open(&self, place: &str, sealed: &str) -> Result<Opened, SealError> {
-        let (id, text) = parts(sealed).ok_or(SealError::Broken)?;
+    pub fn open(&self, place: &str, sealed: &str) -> Result<DecryptedSecret, SealError> {
+        let (id, text) = parts(sealed).ok_or(SealError::CannotOpen)?;
         let key = self
             .keys
             .iter()
             .find(|key| key.id == id)
             .ok_or_else(|| SealError::UnknownKey { id: id.to_owned() })?;
-        let bytes = STANDARD.decode(text).map_err(|_| SealError::Broken)?;
-        let (nonce, sealed) = bytes.split_at_checked(NONCE_LEN).ok_or(SealError::Broken)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| SealError::Broken)?;
+        let bytes = STANDARD.decode(text).map_err(|_| SealError::CannotOpen)?;
+        let (nonce, sealed) = bytes.split_at_checked(NONCE_LEN).ok_or(SealError::CannotOpen)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| SealError::CannotOpen)?;
         let mut opened = Zeroizing::new(sealed.to_vec());
         let aad = Aad::from(place.as_bytes());
-        let length =
-            key.seals.open_in_place(nonce, aad, &mut opened).map_err(|_| SealError::Broken)?.len();
+        let length = key
+            .seals
+            .open_in_place(nonce, aad, &mut opened)
+            .map_err(|_| SealError::CannotOpen)?
+            .len();
         opened.truncate(length);
-        Ok(Opened::new(opened))
+        Ok(DecryptedSecret::new(opened))
     }
 }
 
@@ -192,10 +195,10 @@ fn canary_place(id: &str) -> String {
 
 impl SealingKeys {
     /// Derives the token for `purpose` and the text `of` from the first key. Only a holder of that key can make the token.
-    pub fn derive(&self, purpose: Purpose, of: &str) -> Result<Derived, SealError> {
+    pub fn derive(&self, purpose: Purpose, of: &str) -> Result<DerivedToken, SealError> {
         let key = self.keys.first().ok_or(SealError::NoKeys)?;
         let token = hex::encode(hmac::sign(&key.derives, &message(purpose, of)));
-        Ok(Derived { key: key.id.clone(), token: Zeroizing::new(token) })
+        Ok(DerivedToken { key: key.id.clone(), token: Zeroizing::new(token) })
     }
 
     /// Whether one of the keys made the token `shown` for this purpose and text. Every wrong token takes the same time to refuse.
@@ -211,16 +214,16 @@ fn message(purpose: Purpose, of: &str) -> Vec<u8> {
 }
 
 /// A derived token. `Debug` prints the id of the key and not the token.
-pub struct Derived {
+pub struct DerivedToken {
     /// The id of the key that made the token. The key must stay in the file as long as the token may be presented.
     pub key: String,
     /// 64 hexadecimal digits.
     pub token: Zeroizing<String>,
 }
 
-impl fmt::Debug for Derived {
+impl fmt::Debug for DerivedToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Derived(by {}, …)", self.key)
+        write!(f, "DerivedToken(by {}, …)", self.key)
     }
 }
 
@@ -280,13 +283,13 @@ mod tests {
             &*keys.open("c1/pki", sealed.strip_prefix("sealed:").unwrap()).unwrap(),
             b"secret"
         );
-        assert_eq!(format!("{:?}", keys.open("c1/pki", &sealed).unwrap()), "Opened(…)");
-        assert!(matches!(keys.open("c2/pki", &sealed), Err(SealError::Broken)));
+        assert_eq!(format!("{:?}", keys.open("c1/pki", &sealed).unwrap()), "DecryptedSecret(…)");
+        assert!(matches!(keys.open("c2/pki", &sealed), Err(SealError::CannotOpen)));
         let mut spoiled = sealed.into_bytes();
         let last = spoiled.len() - 6;
         spoiled[last] = if spoiled[last] == b'A' { b'B' } else { b'A' };
         let spoiled = String::from_utf8(spoiled).unwrap();
-        assert!(matches!(keys.open("c1/pki", &spoiled), Err(SealError::Broken)));
+        assert!(matches!(keys.open("c1/pki", &spoiled), Err(SealError::CannotOpen)));
     }
 
     #[test]
@@ -325,7 +328,10 @@ mod tests {
         assert!(keys.opens_canary("1", &canary) && !keys.opens_canary("2", &canary));
         assert!(!SealingKeys::parse(&other).unwrap().opens_canary("1", &canary));
         assert_eq!(keys.canary("3"), None);
-        assert!(SealingKeys::parse(&other).unwrap().contradicts(&keys) && !keys.contradicts(&keys));
+        assert!(
+            SealingKeys::parse(&other).unwrap().conflicts_with(&keys)
+                && !keys.conflicts_with(&keys)
+        );
     }
 
     #[test]
@@ -333,7 +339,7 @@ mod tests {
         let (old, new) = (SealingKeys::generate().unwrap(), SealingKeys::generate().unwrap());
         let key = SealingKeys::parse(&old).unwrap();
         let derived = key.derive(Purpose::Claim, "c1").unwrap();
-        assert_eq!(format!("{derived:?}"), format!("Derived(by {}, …)", id(&old)));
+        assert_eq!(format!("{derived:?}"), format!("DerivedToken(by {}, …)", id(&old)));
         let token = derived.token;
         assert_eq!(token, key.derive(Purpose::Claim, "c1").unwrap().token);
         assert!(key.verify(Purpose::Claim, "c1", &token));

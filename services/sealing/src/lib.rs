@@ -1,16 +1,16 @@
 #![doc = include_str!("../README.md")]
 
+mod decrypted_secret;
 mod error;
 mod file;
 mod keyring;
 mod keys;
-mod known;
-mod opened;
+mod registered_keys;
 mod usage;
 
+pub use decrypted_secret::DecryptedSecret;
 pub use error::SealError;
 pub use keyring::{KeyFileError, Keyring};
-pub use keys::{Derived, Purpose, SealingKeys, id_of, is_sealed, random};
-pub use known::{KnownKey, LostKey};
-pub use opened::Opened;
-pub use usage::{KeyUse, RetireError};
+pub use keys::{DerivedToken, Purpose, SealingKeys, id_of, is_sealed, random};
+pub use registered_keys::{KeyMismatch, RegisteredKey};
+pub use usage::{KeyUsage, RetireError};

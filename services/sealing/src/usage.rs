@@ -4,7 +4,7 @@ use crate::{KeyFileError, SealingKeys};
 
 /// A key, and how many records and tokens need the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyUse {
+pub struct KeyUsage {
     pub id: String,
     /// Whether this is the key that seals.
     pub seals: bool,
@@ -16,16 +16,16 @@ pub struct KeyUse {
     pub tokens: u64,
 }
 
-impl KeyUse {
+impl KeyUsage {
     /// Counts the uses of every key: first the keys of the file in file order, then keys that only stored records or tokens name. `stored`
     /// holds the id, the records and the tokens of each key.
-    pub fn of(keys: &SealingKeys, stored: &[(String, u64, u64)]) -> Vec<KeyUse> {
+    pub fn count(keys: &SealingKeys, stored: &[(String, u64, u64)]) -> Vec<KeyUsage> {
         let one = |id: &str| {
             let found = stored.iter().find(|(known, ..)| known == id);
             let (records, tokens) =
                 found.map_or((0, 0), |(_, records, tokens)| (*records, *tokens));
             let (seals, held) = (keys.current() == id, keys.holds(id));
-            KeyUse { id: id.to_owned(), seals, held, records, tokens }
+            KeyUsage { id: id.to_owned(), seals, held, records, tokens }
         };
         let lost =
             stored.iter().filter(|(id, records, tokens)| !keys.holds(id) && records + tokens > 0);
@@ -55,7 +55,7 @@ pub enum RetireError<E> {
 
 impl<E> RetireError<E> {
     /// Checks that nothing needs the key `id`, according to `keys`.
-    pub fn check(keys: &[KeyUse], id: &str) -> Result<(), Self> {
+    pub fn check(keys: &[KeyUsage], id: &str) -> Result<(), Self> {
         let needed = |by: String| Err(RetireError::Needed { id: id.to_owned(), by });
         match keys.iter().find(|key| key.id == id) {
             None => Err(RetireError::Unknown { id: id.to_owned() }),
@@ -86,7 +86,7 @@ mod tests {
         let lines: String = ["4", "3", "2", "1"].map(|id| format!("{id}:{bytes}")).concat();
         let stored = [("2", 5, 0), ("3", 0, 7), ("9", 1, 0), ("8", 0, 0), ("7", 0, 2)];
         let stored = stored.map(|(id, records, tokens)| (id.to_owned(), records, tokens));
-        let keys = KeyUse::of(&SealingKeys::parse(&lines).unwrap(), &stored);
+        let keys = KeyUsage::count(&SealingKeys::parse(&lines).unwrap(), &stored);
         let ids: Vec<_> = keys.iter().map(|key| (key.id.as_str(), key.held)).collect();
         let held = ["4", "3", "2", "1"].map(|id| (id, true));
         assert_eq!(ids, [&held[..], &[("9", false), ("7", false)]].concat());

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::client::Call;
-use crate::daemon::{Daemon, Home};
-use crate::load::{self, Load, walk};
+use crate::daemon::{Daemon, DaemonFolder};
+use crate::load::{self, LoadResult, walk};
 use crate::process;
 use crate::report::{Budget, Report, Row};
 use crate::sizes::Sizes;
@@ -27,7 +27,7 @@ struct Made {
 
 /// Measures the start of baremetald and its memory at rest.
 pub(crate) async fn start(report: &mut Report) -> anyhow::Result<()> {
-    let home = Home::new()?;
+    let home = DaemonFolder::new()?;
     let first = home.start("").await?;
     let row = Row {
         phase: "start, first ever",
@@ -70,7 +70,7 @@ pub(crate) async fn start(report: &mut Report) -> anyhow::Result<()> {
 
 /// Measures how fast nodes are created, shown, listed and changed.
 pub(crate) async fn nodes(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
-    let home = Home::new()?;
+    let home = DaemonFolder::new()?;
     let daemon = home.start("").await?;
     let (clients, requests) = (sizes.clients, sizes.requests);
 
@@ -115,7 +115,7 @@ pub(crate) async fn nodes(sizes: &Sizes, report: &mut Report) -> anyhow::Result<
 
 /// Measures nodes of fake hardware from enroll to active.
 pub(crate) async fn lives(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
-    let home = Home::new()?;
+    let home = DaemonFolder::new()?;
     let daemon = home.start("").await?;
     let creates = (0..sizes.lives).map(|index| create("life", index));
     let made = load::run(daemon.api, sizes.clients, creates).await?;
@@ -190,7 +190,7 @@ pub(crate) async fn timed(
     calls: impl Iterator<Item = Call> + 'static,
     least_per_second: Option<f64>,
     report: &mut Report,
-) -> anyhow::Result<Load> {
+) -> anyhow::Result<LoadResult> {
     let cpu = process::cpu(daemon.pid)?;
     let load = load::run(daemon.api, clients, calls).await?;
     let budget = least_per_second.map(Budget::PerSecond);
@@ -211,7 +211,7 @@ async fn list(
     let (listed, took) = walk(&mut client, path).await?;
     let seconds = begun.elapsed().as_secs_f64();
     let errors = count.abs_diff(listed);
-    let pages = Load { seconds, took, errors, ..Load::default() };
+    let pages = LoadResult { seconds, took, errors, ..LoadResult::default() };
     let row = Row { count: Some(listed), ..Row::of_load(phase, 1, &pages) };
     finish(row, &pages, daemon, cpu, report)
 }
@@ -219,7 +219,7 @@ async fn list(
 /// Adds the CPU time that the daemon spent beyond `cpu`, and reports the row.
 pub(crate) fn finish(
     mut row: Row,
-    load: &Load,
+    load: &LoadResult,
     daemon: &Daemon,
     cpu: Duration,
     report: &mut Report,
@@ -235,7 +235,7 @@ pub(crate) fn finish(
 }
 
 /// The ids of all created nodes. Fails unless every request succeeded.
-pub(crate) fn uuids(load: &Load) -> anyhow::Result<Vec<String>> {
+pub(crate) fn uuids(load: &LoadResult) -> anyhow::Result<Vec<String>> {
     if let Some(error) = &load.first_error {
         anyhow::bail!("{} nodes were not created: {error}", load.errors);
     }

@@ -10,8 +10,8 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::Instant;
 
 use crate::client::{Call, Client};
-use crate::daemon::{Daemon, Home};
-use crate::load::Load;
+use crate::daemon::{Daemon, DaemonFolder};
+use crate::load::LoadResult;
 use crate::process;
 use crate::report::{Budget, Report, Row};
 
@@ -36,7 +36,7 @@ const ADMIN: &str = "Basic YWRtaW46c2VjcmV0";
 
 /// Creates the largest possible documents and lists them on sockets that are never read, while an administrator reads.
 pub(crate) async fn measure(report: &mut Report) -> anyhow::Result<()> {
-    let home = Home::new()?;
+    let home = DaemonFolder::new()?;
     let passwords = home.path("htpasswd");
     std::fs::write(&passwords, format!("attacker:{HASH}\nadmin:{HASH}\n"))?;
     let daemon = home.start(&format!("auth = \"http_basic\"\nhtpasswd = {passwords:?}\n")).await?;
@@ -72,7 +72,7 @@ pub(crate) async fn measure(report: &mut Report) -> anyhow::Result<()> {
 
 fn tell(
     daemon: &Daemon,
-    load: &Load,
+    load: &LoadResult,
     sockets: usize,
     cpu: Duration,
     report: &mut Report,
@@ -140,8 +140,8 @@ async fn ask_and_do_not_read(address: SocketAddr) -> anyhow::Result<TcpStream> {
     Ok(stream)
 }
 
-async fn reads(admin: &mut Client) -> anyhow::Result<Load> {
-    let mut load = Load::default();
+async fn reads(admin: &mut Client) -> anyhow::Result<LoadResult> {
+    let mut load = LoadResult::default();
     let begun = Instant::now();
     for number in 0.. {
         let path = match number % 4 {

@@ -20,10 +20,10 @@ use serde_json::json;
 
 use self::cloud::{CloudPace, EmulatedCloud, USER, ZONE};
 use self::path::{CriticalPath, fewest};
-use self::shape::{EIGHT, SMALLEST, Shape, WITHIN, programs};
+use self::shape::{ClusterSize, EIGHT, SMALLEST, WITHIN, programs};
 use crate::client::{Call, Client};
-use crate::daemon::{Daemon, Home};
-use crate::load::{self, Load};
+use crate::daemon::{Daemon, DaemonFolder};
+use crate::load::{self, LoadResult};
 use crate::process;
 use crate::report::{Budget, Report, Row};
 use crate::sizes::Sizes;
@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(900);
 /// The memory budget of clusterd in MiB, while it creates a hundred clusters of eight servers.
 const MOST_MIB: f64 = 100.0;
 /// How long clusters rest before their cost is measured. clusterd has looked at each of them within that time.
-const REST: Duration = Duration::from_secs(70);
+const REST_TIME: Duration = Duration::from_secs(70);
 
 /// The pause between checks for a hundred clusters. The pause grows with the number of clusters: ten times for a thousand.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -42,7 +42,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 struct Site {
     cloud: EmulatedCloud,
     daemon: Daemon,
-    _home: Home,
+    _home: DaemonFolder,
 }
 
 /// Measures one cluster, many at once, and many at rest; or clusters in a real cloud if the command line names one.
@@ -97,7 +97,7 @@ async fn many(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
     ))?;
 
     let (before, cpu) = (Instant::now(), process::cpu(site.daemon.pid)?);
-    tokio::time::sleep(REST).await;
+    tokio::time::sleep(REST_TIME).await;
     let row = Row {
         phase: &format!("{name}: looked after"),
         count: Some(count),
@@ -113,7 +113,7 @@ async fn many(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
 
 /// Measures the critical path of this number of clusters at once.
 async fn replayed(name: &str, count: usize, report: &mut Report) -> anyhow::Result<CriticalPath> {
-    let home = Home::of("clusterd")?;
+    let home = DaemonFolder::for_program("clusterd")?;
     let clouds_yaml = home.path("clouds.yaml");
     let cloud = EmulatedCloud::start(CloudPace::Realistic, &clouds_yaml).await?;
     let cpu = process::cpu(cloud.pid())?;
@@ -165,7 +165,7 @@ async fn at_rest(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
         report.note(&format!("the first cluster that is not complete: {why}"))?;
     }
     let (before, cpu) = (Instant::now(), process::cpu(site.daemon.pid)?);
-    tokio::time::sleep(REST).await;
+    tokio::time::sleep(REST_TIME).await;
     let row = Row {
         phase: "clusters: at rest",
         count: Some(count),
@@ -184,7 +184,7 @@ async fn at_rest(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
 struct Made {
     /// The time of the first request.
     begun: Instant,
-    asked: Load,
+    asked: LoadResult,
     /// How long each cluster took from `begun` to complete, as a caller sees it.
     took: BTreeMap<String, Duration>,
     count: usize,
@@ -205,7 +205,7 @@ impl Made {
     fn quantile_ms(&self, share: f64) -> Option<f64> {
         let mut took: Vec<f64> = self.took.values().map(|it| it.as_secs_f64() * 1000.0).collect();
         took.sort_by(f64::total_cmp);
-        Load { took, ..Load::default() }.quantile(share)
+        LoadResult { took, ..LoadResult::default() }.quantile(share)
     }
 }
 
@@ -225,7 +225,7 @@ struct Page {
 
 impl Site {
     async fn start(pace: CloudPace) -> anyhow::Result<Site> {
-        let home = Home::of("clusterd")?;
+        let home = DaemonFolder::for_program("clusterd")?;
         let clouds_yaml = home.path("clouds.yaml");
         let cloud = EmulatedCloud::start(pace, &clouds_yaml).await?;
         // Servers get this address in their user data before clusterd listens there.
@@ -246,7 +246,7 @@ impl Site {
     }
 
     /// Requests this number of clusters and waits until they are complete.
-    async fn make(&self, count: usize, clients: usize, shape: Shape) -> anyhow::Result<Made> {
+    async fn make(&self, count: usize, clients: usize, shape: ClusterSize) -> anyhow::Result<Made> {
         let mut client = self.daemon.client().await?;
         let template = json!({
             "name": "bench", "coe": "kubernetes", "image_id": "fedora-coreos", "network_driver": "flannel",

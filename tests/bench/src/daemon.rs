@@ -19,7 +19,7 @@ use crate::client::Client;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A folder with the configuration and the database, for several starts in a row.
-pub(crate) struct Home {
+pub(crate) struct DaemonFolder {
     folder: TempDir,
     program: &'static str,
 }
@@ -45,16 +45,16 @@ pub(crate) struct Listeners {
     pub(crate) tftp: Option<SocketAddr>,
 }
 
-impl Home {
+impl DaemonFolder {
     /// A folder for baremetald.
-    pub(crate) fn new() -> anyhow::Result<Home> {
-        Home::of("baremetald")
+    pub(crate) fn new() -> anyhow::Result<DaemonFolder> {
+        DaemonFolder::for_program("baremetald")
     }
 
     /// A folder for this program.
-    pub(crate) fn of(program: &'static str) -> anyhow::Result<Home> {
+    pub(crate) fn for_program(program: &'static str) -> anyhow::Result<DaemonFolder> {
         let folder = tempfile::Builder::new().prefix("bedplate-bench-").tempdir()?;
-        Ok(Home { folder, program })
+        Ok(DaemonFolder { folder, program })
     }
 
     /// The path of a file in the folder.

@@ -20,7 +20,7 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 /// The result of many requests.
 #[derive(Debug, Default)]
-pub(crate) struct Load {
+pub(crate) struct LoadResult {
     /// Seconds from the first request to the last answer.
     pub(crate) seconds: f64,
     /// The latencies in milliseconds, in ascending order. Refused tries count as well.
@@ -34,7 +34,7 @@ pub(crate) struct Load {
     pub(crate) made: Vec<Bytes>,
 }
 
-impl Load {
+impl LoadResult {
     /// The latency in milliseconds below which `share` of the requests stayed. `None` without requests.
     pub(crate) fn quantile(&self, share: f64) -> Option<f64> {
         let last = self.took.len().checked_sub(1)?;
@@ -47,13 +47,13 @@ pub(crate) async fn run(
     address: SocketAddr,
     clients: usize,
     calls: impl Iterator<Item = Call> + 'static,
-) -> anyhow::Result<Load> {
+) -> anyhow::Result<LoadResult> {
     let mut connections = Vec::new();
     for _ in 0..clients {
         connections.push(Client::connect(address).await?);
     }
     let calls = Rc::new(RefCell::new(calls));
-    let load = Rc::new(RefCell::new(Load::default()));
+    let load = Rc::new(RefCell::new(LoadResult::default()));
     let begun = Instant::now();
     let local = LocalSet::new();
     let mut tasks = JoinSet::new();
@@ -80,7 +80,7 @@ pub(crate) async fn run(
     Ok(load)
 }
 
-async fn one(client: &mut Client, call: &Call, load: &RefCell<Load>) -> anyhow::Result<()> {
+async fn one(client: &mut Client, call: &Call, load: &RefCell<LoadResult>) -> anyhow::Result<()> {
     let begun = Instant::now();
     let mut retries = 0;
     let (status, answer) = loop {

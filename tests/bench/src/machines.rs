@@ -15,9 +15,9 @@ use sha2::{Digest, Sha256};
 pub(crate) use self::emulated::emulate;
 use crate::api::finish;
 use crate::client::{Call, Client};
-use crate::daemon::{Daemon, Home};
+use crate::daemon::{Daemon, DaemonFolder};
 use crate::emulation::Emulation;
-use crate::load::{self, Load};
+use crate::load::{self, LoadResult};
 use crate::process;
 use crate::report::{Report, Row};
 use crate::sizes::Sizes;
@@ -33,7 +33,7 @@ const LOADER_BYTES: usize = 256 << 10;
 
 /// Enrolls machines and installs them step by step, all machines in parallel.
 pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
-    let home = Home::new()?;
+    let home = DaemonFolder::new()?;
     let checksum = write_files(&home, sizes.boot_mib << 20)?;
     let daemon = home.start(&provisioning(&home)).await?;
     let at = &daemon.listeners;
@@ -65,7 +65,7 @@ pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Resul
         seconds: Some(begun.elapsed().as_secs_f64()),
         ..Row::default()
     };
-    finish(row, &Load::default(), &daemon, cpu[0], report)?;
+    finish(row, &LoadResult::default(), &daemon, cpu[0], report)?;
     let spent = (process::cpu(emulation.pid)? - cpu[1]).as_secs_f64();
     let loaded = sizes.boot_mib;
     report.note(&format!(
@@ -169,7 +169,7 @@ async fn look(client: &mut Client, rack: &str) -> anyhow::Result<Vec<Machine>> {
 }
 
 /// Writes stand-ins for the files that machines load, of realistic length. Returns the checksum of the image.
-fn write_files(home: &Home, boot_bytes: usize) -> anyhow::Result<String> {
+fn write_files(home: &DaemonFolder, boot_bytes: usize) -> anyhow::Result<String> {
     let stand_in = |bytes: usize| (0..bytes).map(|at| (at % 251) as u8).collect::<Vec<u8>>();
     let write = |path: &Path, bytes: &[u8]| {
         fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
@@ -190,7 +190,7 @@ fn write_files(home: &Home, boot_bytes: usize) -> anyhow::Result<String> {
 }
 
 /// The configuration for network boot. Everything else has its default.
-fn provisioning(home: &Home) -> String {
+fn provisioning(home: &DaemonFolder) -> String {
     let [kernel, ramdisk, loaders, images] =
         ["kernel", "ramdisk", "loaders", "images"].map(|name| home.path(name));
     format!(

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::api::{drive, timed, uuids};
 use crate::client::{Call, Client};
-use crate::daemon::{Daemon, Home};
+use crate::daemon::{Daemon, DaemonFolder};
 use crate::process;
 use crate::racks::Racks;
 use crate::report::{Budget, Report, Row};
@@ -25,7 +25,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Enrolls machines, makes them manageable, and measures how soon baremetald knows new power states.
 pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
     let mut racks = Racks::start(sizes.bmcs).await?;
-    let home = Home::new()?;
+    let home = DaemonFolder::new()?;
     let authorities = home.path("authorities.pem");
     fs::write(&authorities, &racks.authorities)?;
     let config = |every: Duration| {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use crate::load::Load;
+use crate::load::LoadResult;
 
 /// Remembers whether any printed row had errors or missed its budget.
 pub(crate) struct Report {
@@ -44,7 +44,7 @@ pub(crate) enum Budget {
 
 impl Row<'_> {
     /// A row for many requests.
-    pub(crate) fn of_load<'a>(phase: &'a str, clients: usize, load: &Load) -> Row<'a> {
+    pub(crate) fn of_load<'a>(phase: &'a str, clients: usize, load: &LoadResult) -> Row<'a> {
         Row {
             phase,
             count: Some(load.took.len()),

@@ -21,10 +21,10 @@ use crate::sizes::Sizes;
 const ROUNDS: usize = 5;
 const MIB: usize = 1 << 20;
 /// How much longer the disk is than the image, in bytes, because real disks are longer.
-const BEHIND: u64 = 64 << 20;
+const EXTRA_DISK_BYTES: u64 = 64 << 20;
 
 /// A way to write an image to a disk.
-struct Way {
+struct WriteMethod {
     phase: &'static str,
     command: Vec<String>,
     runs: Vec<Run>,
@@ -48,7 +48,7 @@ pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Resul
     let (image, disk) = (folder.path().join("image"), folder.path().join("disk"));
     let checksum = make_image(&image, &disk, sizes.image_mib)?;
     let url = format!("http://{}/image", serve(image)?);
-    let size = ((sizes.image_mib * MIB) as u64 + BEHIND).to_string();
+    let size = ((sizes.image_mib * MIB) as u64 + EXTRA_DISK_BYTES).to_string();
 
     let disk = disk.display();
     let dd =
@@ -66,14 +66,14 @@ pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Resul
             vec![writer.display().to_string(), url.clone(), checksum, disk.to_string(), size],
         ),
     ]
-    .map(|(phase, command)| Way { phase, command, runs: Vec::new() });
+    .map(|(phase, command)| WriteMethod { phase, command, runs: Vec::new() });
     for _ in 0..ROUNDS {
         for way in &mut ways {
             way.runs.push(run(&way.command).await?);
         }
     }
 
-    let pace = |way: &Way| sizes.image_mib as f64 / median(&way.runs).seconds;
+    let pace = |way: &WriteMethod| sizes.image_mib as f64 / median(&way.runs).seconds;
     let least = (pace(&ways[0]) * 0.8).round();
     for way in &ways {
         let Run { seconds, cpu_seconds } = median(&way.runs);
@@ -103,7 +103,7 @@ fn make_image(image: &Path, disk: &Path, mib: usize) -> anyhow::Result<String> {
         image.write_all(&piece)?;
         disk.write_all(&piece)?;
     }
-    disk.write_all_at(&vec![0xaa; BEHIND as usize], (mib * MIB) as u64)?;
+    disk.write_all_at(&vec![0xaa; EXTRA_DISK_BYTES as usize], (mib * MIB) as u64)?;
     image.sync_all()?;
     disk.sync_all()?;
     Ok(hex::encode(checksum.finalize()))

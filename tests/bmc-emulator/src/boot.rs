@@ -40,7 +40,7 @@ pub enum BootDevice {
 /// How long an override is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Lasting {
+pub enum OverrideDuration {
     Once,
     /// Until the override is cleared.
     Always,
@@ -50,7 +50,7 @@ pub enum Lasting {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BootOverride {
     pub(crate) device: BootDevice,
-    pub(crate) lasting: Lasting,
+    pub(crate) lasting: OverrideDuration,
     pub(crate) mode: Option<Firmware>,
     pub(crate) http_uri: Option<Url>,
     /// When the override expires unless a power command comes first (IPMI 2.0 table 28-14, parameter 3).

@@ -22,7 +22,7 @@ use command::boot::BootOptions;
 use message::LanMessage;
 use packet::{Envelope, PayloadType};
 use rmcp::RmcpMessage;
-use serial::Link;
+use serial::SerialSession;
 use session::Sessions;
 
 /// The largest datagram that is read. RMCP+ payloads are far smaller (§13.6).
@@ -56,7 +56,7 @@ pub(crate) async fn run(socket: UdpSocket, machine: Machine, profile: &'static P
             Ok(()) = said.changed(), if face.link.is_some() => {}
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
         }
-        for packet in [face.farewell.take(), face.say_serial()].into_iter().flatten() {
+        for packet in [face.farewell.take(), face.next_serial_packet()].into_iter().flatten() {
             deliver(&socket, &face.machine, packet, &mut held).await;
         }
     }
@@ -102,7 +102,7 @@ pub(crate) struct IpmiFace {
     /// The sender of the datagram that is being answered.
     from: Option<SocketAddr>,
     /// The serial session of the console that has the port. `None` if no console has it.
-    link: Option<Link>,
+    link: Option<SerialSession>,
     /// The packet that tells a console that its serial session has ended.
     farewell: Option<(Vec<u8>, SocketAddr)>,
 }
@@ -173,7 +173,7 @@ impl IpmiFace {
             } => {
                 let payload = self.sessions.unseal(session, sequence, payload, bytes)?;
                 if kind == PayloadType::Serial {
-                    self.hear_serial(session, &payload)
+                    self.receive_serial(session, &payload)
                 } else {
                     self.in_session(session, &payload)
                 }

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use url::Url;
 
-use crate::boot::{BootDevice, BootOverride, Lasting};
+use crate::boot::{BootDevice, BootOverride, OverrideDuration};
 use crate::spec::Firmware;
 
 /// The power, next boot and virtual media of a machine. Logs, sessions and faults are not kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Kept {
+pub struct PersistedState {
     /// Whether the machine is on.
     pub on: bool,
     pub(crate) boot: Option<Boot>,
@@ -25,7 +25,7 @@ pub struct Kept {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Boot {
     device: BootDevice,
-    lasting: Lasting,
+    lasting: OverrideDuration,
     mode: Option<Firmware>,
     http_uri: Option<Url>,
     /// Milliseconds until the override expires.

@@ -17,11 +17,11 @@ mod spec;
 mod tls;
 pub mod web;
 
-pub use boot::{BootChoice, BootDevice, Lasting};
+pub use boot::{BootChoice, BootDevice, OverrideDuration};
 pub use control::{Control, serve_control};
 pub use faults::{CompletionFault, FaultSet, Faults, ReportedPower, StatusFault};
-pub use kept::Kept;
-pub use log::{BmcLogEntry, Face, Outcome, PowerRequest, Request};
+pub use kept::PersistedState;
+pub use log::{BmcLogEntry, Outcome, PowerRequest, Protocol, Request};
 pub use machine::{Machine, Power};
 pub use serial::SerialPort;
 pub use serve::{Served, ServedMachine, serve};

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use url::Url;
 
-use crate::boot::{BootDevice, Lasting};
+use crate::boot::{BootDevice, OverrideDuration};
 
 /// How many entries a machine keeps. A full log drops the oldest entry.
 const KEPT: usize = 4096;
@@ -20,7 +20,7 @@ pub struct BmcLogEntry {
     /// When the BMC accepted or refused.
     pub at: Timestamp,
     /// The protocol of the request.
-    pub face: Face,
+    pub face: Protocol,
     pub request: Request,
     pub outcome: Outcome,
 }
@@ -28,7 +28,7 @@ pub struct BmcLogEntry {
 /// The protocol by which a request came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Face {
+pub enum Protocol {
     Redfish,
     Ipmi,
 }
@@ -39,7 +39,7 @@ pub enum Face {
 pub enum Request {
     Power(PowerRequest),
     /// Set a boot override.
-    Boot(BootDevice, Lasting),
+    Boot(BootDevice, OverrideDuration),
     /// Clear the boot override.
     ClearBoot,
     /// Insert this image into a virtual drive.
@@ -91,7 +91,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub(crate) fn record(&mut self, face: Face, request: Request, outcome: Outcome) {
+    pub(crate) fn record(&mut self, face: Protocol, request: Request, outcome: Outcome) {
         if self.entries.len() == KEPT {
             self.entries.pop_front();
         }

@@ -7,11 +7,11 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use url::Url;
 
-use crate::boot::{BootChoice, BootOverride, Lasting};
+use crate::boot::{BootChoice, BootOverride, OverrideDuration};
 use crate::events::{EventKind, Events};
 use crate::faults::{Faults, ReportedPower};
-use crate::kept::{Boot, Kept};
-use crate::log::{BmcLogEntry, Face, Log, Outcome, PowerRequest, Request};
+use crate::kept::{Boot, PersistedState};
+use crate::log::{BmcLogEntry, Log, Outcome, PowerRequest, Protocol, Request};
 use crate::profile::{MediaDrive, Profile};
 use crate::serial::SerialPort;
 use crate::spec::MachineSpec;
@@ -69,11 +69,11 @@ pub(crate) enum Identify {
 impl Machine {
     /// A machine that is off, has no boot override and an empty virtual drive.
     pub fn new(spec: MachineSpec) -> Machine {
-        Machine::resumed(spec, Kept::default())
+        Machine::resumed(spec, PersistedState::default())
     }
 
     /// A machine in the state that [`Machine::kept`] returned. Images of drives that the profile does not have are dropped.
-    pub fn resumed(spec: MachineSpec, kept: Kept) -> Machine {
+    pub fn resumed(spec: MachineSpec, kept: PersistedState) -> Machine {
         let power = Power { on: kept.on, ..Power::default() };
         let rules = Profile::find(&spec.bmc.profile).and_then(|profile| profile.media.as_ref());
         let drives = rules.map(|rules| rules.drives.as_slice()).unwrap_or_default();
@@ -96,11 +96,11 @@ impl Machine {
     }
 
     /// The state to store for a restart of the emulator: power, next boot and virtual media.
-    pub fn kept(&self) -> Kept {
+    pub fn kept(&self) -> PersistedState {
         let mut chassis = self.chassis();
         let boot = chassis.boot_override().map(|boot| Boot::of(boot, Instant::now()));
         let media = chassis.media.iter().map(|(drive, image)| (drive.id.clone(), image.clone()));
-        Kept { on: self.power_now().on, boot, media: media.collect() }
+        PersistedState { on: self.power_now().on, boot, media: media.collect() }
     }
 
     /// The hardware of the machine.
@@ -117,7 +117,7 @@ impl Machine {
     pub fn take_boot_device(&self) -> BootChoice {
         let mut chassis = self.chassis();
         let found = chassis.boot_override();
-        if found.as_ref().is_some_and(|boot| boot.lasting == Lasting::Once) {
+        if found.as_ref().is_some_and(|boot| boot.lasting == OverrideDuration::Once) {
             chassis.boot = None;
         }
         match found {
@@ -191,7 +191,7 @@ impl Machine {
     /// The caller logs a refusal in the words of its protocol.
     pub(crate) fn request_power(
         &self,
-        face: Face,
+        face: Protocol,
         request: PowerRequest,
     ) -> Result<Duration, NotWhileOff> {
         use PowerRequest::{Cycle, ForceRestart, Interrupt, SoftRestart};
@@ -220,7 +220,7 @@ impl Machine {
     }
 
     /// Sets or clears the boot override.
-    pub(crate) fn set_boot(&self, face: Face, boot: Option<BootOverride>) {
+    pub(crate) fn set_boot(&self, face: Protocol, boot: Option<BootOverride>) {
         let request = boot
             .as_ref()
             .map_or(Request::ClearBoot, |boot| Request::Boot(boot.device, boot.lasting));
@@ -233,14 +233,14 @@ impl Machine {
         self.chassis().boot_override()
     }
 
-    pub(crate) fn insert_media(&self, face: Face, drive: &'static MediaDrive, image: Url) {
+    pub(crate) fn insert_media(&self, face: Protocol, drive: &'static MediaDrive, image: Url) {
         let mut chassis = self.chassis();
         chassis.media.retain(|(other, _)| other.id != drive.id);
         chassis.media.push((drive, image.clone()));
         chassis.log.record(face, Request::InsertMedia(image), Outcome::Accepted);
     }
 
-    pub(crate) fn eject_media(&self, face: Face, drive: &MediaDrive) {
+    pub(crate) fn eject_media(&self, face: Protocol, drive: &MediaDrive) {
         let mut chassis = self.chassis();
         chassis.media.retain(|(other, _)| other.id != drive.id);
         chassis.log.record(face, Request::EjectMedia, Outcome::Accepted);
@@ -261,19 +261,19 @@ impl Machine {
         }
     }
 
-    pub(crate) fn set_identify(&self, face: Face, identify: Identify) {
+    pub(crate) fn set_identify(&self, face: Protocol, identify: Identify) {
         let mut chassis = self.chassis();
         chassis.identify = identify;
         chassis.log.record(face, Request::Identify(identify != Identify::Off), Outcome::Accepted);
     }
 
-    pub(crate) fn clear_events(&self, face: Face) {
+    pub(crate) fn clear_events(&self, face: Protocol) {
         let mut chassis = self.chassis();
         chassis.events.clear();
         chassis.log.record(face, Request::ClearEventLog, Outcome::Accepted);
     }
 
-    pub(crate) fn record(&self, face: Face, request: Request, outcome: Outcome) {
+    pub(crate) fn record(&self, face: Protocol, request: Request, outcome: Outcome) {
         self.chassis().log.record(face, request, outcome);
     }
 

@@ -113,7 +113,7 @@ pub(crate) struct SessionRules {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ResetRules {
     pub(crate) types: Vec<ResetType>,
-    pub(crate) told_by: ResetTold,
+    pub(crate) told_by: ResetValuesSource,
     pub(crate) answer: ResetAnswer,
     /// The refusal if the machine has the requested state already. Without a refusal, the request succeeds.
     #[serde(default)]
@@ -137,7 +137,7 @@ pub(crate) enum ResetType {
 /// Where a client finds the values of `ResetType` (DSP0266 §7.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ResetTold {
+pub(crate) enum ResetValuesSource {
     AllowableValues,
     ActionInfo,
     Nowhere,

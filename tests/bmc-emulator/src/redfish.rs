@@ -149,7 +149,7 @@ impl RedfishFace {
         let reads = parts.method == Method::GET || parts.method == Method::HEAD;
         if !reads && !parts.uri.path().contains("SessionService") {
             let request = log::Request::Other(format!("{} {}", parts.method, parts.uri.path()));
-            self.machine.record(log::Face::Redfish, request, Outcome::Refused(why.to_owned()));
+            self.machine.record(log::Protocol::Redfish, request, Outcome::Refused(why.to_owned()));
         }
     }
 

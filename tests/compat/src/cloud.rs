@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::patience::wait_for;
 use crate::service::new_folder;
+use crate::wait::wait_for;
 use crate::wire::Request;
 use crate::{CommandLine, program};
 
@@ -109,7 +109,7 @@ impl Drop for Cloud {
         let _ = self.process.wait();
         let clouds = self.clouds["clouds"].as_object().into_iter().flatten();
         let passwords = clouds.filter_map(|(_, it)| it["auth"]["password"].as_str());
-        left::know(passwords.map(str::to_owned));
+        left::add_secrets(passwords.map(str::to_owned));
         let _ = fs::remove_dir_all(&self.folder);
     }
 }

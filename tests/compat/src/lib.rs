@@ -7,8 +7,8 @@ pub use crate::service::Service;
 
 mod cloud;
 mod command_line;
-pub mod patience;
 mod program;
 pub mod python;
 mod service;
+pub mod wait;
 pub mod wire;

@@ -9,8 +9,8 @@ use std::{env, mem, process};
 
 use serde_json::Value;
 
-use crate::patience::wait_for;
 use crate::program;
+use crate::wait::wait_for;
 use crate::wire::{Reply, Request};
 
 /// Names another service to test instead of ours: `http://HOST:PORT`.

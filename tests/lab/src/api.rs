@@ -12,7 +12,7 @@ const VERSION: &str = "1.90";
 /// The polling interval of the waiting functions.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The longest time that anything may take on a busy computer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A client of one service.
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ impl Api {
         what: &str,
         mut look: impl FnMut(&Value) -> Option<T>,
     ) -> T {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let answer = self.try_send(Method::GET, path, None).await;
             if let Ok(answer) = &answer
@@ -109,7 +109,7 @@ impl Api {
 
 /// Waits until the condition `seen` on something outside the service holds.
 pub async fn until(what: &str, seen: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !seen() {
         assert!(Instant::now() < deadline, "{what} did not come to pass");
         sleep(LOOK_EVERY).await;

@@ -14,7 +14,7 @@ use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::api::PATIENCE;
+use crate::api::TIMEOUT;
 use crate::trap::Trap;
 
 /// A running service, which stops on drop.
@@ -22,13 +22,13 @@ pub(crate) enum Daemon {
     /// Runs in the test process.
     Inside { stop: CancellationToken, _running: JoinSet<()> },
     /// Runs as a child process.
-    Child(Outside),
+    Child(ChildDaemon),
     /// Runs in the test process, on a runtime of its own that can be dropped at any moment.
-    Mortal(Mortal),
+    Mortal(KillableDaemon),
 }
 
 /// A service that dies at the points selected by its trap.
-pub(crate) struct Mortal {
+pub(crate) struct KillableDaemon {
     config: PathBuf,
     pub(crate) trap: Arc<Trap>,
     life: Option<(Runtime, JoinHandle<()>)>,
@@ -36,17 +36,17 @@ pub(crate) struct Mortal {
 
 /// A service in a child process.
 #[derive(Default)]
-pub(crate) struct Outside {
+pub(crate) struct ChildDaemon {
     config: PathBuf,
     log: Arc<Mutex<Vec<String>>>,
     stop: CancellationToken,
     /// Reads the log of the service until the service is dead; returns whether the service was killed at its line.
-    reading: JoinSet<Killed>,
+    reading: JoinSet<KillResult>,
 }
 
 /// Whether a service was killed at the requested line of its log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Killed {
+pub enum KillResult {
     AtLine,
     /// The service never wrote as many lines.
     Never,
@@ -67,7 +67,7 @@ impl Daemon {
 
     /// Starts the service as a child process.
     pub(crate) async fn child(config: &Path, state: &Path) -> (Daemon, Listeners) {
-        let mut outside = Outside { config: config.to_owned(), ..Outside::default() };
+        let mut outside = ChildDaemon { config: config.to_owned(), ..ChildDaemon::default() };
         outside.start(usize::MAX);
         let listeners = outside.listeners(state).await;
         (Daemon::Child(outside), listeners)
@@ -78,7 +78,7 @@ impl Daemon {
     /// Starts the service inside the test process, ready to be killed.
     pub(crate) async fn mortal(config: &Path, database: &str) -> (Daemon, Listeners) {
         let trap = Trap::new(database);
-        let mut mortal = Mortal { config: config.to_owned(), trap, life: None };
+        let mut mortal = KillableDaemon { config: config.to_owned(), trap, life: None };
         let listeners = mortal.live().await.expect("baremetald listens");
         (Daemon::Mortal(mortal), listeners)
     }
@@ -104,7 +104,7 @@ impl Drop for Daemon {
     }
 }
 
-impl Mortal {
+impl KillableDaemon {
     /// Starts the service again.
     pub(crate) fn live(&mut self) -> oneshot::Receiver<Listeners> {
         let (told, listening) = oneshot::channel();
@@ -126,7 +126,7 @@ impl Mortal {
     pub(crate) async fn die(&mut self) {
         let Some((runtime, living)) = self.life.take() else { return };
         let ended = living.is_finished();
-        let dropped = spawn_blocking(move || runtime.shutdown_timeout(PATIENCE)).await;
+        let dropped = spawn_blocking(move || runtime.shutdown_timeout(TIMEOUT)).await;
         dropped.expect("a runtime can be dropped");
         if ended {
             living.await.expect("baremetald lives until it is killed");
@@ -134,7 +134,7 @@ impl Mortal {
     }
 }
 
-impl Outside {
+impl ChildDaemon {
     /// Starts the program and kills it (SIGKILL) as soon as it has logged `lines` lines that report an action or a state.
     pub(crate) fn start(&mut self, lines: usize) {
         let mut child = Command::new(compat::program("baremetald"))
@@ -153,13 +153,13 @@ impl Outside {
         // Every user of the machine can read the command line, so it must contain no secret.
         let shown = child.id().map(|id| format!("/proc/{id}/cmdline"));
         let shown = shown.and_then(|file| std::fs::read(file).ok());
-        left::note("command-lines", &shown.unwrap_or_default());
+        left::keep_text("command-lines", &shown.unwrap_or_default());
         self.stop = CancellationToken::new();
         let (log, stop) = (self.log.clone(), self.stop.clone());
         self.reading.spawn(async move {
             let killed = tokio::select! {
                 killed = read(&mut child, &log, lines) => killed,
-                () = stop.cancelled() => Killed::Never,
+                () = stop.cancelled() => KillResult::Never,
             };
             // Waits until the process is gone and its ports are free.
             child.kill().await.expect("a child can be killed");
@@ -171,13 +171,13 @@ impl Outside {
     pub(crate) async fn killed(&mut self) {
         let ended = self.reading.join_next().await.expect("a child is there");
         let killed = ended.expect("reading does not panic");
-        assert_eq!(killed, Killed::AtLine, "baremetald ended by itself");
+        assert_eq!(killed, KillResult::AtLine, "baremetald ended by itself");
     }
 
     /// Kills the program now, unless it is dead already; returns whether it was killed at its line before.
-    pub(crate) async fn kill(&mut self) -> Killed {
+    pub(crate) async fn kill(&mut self) -> KillResult {
         self.stop.cancel();
-        let mut killed = Killed::Never;
+        let mut killed = KillResult::Never;
         while let Some(ended) = self.reading.join_next().await {
             killed = ended.expect("reading does not panic");
         }
@@ -192,7 +192,7 @@ impl Outside {
 
     /// The addresses of the listeners, once the service listens.
     async fn listeners(&self, state: &Path) -> Listeners {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let text = fs::read(state.join("listeners.json")).await.unwrap_or_default();
             if let Ok(listeners) = serde_json::from_slice(&text) {
@@ -205,19 +205,19 @@ impl Outside {
 }
 
 /// Reads the log until it has `lines` lines that report an action or a state, or until the program ends.
-async fn read(child: &mut Child, log: &Mutex<Vec<String>>, lines: usize) -> Killed {
+async fn read(child: &mut Child, log: &Mutex<Vec<String>>, lines: usize) -> KillResult {
     let output = child.stderr.take().expect("its output is piped");
     let mut output = BufReader::new(output).lines();
     let mut told = 0;
     while let Ok(Some(line)) = output.next_line().await {
         told += usize::from(is_step(&line));
-        left::note("children", line.as_bytes());
+        left::keep_text("children", line.as_bytes());
         log.lock().unwrap_or_else(PoisonError::into_inner).push(line);
         if told >= lines {
-            return Killed::AtLine;
+            return KillResult::AtLine;
         }
     }
-    Killed::Never
+    KillResult::Never
 }
 
 /// Whether a line of the log reports the start of an action or a new state, of a node or of its host that joins the cloud.

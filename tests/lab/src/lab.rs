@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use baremetal::Listeners;
 use baremetal_store::Store;
-use machine_emulator::{AgentKind, Network, Pace, Rack, Systems};
+use machine_emulator::{AgentKind, Network, Rack, Speed, Systems};
 use tempfile::TempDir;
 use tokio::sync::{Mutex, OnceCell};
 use url::Url;
@@ -15,7 +15,7 @@ use crate::api::Api;
 use crate::daemon::Daemon;
 use crate::files;
 use crate::images::{Image, Images};
-use crate::machine::{AgentOf, Machine, Placed};
+use crate::machine::{AgentChoice, Machine, RackedMachine};
 
 /// At this speed the self-test of the firmware takes 30 ms.
 const SPEED: f64 = 100.0;
@@ -119,7 +119,7 @@ impl Lab {
     ) -> Lab {
         let network =
             Network { dhcp: listeners.dhcp.expect("DHCP is configured"), tftp: listeners.tftp };
-        let rack = Rack::start_with(network, Pace::times(SPEED), systems).await;
+        let rack = Rack::start_with(network, Speed::times(SPEED), systems).await;
         let rack = rack.expect("a rack starts");
         let images = Images::start().await.expect("an image server starts");
         let base = Url::parse(&format!("http://{}/", listeners.api));
@@ -135,17 +135,21 @@ impl Lab {
     }
 
     /// Puts a machine, switched off, into the rack.
-    pub async fn rack(&self, machine: Machine) -> Placed {
+    pub async fn rack(&self, machine: Machine) -> RackedMachine {
         let mut placed = self.rack_all(vec![machine]).await;
         placed.pop().expect("one went in")
     }
 
     /// Puts machines, switched off, into the rack.
-    pub async fn rack_all(&self, machines: Vec<Machine>) -> Vec<Placed> {
+    pub async fn rack_all(&self, machines: Vec<Machine>) -> Vec<RackedMachine> {
         let parts = machines.iter().map(|machine| (machine.spec.clone(), self.agent_of(machine)));
         let added = self.rack.lock().await.add(parts.collect()).await;
         let added = added.expect("BMCs find free ports");
-        machines.iter().zip(added).map(|(wanted, added)| Placed::new(wanted, added)).collect()
+        machines
+            .iter()
+            .zip(added)
+            .map(|(wanted, added)| RackedMachine::new(wanted, added))
+            .collect()
     }
 
     /// The image server, which the test can make misbehave.
@@ -165,8 +169,8 @@ impl Lab {
 
     fn agent_of(&self, machine: &Machine) -> AgentKind {
         match machine.agent {
-            AgentOf::TheEmulator => AgentKind::Light,
-            AgentOf::TheProject => AgentKind::Program {
+            AgentChoice::TheEmulator => AgentKind::Light,
+            AgentChoice::TheProject => AgentKind::Program {
                 path: compat::program("ramdisk-agent"),
                 folder: self.folder.path().join("machines").join(&machine.spec.name),
             },
@@ -194,7 +198,7 @@ fn systems(settings: &Settings) -> Systems {
 fn prepare(settings: &Settings) -> (TempDir, PathBuf) {
     // Fails if another test has installed the provider already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    left::listen();
+    left::keep_logs();
     let folder = tempfile::Builder::new().prefix("lab-").tempdir();
     let folder = folder.expect("a temporary folder can be made");
     files::write(folder.path()).expect("stand-ins can be written");

@@ -25,12 +25,12 @@ pub struct Machine {
     pub boot: Option<&'static str>,
     /// `ipmi_cipher_suite`; `None` lets the driver choose.
     pub cipher_suite: Option<u8>,
-    pub agent: AgentOf,
+    pub agent: AgentChoice,
 }
 
 /// The agent that runs in the ramdisk of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AgentOf {
+pub enum AgentChoice {
     /// The agent of the emulator.
     TheEmulator,
     /// The `ramdisk-agent` of this project, as a child process with files as disks.
@@ -66,7 +66,7 @@ impl Machine {
 
     /// Uses the project's own agent, with disks just large enough for a small image.
     pub fn with_our_agent(self) -> Machine {
-        Machine { agent: AgentOf::TheProject, ..self }
+        Machine { agent: AgentChoice::TheProject, ..self }
     }
 
     /// Uses plain HTTP for the BMC, which saves thousands of TLS handshakes.
@@ -109,21 +109,21 @@ impl Machine {
                 own_certificate: false,
             },
         };
-        Machine { spec, boot: None, cipher_suite: None, agent: AgentOf::TheEmulator }
+        Machine { spec, boot: None, cipher_suite: None, agent: AgentChoice::TheEmulator }
     }
 }
 
 /// A machine in the rack.
 #[derive(Clone, Debug)]
-pub struct Placed {
+pub struct RackedMachine {
     machine: machine_emulator::Machine,
     boot: Option<&'static str>,
     cipher_suite: Option<u8>,
 }
 
-impl Placed {
-    pub(crate) fn new(wanted: &Machine, machine: machine_emulator::Machine) -> Placed {
-        Placed { machine, boot: wanted.boot, cipher_suite: wanted.cipher_suite }
+impl RackedMachine {
+    pub(crate) fn new(wanted: &Machine, machine: machine_emulator::Machine) -> RackedMachine {
+        RackedMachine { machine, boot: wanted.boot, cipher_suite: wanted.cipher_suite }
     }
 
     /// The driver that a node of this machine uses.
@@ -186,7 +186,7 @@ impl Placed {
     }
 }
 
-impl Deref for Placed {
+impl Deref for RackedMachine {
     type Target = machine_emulator::Machine;
 
     fn deref(&self) -> &machine_emulator::Machine {

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::api::Answer;
-use crate::daemon::{Daemon, Killed};
+use crate::daemon::{Daemon, KillResult};
 use crate::images::Image;
 use crate::lab::Lab;
-use crate::machine::Placed;
+use crate::machine::RackedMachine;
 
 /// A node of the service in the lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,14 +16,14 @@ pub struct Node(pub Uuid);
 
 /// A requested change of provision state.
 #[must_use = "what is asked for is awaited"]
-pub struct Asked<'a> {
+pub struct PendingChange<'a> {
     lab: &'a Lab,
     node: Node,
 }
 
 impl Lab {
     /// Enrolls a machine with its network ports.
-    pub async fn enroll(&self, machine: &Placed) -> Node {
+    pub async fn enroll(&self, machine: &RackedMachine) -> Node {
         let mut body = machine.node();
         body["instance_info"] = self.image.instance_info();
         let made = self.api.send(Method::POST, "/v1/nodes", Some(&body)).await;
@@ -38,14 +38,14 @@ impl Lab {
     }
 
     /// Enrolls a machine and verifies that its BMC answers.
-    pub async fn manageable(&self, machine: &Placed) -> Node {
+    pub async fn manageable(&self, machine: &RackedMachine) -> Node {
         let node = self.enroll(machine).await;
         self.provision(node, "manage").await.reaches("manageable").await;
         node
     }
 
     /// Enrolls a machine and cleans it.
-    pub async fn available(&self, machine: &Placed) -> Node {
+    pub async fn available(&self, machine: &RackedMachine) -> Node {
         let node = self.manageable(machine).await;
         self.provision(node, "provide").await.reaches("available").await;
         node
@@ -60,16 +60,16 @@ impl Lab {
     }
 
     /// Requests a change of provision state.
-    pub async fn provision(&self, node: Node, target: &str) -> Asked<'_> {
+    pub async fn provision(&self, node: Node, target: &str) -> PendingChange<'_> {
         self.ask(node, &json!({"target": target})).await.expect(target);
-        Asked { lab: self, node }
+        PendingChange { lab: self, node }
     }
 
     /// Requests the installation of a machine, with user data in the config drive.
-    pub async fn install_with(&self, node: Node, user_data: &str) -> Asked<'_> {
+    pub async fn install_with(&self, node: Node, user_data: &str) -> PendingChange<'_> {
         let body = json!({"target": "active", "configdrive": {"user_data": user_data}});
         self.ask(node, &body).await.expect("active");
-        Asked { lab: self, node }
+        PendingChange { lab: self, node }
     }
 
     async fn ask(&self, node: Node, body: &Value) -> Answer {
@@ -78,14 +78,14 @@ impl Lab {
     }
 
     /// Requests a change of provision state from a service that may be killed before it answers.
-    pub async fn provision_and_be_killed(&self, node: Node, target: &str) -> Asked<'_> {
+    pub async fn provision_and_be_killed(&self, node: Node, target: &str) -> PendingChange<'_> {
         let path = format!("/v1/nodes/{}/states/provision", node.0);
         let body = json!({"target": target});
         // The service records a request before it logs anything of it, so a lost answer does not matter.
         if let Ok(answer) = self.api.try_send(Method::PUT, &path, Some(&body)).await {
             answer.expect(target);
         }
-        Asked { lab: self, node }
+        PendingChange { lab: self, node }
     }
 
     /// The node as the API shows it.
@@ -110,16 +110,16 @@ impl Lab {
 
     /// Waits until the service was killed at its line. If `node` reaches `state` first, kills the service then, since it may just be about
     /// to log its line.
-    pub async fn killed_or(&self, node: Node, state: &str) -> Killed {
-        self.killed_unless(self.rests(node, state)).await
+    pub async fn killed_or(&self, node: Node, state: &str) -> KillResult {
+        self.killed_or_done(self.rests(node, state)).await
     }
 
     /// Waits until the service was killed at its line. If `done` completes first, kills the service then.
-    pub async fn killed_unless(&self, done: impl Future<Output = ()>) -> Killed {
+    pub async fn killed_or_done(&self, done: impl Future<Output = ()>) -> KillResult {
         let mut daemon = self.daemon.lock().await;
         let Daemon::Child(outside) = &mut *daemon else { panic!("baremetald is no child") };
         tokio::select! {
-            () = outside.killed() => Killed::AtLine,
+            () = outside.killed() => KillResult::AtLine,
             () = done => outside.kill().await,
         }
     }
@@ -144,7 +144,7 @@ impl Lab {
     }
 }
 
-impl Asked<'_> {
+impl PendingChange<'_> {
     /// Waits until the node is in `state`; panics with the reason if the node fails instead.
     pub async fn reaches(self, state: &str) -> Value {
         let path = format!("/v1/nodes/{}", self.node.0);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use baremetal_core::{Boot, LeavingStage, Node, NodeFilter, NodeSort, Page, PowerRequest, Work};
+use baremetal_core::{Boot, DrainStage, Node, NodeFilter, NodeSort, Page, PowerRequest, Work};
 use baremetal_store::{Store, StoreError, Tripwire};
 use database::{Point, Side};
 use tokio::runtime::Handle;
@@ -27,7 +27,7 @@ pub(crate) struct Trap {
 
 /// Selects the new points at which a service is stopped.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bait {
+pub(crate) struct StopRule {
     /// Stops at every `every`-th new point.
     pub(crate) every: usize,
     /// Never stops at points whose name this function accepts.
@@ -36,7 +36,7 @@ pub(crate) struct Bait {
 
 #[derive(Debug, Default)]
 struct State {
-    set: Option<Bait>,
+    set: Option<StopRule>,
     is_shut: bool,
     known: BTreeSet<String>,
     stopped_at: Vec<String>,
@@ -59,12 +59,12 @@ impl Trap {
         let trap = self.clone();
         Tripwire::new(move |point| {
             let trap = trap.clone();
-            Box::pin(async move { trap.pass(point).await })
+            Box::pin(async move { trap.at_point(point).await })
         })
     }
 
     /// Sets the trap, with no points known yet.
-    pub(crate) fn set(&self, bait: Bait) {
+    pub(crate) fn set(&self, bait: StopRule) {
         *self.state() = State { set: Some(bait), ..State::default() };
     }
 
@@ -79,7 +79,7 @@ impl Trap {
     }
 
     /// Waits until the service was stopped.
-    pub(crate) async fn shut(&self) {
+    pub(crate) async fn wait_until_stopped(&self) {
         loop {
             let changed = self.changed.notified();
             if self.state().is_shut {
@@ -89,7 +89,7 @@ impl Trap {
         }
     }
 
-    async fn pass(self: Arc<Trap>, point: Point) {
+    async fn at_point(self: Arc<Trap>, point: Point) {
         let (is_set, is_shut) = {
             let state = self.state();
             (state.set.is_some(), state.is_shut)
@@ -121,7 +121,7 @@ impl Trap {
             return true;
         }
         let name = format!("{side} {}: {recorded}", short(point.effect));
-        let Some(Bait { every, spares }) = state.set else { return false };
+        let Some(StopRule { every, spares }) = state.set else { return false };
         if spares(&name) || !state.known.insert(name.clone()) {
             return false;
         }
@@ -164,17 +164,17 @@ fn progress(node: &Node, boot: Option<&Boot>) -> String {
         text += if asked_at.is_some() { " asked" } else { "" };
     }
     if let Some(lending) = &node.lending {
-        text += &format!(" lent, {:?}", lending.lease.wanted());
+        text += &format!(" lent, {:?}", lending.lease.required_state());
     }
     if node.maintenance.is_some() {
         text += " maintained";
     }
     if let Some(leaving) = &node.leaving {
         text += match leaving.stage {
-            LeavingStage::Wanted => " leaving",
-            LeavingStage::Asking(_) => " asks for a drain",
-            LeavingStage::Waiting(_) => " waits for a drain",
-            LeavingStage::Ending => " ends a drain",
+            DrainStage::Wanted => " leaving",
+            DrainStage::Asking(_) => " asks for a drain",
+            DrainStage::Waiting(_) => " waits for a drain",
+            DrainStage::Ending => " ends a drain",
         };
     }
     let work = node.work.as_ref().map(|work| work.id);

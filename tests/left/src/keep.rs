@@ -13,7 +13,7 @@ use tracing_subscriber::EnvFilter;
 /// Larger files are not kept.
 const LARGEST: u64 = 16 << 20;
 /// The most bytes kept for one process.
-const MOST: u64 = 512 << 20;
+const MAX_BYTES_PER_PROCESS: u64 = 512 << 20;
 /// Shorter generated secrets are not searched for.
 const SHORTEST: usize = 10;
 /// Key files are the proper place for secrets, so they are not kept.
@@ -49,7 +49,7 @@ pub fn keep_database(url: &str, name: &str) {
 }
 
 /// Appends a text to a file in the folder that `BEDPLATE_LEFT` names.
-pub fn note(name: &str, text: &[u8]) {
+pub fn keep_text(name: &str, text: &[u8]) {
     let Some(folder) = folder() else { return };
     let written = fs::create_dir_all(&folder).and_then(|()| {
         let mut file = File::options().append(true).create(true).open(folder.join(name))?;
@@ -61,7 +61,7 @@ pub fn note(name: &str, text: &[u8]) {
 }
 
 /// Adds generated secrets, such as tokens, to the search. The secrets are stored next to the kept files, not among them.
-pub fn know(secrets: impl IntoIterator<Item = String>) {
+pub fn add_secrets(secrets: impl IntoIterator<Item = String>) {
     let Some(folder) = folder() else { return };
     // A shorter word could occur anywhere by chance.
     let long = secrets.into_iter().filter(|it| it.len() >= SHORTEST && !it.contains('\n'));
@@ -89,7 +89,7 @@ fn beside(folder: &Path) -> PathBuf {
 }
 
 /// Keeps the logs of services in this process, at level `debug`.
-pub fn listen() {
+pub fn keep_logs() {
     let Some(folder) = folder() else { return };
     let name = format!("log-{}", std::process::id());
     let file = fs::create_dir_all(&folder)
@@ -111,7 +111,7 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
             copy(&entry.path(), &to.join(name))?;
         } else if kind.is_file() && !KEYS.iter().any(|key| name == *key) {
             let size = entry.metadata()?.len();
-            if size > LARGEST || KEPT.fetch_add(size, Ordering::Relaxed) > MOST {
+            if size > LARGEST || KEPT.fetch_add(size, Ordering::Relaxed) > MAX_BYTES_PER_PROCESS {
                 eprintln!("too much to keep: {} ({size} bytes)", entry.path().display());
                 continue;
             }

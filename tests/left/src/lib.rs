@@ -3,9 +3,9 @@
 pub mod canary;
 pub mod control;
 mod decoded;
+mod encodings;
 mod keep;
 mod search;
-mod spelling;
 
-pub use keep::{keep, keep_database, know, known, listen, note};
+pub use keep::{add_secrets, keep, keep_database, keep_logs, keep_text, known};
 pub use search::{Find, Search};

@@ -12,7 +12,7 @@ fn main() -> anyhow::Result<ExitCode> {
         made.extend(known(path)?);
     }
     let fixed = canary::ALL.into_iter().chain(control::ALL);
-    let search = Search::of(fixed.chain(made.iter().map(String::as_str)))?;
+    let search = Search::new(fixed.chain(made.iter().map(String::as_str)))?;
     let (mut finds, mut looked, mut blind) = (Vec::new(), 0, false);
     for path in &paths {
         let mut here = Vec::new();

@@ -10,7 +10,7 @@ use anyhow::Context;
 use flate2::read::MultiGzDecoder;
 
 use crate::decoded::{decoded, from_base64};
-use crate::spelling::spellings;
+use crate::encodings::spellings;
 
 /// How much of a file is read at a time; more than the size of any kept file.
 const PIECE: usize = 32 << 20;
@@ -27,13 +27,13 @@ const GZIP_IN_BASE64: &[u8] = b"H4sI";
 pub struct Search {
     secrets: Vec<String>,
     /// The meaning of each pattern.
-    meanings: Vec<Meaning>,
+    meanings: Vec<PatternKind>,
     patterns: AhoCorasick,
     longest: usize,
 }
 
 #[derive(Clone, Copy)]
-enum Meaning {
+enum PatternKind {
     Secret { number: usize, how: &'static str },
     Gzip,
     GzipInBase64,
@@ -50,14 +50,14 @@ pub struct Find {
 
 impl Search {
     /// Prepares the search for these secrets.
-    pub fn of<'a>(secrets: impl IntoIterator<Item = &'a str>) -> anyhow::Result<Search> {
+    pub fn new<'a>(secrets: impl IntoIterator<Item = &'a str>) -> anyhow::Result<Search> {
         let secrets: BTreeSet<&str> = secrets.into_iter().filter(|it| !it.is_empty()).collect();
         let secrets: Vec<String> = secrets.into_iter().map(str::to_owned).collect();
-        let mut meanings = vec![Meaning::Gzip, Meaning::GzipInBase64];
+        let mut meanings = vec![PatternKind::Gzip, PatternKind::GzipInBase64];
         let mut patterns = vec![GZIP.to_vec(), GZIP_IN_BASE64.to_vec()];
         for (number, secret) in secrets.iter().enumerate() {
             for (how, bytes) in spellings(secret) {
-                meanings.push(Meaning::Secret { number, how });
+                meanings.push(PatternKind::Secret { number, how });
                 patterns.push(bytes);
             }
         }
@@ -76,12 +76,12 @@ impl Search {
     fn look<'a>(&'a self, text: &[u8], layers: u8, found: &mut BTreeSet<(&'a str, &'static str)>) {
         for hit in self.patterns.find_overlapping_iter(text) {
             let packed = match self.meanings[hit.pattern().as_usize()] {
-                Meaning::Secret { number, how } => {
+                PatternKind::Secret { number, how } => {
                     found.insert((&self.secrets[number], how));
                     continue;
                 }
-                Meaning::Gzip => unpacked(&text[hit.start()..]),
-                Meaning::GzipInBase64 => unpacked(&from_base64(&text[hit.start()..])),
+                PatternKind::Gzip => unpacked(&text[hit.start()..]),
+                PatternKind::GzipInBase64 => unpacked(&from_base64(&text[hit.start()..])),
             };
             if layers > 1 {
                 self.look(&packed, layers - 1, found);

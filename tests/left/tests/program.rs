@@ -67,11 +67,11 @@ fn a_folder_without_control_texts_fails() {
 /// nothing.
 #[test]
 fn keeps_files_for_another_test() {
-    left::note("note", b"nothing of worth");
+    left::keep_text("note", b"nothing of worth");
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("state"), "nothing of worth").unwrap();
     left::keep(folder.path(), "service");
-    left::know(["gAAAAAmade".to_owned(), "short".to_owned()]);
+    left::add_secrets(["gAAAAAmade".to_owned(), "short".to_owned()]);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::event::{BootSource, Event, Stage};
 use crate::firmware::{self, Handover};
 use crate::machine::Machine;
-use crate::rack::World;
+use crate::rack::RackContext;
 use crate::relay::Speaker;
 
 use parameters::Parameters;
@@ -41,7 +41,7 @@ pub enum AgentKind {
 /// Runs the ramdisk until the power goes off.
 pub(crate) async fn run(
     machine: &Machine,
-    world: &World,
+    world: &RackContext,
     source: BootSource,
     handover: Handover,
 ) -> Infallible {
@@ -67,7 +67,7 @@ pub(crate) async fn run(
 }
 
 /// Finds a network like the ramdisk's init: uses the address in the command line, or asks by DHCP until an offer comes.
-async fn find_network(machine: &Machine, world: &World, command_line: &str) {
+async fn find_network(machine: &Machine, world: &RackContext, command_line: &str) {
     let mut words = command_line.split_ascii_whitespace();
     if words.any(|word| word.starts_with("bedplate.address=")) {
         return;

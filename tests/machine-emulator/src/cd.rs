@@ -9,7 +9,7 @@ use crate::event::Event;
 use crate::fetch;
 use crate::firmware::{Handover, chain};
 use crate::machine::Machine;
-use crate::rack::World;
+use crate::rack::RackContext;
 
 /// The longest line of parameters, in bytes.
 const LONGEST_LINE: usize = 8 << 10;
@@ -17,12 +17,12 @@ const LONGEST_LINE: usize = 8 << 10;
 const SIGN: &[u8] = b"ipa-api-url=http";
 
 /// Boots from the CD in the drive.
-pub(crate) async fn boot(machine: &Machine, world: &World) -> Result<Handover, String> {
+pub(crate) async fn boot(machine: &Machine, world: &RackContext) -> Result<Handover, String> {
     let url = machine.chassis().media().ok_or("the CD drive is empty")?;
     boot_url(machine, world, &url).await
 }
 
-async fn boot_url(machine: &Machine, world: &World, url: &Url) -> Result<Handover, String> {
+async fn boot_url(machine: &Machine, world: &RackContext, url: &Url) -> Result<Handover, String> {
     let mut search = Search::default();
     let fetched = fetch::download(machine, &world.http, url, |piece| search.see(piece)).await;
     let bytes = fetched.map_err(|error| chain(&error))?;

@@ -14,14 +14,14 @@ const LOOKED_AT: usize = 1 << 20;
 #[derive(Clone, Debug)]
 pub struct Disk {
     pub spec: DiskSpec,
-    kept: Kept,
+    kept: DiskStorage,
     /// The config drive that was written with the image, as it was sent.
     drive: Option<String>,
 }
 
 /// The storage of a disk.
 #[derive(Clone, Debug)]
-enum Kept {
+enum DiskStorage {
     /// Only a description of the content.
     Remembered(Content),
     /// A real file.
@@ -70,18 +70,18 @@ impl Content {
 
 impl Disk {
     pub(crate) fn remembered(spec: DiskSpec) -> Disk {
-        Disk { spec, kept: Kept::Remembered(Content::Blank), drive: None }
+        Disk { spec, kept: DiskStorage::Remembered(Content::Blank), drive: None }
     }
 
     pub(crate) fn file(spec: DiskSpec, path: PathBuf) -> Disk {
-        Disk { spec, kept: Kept::File(path), drive: None }
+        Disk { spec, kept: DiskStorage::File(path), drive: None }
     }
 
     /// Returns the current content.
     pub fn content(&self) -> Content {
         match &self.kept {
-            Kept::Remembered(content) => content.clone(),
-            Kept::File(path) => look_at(path).unwrap_or(Content::Blank),
+            DiskStorage::Remembered(content) => content.clone(),
+            DiskStorage::File(path) => look_at(path).unwrap_or(Content::Blank),
         }
     }
 
@@ -98,7 +98,7 @@ impl Disk {
     /// Replaces the content and removes the config drive. A disk that is a file keeps its content.
     pub(crate) fn set(&mut self, content: Content) {
         self.drive = None;
-        if let Kept::Remembered(kept) = &mut self.kept {
+        if let DiskStorage::Remembered(kept) = &mut self.kept {
             *kept = content;
         }
     }

@@ -31,7 +31,7 @@ pub struct FaultSet {
     /// Limit of downloads in bytes per second.
     pub download_rate: Option<u64>,
     /// The lie in the inventory.
-    pub lie: Option<Lie>,
+    pub lie: Option<InventoryLie>,
     /// The disk is full after this many bytes.
     pub disk_full_after: Option<u64>,
     /// This step fails.
@@ -43,7 +43,7 @@ pub struct FaultSet {
 /// A lie in the inventory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Lie {
+pub enum InventoryLie {
     /// The list of disks is empty.
     NoDisks,
     /// The network ports have other addresses.

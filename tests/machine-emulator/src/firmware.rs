@@ -14,10 +14,10 @@ use crate::disk::Content;
 use crate::event::{BootSource, Event, Stage};
 use crate::fetch;
 use crate::ipxe::{self, Ended};
-use crate::kept::Before;
 use crate::machine::Machine;
-use crate::rack::{Systems, World};
+use crate::rack::{RackContext, Systems};
 use crate::relay::Speaker;
+use crate::saved_state::SavedActivity;
 use crate::tftp;
 
 /// The pause after all boot sources failed.
@@ -34,16 +34,20 @@ pub(crate) struct Handover {
 }
 
 /// Boots until the power goes off. If `before` is set, continues the activity of a machine that was on.
-pub(crate) async fn run(machine: &Machine, world: &World, before: Option<Before>) -> Infallible {
+pub(crate) async fn run(
+    machine: &Machine,
+    world: &RackContext,
+    before: Option<SavedActivity>,
+) -> Infallible {
     let mut chosen = None;
     match before {
-        Some(Before::Installed) => {
+        Some(SavedActivity::Installed) => {
             // Returns only if the disk has changed since.
             if let Err(why) = boot_disk(machine, world).await {
                 machine.tell(Event::CannotBoot(BootSource::Disk, why));
             }
         }
-        Some(Before::Boots(choice)) => {
+        Some(SavedActivity::Boots(choice)) => {
             machine.tell(Event::Started);
             machine.boots(choice.clone());
             machine.now(Stage::Booting);
@@ -94,7 +98,7 @@ fn own_order(machine: &Machine) -> Vec<BootSource> {
 }
 
 /// Runs the system on the disk until the power goes off; returns only if nothing there boots.
-async fn boot_disk(machine: &Machine, world: &World) -> Result<Handover, String> {
+async fn boot_disk(machine: &Machine, world: &RackContext) -> Result<Handover, String> {
     let bootable = machine.disks().into_iter().find(Content::is_bootable);
     let Some(Content::Image { name, .. }) = bootable else {
         return Err("no disk holds anything that boots".to_owned());
@@ -110,7 +114,7 @@ async fn boot_disk(machine: &Machine, world: &World) -> Result<Handover, String>
     std::future::pending().await
 }
 
-async fn boot_by_tftp(machine: &Machine, world: &World) -> Result<Handover, String> {
+async fn boot_by_tftp(machine: &Machine, world: &RackContext) -> Result<Handover, String> {
     let lease = lease(machine, world, Speaker::Pxe).await?;
     let file = lease.boot_file.ok_or("DHCP names nothing to boot")?;
     // Firmware runs only programs of its own kind.
@@ -128,7 +132,7 @@ async fn boot_by_tftp(machine: &Machine, world: &World) -> Result<Handover, Stri
 
 async fn boot_by_http(
     machine: &Machine,
-    world: &World,
+    world: &RackContext,
     told: Option<&Url>,
 ) -> Result<Handover, String> {
     if machine.spec().firmware == Firmware::Bios {
@@ -149,7 +153,7 @@ async fn boot_by_http(
 }
 
 /// Treats the loaded file as iPXE, which asks DHCP again and runs the script from the answer.
-async fn run_ipxe(machine: &Machine, world: &World, bytes: u64) -> Result<Handover, String> {
+async fn run_ipxe(machine: &Machine, world: &RackContext, bytes: u64) -> Result<Handover, String> {
     if bytes == 0 {
         return Err("the loader is empty".to_owned());
     }
@@ -167,7 +171,7 @@ async fn run_ipxe(machine: &Machine, world: &World, bytes: u64) -> Result<Handov
 /// Gets an address by DHCP, and reports the result.
 pub(crate) async fn lease(
     machine: &Machine,
-    world: &World,
+    world: &RackContext,
     speaker: Speaker,
 ) -> Result<crate::relay::Lease, String> {
     let lease = world.relay.lease(machine, speaker, world.pace.dhcp_timeout()).await;

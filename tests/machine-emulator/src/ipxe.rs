@@ -12,10 +12,10 @@ use crate::event::Event;
 use crate::fetch::{self, FetchError};
 use crate::firmware::Handover;
 use crate::machine::Machine;
-use crate::rack::World;
+use crate::rack::RackContext;
 
 use command::{Flow, Image};
-use words::Joint;
+use words::Operator;
 
 /// The limit of scripts that start scripts.
 const DEEPEST: usize = 8;
@@ -49,7 +49,7 @@ pub(crate) enum ScriptError {
 /// iPXE with its settings and loaded images.
 pub(crate) struct Interpreter<'a> {
     machine: &'a Machine,
-    world: &'a World,
+    world: &'a RackContext,
     settings: HashMap<String, String>,
     images: Vec<Image>,
     commands: usize,
@@ -58,7 +58,7 @@ pub(crate) struct Interpreter<'a> {
 /// Runs the script at `url`.
 pub(crate) async fn run(
     machine: &Machine,
-    world: &World,
+    world: &RackContext,
     address: Ipv4Addr,
     url: Url,
 ) -> Result<Ended, ScriptError> {
@@ -115,12 +115,12 @@ impl Interpreter<'_> {
     /// Runs a line: commands joined by `||`, `&&` and `;`. A failing line ends its script.
     async fn line(&mut self, line: &str, depth: usize) -> Result<Flow, ScriptError> {
         let mut outcome = Ok(Flow::Next);
-        let mut joint = Joint::Always;
+        let mut joint = Operator::Always;
         for (words, next) in words::split(line) {
             let wanted = match joint {
-                Joint::Always => true,
-                Joint::IfFailed => outcome.is_err(),
-                Joint::IfDone => outcome.is_ok(),
+                Operator::Always => true,
+                Operator::IfFailed => outcome.is_err(),
+                Operator::IfDone => outcome.is_ok(),
             };
             if wanted {
                 self.commands += 1;
@@ -140,8 +140,8 @@ impl Interpreter<'_> {
         }
         // An empty command after `||` does nothing and succeeds.
         outcome.or_else(|why| match joint {
-            Joint::IfFailed => Ok(Flow::Next),
-            Joint::Always | Joint::IfDone => {
+            Operator::IfFailed => Ok(Flow::Next),
+            Operator::Always | Operator::IfDone => {
                 Err(ScriptError::Command { line: line.chars().take(60).collect(), why })
             }
         })

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crate::event::{Event, Stage};
 use crate::firmware;
 use crate::machine::Machine;
-use crate::rack::World;
+use crate::rack::RackContext;
 
 /// Follows the power of `machine` for ever.
-pub(crate) async fn run(machine: Machine, world: Arc<World>) {
+pub(crate) async fn run(machine: Machine, world: Arc<RackContext>) {
     let mut power = machine.chassis().power();
     let mut before = machine.before();
     loop {

@@ -13,7 +13,7 @@ use crate::console;
 use crate::disk::{Content, Disk};
 use crate::event::{BootSource, Event, Stage};
 use crate::fault::FaultSet;
-use crate::kept::{Before, Keeper, Kept, KeptDisk};
+use crate::saved_state::{KeptDisk, SavedActivity, StateFile, StoredMachine};
 
 /// The most events of a machine; the oldest are dropped.
 const KEPT: usize = 512;
@@ -33,7 +33,7 @@ struct Inner {
     events: Mutex<VecDeque<Event>>,
     /// The firmware's choice since power-on.
     boots: Mutex<Option<BootChoice>>,
-    keeper: Option<Arc<Keeper>>,
+    keeper: Option<Arc<StateFile>>,
 }
 
 impl Machine {
@@ -41,7 +41,7 @@ impl Machine {
         chassis: bmc_emulator::Machine,
         bmc: ServedMachine,
         agent: AgentKind,
-        keeper: Option<Arc<Keeper>>,
+        keeper: Option<Arc<StateFile>>,
     ) -> Machine {
         let name = &chassis.spec().name;
         let kept = keeper.as_ref().and_then(|keeper| keeper.find(name));
@@ -194,9 +194,9 @@ impl Machine {
     pub(crate) fn keep(&self) {
         let Some(keeper) = &self.0.keeper else { return };
         let before = match &*self.0.stage.borrow() {
-            Stage::Installed => Before::Installed,
+            Stage::Installed => SavedActivity::Installed,
             Stage::Off | Stage::Booting | Stage::Ramdisk(_) | Stage::Hung(_) => {
-                Before::Boots(lock(&self.0.boots).clone())
+                SavedActivity::Boots(lock(&self.0.boots).clone())
             }
         };
         let disks = self.lock_disks();
@@ -205,11 +205,11 @@ impl Machine {
             drive: disk.drive().map(str::to_owned),
         };
         let disks = disks.iter().map(disk).collect();
-        keeper.keep(self.name(), Kept { chassis: self.0.chassis.kept(), before, disks });
+        keeper.keep(self.name(), StoredMachine { chassis: self.0.chassis.kept(), before, disks });
     }
 
     /// Returns the stored activity, if the machine was on.
-    pub(crate) fn before(&self) -> Option<Before> {
+    pub(crate) fn before(&self) -> Option<SavedActivity> {
         let kept = self.0.keeper.as_ref()?.find(self.name())?;
         kept.chassis.on.then_some(kept.before)
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use bmc_emulator::MachineSpec;
 use clap::Parser;
-use machine_emulator::{AgentKind, Network, Pace, Rack, Systems, serve_control};
+use machine_emulator::{AgentKind, Network, Rack, Speed, Systems, serve_control};
 use tracing_subscriber::EnvFilter;
 
 /// Emulated machines: their BMCs answer, their firmware boots from the network, their agents do as they are told.
@@ -63,7 +63,7 @@ async fn main() -> anyhow::Result<()> {
     });
     let network = Network { dhcp: options.dhcp, tftp: options.tftp };
     let systems = if options.compute_hosts { Systems::ComputeHosts } else { Systems::Inert };
-    let mut rack = Rack::start_with(network, Pace::times(options.speed), systems)
+    let mut rack = Rack::start_with(network, Speed::times(options.speed), systems)
         .await
         .context("cannot start the machines' network")?;
     if let Some(path) = options.state.clone() {

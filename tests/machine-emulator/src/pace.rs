@@ -6,7 +6,7 @@ use std::time::Duration;
 ///
 /// Network traffic is not affected.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pace(f64);
+pub struct Speed(f64);
 
 /// From power-on to the first boot attempt; real servers take minutes.
 const SELF_TEST: Duration = Duration::from_secs(3);
@@ -19,10 +19,10 @@ const FIRST_DHCP_TIMEOUT: Duration = Duration::from_secs(4);
 /// The minimum, because a busy computer may need this long to answer.
 const LEAST_TIMEOUT: Duration = Duration::from_millis(500);
 
-impl Pace {
+impl Speed {
     /// Makes a pace; a `speed` that is not a positive number counts as 1.
-    pub fn times(speed: f64) -> Pace {
-        Pace(if speed.is_finite() && speed > 0.0 { speed } else { 1.0 })
+    pub fn times(speed: f64) -> Speed {
+        Speed(if speed.is_finite() && speed > 0.0 { speed } else { 1.0 })
     }
 
     pub(crate) fn of(self, real: Duration) -> Duration {
@@ -46,8 +46,8 @@ impl Pace {
     }
 }
 
-impl Default for Pace {
+impl Default for Speed {
     fn default() -> Self {
-        Pace(1.0)
+        Speed(1.0)
     }
 }

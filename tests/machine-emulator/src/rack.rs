@@ -12,11 +12,11 @@ use tokio::task::JoinSet;
 use crate::agent::AgentKind;
 use crate::console;
 use crate::fetch;
-use crate::kept::Keeper;
 use crate::life;
 use crate::machine::Machine;
-use crate::pace::Pace;
+use crate::pace::Speed;
 use crate::relay::Relay;
+use crate::saved_state::StateFile;
 
 /// The network that machines boot from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,44 +38,44 @@ pub enum Systems {
 
 /// Machines that run until this value is dropped.
 pub struct Rack {
-    world: Arc<World>,
+    world: Arc<RackContext>,
     machines: Vec<Machine>,
     served: Vec<Served>,
     tasks: JoinSet<()>,
-    keeper: Option<Arc<Keeper>>,
+    keeper: Option<Arc<StateFile>>,
 }
 
 /// The state that all machines of a rack share.
-pub(crate) struct World {
+pub(crate) struct RackContext {
     pub(crate) relay: Arc<Relay>,
     pub(crate) tftp: Option<SocketAddr>,
     pub(crate) http: Client,
-    pub(crate) pace: Pace,
+    pub(crate) pace: Speed,
     pub(crate) systems: Systems,
 }
 
 impl Rack {
     /// Starts an empty rack on `network`.
-    pub async fn start(network: Network, pace: Pace) -> io::Result<Rack> {
+    pub async fn start(network: Network, pace: Speed) -> io::Result<Rack> {
         Rack::start_with(network, pace, Systems::Inert).await
     }
 
     /// Starts an empty rack on `network`, with this software on machines that boot their disks.
-    pub async fn start_with(network: Network, pace: Pace, systems: Systems) -> io::Result<Rack> {
+    pub async fn start_with(network: Network, pace: Speed, systems: Systems) -> io::Result<Rack> {
         // Fails if the process has a provider already, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let relay = Relay::open(network.dhcp).await?;
         let http = fetch::client().map_err(io::Error::other)?;
         let mut tasks = JoinSet::new();
         tasks.spawn(relay.clone().run());
-        let world = Arc::new(World { relay, tftp: network.tftp, http, pace, systems });
+        let world = Arc::new(RackContext { relay, tftp: network.tftp, http, pace, systems });
         Ok(Rack { world, machines: Vec::new(), served: Vec::new(), tasks, keeper: None })
     }
 
     /// Stores the machines that are added from now on in the file `path`. A machine that the file already has continues, instead of being
     /// off.
     pub fn keep_in(&mut self, path: PathBuf) -> io::Result<()> {
-        self.keeper = Some(Arc::new(Keeper::open(path)?));
+        self.keeper = Some(Arc::new(StateFile::open(path)?));
         Ok(())
     }
 

@@ -12,12 +12,12 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::background::{self, Offers, Openings};
 use crate::cidr::Cidr;
-use crate::errands::{self, Offers, Openings};
 use crate::guest::{Guest, Progress};
-use crate::kept::{Keeper, Kept};
+use crate::kept::{StateFile, StoredCloud};
 use crate::log::Call;
-use crate::misbehave::{Fate, Lag, Rule};
+use crate::misbehave::{CreateOutcome, Lag, Rule};
 use crate::settings::Settings;
 use crate::store::{Kind, Object};
 use crate::trap::Stop;
@@ -38,7 +38,7 @@ pub(crate) struct Shared {
     /// The addresses that are open on this host.
     pub(crate) openings: Mutex<Openings>,
     /// Writes the cloud to a file. `None` if the cloud is not kept in a file.
-    keeper: Option<Keeper>,
+    keeper: Option<StateFile>,
 }
 
 impl Shared {
@@ -145,7 +145,7 @@ impl Emulator {
         path: Option<PathBuf>,
     ) -> io::Result<Emulator> {
         let mut kept = match &path {
-            Some(path) => Kept::read(path)?,
+            Some(path) => StoredCloud::read(path)?,
             None => None,
         };
         let listener = TcpListener::bind(address).await?;
@@ -184,11 +184,11 @@ impl Emulator {
             progress: Mutex::new(progress),
             offers: Mutex::default(),
             openings: Mutex::default(),
-            keeper: path.map(Keeper::new),
+            keeper: path.map(StateFile::new),
         });
         shared.keep().await;
         tasks.spawn(serve::run(listener, shared.clone()));
-        tasks.spawn(errands::run(todo, shared.clone()));
+        tasks.spawn(background::run(todo, shared.clone()));
         let clock = shared.clone();
         tasks.spawn(async move { clock.clock().await });
         let follower = shared.clone();
@@ -349,7 +349,7 @@ impl Cloud {
         });
     }
 
-    /// Adds a fault rule for calls. Pass the returned id to [`Cloud::forgive`].
+    /// Adds a fault rule for calls. Pass the returned id to [`Cloud::end_rule`].
     pub fn misbehave(&self, rule: Rule) -> u64 {
         self.shared.with(|world| world.misbehaviour.add(rule, Instant::now()))
     }
@@ -361,7 +361,7 @@ impl Cloud {
     }
 
     /// Ends a rule, and the calls that hang because of it.
-    pub fn forgive(&self, rule: u64) {
+    pub fn end_rule(&self, rule: u64) {
         self.shared.with(|world| world.misbehaviour.remove(rule));
     }
 
@@ -393,7 +393,7 @@ impl Cloud {
     }
 
     /// Sets how objects end that are created from now on.
-    pub fn decide(&self, fate: Fate) {
+    pub fn set_fate(&self, fate: CreateOutcome) {
         self.shared.with(|world| world.misbehaviour.fate(fate));
     }
 

@@ -2,15 +2,15 @@
 
 use serde_json::json;
 
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::schema;
 use crate::service::Service;
 use crate::world::World;
 use crate::{cinder, designate, glance, keystone, neutron, nova, octavia, placement};
 
 /// Answers one request. Problems become error answers.
-pub(crate) fn dispatch(world: &mut World, asked: &mut Asked) -> Answer {
+pub(crate) fn dispatch(world: &mut World, asked: &mut ApiRequest) -> Answer {
     let verdict = answer(world, asked);
     let mut answer = verdict.unwrap_or_else(|problem| refuse(asked, &problem));
     answer.headers.push(("x-openstack-request-id", asked.request_id.clone()));
@@ -30,7 +30,7 @@ pub(crate) fn dispatch(world: &mut World, asked: &mut Asked) -> Answer {
 }
 
 /// The error answer for a problem, in the envelope of the service.
-pub(crate) fn refuse(asked: &Asked, problem: &Problem) -> Answer {
+pub(crate) fn refuse(asked: &ApiRequest, problem: &ApiError) -> Answer {
     let (kind, body) = problem.envelope(asked.service, &asked.request_id);
     let headers = vec![("content-type", kind.to_owned())];
     let mut answer = Answer { status: problem.status, headers, body: body.into() };
@@ -44,7 +44,7 @@ pub(crate) fn refuse(asked: &Asked, problem: &Problem) -> Answer {
     answer
 }
 
-fn answer(world: &mut World, asked: &mut Asked) -> Verdict {
+fn answer(world: &mut World, asked: &mut ApiRequest) -> AnswerResult {
     let service = asked.service;
     asked.version = microversion(asked)?;
     if asked.segments.is_empty() {
@@ -56,7 +56,7 @@ fn answer(world: &mut World, asked: &mut Asked) -> Verdict {
         let known =
             version == service.major() || (version == "v2.0" && service == Service::LoadBalancer);
         if !known {
-            return Err(Problem::nowhere());
+            return Err(ApiError::unknown_path());
         }
         if asked.segments.is_empty() && asked.method == http::Method::GET {
             return Ok(Answer::ok(service.version(&asked.base)));
@@ -90,7 +90,7 @@ fn version_name(service: Service) -> &'static str {
 }
 
 /// The minor version that a request asks for. The first microversion if the request names none.
-fn microversion(asked: &Asked) -> Result<u32, Problem> {
+fn microversion(asked: &ApiRequest) -> Result<u32, ApiError> {
     let Some((major, first, last)) = asked.service.microversions() else { return Ok(0) };
     let name = version_name(asked.service);
     let given = asked.header("openstack-api-version").unwrap_or_default();
@@ -109,14 +109,14 @@ fn microversion(asked: &Asked) -> Result<u32, Problem> {
         .and_then(|(a, b)| Some((a.parse::<u32>().ok()?, b.parse::<u32>().ok()?)));
     match parsed {
         Some((a, minor)) if a == major && (first..=last).contains(&minor) => Ok(minor),
-        Some(_) => Err(Problem::new(
+        Some(_) => Err(ApiError::new(
             406,
             "",
             format!(
                 "Version {text} is not supported by the API. Minimum is {major}.{first} and maximum is {major}.{last}."
             ),
         )),
-        None => Err(Problem::bad(format!(
+        None => Err(ApiError::bad(format!(
             "API Version String {text} is of invalid format. Must be of format MajorNum.MinorNum."
         ))),
     }
@@ -124,7 +124,7 @@ fn microversion(asked: &Asked) -> Result<u32, Problem> {
 
 /// The error answer that a rule gives.
 pub(crate) fn by_rule(
-    asked: &Asked,
+    asked: &ApiRequest,
     status: u16,
     retry_after: Option<u32>,
     message: Option<String>,
@@ -134,6 +134,6 @@ pub(crate) fn by_rule(
         503 => "The service is unavailable.".to_owned(),
         other => json!(crate::problem::title(other)).as_str().unwrap_or_default().to_owned(),
     });
-    let problem = Problem { retry_after, ..Problem::new(status, "", message) };
+    let problem = ApiError { retry_after, ..ApiError::new(status, "", message) };
     refuse(asked, &problem).with("x-openstack-request-id", asked.request_id.clone())
 }

@@ -25,7 +25,7 @@ use crate::guest::Progress;
 use crate::keystone;
 use crate::settings::Settings;
 use crate::store::{Kind, Object};
-use crate::world::{Errand, Event, Usage, World};
+use crate::world::{BackgroundTask, Event, Usage, World};
 
 /// How often the keeper checks whether something has changed.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -33,7 +33,7 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// The contents of the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Kept {
+pub(crate) struct StoredCloud {
     pub(crate) external_cidr: String,
     objects: Vec<(Kind, Object)>,
     quotas: Vec<((String, String), i64)>,
@@ -51,9 +51,9 @@ pub(crate) struct Kept {
     pub(crate) guest: Value,
 }
 
-impl Kept {
+impl StoredCloud {
     /// Reads the file. `None` if the file does not exist.
-    pub(crate) fn read(path: &Path) -> io::Result<Option<Kept>> {
+    pub(crate) fn read(path: &Path) -> io::Result<Option<StoredCloud>> {
         let text = match std::fs::read(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             read => read?,
@@ -61,11 +61,11 @@ impl Kept {
         Ok(Some(serde_json::from_slice(&text)?))
     }
 
-    fn of(shared: &Shared) -> Kept {
+    fn of(shared: &Shared) -> StoredCloud {
         // The guests are read first, so that their state never refers to objects that the file lacks.
         let guest = shared.guest.kept();
         let progress = shared.progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        shared.with(|world| Kept {
+        shared.with(|world| StoredCloud {
             external_cidr: world.external_cidr.clone(),
             objects: world.store.every().map(|(kind, one)| (kind, one.clone())).collect(),
             quotas: world.quotas.clone().into_iter().collect(),
@@ -91,7 +91,11 @@ impl Kept {
     }
 
     /// Restores the world. Running servers keep running, and pending events happen.
-    pub(crate) fn world(self, settings: Settings, errands: UnboundedSender<Errand>) -> World {
+    pub(crate) fn world(
+        self,
+        settings: Settings,
+        errands: UnboundedSender<BackgroundTask>,
+    ) -> World {
         let mut world = World::empty(settings, self.external_cidr, errands);
         for (kind, object) in self.objects {
             world.store.insert(kind, object);
@@ -122,7 +126,7 @@ impl Kept {
 }
 
 /// The errands that were in progress, and those that must be repeated after a restart.
-fn errands_left(world: &World, progress: &BTreeMap<String, Progress>) -> Vec<Errand> {
+fn errands_left(world: &World, progress: &BTreeMap<String, Progress>) -> Vec<BackgroundTask> {
     let running = |server: &&Object| {
         !["BUILD", "SHUTOFF", "ERROR"].contains(&server.text("status"))
             && server.note("task") != "deleting"
@@ -132,29 +136,29 @@ fn errands_left(world: &World, progress: &BTreeMap<String, Progress>) -> Vec<Err
     let guests = servers.filter_map(|server| match progress.get(&server.id) {
         Some(Progress::Failed(_)) => None,
         Some(Progress::Running | Progress::Joined) if world.configs.contains_key(&server.id) => {
-            Some(Errand::Resume(server.id.clone()))
+            Some(BackgroundTask::Resume(server.id.clone()))
         }
         Some(Progress::Running | Progress::Joined | Progress::Booting) | None => {
-            Some(Errand::Boot(server.id.clone()))
+            Some(BackgroundTask::Boot(server.id.clone()))
         }
     });
     let fetches = world.fetches.iter();
-    let fetches =
-        fetches.map(|(image, url)| Errand::Fetch { image: image.clone(), url: url.clone() });
-    guests.chain(fetches).chain([Errand::Reopen]).collect()
+    let fetches = fetches
+        .map(|(image, url)| BackgroundTask::Fetch { image: image.clone(), url: url.clone() });
+    guests.chain(fetches).chain([BackgroundTask::Reopen]).collect()
 }
 
 /// Writes the file. A lock allows one write at a time.
-pub(crate) struct Keeper {
+pub(crate) struct StateFile {
     path: PathBuf,
     /// The change counters of the world and of the guests at the last write.
     has: Mutex<(u64, u64)>,
 }
 
-impl Keeper {
-    pub(crate) fn new(path: PathBuf) -> Keeper {
+impl StateFile {
+    pub(crate) fn new(path: PathBuf) -> StateFile {
         // No counter reaches this value, so the first call writes the file.
-        Keeper { path, has: Mutex::new((u64::MAX, u64::MAX)) }
+        StateFile { path, has: Mutex::new((u64::MAX, u64::MAX)) }
     }
 
     /// Writes the file if the state has changed since the last write.
@@ -165,7 +169,7 @@ impl Keeper {
             return;
         }
         let (shared, path) = (shared.clone(), self.path.clone());
-        let write = move || write(&path, &Kept::of(&shared));
+        let write = move || write(&path, &StoredCloud::of(&shared));
         match spawn_blocking(write).await.map_err(io::Error::other).flatten() {
             Ok(()) => *has = now,
             Err(error) => error!(%error, "cannot keep the state in {}", self.path.display()),
@@ -182,7 +186,7 @@ impl Keeper {
 }
 
 /// Writes the file atomically. Only the owner can read it, because it contains passwords.
-fn write(path: &Path, kept: &Kept) -> io::Result<()> {
+fn write(path: &Path, kept: &StoredCloud) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
     file.write_all(&serde_json::to_vec(kept)?)?;

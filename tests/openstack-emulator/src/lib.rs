@@ -1,12 +1,13 @@
 #![doc = include_str!("../README.md")]
 
+mod background;
 mod cidr;
 mod cinder;
 mod cloud;
 mod control;
 mod designate;
 mod dispatch;
-mod errands;
+mod faults;
 mod glance;
 mod glob;
 pub mod guest;
@@ -15,7 +16,6 @@ mod kept;
 mod keystone;
 pub mod kubernetes;
 mod log;
-mod meddle;
 mod misbehave;
 mod neutron;
 mod nova;
@@ -36,7 +36,7 @@ mod world;
 pub use cloud::{Account, Cloud, Emulator};
 pub use guest::{Guest, GuestMachine};
 pub use log::Call;
-pub use misbehave::{Act, End, Fate, Lag, Rule};
+pub use misbehave::{Act, CreateOutcome, End, Lag, Rule};
 pub use service::Service;
 pub use settings::{Hypervisor, Latency, Settings, Times};
 pub use store::{Kind, Object};

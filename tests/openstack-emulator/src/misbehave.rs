@@ -102,7 +102,7 @@ impl Rule {
 /// How new objects end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Fate {
+pub struct CreateOutcome {
     /// The kind: servers, load balancers, zones, recordsets, volumes, snapshots or images.
     pub kind: Kind,
     /// A pattern for names.
@@ -163,7 +163,7 @@ impl Active {
 #[derive(Debug, Default)]
 pub(crate) struct Misbehaviour {
     rules: Vec<Active>,
-    fates: Vec<(Fate, u32)>,
+    fates: Vec<(CreateOutcome, u32)>,
     pub(crate) lags: Vec<Lag>,
     next: u64,
 }
@@ -223,7 +223,7 @@ impl Misbehaviour {
         hit
     }
 
-    pub(crate) fn fate(&mut self, fate: Fate) {
+    pub(crate) fn fate(&mut self, fate: CreateOutcome) {
         self.fates.push((fate, 0));
     }
 
@@ -279,7 +279,13 @@ mod tests {
     fn a_fate_takes_the_objects_it_names_and_counts_them() {
         let mut all = Misbehaviour::default();
         let end = End::Error("no".into());
-        all.fate(Fate { kind: Kind::Server, name: "w-*".into(), after: 1, times: Some(1), end });
+        all.fate(CreateOutcome {
+            kind: Kind::Server,
+            name: "w-*".into(),
+            after: 1,
+            times: Some(1),
+            end,
+        });
         assert_eq!(all.on_create(Kind::Server, "w-1"), None);
         assert_eq!(all.on_create(Kind::Volume, "w-2"), None);
         assert_eq!(all.on_create(Kind::Server, "w-2"), Some(End::Error("no".into())));

@@ -5,9 +5,9 @@ use std::cmp::Ordering;
 use serde_json::{Map, Value, json};
 
 use crate::index::FLAGS;
-use crate::problem::Problem;
-use crate::request::Asked;
-use crate::store::{Object, Wanted};
+use crate::problem::ApiError;
+use crate::request::ApiRequest;
+use crate::store::{Condition, Object};
 
 /// One page of a list.
 pub(crate) struct Page<'o> {
@@ -18,26 +18,26 @@ pub(crate) struct Page<'o> {
 
 /// Cuts the requested page out of `objects`, which are sorted.
 pub(crate) fn cut<'o>(
-    asked: &Asked,
+    asked: &ApiRequest,
     objects: Vec<&'o Object>,
     most: usize,
-) -> Result<Page<'o>, Problem> {
+) -> Result<Page<'o>, ApiError> {
     cut_by(asked, objects, most, |object| &object.id)
 }
 
 /// Like `cut`, with markers that are not ids.
 pub(crate) fn cut_by<'o>(
-    asked: &Asked,
+    asked: &ApiRequest,
     objects: Vec<&'o Object>,
     most: usize,
     key: impl Fn(&Object) -> &str,
-) -> Result<Page<'o>, Problem> {
+) -> Result<Page<'o>, ApiError> {
     let limit = match asked.query("limit") {
         None => most,
         Some(text) => {
             let limit: usize = text
                 .parse()
-                .map_err(|_| Problem::bad(format!("Invalid input for query parameters limit. Value: {text}. '{text}' is not a non-negative integer")))?;
+                .map_err(|_| ApiError::bad(format!("Invalid input for query parameters limit. Value: {text}. '{text}' is not a non-negative integer")))?;
             if limit == 0 { most } else { limit.min(most) }
         }
     };
@@ -45,7 +45,7 @@ pub(crate) fn cut_by<'o>(
         None => 0,
         Some(marker) => {
             let at = objects.iter().position(|object| key(object) == marker);
-            at.ok_or_else(|| Problem::bad(format!("marker [{marker}] not found")))? + 1
+            at.ok_or_else(|| ApiError::bad(format!("marker [{marker}] not found")))? + 1
         }
     };
     let more = objects.len() > from + limit;
@@ -57,7 +57,7 @@ pub(crate) fn cut_by<'o>(
     Ok(Page { objects, next })
 }
 
-fn next_url(asked: &Asked, marker: &str) -> String {
+fn next_url(asked: &ApiRequest, marker: &str) -> String {
     let kept = asked.query.iter().filter(|(key, _)| key != "marker");
     let kept = kept.map(|(key, value)| (key.as_str(), value.as_str()));
     let mut query = url::form_urlencoded::Serializer::new(String::new());
@@ -77,7 +77,7 @@ pub(crate) fn sort(objects: &mut [&Object], keys: &[(String, bool)]) {
 }
 
 /// The keys and directions in `sort_key` and `sort_dir`.
-pub(crate) fn order(asked: &Asked) -> Vec<(String, bool)> {
+pub(crate) fn order(asked: &ApiRequest) -> Vec<(String, bool)> {
     let mut directions = asked.query.iter().filter(|(key, _)| key == "sort_dir");
     let keys = asked.query.iter().filter(|(key, _)| key == "sort_key");
     keys.map(|(_, key)| {
@@ -122,7 +122,7 @@ fn is_yes(text: &str) -> bool {
 }
 
 /// The index entry for objects whose field has one of these values by [`equals`]. `None` if missing values match too.
-pub(crate) fn said<'a>(field: &'a str, values: &[&'a str]) -> Option<Wanted<'a>> {
+pub(crate) fn said<'a>(field: &'a str, values: &[&'a str]) -> Option<Condition<'a>> {
     if FLAGS.contains(&field) {
         return values.iter().all(|value| is_yes(value)).then(|| vec![(field, "true")]);
     }
@@ -131,7 +131,7 @@ pub(crate) fn said<'a>(field: &'a str, values: &[&'a str]) -> Option<Wanted<'a>>
 }
 
 /// The index entries for the tags in a query.
-pub(crate) fn said_tags(asked: &Asked) -> Vec<Wanted<'_>> {
+pub(crate) fn said_tags(asked: &ApiRequest) -> Vec<Condition<'_>> {
     let mut wanted = Vec::new();
     for (key, value) in &asked.query {
         let tags = value.split(',').filter(|tag| !tag.is_empty()).map(|tag| ("tags", tag));
@@ -145,7 +145,7 @@ pub(crate) fn said_tags(asked: &Asked) -> Vec<Wanted<'_>> {
 }
 
 /// Whether an object passes the tag filters `tags`, `tags-any`, `not-tags`, `not-tags-any` of a query.
-pub(crate) fn tagged(asked: &Asked, tags: &[Value]) -> bool {
+pub(crate) fn tagged(asked: &ApiRequest, tags: &[Value]) -> bool {
     let has = |tag: &str| tags.iter().any(|mine| mine == tag);
     asked.query.iter().all(|(key, value)| {
         let mut wanted = value.split(',').filter(|tag| !tag.is_empty());
@@ -160,7 +160,7 @@ pub(crate) fn tagged(asked: &Asked, tags: &[Value]) -> bool {
 }
 
 /// Keeps only the fields that `fields` names.
-pub(crate) fn pick(asked: &Asked, body: Map<String, Value>) -> Value {
+pub(crate) fn pick(asked: &ApiRequest, body: Map<String, Value>) -> Value {
     let fields: Vec<&str> = asked
         .query
         .iter()

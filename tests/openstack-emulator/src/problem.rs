@@ -6,7 +6,7 @@ use crate::service::Service;
 
 /// A refused request.
 #[derive(Clone, Debug)]
-pub(crate) struct Problem {
+pub(crate) struct ApiError {
     pub(crate) status: u16,
     /// The service's name of the error: Neutron's exception, Designate's type.
     pub(crate) kind: String,
@@ -15,34 +15,34 @@ pub(crate) struct Problem {
     pub(crate) retry_after: Option<u32>,
 }
 
-impl Problem {
-    pub(crate) fn new(status: u16, kind: &str, message: impl Into<String>) -> Problem {
-        Problem { status, kind: kind.to_owned(), message: message.into(), retry_after: None }
+impl ApiError {
+    pub(crate) fn new(status: u16, kind: &str, message: impl Into<String>) -> ApiError {
+        ApiError { status, kind: kind.to_owned(), message: message.into(), retry_after: None }
     }
 
-    pub(crate) fn bad(message: impl Into<String>) -> Problem {
-        Problem::new(400, "", message)
+    pub(crate) fn bad(message: impl Into<String>) -> ApiError {
+        ApiError::new(400, "", message)
     }
 
-    pub(crate) fn forbidden(message: impl Into<String>) -> Problem {
-        Problem::new(403, "", message)
+    pub(crate) fn forbidden(message: impl Into<String>) -> ApiError {
+        ApiError::new(403, "", message)
     }
 
-    pub(crate) fn missing(message: impl Into<String>) -> Problem {
-        Problem::new(404, "", message)
+    pub(crate) fn missing(message: impl Into<String>) -> ApiError {
+        ApiError::new(404, "", message)
     }
 
-    pub(crate) fn conflict(message: impl Into<String>) -> Problem {
-        Problem::new(409, "", message)
+    pub(crate) fn conflict(message: impl Into<String>) -> ApiError {
+        ApiError::new(409, "", message)
     }
 
     /// The error for an unknown path.
-    pub(crate) fn nowhere() -> Problem {
-        Problem::new(404, "", "The resource could not be found.")
+    pub(crate) fn unknown_path() -> ApiError {
+        ApiError::new(404, "", "The resource could not be found.")
     }
 
-    pub(crate) fn unauthorized() -> Problem {
-        Problem::new(401, "", "The request you have made requires authentication.")
+    pub(crate) fn unauthorized() -> ApiError {
+        ApiError::new(401, "", "The request you have made requires authentication.")
     }
 
     /// The content type and body of the answer.

@@ -5,7 +5,7 @@ use http::{HeaderMap, Method};
 use serde_json::{Map, Value};
 
 use crate::glob;
-use crate::problem::Problem;
+use crate::problem::ApiError;
 use crate::service::Service;
 
 /// The caller of a request, according to its token.
@@ -33,7 +33,7 @@ impl Caller {
 
 /// A request to a service.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ApiRequest {
     pub(crate) service: Service,
     pub(crate) method: Method,
     /// The whole path, as the client sent it.
@@ -51,7 +51,7 @@ pub(crate) struct Asked {
     pub(crate) version: u32,
 }
 
-impl Asked {
+impl ApiRequest {
     /// The URL of the service, without its version.
     pub(crate) fn root(&self) -> String {
         format!("{}/{}", self.base, self.service.prefix())
@@ -78,23 +78,23 @@ impl Asked {
     }
 
     /// Parses the body as JSON.
-    pub(crate) fn json(&self) -> Result<Value, Problem> {
+    pub(crate) fn json(&self) -> Result<Value, ApiError> {
         serde_json::from_slice(&self.body)
-            .map_err(|error| Problem::bad(format!("Malformed request body: {error}")))
+            .map_err(|error| ApiError::bad(format!("Malformed request body: {error}")))
     }
 
     /// The object under `key` in the body.
-    pub(crate) fn wrapped(&self, key: &str) -> Result<Map<String, Value>, Problem> {
+    pub(crate) fn wrapped(&self, key: &str) -> Result<Map<String, Value>, ApiError> {
         match self.json()?.get_mut(key).map(Value::take) {
             Some(Value::Object(map)) => Ok(map),
-            _ => Err(Problem::bad(format!(
+            _ => Err(ApiError::bad(format!(
                 "Invalid input for field/attribute {key}. '{key}' is a required property"
             ))),
         }
     }
 
     /// Refuses requests outside of the application credential's access rules.
-    pub(crate) fn within_rules(&self) -> Result<(), Problem> {
+    pub(crate) fn within_rules(&self) -> Result<(), ApiError> {
         let path =
             self.path.strip_prefix(&format!("/{}", self.service.prefix())).unwrap_or(&self.path);
         let allowed = self.caller.rules.is_empty()
@@ -104,23 +104,23 @@ impl Asked {
                     && text("method") == self.method.as_str()
                     && glob::matches(&glob::without_names(text("path")), path)
             });
-        if allowed { Ok(()) } else { Err(Problem::unauthorized()) }
+        if allowed { Ok(()) } else { Err(ApiError::unauthorized()) }
     }
 
     /// Refuses callers other than administrators.
-    pub(crate) fn admin(&self, rule: &str) -> Result<(), Problem> {
+    pub(crate) fn admin(&self, rule: &str) -> Result<(), ApiError> {
         if self.caller.is_admin() {
             return Ok(());
         }
-        Err(Problem::forbidden(format!("Policy doesn't allow {rule} to be performed.")))
+        Err(ApiError::forbidden(format!("Policy doesn't allow {rule} to be performed.")))
     }
 
     /// Refuses callers who may only read.
-    pub(crate) fn writer(&self) -> Result<(), Problem> {
+    pub(crate) fn writer(&self) -> Result<(), ApiError> {
         if self.caller.may("member") {
             return Ok(());
         }
-        Err(Problem::forbidden("Policy doesn't allow this action to be performed."))
+        Err(ApiError::forbidden("Policy doesn't allow this action to be performed."))
     }
 
     /// Whether the caller may see objects of this project.
@@ -158,4 +158,4 @@ impl Answer {
 }
 
 /// The answer of a service, or the reason for a refusal.
-pub(crate) type Verdict = Result<Answer, Problem>;
+pub(crate) type AnswerResult = Result<Answer, ApiError>;

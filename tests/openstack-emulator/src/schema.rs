@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::glob;
-use crate::problem::Problem;
-use crate::request::Asked;
+use crate::problem::ApiError;
+use crate::request::ApiRequest;
 use crate::service::Service;
 
 /// A request with a body, and the fields that the body may have, such as `server.networks[].port`. Objects below a field in the table are
@@ -187,14 +187,14 @@ const RECORDSET: &[&str] = &[
 ];
 
 /// Refuses a body with an unknown field. If no field at all is known, the route answers which fields are missing.
-pub(crate) fn check(asked: &Asked) -> Result<(), Problem> {
+pub(crate) fn check(asked: &ApiRequest) -> Result<(), ApiError> {
     let path = asked.segments.join("/");
     let row = ROWS.iter().find(|row| {
         row.service == asked.service && asked.method == row.method && glob::matches(row.path, &path)
     });
     let Some(row) = row else { return Ok(()) };
     let Ok(body) = serde_json::from_slice::<Value>(&asked.body) else { return Ok(()) };
-    let known = Known { asked, fields: row.fields };
+    let known = KnownFields { asked, fields: row.fields };
     let Some(members) = body.as_object() else { return Ok(()) };
     if !members.keys().any(|key| known.place(key) != Place::Unknown) {
         return Ok(());
@@ -202,8 +202,8 @@ pub(crate) fn check(asked: &Asked) -> Result<(), Problem> {
     known.check("", &body)
 }
 
-struct Known<'a> {
-    asked: &'a Asked,
+struct KnownFields<'a> {
+    asked: &'a ApiRequest,
     fields: &'static [&'static str],
 }
 
@@ -217,7 +217,7 @@ enum Place {
     Unknown,
 }
 
-impl Known<'_> {
+impl KnownFields<'_> {
     fn place(&self, path: &str) -> Place {
         let mut found = Place::Unknown;
         for field in self.fields {
@@ -237,7 +237,7 @@ impl Known<'_> {
         found
     }
 
-    fn check(&self, path: &str, value: &Value) -> Result<(), Problem> {
+    fn check(&self, path: &str, value: &Value) -> Result<(), ApiError> {
         match value {
             Value::Object(members) => {
                 for (key, value) in members {
@@ -258,7 +258,7 @@ impl Known<'_> {
     }
 
     /// The error in the words of the service.
-    fn refuse(&self, path: &str, key: &str) -> Problem {
+    fn refuse(&self, path: &str, key: &str) -> ApiError {
         let inner = path.rsplit(['.', '[']).find(|it| *it != "]").unwrap_or_default();
         match self.asked.service {
             Service::Dns => {
@@ -266,9 +266,9 @@ impl Known<'_> {
                 let message = format!(
                     "Provided object does not match schema.  Keys ['{key}'] are not valid for {sort}"
                 );
-                Problem::new(400, "invalid_object", message)
+                ApiError::new(400, "invalid_object", message)
             }
-            Service::LoadBalancer => Problem::bad(format!(
+            Service::LoadBalancer => ApiError::bad(format!(
                 "Invalid input for field/attribute {inner}. Value: '{{{key:?}: ...}}'. Unknown attribute: {key}"
             )),
             Service::Identity
@@ -278,7 +278,7 @@ impl Known<'_> {
             | Service::Network
             | Service::Volume => {
                 let of = if inner.is_empty() { key } else { inner };
-                Problem::bad(format!(
+                ApiError::bad(format!(
                     "Invalid input for field/attribute {of}. Additional properties are not allowed ('{key}' was unexpected)"
                 ))
             }

@@ -21,9 +21,9 @@ use tracing::debug;
 use crate::cloud::Shared;
 use crate::control;
 use crate::dispatch::{by_rule, dispatch, refuse};
-use crate::meddle::{Met, meddle};
-use crate::problem::{Problem, plain};
-use crate::request::{Answer, Asked, Caller};
+use crate::faults::{MatchedCall, meddle};
+use crate::problem::{ApiError, plain};
+use crate::request::{Answer, ApiRequest, Caller};
 use crate::service::SERVICES;
 use crate::world;
 
@@ -102,7 +102,7 @@ async fn respond(
     let query = parts.uri.query().unwrap_or_default();
     let changes = !matches!(parts.method, http::Method::GET | http::Method::HEAD);
     let pairs = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
-    let asked = Asked {
+    let asked = ApiRequest {
         service,
         method: parts.method,
         segments: words.collect(),
@@ -131,7 +131,7 @@ async fn respond(
 
 async fn handle(
     shared: &Arc<Shared>,
-    mut asked: Asked,
+    mut asked: ApiRequest,
     body: Incoming,
     query: &str,
     number: u64,
@@ -142,7 +142,7 @@ async fn handle(
         Err(None) => return Err(io::ErrorKind::BrokenPipe.into()),
     }
     let (method, path, body) = (asked.method.clone(), asked.path.clone(), asked.body.clone());
-    let met = Met { method: method.as_str(), path: &path, query, body: &body };
+    let met = MatchedCall { method: method.as_str(), path: &path, query, body: &body };
     let refused = asked.clone();
     let world = shared.clone();
     let changes = !matches!(method, http::Method::GET | http::Method::HEAD);
@@ -164,7 +164,7 @@ async fn handle(
 }
 
 /// Reads a body. Of image data, only size and checksum are passed on, in internal headers.
-async fn read(asked: &mut Asked, mut body: Incoming) -> Result<Bytes, Option<Problem>> {
+async fn read(asked: &mut ApiRequest, mut body: Incoming) -> Result<Bytes, Option<ApiError>> {
     let last = asked.segments.last().map(String::as_str);
     let data = asked.method == http::Method::PUT
         && asked.service == crate::service::Service::Image
@@ -182,7 +182,7 @@ async fn read(asked: &mut Asked, mut body: Incoming) -> Result<Bytes, Option<Pro
                 kept.extend_from_slice(chunk);
             }
         } else if size > LARGEST_BODY {
-            return Err(Some(Problem::new(413, "", "Request is too large.")));
+            return Err(Some(ApiError::new(413, "", "Request is too large.")));
         } else {
             kept.extend_from_slice(chunk);
         }

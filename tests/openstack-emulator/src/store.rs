@@ -152,7 +152,7 @@ pub(crate) struct Store {
 const ID: &str = "id";
 
 /// One condition of a list: the object has at least one of these texts, each in its field.
-pub(crate) type Wanted<'a> = Vec<(&'a str, &'a str)>;
+pub(crate) type Condition<'a> = Vec<(&'a str, &'a str)>;
 
 impl Store {
     /// Adds an object as the youngest of its kind.
@@ -204,7 +204,7 @@ impl Store {
     }
 
     /// The objects of a kind whose field is this text or contains it, the oldest first.
-    pub(crate) fn saying(
+    pub(crate) fn with_text(
         &self,
         kind: Kind,
         field: &str,
@@ -216,12 +216,12 @@ impl Store {
     }
 
     /// A superset of the objects that meet all conditions, the oldest first. Only the most selective indexed condition is applied.
-    pub(crate) fn narrowed(&self, kind: Kind, wanted: &[Wanted<'_>]) -> Vec<&Object> {
+    pub(crate) fn narrowed(&self, kind: Kind, wanted: &[Condition<'_>]) -> Vec<&Object> {
         let Some(table) = self.tables.get(&kind) else { return Vec::new() };
-        let known = |said: &&Wanted<'_>| {
+        let known = |said: &&Condition<'_>| {
             said.iter().all(|(field, _)| *field == ID || index::has(kind, field))
         };
-        let count = |said: &&Wanted<'_>| -> usize {
+        let count = |said: &&Condition<'_>| -> usize {
             said.iter().map(|(field, text)| table.rows(field, text).len()).sum()
         };
         let Some(narrowest) = wanted.iter().filter(known).min_by_key(count) else {
@@ -235,12 +235,12 @@ impl Store {
 
     /// The ids of the objects of a kind whose field contains this text.
     pub(crate) fn ids(&self, kind: Kind, field: &str, text: &str) -> Vec<String> {
-        self.saying(kind, field, text).map(|object| object.id.clone()).collect()
+        self.with_text(kind, field, text).map(|object| object.id.clone()).collect()
     }
 
     /// The oldest object of a kind with this name.
     pub(crate) fn named(&self, kind: Kind, name: &str) -> Option<&Object> {
-        self.saying(kind, "name", name).next()
+        self.with_text(kind, "name", name).next()
     }
 
     /// The oldest object of a kind that `want` accepts. Visits all objects of the kind.
@@ -285,7 +285,7 @@ mod tests {
     #[track_caller]
     fn finds(store: &Store, field: &str, text: &str, want: &[&str]) {
         let found: Vec<&str> =
-            store.saying(Kind::Port, field, text).map(|one| one.id.as_str()).collect();
+            store.with_text(Kind::Port, field, text).map(|one| one.id.as_str()).collect();
         assert_eq!(found, want, "{field} {text}");
         assert_eq!(store.how_many(Kind::Port, field, text), want.len(), "{field} {text}");
     }

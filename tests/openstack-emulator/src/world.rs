@@ -16,8 +16,8 @@ use uuid::Uuid;
 use crate::keystone::Token;
 use crate::log::Log;
 use crate::misbehave::{End, Misbehaviour};
-use crate::problem::Problem;
-use crate::request::Asked;
+use crate::problem::ApiError;
+use crate::request::ApiRequest;
 use crate::settings::{Settings, millis};
 use crate::store::{Kind, Object, Store};
 use crate::trap::Trap;
@@ -25,7 +25,7 @@ use crate::{designate, neutron, nova, octavia, seed};
 
 /// Work that is done outside of the world's lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Errand {
+pub(crate) enum BackgroundTask {
     /// Start the guest of a server that became ACTIVE.
     Boot(String),
     /// Continue the guest of a server that was running before the emulator started.
@@ -125,14 +125,14 @@ pub(crate) struct World {
     pub(crate) changes: u64,
     due: BinaryHeap<Reverse<Due>>,
     order: u64,
-    errands: UnboundedSender<Errand>,
+    errands: UnboundedSender<BackgroundTask>,
 }
 
 impl World {
     pub(crate) fn new(
         settings: Settings,
         external_cidr: String,
-        errands: UnboundedSender<Errand>,
+        errands: UnboundedSender<BackgroundTask>,
     ) -> World {
         let mut world = World::empty(settings, external_cidr, errands);
         seed::plant(&mut world);
@@ -143,7 +143,7 @@ impl World {
     pub(crate) fn empty(
         settings: Settings,
         external_cidr: String,
-        errands: UnboundedSender<Errand>,
+        errands: UnboundedSender<BackgroundTask>,
     ) -> World {
         World {
             settings,
@@ -213,7 +213,7 @@ impl World {
         self.due.push(Reverse(due));
     }
 
-    pub(crate) fn errand(&self, errand: Errand) {
+    pub(crate) fn errand(&self, errand: BackgroundTask) {
         // The receiver is gone while the emulator is being dropped.
         let _ = self.errands.send(errand);
     }
@@ -294,7 +294,7 @@ impl World {
     }
 
     /// The object with this id, if the caller may see it.
-    pub(crate) fn seen(&self, kind: Kind, id: &str, asked: &Asked) -> Option<&Object> {
+    pub(crate) fn seen(&self, kind: Kind, id: &str, asked: &ApiRequest) -> Option<&Object> {
         self.store.get(kind, id).filter(|object| asked.sees(&object.project))
     }
 
@@ -303,9 +303,9 @@ impl World {
         &mut self,
         kind: Kind,
         id: &str,
-        asked: &Asked,
-        missing: impl FnOnce() -> Problem,
-    ) -> Result<&mut Object, Problem> {
+        asked: &ApiRequest,
+        missing: impl FnOnce() -> ApiError,
+    ) -> Result<&mut Object, ApiError> {
         match self.store.get_mut(kind, id) {
             Some(object) if asked.sees(&object.project) => Ok(object),
             _ => Err(missing()),

@@ -13,7 +13,7 @@ use crate::network::HOST;
 
 const PORT: u16 = 9513;
 /// The token with which a machine reports its progress and asks for CA rotations.
-const CHANNEL: &str = "channel";
+const TOKEN: &str = "channel";
 
 /// A server that answers claims, on the host of the network.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl Claims {
             url: url("reports"),
             authorities: url(&format!("authorities/{machine}")),
             holds: 0,
-            token: CHANNEL.to_owned().into(),
+            token: TOKEN.to_owned().into(),
             claim: machine.to_string(),
             authority: self.authority.clone(),
         }

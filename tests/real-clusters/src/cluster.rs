@@ -5,8 +5,8 @@ use std::fs;
 use std::net::IpAddr;
 
 use cluster_bootstrap::{
-    Approval, Archives, Artifact, BootstrapToken, CgroupDriver, Cidr, Cluster, ClusterDns,
-    Endpoint, Images, KubernetesVersion, Machine, Name, Overrides, Pki, PodNetwork, Programs,
+    Approval, Archives, Artifact, BootstrapToken, CgroupDriver, Cidr, ClusterDns, ClusterSettings,
+    Endpoint, Images, KubernetesVersion, Member, Name, Overrides, Pki, PodNetwork, Programs,
     Sha256, Source, Worker,
 };
 use serde_json::json;
@@ -14,8 +14,13 @@ use serde_json::json;
 use crate::network::{HOST, cache};
 
 /// The settings of a cluster with this number of control-plane members.
-pub fn settings(name: &str, control_planes: u8, pki: Pki, token: BootstrapToken) -> Cluster {
-    Cluster {
+pub fn settings(
+    name: &str,
+    control_planes: u8,
+    pki: Pki,
+    token: BootstrapToken,
+) -> ClusterSettings {
+    ClusterSettings {
         name: Name::try_from(name).expect("a name"),
         version: KubernetesVersion::try_from("v1.20.2").expect("a version"),
         pods: Cidr::try_from("10.244.0.0/16").expect("a range"),
@@ -40,7 +45,7 @@ pub fn settings(name: &str, control_planes: u8, pki: Pki, token: BootstrapToken)
 }
 
 /// The control-plane machine of this number, counted from 1.
-pub fn control_plane(number: u8) -> Machine {
+pub fn control_plane(number: u8) -> Member {
     machine(&format!("cp-{number}"), 10 + number)
 }
 
@@ -51,9 +56,9 @@ pub fn worker(number: u8) -> Worker {
     Worker { machine, labels, taints: Vec::new() }
 }
 
-fn machine(name: &str, last: u8) -> Machine {
+fn machine(name: &str, last: u8) -> Member {
     let address: IpAddr = format!("10.99.0.{last}").parse().expect("an address");
-    Machine { name: Name::try_from(name).expect("a name"), address }
+    Member { name: Name::try_from(name).expect("a name"), address }
 }
 
 /// Settings for machines that share the kernel of the host: the host may have swap and little disk, and machines may not set its connection

@@ -40,7 +40,7 @@ pub fn for_nobody() -> String {
 
 /// Configuration for machines made of namespaces: they reach clusterd and the mirror, run no systemd, and share the kernel of the host.
 pub fn for_machines() -> String {
-    let held = Held::at(HOST);
+    let held = MirrorConfig::at(HOST);
     let mut text = format!(
         "[nodes]\nlisten = '{HOST}:9512'\nurl = 'https://{HOST}:9512/'\n\
          [kubernetes]\ncluster_dns = 'none'\ncgroup_driver = 'cgroupfs'\n\
@@ -49,7 +49,7 @@ pub fn for_machines() -> String {
          [kubernetes.kube_proxy.conntrack]\nmaxPerCore = 0\nmin = 0\ntcpEstablishedTimeout = '0s'\ntcpCloseWaitTimeout = '0s'\n\
          {}image_repository = 'bedplate.invalid'\netcd_tag = '{}'\n",
         held.programs(),
-        Held::file("ETCD_TAG").trim()
+        MirrorConfig::file("ETCD_TAG").trim()
     );
     let every = held.archives(&["pause", "kube-proxy", "tools"]);
     let control_plane =
@@ -60,20 +60,20 @@ pub fn for_machines() -> String {
 
 /// Configuration for virtual machines that reach this host at `host`. They run systemd and fetch programs, but no images.
 pub fn for_virtual_machines(host: &str) -> String {
-    let programs = Held::at(host).programs();
+    let programs = MirrorConfig::at(host).programs();
     format!("[nodes]\nlisten = '{host}:9512'\nurl = 'https://{host}:9512/'\n{programs}")
 }
 
 /// Writes the configuration of the programs and images in the mirror.
-struct Held<'a> {
+struct MirrorConfig<'a> {
     host: &'a str,
     sums: String,
 }
 
-impl<'a> Held<'a> {
+impl<'a> MirrorConfig<'a> {
     #[track_caller]
     fn at(host: &'a str) -> Self {
-        Held { host, sums: Held::file("SHA256SUMS") }
+        MirrorConfig { host, sums: MirrorConfig::file("SHA256SUMS") }
     }
 
     #[track_caller]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use compat::patience::wait_for;
+use compat::wait::wait_for;
 use compat::wire::Request;
 use serde_json::{Value, json};
 

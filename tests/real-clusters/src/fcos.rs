@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use compat::patience::wait_for;
+use compat::wait::wait_for;
 use serde_json::json;
 
 use crate::Lan;

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use cluster_bootstrap::{Cluster, Machine};
+use cluster_bootstrap::{ClusterSettings, Member};
 use ignition::UserData;
 
 /// The address of the network's host, where the mirror and the load balancer listen.
@@ -35,7 +35,7 @@ impl Network {
 
     /// Starts a load balancer in front of the cluster's control plane, as a cloud would. A load balancer that runs already is replaced.
     #[track_caller]
-    pub fn balance(&mut self, cluster: &Cluster) {
+    pub fn balance(&mut self, cluster: &ClusterSettings) {
         self.stop_balancer();
         let servers: String = cluster
             .control_plane
@@ -67,7 +67,7 @@ impl Network {
 
     /// Boots a machine for the first time, with the user data that Nova would hand to it. Does not wait for the machine.
     #[track_caller]
-    pub fn boot(&mut self, machine: &Machine, user_data: &UserData) {
+    pub fn boot(&mut self, machine: &Member, user_data: &UserData) {
         let name = machine.name.as_str();
         let path = self.state().join(format!("{name}.ign"));
         fs::write(&path, user_data.text()).expect("a file can be written");

@@ -4,9 +4,9 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster_bootstrap::{Cluster, Holder, Pki, Step, handout};
-use cluster_pki::{Kubeconfig, Validity, admin, seed};
-use compat::patience::wait_for;
+use cluster_bootstrap::{CaRotationStep, ClusterSettings, MemberRole, Pki, rotation_archive};
+use cluster_pki::{Kubeconfig, Validity, admin_kubeconfig, make_pki};
+use compat::wait::wait_for;
 use serde_json::{Value, json};
 
 use crate::{Claims, Kubectl, Network};
@@ -21,48 +21,48 @@ const PATIENCE: Duration = Duration::from_secs(240);
 pub fn rotate(
     network: &Network,
     claims: &Claims,
-    cluster: &mut Cluster,
+    cluster: &mut ClusterSettings,
     workers: &[&str],
     validity: Validity,
 ) -> Kubectl {
     let begun = Instant::now();
     let old = cluster.pki.clone();
-    let new = seed(&cluster.name, 1, validity).expect("authorities can be made");
+    let new = make_pki(&cluster.name, 1, validity).expect("authorities can be made");
     // A CA rotation keeps the key that signs service account tokens.
     let new = Pki { service_account: old.service_account.clone(), ..new };
     let masters: Vec<String> = cluster.control_plane.iter().map(|it| it.name.to_string()).collect();
-    let before = admin(&cluster.name, &cluster.endpoint, &old.cluster, validity);
+    let before = admin_kubeconfig(&cluster.name, &cluster.endpoint, &old.cluster, validity);
     let before = before.expect("a kubeconfig can be made");
     let after = |trusted: &Pki| {
-        let made = admin(&cluster.name, &cluster.endpoint, &trusted.cluster, validity);
+        let made = admin_kubeconfig(&cluster.name, &cluster.endpoint, &trusted.cluster, validity);
         Kubectl::named(network, "rotated.conf", made.expect("a kubeconfig can be made").expose())
     };
     claims.rotate();
     for (revision, step, signs, also) in [
-        (1, Step::TrustBoth, &old, Some(&new)),
-        (2, Step::NewSigns, &new, Some(&old)),
-        (3, Step::KubeletsAsk, &new, Some(&old)),
-        (4, Step::TrustNew, &new, None),
+        (1, CaRotationStep::TrustBoth, &old, Some(&new)),
+        (2, CaRotationStep::SignWithNew, &new, Some(&old)),
+        (3, CaRotationStep::RenewKubelets, &new, Some(&old)),
+        (4, CaRotationStep::TrustNew, &new, None),
     ] {
         for worker in workers {
-            let archive = handout(revision, step, signs, also, Holder::Worker);
+            let archive = rotation_archive(revision, step, signs, also, MemberRole::Worker);
             claims.give(worker, revision, &archive);
         }
         for master in &masters {
-            let archive = handout(revision, step, signs, also, Holder::ControlPlane);
+            let archive = rotation_archive(revision, step, signs, also, MemberRole::ControlPlane);
             claims.give(master, revision, &archive);
             until_held(claims, master, revision);
         }
         workers.iter().for_each(|worker| until_held(claims, worker, revision));
         eprintln!("all hold revision {revision}, {step:?}, after {:?}", begun.elapsed());
-        if matches!(step, Step::TrustBoth | Step::TrustNew) {
-            let trusted = also.map_or_else(|| signs.clone(), |also| signs.trusting(also));
+        if matches!(step, CaRotationStep::TrustBoth | CaRotationStep::TrustNew) {
+            let trusted = also.map_or_else(|| signs.clone(), |also| signs.with_trusted(also));
             restart_workloads(&after(&trusted), &trusted);
         }
     }
     let kubectl = after(&new);
-    tell_who_joins(&kubectl, &new);
-    who_has_the_old_is_refused(network, &before, &new);
+    write_cluster_info(&kubectl, &new);
+    old_credentials_are_refused(network, &before, &new);
     cluster.pki = new;
     eprintln!("the authorities are exchanged after {:?}", begun.elapsed());
     kubectl
@@ -94,7 +94,7 @@ fn restart_workloads(kubectl: &Kubectl, trusted: &Pki) {
 
 /// Writes the new CA to `cluster-info`: machines that join trust the CA named there.
 #[track_caller]
-fn tell_who_joins(kubectl: &Kubectl, pki: &Pki) {
+fn write_cluster_info(kubectl: &Kubectl, pki: &Pki) {
     let found = kubectl.get(&["configmap", "cluster-info", "-n", "kube-public"]);
     let found = found.expect("there is one");
     let text = found["data"]["kubeconfig"].as_str().expect("it holds a kubeconfig");
@@ -122,7 +122,7 @@ fn tell_who_joins(kubectl: &Kubectl, pki: &Pki) {
 
 /// The old kubeconfig does not trust the cluster any more, and the cluster refuses its client certificate.
 #[track_caller]
-fn who_has_the_old_is_refused(network: &Network, old: &Kubeconfig, new: &Pki) {
+fn old_credentials_are_refused(network: &Network, old: &Kubeconfig, new: &Pki) {
     let said = Kubectl::named(network, "old.conf", old.expose()).objection(&["get", "nodes"]);
     assert!(said.contains("certificate signed by unknown authority"), "{said}");
     let mut mixed: Value = serde_json::from_str(old.expose()).expect("it is JSON");

@@ -5,8 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use cluster_bootstrap::inline;
-use cluster_pki::{Validity, admin, seed, token};
-use compat::patience::wait_for;
+use cluster_pki::{Validity, admin_kubeconfig, make_pki, new_bootstrap_token};
+use compat::wait::wait_for;
 use jiff::Timestamp;
 use real_clusters::{Kubectl, Network, control_plane, settings, worker};
 
@@ -17,10 +17,10 @@ const PATIENCE: Duration = Duration::from_secs(600);
 fn a_real_cluster_meets_the_contract_of_the_driver() {
     let Some(mut network) = Network::begin("contract") else { return };
     let validity = Validity { now: Timestamp::now(), lifetime: Duration::from_secs(3600 * 24) };
-    let pki = seed(&"contract".try_into().unwrap(), 0, validity).unwrap();
-    let cluster = settings("contract", 1, pki, token());
+    let pki = make_pki(&"contract".try_into().unwrap(), 0, validity).unwrap();
+    let cluster = settings("contract", 1, pki, new_bootstrap_token());
     let kubeconfig =
-        admin(&cluster.name, &cluster.endpoint, &cluster.pki.cluster, validity).unwrap();
+        admin_kubeconfig(&cluster.name, &cluster.endpoint, &cluster.pki.cluster, validity).unwrap();
     network.balance(&cluster);
     let (first, second) = (control_plane(1), worker(1));
     let node = cluster_bootstrap::control_plane(&cluster, &first.name).unwrap();

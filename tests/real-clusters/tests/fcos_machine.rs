@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use compat::patience::wait_for;
+use compat::wait::wait_for;
 use real_clusters::{
     Disk, Emulated, FcosMachine, Lan, Mirror, Tenant, VERSION, clusterd, for_virtual_machines,
     mirror,

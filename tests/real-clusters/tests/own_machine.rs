@@ -66,7 +66,7 @@ fn a_vm_is_lent_by_name_taken_back_and_deleted_in_a_real_openstack() {
     cloud.done(&format!("zone create --email hostmaster@own.example {ZONE}"));
     cloud.done("network create own");
     cloud.done("subnet create own --network own --subnet-range 10.30.0.0/24");
-    let before = Left::of(&mut cloud);
+    let before = ProjectObjects::of(&mut cloud);
 
     // Each `Person` starts a clusterd with an empty database, so the second half of the test requests a new VM.
     let person = Person::new(&cloud, SLOW);
@@ -93,7 +93,7 @@ fn a_vm_is_lent_by_name_taken_back_and_deleted_in_a_real_openstack() {
     assert_eq!(cloud.dig(NAME), [address]);
     person.vm(&["delete", "lab-1", "--wait", "--yes"]).expect("it is deleted");
     drop_kept(&person);
-    until("nothing that is left", || (Left::of(&mut cloud) == before).then_some(()));
+    until("nothing that is left", || (ProjectObjects::of(&mut cloud) == before).then_some(()));
     drop(person);
 
     let person = Person::new(&cloud, QUICK);
@@ -105,7 +105,7 @@ fn a_vm_is_lent_by_name_taken_back_and_deleted_in_a_real_openstack() {
     assert_eq!(cloud.dig(NAME), [""; 0]);
     assert_eq!(person.json(&["snapshots"])[0]["status"], "active", "the copy outlives it");
     drop_kept(&person);
-    until("nothing that is left", || (Left::of(&mut cloud) == before).then_some(()));
+    until("nothing that is left", || (ProjectObjects::of(&mut cloud) == before).then_some(()));
 
     cloud.done("network delete own");
     cloud.done(&format!("zone delete {ZONE}"));
@@ -121,16 +121,16 @@ fn drop_kept(person: &Person) {
 
 /// The objects of the project, to compare before and after.
 #[derive(Debug, PartialEq)]
-struct Left {
+struct ProjectObjects {
     servers: Value,
     images: Value,
     ports: Value,
     names: Value,
 }
 
-impl Left {
-    fn of(cloud: &mut Cloud) -> Left {
-        Left {
+impl ProjectObjects {
+    fn of(cloud: &mut Cloud) -> ProjectObjects {
+        ProjectObjects {
             servers: cloud.json("server list"),
             images: cloud.json("image list"),
             ports: cloud.json("port list --device-owner compute:nova"),

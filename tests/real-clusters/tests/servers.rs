@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use compat::patience::wait_for;
+use compat::wait::wait_for;
 use real_clusters::{Cloud, fetch};
 use serde_json::json;
 

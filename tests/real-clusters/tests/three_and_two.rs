@@ -4,9 +4,9 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster_bootstrap::{Claim, Cluster, NodeConfig, inline, reporting, stub};
-use cluster_pki::{Validity, admin, seed, token};
-use compat::patience::wait_for;
+use cluster_bootstrap::{Claim, ClusterSettings, NodeConfig, inline, reporting, stub};
+use cluster_pki::{Validity, admin_kubeconfig, make_pki, new_bootstrap_token};
+use compat::wait::wait_for;
 use jiff::Timestamp;
 use real_clusters::{
     Claims, HOST, Kubectl, Network, control_plane, objections, rotate, settings, worker,
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Whether the test also rotates the CAs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Authorities {
+enum CaRotation {
     Kept,
     Exchanged,
 }
@@ -27,14 +27,14 @@ enum Authorities {
 fn five_machines_booted_at_once_become_a_cluster() {
     // A rotation of the CAs takes six minutes more.
     let is_soak = std::env::var_os("BEDPLATE_SOAK").is_some();
-    let authorities = if is_soak { Authorities::Exchanged } else { Authorities::Kept };
+    let authorities = if is_soak { CaRotation::Exchanged } else { CaRotation::Kept };
     let Some(mut network) = Network::begin("three-and-two") else { return };
     let validity = Validity { now: Timestamp::now(), lifetime: Duration::from_secs(3600 * 24) };
     let name = "three-and-two".try_into().unwrap();
-    let pki = seed(&name, 0, validity).unwrap();
-    let mut cluster = settings("three-and-two", 3, pki, token());
+    let pki = make_pki(&name, 0, validity).unwrap();
+    let mut cluster = settings("three-and-two", 3, pki, new_bootstrap_token());
     let kubeconfig =
-        admin(&cluster.name, &cluster.endpoint, &cluster.pki.cluster, validity).unwrap();
+        admin_kubeconfig(&cluster.name, &cluster.endpoint, &cluster.pki.cluster, validity).unwrap();
 
     let machines = (1..=3)
         .map(control_plane)
@@ -44,7 +44,7 @@ fn five_machines_booted_at_once_become_a_cluster() {
     let nodes: Vec<(NodeConfig, _)> =
         machines.chain(workers).map(|(node, it)| (node.unwrap(), it)).collect();
     for (node, _) in &nodes {
-        what_nova_would_be_given_is_valid(node, &network);
+        user_data_is_valid(node, &network);
     }
 
     network.balance(&cluster);
@@ -78,7 +78,7 @@ fn five_machines_booted_at_once_become_a_cluster() {
     }
 
     let mut kubectl = kubectl;
-    if authorities == Authorities::Exchanged {
+    if authorities == CaRotation::Exchanged {
         let begun = Instant::now();
         kubectl = rotate(&network, &claims, &mut cluster, &["worker-1", "worker-2"], validity);
         all_are_ready(&kubectl, &["cp-1", "cp-2", "cp-3", "worker-1", "worker-2"], begun);
@@ -99,7 +99,7 @@ fn patiently<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     })
 }
 
-fn what_nova_would_be_given_is_valid(node: &NodeConfig, network: &Network) {
+fn user_data_is_valid(node: &NodeConfig, network: &Network) {
     let check = |what: &str, text: &str| {
         let said = objections(&format!("{}-{what}", node.machine), text, &network.state());
         assert_eq!(said, "", "{} {what}", node.machine);
@@ -177,7 +177,11 @@ fn etcd_has(network: &Network, want: &[&str]) {
 }
 
 /// Does what clusterd does for a lost member: removes it from etcd, from Kubernetes and from the load balancer, then boots a replacement.
-fn a_lost_member_is_replaced(network: &mut Network, kubectl: &Kubectl, cluster: &mut Cluster) {
+fn a_lost_member_is_replaced(
+    network: &mut Network,
+    kubectl: &Kubectl,
+    cluster: &mut ClusterSettings,
+) {
     network.destroy("cp-3");
     let members = etcd_members(network);
     let lost = members.iter().find(|it| it["name"] == "cp-3").expect("etcd remembers it");

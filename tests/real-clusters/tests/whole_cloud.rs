@@ -16,7 +16,7 @@ fn a_requested_cluster_becomes_a_kubernetes_behind_its_name() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("whole");
     fs::create_dir_all(&folder).unwrap();
     // Dropped last, so that the output comes after the failure of the test.
-    let _witness = Witness(Kubectl::outside(folder.join("config")));
+    let _witness = PrintOnFailure(Kubectl::outside(folder.join("config")));
     let Some(mut cloud) = Cloud::with_machines("alice") else { return };
     cloud.done(&format!("zone create --email hostmaster@whole.example {ZONE}"));
     let _mirror = Mirror::serve();
@@ -60,9 +60,9 @@ fn a_requested_cluster_becomes_a_kubernetes_behind_its_name() {
 }
 
 /// Prints the state of Kubernetes if the test fails.
-struct Witness(Kubectl);
+struct PrintOnFailure(Kubectl);
 
-impl Drop for Witness {
+impl Drop for PrintOnFailure {
     fn drop(&mut self) {
         if thread::panicking() {
             self.0.tell();

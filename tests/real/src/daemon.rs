@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::Duration;
 
-use compat::patience::wait_for;
 use compat::program;
+use compat::wait::wait_for;
 
 use crate::rack::GATEWAY;
-use crate::{Given, Rack};
+use crate::{Rack, RackOptions};
 
 /// The URL of the API, in the rack's network namespace.
 pub(crate) const API: &str = "http://127.0.0.1:6385";
@@ -25,7 +25,7 @@ pub struct Daemon {
 impl Daemon {
     /// Starts the daemon and waits until it listens.
     #[track_caller]
-    pub fn start(rack: &Rack, given: &Given<'_>) -> Self {
+    pub fn start(rack: &Rack, given: &RackOptions<'_>) -> Self {
         let config = rack.folder.join("baremetald.toml");
         fs::write(&config, configuration(rack, given)).expect("a file can be written");
         let mut command = rack.command(program("baremetald"));
@@ -60,7 +60,7 @@ pub(crate) fn last_lines(log: &Path, count: usize) -> String {
     lines[lines.len().saturating_sub(count)..].join("\n")
 }
 
-fn configuration(rack: &Rack, given: &Given<'_>) -> String {
+fn configuration(rack: &Rack, given: &RackOptions<'_>) -> String {
     // The path is target/PROFILE/baremetald; `make build` puts the ramdisk next to the profile's directory.
     let target = program("baremetald");
     let ramdisk =

@@ -2,11 +2,11 @@
 
 pub use crate::daemon::Daemon;
 pub use crate::machine::{Firmware, Machine};
-pub use crate::rack::{Given, Rack};
+pub use crate::rack::{Rack, RackOptions};
 pub use crate::story::{Image, Story, image, images_folder};
 
 mod daemon;
 mod machine;
 mod rack;
-pub mod road;
+pub mod stations;
 mod story;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use compat::patience::wait_for;
+use compat::wait::wait_for;
 use serde::Deserialize;
 
 const MIB: u64 = 1 << 20;

@@ -12,7 +12,7 @@ pub(crate) const GATEWAY: &str = "10.78.0.1";
 
 /// The options of a rack.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Given<'a> {
+pub struct RackOptions<'a> {
     /// Sizes of the machines, by the variables of `rack.sh`, such as `RACK_MEMORY`.
     pub sizes: &'a [(&'a str, &'a str)],
     /// An address of this host that the machines can reach.
@@ -35,7 +35,7 @@ pub struct Rack {
 impl Rack {
     /// Starts a rack with one machine for each firmware, all powered off.
     #[track_caller]
-    pub fn up(name: &str, firmware: &[Firmware], given: &Given<'_>) -> Self {
+    pub fn up(name: &str, firmware: &[Firmware], given: &RackOptions<'_>) -> Self {
         let mut words = vec!["up"];
         words.extend(firmware.iter().map(|firmware| firmware.as_str()));
         script(name, &words, given.sizes);

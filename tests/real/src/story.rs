@@ -7,12 +7,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use compat::CommandLine;
-use compat::patience::wait_for;
+use compat::wait::wait_for;
 use serde_json::Value;
 
 use crate::daemon::{API, last_lines};
 use crate::rack::GATEWAY;
-use crate::{Daemon, Firmware, Given, Machine, Rack};
+use crate::{Daemon, Firmware, Machine, Rack, RackOptions};
 
 /// The port of the image server.
 const IMAGES_PORT: u16 = 8000;
@@ -32,12 +32,12 @@ impl Story {
     /// Begins a story of this name, which is also the rack's; `None` if the environment does not ask for real machines.
     #[track_caller]
     pub fn begin(name: &str, firmware: &[Firmware]) -> Option<Self> {
-        Story::begin_given(name, firmware, &Given::default())
+        Story::begin_given(name, firmware, &RackOptions::default())
     }
 
     /// Begins a story with further options for the rack.
     #[track_caller]
-    pub fn begin_given(name: &str, firmware: &[Firmware], given: &Given<'_>) -> Option<Self> {
+    pub fn begin_given(name: &str, firmware: &[Firmware], given: &RackOptions<'_>) -> Option<Self> {
         if env::var_os("BEDPLATE_REAL").is_none() {
             peers::skip(name, "it needs a rack; `make test-rack` brings one up");
             return None;

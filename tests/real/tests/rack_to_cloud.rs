@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use compat::CommandLine;
-use real::{Firmware, Given, Story, image, images_folder};
+use real::{Firmware, RackOptions, Story, image, images_folder};
 use serde_json::{Value, json};
 
 /// The timeout: machines and their servers are emulated, and two processors run a cloud as well.
@@ -19,7 +19,7 @@ const PASSWORD: &str = "bedplate";
 #[test]
 fn a_rack_joins_the_cloud_by_one_command_and_runs_a_server() {
     let Some(cloud) = Cloud::told() else { return };
-    let given = Given {
+    let given = RackOptions {
         // Enough for the services of a compute host and for one server.
         sizes: &[("RACK_MEMORY", "3072"), ("RACK_CPUS", "2"), ("RACK_DISK", "8G")],
         uplink: Some(&cloud.address),

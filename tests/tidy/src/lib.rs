@@ -11,4 +11,4 @@ pub use circles::circles;
 pub use crates::{Crate, Dependency, Kind, Layer, crates};
 pub use files::{TextFile, files, root, text_files};
 pub use graph::{Graph, Package, graph};
-pub use verdict::none;
+pub use verdict::assert_none;

@@ -33,13 +33,13 @@ impl Command {
     pub(crate) fn words(&self, unit: &str, environment: &Environment) -> Result<Vec<String>> {
         let mut words = Vec::new();
         for word in &self.words {
-            let word = specified(word, unit)?;
+            let word = replace_specifiers(word, unit)?;
             match word.strip_prefix('$').filter(|name| is_name(name)) {
                 Some(name) => {
                     let value = environment.get(name).map_or("", String::as_str);
                     words.extend(split(value)?);
                 }
-                None => words.push(braced(&word, environment)),
+                None => words.push(replace_braced_variables(&word, environment)),
             }
         }
         Ok(words)
@@ -96,7 +96,7 @@ fn split(line: &str) -> Result<Vec<String>> {
     Ok(words)
 }
 
-fn specified(word: &str, unit: &str) -> Result<String> {
+fn replace_specifiers(word: &str, unit: &str) -> Result<String> {
     let mut out = String::new();
     let mut letters = word.chars();
     while let Some(letter) = letters.next() {
@@ -112,7 +112,7 @@ fn specified(word: &str, unit: &str) -> Result<String> {
     Ok(out)
 }
 
-fn braced(word: &str, environment: &Environment) -> String {
+fn replace_braced_variables(word: &str, environment: &Environment) -> String {
     let mut out = String::new();
     let mut rest = word;
     while let Some((before, after)) = rest.split_once('$') {

@@ -11,7 +11,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::reaper::Reaper;
-use crate::service::{self, LOGS, Started};
+use crate::service::{self, LOGS, StartResult};
 use crate::unit::{Unit, load};
 
 /// The target that the machine starts.
@@ -19,8 +19,8 @@ const GOAL: &str = "multi-user.target";
 
 /// The results of the starts so far.
 #[derive(Default)]
-struct Board {
-    started: Mutex<HashMap<String, Started>>,
+struct StartResults {
+    started: Mutex<HashMap<String, StartResult>>,
     changed: Condvar,
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let units = wanted(root)?;
     let began = Instant::now();
     let reaper = Arc::new(Reaper::default());
-    let board = Arc::new(Board::default());
+    let board = Arc::new(StartResults::default());
     for unit in units.values() {
         // `After` only matters if both units are started.
         let before: Vec<String> =
@@ -42,7 +42,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
             });
             if let Some(missing) = board.missing(&unit, &before) {
                 say(began, &format!("{}: not started, because it requires {missing}", unit.name));
-                return board.post(began, &unit.name, Started::Failed);
+                return board.post(began, &unit.name, StartResult::Failed);
             }
             say(began, &format!("{}: starts", unit.name));
             let report = |line: String| say(began, &line);
@@ -53,10 +53,10 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 }
 
 /// Whether a required unit with this result lets the requiring unit start. systemd.unit(5): an unmet condition does not count as a failure.
-fn is_met(how: Started) -> bool {
+fn is_met(how: StartResult) -> bool {
     match how {
-        Started::Yes | Started::Skipped => true,
-        Started::Failed => false,
+        StartResult::Yes | StartResult::Skipped => true,
+        StartResult::Failed => false,
     }
 }
 
@@ -107,9 +107,9 @@ fn enabled(root: &Path) -> Result<BTreeSet<String>> {
     Ok(names)
 }
 
-impl Board {
+impl StartResults {
     /// Waits until the unit has started, was skipped or has failed.
-    fn wait(&self, name: &str) -> Started {
+    fn wait(&self, name: &str) -> StartResult {
         let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             match started.get(name) {
@@ -128,7 +128,7 @@ impl Board {
         required.into_iter().find(|name| !is_met(self.wait(name))).cloned()
     }
 
-    fn post(&self, began: Instant, name: &str, how: Started) {
+    fn post(&self, began: Instant, name: &str, how: StartResult) {
         let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
         if started.insert(name.to_owned(), how).is_none() {
             say(began, &format!("{name}: {how:?}"));
@@ -174,11 +174,11 @@ mod tests {
         let main = &units["main.service"];
         let before = ["base.service".to_owned()];
         for (how, missing) in [
-            (Started::Failed, Some("base.service")),
-            (Started::Skipped, None),
-            (Started::Yes, None),
+            (StartResult::Failed, Some("base.service")),
+            (StartResult::Skipped, None),
+            (StartResult::Yes, None),
         ] {
-            let board = Board::default();
+            let board = StartResults::default();
             board.started.lock().expect("nobody panicked").insert("base.service".to_owned(), how);
             assert_eq!(board.missing(main, &before).as_deref(), missing, "{how:?}");
         }
@@ -189,8 +189,8 @@ mod tests {
         let wants = MAIN.replace("Requires", "Wants");
         let root = machine(&[("main.service", &wants), ("base.service", BASE)]);
         let units = wanted(root.path()).expect("they are understood");
-        let board = Board::default();
-        let failed = ("base.service".to_owned(), Started::Failed);
+        let board = StartResults::default();
+        let failed = ("base.service".to_owned(), StartResult::Failed);
         board.started.lock().expect("nobody panicked").extend([failed]);
         assert_eq!(board.missing(&units["main.service"], &["base.service".to_owned()]), None);
     }

@@ -20,7 +20,7 @@ pub(crate) const LOGS: &str = "/var/log/units";
 
 /// The result of starting a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Started {
+pub(crate) enum StartResult {
     /// The service runs, or a oneshot has finished.
     Yes,
     /// A condition is not met.
@@ -31,7 +31,12 @@ pub(crate) enum Started {
 
 /// Runs a service, including its restarts. `started` is called once with the result of the start; a failure that leads to a restart does
 /// not count yet, as with `RestartMode=direct`.
-pub(crate) fn run(unit: &Unit, reaper: &Reaper, say: &dyn Fn(String), started: &dyn Fn(Started)) {
+pub(crate) fn run(
+    unit: &Unit,
+    reaper: &Reaper,
+    say: &dyn Fn(String),
+    started: &dyn Fn(StartResult),
+) {
     let unmet = unit.conditions.iter().find(|(path, there)| path.exists() != *there);
     if let Some((path, there)) = unmet {
         say(format!(
@@ -40,7 +45,7 @@ pub(crate) fn run(unit: &Unit, reaper: &Reaper, say: &dyn Fn(String), started: &
             path.display(),
             if *there { "missing" } else { "there" }
         ));
-        return started(Started::Skipped);
+        return started(StartResult::Skipped);
     }
     let mut tries = 0_u32;
     loop {
@@ -66,7 +71,7 @@ pub(crate) fn run(unit: &Unit, reaper: &Reaper, say: &dyn Fn(String), started: &
             ));
         }
         if success && unit.kind == Kind::Oneshot {
-            return started(Started::Yes);
+            return started(StartResult::Yes);
         }
         let again = match unit.restart {
             Restart::No => false,
@@ -74,7 +79,7 @@ pub(crate) fn run(unit: &Unit, reaper: &Reaper, say: &dyn Fn(String), started: &
             Restart::Always => true,
         };
         if !again {
-            return started(if success { Started::Yes } else { Started::Failed });
+            return started(if success { StartResult::Yes } else { StartResult::Failed });
         }
         thread::sleep(unit.restart_after);
     }
@@ -97,7 +102,7 @@ fn stopped(unit: &Unit, reaper: &Reaper, success: bool, say: &dyn Fn(String)) {
 }
 
 /// Starts the service once and waits for its end.
-fn once(unit: &Unit, reaper: &Reaper, started: &dyn Fn(Started)) -> Result<bool> {
+fn once(unit: &Unit, reaper: &Reaper, started: &dyn Fn(StartResult)) -> Result<bool> {
     let environment = environment(unit)?;
     let until =
         unit.start_timeout.filter(|_| unit.kind == Kind::Oneshot).map(|span| Instant::now() + span);
@@ -120,7 +125,7 @@ fn once(unit: &Unit, reaper: &Reaper, started: &dyn Fn(Started)) -> Result<bool>
             for command in &unit.after_start {
                 to_its_end(unit, command, &environment, reaper, None)?;
             }
-            started(Started::Yes);
+            started(StartResult::Yes);
             Ok(reaper.outcome(child, None))
         }
         Kind::Notify => {
@@ -133,7 +138,7 @@ fn once(unit: &Unit, reaper: &Reaper, started: &dyn Fn(Started)) -> Result<bool>
             for command in &unit.after_start {
                 to_its_end(unit, command, &environment, reaper, None)?;
             }
-            started(Started::Yes);
+            started(StartResult::Yes);
             Ok(reaper.outcome(child, None))
         }
     }

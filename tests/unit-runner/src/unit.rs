@@ -18,7 +18,7 @@ const FOLDERS: [&str; 4] = [
 ];
 
 /// Settings that limit, describe or stop a service. The runner ignores these settings, because they do not change what the service does here.
-const PASSED_OVER: [&str; 21] = [
+const IGNORED_SETTINGS: [&str; 21] = [
     "CPUAccounting",
     "DefaultDependencies",
     "Delegate",
@@ -198,7 +198,7 @@ impl Unit {
             ("Service", "TimeoutStartSec") => self.start_timeout = span(value)?,
             // Ignored: no other unit restarts a oneshot here, and units are not stopped before the machine.
             ("Service", "RemainAfterExit") => {}
-            ("Unit" | "Service", name) if PASSED_OVER.contains(&name) => {}
+            ("Unit" | "Service", name) if IGNORED_SETTINGS.contains(&name) => {}
             _ => bail!("[{section}] {name}"),
         }
         Ok(())

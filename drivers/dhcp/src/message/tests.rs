@@ -88,7 +88,11 @@ fn the_architecture_is_read_from_its_option_and_else_from_the_vendor_class() {
             message.options.set(code::ARCHITECTURE, option);
         }
         message.options.set(code::VENDOR_CLASS, class);
-        assert_eq!(Client::of(&message).unwrap().architecture, want, "{option:?} {class}");
+        assert_eq!(
+            Client::from_request(&message).unwrap().architecture,
+            want,
+            "{option:?} {class}"
+        );
     };
     let class = "PXEClient:Arch:00007:UNDI:003001";
     check(&[], class, Some(Architecture::X64Uefi));
@@ -104,7 +108,7 @@ fn the_architecture_is_read_from_its_option_and_else_from_the_vendor_class() {
 fn a_group_address_is_no_clients_address() {
     let mut octets = minimal();
     octets[28..34].copy_from_slice(&[0xff; 6]);
-    assert_eq!(Client::of(&Message::decode(&octets).unwrap()), None);
+    assert_eq!(Client::from_request(&Message::decode(&octets).unwrap()), None);
 }
 
 #[test]
@@ -175,7 +179,7 @@ proptest! {
             octets[236..240].copy_from_slice(&MAGIC);
         }
         if let Ok(message) = Message::decode(&octets) {
-            let _ = Client::of(&message);
+            let _ = Client::from_request(&message);
             let _ = crate::RelayInformation::of(&message);
             let _ = message.encode(octets.len());
         }

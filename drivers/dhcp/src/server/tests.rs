@@ -66,7 +66,7 @@ fn http() -> Option<BootFile> {
 }
 
 /// Prints a reply with one fact a line: destination, addresses, file, options in hexadecimal or text.
-fn show(answer: Result<Reply, Silence>) -> String {
+fn show(answer: Result<Reply, NoAnswer>) -> String {
     let reply = match answer {
         Ok(reply) => reply,
         Err(silence) => return format!("silence: {silence}"),

@@ -2,7 +2,7 @@
 
 use super::files::path;
 use super::mistake::Mistake;
-use super::places::Place;
+use super::places::ConfigValue;
 
 /// The longest allowed label of each file system, in bytes.
 const FORMATS: [(&str, usize); 6] =
@@ -13,7 +13,7 @@ const LEVELS: [&str; 15] = [
     "6", "raid10", "10",
 ];
 
-pub(crate) fn check(root: &Place<'_>, mistakes: &mut Vec<Mistake>) {
+pub(crate) fn check(root: &ConfigValue<'_>, mistakes: &mut Vec<Mistake>) {
     let storage = root.field("storage");
     for disk in storage.list("disks") {
         path(&disk.field("device"), mistakes);
@@ -44,7 +44,7 @@ pub(crate) fn check(root: &Place<'_>, mistakes: &mut Vec<Mistake>) {
     storage.list("luks").iter().for_each(|it| luks(it, mistakes));
 }
 
-fn this_partition(partition: &Place<'_>, mistakes: &mut Vec<Mistake>) {
+fn this_partition(partition: &ConfigValue<'_>, mistakes: &mut Vec<Mistake>) {
     let (label, number) = (partition.field("label"), partition.field("number"));
     let has_number = number.number().is_some_and(|it| it != 0);
     if !has_number && label.text().is_none() {
@@ -75,10 +75,10 @@ fn this_partition(partition: &Place<'_>, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-fn labels(partitions: &[Place<'_>], mistakes: &mut Vec<Mistake>) {
+fn labels(partitions: &[ConfigValue<'_>], mistakes: &mut Vec<Mistake>) {
     for (index, partition) in partitions.iter().enumerate() {
         let label = partition.field("label");
-        let same = |other: &&Place<'_>| other.field("label").text() == label.text();
+        let same = |other: &&ConfigValue<'_>| other.field("label").text() == label.text();
         // The rule about duplicate keys reports entries with the same key already.
         let other = partitions[..index].iter().find(same).filter(|_| label.text().is_some());
         let numbered = partition.field("number").number().is_some_and(|it| it != 0);
@@ -88,8 +88,8 @@ fn labels(partitions: &[Place<'_>], mistakes: &mut Vec<Mistake>) {
     }
 }
 
-fn overlaps(partitions: &[Place<'_>], mistakes: &mut Vec<Mistake>) {
-    let span = |it: &Place<'_>| {
+fn overlaps(partitions: &[ConfigValue<'_>], mistakes: &mut Vec<Mistake>) {
+    let span = |it: &ConfigValue<'_>| {
         let start = it.field("startMiB").number().filter(|start| *start > 0)?;
         let size = it.field("sizeMiB").number()?;
         // A size of 0 means the rest of the disk, so the partition takes at least 1 MiB.
@@ -97,7 +97,7 @@ fn overlaps(partitions: &[Place<'_>], mistakes: &mut Vec<Mistake>) {
     };
     for (index, partition) in partitions.iter().enumerate() {
         let Some((start, end)) = span(partition) else { continue };
-        let meets = |other: &&Place<'_>| {
+        let meets = |other: &&ConfigValue<'_>| {
             span(other).is_some_and(|(first, last)| start < last && first < end)
         };
         if let Some(other) = partitions[..index].iter().find(meets) {
@@ -106,7 +106,7 @@ fn overlaps(partitions: &[Place<'_>], mistakes: &mut Vec<Mistake>) {
     }
 }
 
-fn file_system(it: &Place<'_>, mistakes: &mut Vec<Mistake>) {
+fn file_system(it: &ConfigValue<'_>, mistakes: &mut Vec<Mistake>) {
     path(&it.field("device"), mistakes);
     if it.field("path").filled().is_some() {
         path(&it.field("path"), mistakes);
@@ -133,7 +133,7 @@ fn file_system(it: &Place<'_>, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-fn luks(it: &Place<'_>, mistakes: &mut Vec<Mistake>) {
+fn luks(it: &ConfigValue<'_>, mistakes: &mut Vec<Mistake>) {
     let name = it.field("name");
     if name.filled().is_none_or(|text| text.contains('/')) {
         mistakes.push(name.mistake("not a name: use a text without `/`"));

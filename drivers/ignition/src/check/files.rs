@@ -1,12 +1,12 @@
 //! Rules for files, directories, links, and their owners.
 
 use super::mistake::Mistake;
-use super::places::Place;
+use super::places::ConfigValue;
 
 /// Permission bits together with setuid, setgid and sticky.
 const MODES: std::ops::RangeInclusive<i64> = 0..=0o7777;
 
-pub(crate) fn check(root: &Place<'_>, mistakes: &mut Vec<Mistake>) {
+pub(crate) fn check(root: &ConfigValue<'_>, mistakes: &mut Vec<Mistake>) {
     let storage = root.field("storage");
     for list in ["directories", "files", "links"] {
         for node in storage.list(list) {
@@ -34,7 +34,7 @@ pub(crate) fn check(root: &Place<'_>, mistakes: &mut Vec<Mistake>) {
 }
 
 /// Requires an absolute path in the form that Ignition itself would normalize the path to.
-pub(crate) fn path(place: &Place<'_>, mistakes: &mut Vec<Mistake>) {
+pub(crate) fn path(place: &ConfigValue<'_>, mistakes: &mut Vec<Mistake>) {
     let text = place.text().unwrap_or_default();
     if text.is_empty() {
         mistakes.push(place.mistake("a path is missing"));
@@ -47,7 +47,11 @@ pub(crate) fn path(place: &Place<'_>, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-fn node_of_any_kind(storage: &Place<'_>, node: &Place<'_>, mistakes: &mut Vec<Mistake>) {
+fn node_of_any_kind(
+    storage: &ConfigValue<'_>,
+    node: &ConfigValue<'_>,
+    mistakes: &mut Vec<Mistake>,
+) {
     path(&node.field("path"), mistakes);
     let mode = node.field("mode");
     if mode.number().is_some_and(|it| !MODES.contains(&it)) {
@@ -71,7 +75,7 @@ fn node_of_any_kind(storage: &Place<'_>, node: &Place<'_>, mistakes: &mut Vec<Mi
     }
 }
 
-fn overwrite(file: &Place<'_>, mistakes: &mut Vec<Mistake>) {
+fn overwrite(file: &ConfigValue<'_>, mistakes: &mut Vec<Mistake>) {
     if file.field("overwrite").is_true() && file.field("contents").field("source").text().is_none()
     {
         mistakes.push(
@@ -81,13 +85,13 @@ fn overwrite(file: &Place<'_>, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-fn target(storage: &Place<'_>, link: &Place<'_>, mistakes: &mut Vec<Mistake>) {
+fn target(storage: &ConfigValue<'_>, link: &ConfigValue<'_>, mistakes: &mut Vec<Mistake>) {
     let target = link.field("target");
     let Some(text) = target.filled() else {
         mistakes.push(target.mistake("a target is missing"));
         return;
     };
-    let directory = |it: &Place<'_>| it.field("path").text() == Some(text);
+    let directory = |it: &ConfigValue<'_>| it.field("path").text() == Some(text);
     if link.field("hard").is_true() && storage.list("directories").iter().any(directory) {
         mistakes.push(link.mistake("the target of a hard link cannot be a directory"));
     }

@@ -9,30 +9,30 @@ const NOTHING: &Value = &Value::Null;
 
 /// A JSON value and its path from the root of the config.
 #[derive(Clone, Debug)]
-pub(crate) struct Place<'v> {
+pub(crate) struct ConfigValue<'v> {
     pub(crate) path: String,
     pub(crate) value: &'v Value,
 }
 
-impl<'v> Place<'v> {
+impl<'v> ConfigValue<'v> {
     pub(crate) fn root(value: &'v Value) -> Self {
-        Place { path: String::new(), value }
+        ConfigValue { path: String::new(), value }
     }
 
     /// Returns the field of this name; its value is null if the field is absent.
-    pub(crate) fn field(&self, name: &str) -> Place<'v> {
+    pub(crate) fn field(&self, name: &str) -> ConfigValue<'v> {
         let path =
             if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
-        Place { path, value: self.value.get(name).unwrap_or(NOTHING) }
+        ConfigValue { path, value: self.value.get(name).unwrap_or(NOTHING) }
     }
 
     /// Returns the entries of the list of this name; none if the list is absent.
-    pub(crate) fn list(&self, name: &str) -> Vec<Place<'v>> {
+    pub(crate) fn list(&self, name: &str) -> Vec<ConfigValue<'v>> {
         self.field(name).entries()
     }
 
     /// Returns all fields of an object, or all entries of a list.
-    pub(crate) fn children(&self) -> Vec<Place<'v>> {
+    pub(crate) fn children(&self) -> Vec<ConfigValue<'v>> {
         match self.value {
             Value::Object(fields) => fields.keys().map(|name| self.field(name)).collect(),
             Value::Array(_) => self.entries(),
@@ -61,11 +61,11 @@ impl<'v> Place<'v> {
         Mistake { path: self.path.clone(), what: what.into() }
     }
 
-    fn entries(&self) -> Vec<Place<'v>> {
+    fn entries(&self) -> Vec<ConfigValue<'v>> {
         let entries = self.value.as_array().map(Vec::as_slice).unwrap_or_default();
         let entries = entries.iter().enumerate();
         entries
-            .map(|(index, value)| Place { path: format!("{}[{index}]", self.path), value })
+            .map(|(index, value)| ConfigValue { path: format!("{}[{index}]", self.path), value })
             .collect()
     }
 }

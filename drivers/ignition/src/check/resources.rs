@@ -9,7 +9,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::mistake::Mistake;
-use super::places::Place;
+use super::places::ConfigValue;
 
 /// The largest size, in bytes, that embedded contents may have after decompression. Larger contents do not belong into a config.
 const LONGEST: u64 = 64 << 20;
@@ -18,7 +18,7 @@ const LONGEST: u64 = 64 << 20;
 const HASHES: [(&str, usize); 2] = [("sha512", 128), ("sha256", 64)];
 
 /// Checks `place` if its name or its fields mark it as a resource.
-pub(crate) fn check(place: &Place<'_>, mistakes: &mut Vec<Mistake>) {
+pub(crate) fn check(place: &ConfigValue<'_>, mistakes: &mut Vec<Mistake>) {
     let last = place.path.rsplit('.').next().unwrap_or_default();
     let name = last.split('[').next().unwrap_or_default();
     let listed = last.ends_with(']');
@@ -35,7 +35,7 @@ pub(crate) fn check(place: &Place<'_>, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-fn resource(place: &Place<'_>, required: bool, mistakes: &mut Vec<Mistake>) {
+fn resource(place: &ConfigValue<'_>, required: bool, mistakes: &mut Vec<Mistake>) {
     // The field `contents` of a unit is text, not a resource.
     if !matches!(place.value, Value::Object(_)) {
         return;
@@ -79,7 +79,7 @@ fn resource(place: &Place<'_>, required: bool, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-fn hash(hash: &Place<'_>, has_source: bool, mistakes: &mut Vec<Mistake>) {
+fn hash(hash: &ConfigValue<'_>, has_source: bool, mistakes: &mut Vec<Mistake>) {
     let Some(text) = hash.text() else { return };
     if !has_source {
         mistakes.push(hash.mistake("a hash needs a source: add one or remove the hash"));
@@ -97,7 +97,7 @@ fn hash(hash: &Place<'_>, has_source: bool, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-fn proxy(place: &Place<'_>, mistakes: &mut Vec<Mistake>) {
+fn proxy(place: &ConfigValue<'_>, mistakes: &mut Vec<Mistake>) {
     let Some(text) = place.text() else { return };
     if !Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https")) {
         mistakes.push(place.mistake("not a proxy URL: use http or https"));

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::mistake::Mistake;
-use super::places::Place;
+use super::places::ConfigValue;
 
 /// The suffixes of unit names.
 const KINDS: [&str; 12] = [
@@ -21,7 +21,7 @@ const KINDS: [&str; 12] = [
     "timer",
 ];
 
-pub(crate) fn check(root: &Place<'_>, mistakes: &mut Vec<Mistake>) {
+pub(crate) fn check(root: &ConfigValue<'_>, mistakes: &mut Vec<Mistake>) {
     let units = root.field("systemd").list("units");
     let mut written = HashSet::new();
     for unit in &units {
@@ -77,7 +77,7 @@ fn is_name(text: &str) -> bool {
 }
 
 /// Returns the text of a unit or drop-in, if it has one, and reports each line that systemd could not parse.
-fn contents<'v>(unit: &Place<'v>, mistakes: &mut Vec<Mistake>) -> Option<&'v str> {
+fn contents<'v>(unit: &ConfigValue<'v>, mistakes: &mut Vec<Mistake>) -> Option<&'v str> {
     let place = unit.field("contents");
     let text = place.filled()?;
     let mut in_section = false;

@@ -125,7 +125,7 @@ fn a_bmc_without_the_password_is_detected() {
         assert!(advance(&mut handshake, captured.opened).is_ok());
         let refused = advance(&mut handshake, captured.rakp_2);
         assert_eq!(refused.err(), Some(HandshakeError::WrongPassword));
-        let farewell = handshake.farewell().unwrap();
+        let farewell = handshake.abort_message().unwrap();
         assert_eq!(farewell[TAG + 1], status::INVALID_CHECK_VALUE);
         assert_eq!(farewell[TAG + 4..TAG + 8], handshake.datagram()[TAG + 4..TAG + 8]);
     }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::commands::Command;
-use crate::exchange::{Patience, ask};
+use crate::exchange::{RetryLimits, ask};
 use crate::in_session::InSession;
 use crate::line::{APPLICATION, CLOSE_SESSION};
 use crate::port::{Port, Route};
@@ -37,7 +37,7 @@ impl<'p> Commands<'p> {
     pub(crate) async fn ask<C: Command>(
         &mut self,
         command: &C,
-        patience: Patience,
+        patience: RetryLimits,
     ) -> Result<Option<Answer>, BmcError> {
         let ((netfn, code), data) = (C::CODE, command.data());
         let request = Request { netfn, lun: command.lun(), command: code, data: &data };
@@ -48,7 +48,7 @@ impl<'p> Commands<'p> {
     pub(crate) async fn close(&mut self) {
         let data = self.session.managed.to_le_bytes();
         let request = Request { netfn: APPLICATION, lun: 0, command: CLOSE_SESSION, data: &data };
-        let patience = Patience::short(Instant::now() + self.target.timeout);
+        let patience = RetryLimits::short(Instant::now() + self.target.timeout);
         if let Ok(None) | Err(_) = self.converse(&request, patience).await {
             debug!(bmc = %self.target.address, "the BMC did not confirm the end of the session");
         }
@@ -57,7 +57,7 @@ impl<'p> Commands<'p> {
     async fn converse(
         &mut self,
         request: &Request<'_>,
-        patience: Patience,
+        patience: RetryLimits,
     ) -> io::Result<Option<Answer>> {
         let message = self.session.next_message();
         let mut question = InSession { session: &mut self.session, request, message };

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use crate::client;
 use crate::commands::payload::ActivateSerial;
 use crate::commands::{Command, CompletionCode};
-use crate::exchange::{Patience, unreachable};
-use crate::line::Line;
+use crate::exchange::{RetryLimits, unreachable};
+use crate::line::BmcLine;
 use crate::opening;
 use crate::port::Port;
 
@@ -22,7 +22,7 @@ const ATTEMPTS: usize = 3;
 /// Opens the serial port of the machine behind `line`.
 pub(crate) async fn open<'p>(
     port: &'p Port,
-    line: &Line,
+    line: &BmcLine,
     keep_alive_every: Duration,
 ) -> Result<PortSession<'p>, BmcError> {
     let target = &line.target;
@@ -35,7 +35,7 @@ pub(crate) async fn open<'p>(
         drop(line.serial_ends.lock().await);
 
         let asked = commands.sent();
-        let answer = commands.ask(&ActivateSerial, Patience::until(deadline)).await;
+        let answer = commands.ask(&ActivateSerial, RetryLimits::until(deadline)).await;
         let told = answer.and_then(|answer| {
             let none =
                 || unreachable(target, "it did not answer the request to open the serial port");

@@ -10,7 +10,7 @@ use tracing::debug;
 
 use crate::commands::Command;
 use crate::commands::payload::{DeactivateSerial, IsSerialActive, SerialActivated};
-use crate::exchange::{Patience, unreachable};
+use crate::exchange::{RetryLimits, unreachable};
 use crate::port::{Port, Route};
 use crate::quirks;
 use crate::session::Opened;
@@ -20,7 +20,7 @@ use crate::wire::packet::payload;
 use crate::wire::serial::{self, SerialPacket};
 
 use super::commands::Commands;
-use super::transfer::{News, Overdue, Transfer};
+use super::transfer::{Overdue, PacketClass, Transfer};
 
 /// The interval of the requests to a silent BMC.
 const ASK_EVERY: Duration = Duration::from_secs(1);
@@ -148,7 +148,7 @@ impl<'p> PortSession<'p> {
 
     /// Releases the port and closes the session.
     pub(crate) async fn give_back(&mut self) {
-        let patience = Patience::short(Instant::now() + self.commands.target.timeout);
+        let patience = RetryLimits::short(Instant::now() + self.commands.target.timeout);
         if let Ok(None) | Err(_) = self.commands.ask(&DeactivateSerial, patience).await {
             debug!(bmc = %self.commands.target.address, "the BMC did not take its port back");
         }
@@ -230,14 +230,14 @@ impl<'p> PortSession<'p> {
         if packet.was_overrun() {
             debug!(bmc = %self.commands.target.address, "the BMC lost output of the machine");
         }
-        self.transfer.hear(&packet, self.heard_at);
+        self.transfer.on_acknowledgement(&packet, self.heard_at);
         match self.transfer.classify(opened.sequence, &packet) {
-            News::New if self.held.is_none() => {
+            PacketClass::New if self.held.is_none() => {
                 let characters = Bytes::copy_from_slice(packet.characters);
                 Ok(Some(Held { order: opened.sequence, number: packet.number, characters }))
             }
-            News::New | News::Nothing => Ok(None),
-            News::Repeated(count) => {
+            PacketClass::New | PacketClass::Nothing => Ok(None),
+            PacketClass::Repeated(count) => {
                 self.send(&serial::acknowledgement(packet.number, count)).await?;
                 Ok(None)
             }

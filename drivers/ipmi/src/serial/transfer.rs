@@ -15,7 +15,7 @@ const UNAVAILABLE_WAIT: Duration = Duration::from_millis(500);
 /// The state of the transfer between this driver and a serial port.
 pub(crate) struct Transfer {
     /// The BMC's last packet whose characters were accepted.
-    taken: Option<Taken>,
+    taken: Option<AcceptedPacket>,
     /// Typed characters that the BMC has not accepted yet.
     typed: VecDeque<u8>,
     /// The most characters in a packet to the BMC.
@@ -31,7 +31,7 @@ pub(crate) struct Transfer {
 }
 
 #[derive(Clone, Copy)]
-struct Taken {
+struct AcceptedPacket {
     number: u8,
     count: u8,
     /// The packet's sequence number in the session.
@@ -45,7 +45,7 @@ struct Sent {
 
 /// The classification of a packet with characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum News {
+pub(crate) enum PacketClass {
     /// Its characters have not been accepted yet.
     New,
     /// Its characters were accepted before; acknowledge it again with this count.
@@ -93,24 +93,24 @@ impl Transfer {
     /// A BMC has one packet in flight and repeats it until it is acknowledged. So a packet with another number that was sealed before the
     /// last accepted one is a late copy. A repetition may have more characters than the accepted packet. It still counts as the accepted
     /// one, because the BMC may already have our acknowledgement and continue from there.
-    pub(crate) fn classify(&self, order: u32, packet: &SerialPacket<'_>) -> News {
+    pub(crate) fn classify(&self, order: u32, packet: &SerialPacket<'_>) -> PacketClass {
         if packet.number == 0 {
-            return News::Nothing;
+            return PacketClass::Nothing;
         }
         match self.taken {
-            Some(taken) if taken.number == packet.number => News::Repeated(taken.count),
-            Some(taken) if order < taken.order => News::Nothing,
-            Some(_) | None => News::New,
+            Some(taken) if taken.number == packet.number => PacketClass::Repeated(taken.count),
+            Some(taken) if order < taken.order => PacketClass::Nothing,
+            Some(_) | None => PacketClass::New,
         }
     }
 
     /// Records that `count` characters of the BMC's packet `number` were accepted.
     pub(crate) fn take(&mut self, order: u32, number: u8, count: u8) {
-        self.taken = Some(Taken { number, count, order });
+        self.taken = Some(AcceptedPacket { number, count, order });
     }
 
     /// Handles the acknowledgement in `packet`.
-    pub(crate) fn hear(&mut self, packet: &SerialPacket<'_>, now: Instant) {
+    pub(crate) fn on_acknowledgement(&mut self, packet: &SerialPacket<'_>, now: Instant) {
         let unavailable = packet.refuses() || packet.is_unavailable();
         self.unavailable_until = unavailable.then(|| now + UNAVAILABLE_WAIT);
 

@@ -75,7 +75,7 @@ pub(crate) fn covered(before_code: &[u8]) -> &[u8] {
 }
 
 /// An RMCP+ packet that is not verified yet.
-pub(crate) struct Plus<'a> {
+pub(crate) struct RmcpPlusPacket<'a> {
     pub(crate) payload_type: u8,
     pub(crate) is_protected: bool,
     pub(crate) session: u32,
@@ -84,7 +84,7 @@ pub(crate) struct Plus<'a> {
 }
 
 /// Decodes an RMCP+ packet without its trailer.
-pub(crate) fn read_plus(datagram: &[u8]) -> Result<Plus<'_>, Malformed> {
+pub(crate) fn read_plus(datagram: &[u8]) -> Result<RmcpPlusPacket<'_>, Malformed> {
     let mut reader = body(datagram)?;
     if reader.u8()? != PLUS {
         return Err(Malformed("it is not an RMCP+ packet"));
@@ -92,7 +92,7 @@ pub(crate) fn read_plus(datagram: &[u8]) -> Result<Plus<'_>, Malformed> {
     let kind = reader.u8()?;
     let (session, sequence) = (reader.u32()?, reader.u32()?);
     let length = reader.u16()?;
-    Ok(Plus {
+    Ok(RmcpPlusPacket {
         payload_type: kind & !(ENCRYPTED | AUTHENTICATED),
         is_protected: kind & ENCRYPTED != 0 && kind & AUTHENTICATED != 0,
         session,

@@ -6,10 +6,10 @@ use hardware::{PowerChange, PowerState};
 use ipmi::{Connector, Target};
 
 use crate::ipmi_sim::IpmiSim;
-use crate::relay::{Fate, Relay, Way};
+use crate::relay::{DatagramOutcome, Direction, Relay};
 
 /// Switches power through a network in which `fate` happens to datagrams.
-async fn survives(fate: impl Fn(Way, usize) -> Fate + Send + Sync + 'static) {
+async fn survives(fate: impl Fn(Direction, usize) -> DatagramOutcome + Send + Sync + 'static) {
     let Some(sim) = IpmiSim::start() else { return };
     let relay = Relay::start(sim.endpoint().address, fate).await;
     let timeout = Duration::from_secs(60);
@@ -32,8 +32,8 @@ async fn survives(fate: impl Fn(Way, usize) -> Fate + Send + Sync + 'static) {
 #[tokio::test]
 async fn a_lost_request_is_sent_again() {
     survives(|way, number| match (way, number % 5) {
-        (Way::ToBmc, 2) => Fate::Lose,
-        _ => Fate::Pass,
+        (Direction::ToBmc, 2) => DatagramOutcome::Lose,
+        _ => DatagramOutcome::Pass,
     })
     .await;
 }
@@ -41,8 +41,8 @@ async fn a_lost_request_is_sent_again() {
 #[tokio::test]
 async fn a_request_with_a_lost_answer_is_sent_again() {
     survives(|way, number| match (way, number % 6) {
-        (Way::ToClient, 4) => Fate::Lose,
-        _ => Fate::Pass,
+        (Direction::ToClient, 4) => DatagramOutcome::Lose,
+        _ => DatagramOutcome::Pass,
     })
     .await;
 }
@@ -50,22 +50,25 @@ async fn a_request_with_a_lost_answer_is_sent_again() {
 #[tokio::test]
 async fn the_first_answer_of_every_step_may_be_lost() {
     survives(|way, number| match (way, number % 2) {
-        (Way::ToClient, 0) if number < 12 => Fate::Lose,
-        _ => Fate::Pass,
+        (Direction::ToClient, 0) if number < 12 => DatagramOutcome::Lose,
+        _ => DatagramOutcome::Pass,
     })
     .await;
 }
 
 #[tokio::test]
 async fn doubled_answers_do_not_shift_the_next_ones() {
-    survives(|way, _| if way == Way::ToClient { Fate::Double } else { Fate::Pass }).await;
+    survives(|way, _| {
+        if way == Direction::ToClient { DatagramOutcome::Double } else { DatagramOutcome::Pass }
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn duplicated_requests_have_one_effect() {
     survives(|way, number| match (way, number) {
-        (Way::ToBmc, 5..) => Fate::Double,
-        _ => Fate::Pass,
+        (Direction::ToBmc, 5..) => DatagramOutcome::Double,
+        _ => DatagramOutcome::Pass,
     })
     .await;
 }
@@ -73,8 +76,8 @@ async fn duplicated_requests_have_one_effect() {
 #[tokio::test]
 async fn late_answers_are_not_mistaken_for_others() {
     survives(|way, number| match (way, number % 7) {
-        (Way::ToClient, 6) => Fate::Late,
-        _ => Fate::Pass,
+        (Direction::ToClient, 6) => DatagramOutcome::Late,
+        _ => DatagramOutcome::Pass,
     })
     .await;
 }
@@ -83,8 +86,8 @@ async fn late_answers_are_not_mistaken_for_others() {
 async fn changed_packets_are_dropped() {
     survives(|way, number| match (way, number) {
         // The packets are authenticated from the answer to Set Session Privilege Level on.
-        (Way::ToClient, 4..) => Fate::Change,
-        _ => Fate::Pass,
+        (Direction::ToClient, 4..) => DatagramOutcome::Change,
+        _ => DatagramOutcome::Pass,
     })
     .await;
 }

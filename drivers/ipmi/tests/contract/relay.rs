@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 /// The fate of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum DatagramOutcome {
     Pass,
     Lose,
     Double,
@@ -21,7 +21,7 @@ pub(crate) enum Fate {
 
 /// The direction of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     ToBmc,
     ToClient,
 }
@@ -37,7 +37,7 @@ impl Relay {
     /// Starts a relay to `bmc`; `fate` decides about the n-th datagram of each direction, counted from 0.
     pub(crate) async fn start(
         bmc: SocketAddr,
-        fate: impl Fn(Way, usize) -> Fate + Send + Sync + 'static,
+        fate: impl Fn(Direction, usize) -> DatagramOutcome + Send + Sync + 'static,
     ) -> Relay {
         let front = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let back = UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -59,7 +59,7 @@ impl Relay {
 async fn run(
     front: UdpSocket,
     back: UdpSocket,
-    fate: impl Fn(Way, usize) -> Fate,
+    fate: impl Fn(Direction, usize) -> DatagramOutcome,
     harmed: Arc<AtomicUsize>,
 ) {
     let (mut client, mut held) = (None, [None, None]);
@@ -69,24 +69,24 @@ async fn run(
         let (way, datagram) = tokio::select! {
             Ok((length, peer)) = front.recv_from(&mut question) => {
                 client = Some(peer);
-                (Way::ToBmc, question[..length].to_vec())
+                (Direction::ToBmc, question[..length].to_vec())
             }
-            Ok(length) = back.recv(&mut answer) => (Way::ToClient, answer[..length].to_vec()),
+            Ok(length) = back.recv(&mut answer) => (Direction::ToClient, answer[..length].to_vec()),
         };
         let at = way as usize;
         let fate = fate(way, counts[at]);
         counts[at] += 1;
-        harmed.fetch_add(usize::from(fate != Fate::Pass), Ordering::Relaxed);
+        harmed.fetch_add(usize::from(fate != DatagramOutcome::Pass), Ordering::Relaxed);
 
         let mut out = match fate {
-            Fate::Pass => vec![datagram],
-            Fate::Lose => vec![],
-            Fate::Double => vec![datagram.clone(), datagram],
-            Fate::Late => {
+            DatagramOutcome::Pass => vec![datagram],
+            DatagramOutcome::Lose => vec![],
+            DatagramOutcome::Double => vec![datagram.clone(), datagram],
+            DatagramOutcome::Late => {
                 held[at] = Some(datagram);
                 continue;
             }
-            Fate::Change => {
+            DatagramOutcome::Change => {
                 let mut changed = datagram.clone();
                 *changed.last_mut().unwrap() ^= 0x10;
                 vec![changed, datagram]
@@ -95,9 +95,9 @@ async fn run(
         out.extend(held[at].take());
         for datagram in out {
             match (way, client) {
-                (Way::ToBmc, _) => drop(back.send(&datagram).await),
-                (Way::ToClient, Some(client)) => drop(front.send_to(&datagram, client).await),
-                (Way::ToClient, None) => {}
+                (Direction::ToBmc, _) => drop(back.send(&datagram).await),
+                (Direction::ToClient, Some(client)) => drop(front.send_to(&datagram, client).await),
+                (Direction::ToClient, None) => {}
             }
         }
     }

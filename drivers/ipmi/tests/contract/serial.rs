@@ -6,7 +6,7 @@ use bmc::{BmcError, Power, SerialSession};
 use bmc_emulator::{FaultSet, Machine};
 use bytes::Bytes;
 use hardware::PowerChange;
-use ipmi::{CipherSuite, Client, Connector, Pace, Target};
+use ipmi::{CipherSuite, Client, Connector, SessionLifetimes, Target};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use crate::emulator::Emulator;
 use crate::endpoint::Endpoint;
 use crate::ipmi_sim::IpmiSim;
-use crate::relay::{Fate, Relay, Way};
+use crate::relay::{DatagramOutcome, Direction, Relay};
 use crate::sessions::{OPENING, counting, reach};
 
 /// Longer than every step of these tests takes.
@@ -158,10 +158,12 @@ async fn nothing_is_lost_or_doubled_by_a_bad_network() {
     // ipmi_sim waits a second before it sends again, and gives up after five repetitions in one burst.
     let Some((sim, mut guest)) = simulated().await else { return };
     let fate = |way, number| match (way, number) {
-        (Way::ToClient, 100) | (Way::ToBmc, 160) => Fate::Lose,
-        (Way::ToClient, 220) | (Way::ToBmc, 280) => Fate::Late,
-        (Way::ToBmc | Way::ToClient, number) if number % 3 == 0 => Fate::Double,
-        (Way::ToBmc | Way::ToClient, _) => Fate::Pass,
+        (Direction::ToClient, 100) | (Direction::ToBmc, 160) => DatagramOutcome::Lose,
+        (Direction::ToClient, 220) | (Direction::ToBmc, 280) => DatagramOutcome::Late,
+        (Direction::ToBmc | Direction::ToClient, number) if number % 3 == 0 => {
+            DatagramOutcome::Double
+        }
+        (Direction::ToBmc | Direction::ToClient, _) => DatagramOutcome::Pass,
     };
     let relay = Relay::start(sim.endpoint().address, fate).await;
     let target = Target { address: relay.address, ..sim.endpoint().target() };
@@ -184,8 +186,8 @@ async fn a_port_opens_although_the_answer_to_activation_was_lost() {
     // Presence, Open Session, RAKP 2, RAKP 4, Set Session Privilege Level: then Activate Payload.
     const ACTIVATION: usize = 5;
     let fate = |way, number| match (way, number) {
-        (Way::ToClient, ACTIVATION) => Fate::Lose,
-        (Way::ToBmc | Way::ToClient, _) => Fate::Pass,
+        (Direction::ToClient, ACTIVATION) => DatagramOutcome::Lose,
+        (Direction::ToBmc | Direction::ToClient, _) => DatagramOutcome::Pass,
     };
     let (_emulator, endpoint, mut guest) = emulated(None).await;
     let relay = Relay::start(endpoint.address, fate).await;
@@ -220,8 +222,8 @@ async fn a_slow_reader_misses_nothing() {
 }
 
 /// Sends keep-alive requests often.
-fn impatient() -> Pace {
-    Pace { keep_alive_every: Duration::from_millis(300), ..Pace::default() }
+fn impatient() -> SessionLifetimes {
+    SessionLifetimes { keep_alive_every: Duration::from_millis(300), ..SessionLifetimes::default() }
 }
 
 #[tokio::test]

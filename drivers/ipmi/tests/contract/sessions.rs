@@ -3,21 +3,21 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use ipmi::{Connector, Pace, Target};
+use ipmi::{Connector, SessionLifetimes, Target};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::ipmi_sim::IpmiSim;
-use crate::relay::{Fate, Relay, Way};
+use crate::relay::{DatagramOutcome, Direction, Relay};
 
 /// A relay, and the number of datagrams to the BMC.
 pub(crate) async fn counting(bmc: SocketAddr) -> (Relay, watch::Receiver<usize>) {
     let (counter, sent) = watch::channel(0);
     let count = move |way, number| {
-        if way == Way::ToBmc {
+        if way == Direction::ToBmc {
             counter.send_replace(number + 1);
         }
-        Fate::Pass
+        DatagramOutcome::Pass
     };
     (Relay::start(bmc, count).await, sent)
 }
@@ -58,7 +58,7 @@ async fn an_idle_session_is_kept_alive_then_closed_then_opened_on_demand() {
     let Some(sim) = IpmiSim::start() else { return };
     let (relay, mut sent) = counting(sim.endpoint().address).await;
     let target = Target { address: relay.address, ..sim.endpoint().target() };
-    let pace = Pace {
+    let pace = SessionLifetimes {
         keep_alive_every: Duration::from_millis(200),
         close_after: Duration::from_millis(500),
     };

@@ -33,7 +33,7 @@ pub(crate) async fn resource(
 }
 
 /// Returns the path of a document's object.
-pub(super) async fn place(
+pub(super) async fn object_path(
     client: &Client,
     document: &Document,
 ) -> Result<Vec<String>, KubernetesError> {

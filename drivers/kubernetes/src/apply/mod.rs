@@ -5,7 +5,7 @@ mod kinds;
 mod quirks;
 
 use crate::client::{Body, Call, Client};
-use crate::error::{KubernetesError, gone_is_fine};
+use crate::error::{KubernetesError, ignore_not_found};
 
 pub use documents::{Document, DocumentError, documents};
 pub(crate) use kinds::resource;
@@ -28,21 +28,21 @@ pub async fn apply(client: &Client, documents: &[Document]) -> Result<(), Kubern
 /// afterwards.
 pub async fn delete(client: &Client, documents: &[Document]) -> Result<(), KubernetesError> {
     for document in in_order(documents).into_iter().rev() {
-        let there = match kinds::place(client, document).await {
+        let there = match kinds::object_path(client, document).await {
             // If a kind does not exist any more, neither do its objects.
             Err(KubernetesError::NoSuchKind { .. }) => continue,
             there => there?,
         };
         let path: Vec<&str> = there.iter().map(String::as_str).collect();
         let call: Call<'_> = client.delete(&path).query("propagationPolicy", "Background");
-        gone_is_fine(call.done().await)?;
+        ignore_not_found(call.done().await)?;
     }
     Ok(())
 }
 
 /// Applies one document.
 pub(crate) async fn one(client: &Client, document: &Document) -> Result<(), KubernetesError> {
-    let there = kinds::place(client, document).await?;
+    let there = kinds::object_path(client, document).await?;
     let path: Vec<&str> = there.iter().map(String::as_str).collect();
     let call = client.patch(&path).query("fieldManager", FIELD_MANAGER).query("force", "true");
     let body = quirks::with_protocols(document.kind(), document.body().clone());

@@ -13,7 +13,7 @@ const BOOTSTRAPPERS: &str = "system:bootstrappers";
 
 /// A member of the cluster, and the names and addresses that its certificates may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Machine {
+pub struct ClusterMember {
     /// The name of the member's node.
     pub name: String,
     /// Further names of the member.
@@ -29,23 +29,23 @@ pub struct Machine {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict<'r> {
     /// A member requests a certificate for itself.
-    Approve(Fit<'r>),
+    Approve(ValidRequest<'r>),
     /// No kubelet of this cluster sends such a request. The denial tells the requester.
     Deny(Objection),
     /// The decision is left to a person.
-    Leave(Left),
+    Leave(UndecidedReason),
 }
 
 /// A request that `judge` has found valid. [`super::approve`] accepts only this type, so an unchecked request cannot be approved.
 #[derive(Clone, Debug)]
-pub struct Fit<'r> {
+pub struct ValidRequest<'r> {
     request: &'r CertificateRequest,
     machine: &'r str,
 }
 
 /// The reasons why a request is left to a person.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Left {
+pub enum UndecidedReason {
     /// No member has this name. The member may still be in creation.
     #[error("no member of the cluster has the name {name:?}")]
     UnknownMachine { name: String },
@@ -57,7 +57,7 @@ pub enum Left {
     OtherUser { username: String },
 }
 
-impl<'r> Fit<'r> {
+impl<'r> ValidRequest<'r> {
     /// The request that was found valid.
     pub fn request(&self) -> &'r CertificateRequest {
         self.request
@@ -69,19 +69,19 @@ impl<'r> Fit<'r> {
     }
 }
 
-impl PartialEq for Fit<'_> {
+impl PartialEq for ValidRequest<'_> {
     fn eq(&self, other: &Self) -> bool {
         (&self.request.name, self.machine) == (&other.request.name, other.machine)
     }
 }
 
-impl Eq for Fit<'_> {}
+impl Eq for ValidRequest<'_> {}
 
 /// Decides about `request` in a cluster with these members. Pure.
-pub fn judge<'r>(request: &'r CertificateRequest, machines: &'r [Machine]) -> Verdict<'r> {
+pub fn judge<'r>(request: &'r CertificateRequest, machines: &'r [ClusterMember]) -> Verdict<'r> {
     // A request that a person has made is left to a person, whatever its content.
-    let Some(asks) = Asks::of(request) else {
-        return Verdict::Leave(Left::OtherUser { username: short(&request.username) });
+    let Some(asks) = Requester::of(request) else {
+        return Verdict::Leave(UndecidedReason::OtherUser { username: short(&request.username) });
     };
     let (subject, name) = match kubelets(request) {
         Ok(read) => read,
@@ -90,40 +90,41 @@ pub fn judge<'r>(request: &'r CertificateRequest, machines: &'r [Machine]) -> Ve
     let impostor =
         || Objection::Impostor { username: short(&request.username), machine: short(&name) };
     match (asks, request.signer) {
-        (Asks::Node(node), _) if node != name => return Verdict::Deny(impostor()),
-        (Asks::Joiner, Signer::Serving) => return Verdict::Deny(impostor()),
-        (Asks::Node(_), Signer::Client | Signer::Serving) | (Asks::Joiner, Signer::Client) => {}
+        (Requester::Node(node), _) if node != name => return Verdict::Deny(impostor()),
+        (Requester::Joiner, Signer::Serving) => return Verdict::Deny(impostor()),
+        (Requester::Node(_), Signer::Client | Signer::Serving)
+        | (Requester::Joiner, Signer::Client) => {}
     }
     let Some(machine) = machines.iter().find(|it| it.name == name) else {
-        return Verdict::Leave(Left::UnknownMachine { name: short(&name) });
+        return Verdict::Leave(UndecidedReason::UnknownMachine { name: short(&name) });
     };
-    if asks == Asks::Joiner && !machine.may_join {
-        return Verdict::Leave(Left::HasJoined { machine: machine.name.clone() });
+    if asks == Requester::Joiner && !machine.may_join {
+        return Verdict::Leave(UndecidedReason::HasJoined { machine: machine.name.clone() });
     }
     match machine.foreign(&subject) {
         Some(name) => {
             let machine = machine.name.clone();
             Verdict::Deny(Objection::ForeignName { name: short(&name), machine })
         }
-        None => Verdict::Approve(Fit { request, machine: &machine.name }),
+        None => Verdict::Approve(ValidRequest { request, machine: &machine.name }),
     }
 }
 
 /// The requester, as the API server reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asks<'r> {
+enum Requester<'r> {
     Node(&'r str),
     Joiner,
 }
 
-impl<'r> Asks<'r> {
-    fn of(request: &'r CertificateRequest) -> Option<Asks<'r>> {
+impl<'r> Requester<'r> {
+    fn of(request: &'r CertificateRequest) -> Option<Requester<'r>> {
         let user = request.username.as_str();
         if let Some(name) = user.strip_prefix(NODE).filter(|_| request.groups.contains(NODES)) {
-            return Some(Asks::Node(name));
+            return Some(Requester::Node(name));
         }
         let joins = user.starts_with(BOOTSTRAP) && request.groups.contains(BOOTSTRAPPERS);
-        joins.then_some(Asks::Joiner)
+        joins.then_some(Requester::Joiner)
     }
 }
 
@@ -159,7 +160,7 @@ fn kubelets(request: &CertificateRequest) -> Result<(Subject, String), Objection
     Ok((subject, name))
 }
 
-impl Machine {
+impl ClusterMember {
     /// Returns a name or address of the subject that this member does not have.
     fn foreign(&self, subject: &Subject) -> Option<String> {
         let own = |name: &&String| **name != self.name && !self.names.contains(name);

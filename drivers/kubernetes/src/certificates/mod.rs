@@ -13,10 +13,10 @@ mod subject;
 use serde_json::{Value, json};
 
 use crate::client::{Body, Client};
-use crate::error::{KubernetesError, gone_is_fine};
+use crate::error::{KubernetesError, ignore_not_found};
 use crate::object;
 
-pub use judge::{Fit, Left, Machine, Verdict, judge};
+pub use judge::{ClusterMember, UndecidedReason, ValidRequest, Verdict, judge};
 pub use objection::Objection;
 pub use read::{CertificateRequest, Signer};
 
@@ -24,13 +24,13 @@ const REQUESTS: [&str; 4] = ["apis", "certificates.k8s.io", "v1", "certificatesi
 
 /// The outcome of one pass over the pending requests.
 #[derive(Debug, Default)]
-pub struct Settled {
+pub struct PassOutcome {
     /// The names of approved requests, each with its member's name.
     pub approved: Vec<(String, String)>,
     /// The names of denied requests, each with the reason.
     pub denied: Vec<(String, Objection)>,
     /// The names of requests that were left to a person, each with the reason.
-    pub left: Vec<(String, Left)>,
+    pub left: Vec<(String, UndecidedReason)>,
 }
 
 /// Lists the pending requests of kubelets.
@@ -40,7 +40,7 @@ pub async fn pending(client: &Client) -> Result<Vec<CertificateRequest>, Kuberne
 }
 
 /// Approves a request that was found valid. A request that was decided or deleted in the meantime is no error.
-pub async fn approve(client: &Client, fit: &Fit<'_>) -> Result<(), KubernetesError> {
+pub async fn approve(client: &Client, fit: &ValidRequest<'_>) -> Result<(), KubernetesError> {
     let message = format!("asked by machine {}, as kubelets do", fit.machine());
     decide(client, fit.request(), "Approved", "KnownMachine", &message).await
 }
@@ -55,8 +55,11 @@ pub async fn deny(
 }
 
 /// Runs one pass: approves valid requests and denies requests that no kubelet sends.
-pub async fn settle(client: &Client, machines: &[Machine]) -> Result<Settled, KubernetesError> {
-    let mut settled = Settled::default();
+pub async fn decide_pending(
+    client: &Client,
+    machines: &[ClusterMember],
+) -> Result<PassOutcome, KubernetesError> {
+    let mut settled = PassOutcome::default();
     for request in pending(client).await? {
         let name = request.name.clone();
         match judge(&request, machines) {
@@ -87,7 +90,7 @@ async fn decide(
     object["status"]["conditions"] = json!([condition]);
     let [root, group, version, resource] = REQUESTS;
     let path = [root, group, version, resource, &request.name, "approval"];
-    match gone_is_fine(client.put(&path).body(Body::Json(object)).done().await) {
+    match ignore_not_found(client.put(&path).body(Body::Json(object)).done().await) {
         Err(error) if error.is_changed() => Ok(()),
         other => other,
     }

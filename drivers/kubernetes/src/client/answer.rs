@@ -19,20 +19,23 @@ pub(crate) struct Answer {
 }
 
 /// The reasons why an answer could not be read to its end.
-pub(super) enum Unread {
+pub(super) enum ReadError {
     Broken(reqwest::Error),
     TooLarge(KubernetesError),
 }
 
 impl Answer {
     /// Reads `response` to its end, or up to the size limit.
-    pub(super) async fn read(request: Request, mut response: Response) -> Result<Answer, Unread> {
+    pub(super) async fn read(
+        request: Request,
+        mut response: Response,
+    ) -> Result<Answer, ReadError> {
         let headers = std::mem::take(response.headers_mut());
         let status = response.status();
         let mut answer = Answer { request, status, headers, body: Vec::new() };
-        while let Some(chunk) = response.chunk().await.map_err(Unread::Broken)? {
+        while let Some(chunk) = response.chunk().await.map_err(ReadError::Broken)? {
             if answer.body.len() + chunk.len() > LARGEST_BODY {
-                return Err(Unread::TooLarge(answer.malformed("it is larger than 32 MiB")));
+                return Err(ReadError::TooLarge(answer.malformed("it is larger than 32 MiB")));
             }
             answer.body.extend_from_slice(&chunk);
         }

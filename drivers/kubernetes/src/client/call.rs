@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Client;
-use crate::error::{KubernetesError, gone_is_fine, if_found};
+use crate::error::{KubernetesError, if_found, ignore_not_found};
 
 /// A call that is not sent yet.
 #[must_use]
@@ -81,6 +81,6 @@ impl<'c> Call<'c> {
 
     /// Sends a delete; an object that is gone already is no error.
     pub(crate) async fn done_or_gone(self) -> Result<(), KubernetesError> {
-        gone_is_fine(self.done().await)
+        ignore_not_found(self.done().await)
     }
 }

@@ -13,12 +13,12 @@ const FRESH: Duration = Duration::from_secs(300);
 
 /// The cached resources of each group and version.
 #[derive(Debug, Default)]
-pub(crate) struct Kinds {
-    known: Mutex<HashMap<String, Learnt>>,
+pub(crate) struct DiscoveryCache {
+    known: Mutex<HashMap<String, CachedResources>>,
 }
 
 /// The time of an answer, and its resources.
-type Learnt = (Instant, Arc<Vec<Resource>>);
+type CachedResources = (Instant, Arc<Vec<Resource>>);
 
 /// A resource, as the API server describes it (`meta/v1 APIResource`).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -34,7 +34,7 @@ pub(crate) struct Resource {
     pub(crate) version: String,
 }
 
-impl Kinds {
+impl DiscoveryCache {
     pub(crate) fn remembered(&self, api_version: &str) -> Option<Arc<Vec<Resource>>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let (learnt, resources) = known.get(api_version)?;

@@ -14,7 +14,7 @@ use url::Url;
 use crate::access::{Access, AccessError, Endpoint, Timeouts};
 
 pub(crate) use call::{Body, Call};
-use kinds::Kinds;
+use kinds::DiscoveryCache;
 pub(crate) use kinds::Resource;
 
 /// A client of a cluster's API with one identity.
@@ -30,7 +30,7 @@ struct Shared {
     endpoint: Endpoint,
     base: Url,
     timeouts: Timeouts,
-    kinds: Kinds,
+    kinds: DiscoveryCache,
 }
 
 impl Client {
@@ -39,7 +39,7 @@ impl Client {
         let endpoint = access.endpoint.clone();
         let base = tls::base(access)?;
         let http = tls::http(access)?;
-        let (timeouts, kinds) = (access.timeouts, Kinds::default());
+        let (timeouts, kinds) = (access.timeouts, DiscoveryCache::default());
         Ok(Client { shared: Arc::new(Shared { http, endpoint, base, timeouts, kinds }) })
     }
 
@@ -48,7 +48,7 @@ impl Client {
         &self.shared.endpoint
     }
 
-    pub(crate) fn kinds(&self) -> &Kinds {
+    pub(crate) fn kinds(&self) -> &DiscoveryCache {
         &self.shared.kinds
     }
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HOST, RETRY_AFTER};
 use url::Url;
 
-use super::answer::{Answer, Unread};
+use super::answer::{Answer, ReadError};
 use super::call::{Body, Call};
 use crate::error::{KubernetesError, Refusal, Request};
 use crate::{lenient, refusal};
@@ -34,8 +34,8 @@ impl Call<'_> {
             builder.send().await.map_err(|error| self.no_answer(request.clone(), &error))?;
         let answer = match Answer::read(request.clone(), response).await {
             Ok(answer) => answer,
-            Err(Unread::Broken(error)) => return Err(self.no_answer(request, &error)),
-            Err(Unread::TooLarge(error)) => return Err(error),
+            Err(ReadError::Broken(error)) => return Err(self.no_answer(request, &error)),
+            Err(ReadError::TooLarge(error)) => return Err(error),
         };
         if answer.status.is_success() { Ok(answer) } else { Err(refused(answer)) }
     }

@@ -85,7 +85,7 @@ fn config(access: &Access) -> Result<ClientConfig, AccessError> {
         .with_safe_default_protocol_versions()
         .expect("ring offers suites for TLS 1.2 and 1.3")
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Called { name, judge }))
+        .with_custom_certificate_verifier(Arc::new(NameVerifier { name, judge }))
         .with_client_auth_cert(certificates, key)
         .map_err(|error| own(&error))?;
     config.resumption = Resumption::in_memory_sessions(SESSIONS);
@@ -98,12 +98,12 @@ fn invalid(host: &str) -> AccessError {
 
 /// Verifies a certificate against the API's host name, because the connection may go to another address.
 #[derive(Debug)]
-struct Called {
+struct NameVerifier {
     name: ServerName<'static>,
     judge: Arc<WebPkiServerVerifier>,
 }
 
-impl ServerCertVerifier for Called {
+impl ServerCertVerifier for NameVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

@@ -30,13 +30,13 @@ const FRESH: Duration = Duration::from_secs(300);
 const LONGEST_OUTPUT: &str = "262144";
 
 /// The outcome of a command.
-pub(super) struct Ended {
+pub(super) struct CommandOutcome {
     pub(super) well: bool,
     pub(super) output: String,
     trouble: String,
 }
 
-impl Ended {
+impl CommandOutcome {
     pub(super) fn failure(&self, node: &str) -> KubernetesError {
         let said = lenient::plain(self.output.lines().last().unwrap_or_default(), 300);
         let reason = if said.is_empty() { self.trouble.clone() } else { said };
@@ -50,7 +50,7 @@ pub(super) async fn run(
     node: &str,
     name: &str,
     words: &[&str],
-) -> Result<Progress<Ended>, KubernetesError> {
+) -> Result<Progress<CommandOutcome>, KubernetesError> {
     let path = ["api", "v1", "namespaces", NAMESPACE, "pods", name];
     let answer = match client.get(&path).send().await {
         Err(error) if error.is_not_found() => {
@@ -76,7 +76,8 @@ pub(super) async fn run(
             return Ok(Progress::Pending);
         }
         remove().await?;
-        let reason = format!("it did not end within {} s: {}", limit.as_secs(), pod.trouble());
+        let reason =
+            format!("it did not end within {} s: {}", limit.as_secs(), pod.failure_reason());
         return Err(KubernetesError::Etcd { node: node.to_owned(), reason });
     }
     let well = pod.status.phase == "Succeeded";
@@ -86,7 +87,7 @@ pub(super) async fn run(
         output => output?,
     };
     remove().await?;
-    Ok(Progress::Done(Ended { well, output, trouble: pod.trouble() }))
+    Ok(Progress::Done(CommandOutcome { well, output, trouble: pod.failure_reason() }))
 }
 
 /// Computes the pod's age by the API server's clock only, because ours may differ.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kubernetes::{apply, bootstrap};
 
 use crate::given::{cluster, name, read, until};
-use crate::kubelet::{Known, ask};
+use crate::kubelet::{KubeletIdentity, ask};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn documents_are_applied_again_and_deleted_twice() {
@@ -126,7 +126,7 @@ async fn a_token_is_accepted_until_it_is_deleted() {
     bootstrap::put_token(&given.client, &token).await.unwrap();
     let known = format!("{id}.{secret}");
     let status = || async {
-        let known = Some(Known::Token(&known));
+        let known = Some(KubeletIdentity::Token(&known));
         ask(&given.access, known.as_ref(), "GET", "/api/v1/nodes", None).await.0
     };
     // The token is known, but has no right to list nodes.

@@ -1,6 +1,6 @@
 //! Tests of load balancers and volumes that a cluster made in its cloud.
 
-use kubernetes::belongings;
+use kubernetes::cloud_objects;
 
 use crate::given::{cluster, name, until};
 
@@ -43,14 +43,14 @@ spec:
     );
     given.apply(&text).await;
     let services = || async {
-        let all = belongings::services(&given.client).await?;
+        let all = cloud_objects::services(&given.client).await?;
         Ok(all.into_iter().filter(|it| it.namespace == name).collect::<Vec<_>>())
     };
     let volumes = || async {
-        let all = belongings::volumes(&given.client).await?;
+        let all = cloud_objects::volumes(&given.client).await?;
         Ok::<_, kubernetes::KubernetesError>(all.into_iter().find(|it| it.name == name))
     };
-    let found: Vec<belongings::BalancedService> =
+    let found: Vec<cloud_objects::BalancedService> =
         until("the service", || async { services().await.map(Some) }).await;
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!((found[0].name.as_str(), found[0].uid.is_empty()), ("web", false));
@@ -59,16 +59,16 @@ spec:
     assert_eq!(volume.claim.as_ref().unwrap().name, "data");
     assert!(!volume.goes_with_its_claim);
 
-    belongings::delete_service(&given.client, &found[0]).await.unwrap();
-    belongings::delete_volume(&given.client, &volume).await.unwrap();
+    cloud_objects::delete_service(&given.client, &found[0]).await.unwrap();
+    cloud_objects::delete_volume(&given.client, &volume).await.unwrap();
     until("both to be gone", || async {
         let gone = services().await?.is_empty() && volumes().await?.is_none();
         if !gone && let Some(volume) = volumes().await? {
-            belongings::delete_volume(&given.client, &volume).await?;
+            cloud_objects::delete_volume(&given.client, &volume).await?;
         }
         Ok(gone.then_some(()))
     })
     .await;
-    belongings::delete_service(&given.client, &found[0]).await.unwrap();
+    cloud_objects::delete_service(&given.client, &found[0]).await.unwrap();
     given.delete(&text).await;
 }

@@ -6,19 +6,19 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use kubernetes::bootstrap::{self, Token};
-use kubernetes::certificates::{self, Left, Machine, Objection};
+use kubernetes::certificates::{self, ClusterMember, Objection, UndecidedReason};
 use rcgen::{CertificateParams, DnType, KeyPair, SanType};
 use serde_json::json;
 
-use crate::given::{Given, cluster, name, until};
-use crate::kubelet::{Known, ask};
+use crate::given::{ClusterUnderTest, cluster, name, until};
+use crate::kubelet::{KubeletIdentity, ask};
 
 const PATH: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 
 /// Creates a request with an identity; returns its name.
 async fn request(
-    given: &Given,
-    known: &Known<'_>,
+    given: &ClusterUnderTest,
+    known: &KubeletIdentity<'_>,
     (node, signer, purpose): (&str, &str, &str),
     key: &KeyPair,
     names: Vec<SanType>,
@@ -44,7 +44,7 @@ async fn request(
 }
 
 /// Waits for the signed certificate of a request.
-async fn signed(given: &Given, name: &str) -> String {
+async fn signed(given: &ClusterUnderTest, name: &str) -> String {
     until("the certificate", || async {
         let object = given.object(&format!("{PATH}/{name}")).await.unwrap();
         let certificate = object["status"]["certificate"].as_str();
@@ -67,13 +67,13 @@ async fn a_member_joins_and_serves_only_under_its_own_name() {
     let token = Token { id: id.clone(), secret: secret.clone().into(), expires, description };
     bootstrap::put_token(client, &token).await.unwrap();
     let token = format!("{id}.{secret}");
-    let joining = Known::Token(&token);
+    let joining = KubeletIdentity::Token(&token);
     until("the token to be known", || async {
         let (status, _) = ask(&given.access, Some(&joining), "GET", "/api/v1/nodes", None).await;
         Ok((status == 403).then_some(()))
     })
     .await;
-    let machines = [Machine {
+    let machines = [ClusterMember {
         name: node.clone(),
         names: Vec::new(),
         addresses: vec!["192.0.2.7".parse().unwrap()],
@@ -87,20 +87,20 @@ async fn a_member_joins_and_serves_only_under_its_own_name() {
     let first = request(&given, &joining, (&node, client_of, "client auth"), &key, vec![]).await;
     let other =
         request(&given, &joining, (&stranger, client_of, "client auth"), &key, vec![]).await;
-    let settled = certificates::settle(client, &machines).await.unwrap();
+    let settled = certificates::decide_pending(client, &machines).await.unwrap();
     assert!(settled.approved.contains(&(first.clone(), node.clone())), "{settled:?}");
-    let left = Left::UnknownMachine { name: stranger };
+    let left = UndecidedReason::UnknownMachine { name: stranger };
     assert!(settled.left.contains(&(other.clone(), left)), "{settled:?}");
     let certificate = signed(&given, &first).await;
 
     // With this certificate the kubelet is a node. It requests a server certificate for itself, and one for a neighbour's address.
-    let known = Known::Certificate(certificate + &key.serialize_pem());
+    let known = KubeletIdentity::Certificate(certificate + &key.serialize_pem());
     let own = SanType::IpAddress("192.0.2.7".parse().unwrap());
     let foreign = SanType::IpAddress("192.0.2.8".parse().unwrap());
     let serves = (node.as_str(), serving_of, "server auth");
     let good = request(&given, &known, serves, &key, vec![own.clone()]).await;
     let bad = request(&given, &known, serves, &key, vec![own, foreign]).await;
-    let settled = certificates::settle(client, &machines).await.unwrap();
+    let settled = certificates::decide_pending(client, &machines).await.unwrap();
     assert!(settled.approved.contains(&(good.clone(), node.clone())), "{settled:?}");
     let objection = Objection::ForeignName { name: "192.0.2.8".to_owned(), machine: node };
     assert!(settled.denied.contains(&(bad.clone(), objection)), "{settled:?}");
@@ -109,7 +109,7 @@ async fn a_member_joins_and_serves_only_under_its_own_name() {
     assert_eq!(denied["status"]["conditions"][0]["type"], "Denied", "{denied}");
 
     // A decided request is not judged again.
-    let settled = certificates::settle(client, &machines).await.unwrap();
+    let settled = certificates::decide_pending(client, &machines).await.unwrap();
     assert!(settled.approved.is_empty() && settled.denied.is_empty(), "{settled:?}");
     for name in [first, other, good, bad] {
         ask(&given.access, None, "DELETE", &format!("{PATH}/{name}"), None).await;

@@ -85,7 +85,7 @@ spec:
     assert!(left.evicted.iter().all(|it| !it.name.starts_with("everywhere")), "{left:?}");
     until("the node to be empty", || async {
         let left = drain(&given.client, node).await?;
-        Ok(left.is_nothing().then_some(()))
+        Ok(left.is_empty().then_some(()))
     })
     .await;
 

@@ -15,7 +15,7 @@ const LONGEST: Duration = Duration::from_secs(180);
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 
 /// The cluster under test.
-pub(crate) struct Given {
+pub(crate) struct ClusterUnderTest {
     pub(crate) access: Access,
     pub(crate) client: Client,
     /// An image that every node has, and whose program does not end.
@@ -24,7 +24,7 @@ pub(crate) struct Given {
 }
 
 /// Returns the cluster of `BEDPLATE_TEST_KUBECONFIG`, or an emulated one.
-pub(crate) async fn cluster() -> Given {
+pub(crate) async fn cluster() -> ClusterUnderTest {
     let image = std::env::var("BEDPLATE_TEST_POD_IMAGE");
     let image = image.unwrap_or_else(|_| "registry.k8s.io/pause:3.10".to_owned());
     let (kept, access) = match std::env::var_os("BEDPLATE_TEST_KUBECONFIG") {
@@ -39,10 +39,10 @@ pub(crate) async fn cluster() -> Given {
         }
     };
     let client = Client::new(&access).unwrap();
-    Given { access, client, image, _kept: kept }
+    ClusterUnderTest { access, client, image, _kept: kept }
 }
 
-impl Given {
+impl ClusterUnderTest {
     /// Returns the control-plane nodes, and the other nodes.
     pub(crate) async fn nodes(&self) -> (Vec<Node>, Vec<Node>) {
         let all = nodes::list(&self.client).await.unwrap();

@@ -6,7 +6,7 @@ use secrecy::ExposeSecret as _;
 use serde_json::Value;
 
 /// The identity of a kubelet.
-pub(crate) enum Known<'k> {
+pub(crate) enum KubeletIdentity<'k> {
     /// A bootstrap token.
     Token(&'k str),
     /// A certificate and its key in PEM.
@@ -16,7 +16,7 @@ pub(crate) enum Known<'k> {
 /// Sends a request to the cluster with an identity; by default with the identity of `access`.
 pub(crate) async fn ask(
     access: &Access,
-    known: Option<&Known<'_>>,
+    known: Option<&KubeletIdentity<'_>>,
     method: &str,
     path: &str,
     body: Option<Value>,
@@ -31,15 +31,15 @@ pub(crate) async fn ask(
     client = client.resolve("kubernetes", there);
     let pem = match known {
         None => Some(access.certificate.clone() + access.key.expose_secret()),
-        Some(Known::Certificate(pem)) => Some(pem.clone()),
-        Some(Known::Token(_)) => None,
+        Some(KubeletIdentity::Certificate(pem)) => Some(pem.clone()),
+        Some(KubeletIdentity::Token(_)) => None,
     };
     if let Some(pem) = pem {
         client = client.identity(Identity::from_pem(pem.as_bytes()).unwrap());
     }
     let url = format!("https://kubernetes:{port}{path}");
     let mut request = client.build().unwrap().request(method.parse::<Method>().unwrap(), url);
-    if let Some(Known::Token(token)) = known {
+    if let Some(KubeletIdentity::Token(token)) = known {
         request = request.bearer_auth(token);
     }
     if let Some(body) = body {

@@ -3,7 +3,7 @@
 use kubernetes::{KubernetesError, apply, nodes};
 use serde_json::{Value, json};
 
-use crate::server::{Asked, Reply, Server};
+use crate::server::{ReceivedRequest, Reply, Server};
 
 fn status(code: u16, reason: &str) -> Reply {
     Reply::Json(code, json!({"kind": "Status", "reason": reason, "message": "told", "code": code}))
@@ -15,7 +15,7 @@ async fn pages_are_read_to_their_end() {
         let items: Vec<Value> = names.iter().map(|it| json!({"metadata": {"name": it}})).collect();
         Reply::Json(200, json!({"metadata": {"continue": more}, "items": items}))
     };
-    let server = Server::start(move |asked: &Asked| {
+    let server = Server::start(move |asked: &ReceivedRequest| {
         if asked.line.contains("continue=") { page(&["c"], "") } else { page(&["a", "b"], "x y") }
     })
     .await;
@@ -82,7 +82,7 @@ async fn a_document_is_sent_to_the_discovered_path() {
         {"name": "pods/status", "kind": "Gadget", "namespaced": true},
         {"name": "gadgets", "kind": "Gadget", "namespaced": true},
     ]});
-    let server = Server::start(move |asked: &Asked| match asked.line.as_str() {
+    let server = Server::start(move |asked: &ReceivedRequest| match asked.line.as_str() {
         "GET /apis/e.example/v1" => Reply::Json(200, resources.clone()),
         _ => Reply::Json(200, json!({})),
     })

@@ -2,11 +2,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kubernetes::certificates::{self, Machine};
+use kubernetes::certificates::{self, ClusterMember};
 use rcgen::{CertificateParams, DnType, KeyPair};
 use serde_json::{Value, json};
 
-use crate::server::{Asked, Reply, Server};
+use crate::server::{ReceivedRequest, Reply, Server};
 
 fn request() -> Value {
     let mut params = CertificateParams::default();
@@ -25,20 +25,21 @@ fn request() -> Value {
     })
 }
 
-fn machines(may_join: bool) -> [Machine; 1] {
-    [Machine { name: "w".to_owned(), names: vec![], addresses: vec![], may_join }]
+fn machines(may_join: bool) -> [ClusterMember; 1] {
+    [ClusterMember { name: "w".to_owned(), names: vec![], addresses: vec![], may_join }]
 }
 
 #[tokio::test]
 async fn an_approval_names_the_version_that_was_judged() {
     let request = request();
     let list = json!({"items": [request]});
-    let server = Server::start(move |asked: &Asked| match asked.line.starts_with("GET") {
-        true => Reply::Json(200, list.clone()),
-        false => Reply::Json(200, json!({})),
-    })
-    .await;
-    let settled = certificates::settle(&server.client(), &machines(true)).await.unwrap();
+    let server =
+        Server::start(move |asked: &ReceivedRequest| match asked.line.starts_with("GET") {
+            true => Reply::Json(200, list.clone()),
+            false => Reply::Json(200, json!({})),
+        })
+        .await;
+    let settled = certificates::decide_pending(&server.client(), &machines(true)).await.unwrap();
     assert_eq!(settled.approved, [("csr-1".to_owned(), "w".to_owned())]);
     let put = server.asked().pop().unwrap();
     assert_eq!(
@@ -53,12 +54,13 @@ async fn an_approval_names_the_version_that_was_judged() {
 #[tokio::test]
 async fn a_replaced_request_is_judged_again() {
     let list = json!({"items": [request()]});
-    let server = Server::start(move |asked: &Asked| match asked.line.starts_with("GET") {
-        true => Reply::Json(200, list.clone()),
-        false => Reply::Json(409, json!({"reason": "Conflict"})),
-    })
-    .await;
-    certificates::settle(&server.client(), &machines(true)).await.unwrap();
+    let server =
+        Server::start(move |asked: &ReceivedRequest| match asked.line.starts_with("GET") {
+            true => Reply::Json(200, list.clone()),
+            false => Reply::Json(409, json!({"reason": "Conflict"})),
+        })
+        .await;
+    certificates::decide_pending(&server.client(), &machines(true)).await.unwrap();
     assert_eq!(server.lines().len(), 2, "not asked again in this pass");
 }
 
@@ -66,7 +68,7 @@ async fn a_replaced_request_is_judged_again() {
 async fn a_request_left_to_a_person_is_not_changed() {
     let list = json!({"items": [request()]});
     let server = Server::start(move |_| Reply::Json(200, list.clone())).await;
-    let settled = certificates::settle(&server.client(), &machines(false)).await.unwrap();
+    let settled = certificates::decide_pending(&server.client(), &machines(false)).await.unwrap();
     assert_eq!((settled.approved.len(), settled.denied.len(), settled.left.len()), (0, 0, 1));
     assert_eq!(server.lines().len(), 1);
 }

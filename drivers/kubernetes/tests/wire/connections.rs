@@ -5,9 +5,9 @@ use std::time::Instant;
 use kubernetes::{Client, Endpoint, KubernetesError, health, nodes};
 use serde_json::json;
 
-use crate::server::{Asked, Authority, Reply, Server};
+use crate::server::{Authority, ReceivedRequest, Reply, Server};
 
-fn fine(_: &Asked) -> Reply {
+fn fine(_: &ReceivedRequest) -> Reply {
     Reply::Json(200, json!({"items": []}))
 }
 

@@ -3,7 +3,7 @@
 use kubernetes::drain::drain;
 use serde_json::{Value, json};
 
-use crate::server::{Asked, Reply, Server};
+use crate::server::{ReceivedRequest, Reply, Server};
 
 fn pod(name: &str) -> Value {
     json!({"metadata": {"name": name, "namespace": "n", "uid": format!("uid-{name}")}, "spec": {"nodeName": "w"}, "status": {"phase": "Running"}})
@@ -15,7 +15,7 @@ async fn server(
     pods: Vec<Value>,
     evict: impl Fn(&str) -> Reply + Send + 'static,
 ) -> Server {
-    Server::start(move |asked: &Asked| {
+    Server::start(move |asked: &ReceivedRequest| {
         let line = asked.line.as_str();
         if let Some(path) = line.strip_suffix("/eviction") {
             return evict(path.rsplit('/').next().unwrap());
@@ -90,7 +90,7 @@ async fn each_pod_is_evicted_once_and_a_budget_blocks_only_its_own() {
 async fn newer_servers_get_their_own_version() {
     let server = server("v1", vec![pod("a")], |_| Reply::Json(201, json!({}))).await;
     let left = drain(&server.client(), "w").await.unwrap();
-    assert_eq!((left.evicted.len(), left.is_nothing()), (1, false));
+    assert_eq!((left.evicted.len(), left.is_empty()), (1, false));
     assert_eq!(server.asked().pop().unwrap().body["apiVersion"], "policy/v1");
 }
 

@@ -3,7 +3,7 @@
 use kubernetes::etcd::{self, MemberId, Progress};
 use serde_json::{Value, json};
 
-use crate::server::{Asked, Reply, Server};
+use crate::server::{ReceivedRequest, Reply, Server};
 
 const LIST: &str = "/api/v1/namespaces/kube-system/pods/bedplate-etcd-list-cp-1";
 const REMOVE: &str = "/api/v1/namespaces/kube-system/pods/bedplate-etcd-remove-2a";
@@ -18,7 +18,7 @@ fn pod(created: &str, phase: &str) -> Value {
 
 /// A server that has this pod, which printed `output`.
 async fn server(pod: Value, output: &'static str) -> Server {
-    Server::start(move |asked: &Asked| {
+    Server::start(move |asked: &ReceivedRequest| {
         let (method, path) = asked.line.split_once(' ').unwrap();
         match (method, path) {
             ("GET", path) if path.contains("/log?") => Reply::Json(200, json!(output)),
@@ -39,7 +39,7 @@ fn methods(server: &Server) -> Vec<String> {
 #[tokio::test]
 async fn a_pod_is_started_once_although_the_answer_was_lost() {
     // The server has the etcd pod of the node, and no pod of an earlier call.
-    let server = Server::start(|asked: &Asked| match asked.line.as_str() {
+    let server = Server::start(|asked: &ReceivedRequest| match asked.line.as_str() {
         "GET /api/v1/namespaces/kube-system/pods/etcd-cp-1" => Reply::Json(200, json!({"metadata": {"name": "etcd-cp-1"}, "spec": {"containers": [{"name": "etcd", "image": "mirror/etcd:3.5"}]}})),
         line if line.starts_with("GET") => Reply::Json(404, json!({"reason": "NotFound"})),
         _ => Reply::Json(409, json!({"reason": "AlreadyExists"})),
@@ -93,7 +93,7 @@ async fn an_old_outcome_is_discarded() {
 
 #[tokio::test]
 async fn a_pod_whose_container_never_started_reports_why() {
-    let server = Server::start(|asked: &Asked| match asked.line.split_once(' ').unwrap() {
+    let server = Server::start(|asked: &ReceivedRequest| match asked.line.split_once(' ').unwrap() {
         // The wording of Kubernetes 1.20.
         ("GET", path) if path.contains("/log?") => Reply::Json(400, json!({"reason": "BadRequest", "message": "container \"etcdctl\" in pod \"p\" is waiting to start: ContainerCreating"})),
         ("GET", _) => {

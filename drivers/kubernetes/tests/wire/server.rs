@@ -17,14 +17,14 @@ use tokio_rustls::server::TlsStream;
 
 /// A request that the server received.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     /// `GET /path?query`.
     pub(crate) line: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Value,
 }
 
-impl Asked {
+impl ReceivedRequest {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(own, _)| own == name);
         found.map(|(_, value)| value.as_str())
@@ -43,7 +43,7 @@ pub(crate) enum Reply {
     Endless,
 }
 
-type Answerer = Box<dyn FnMut(&Asked) -> Reply + Send>;
+type Answerer = Box<dyn FnMut(&ReceivedRequest) -> Reply + Send>;
 
 /// The server; it ends when the value is dropped.
 pub(crate) struct Server {
@@ -53,7 +53,7 @@ pub(crate) struct Server {
 }
 
 struct State {
-    asked: Vec<Asked>,
+    asked: Vec<ReceivedRequest>,
     answerer: Answerer,
 }
 
@@ -82,7 +82,9 @@ impl Authority {
 
 impl Server {
     /// Starts a server whose certificate has the name `api.c.example` and a documentation address.
-    pub(crate) async fn start(answerer: impl FnMut(&Asked) -> Reply + Send + 'static) -> Server {
+    pub(crate) async fn start(
+        answerer: impl FnMut(&ReceivedRequest) -> Reply + Send + 'static,
+    ) -> Server {
         let authority = Authority::new();
         let (certificate, key) = authority.sign(&["api.c.example", "192.0.2.1"]);
         let mut roots = RootCertStore::empty();
@@ -134,7 +136,7 @@ impl Server {
         Client::new(&self.access()).unwrap()
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<ReceivedRequest> {
         self.state.lock().unwrap().asked.clone()
     }
 
@@ -181,7 +183,7 @@ async fn serve(stream: TcpStream, acceptor: TlsAcceptor, state: Arc<Mutex<State>
     }
 }
 
-async fn read(stream: &mut BufReader<TlsStream<TcpStream>>) -> Option<Asked> {
+async fn read(stream: &mut BufReader<TlsStream<TcpStream>>) -> Option<ReceivedRequest> {
     let line = head_line(stream).await?;
     let line = line.rsplit_once(' ')?.0.to_owned();
     let mut headers = Vec::new();
@@ -190,7 +192,7 @@ async fn read(stream: &mut BufReader<TlsStream<TcpStream>>) -> Option<Asked> {
         let Some((name, value)) = line.split_once(':') else { break };
         headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
     }
-    let mut asked = Asked { line, headers, body: Value::Null };
+    let mut asked = ReceivedRequest { line, headers, body: Value::Null };
     if let Some(length) = asked.header("content-length") {
         let mut body = vec![0; length.parse().ok()?];
         stream.read_exact(&mut body).await.ok()?;

@@ -4,16 +4,16 @@ use serde::Deserialize;
 
 use super::SERVICE;
 use crate::error::CloudError;
-use crate::quota::Allowance;
+use crate::quota::QuotaUsage;
 use crate::session::Session;
 
 /// Limits and usage of our project in Cinder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VolumeLimits {
-    pub volumes: Allowance,
+    pub volumes: QuotaUsage,
     /// In GiB, for volumes and snapshots together.
-    pub gigabytes: Allowance,
-    pub snapshots: Allowance,
+    pub gigabytes: QuotaUsage,
+    pub snapshots: QuotaUsage,
 }
 
 #[derive(Deserialize)]
@@ -45,8 +45,8 @@ pub async fn show(session: &Session) -> Result<VolumeLimits, CloudError> {
     }
     let Limits { absolute: it } = session.get(SERVICE, &["limits"]).under("limits").await?;
     Ok(VolumeLimits {
-        volumes: Allowance::new(it.max_total_volumes, it.total_volumes_used),
-        gigabytes: Allowance::new(it.max_total_volume_gigabytes, it.total_gigabytes_used),
-        snapshots: Allowance::new(it.max_total_snapshots, it.total_snapshots_used),
+        volumes: QuotaUsage::new(it.max_total_volumes, it.total_volumes_used),
+        gigabytes: QuotaUsage::new(it.max_total_volume_gigabytes, it.total_gigabytes_used),
+        snapshots: QuotaUsage::new(it.max_total_snapshots, it.total_snapshots_used),
     })
 }

@@ -7,7 +7,10 @@ use crate::session::Session;
 
 /// Returns the host name of the hypervisor called `name`; `None` if there is no such hypervisor. The two may differ: a service's `host` is
 /// configured, a hypervisor's name is its operating system's.
-pub async fn of_hypervisor(session: &Session, name: &str) -> Result<Option<String>, CloudError> {
+pub async fn host_of_hypervisor(
+    session: &Session,
+    name: &str,
+) -> Result<Option<String>, CloudError> {
     Ok(hypervisors::find(session, name).await?.map(|it| it.service.host))
 }
 

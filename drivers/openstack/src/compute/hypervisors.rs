@@ -19,12 +19,12 @@ pub struct Hypervisor {
     pub state: State,
     /// Whether the scheduler uses the hypervisor.
     pub status: Status,
-    pub service: OfService,
+    pub service: HypervisorService,
 }
 
 /// The compute service of a hypervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct OfService {
+pub struct HypervisorService {
     pub host: String,
 }
 

@@ -4,17 +4,17 @@ use serde::Deserialize;
 
 use super::{MICROVERSION, SERVICE};
 use crate::error::CloudError;
-use crate::quota::Allowance;
+use crate::quota::QuotaUsage;
 use crate::session::Session;
 
 /// Limits and usage of our project in Nova.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ComputeLimits {
-    pub instances: Allowance,
-    pub cores: Allowance,
+    pub instances: QuotaUsage,
+    pub cores: QuotaUsage,
     /// Memory of all servers in MiB.
-    pub ram: Allowance,
-    pub server_groups: Allowance,
+    pub ram: QuotaUsage,
+    pub server_groups: QuotaUsage,
     /// Servers in one server group.
     pub server_group_members: Option<u64>,
     /// Key pairs of one user.
@@ -66,10 +66,10 @@ pub async fn show(session: &Session) -> Result<ComputeLimits, CloudError> {
     let call = session.get(SERVICE, &["limits"]).microversion(MICROVERSION);
     let Limits { absolute: it } = call.under("limits").await?;
     Ok(ComputeLimits {
-        instances: Allowance::new(it.max_total_instances, it.total_instances_used),
-        cores: Allowance::new(it.max_total_cores, it.total_cores_used),
-        ram: Allowance::new(it.max_total_ram, it.total_ram_used),
-        server_groups: Allowance::new(it.max_server_groups, it.total_server_groups_used),
+        instances: QuotaUsage::new(it.max_total_instances, it.total_instances_used),
+        cores: QuotaUsage::new(it.max_total_cores, it.total_cores_used),
+        ram: QuotaUsage::new(it.max_total_ram, it.total_ram_used),
+        server_groups: QuotaUsage::new(it.max_server_groups, it.total_server_groups_used),
         server_group_members: u64::try_from(it.max_server_group_members).ok(),
         key_pairs: u64::try_from(it.max_total_keypairs).ok(),
     })

@@ -168,7 +168,7 @@ pub enum Boot {
         kind: Option<String>,
     },
     /// An existing volume, which stays when the server is deleted.
-    Kept { volume_id: String },
+    ExistingVolume { volume_id: String },
 }
 
 /// An empty volume of a new server.
@@ -223,7 +223,7 @@ impl NewServer {
                     }));
                 }
             }
-            Boot::Kept { volume_id } => disks.push(json!({
+            Boot::ExistingVolume { volume_id } => disks.push(json!({
                 "boot_index": 0,
                 "source_type": "volume",
                 "destination_type": "volume",
@@ -270,11 +270,11 @@ impl NewServer {
 /// After an error with unknown outcome, look for the server with [`find`]: a second request would create a second server.
 pub async fn create(session: &Session, new: &NewServer) -> Result<String, CloudError> {
     #[derive(Deserialize)]
-    struct Asked {
+    struct CreatedServer {
         id: String,
     }
     let call = session.post(SERVICE, &["servers"], new.body()).microversion(MICROVERSION);
-    Ok(call.under::<Asked>("server").await?.id)
+    Ok(call.under::<CreatedServer>("server").await?.id)
 }
 
 /// Returns the server with this id.

@@ -1,7 +1,7 @@
 //! The configuration of a cloud and of our credentials, from clouds.yaml or environment variables.
 
-mod authority;
 mod clouds_yaml;
+mod credentials;
 mod environment;
 mod settings;
 
@@ -15,7 +15,7 @@ use url::Url;
 
 use crate::service::Service;
 
-pub use authority::{Auth, Domain, Project, Scope, User};
+pub use credentials::{Auth, Domain, Project, Scope, User};
 
 /// A cloud, and our credentials there.
 ///
@@ -33,7 +33,7 @@ pub struct CloudConfig {
     /// Endpoints that replace those of the catalogue.
     pub endpoints: BTreeMap<Service, Url>,
     /// Timeouts and retries.
-    pub patience: Patience,
+    pub patience: RetryPolicy,
     /// The most calls to one service that run at once; further calls wait. 256 by default.
     pub calls_at_once: NonZeroUsize,
 }
@@ -64,7 +64,7 @@ pub enum Tls {
 
 /// Timeouts and retries of calls to a cloud.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct RetryPolicy {
     /// Limit for one request including its answer. Uploads are exempt.
     pub attempt_timeout: Duration,
     /// Limit for a call with all its attempts and the pauses between them.
@@ -75,9 +75,9 @@ pub struct Patience {
     pub pause: Duration,
 }
 
-impl Default for Patience {
+impl Default for RetryPolicy {
     fn default() -> Self {
-        Patience {
+        RetryPolicy {
             attempt_timeout: Duration::from_secs(60),
             call_timeout: Duration::from_secs(120),
             attempts: 4,

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use url::Url;
 
-use super::authority::{Auth, Domain, Project, Scope, User};
-use super::{CloudConfig, ConfigError, Interface, Patience, Tls};
+use super::credentials::{Auth, Domain, Project, Scope, User};
+use super::{CloudConfig, ConfigError, Interface, RetryPolicy, Tls};
 use crate::service::Service;
 
 /// Enough for the simultaneous creation of a hundred clusters, and few enough for a proxy's queue.
@@ -48,7 +48,7 @@ impl Settings {
             interface: self.interface()?,
             tls: self.tls()?,
             endpoints: self.endpoints()?,
-            patience: Patience::default(),
+            patience: RetryPolicy::default(),
             calls_at_once: CALLS_AT_ONCE,
         })
     }

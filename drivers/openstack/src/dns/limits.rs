@@ -4,13 +4,13 @@ use serde::Deserialize;
 
 use super::SERVICE;
 use crate::error::CloudError;
-use crate::quota::Allowance;
+use crate::quota::QuotaUsage;
 use crate::session::Session;
 
 /// Returns limit and usage of recordsets in a zone, including the zone's own SOA and NS.
 ///
 /// Designate reports limits only, so the usage comes from a list, whose metadata has the total number.
-pub async fn recordsets(session: &Session, zone_id: &str) -> Result<Allowance, CloudError> {
+pub async fn recordsets(session: &Session, zone_id: &str) -> Result<QuotaUsage, CloudError> {
     #[derive(Deserialize)]
     struct Limits {
         #[serde(default = "unlimited")]
@@ -23,7 +23,7 @@ pub async fn recordsets(session: &Session, zone_id: &str) -> Result<Allowance, C
     let limits = async { session.get(SERVICE, &["limits"]).send().await?.whole::<Limits>() };
     let list = session.get(SERVICE, &["zones", zone_id, "recordsets"]).query("limit", "1");
     let (limits, list): (Limits, Metadata) = tokio::try_join!(limits, list.under("metadata"))?;
-    Ok(Allowance::new(limits.max_zone_recordsets, list.total_count))
+    Ok(QuotaUsage::new(limits.max_zone_recordsets, list.total_count))
 }
 
 fn unlimited() -> i64 {

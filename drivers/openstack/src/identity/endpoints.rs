@@ -60,7 +60,7 @@ pub async fn create(session: &Session, new: &NewEndpoint) -> Result<Endpoint, Cl
 }
 
 /// Changes the URL of an endpoint and enables it.
-pub async fn lead(session: &Session, id: &str, url: &str) -> Result<(), CloudError> {
+pub async fn set_url(session: &Session, id: &str, url: &str) -> Result<(), CloudError> {
     let body = json!({"endpoint": {"url": url, "enabled": true}});
     session.patch(SERVICE, &["endpoints", id], body).done().await
 }

@@ -26,7 +26,7 @@ pub async fn is_given(
 }
 
 /// Assigns a role in a project to a user. Repeating this changes nothing.
-pub async fn give(
+pub async fn assign(
     session: &Session,
     (user, project): (&str, &str),
     role: &str,
@@ -37,7 +37,7 @@ pub async fn give(
 }
 
 /// Removes a role in a project from a user. The user's tokens and application credentials that depend on the role become invalid.
-pub async fn take(
+pub async fn unassign(
     session: &Session,
     (user, project): (&str, &str),
     role: &str,

@@ -5,13 +5,13 @@ use serde::Deserialize;
 use super::SERVICE;
 use super::load_balancers::Part;
 use crate::error::CloudError;
-use crate::quota::Allowance;
+use crate::quota::QuotaUsage;
 use crate::session::Session;
 
 /// Returns limit and usage of load balancers in our project.
 ///
 /// Octavia reports limits only, so the load balancers are counted.
-pub async fn load_balancers(session: &Session) -> Result<Allowance, CloudError> {
+pub async fn load_balancers(session: &Session) -> Result<QuotaUsage, CloudError> {
     #[derive(Deserialize)]
     struct Quota {
         // The name of the field depends on the release; null means Octavia's own default.
@@ -25,5 +25,5 @@ pub async fn load_balancers(session: &Session) -> Result<Allowance, CloudError> 
     let call = session.get(SERVICE, &["loadbalancers"]).query("project_id", project.as_str());
     let there: Vec<Part> = call.query("fields", "id").all("loadbalancers").await?;
     let used = i64::try_from(there.len()).unwrap_or(i64::MAX);
-    Ok(Allowance::new(quota.load_balancer.or(quota.loadbalancer).unwrap_or(-1), used))
+    Ok(QuotaUsage::new(quota.load_balancer.or(quota.loadbalancer).unwrap_or(-1), used))
 }

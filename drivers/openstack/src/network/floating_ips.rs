@@ -79,7 +79,7 @@ pub async fn of_port(session: &Session, port_id: &str) -> Result<Vec<FloatingIp>
 }
 
 /// Maps a floating IP to a port, or removes the mapping.
-pub async fn lead_to(
+pub async fn associate(
     session: &Session,
     id: &str,
     port_id: Option<&str>,

@@ -28,12 +28,12 @@ pub struct SecurityGroup {
 pub struct Rule {
     pub id: String,
     #[serde(flatten)]
-    pub what: Pass,
+    pub what: RuleSpec,
 }
 
 /// The packets that a rule allows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pass {
+pub struct RuleSpec {
     pub direction: Direction,
     /// `IPv4` or `IPv6`.
     pub ethertype: String,
@@ -59,26 +59,26 @@ pub enum Direction {
     Egress,
 }
 
-impl Pass {
+impl RuleSpec {
     /// Allows packets from `remote` to one TCP or UDP port.
-    pub fn to_port(protocol: &str, port: u16, remote: Remote) -> Pass {
-        Pass {
+    pub fn to_port(protocol: &str, port: u16, remote: Remote) -> RuleSpec {
+        RuleSpec {
             protocol: Some(protocol.to_owned()),
             port_range_min: Some(port),
             port_range_max: Some(port),
-            ..Pass::everything(remote)
+            ..RuleSpec::everything(remote)
         }
     }
 
     /// Allows all packets from `remote`.
-    pub fn everything(remote: Remote) -> Pass {
+    pub fn everything(remote: Remote) -> RuleSpec {
         let (prefix, group) = match remote {
             Remote::Anyone => (None, None),
             Remote::Prefix(prefix) => (Some(prefix), None),
             Remote::Group(group) => (None, Some(group)),
         };
         let six = prefix.as_ref().is_some_and(|prefix| prefix.contains(':'));
-        Pass {
+        RuleSpec {
             direction: Direction::Ingress,
             ethertype: if six { "IPv6" } else { "IPv4" }.to_owned(),
             protocol: None,
@@ -127,7 +127,7 @@ pub async fn named(session: &Session, names: &[String]) -> Result<Vec<SecurityGr
 }
 
 /// Adds a rule to a group. A rule that exists already is no error.
-pub async fn allow(session: &Session, group_id: &str, what: &Pass) -> Result<(), CloudError> {
+pub async fn allow(session: &Session, group_id: &str, what: &RuleSpec) -> Result<(), CloudError> {
     let mut rule = json!(what);
     rule["security_group_id"] = Value::String(group_id.to_owned());
     let call =

@@ -9,7 +9,7 @@ use crate::session::Session;
 
 /// The kinds of objects that have tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tagged {
+pub enum TaggedKind {
     Network,
     Subnet,
     Router,
@@ -21,17 +21,17 @@ pub enum Tagged {
 /// Replaces all tags of an object. A tag has at most 60 characters, the size of Neutron's database column.
 pub async fn set(
     session: &Session,
-    what: Tagged,
+    what: TaggedKind,
     id: &str,
     tags: &[String],
 ) -> Result<(), CloudError> {
     let path = match what {
-        Tagged::Network => "networks",
-        Tagged::Subnet => "subnets",
-        Tagged::Router => "routers",
-        Tagged::Port => "ports",
-        Tagged::SecurityGroup => "security-groups",
-        Tagged::FloatingIp => "floatingips",
+        TaggedKind::Network => "networks",
+        TaggedKind::Subnet => "subnets",
+        TaggedKind::Router => "routers",
+        TaggedKind::Port => "ports",
+        TaggedKind::SecurityGroup => "security-groups",
+        TaggedKind::FloatingIp => "floatingips",
     };
     session.put(SERVICE, &[path, id, "tags"], json!({"tags": tags})).done().await
 }

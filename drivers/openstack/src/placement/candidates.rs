@@ -43,13 +43,13 @@ struct Allocation {
 #[derive(Default, Deserialize)]
 struct Summary {
     #[serde(default)]
-    resources: BTreeMap<String, Stock>,
+    resources: BTreeMap<String, ResourceUsage>,
     #[serde(default)]
     root_provider_uuid: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Stock {
+struct ResourceUsage {
     #[serde(default)]
     capacity: u64,
     #[serde(default)]

@@ -28,7 +28,7 @@ pub(crate) struct Answer {
 }
 
 /// The reasons why an answer could not be read to its end.
-pub(super) enum Unread {
+pub(super) enum ReadError {
     Broken(reqwest::Error),
     TooLarge(CloudError),
 }
@@ -39,16 +39,16 @@ impl Answer {
         service: Service,
         mut request: Request,
         mut response: Response,
-    ) -> Result<Answer, Unread> {
+    ) -> Result<Answer, ReadError> {
         let headers = std::mem::take(response.headers_mut());
         if let Some(id) = REQUEST_IDS.iter().find_map(|name| headers.get(name)?.to_str().ok()) {
             request.id = id.chars().filter(|c| c.is_ascii_graphic()).take(64).collect();
         }
         let status = response.status();
         let mut answer = Answer { service, request, status, headers, body: Vec::new() };
-        while let Some(chunk) = response.chunk().await.map_err(Unread::Broken)? {
+        while let Some(chunk) = response.chunk().await.map_err(ReadError::Broken)? {
             if answer.body.len() + chunk.len() > LARGEST_BODY {
-                return Err(Unread::TooLarge(answer.malformed("it is larger than 16 MiB")));
+                return Err(ReadError::TooLarge(answer.malformed("it is larger than 16 MiB")));
             }
             answer.body.extend_from_slice(&chunk);
         }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::Session;
 use super::patience::Repeat;
-use crate::error::{CloudError, gone_is_fine, if_found};
+use crate::error::{CloudError, if_found, ignore_not_found};
 use crate::service::Service;
 
 /// A call that is not sent yet.
@@ -22,18 +22,18 @@ pub(crate) struct Call<'c> {
     pub(super) body: Body,
     pub(super) microversion: Option<&'static str>,
     pub(super) header: Option<(HeaderName, SecretString)>,
-    pub(super) speaker: Speaker,
+    pub(super) speaker: CallToken,
     pub(super) repeat: Repeat,
 }
 
 /// The token that is sent with a call.
-pub(super) enum Speaker {
+pub(super) enum CallToken {
     /// The session's token, replaced by a new one if a service refuses it.
     Session,
     /// This token, without replacement.
     Bearer(SecretString),
     /// No token: the call requests one.
-    Nobody,
+    Anonymous,
 }
 
 /// The body of a request.
@@ -92,7 +92,7 @@ impl<'c> Call<'c> {
             body: Body::None,
             microversion: None,
             header: None,
-            speaker: Speaker::Session,
+            speaker: CallToken::Session,
         }
     }
 
@@ -124,13 +124,13 @@ impl<'c> Call<'c> {
 
     /// Sends the call without a token.
     pub(super) fn anonymous(mut self) -> Self {
-        self.speaker = Speaker::Nobody;
+        self.speaker = CallToken::Anonymous;
         self
     }
 
     /// Sends the call with this token and no other.
     pub(super) fn bearing(mut self, token: SecretString) -> Self {
-        self.speaker = Speaker::Bearer(token);
+        self.speaker = CallToken::Bearer(token);
         self
     }
 
@@ -160,7 +160,7 @@ impl<'c> Call<'c> {
 
     /// Sends a delete; an object that is gone already is no error.
     pub(crate) async fn done_or_gone(self) -> Result<(), CloudError> {
-        gone_is_fine(self.done().await)
+        ignore_not_found(self.done().await)
     }
 
     /// Returns the same call with another query, for another page. Only calls without a body have pages.

@@ -13,7 +13,7 @@ use url::Url;
 use super::Session;
 use super::call::{Body, Call};
 use super::token::{Identity, Token, TokenBody, X_SUBJECT_TOKEN};
-use crate::error::{CloudError, gone_is_fine};
+use crate::error::{CloudError, ignore_not_found};
 use crate::service::Service;
 
 /// How long before its expiry a token is replaced, so that it does not expire while a chain of services handles a request.
@@ -45,7 +45,7 @@ impl Session {
     pub async fn close(&self) -> Result<(), CloudError> {
         let token = self.shared.token.lock().await.take();
         match token {
-            Some(token) => match gone_is_fine(revoke(self, &token).await) {
+            Some(token) => match ignore_not_found(revoke(self, &token).await) {
                 // The token has expired or was revoked already.
                 Err(CloudError::Unauthorized(_)) => Ok(()),
                 other => other,

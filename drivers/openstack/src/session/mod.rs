@@ -22,7 +22,7 @@ use crate::service::Service;
 
 pub use behalf::{on_behalf_of, request_id};
 pub(crate) use call::{Body, Call};
-pub use projects::Projects;
+pub use projects::ProjectSessions;
 pub use token::Identity;
 use token::Token;
 pub(crate) use token::X_SUBJECT_TOKEN;
@@ -41,12 +41,12 @@ struct Shared {
     config: CloudConfig,
     client: Client,
     token: Mutex<Option<Arc<Token>>>,
-    turns: Arc<Turns>,
+    turns: Arc<CallLimits>,
 }
 
 /// The semaphores that limit simultaneous calls, shared by the sessions of all projects.
 #[derive(Debug)]
-struct Turns {
+struct CallLimits {
     /// One semaphore for each service, in the order of [`Service::ALL`].
     services: [Semaphore; Service::ALL.len()],
     /// The semaphore of token requests. The caller may already hold a permit of a service, Keystone included, and waiting for another would
@@ -54,11 +54,11 @@ struct Turns {
     tokens: Semaphore,
 }
 
-impl Turns {
-    fn new(at_once: usize) -> Turns {
+impl CallLimits {
+    fn new(at_once: usize) -> CallLimits {
         let at_once = at_once.min(Semaphore::MAX_PERMITS);
         let services = Service::ALL.map(|_| Semaphore::new(at_once));
-        Turns { services, tokens: Semaphore::new(at_once) }
+        CallLimits { services, tokens: Semaphore::new(at_once) }
     }
 }
 
@@ -67,7 +67,7 @@ impl Session {
     pub fn new(config: CloudConfig) -> Result<Session, ConfigError> {
         let client = clients::client(&config.tls)?;
         let token = Mutex::default();
-        let turns = Arc::new(Turns::new(config.calls_at_once.get()));
+        let turns = Arc::new(CallLimits::new(config.calls_at_once.get()));
         Ok(Session { shared: Arc::new(Shared { config, client, token, turns }) })
     }
 
@@ -95,13 +95,13 @@ impl Session {
     }
 
     /// Waits for a permit to call a service, so that not too many calls run at once.
-    async fn turn(&self, service: Service) -> SemaphorePermit<'_> {
+    async fn service_permit(&self, service: Service) -> SemaphorePermit<'_> {
         let at = Service::ALL.iter().position(|it| *it == service).expect("all are in ALL");
         self.shared.turns.services[at].acquire().await.expect("nobody closes it")
     }
 
     /// Waits for a permit to request a token from Keystone.
-    async fn turn_for_token(&self) -> SemaphorePermit<'_> {
+    async fn token_permit(&self) -> SemaphorePermit<'_> {
         self.shared.turns.tokens.acquire().await.expect("nobody closes it")
     }
 

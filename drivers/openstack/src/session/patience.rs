@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use reqwest::{Method, StatusCode};
 
-use crate::config::Patience;
+use crate::config::RetryPolicy;
 use crate::error::CloudError;
 
 /// The longest wait that a service can impose; after it, the caller's next turn retries.
@@ -67,7 +67,7 @@ impl Failure {
 
 /// Returns the pause after attempt number `attempt`, counted from one: doubled each time, with a random part so that clients do not retry
 /// together.
-pub(super) fn pause(patience: &Patience, attempt: u32) -> Duration {
+pub(super) fn pause(patience: &RetryPolicy, attempt: u32) -> Duration {
     let doubled = patience.pause.saturating_mul(1 << attempt.saturating_sub(1).min(6));
     doubled.mul_f64(rand::random_range(0.5..1.0))
 }
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn pauses_double_and_stay_bounded() {
-        let patience = Patience { pause: Duration::from_secs(1), ..Patience::default() };
+        let patience = RetryPolicy { pause: Duration::from_secs(1), ..RetryPolicy::default() };
         for (attempt, most) in [(0, 1), (1, 1), (2, 2), (3, 4), (7, 64), (u32::MAX, 64)] {
             let pause = pause(&patience, attempt);
             assert!(pause <= Duration::from_secs(most), "{attempt}: {pause:?}");

@@ -15,21 +15,21 @@ const IDLE: Duration = Duration::from_secs(3600);
 
 /// Sessions of one user in many projects, each with its own token. They share connections and call limits.
 #[derive(Debug)]
-pub struct Projects {
+pub struct ProjectSessions {
     own: Session,
-    kept: Mutex<HashMap<String, Kept>>,
+    kept: Mutex<HashMap<String, CachedSession>>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CachedSession {
     session: Session,
     used: Instant,
 }
 
-impl Projects {
+impl ProjectSessions {
     /// Makes an empty set for the user of this session.
     pub fn of(own: Session) -> Self {
-        Projects { own, kept: Mutex::default() }
+        ProjectSessions { own, kept: Mutex::default() }
     }
 
     /// The session from which the others are derived.
@@ -55,7 +55,7 @@ impl Projects {
             let oldest = kept.iter().min_by_key(|(_, it)| it.used).map(|(id, _)| id.clone());
             oldest.and_then(|id| kept.remove(&id));
         }
-        kept.insert(id.to_owned(), Kept { session: session.clone(), used: now });
+        kept.insert(id.to_owned(), CachedSession { session: session.clone(), used: now });
         Some(session)
     }
 }
@@ -67,14 +67,14 @@ mod tests {
     use super::*;
     use crate::CloudConfig;
 
-    fn projects() -> Projects {
+    fn projects() -> ProjectSessions {
         let text = "clouds: {c: {auth: {auth_url: 'http://127.0.0.1:1/v3', username: u, password: p, \
                     project_name: own, user_domain_name: D, project_domain_name: D}}}";
         let config = CloudConfig::from_clouds_yaml(text, None).unwrap();
-        Projects::of(Session::new(config).unwrap())
+        ProjectSessions::of(Session::new(config).unwrap())
     }
 
-    fn is_kept(projects: &Projects, id: &str) -> bool {
+    fn is_kept(projects: &ProjectSessions, id: &str) -> bool {
         projects.kept.lock().unwrap().contains_key(id)
     }
 

@@ -11,9 +11,9 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tracing::debug;
 use url::Url;
 
-use super::answer::{Answer, Unread};
+use super::answer::{Answer, ReadError};
 use super::behalf::request_id;
-use super::call::{Body, Call, Speaker};
+use super::call::{Body, Call, CallToken};
 use super::clients::no_answer;
 use super::patience::{self, Failure};
 use super::token::Token;
@@ -35,8 +35,10 @@ impl Call<'_> {
     pub(crate) async fn send(self) -> Result<Answer, CloudError> {
         // Token requests use their own semaphore: the caller may already hold a service permit, and waiting for another would deadlock.
         let _leave = match &self.speaker {
-            Speaker::Session | Speaker::Bearer(_) => self.session.turn(self.service).await,
-            Speaker::Nobody => self.session.turn_for_token().await,
+            CallToken::Session | CallToken::Bearer(_) => {
+                self.session.service_permit(self.service).await
+            }
+            CallToken::Anonymous => self.session.token_permit().await,
         };
         // The future of sending takes KiB, and thousands may wait for a permit, so it is boxed and created after the wait.
         Box::pin(self.send_now()).await
@@ -48,8 +50,8 @@ impl Call<'_> {
         let (mut attempt, mut renewed) = (1, false);
         loop {
             let token = match &self.speaker {
-                Speaker::Session => Some(self.token_until(deadline).await?),
-                Speaker::Bearer(_) | Speaker::Nobody => None,
+                CallToken::Session => Some(self.token_until(deadline).await?),
+                CallToken::Bearer(_) | CallToken::Anonymous => None,
             };
             let failure = match self.attempt(token.as_deref(), deadline).await {
                 Ok(answer) => return Ok(answer),
@@ -111,8 +113,8 @@ impl Call<'_> {
         let response = builder.send().await.map_err(lost)?;
         let answer = match Answer::read(service, request.clone(), response).await {
             Ok(answer) => answer,
-            Err(Unread::Broken(error)) => return Err(Failure { unsent: false, ..lost(error) }),
-            Err(Unread::TooLarge(error)) => return Err(Failure { error, unsent: false }),
+            Err(ReadError::Broken(error)) => return Err(Failure { unsent: false, ..lost(error) }),
+            Err(ReadError::TooLarge(error)) => return Err(Failure { error, unsent: false }),
         };
         if answer.status.is_success() {
             return Ok(answer);
@@ -142,9 +144,9 @@ impl Call<'_> {
             builder = builder.header(OPENSTACK_API_VERSION, format!("{name} {version}"));
         }
         let speaker = match &self.speaker {
-            Speaker::Session => token.map(|token| &token.secret),
-            Speaker::Bearer(own) => Some(own),
-            Speaker::Nobody => None,
+            CallToken::Session => token.map(|token| &token.secret),
+            CallToken::Bearer(own) => Some(own),
+            CallToken::Anonymous => None,
         };
         let own = self.header.as_ref().map(|(name, value)| (name.clone(), value));
         for (name, secret) in speaker.map(|token| (X_AUTH_TOKEN, token)).into_iter().chain(own) {

@@ -271,7 +271,7 @@ async fn a_host_lists_its_servers_and_a_server_migrates_or_stays() {
     let service = services::find_compute(&admin, &host).await.unwrap().unwrap();
     assert_eq!((service.host.as_str(), service.status), (host.as_str(), services::Status::Enabled));
     assert_eq!(services::find_compute(&admin, "no-such-host").await.unwrap(), None);
-    assert_eq!(hosts::of_hypervisor(&admin, "no-such-host").await.unwrap(), None);
+    assert_eq!(hosts::host_of_hypervisor(&admin, "no-such-host").await.unwrap(), None);
     services::enable(&admin, &service.id).await.unwrap();
 
     let denied = actions::act(&alice, &id, &ServerAction::MigrateLive).await.unwrap_err();

@@ -153,7 +153,7 @@ async fn a_service_is_registered_moved_and_removed() {
     let refused = endpoints::create(&admin, &nowhere).await.unwrap_err();
     assert!(matches!(refused, CloudError::Refused(_)), "{refused:?}");
     let endpoint = endpoints::create(&admin, &new).await.unwrap();
-    endpoints::lead(&admin, &endpoint.id, "https://two.example").await.unwrap();
+    endpoints::set_url(&admin, &endpoint.id, "https://two.example").await.unwrap();
     services::enable(&admin, &made.id).await.unwrap();
     let found = endpoints::list(&admin, &made.id).await.unwrap();
     assert_eq!((found.len(), found[0].url.as_str()), (1, "https://two.example"));

@@ -6,9 +6,9 @@ use openstack::network::networks;
 use openstack::network::ports::{self, AddressPair, NewPort, PortQuery};
 use openstack::network::quotas;
 use openstack::network::routers;
-use openstack::network::security_groups::{self, Pass, Remote};
+use openstack::network::security_groups::{self, Remote, RuleSpec};
 use openstack::network::subnets;
-use openstack::network::tags::{self, Tagged};
+use openstack::network::tags::{self, TaggedKind};
 
 use crate::given;
 
@@ -23,7 +23,7 @@ async fn a_network_gets_a_router_and_a_floating_ip_and_is_deleted() {
     assert_eq!(networks::show(&bob, &network.id).await.unwrap(), None, "it is alice's alone");
     assert_eq!(networks::find(&alice, "no-such-name").await.unwrap(), []);
     let tag = "bedplate.cluster=1".to_owned();
-    tags::set(&alice, Tagged::Network, &network.id, std::slice::from_ref(&tag)).await.unwrap();
+    tags::set(&alice, TaggedKind::Network, &network.id, std::slice::from_ref(&tag)).await.unwrap();
     assert_eq!(networks::show(&alice, &network.id).await.unwrap().unwrap().tags, [tag]);
 
     let outside = networks::external(&alice).await.unwrap().swap_remove(0);
@@ -45,7 +45,7 @@ async fn a_network_gets_a_router_and_a_floating_ip_and_is_deleted() {
     assert_eq!(port.fixed_ips[0].ip_address.to_string(), "10.77.0.20");
     assert_eq!(port.allowed_address_pairs, new.allowed_address_pairs);
     let worker = [format!("worker-{name}")];
-    tags::set(&alice, Tagged::Port, &port.id, &worker).await.unwrap();
+    tags::set(&alice, TaggedKind::Port, &port.id, &worker).await.unwrap();
     let query = PortQuery { tag: Some(&worker[0]), ..PortQuery::default() };
     let tagged = ports::list(&alice, &query).await.unwrap();
     assert_eq!((tagged.len(), &tagged[0].id, &tagged[0].tags[..]), (1, &port.id, &worker[..]));
@@ -55,7 +55,7 @@ async fn a_network_gets_a_router_and_a_floating_ip_and_is_deleted() {
 
     let floating = floating_ips::create(&alice, &outside.id, &name, None).await.unwrap();
     assert_eq!(floating.port_id, None);
-    let led = floating_ips::lead_to(&alice, &floating.id, Some(&port.id)).await.unwrap();
+    let led = floating_ips::associate(&alice, &floating.id, Some(&port.id)).await.unwrap();
     assert_eq!(led.fixed_ip_address.map(|ip| ip.to_string()).as_deref(), Some("10.77.0.20"));
     assert_eq!(floating_ips::find(&alice, &name).await.unwrap()[0].id, floating.id);
     assert_eq!(floating_ips::of_port(&alice, &port.id).await.unwrap()[0].id, floating.id);
@@ -65,7 +65,7 @@ async fn a_network_gets_a_router_and_a_floating_ip_and_is_deleted() {
     let used = routers::delete(&alice, &router.id).await.unwrap_err();
     assert!(matches!(used, CloudError::Conflict(_)), "{used:?}");
 
-    assert_eq!(floating_ips::lead_to(&alice, &floating.id, None).await.unwrap().port_id, None);
+    assert_eq!(floating_ips::associate(&alice, &floating.id, None).await.unwrap().port_id, None);
     for _ in 0..2 {
         floating_ips::delete(&alice, &floating.id).await.unwrap();
         ports::delete(&alice, &port.id).await.unwrap();
@@ -83,13 +83,13 @@ async fn ports_are_made_all_at_once_with_the_rules_of_a_group() {
     let (name, _tidy) = given::named("alice");
     let (network, subnet) = given::network(&alice, &name, "10.78.0.0/24").await;
     let group = security_groups::create(&alice, &name, "a contract test's").await.unwrap();
-    let api = Pass::to_port("tcp", 6443, Remote::Prefix("0.0.0.0/0".to_owned()));
-    let among = Pass::everything(Remote::Group(group.id.clone()));
+    let api = RuleSpec::to_port("tcp", 6443, Remote::Prefix("0.0.0.0/0".to_owned()));
+    let among = RuleSpec::everything(Remote::Group(group.id.clone()));
     for what in [&api, &among, &api, &among] {
         security_groups::allow(&alice, &group.id, what).await.unwrap();
     }
     let known = security_groups::find(&alice, &name).await.unwrap().swap_remove(0);
-    let ours = |what: &&Pass| known.rules.iter().filter(|rule| rule.what == **what).count();
+    let ours = |what: &&RuleSpec| known.rules.iter().filter(|rule| rule.what == **what).count();
     assert_eq!([&api, &among].iter().map(ours).collect::<Vec<_>>(), [1, 1], "{:?}", known.rules);
 
     let before = quotas::show(&alice).await.unwrap()["port"];

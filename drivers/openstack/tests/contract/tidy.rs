@@ -37,7 +37,7 @@ impl Drop for Tidy {
             let runtime = Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
                 if let Some(session) = given::session(user) {
-                    Broom { session, name }.sweep().await;
+                    Cleaner { session, name }.sweep().await;
                 }
             });
         });
@@ -47,12 +47,12 @@ impl Drop for Tidy {
     }
 }
 
-struct Broom {
+struct Cleaner {
     session: Session,
     name: String,
 }
 
-impl Broom {
+impl Cleaner {
     /// Deletes dependent objects first. An object that cannot be deleted is reported, and the rest is still tried.
     async fn sweep(&self) {
         let (session, name) = (&self.session, self.name.as_str());

@@ -8,7 +8,7 @@ use openstack::network::{ports, routers};
 use openstack::{CloudError, identity};
 use serde_json::json;
 
-use crate::cloud::{Asked, Cloud, Reply};
+use crate::cloud::{Cloud, ReceivedRequest, Reply};
 
 /// Returns an arbitrary server.
 pub(crate) fn server() -> NewServer {
@@ -32,7 +32,7 @@ pub(crate) fn server() -> NewServer {
 #[tokio::test]
 async fn an_error_has_everything_except_secrets() {
     let told = json!({"forbidden": {"code": 403, "message": "Quota exceeded for instances: Requested 1, but already used 10 of 10 instances"}});
-    let answer = move |_: &Asked, _| {
+    let answer = move |_: &ReceivedRequest, _| {
         Reply::json(403, told.clone()).with("x-openstack-request-id", "req-of-nova")
     };
     let cloud = Cloud::start(answer).await;
@@ -48,7 +48,7 @@ async fn an_error_has_everything_except_secrets() {
 
 #[tokio::test]
 async fn our_own_id_goes_along() {
-    let cloud = Cloud::start(|_: &Asked, _| Reply::json(200, json!({"ports": []}))).await;
+    let cloud = Cloud::start(|_: &ReceivedRequest, _| Reply::json(200, json!({"ports": []}))).await;
     ports::find(&cloud.session(), "p").await.unwrap();
     let id = cloud.asked()[0].header("x-openstack-request-id").unwrap().to_owned();
     assert!(id.starts_with("req-") && id.len() == 40, "{id}");
@@ -62,7 +62,7 @@ async fn our_own_id_goes_along() {
 
 #[tokio::test]
 async fn endless_answers_are_cut_off() {
-    let cloud = Cloud::start(|_: &Asked, _| Reply::Endless).await;
+    let cloud = Cloud::start(|_: &ReceivedRequest, _| Reply::Endless).await;
     let mut config = cloud.config();
     config.patience.attempt_timeout = std::time::Duration::from_secs(30);
     let session = openstack::Session::new(config).unwrap();
@@ -77,7 +77,8 @@ async fn hostile_answers_are_errors() {
         ["", "null", "[]", "{}", "{\"ports\": 7}", "{\"ports\": [{\"id\": 7}]}", "<html>", &deep]
     {
         let reply = body.to_owned();
-        let answer = move |_: &Asked, _| Reply::Full(200, Vec::new(), reply.clone().into_bytes());
+        let answer =
+            move |_: &ReceivedRequest, _| Reply::Full(200, Vec::new(), reply.clone().into_bytes());
         let cloud = Cloud::start(answer).await;
         let error = ports::find(&cloud.session(), "p").await.unwrap_err();
         assert!(matches!(error, CloudError::Malformed { .. }), "{error:?}");
@@ -87,7 +88,9 @@ async fn hostile_answers_are_errors() {
 
 #[tokio::test]
 async fn redirects_are_not_followed() {
-    let answer = |_: &Asked, _| Reply::json(302, json!({})).with("location", "http://127.0.0.1:1/");
+    let answer = |_: &ReceivedRequest, _| {
+        Reply::json(302, json!({})).with("location", "http://127.0.0.1:1/")
+    };
     let cloud = Cloud::start(answer).await;
     let error = ports::find(&cloud.session(), "p").await.unwrap_err();
     assert_eq!(error.refusal().unwrap().status, 302);
@@ -96,7 +99,7 @@ async fn redirects_are_not_followed() {
 
 #[tokio::test]
 async fn an_invalid_id_is_never_sent() {
-    let cloud = Cloud::start(|_: &Asked, _| Reply::json(200, json!({}))).await;
+    let cloud = Cloud::start(|_: &ReceivedRequest, _| Reply::json(200, json!({}))).await;
     let session = cloud.session();
     for id in ["", ".", "..", "a/b"] {
         let error = ports::delete(&session, id).await.unwrap_err();
@@ -111,7 +114,7 @@ async fn an_invalid_id_is_never_sent() {
 #[tokio::test]
 async fn keystones_answers_are_never_quoted() {
     let told = json!({"token": {"user": "s3cret"}});
-    let cloud = Cloud::start(move |_: &Asked, _| Reply::json(200, told.clone())).await;
+    let cloud = Cloud::start(move |_: &ReceivedRequest, _| Reply::json(200, told.clone())).await;
     let error = tokens::validate(&cloud.session(), &"other".into()).await.unwrap_err();
     assert!(!format!("{error} {error:?}").contains("s3cret"), "{error:?}");
     assert_eq!(cloud.asked()[0].header("x-subject-token"), Some("other"));
@@ -120,7 +123,7 @@ async fn keystones_answers_are_never_quoted() {
 #[tokio::test]
 async fn an_invalid_token_has_no_identity() {
     let told = json!({"error": {"message": "Could not find token."}});
-    let cloud = Cloud::start(move |_: &Asked, _| Reply::json(404, told.clone())).await;
+    let cloud = Cloud::start(move |_: &ReceivedRequest, _| Reply::json(404, told.clone())).await;
     let session = cloud.session();
     assert_eq!(identity::tokens::validate(&session, &"x".into()).await.unwrap(), None);
     // A text that cannot be a header cannot be a token, and is not sent.
@@ -129,7 +132,7 @@ async fn an_invalid_token_has_no_identity() {
 
 #[tokio::test]
 async fn connecting_a_connected_router_succeeds() {
-    let answer = |asked: &Asked, _| {
+    let answer = |asked: &ReceivedRequest, _| {
         if asked.line.starts_with("PUT") {
             let message = "Bad router request: Router already has a port on subnet s.";
             return Reply::json(

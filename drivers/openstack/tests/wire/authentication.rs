@@ -5,9 +5,9 @@ use openstack::network::networks;
 use openstack::{CloudError, Session};
 use serde_json::json;
 
-use crate::cloud::{Asked, Cloud, Reply};
+use crate::cloud::{Cloud, ReceivedRequest, Reply};
 
-fn no_networks(_: &Asked, _: usize) -> Reply {
+fn no_networks(_: &ReceivedRequest, _: usize) -> Reply {
     Reply::json(200, json!({"networks": []}))
 }
 
@@ -42,7 +42,7 @@ async fn a_token_that_ends_soon_is_renewed_in_time() {
 
 #[tokio::test]
 async fn a_refused_token_is_renewed_once_and_the_call_repeated() {
-    let cloud = Cloud::start(|asked: &Asked, _| match asked.header("x-auth-token") {
+    let cloud = Cloud::start(|asked: &ReceivedRequest, _| match asked.header("x-auth-token") {
         Some("token-1") => Reply::json(401, json!({"error": {"message": "it was taken away"}})),
         _ => Reply::json(202, json!({"server": {"id": "s"}})),
     })
@@ -56,7 +56,8 @@ async fn a_refused_token_is_renewed_once_and_the_call_repeated() {
 
 #[tokio::test]
 async fn a_token_refused_twice_is_an_error() {
-    let refuse = |_: &Asked, _| Reply::json(401, json!({"error": {"message": "go away"}}));
+    let refuse =
+        |_: &ReceivedRequest, _| Reply::json(401, json!({"error": {"message": "go away"}}));
     let cloud = Cloud::start(refuse).await;
     let error = networks::find(&cloud.session(), "n").await.unwrap_err();
     assert!(matches!(error, CloudError::Unauthorized(_)), "{error:?}");
@@ -66,7 +67,7 @@ async fn a_token_refused_twice_is_an_error() {
 
 #[tokio::test]
 async fn many_refused_calls_renew_the_token_once() {
-    let cloud = Cloud::start(|asked: &Asked, _| match asked.header("x-auth-token") {
+    let cloud = Cloud::start(|asked: &ReceivedRequest, _| match asked.header("x-auth-token") {
         Some("token-1") => Reply::json(401, json!({})),
         _ => Reply::json(200, json!({"networks": []})),
     })
@@ -81,7 +82,8 @@ async fn many_refused_calls_renew_the_token_once() {
 
 #[tokio::test]
 async fn a_closed_session_revokes_its_token() {
-    let cloud = Cloud::start(|_: &Asked, _| Reply::Full(204, Vec::new(), Vec::new())).await;
+    let cloud =
+        Cloud::start(|_: &ReceivedRequest, _| Reply::Full(204, Vec::new(), Vec::new())).await;
     let session = cloud.session();
     session.close().await.unwrap();
     assert_eq!(cloud.asked().len(), 0, "there was none to give back");
@@ -118,7 +120,7 @@ async fn a_wrong_password_is_reported_without_the_password() {
 
 #[tokio::test]
 async fn each_project_has_its_own_token_and_renews_it_alone() {
-    let cloud = Cloud::start(|asked: &Asked, _| match asked.header("x-auth-token") {
+    let cloud = Cloud::start(|asked: &ReceivedRequest, _| match asked.header("x-auth-token") {
         Some("token-2") => Reply::json(401, json!({})),
         _ => Reply::json(200, json!({"networks": []})),
     })

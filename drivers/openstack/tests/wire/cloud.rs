@@ -3,21 +3,21 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use openstack::{CloudConfig, Patience, Session};
+use openstack::{CloudConfig, RetryPolicy, Session};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 /// A request that the cloud received.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     /// `GET /path?query`.
     pub(crate) line: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
 
-impl Asked {
+impl ReceivedRequest {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(own, _)| own == name);
         found.map(|(_, value)| value.as_str())
@@ -52,7 +52,7 @@ impl Reply {
     }
 }
 
-type Answerer = Box<dyn FnMut(&Asked, usize) -> Reply + Send>;
+type Answerer = Box<dyn FnMut(&ReceivedRequest, usize) -> Reply + Send>;
 
 /// The cloud; it ends when the value is dropped.
 pub(crate) struct Cloud {
@@ -64,14 +64,14 @@ struct State {
     tokens: usize,
     /// The lifetime of tokens in seconds.
     lifetime: i64,
-    asked: Vec<Asked>,
+    asked: Vec<ReceivedRequest>,
     answerer: Answerer,
 }
 
 impl Cloud {
     /// Starts a cloud that answers all requests except Keystone's by `answerer`, which gets the number of earlier requests.
     pub(crate) async fn start(
-        answerer: impl FnMut(&Asked, usize) -> Reply + Send + 'static,
+        answerer: impl FnMut(&ReceivedRequest, usize) -> Reply + Send + 'static,
     ) -> Cloud {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -105,7 +105,7 @@ impl Cloud {
         ];
         let variables = variables.map(|(name, value)| (name.to_owned(), value));
         let mut config = CloudConfig::from_environment(variables).unwrap();
-        config.patience = Patience {
+        config.patience = RetryPolicy {
             attempt_timeout: Duration::from_millis(400),
             call_timeout: Duration::from_secs(4),
             attempts: 3,
@@ -120,7 +120,7 @@ impl Cloud {
     }
 
     /// All requests except those for tokens.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<ReceivedRequest> {
         self.state.lock().unwrap().asked.clone()
     }
 
@@ -165,7 +165,7 @@ async fn serve(stream: TcpStream, port: u16, state: Arc<Mutex<State>>) {
     }
 }
 
-async fn read(stream: &mut BufReader<TcpStream>) -> Option<Asked> {
+async fn read(stream: &mut BufReader<TcpStream>) -> Option<ReceivedRequest> {
     let line = head_line(stream).await?;
     let line = line.rsplit_once(' ')?.0.to_owned();
     let mut headers = Vec::new();
@@ -174,7 +174,7 @@ async fn read(stream: &mut BufReader<TcpStream>) -> Option<Asked> {
         let Some((name, value)) = line.split_once(':') else { break };
         headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
     }
-    let mut asked = Asked { line, headers, body: Vec::new() };
+    let mut asked = ReceivedRequest { line, headers, body: Vec::new() };
     if let Some(length) = asked.header("content-length") {
         asked.body = vec![0; length.parse().ok()?];
         stream.read_exact(&mut asked.body).await.ok()?;

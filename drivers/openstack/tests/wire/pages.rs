@@ -5,7 +5,7 @@ use openstack::dns::recordsets;
 use openstack::image::images;
 use serde_json::{Value, json};
 
-use crate::cloud::{Asked, Cloud, Reply};
+use crate::cloud::{Cloud, ReceivedRequest, Reply};
 
 fn page(key: &str, status: &str, ids: std::ops::Range<usize>) -> Value {
     let entries: Vec<Value> = ids
@@ -16,7 +16,7 @@ fn page(key: &str, status: &str, ids: std::ops::Range<usize>) -> Value {
 
 #[tokio::test]
 async fn novas_pages_are_read_from_the_known_endpoint() {
-    let answer = |asked: &Asked, n| {
+    let answer = |asked: &ReceivedRequest, n| {
         let mut body = page("servers", "ACTIVE", n * 2..n * 2 + 2);
         if n < 2 {
             // The link of a service behind a proxy that hides the public address.
@@ -42,7 +42,7 @@ async fn novas_pages_are_read_from_the_known_endpoint() {
 
 #[tokio::test]
 async fn glances_and_designates_pages_are_read() {
-    let answer = |_: &Asked, n| {
+    let answer = |_: &ReceivedRequest, n| {
         let mut body = page("images", "active", n..n + 1);
         if n == 0 {
             body["next"] = json!("/v2/images?limit=1000&marker=0");
@@ -53,7 +53,7 @@ async fn glances_and_designates_pages_are_read() {
     assert_eq!(images::list(&cloud.session()).await.unwrap().len(), 2);
     assert_eq!(cloud.lines()[1], "GET /image/v2/images?limit=1000&marker=0");
 
-    let answer = |_: &Asked, n| {
+    let answer = |_: &ReceivedRequest, n| {
         let mut body = page("recordsets", "ACTIVE", n..n + 1);
         body["links"] = json!({"self": "x"});
         if n == 0 {
@@ -67,7 +67,7 @@ async fn glances_and_designates_pages_are_read() {
 
 #[tokio::test]
 async fn pages_that_link_back_are_an_error() {
-    let answer = |_: &Asked, _| {
+    let answer = |_: &ReceivedRequest, _| {
         let mut body = page("images", "active", 0..1);
         body["next"] = json!("/v2/images?marker=0");
         Reply::json(200, body)

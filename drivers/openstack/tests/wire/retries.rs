@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::answers::server;
-use crate::cloud::{Asked, Cloud, Reply};
+use crate::cloud::{Cloud, ReceivedRequest, Reply};
 
 fn busy(status: u16) -> Reply {
     Reply::json(status, json!({"message": "slow down"}))
@@ -22,7 +22,8 @@ fn fine() -> Reply {
 
 #[tokio::test]
 async fn a_429_is_retried_after_the_requested_wait() {
-    let answer = |_: &Asked, n| if n == 0 { busy(429).with("retry-after", "1") } else { fine() };
+    let answer =
+        |_: &ReceivedRequest, n| if n == 0 { busy(429).with("retry-after", "1") } else { fine() };
     let cloud = Cloud::start(answer).await;
     let began = Instant::now();
     servers::create(&cloud.session(), &server()).await.unwrap();
@@ -32,7 +33,7 @@ async fn a_429_is_retried_after_the_requested_wait() {
 
 #[tokio::test]
 async fn simultaneous_calls_are_limited_for_each_service_separately() {
-    let silent = |asked: &Asked, _| {
+    let silent = |asked: &ReceivedRequest, _| {
         if asked.line.contains("/network/") { Reply::Silence } else { fine() }
     };
     let cloud = Cloud::start(silent).await;
@@ -51,7 +52,7 @@ async fn simultaneous_calls_are_limited_for_each_service_separately() {
 
 #[tokio::test]
 async fn a_wait_beyond_the_call_timeout_is_left_to_the_caller() {
-    let answer = |_: &Asked, _| busy(503).with("retry-after", "30");
+    let answer = |_: &ReceivedRequest, _| busy(503).with("retry-after", "30");
     let cloud = Cloud::start(answer).await;
     let began = Instant::now();
     let error = networks::find(&cloud.session(), "n").await.unwrap_err();
@@ -64,7 +65,7 @@ async fn a_wait_beyond_the_call_timeout_is_left_to_the_caller() {
 
 #[tokio::test]
 async fn a_503_is_retried_a_limited_number_of_times() {
-    let cloud = Cloud::start(|_: &Asked, _| busy(503)).await;
+    let cloud = Cloud::start(|_: &ReceivedRequest, _| busy(503)).await;
     let error = networks::find(&cloud.session(), "n").await.unwrap_err();
     assert!(matches!(error, CloudError::Busy { .. }), "{error:?}");
     assert_eq!(cloud.asked().len(), 3);
@@ -72,11 +73,12 @@ async fn a_503_is_retried_a_limited_number_of_times() {
 
 #[tokio::test]
 async fn a_503_to_a_post_is_retried_only_with_retry_after() {
-    let cloud = Cloud::start(|_: &Asked, _| busy(503)).await;
+    let cloud = Cloud::start(|_: &ReceivedRequest, _| busy(503)).await;
     servers::create(&cloud.session(), &server()).await.unwrap_err();
     assert_eq!(cloud.asked().len(), 1);
 
-    let answer = |_: &Asked, n| if n == 0 { busy(503).with("retry-after", "0") } else { fine() };
+    let answer =
+        |_: &ReceivedRequest, n| if n == 0 { busy(503).with("retry-after", "0") } else { fine() };
     let cloud = Cloud::start(answer).await;
     servers::create(&cloud.session(), &server()).await.unwrap();
     assert_eq!(cloud.asked().len(), 2);
@@ -85,7 +87,7 @@ async fn a_503_to_a_post_is_retried_only_with_retry_after() {
 #[tokio::test]
 async fn a_create_with_a_lost_answer_is_not_repeated_and_its_object_is_found() {
     let port = json!({"id": "p1", "name": "mine", "network_id": "n"});
-    let answer = move |asked: &Asked, _| {
+    let answer = move |asked: &ReceivedRequest, _| {
         if asked.line.starts_with("POST") {
             Reply::Lost
         } else {
@@ -105,7 +107,7 @@ async fn a_create_with_a_lost_answer_is_not_repeated_and_its_object_is_found() {
 
 #[tokio::test]
 async fn a_delete_with_a_lost_answer_is_repeated_and_not_found_is_success() {
-    let answer = |_: &Asked, n| if n == 0 { Reply::Lost } else { busy(404) };
+    let answer = |_: &ReceivedRequest, n| if n == 0 { Reply::Lost } else { busy(404) };
     let cloud = Cloud::start(answer).await;
     ports::delete(&cloud.session(), "p1").await.unwrap();
     assert_eq!(cloud.lines(), ["DELETE /network/v2.0/ports/p1", "DELETE /network/v2.0/ports/p1"]);
@@ -113,7 +115,7 @@ async fn a_delete_with_a_lost_answer_is_repeated_and_not_found_is_success() {
 
 #[tokio::test]
 async fn silence_ends_each_attempt_and_then_the_call() {
-    let cloud = Cloud::start(|_: &Asked, _| Reply::Silence).await;
+    let cloud = Cloud::start(|_: &ReceivedRequest, _| Reply::Silence).await;
     let began = Instant::now();
     let error = networks::find(&cloud.session(), "n").await.unwrap_err();
     assert!(error.to_string().contains("none within 0.4 s"), "{error}");
@@ -123,7 +125,7 @@ async fn silence_ends_each_attempt_and_then_the_call() {
 
 #[tokio::test]
 async fn a_missing_cloud_is_unreachable() {
-    let cloud = Cloud::start(|_: &Asked, _| fine()).await;
+    let cloud = Cloud::start(|_: &ReceivedRequest, _| fine()).await;
     let mut config = cloud.config();
     config.auth_url = "http://127.0.0.1:1".parse().unwrap();
     let error = networks::find(&Session::new(config).unwrap(), "n").await.unwrap_err();
@@ -132,7 +134,7 @@ async fn a_missing_cloud_is_unreachable() {
 
 #[tokio::test]
 async fn a_500_is_not_retried() {
-    let cloud = Cloud::start(|_: &Asked, _| busy(500)).await;
+    let cloud = Cloud::start(|_: &ReceivedRequest, _| busy(500)).await;
     let error = networks::find(&cloud.session(), "n").await.unwrap_err();
     assert!(error.is_outcome_unknown() && error.is_transient(), "{error:?}");
     assert_eq!(cloud.asked().len(), 1);
@@ -141,7 +143,7 @@ async fn a_500_is_not_retried() {
 #[tokio::test]
 async fn a_load_balancer_being_changed_is_busy_and_not_retried() {
     let told = json!({"faultcode": "Client", "faultstring": "Load Balancer x is immutable and cannot be updated."});
-    let cloud = Cloud::start(move |_: &Asked, _| Reply::json(409, told.clone())).await;
+    let cloud = Cloud::start(move |_: &ReceivedRequest, _| Reply::json(409, told.clone())).await;
     let error =
         openstack::load_balancer::load_balancers::delete(&cloud.session(), "x").await.unwrap_err();
     assert!(error.is_transient() && !error.is_conflict(), "{error:?}");
@@ -150,7 +152,7 @@ async fn a_load_balancer_being_changed_is_busy_and_not_retried() {
 
 #[tokio::test]
 async fn a_proxy_that_lost_the_service_leaves_the_outcome_unknown() {
-    let cloud = Cloud::start(|_: &Asked, _| busy(504)).await;
+    let cloud = Cloud::start(|_: &ReceivedRequest, _| busy(504)).await;
     let error = servers::create(&cloud.session(), &server()).await.unwrap_err();
     assert!(error.is_outcome_unknown() && error.is_transient(), "{error:?}");
     assert_eq!(cloud.asked().len(), 1);

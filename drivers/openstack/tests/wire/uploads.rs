@@ -9,7 +9,7 @@ use openstack::image::images::ImageStatus;
 use openstack::image::upload;
 use serde_json::json;
 
-use crate::cloud::{Asked, Cloud, Reply};
+use crate::cloud::{Cloud, ReceivedRequest, Reply};
 
 fn three_chunks() -> impl futures::Stream<Item = Result<Bytes, Infallible>> + Send + 'static {
     stream::iter(["one", "two", "three"].map(|chunk| Ok(Bytes::from_static(chunk.as_bytes()))))
@@ -21,7 +21,7 @@ fn image(status: &str) -> Reply {
 
 #[tokio::test]
 async fn an_image_is_streamed() {
-    let answer = |asked: &Asked, n| match n {
+    let answer = |asked: &ReceivedRequest, n| match n {
         0 => image("queued"),
         1 => {
             assert_eq!(asked.line, "PUT /image/v2/images/i/file");
@@ -39,14 +39,15 @@ async fn an_image_is_streamed() {
 
 #[tokio::test]
 async fn an_image_with_data_is_not_sent_again() {
-    let cloud = Cloud::start(|_: &Asked, _| image("active")).await;
+    let cloud = Cloud::start(|_: &ReceivedRequest, _| image("active")).await;
     upload::upload(&cloud.session(), "i", three_chunks()).await.unwrap();
     assert_eq!(cloud.lines(), ["GET /image/v2/images/i"]);
 }
 
 #[tokio::test]
 async fn an_interrupted_upload_is_never_repeated() {
-    let answer = |_: &Asked, n| if n == 0 { image("queued") } else { Reply::json(503, json!({})) };
+    let answer =
+        |_: &ReceivedRequest, n| if n == 0 { image("queued") } else { Reply::json(503, json!({})) };
     let cloud = Cloud::start(answer).await;
     let error = upload::upload(&cloud.session(), "i", three_chunks()).await.unwrap_err();
     assert!(matches!(error, CloudError::Busy { .. }), "{error:?}");

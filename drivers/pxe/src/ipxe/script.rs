@@ -48,7 +48,7 @@ pub enum InvalidScript {
 impl Script {
     /// Starts a kernel; retries for ever if the kernel cannot be loaded.
     pub fn boot(boot: &Kernel) -> Result<Self, InvalidScript> {
-        let (kernel, initrd) = (word(&boot.kernel)?, word(&boot.initrd)?);
+        let (kernel, initrd) = (url_word(&boot.kernel)?, url_word(&boot.initrd)?);
         let mut arguments = "initrd=initrd".to_owned();
         for argument in &boot.arguments {
             arguments += &format!(" {argument}");
@@ -85,13 +85,14 @@ impl Script {
 
     /// Prints why there is nothing to boot, then exits to the firmware's next boot option.
     pub fn refuse(reason: &str) -> Self {
-        let reason = shown(reason);
+        let reason = safe_for_echo(reason);
         Script(format!("#!ipxe\necho Not booting: {reason}\nsleep {}\nexit\n", PAUSE.as_secs()))
     }
 
     /// Prints the reason why the machine waits, and fetches `script` again at an interval of `every`.
     pub fn wait(reason: &str, script: &Url, every: Duration) -> Result<Self, InvalidScript> {
-        let (reason, url, every) = (shown(reason), word(script)?, every.as_secs().max(1));
+        let (reason, url, every) =
+            (safe_for_echo(reason), url_word(script)?, every.as_secs().max(1));
         Ok(Script(format!(
             "#!ipxe\n\
              echo Waiting: {reason}\n\
@@ -109,7 +110,7 @@ impl fmt::Display for Script {
 }
 
 /// Turns a URL into one word. The type `Url` has percent-encoded white space, control characters and all that is not ASCII.
-fn word(url: &Url) -> Result<String, InvalidScript> {
+fn url_word(url: &Url) -> Result<String, InvalidScript> {
     let has_password = !url.username().is_empty() || url.password().is_some();
     let loadable = matches!(url.scheme(), "http" | "tftp") && url.has_host();
     if has_password || !loadable || url.fragment().is_some() {
@@ -124,7 +125,7 @@ fn word(url: &Url) -> Result<String, InvalidScript> {
 }
 
 /// Makes text safe for `echo`: a character that could end the command, begin a comment or be expanded becomes a question mark.
-fn shown(text: &str) -> String {
+fn safe_for_echo(text: &str) -> String {
     let harmless = |c: char| match c {
         c if c.is_ascii_alphanumeric() || " .,:!?()/_+=@'-".contains(c) => c,
         c if c.is_whitespace() => ' ',

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::recorder::Recorder;
-use pxe::{BootFile, Config, Decision, DhcpConfig, Lease, Listen, Mode, Sighting, Subnet};
+use pxe::{BootFile, Config, Decision, DhcpConfig, Lease, Listen, Mode, Observation, Subnet};
 use pxe::{TftpConfig, TftpFiles, start};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
@@ -96,18 +96,18 @@ async fn a_relayed_machine_gets_its_lease_and_its_file() {
     let granted = exchange(&client, tftp, read).await;
     assert_eq!(granted, b"\0\x06tsize\x001000\0blksize\x001468\0");
     client.send_to(read, tftp).await.unwrap();
-    recorder.saw_all(&[Sighting::TftpRead { file: "undionly.kpxe".to_owned() }]).await;
+    recorder.saw_all(&[Observation::TftpRead { file: "undionly.kpxe".to_owned() }]).await;
 
     running.stop().await;
     recorder
         .saw_all(&[
-            Sighting::DhcpDiscover,
-            Sighting::DhcpOffered {
+            Observation::DhcpDiscover,
+            Observation::DhcpOffered {
                 address: Some(Ipv4Addr::LOCALHOST),
                 boot_file: Some("undionly.kpxe".to_owned()),
             },
-            Sighting::DhcpAcked { address: Ipv4Addr::LOCALHOST },
-            Sighting::TftpRead { file: "undionly.kpxe".to_owned() },
+            Observation::DhcpAcked { address: Ipv4Addr::LOCALHOST },
+            Observation::TftpRead { file: "undionly.kpxe".to_owned() },
         ])
         .await;
 }
@@ -121,7 +121,7 @@ async fn a_request_for_another_machines_address_is_refused() {
     let nak = exchange(&relay, running.dhcp.unwrap(), &request).await;
     assert_eq!(nak[240..243], [53, 1, 6]);
     let reason = "10.78.0.99 is not your address; your address is 10.78.0.20".to_owned();
-    recorder.saw_all(&[Sighting::DhcpRefused { reason }]).await;
+    recorder.saw_all(&[Observation::DhcpRefused { reason }]).await;
 }
 
 #[tokio::test]
@@ -132,7 +132,7 @@ async fn an_ignored_machine_is_reported_with_the_reason() {
     let relay = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     relay.send_to(b"noise", running.dhcp.unwrap()).await.unwrap();
     relay.send_to(&relayed(&[53, 1, 1]), running.dhcp.unwrap()).await.unwrap();
-    recorder.saw_all(&[Sighting::DhcpDiscover, Sighting::DhcpRefused { reason }]).await;
+    recorder.saw_all(&[Observation::DhcpDiscover, Observation::DhcpRefused { reason }]).await;
 }
 
 #[tokio::test]
@@ -164,7 +164,7 @@ async fn a_machine_with_an_address_asks_the_proxy_for_its_file() {
     let ack = exchange(&client, running.proxy_dhcp.unwrap(), &request).await;
     assert_eq!(ack[240..243], [53, 1, 5]);
     assert_eq!(&ack[108..122], b"undionly.kpxe\0");
-    recorder.saw_all(&[Sighting::DhcpAcked { address: Ipv4Addr::LOCALHOST }]).await;
+    recorder.saw_all(&[Observation::DhcpAcked { address: Ipv4Addr::LOCALHOST }]).await;
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::network::{Network, SERVER, missing};
 use crate::recorder::Recorder;
-use pxe::{Config, Decision, DhcpConfig, Lease, Listen, Mode, Prober, Sighting, Subnet};
+use pxe::{Config, Decision, DhcpConfig, Lease, Listen, Mode, Observation, Prober, Subnet};
 use pxe::{RouterAdvertisementConfig, TftpConfig, TftpFiles, start};
 use tokio::process::Command;
 
@@ -67,9 +67,9 @@ fn udhcpc_takes_its_lease() {
         assert!(said.contains(bound), "{said}{}", String::from_utf8_lossy(&output.stderr));
         recorder
             .saw_all(&[
-                Sighting::DhcpDiscover,
-                Sighting::DhcpOffered { address: Some(LEASED), boot_file: None },
-                Sighting::DhcpAcked { address: LEASED },
+                Observation::DhcpDiscover,
+                Observation::DhcpOffered { address: Some(LEASED), boot_file: None },
+                Observation::DhcpAcked { address: LEASED },
             ])
             .await;
         running.stop().await;
@@ -116,7 +116,7 @@ fn dhcping_gets_an_answer() {
         let output = network.in_client("dhcping").args(arguments).output().await.unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && said.contains("Got answer from: 10.78.0.1"), "{said}");
-        recorder.saw_all(&[Sighting::DhcpAcked { address: LEASED }]).await;
+        recorder.saw_all(&[Observation::DhcpAcked { address: LEASED }]).await;
         running.stop().await;
     });
 }

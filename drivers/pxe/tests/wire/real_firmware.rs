@@ -11,7 +11,7 @@ use pxe::ipxe::Script;
 use pxe::{
     BootFile, Client, ClientKind, Config, Decision, DhcpConfig, Lease, Listen, Loader, Mode,
 };
-use pxe::{RouterAdvertisementConfig, Sighting, Subnet, TftpConfig, TftpFiles, start};
+use pxe::{Observation, RouterAdvertisementConfig, Subnet, TftpConfig, TftpFiles, start};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Child;
@@ -109,7 +109,7 @@ async fn start_dnsmasq(network: &Network) -> Child {
     dnsmasq.args(arguments.split_whitespace()).spawn().expect("dnsmasq runs")
 }
 
-fn check(name: &str, firmware: Firmware, mode: Mode, sightings: &[Sighting]) {
+fn check(name: &str, firmware: Firmware, mode: Mode, sightings: &[Observation]) {
     let mut programs = machine::PROGRAMS.to_vec();
     if mode == Mode::Proxy {
         programs.push("dnsmasq");
@@ -142,20 +142,20 @@ fn check(name: &str, firmware: Firmware, mode: Mode, sightings: &[Sighting]) {
     });
 }
 
-fn offered(address: Option<Ipv4Addr>, boot_file: &str) -> Sighting {
-    Sighting::DhcpOffered { address, boot_file: Some(boot_file.to_owned()) }
+fn offered(address: Option<Ipv4Addr>, boot_file: &str) -> Observation {
+    Observation::DhcpOffered { address, boot_file: Some(boot_file.to_owned()) }
 }
 
-fn read(loader: Loader) -> Sighting {
-    Sighting::TftpRead { file: loader.file_name().to_owned() }
+fn read(loader: Loader) -> Observation {
+    Observation::TftpRead { file: loader.file_name().to_owned() }
 }
 
 #[test]
 fn a_bios_machine_reaches_its_script() {
     let sightings = [
-        Sighting::DhcpDiscover,
+        Observation::DhcpDiscover,
         offered(Some(LEASED), SCRIPT),
-        Sighting::DhcpAcked { address: LEASED },
+        Observation::DhcpAcked { address: LEASED },
     ];
     check("bios", Firmware::Bios, Mode::Full, &sightings);
 }

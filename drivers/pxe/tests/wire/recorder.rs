@@ -4,13 +4,13 @@ use std::net::Ipv4Addr;
 
 use async_trait::async_trait;
 use hardware::MacAddress;
-use pxe::{Client, Decision, Directory, Sighting};
+use pxe::{Client, Decision, Directory, Observation};
 use tokio::sync::watch;
 
 /// A directory for tests: decides by a function and records what the services report.
 pub(crate) struct Recorder {
     decide: Box<dyn Fn(&Client) -> Decision + Send + Sync>,
-    seen: watch::Sender<Vec<Sighting>>,
+    seen: watch::Sender<Vec<Observation>>,
     declined: watch::Sender<Vec<Ipv4Addr>>,
 }
 
@@ -27,7 +27,7 @@ impl Recorder {
     }
 
     /// Waits until all of `wanted` have been observed, in any order.
-    pub(crate) async fn saw_all(&self, wanted: &[Sighting]) {
+    pub(crate) async fn saw_all(&self, wanted: &[Observation]) {
         let mut seen = self.seen.subscribe();
         let all = seen.wait_for(|seen| wanted.iter().all(|sighting| seen.contains(sighting)));
         let patience = std::time::Duration::from_secs(60);
@@ -57,7 +57,7 @@ impl Directory for Recorder {
         self.declined.send_modify(|declined| declined.push(address));
     }
 
-    fn saw(&self, _client: MacAddress, sighting: Sighting) {
+    fn saw(&self, _client: MacAddress, sighting: Observation) {
         self.seen.send_modify(|seen| seen.push(sighting));
     }
 }

@@ -1,6 +1,6 @@
 //! Tests of the boot override over a real socket.
 
-use crate::fixture::{Asked, Fixture, empty, json, refusal, silent};
+use crate::fixture::{Fixture, ReceivedRequest, empty, json, refusal, silent};
 use axum::response::IntoResponse;
 use bmc::BmcError;
 use expect_test::expect;
@@ -19,7 +19,7 @@ const PXE: BootOverride = BootOverride {
     mode: Some(BootMode::Uefi),
 };
 
-fn patched(asked: &Asked) -> Option<axum::response::Response> {
+fn patched(asked: &ReceivedRequest) -> Option<axum::response::Response> {
     (asked.method == "PATCH").then(|| empty(200))
 }
 
@@ -72,7 +72,8 @@ async fn an_override_is_read_back() {
 #[tokio::test]
 async fn an_override_in_the_settings_is_changed_there() {
     let settings = |holds: bool| {
-        move |asked: &Asked, tree: &mut std::collections::BTreeMap<_, serde_json::Value>| {
+        move |asked: &ReceivedRequest,
+              tree: &mut std::collections::BTreeMap<_, serde_json::Value>| {
             let link = json!({"SettingsObject": {"@odata.id": format!("{DELL_SYSTEM}/Settings")}});
             tree.get_mut(DELL_SYSTEM).unwrap()["@Redfish.Settings"] = link;
             let boot =

@@ -25,7 +25,7 @@ pub(crate) const PASSWORD: &str = "calvin's secret";
 
 /// A request that the server received.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     pub(crate) method: String,
     /// Path and query of the request.
     pub(crate) path: String,
@@ -33,7 +33,7 @@ pub(crate) struct Asked {
     pub(crate) body: Value,
 }
 
-impl Asked {
+impl ReceivedRequest {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
@@ -41,12 +41,12 @@ impl Asked {
 
 type Tree = BTreeMap<String, Value>;
 /// Sees a request and the tree, and may answer instead of the tree.
-type Script = Box<dyn FnMut(&Asked, &mut Tree) -> Option<Response> + Send>;
+type Script = Box<dyn FnMut(&ReceivedRequest, &mut Tree) -> Option<Response> + Send>;
 
 struct Machine {
     tree: Tree,
     script: Script,
-    asked: Vec<Asked>,
+    asked: Vec<ReceivedRequest>,
 }
 
 /// A server that runs until it is dropped.
@@ -66,7 +66,7 @@ impl Fixture {
     /// Serves `tree`, a JSON object of resources by path; `script` answers first.
     pub(crate) async fn serve(
         tree: &str,
-        script: impl FnMut(&Asked, &mut Tree) -> Option<Response> + Send + 'static,
+        script: impl FnMut(&ReceivedRequest, &mut Tree) -> Option<Response> + Send + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
@@ -77,7 +77,7 @@ impl Fixture {
         listener: L,
         address: Url,
         tree: &str,
-        script: impl FnMut(&Asked, &mut Tree) -> Option<Response> + Send + 'static,
+        script: impl FnMut(&ReceivedRequest, &mut Tree) -> Option<Response> + Send + 'static,
     ) -> Self
     where
         L: Listener,
@@ -111,7 +111,7 @@ impl Fixture {
     }
 
     /// Every request so far.
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<ReceivedRequest> {
         self.machine.lock().unwrap().asked.clone()
     }
 
@@ -130,7 +130,7 @@ impl Fixture {
 }
 
 /// A script that leaves every request to the tree.
-pub(crate) fn silent(_: &Asked, _: &mut Tree) -> Option<Response> {
+pub(crate) fn silent(_: &ReceivedRequest, _: &mut Tree) -> Option<Response> {
     None
 }
 
@@ -155,7 +155,7 @@ pub(crate) fn refusal(status: u16, id: &str, text: &str) -> Response {
 async fn answer(State(machine): State<Arc<Mutex<Machine>>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body: Bytes = to_bytes(body, 1 << 20).await.unwrap_or_default();
-    let asked = Asked {
+    let asked = ReceivedRequest {
         method: parts.method.to_string(),
         path: parts.uri.path_and_query().map(|path| path.to_string()).unwrap_or_default(),
         headers: parts.headers,

@@ -1,6 +1,6 @@
 //! Tests of power control over a real socket.
 
-use crate::fixture::{Asked, Fixture, empty, json, refusal, silent};
+use crate::fixture::{Fixture, ReceivedRequest, empty, json, refusal, silent};
 use axum::response::IntoResponse;
 use bmc::{BmcError, Power};
 use expect_test::{Expect, expect};
@@ -42,7 +42,7 @@ async fn reading_the_state_once_keeps_no_connection() {
         || fixture.asked().last().and_then(|asked| asked.header("connection").map(str::to_owned));
     assert_eq!(power.state().await.unwrap(), PowerState::On);
     assert_eq!(last(), None);
-    assert_eq!(power.glance().await.unwrap(), PowerState::On);
+    assert_eq!(power.state_once().await.unwrap(), PowerState::On);
     assert_eq!(last().as_deref(), Some("close"));
 }
 
@@ -185,7 +185,7 @@ async fn a_machine_that_powers_off_is_not_off_yet() {
 /// A BMC that runs a reset as a task whose monitor answers with `looks`, one after the other.
 async fn with_task(looks: Vec<(u16, Value)>) -> Fixture {
     let mut looks = looks.into_iter();
-    Fixture::serve(DELL, move |asked: &Asked, _| match asked.path.as_str() {
+    Fixture::serve(DELL, move |asked: &ReceivedRequest, _| match asked.path.as_str() {
         "/redfish/v1/TaskMonitor/1" => {
             let (status, body) = looks.next().expect("no more looks than planned");
             Some(([("retry-after", "0")], json(status, body)).into_response())

@@ -1,6 +1,6 @@
 //! Tests of logging in, keeping a session, and logging out.
 
-use crate::fixture::{Asked, Fixture, PASSWORD, USER, empty, json, refusal};
+use crate::fixture::{Fixture, PASSWORD, ReceivedRequest, USER, empty, json, refusal};
 use axum::response::{IntoResponse, Response};
 use bmc::BmcError;
 use hardware::{AllowedHosts, PowerState};
@@ -22,7 +22,7 @@ struct Guard {
 }
 
 impl Guard {
-    fn answer(&mut self, asked: &Asked) -> Option<Response> {
+    fn answer(&mut self, asked: &ReceivedRequest) -> Option<Response> {
         if asked.path == "/redfish/v1/" {
             return None;
         }

@@ -77,7 +77,7 @@ pub fn write(disk: &mut GuardedDisk, contents: &[u8]) -> Result<Partition, Confi
 
     let partition = match gpt::read(disk).map_err(ConfigDriveError::Disk)? {
         Some(mut table) => {
-            table.stretch(disk_sectors);
+            table.extend_to(disk_sectors);
             let guid = uuid::Uuid::new_v4().into_bytes();
             let added = table.append(bytes / sector, "config-2", guid).ok_or(no_room)?;
             table.write(disk).map_err(ConfigDriveError::Disk)?;
@@ -122,7 +122,7 @@ mod tests {
         let folder = crate::scratch::Folder::new();
         let path = folder.path().join("disk");
         std::fs::write(&path, []).unwrap();
-        let mut disk = GuardedDisk::begin(Device::open(&path, size, 512).unwrap()).unwrap();
+        let mut disk = GuardedDisk::guard(Device::open(&path, size, 512).unwrap()).unwrap();
         disk.write_at(0, image).unwrap();
         (folder, disk)
     }

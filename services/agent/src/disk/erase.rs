@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::blocks::Blocks;
 use super::device::Device;
 use super::table::partitions;
-use crate::meter::Meter;
+use crate::meter::ProgressMeter;
 
 const MIB: u64 = 1 << 20;
 /// Offsets of btrfs's superblock copies, which are far from both ends of a partition.
@@ -49,7 +49,7 @@ pub struct Erased {
 ///
 /// `known` are partitions that the kernel sees besides those in the disk's own tables, as `(start, length)` in bytes.
 pub fn metadata(disk: &Device, known: &[(u64, u64)]) -> Result<Erased, EraseError> {
-    let ranges = marks(disk, known)?;
+    let ranges = ranges_to_erase(disk, known)?;
     let name = disk.path().display().to_string();
     let mut bytes = 0;
     for (start, length) in &ranges {
@@ -65,7 +65,7 @@ pub fn metadata(disk: &Device, known: &[(u64, u64)]) -> Result<Erased, EraseErro
 }
 
 /// Zeroes the whole disk, and reads one MiB back at every hundredth of the disk.
-pub fn everything(disk: &Device, progress: &Meter) -> Result<Erased, EraseError> {
+pub fn everything(disk: &Device, progress: &ProgressMeter) -> Result<Erased, EraseError> {
     let name = disk.path().display().to_string();
     let mut at = 0;
     while at < disk.size() {
@@ -97,7 +97,7 @@ pub fn everything(disk: &Device, progress: &Meter) -> Result<Erased, EraseError>
 }
 
 /// Returns the ranges that hold such marks, cut to the disk and rounded to sectors.
-fn marks(disk: &Device, known: &[(u64, u64)]) -> Result<Vec<(u64, u64)>, EraseError> {
+fn ranges_to_erase(disk: &Device, known: &[(u64, u64)]) -> Result<Vec<(u64, u64)>, EraseError> {
     let name = disk.path().display().to_string();
     let found = partitions(disk).map_err(|source| EraseError::ReadBack { disk: name, source })?;
     let sector = disk.sector();
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn erasing_everything_blanks_the_disk_and_reports_progress() {
         let (folder, device) = disk(&[], 6 << 20);
-        let progress = Meter::default();
+        let progress = ProgressMeter::default();
         let erased = everything(&device, &progress).unwrap();
         assert_eq!(erased.zeroed_bytes, 6 << 20);
         assert_eq!(progress.read().done_bytes, 6 << 20);

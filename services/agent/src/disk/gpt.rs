@@ -46,9 +46,9 @@ pub fn read(disk: &impl Blocks) -> io::Result<Option<Gpt>> {
 }
 
 /// Moves the backup table of an image to the end of the disk. Does nothing if the disk has no GPT.
-pub fn settle(disk: &mut GuardedDisk) -> io::Result<()> {
+pub fn move_backup_to_end(disk: &mut GuardedDisk) -> io::Result<()> {
     let Some(mut table) = read(disk)? else { return Ok(()) };
-    table.stretch(Blocks::size(disk) / Blocks::sector(disk));
+    table.extend_to(Blocks::size(disk) / Blocks::sector(disk));
     table.write(disk)
 }
 
@@ -115,7 +115,7 @@ impl Gpt {
     }
 
     /// Extends the table to a disk of `sectors` sectors: an image is usually made for a smaller disk.
-    pub fn stretch(&mut self, sectors: u64) {
+    pub fn extend_to(&mut self, sectors: u64) {
         self.last_usable = sectors.saturating_sub(self.entry_sectors() + 2);
     }
 
@@ -267,7 +267,7 @@ pub(crate) mod tests {
     #[test]
     fn a_partition_is_appended_at_the_end_of_the_stretched_table() {
         let mut table = read(&Memory(image(4))).unwrap().unwrap();
-        table.stretch(16 * 2048);
+        table.extend_to(16 * 2048);
         let added = table.append(2048, "config-2", [1; 16]).unwrap();
         assert_eq!((added.number, added.start, added.sectors), (2, 14 * 2048, 2048));
         assert_eq!(table.append(14 * 2048, "more", [2; 16]), None);
@@ -286,7 +286,7 @@ pub(crate) mod tests {
             }
             if let Some(mut table) = read(&Memory(image)).unwrap() {
                 table.partitions();
-                table.stretch(8192);
+                table.extend_to(8192);
                 table.append(2048, "x", [1; 16]);
             }
         }

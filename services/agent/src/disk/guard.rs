@@ -23,7 +23,7 @@ pub struct GuardedDisk {
 
 impl GuardedDisk {
     /// Zeroes both ends of the disk and holds later writes to them back.
-    pub fn begin(device: Device) -> io::Result<Self> {
+    pub fn guard(device: Device) -> io::Result<Self> {
         let size = device.size();
         if size < 4 * EDGE {
             let text = format!("{} is smaller than 4 MiB", device.path().display());
@@ -142,7 +142,7 @@ mod tests {
         let folder = crate::scratch::Folder::new();
         let path = folder.path().join("disk");
         std::fs::write(&path, vec![0xaa; SIZE as usize]).unwrap();
-        let guarded = GuardedDisk::begin(Device::open(&path, SIZE, 512).unwrap()).unwrap();
+        let guarded = GuardedDisk::guard(Device::open(&path, SIZE, 512).unwrap()).unwrap();
         (folder, path, guarded)
     }
 

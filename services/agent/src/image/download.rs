@@ -38,7 +38,7 @@ impl TrustAnchors {
 
 /// Timeouts and retries of a download.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct DownloadPolicy {
     /// Timeout of connecting.
     pub connect: Duration,
     /// Timeout between two chunks.
@@ -49,9 +49,9 @@ pub struct Patience {
     pub pause: Duration,
 }
 
-impl Default for Patience {
+impl Default for DownloadPolicy {
     fn default() -> Self {
-        Patience {
+        DownloadPolicy {
             connect: Duration::from_secs(10),
             read: Duration::from_secs(60),
             tries: 4,
@@ -64,7 +64,7 @@ impl Default for Patience {
 pub(super) struct Source {
     client: Client,
     urls: Vec<Url>,
-    patience: Patience,
+    patience: DownloadPolicy,
 }
 
 /// A download whose response has begun.
@@ -112,7 +112,7 @@ impl Source {
     pub(super) fn new(
         image: &ImageInfo,
         anchors: &TrustAnchors,
-        patience: Patience,
+        patience: DownloadPolicy,
     ) -> Result<Self, ImageError> {
         let useless = |field, value: &str, reason: &str| ImageError::Description {
             field,
@@ -136,7 +136,7 @@ impl Source {
         }
         for url in &urls {
             hosts::check(&image.image_hosts, url)
-                .map_err(|source| ImageError::Elsewhere { url: url.to_string(), source })?;
+                .map_err(|source| ImageError::HostRefused { url: url.to_string(), source })?;
         }
         let client = Client::builder()
             .no_proxy()
@@ -191,7 +191,7 @@ impl Source {
                 Err(source) => {
                     let error = broken(url, source);
                     let is_final =
-                        matches!(error, ImageError::Tls { .. } | ImageError::Elsewhere { .. });
+                        matches!(error, ImageError::Tls { .. } | ImageError::HostRefused { .. });
                     if tries >= self.patience.tries || is_final {
                         return Err(error);
                     }
@@ -280,7 +280,7 @@ fn broken(url: &Url, source: reqwest::Error) -> ImageError {
     let url = url.to_string();
     let source = source.without_url();
     if let Some(why) = hosts::refusal(&source) {
-        return ImageError::Elsewhere { url, source: why.clone() };
+        return ImageError::HostRefused { url, source: why.clone() };
     }
     match is_about_trust(&source) {
         true => ImageError::Tls { url, source },

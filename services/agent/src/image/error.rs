@@ -23,7 +23,7 @@ pub enum ImageError {
     Tls { url: String, source: reqwest::Error },
     /// The URL, or a redirect from it, leads to a host that is not allowed.
     #[error("the image's URL {url} leads to a host that is not allowed")]
-    Elsewhere {
+    HostRefused {
         url: String,
         /// The refused host, with the reason.
         source: HostRefused,
@@ -92,7 +92,7 @@ impl ImageError {
             other @ (ImageError::Description { .. }
             | ImageError::Unreachable { .. }
             | ImageError::Tls { .. }
-            | ImageError::Elsewhere { .. }
+            | ImageError::HostRefused { .. }
             | ImageError::Status { .. }
             | ImageError::Truncated { .. }
             | ImageError::Checksum { .. }
@@ -120,7 +120,7 @@ impl ImageError {
                 "ImageServerUntrusted",
                 "Give the authority that signed the image server's certificate as image_ca, or use another address.",
             ),
-            ImageError::Elsewhere { .. } => (
+            ImageError::HostRefused { .. } => (
                 "ImageHostRefused",
                 "Add the host to images.hosts in baremetald's configuration if images may come from there, then deploy again.",
             ),

@@ -6,7 +6,7 @@ use std::thread;
 use super::ImageError;
 use crate::disk::buffer::{ALIGNMENT, AlignedBuffer};
 use crate::disk::guard::GuardedDisk;
-use crate::meter::Meter;
+use crate::meter::ProgressMeter;
 
 /// The size of one write to the disk.
 const WRITE: usize = 4 << 20;
@@ -95,7 +95,7 @@ impl Output<'_> {
 /// Runs `unpack` on this thread and the disk's writes on another, until both have ended.
 pub(super) fn run(
     disk: &mut GuardedDisk,
-    progress: &Meter,
+    progress: &ProgressMeter,
     unpack: impl FnOnce(&mut Output<'_>) -> Result<(), ImageError>,
 ) -> Result<(), ImageError> {
     let (disk_size, sector) = (disk.device().size(), disk.device().sector() as usize);
@@ -119,7 +119,7 @@ pub(super) fn run(
 
 fn write(
     disk: &mut GuardedDisk,
-    progress: &Meter,
+    progress: &ProgressMeter,
     pieces: Receiver<Piece>,
     give_back: SyncSender<AlignedBuffer>,
 ) -> Result<(), ImageError> {

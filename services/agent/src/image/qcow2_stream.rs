@@ -54,7 +54,7 @@ pub(super) async fn read_map(
 }
 
 /// Writes every run of the file to its place, and zeros to the other ranges.
-pub(super) fn scatter(
+pub(super) fn write_extents(
     mut map: Map,
     chunks: &mut Chunks,
     output: &mut Output<'_>,

@@ -21,31 +21,33 @@ const PIECE: usize = 256 << 10;
 
 /// The compression of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Packing {
+pub(super) enum Compression {
     None,
     Gzip,
     Xz,
     Zstd,
 }
 
-impl Packing {
+impl Compression {
     /// Recognizes the compression by the first bytes (RFC 1952 §2.3.1, the xz format §2.1.1.1, RFC 8878 §3.1.1).
     pub(super) fn of(start: &[u8]) -> Self {
         match start {
-            [0x1f, 0x8b, 8, ..] => Packing::Gzip,
-            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Packing::Xz,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Packing::Zstd,
-            _ => Packing::None,
+            [0x1f, 0x8b, 8, ..] => Compression::Gzip,
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
+            _ => Compression::None,
         }
     }
 
     /// Returns the decompressed size, if the server or the first bytes tell it.
     pub(super) fn unpacked_bytes(self, start: &Opened) -> Option<u64> {
         match self {
-            Packing::None => start.length(),
+            Compression::None => start.length(),
             // The first frame's size is a lower bound: an image of several frames turns out larger later.
-            Packing::Zstd => zstd::zstd_safe::get_frame_content_size(start.bytes()).ok().flatten(),
-            Packing::Gzip | Packing::Xz => None,
+            Compression::Zstd => {
+                zstd::zstd_safe::get_frame_content_size(start.bytes()).ok().flatten()
+            }
+            Compression::Gzip | Compression::Xz => None,
         }
     }
 }
@@ -56,22 +58,24 @@ impl Packing {
 /// better than the decompressor's error. Only a full disk ends the reading at once.
 pub(super) fn run(
     layout: Layout,
-    packing: Packing,
+    packing: Compression,
     chunks: Chunks,
     output: &mut Output<'_>,
 ) -> Result<(), ImageError> {
     let mut input = Input { chunks, ahead: Bytes::new() };
     let done = match (layout, packing) {
-        (Layout::Qcow2(map), _) => qcow2_stream::scatter(*map, &mut input.chunks, output),
-        (Layout::Linear(_), Packing::None) => pass_on(&mut input, output),
-        (Layout::Linear(_), Packing::Gzip) => copy(&mut MultiGzDecoder::new(&mut input), output),
-        (Layout::Linear(_), Packing::Xz) => {
+        (Layout::Qcow2(map), _) => qcow2_stream::write_extents(*map, &mut input.chunks, output),
+        (Layout::Linear(_), Compression::None) => pass_on(&mut input, output),
+        (Layout::Linear(_), Compression::Gzip) => {
+            copy(&mut MultiGzDecoder::new(&mut input), output)
+        }
+        (Layout::Linear(_), Compression::Xz) => {
             match Stream::new_stream_decoder(XZ_MEMORY, CONCATENATED) {
                 Ok(stream) => copy(&mut XzDecoder::new_stream(&mut input, stream), output),
                 Err(error) => Err(ImageError::Corrupt(error.into())),
             }
         }
-        (Layout::Linear(_), Packing::Zstd) => match zstd::Decoder::with_buffer(&mut input) {
+        (Layout::Linear(_), Compression::Zstd) => match zstd::Decoder::with_buffer(&mut input) {
             Ok(mut decoder) => decoder
                 .window_log_max(ZSTD_WINDOW_LOG)
                 .map_err(ImageError::Corrupt)

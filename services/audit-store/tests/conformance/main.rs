@@ -3,6 +3,6 @@
 //! The PostgreSQL half runs if `BEDPLATE_TEST_POSTGRES` holds the URL of a database in which the user may create schemas.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
-mod kept;
+mod recording;
 mod tampered;
 mod trail;

@@ -3,9 +3,9 @@
 use audit::{Broken, Fault, Head, Trail};
 use database::on_both;
 
-use crate::trail::Kept;
+use crate::trail::TrailFixture;
 
-on_both! { Kept:
+on_both! { TrailFixture:
     the_tables_refuse_everything_but_appending_a_row
     a_change_of_any_column_is_found
     a_deleted_row_is_found
@@ -13,7 +13,7 @@ on_both! { Kept:
     a_rewritten_end_is_found_with_a_known_head
 }
 
-async fn the_tables_refuse_everything_but_appending_a_row(kept: Kept) {
+async fn the_tables_refuse_everything_but_appending_a_row(kept: TrailFixture) {
     kept.fill(3).await;
     let before = kept.all().await;
     let mut statements = vec![
@@ -86,7 +86,7 @@ fn columns() -> Vec<(&'static str, String, String)> {
     text.into_iter().chain(numbers).chain([since]).collect()
 }
 
-async fn a_change_of_any_column_is_found(kept: Kept) {
+async fn a_change_of_any_column_is_found(kept: TrailFixture) {
     kept.fill(3).await;
     kept.unguard().await;
     for (column, other, same) in columns() {
@@ -105,7 +105,7 @@ async fn a_change_of_any_column_is_found(kept: Kept) {
     assert_eq!(kept.verify().await, Err(Broken { number: 3, fault: Fault::Unreadable }));
 }
 
-async fn a_deleted_row_is_found(kept: Kept) {
+async fn a_deleted_row_is_found(kept: TrailFixture) {
     kept.fill(3).await;
     kept.unguard().await;
     let known = kept.verify().await.unwrap();
@@ -124,7 +124,7 @@ async fn a_deleted_row_is_found(kept: Kept) {
     assert_eq!(kept.verify().await, missing(1));
 }
 
-async fn rows_that_changed_places_are_found(kept: Kept) {
+async fn rows_that_changed_places_are_found(kept: TrailFixture) {
     kept.fill(3).await;
     kept.unguard().await;
     for (from, to) in [(2, 99), (3, 2), (99, 3)] {
@@ -133,7 +133,7 @@ async fn rows_that_changed_places_are_found(kept: Kept) {
     assert_eq!(kept.verify().await, Err(Broken { number: 2, fault: Fault::Changed }));
 }
 
-async fn a_rewritten_end_is_found_with_a_known_head(kept: Kept) {
+async fn a_rewritten_end_is_found_with_a_known_head(kept: TrailFixture) {
     kept.fill(3).await;
     let known = kept.verify().await.unwrap();
     kept.unguard().await;
@@ -170,5 +170,8 @@ async fn a_rewritten_end_is_found_with_a_known_head(kept: Kept) {
         }
     }
     // A second row that names the hash of an earlier row as its `previous`.
-    assert_eq!(kept.verify_knowing(known).await, Err(Broken { number: 6, fault: Fault::Detached }));
+    assert_eq!(
+        kept.verify_knowing(known).await,
+        Err(Broken { number: 6, fault: Fault::WrongPrevious })
+    );
 }

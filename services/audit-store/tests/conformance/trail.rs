@@ -1,23 +1,23 @@
 //! A trail in an empty database, for the tests.
 
-use audit::{Broken, Chain, Entry, Filter, Head, Listed, Outcome, Trail, TrailError};
+use audit::{Broken, Chain, Entry, Filter, Head, ListedRow, Outcome, Trail, TrailError};
 use audit_store::Recorder;
-use database::Extent::OneStatement;
+use database::WriteKind::OneStatement;
 use database::{AssertSqlSafe, Database, StoreError, values};
 
 /// A database with a trail, and the recorder that writes the trail.
 #[derive(Clone)]
-pub(crate) struct Kept {
+pub(crate) struct TrailFixture {
     pub(crate) database: Database,
     pub(crate) recorder: Recorder,
     pub(crate) url: String,
 }
 
-impl Kept {
-    pub(crate) async fn open(url: &str) -> Result<Kept, StoreError> {
-        let database = Database::open(url, &[audit_store::TABLES]).await?;
+impl TrailFixture {
+    pub(crate) async fn open(url: &str) -> Result<TrailFixture, StoreError> {
+        let database = Database::open(url, &[audit_store::SCHEMA]).await?;
         let recorder = Recorder::new(database.clone(), "clusterd");
-        Ok(Kept { database, recorder, url: url.to_owned() })
+        Ok(TrailFixture { database, recorder, url: url.to_owned() })
     }
 
     /// Records this many requests and their answers: two rows for each request.
@@ -64,7 +64,7 @@ impl Kept {
         }
     }
 
-    pub(crate) async fn all(&self) -> Vec<Listed> {
+    pub(crate) async fn all(&self) -> Vec<ListedRow> {
         self.recorder.list(&Filter::after(0, 1000)).await.unwrap()
     }
 
@@ -76,7 +76,7 @@ impl Kept {
 
     /// Verifies the trail against a head that is known from elsewhere.
     pub(crate) async fn verify_knowing(&self, known: Head) -> Result<Head, Broken> {
-        let mut chain = Chain::default().knowing(known);
+        let mut chain = Chain::default().expecting(known);
         loop {
             let page = Filter::after(chain.head().number, 7);
             let page = self.recorder.list(&page).await.map_err(broken)?;

@@ -1,6 +1,6 @@
 //! The fields of an allocation, and the microversion that introduced each.
 
-use crate::field::{Access, Fields, Row, row};
+use crate::field::{Access, FieldRow, Fields, row};
 
 /// A field of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,15 +23,15 @@ pub(crate) enum Field {
 use Access::{Create, Read, Write};
 
 impl Fields for Field {
-    const THING: &'static str = "an allocation";
+    const RESOURCE: &'static str = "an allocation";
     // Lists show every field, as in Ironic.
-    const BRIEF: &'static [Field] = &[];
+    const DEFAULT_FIELDS: &'static [Field] = &[];
     const LINKS: Field = Field::Links;
-    const TABLE: &'static [Row<Field>] = TABLE;
+    const TABLE: &'static [FieldRow<Field>] = TABLE;
 }
 
 #[rustfmt::skip]
-const TABLE: &[Row<Field>] = &[
+const TABLE: &[FieldRow<Field>] = &[
     row(Field::Uuid,           "uuid",            52, Create),
     row(Field::Name,           "name",            52, Write),
     row(Field::NodeUuid,       "node_uuid",       52, Read),

@@ -7,7 +7,7 @@ use openstack_api::{ApiError, Caller, Microversion, Query};
 use super::field::Field;
 use crate::app::App;
 use crate::error::Error;
-use crate::field::Shown;
+use crate::field::FieldSet;
 use crate::microversion as since;
 
 /// The query parameters of a list of allocations.
@@ -24,10 +24,10 @@ pub(crate) const KNOWN: [&str; 9] = [
 ];
 
 /// The fields to show, as requested by `fields`.
-pub(crate) fn shown(query: &mut Query, asked: Microversion) -> Result<Shown<Field>, ApiError> {
+pub(crate) fn shown(query: &mut Query, asked: Microversion) -> Result<FieldSet<Field>, ApiError> {
     match query.take("fields") {
-        Some(raw) => Shown::named(&raw, asked),
-        None => Ok(Shown::all(asked)),
+        Some(raw) => FieldSet::named(&raw, asked),
+        None => Ok(FieldSet::all(asked)),
     }
 }
 

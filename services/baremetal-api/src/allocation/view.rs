@@ -6,12 +6,12 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::Field;
-use crate::field::{Row, Shown};
+use crate::field::{FieldRow, FieldSet};
 
 /// An allocation in the form that clients see.
 pub(crate) struct View<'a> {
     pub(crate) allocation: &'a Allocation,
-    pub(crate) shown: Shown<Field>,
+    pub(crate) shown: FieldSet<Field>,
     /// The origin under which the client reached the API.
     pub(crate) origin: &'a Origin,
 }
@@ -28,7 +28,11 @@ impl Serialize for View<'_> {
 }
 
 impl View<'_> {
-    fn value<M: SerializeMap>(&self, object: &mut M, row: &Row<Field>) -> Result<(), M::Error> {
+    fn value<M: SerializeMap>(
+        &self,
+        object: &mut M,
+        row: &FieldRow<Field>,
+    ) -> Result<(), M::Error> {
         let it = self.allocation;
         match row.field {
             Field::Uuid => object.serialize_value(&it.id),

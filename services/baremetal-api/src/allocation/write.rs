@@ -8,12 +8,12 @@ use openstack_api::{ApiError, Microversion, Operation, apply_patch};
 use serde_json::{Map, Value};
 
 use super::Field;
-use crate::field::{Fields, Row};
+use crate::field::{FieldRow, Fields};
 use crate::traits::MOST;
 use crate::value::{list, object, text, uuid};
 
 /// The fields to set, with their new values; null selects the default.
-type Wanted = Map<String, Value>;
+type FieldValues = Map<String, Value>;
 
 /// The most candidate nodes that a request may name.
 const MOST_CANDIDATES: usize = 1000;
@@ -22,7 +22,7 @@ const MOST_CANDIDATES: usize = 1000;
 /// them.
 pub(crate) fn create(
     allocation: &mut Allocation,
-    mut body: Wanted,
+    mut body: FieldValues,
     asked: Microversion,
 ) -> Result<Vec<String>, ApiError> {
     for name in body.keys() {
@@ -43,7 +43,7 @@ pub(crate) fn patched(
     patch: Vec<Operation>,
     asked: Microversion,
 ) -> Result<Allocation, ApiError> {
-    let mut document = Wanted::new();
+    let mut document = FieldValues::new();
     for operation in &patch {
         let row = Field::changeable(operation.field()?, asked)?;
         if !document.contains_key(row.name) {
@@ -60,7 +60,7 @@ pub(crate) fn patched(
     Ok(after)
 }
 
-fn set_all(allocation: &mut Allocation, mut wanted: Wanted) -> Result<(), ApiError> {
+fn set_all(allocation: &mut Allocation, mut wanted: FieldValues) -> Result<(), ApiError> {
     for row in Field::TABLE {
         if let Some(value) = wanted.remove(row.name) {
             set(allocation, row, value)?;
@@ -69,7 +69,7 @@ fn set_all(allocation: &mut Allocation, mut wanted: Wanted) -> Result<(), ApiErr
     Ok(())
 }
 
-fn set(allocation: &mut Allocation, row: &Row<Field>, value: Value) -> Result<(), ApiError> {
+fn set(allocation: &mut Allocation, row: &FieldRow<Field>, value: Value) -> Result<(), ApiError> {
     let name = row.name;
     match row.field {
         Field::Uuid => {

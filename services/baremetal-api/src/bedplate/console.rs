@@ -11,14 +11,15 @@ use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::response::{IntoResponse, Response};
-use baremetal_conductor::{End, Viewing};
+use baremetal_conductor::{ConsoleEnd, ConsoleViewer};
 use baremetal_core::NodeUuid;
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use http::header::{CONTENT_TYPE, ORIGIN};
 use http::{HeaderMap, StatusCode};
 use openstack_api::{
-    Aftermath, ApiError, Caller, Handle, Need, Origin, Place, Routes, Segment, Standing,
+    ApiError, Caller, ConnectionEndRecorder, Origin, PathParam, Place, RequiredAccess, Route,
+    Routes, SessionCheck,
 };
 use tokio::time::{Instant, interval, sleep, sleep_until, timeout};
 
@@ -27,29 +28,29 @@ use crate::error::Error;
 use crate::{microversion, rule};
 
 /// The largest message of a client; larger pastes take several messages.
-const LARGEST: usize = 64 << 10;
+const MAX_MESSAGE_BYTES: usize = 64 << 10;
 /// The interval of pings, which keep proxies from closing an idle connection.
 const PING_EVERY: Duration = Duration::from_secs(30);
 /// A viewer that sends nothing, not even a pong, for this long is disconnected.
-const SILENCE: Duration = Duration::from_secs(90);
+const VIEWER_TIMEOUT: Duration = Duration::from_secs(90);
 /// How often the access of the viewer is checked again.
-const ASK_EVERY: Duration = Duration::from_secs(30);
+const CHECK_ACCESS_EVERY: Duration = Duration::from_secs(30);
 /// How long the closing handshake may take.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The routes of serial consoles.
 pub(crate) fn routes() -> Routes<App> {
-    let open = Handle::get("Open a node's serial console (WebSocket)", open)
+    let open = Route::get("Open a node's serial console (WebSocket)", open)
         // Opening a console also allows input, so a reader may not open one.
-        .needs(Need::Change)
-        .ruled(rule::RUN)
+        .needs(RequiredAccess::Change)
+        .with_rule(rule::OPERATE)
         .answers(StatusCode::SWITCHING_PROTOCOLS)
         .tells_nothing()
         .refuses([StatusCode::CONFLICT, StatusCode::UPGRADE_REQUIRED]);
-    let log = Handle::get("Read the latest output of a node's serial console", log)
+    let log = Route::get("Read the latest output of a node's serial console", log)
         // Consoles may show secrets, so this counts as more than reading.
-        .needs(Need::Change)
-        .ruled(rule::RUN)
+        .needs(RequiredAccess::Change)
+        .with_rule(rule::OPERATE)
         .tells_text("text/plain")
         .refuses([StatusCode::CONFLICT]);
     Routes::new("bedplate")
@@ -61,7 +62,7 @@ pub(crate) fn routes() -> Routes<App> {
 async fn log(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     let node = app.node(&caller, microversion::MAXIMUM, &ident).await?;
     let said = app.conductor.console_log(&node)?;
@@ -70,17 +71,17 @@ async fn log(
 }
 
 /// An open console and its viewer.
-struct Visit {
+struct ConsoleSession {
     app: App,
     node: NodeUuid,
-    standing: Standing,
+    standing: SessionCheck,
     ends_at: Option<Instant>,
-    aftermath: Aftermath,
+    aftermath: ConnectionEndRecorder,
     _place: Option<Place>,
 }
 
 /// Counts one more console for the caller. Without authentication all viewers are the same caller, so no limit applies.
-fn enter(app: &App, caller: &Caller) -> Result<Option<Place>, ApiError> {
+fn count_console(app: &App, caller: &Caller) -> Result<Option<Place>, ApiError> {
     let at_most = app.settings.consoles_each.get();
     let Some(who) = caller.user() else { return Ok(None) };
     let why = || {
@@ -95,11 +96,11 @@ fn enter(app: &App, caller: &Caller) -> Result<Option<Place>, ApiError> {
 async fn open(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
     headers: HeaderMap,
     origin: Origin,
-    standing: Standing,
-    aftermath: Aftermath,
+    standing: SessionCheck,
+    aftermath: ConnectionEndRecorder,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Error> {
     let node = app.node(&caller, microversion::MAXIMUM, &ident).await?;
@@ -108,31 +109,31 @@ async fn open(
         let why = "Origin: pages of other websites may not open consoles";
         return Err(ApiError::protocol(StatusCode::FORBIDDEN, why).into());
     }
-    let lasts = caller.lasts((app.clock)());
+    let lasts = caller.remaining_validity((app.clock)());
     let ends_at = lasts.and_then(|left| Instant::now().checked_add(left));
     if upgrade.is_err() && node.console_enabled {
         let why = "this route is a WebSocket (RFC 6455): open it with bedplate node console";
         return Err(ApiError::new(StatusCode::UPGRADE_REQUIRED, why).into());
     }
-    let place = enter(&app, &caller)?;
+    let place = count_console(&app, &caller)?;
     let viewing = app.conductor.watch_console(&node)?;
     let Ok(upgrade) = upgrade else {
         return Err(ApiError::broken("a console was opened without a WebSocket").into());
     };
-    let visit = Visit { app, node: node.id, standing, ends_at, aftermath, _place: place };
-    let upgrade = upgrade.max_message_size(LARGEST).max_frame_size(LARGEST);
-    Ok(upgrade.on_upgrade(|socket| visit.pay(socket, viewing)))
+    let visit = ConsoleSession { app, node: node.id, standing, ends_at, aftermath, _place: place };
+    let upgrade = upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES);
+    Ok(upgrade.on_upgrade(|socket| visit.run(socket, viewing)))
 }
 
-impl Visit {
+impl ConsoleSession {
     /// Passes messages in both directions until one side closes the connection or the viewer loses access.
-    async fn pay(self, socket: WebSocket, mut viewing: Viewing) {
+    async fn run(self, socket: WebSocket, mut viewing: ConsoleViewer) {
         let (sink, stream) = socket.split();
         let keyboard = viewing.keyboard();
         let over = viewing.over();
         {
             let shown = pin!(self.show(sink, &mut viewing));
-            let typed = pin!(hear(stream, keyboard));
+            let typed = pin!(receive_input(stream, keyboard));
             let mut passing = pin!(async {
                 tokio::select! { () = shown => {}, () = typed => {} }
             });
@@ -145,14 +146,14 @@ impl Visit {
     }
 
     /// Sends the output of the machine to the viewer, and the reason when the connection ends.
-    async fn show(&self, mut sink: SplitSink<WebSocket, Message>, viewing: &mut Viewing) {
-        let mut lost = pin!(self.lost());
+    async fn show(&self, mut sink: SplitSink<WebSocket, Message>, viewing: &mut ConsoleViewer) {
+        let mut lost = pin!(self.access_lost());
         let mut ping = interval(PING_EVERY);
         let (code, why) = loop {
             let message = tokio::select! {
                 said = viewing.next() => match said {
                     Some(said) => Message::Binary(said),
-                    None => break farewell(viewing.end()),
+                    None => break close_reason(viewing.end()),
                 },
                 why = &mut lost => break (close_code::POLICY, why),
                 _ = ping.tick() => Message::Ping(Default::default()),
@@ -166,7 +167,7 @@ impl Visit {
     }
 
     /// Waits until the viewer loses access, and returns the reason.
-    async fn lost(&self) -> &'static str {
+    async fn access_lost(&self) -> &'static str {
         let end = async {
             match self.ends_at {
                 Some(end) => sleep_until(end).await,
@@ -183,7 +184,7 @@ impl Visit {
     /// Checks the access of the viewer again and again, until it is refused; returns the reason.
     async fn refused(&self) -> &'static str {
         loop {
-            sleep(ASK_EVERY).await;
+            sleep(CHECK_ACCESS_EVERY).await;
             let caller = match self.standing.caller().await {
                 Ok(caller) => caller,
                 Err(why) if is_final(&why) => return "your token or password is no longer valid",
@@ -206,11 +207,11 @@ fn is_final(refusal: &ApiError) -> bool {
 }
 
 /// Passes the input of the viewer to the machine, until the viewer closes the connection.
-async fn hear(
+async fn receive_input(
     mut stream: SplitStream<WebSocket>,
     keyboard: tokio::sync::mpsc::Sender<axum::body::Bytes>,
 ) {
-    while let Ok(Some(Ok(message))) = timeout(SILENCE, stream.next()).await {
+    while let Ok(Some(Ok(message))) = timeout(VIEWER_TIMEOUT, stream.next()).await {
         let typed = match message {
             Message::Binary(typed) => typed,
             Message::Text(typed) => typed.into(),
@@ -225,11 +226,11 @@ async fn hear(
 }
 
 /// The close code (RFC 6455 §7.4.1) and the reason that the viewer gets.
-fn farewell(end: End) -> (u16, &'static str) {
+fn close_reason(end: ConsoleEnd) -> (u16, &'static str) {
     let code = match end {
-        End::Disabled | End::Deleted | End::HandedOver => close_code::NORMAL,
-        End::TooSlow => close_code::POLICY,
-        End::Stopping => close_code::AWAY,
+        ConsoleEnd::Disabled | ConsoleEnd::Deleted | ConsoleEnd::HandedOver => close_code::NORMAL,
+        ConsoleEnd::TooSlow => close_code::POLICY,
+        ConsoleEnd::Stopping => close_code::AWAY,
     };
     (code, end.as_str())
 }

@@ -7,41 +7,45 @@ use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{Node, NodeFilter, NodeSort, NodeUuid, Page};
 use http::StatusCode;
-use openstack_api::{Bond, Caller, Handle, Routes, Shape, Time, json};
+use openstack_api::{Caller, JsonShape, Relation, Route, Routes, Time, json};
 use serde::Serialize;
 
-use crate::app::{App, bond, project};
+use crate::app::{App, relation, visible_project};
 use crate::error::Error;
 use crate::node::last_error;
 use crate::rule;
 
 /// The most nodes named in each group.
-const NAMED: u32 = 12;
+const MAX_NAMED: u32 = 12;
 
 /// The routes of counts.
 pub(crate) fn routes() -> Routes<App> {
-    let count = Handle::get("Count nodes by state, and list some that need attention", show)
-        .ruled(rule::SEE)
-        .tells(shape());
+    let count = Route::get("Count nodes by state, and list some that need attention", show)
+        .with_rule(rule::READ)
+        .returns(shape());
     Routes::new("bedplate").at("/bedplate/v1/counts", [count])
 }
 
 /// The JSON shape of the counts.
-fn shape() -> Shape {
+fn shape() -> JsonShape {
     let node = || {
-        Shape::object([
-            ("uuid", Shape::text()),
-            ("name", Shape::text().or_null()),
-            ("provision_state", Shape::text()),
-            ("since", Shape::text()),
-            ("last_error", Shape::text().or_null()),
+        JsonShape::object([
+            ("uuid", JsonShape::text()),
+            ("name", JsonShape::text().or_null()),
+            ("provision_state", JsonShape::text()),
+            ("since", JsonShape::text()),
+            ("last_error", JsonShape::text().or_null()),
         ])
     };
-    let some = || Shape::object([("count", Shape::whole()), ("nodes", Shape::list(node()))]);
-    let state = Shape::object([("provision_state", Shape::text()), ("count", Shape::whole())]);
-    Shape::object([
-        ("total", Shape::whole()),
-        ("states", Shape::list(state)),
+    let some =
+        || JsonShape::object([("count", JsonShape::integer()), ("nodes", JsonShape::list(node()))]);
+    let state = JsonShape::object([
+        ("provision_state", JsonShape::text()),
+        ("count", JsonShape::integer()),
+    ]);
+    JsonShape::object([
+        ("total", JsonShape::integer()),
+        ("states", JsonShape::list(state)),
         ("under_way", some()),
         ("stuck", some()),
     ])
@@ -80,7 +84,7 @@ struct Brief<'a> {
 
 /// `GET /bedplate/v1/counts`: counts the nodes that the caller may see.
 async fn show(caller: Caller, State(app): State<App>) -> Result<Response, Error> {
-    let seen_by = project(&caller);
+    let seen_by = visible_project(&caller);
     let is = |busy, failed| NodeFilter {
         busy,
         failed,
@@ -88,7 +92,7 @@ async fn show(caller: Caller, State(app): State<App>) -> Result<Response, Error>
         ..NodeFilter::default()
     };
     let by_age = |descending| Page {
-        limit: NAMED,
+        limit: MAX_NAMED,
         marker: None,
         sort: NodeSort::ProvisionUpdatedAt,
         descending,
@@ -119,7 +123,7 @@ async fn show(caller: Caller, State(app): State<App>) -> Result<Response, Error>
 }
 
 fn brief<'a>(caller: &Caller, node: &'a Node) -> Brief<'a> {
-    let is_lent = bond(caller, node) == Some(Bond::Lessee);
+    let is_lent = relation(caller, node) == Some(Relation::Lessee);
     Brief {
         uuid: node.id,
         name: node.name.as_ref().map(|name| name.as_str()),

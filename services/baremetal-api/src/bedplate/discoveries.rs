@@ -3,10 +3,12 @@
 use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::Discovery;
-use baremetal_store::{Listed, Part};
+use baremetal_store::{PagePart, PageRows};
 use hardware::MacAddress;
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, ListPart, Listing, Routes, Segment, Shape, Time};
+use openstack_api::{
+    ApiError, Caller, JsonShape, ListPart, Listing, PathParam, Route, Routes, Time,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -15,15 +17,15 @@ use crate::error::Error;
 
 /// The routes of discoveries.
 pub(crate) fn routes() -> Routes<App> {
-    let list = Handle::get("List discovered machines", list);
-    let forget = Handle::delete("Delete a discovered machine", forget);
-    let found = Shape::object([
-        ("mac", Shape::text()),
-        ("first_seen_at", Shape::text()),
-        ("last_seen_at", Shape::text()),
-        ("data", Shape::anything()),
+    let list = Route::get("List discovered machines", list);
+    let forget = Route::delete("Delete a discovered machine", forget);
+    let found = JsonShape::object([
+        ("mac", JsonShape::text()),
+        ("first_seen_at", JsonShape::text()),
+        ("last_seen_at", JsonShape::text()),
+        ("data", JsonShape::anything()),
     ]);
-    let list = list.tells(Shape::object([("discoveries", Shape::list(found))]));
+    let list = list.returns(JsonShape::object([("discoveries", JsonShape::list(found))]));
     Routes::new("bedplate")
         .at("/bedplate/v1/discoveries", [list])
         .at("/bedplate/v1/discoveries/{mac}", [forget.answers(StatusCode::NO_CONTENT)])
@@ -43,8 +45,9 @@ async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error
     openstack_api::list(Listing::whole("discoveries"), move |asked| {
         let store = store.clone();
         Box::pin(async move {
-            let part = Part { after: asked.after, bytes: asked.bytes };
-            let Listed { found, more } = store.list_discoveries_part(asked.elements, part).await?;
+            let part = PagePart { after: asked.after, bytes: asked.bytes };
+            let PageRows { found, more } =
+                store.list_discoveries_part(asked.elements, part).await?;
             Ok::<_, Error>(ListPart::of(&found, |found| found.mac, shown, more)?)
         })
     })
@@ -64,7 +67,7 @@ fn shown(found: &Discovery) -> Shown<'_> {
 async fn forget(
     _caller: Caller,
     State(app): State<App>,
-    Segment(mac): Segment<String>,
+    PathParam(mac): PathParam<String>,
 ) -> Result<StatusCode, Error> {
     let mac = mac.parse().map_err(|why| ApiError::bad_field("mac", why))?;
     app.store.delete_discovery(mac).await?;

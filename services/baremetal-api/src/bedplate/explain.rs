@@ -2,10 +2,10 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use baremetal_conductor::{LastSeen, Sighting};
-use baremetal_core::{CurrentTask, Failure, NodeUuid, Place, explain};
+use baremetal_conductor::{LastSeen, TimedObservation};
+use baremetal_core::{CurrentTask, Failure, NodeUuid, RackLocation, explain};
 use http::StatusCode;
-use openstack_api::{Caller, Handle, Routes, Segment, Shape, Time, json};
+use openstack_api::{Caller, JsonShape, PathParam, Route, Routes, Time, json};
 use serde::Serialize;
 
 use super::hypervisor;
@@ -15,61 +15,65 @@ use crate::{microversion, rule};
 
 /// The routes of explanations.
 pub(crate) fn routes() -> Routes<App> {
-    let show =
-        Handle::get("Explain a node's state, and what to do next", show).ruled(rule::SEE_INSIDE);
-    let show = show.tells(shape());
+    let show = Route::get("Explain a node's state, and what to do next", show)
+        .with_rule(rule::READ_DETAILS);
+    let show = show.returns(shape());
     Routes::new("bedplate").at("/bedplate/v1/nodes/{node}/explain", [show])
 }
 
 /// The JSON shape of a failure.
-pub(crate) fn failure() -> Shape {
-    Shape::object([
-        ("reason", Shape::text()),
-        ("cause", Shape::text()),
-        ("next_action", Shape::text()),
+pub(crate) fn failure() -> JsonShape {
+    JsonShape::object([
+        ("reason", JsonShape::text()),
+        ("cause", JsonShape::text()),
+        ("next_action", JsonShape::text()),
     ])
 }
 
 /// The JSON shape of a task.
-pub(crate) fn task() -> Shape {
-    let progress =
-        Shape::object([("done_bytes", Shape::whole()), ("total_bytes", Shape::whole().or_null())]);
-    Shape::object([
-        ("what", Shape::text()),
-        ("number", Shape::whole()),
-        ("of", Shape::whole()),
-        ("since", Shape::text()),
+pub(crate) fn task() -> JsonShape {
+    let progress = JsonShape::object([
+        ("done_bytes", JsonShape::integer()),
+        ("total_bytes", JsonShape::integer().or_null()),
+    ]);
+    JsonShape::object([
+        ("what", JsonShape::text()),
+        ("number", JsonShape::integer()),
+        ("of", JsonShape::integer()),
+        ("since", JsonShape::text()),
         ("progress", progress.or_null()),
     ])
 }
 
 /// The JSON shape of an explanation.
-fn shape() -> Shape {
-    let maybe = || Shape::text().or_null();
-    let place = Shape::object([("rack", Shape::text()), ("position", Shape::whole())]);
-    let place = place.maybe([("group", Shape::text()), ("role", Shape::text())]);
-    let sight = || Shape::object([("at", Shape::text()), ("what", Shape::text())]).or_null();
-    let seen = Shape::object([
+fn shape() -> JsonShape {
+    let maybe = || JsonShape::text().or_null();
+    let place =
+        JsonShape::object([("rack", JsonShape::text()), ("position", JsonShape::integer())]);
+    let place = place.maybe([("group", JsonShape::text()), ("role", JsonShape::text())]);
+    let sight =
+        || JsonShape::object([("at", JsonShape::text()), ("what", JsonShape::text())]).or_null();
+    let seen = JsonShape::object([
         ("bmc", sight()),
         ("dhcp", sight()),
         ("tftp", sight()),
         ("http", sight()),
         ("agent", sight()),
     ]);
-    Shape::object([
-        ("uuid", Shape::text()),
+    JsonShape::object([
+        ("uuid", JsonShape::text()),
         ("name", maybe()),
         ("place", place.or_null()),
-        ("provision_state", Shape::text()),
+        ("provision_state", JsonShape::text()),
         ("target_provision_state", maybe()),
         ("power_state", maybe()),
-        ("since", Shape::text()),
-        ("summary", Shape::text()),
+        ("since", JsonShape::text()),
+        ("summary", JsonShape::text()),
         ("task", task().or_null()),
         ("failure", failure().or_null()),
         ("hypervisor", hypervisor::shape().or_null()),
         ("last_seen", seen),
-        ("next", Shape::text()),
+        ("next", JsonShape::text()),
     ])
 }
 
@@ -77,7 +81,7 @@ fn shape() -> Shape {
 struct Body<'a> {
     uuid: NodeUuid,
     name: Option<&'a str>,
-    place: Option<&'a Place>,
+    place: Option<&'a RackLocation>,
     provision_state: &'static str,
     target_provision_state: Option<&'static str>,
     power_state: Option<hardware::PowerState>,
@@ -86,7 +90,7 @@ struct Body<'a> {
     task: Option<Task>,
     failure: Option<&'a Failure>,
     hypervisor: Option<hypervisor::View<'a>>,
-    last_seen: Seen,
+    last_seen: LastSeenView,
     next: String,
 }
 
@@ -100,34 +104,34 @@ struct Task {
 }
 
 #[derive(Serialize)]
-struct Seen {
-    bmc: Option<Sight>,
-    dhcp: Option<Sight>,
-    tftp: Option<Sight>,
-    http: Option<Sight>,
-    agent: Option<Sight>,
+struct LastSeenView {
+    bmc: Option<ObservationView>,
+    dhcp: Option<ObservationView>,
+    tftp: Option<ObservationView>,
+    http: Option<ObservationView>,
+    agent: Option<ObservationView>,
 }
 
 #[derive(Serialize)]
-struct Sight {
+struct ObservationView {
     at: Time,
     what: String,
 }
 
-impl From<Sighting> for Sight {
-    fn from(Sighting { at, what }: Sighting) -> Self {
-        Sight { at: Time(at), what }
+impl From<TimedObservation> for ObservationView {
+    fn from(TimedObservation { at, what }: TimedObservation) -> Self {
+        ObservationView { at: Time(at), what }
     }
 }
 
-impl From<LastSeen> for Seen {
+impl From<LastSeen> for LastSeenView {
     fn from(seen: LastSeen) -> Self {
-        Seen {
-            bmc: seen.bmc.map(Sight::from),
-            dhcp: seen.dhcp.map(Sight::from),
-            tftp: seen.tftp.map(Sight::from),
-            http: seen.http.map(Sight::from),
-            agent: seen.agent.map(Sight::from),
+        LastSeenView {
+            bmc: seen.bmc.map(ObservationView::from),
+            dhcp: seen.dhcp.map(ObservationView::from),
+            tftp: seen.tftp.map(ObservationView::from),
+            http: seen.http.map(ObservationView::from),
+            agent: seen.agent.map(ObservationView::from),
         }
     }
 }
@@ -136,7 +140,7 @@ impl From<LastSeen> for Seen {
 async fn show(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     let node = app.node(&caller, microversion::MAXIMUM, &ident).await?;
     let told = explain(&node);

@@ -1,11 +1,11 @@
 //! The health of the service, for `/bedplate/v1/health`.
 
-use openstack_api::{ApiError, DatabaseHealth, Health, Reporter, Time};
+use openstack_api::{ApiError, DatabaseHealth, Health, HealthSource, Time};
 
 use crate::app::App;
 use crate::error::Error;
 
-impl Reporter for App {
+impl HealthSource for App {
     async fn health(&self) -> Result<Health, ApiError> {
         let (kind, version) = self.store.schema().await.map_err(Error::from)?;
         let (schema_found, schema_known) = (version.found, version.known);

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{Hypervisor, Node, join_again};
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Routes, Segment, Shape, Time, json};
+use openstack_api::{ApiError, Caller, JsonShape, PathParam, Route, Routes, Time, json};
 use serde::Serialize;
 use tracing::info;
 
@@ -14,20 +14,21 @@ use crate::{microversion, rule};
 
 /// The routes of hypervisors.
 pub(crate) fn routes() -> Routes<App> {
-    let show =
-        Handle::get("Show the hypervisor of a node", show).ruled(rule::SEE_INSIDE).tells(shape());
-    let join = Handle::put("Join a node to the cloud again", join)
-        .ruled(rule::RUN)
+    let show = Route::get("Show the hypervisor of a node", show)
+        .with_rule(rule::READ_DETAILS)
+        .returns(shape());
+    let join = Route::put("Join a node to the cloud again", join)
+        .with_rule(rule::OPERATE)
         .answers(StatusCode::ACCEPTED)
-        .tells(shape());
+        .returns(shape());
     Routes::new("bedplate")
         .at("/bedplate/v1/nodes/{node}/hypervisor", [show])
         .at("/bedplate/v1/nodes/{node}/hypervisor/join", [join])
 }
 
 /// The JSON shape of a hypervisor.
-pub(super) fn shape() -> Shape {
-    let maybe = || Shape::text().or_null();
+pub(super) fn shape() -> JsonShape {
+    let maybe = || JsonShape::text().or_null();
     let states = [
         "installing",
         "awaiting_service",
@@ -40,14 +41,14 @@ pub(super) fn shape() -> Shape {
         "failed",
         "leaving",
     ];
-    Shape::object([
-        ("profile", Shape::text()),
-        ("host", Shape::text()),
+    JsonShape::object([
+        ("profile", JsonShape::text()),
+        ("host", JsonShape::text()),
         ("id", maybe()),
         ("availability_zone", maybe()),
         ("aggregate", maybe()),
-        ("state", Shape::word(states)),
-        ("since", Shape::text()),
+        ("state", JsonShape::enumeration(states)),
+        ("since", JsonShape::text()),
         ("joined_at", maybe()),
     ])
 }
@@ -95,7 +96,7 @@ fn shown(status: StatusCode, node: &Node) -> Result<Response, Error> {
 async fn show(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     shown(StatusCode::OK, &app.node(&caller, microversion::MAXIMUM, &ident).await?)
 }
@@ -104,7 +105,7 @@ async fn show(
 async fn join(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     let now = (app.clock)();
     let decide = |node: &Node| Ok(join_again(node, now)?);

@@ -2,35 +2,40 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use baremetal_core::{HistoryEntry, LendError, Loan, Node, check_change, extend, lend, undo};
+use baremetal_core::{
+    HistoryEntry, LendError, LendRequest, Node, check_change, extend, lend, undo,
+};
 use http::StatusCode;
 use jiff::Timestamp;
 use lease::{Length, MailAddress};
-use openstack_api::{ApiError, Caller, Handle, Routes, Segment, Shape, Strict, json};
+use openstack_api::{ApiError, Caller, JsonShape, PathParam, Route, Routes, StrictJson, json};
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::term::{self, Shown, Term};
-use crate::app::{App, bond};
+use super::lease_term::{self, LeaseChange, LeaseView};
+use crate::app::{App, relation};
 use crate::error::Error;
 use crate::{microversion, rule};
 
 /// The routes of leases.
 pub(crate) fn routes() -> Routes<App> {
     let lent = || {
-        let lease = term::shape().or_null();
-        Shape::object([("lessee", Shape::text().or_null()), ("lease", lease)])
+        let lease = lease_term::shape().or_null();
+        JsonShape::object([("lessee", JsonShape::text().or_null()), ("lease", lease)])
     };
     let lease = [
-        Handle::get("Show a node's lease", show).ruled(rule::SEE).tells(lent()),
-        Handle::post("Lend a node", begin).ruled(rule::RUN).reads(Wish::schema()).tells(lent()),
-        Handle::put("Extend a node's lease", keep)
-            .ruled(rule::USE)
-            .reads(Term::schema())
-            .tells(lent()),
+        Route::get("Show a node's lease", show).with_rule(rule::READ).returns(lent()),
+        Route::post("Lend a node", begin)
+            .with_rule(rule::OPERATE)
+            .reads(LeaseRequest::schema())
+            .returns(lent()),
+        Route::put("Extend a node's lease", extend_lease)
+            .with_rule(rule::USE)
+            .reads(LeaseChange::schema())
+            .returns(lent()),
     ];
-    let undo = Handle::post("Undo the end of a node's lease", undo_end);
-    let undo = undo.ruled(rule::USE).tells(lent());
+    let undo = Route::post("Undo the end of a node's lease", undo_end);
+    let undo = undo.with_rule(rule::USE).returns(lent());
     Routes::new("bedplate")
         .at("/bedplate/v1/nodes/{node}/lease", lease)
         .at("/bedplate/v1/nodes/{node}/lease/undo", [undo])
@@ -39,7 +44,7 @@ pub(crate) fn routes() -> Routes<App> {
 /// The lessee of a node, and the length of the lease.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Wish {
+struct LeaseRequest {
     /// The project that becomes the lessee.
     lessee: String,
     /// The length of the lease from now, such as `14d`; the configured default if omitted.
@@ -56,7 +61,7 @@ struct Wish {
 async fn show(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     let node = app.node(&caller, microversion::MAXIMUM, &ident).await?;
     Ok(shown(&app, &node))
@@ -66,8 +71,8 @@ async fn show(
 async fn begin(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
-    Strict(wish): Strict<Wish>,
+    PathParam(ident): PathParam<String>,
+    StrictJson(wish): StrictJson<LeaseRequest>,
 ) -> Result<Response, Error> {
     let terms = app.settings.reservations.lease;
     let now = (app.clock)();
@@ -80,18 +85,18 @@ async fn begin(
     app.auth.check_project(&caller, "lessee", &wish.lessee).await?;
     let by = caller.user().unwrap_or_default();
     change(&app, &caller, &ident, |node, now| {
-        let loan = Loan { lessee: wish.lessee.clone(), length, notify: wish.notify.clone() };
+        let loan = LendRequest { lessee: wish.lessee.clone(), length, notify: wish.notify.clone() };
         lend(node, loan, by, terms, now)
     })
     .await
 }
 
 /// `PUT /bedplate/v1/nodes/{node}/lease`: extends a lease.
-async fn keep(
+async fn extend_lease(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
-    Strict(wanted): Strict<Term>,
+    PathParam(ident): PathParam<String>,
+    StrictJson(wanted): StrictJson<LeaseChange>,
 ) -> Result<Response, Error> {
     let terms = app.settings.reservations.lease;
     let now = (app.clock)();
@@ -105,7 +110,7 @@ async fn keep(
 async fn undo_end(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     let (by, terms) = (caller.user().unwrap_or_default(), app.settings.reservations.lease);
     let ladder = app.conductor.ladder();
@@ -117,8 +122,8 @@ async fn undo_end(
 /// it within the configured limits.
 async fn may_extend(app: &App, caller: &Caller, ident: &str) -> Result<(), Error> {
     let node = app.node(caller, microversion::MAXIMUM, ident).await?;
-    match (&node.lending, bond(caller, &node)) {
-        (Some(lending), Some(bond)) if !lending.reserved => Ok(rule::RUN.check(caller, bond)?),
+    match (&node.lending, relation(caller, &node)) {
+        (Some(lending), Some(bond)) if !lending.reserved => Ok(rule::OPERATE.check(caller, bond)?),
         (Some(_) | None, _) => Ok(()),
     }
 }
@@ -146,9 +151,9 @@ fn shown(app: &App, node: &Node) -> Response {
     #[derive(Serialize)]
     struct Body<'a> {
         lessee: Option<&'a str>,
-        lease: Option<Shown>,
+        lease: Option<LeaseView>,
     }
     let (ladder, now) = (app.conductor.ladder(), (app.clock)());
-    let lease = node.lending.as_ref().map(|lending| Shown::of(lending, ladder, now));
+    let lease = node.lending.as_ref().map(|lending| LeaseView::of(lending, ladder, now));
     json(StatusCode::OK, &Body { lessee: node.lessee.as_deref(), lease })
 }

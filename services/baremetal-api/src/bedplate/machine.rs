@@ -4,7 +4,9 @@ use axum::extract::State;
 use axum::response::Response;
 use bmc::{IdentifyLight, LogEntry, Reading};
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Query, Routes, Segment, Shape, Strict, json};
+use openstack_api::{
+    ApiError, Caller, JsonShape, PathParam, Query, Route, Routes, StrictJson, json,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -14,28 +16,29 @@ use crate::{microversion, rule};
 
 /// The routes of this file.
 pub(crate) fn routes() -> Routes<App> {
-    let identify = Handle::put("Switch a machine's identify light", identify).ruled(rule::RUN);
-    let read = Handle::get("Read a machine's sensors", sensors);
-    let log = Handle::get("Read the newest entries of a machine's event log", event_log);
-    let reading = Shape::object([
-        ("name", Shape::text()),
-        ("value", Shape::number().or_null()),
-        ("unit", Shape::text()),
-        ("health", Shape::word(["ok", "warning", "critical", "unknown"])),
+    let identify =
+        Route::put("Switch a machine's identify light", identify).with_rule(rule::OPERATE);
+    let read = Route::get("Read a machine's sensors", sensors);
+    let log = Route::get("Read the newest entries of a machine's event log", event_log);
+    let reading = JsonShape::object([
+        ("name", JsonShape::text()),
+        ("value", JsonShape::number().or_null()),
+        ("unit", JsonShape::text()),
+        ("health", JsonShape::enumeration(["ok", "warning", "critical", "unknown"])),
     ]);
-    let entry = Shape::object([
-        ("id", Shape::text()),
-        ("at", Shape::whole().or_null()),
-        ("message", Shape::text()),
+    let entry = JsonShape::object([
+        ("id", JsonShape::text()),
+        ("at", JsonShape::integer().or_null()),
+        ("message", JsonShape::text()),
     ]);
     let read = read
-        .ruled(rule::SEE_INSIDE)
-        .tells(Shape::object([("sensors", Shape::list(reading))]))
+        .with_rule(rule::READ_DETAILS)
+        .returns(JsonShape::object([("sensors", JsonShape::list(reading))]))
         .refuses([StatusCode::BAD_GATEWAY]);
     let log = log
-        .ruled(rule::SEE_INSIDE)
-        .asks(["limit"])
-        .tells(Shape::object([("event_log", Shape::list(entry))]))
+        .with_rule(rule::READ_DETAILS)
+        .query_parameters(["limit"])
+        .returns(JsonShape::object([("event_log", JsonShape::list(entry))]))
         .refuses([StatusCode::BAD_GATEWAY]);
     let identify = identify.refuses([StatusCode::BAD_GATEWAY]);
     Routes::new("bedplate")
@@ -51,7 +54,7 @@ pub(crate) fn routes() -> Routes<App> {
 async fn sensors(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Body {
@@ -66,7 +69,7 @@ async fn sensors(
 async fn event_log(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
     mut query: Query,
 ) -> Result<Response, Error> {
     #[derive(Serialize)]
@@ -95,8 +98,8 @@ struct Light {
 async fn identify(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
-    Strict(light): Strict<Light>,
+    PathParam(ident): PathParam<String>,
+    StrictJson(light): StrictJson<Light>,
 ) -> Result<StatusCode, Error> {
     let node = app.node(&caller, microversion::MAXIMUM, &ident).await?;
     let wanted = if light.on { IdentifyLight::On } else { IdentifyLight::Off };

@@ -5,37 +5,39 @@ mod view;
 use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{Profile, check_compute_host, check_profile};
-use baremetal_store::{Listed, Part, ProfileRow, StoreError};
+use baremetal_store::{PagePart, PageRows, ProfileRow, StoreError};
 use http::StatusCode;
 use openstack_api::{
-    ApiError, Caller, Handle, ListPart, Listing, Need, Routes, Segment, Shape, Strict, json,
+    ApiError, Caller, JsonShape, ListPart, Listing, PathParam, RequiredAccess, Route, Routes,
+    StrictJson, json,
 };
 use serde_json::{Map, Value};
 
-use crate::app::{App, again};
+use crate::app::{App, retry_if_stale};
 use crate::error::Error;
 use crate::secret;
 
 /// The routes of hypervisor profiles.
 pub(crate) fn routes() -> Routes<App> {
-    let list = Handle::get("List hypervisor profiles", list)
-        .tells(Shape::object([("hypervisor_profiles", Shape::list(view::shape()))]));
-    let create = Handle::post("Create a hypervisor profile", create)
-        .needs(Need::Administer)
+    let list = Route::get("List hypervisor profiles", list)
+        .returns(JsonShape::object([("hypervisor_profiles", JsonShape::list(view::shape()))]));
+    let create = Route::post("Create a hypervisor profile", create)
+        .needs(RequiredAccess::Administer)
         .reads(view::asked())
         .answers(StatusCode::CREATED)
-        .tells(view::shape());
-    let show = Handle::get("Show a hypervisor profile without its secrets", show);
-    let set = Handle::put("Replace a hypervisor profile", set)
-        .needs(Need::Administer)
+        .returns(view::shape());
+    let show = Route::get("Show a hypervisor profile without its secrets", show);
+    let set = Route::put("Replace a hypervisor profile", set)
+        .needs(RequiredAccess::Administer)
         .reads(view::asked())
-        .tells(view::shape());
-    let delete = Handle::delete("Delete a hypervisor profile", delete)
-        .needs(Need::Administer)
+        .returns(view::shape());
+    let delete = Route::delete("Delete a hypervisor profile", delete)
+        .needs(RequiredAccess::Administer)
         .answers(StatusCode::NO_CONTENT);
-    Routes::new("bedplate")
-        .at("/bedplate/v1/hypervisor-profiles", [list, create])
-        .at("/bedplate/v1/hypervisor-profiles/{profile}", [show.tells(view::shape()), set, delete])
+    Routes::new("bedplate").at("/bedplate/v1/hypervisor-profiles", [list, create]).at(
+        "/bedplate/v1/hypervisor-profiles/{profile}",
+        [show.returns(view::shape()), set, delete],
+    )
 }
 
 /// `GET /bedplate/v1/hypervisor-profiles`: lists the profiles.
@@ -44,8 +46,8 @@ async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error
     openstack_api::list(Listing::whole("hypervisor_profiles"), move |asked| {
         let store = store.clone();
         Box::pin(async move {
-            let part = Part { after: asked.after, bytes: asked.bytes };
-            let Listed { found, more } = store.list_profiles_part(asked.elements, part).await?;
+            let part = PagePart { after: asked.after, bytes: asked.bytes };
+            let PageRows { found, more } = store.list_profiles_part(asked.elements, part).await?;
             let shown = found.iter().map(view::of).collect::<Result<Vec<Value>, _>>()?;
             let name = |shown: &Value| shown["name"].to_string();
             Ok::<_, Error>(ListPart::of(&shown, name, |shown| shown, more)?)
@@ -58,7 +60,7 @@ async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error
 async fn show(
     _caller: Caller,
     State(app): State<App>,
-    Segment(name): Segment<String>,
+    PathParam(name): PathParam<String>,
 ) -> Result<Response, Error> {
     Ok(json(StatusCode::OK, &view::of(&find(&app, &name).await?)?))
 }
@@ -67,7 +69,7 @@ async fn show(
 async fn create(
     _caller: Caller,
     State(app): State<App>,
-    Strict(asked): Strict<Profile>,
+    StrictJson(asked): StrictJson<Profile>,
 ) -> Result<Response, Error> {
     let profile = checked(asked, None)?;
     app.conductor.check_image_host(&profile.instance_info)?;
@@ -80,10 +82,10 @@ async fn create(
 async fn set(
     _caller: Caller,
     State(app): State<App>,
-    Segment(name): Segment<String>,
-    Strict(asked): Strict<Profile>,
+    PathParam(name): PathParam<String>,
+    StrictJson(asked): StrictJson<Profile>,
 ) -> Result<Response, Error> {
-    again(|| async {
+    retry_if_stale(|| async {
         let before = find(&app, &name).await?;
         if asked.name != before.profile.name {
             return Err(ApiError::bad_field("name", "cannot be changed").into());
@@ -105,9 +107,9 @@ async fn set(
 async fn delete(
     _caller: Caller,
     State(app): State<App>,
-    Segment(name): Segment<String>,
+    PathParam(name): PathParam<String>,
 ) -> Result<StatusCode, Error> {
-    again(|| async {
+    retry_if_stale(|| async {
         let found = find(&app, &name).await?;
         match app.store.delete_profile(&name, found.version).await {
             Err(StoreError::InUse { .. }) => {
@@ -135,7 +137,7 @@ pub(super) async fn find(app: &App, name: &str) -> Result<ProfileRow, Error> {
 fn checked(asked: Profile, before: Option<&Profile>) -> Result<Profile, Error> {
     let before = before.map(settings).transpose()?.unwrap_or_default();
     let mut with_secrets = settings(&asked)?;
-    secret::keep("settings", &before, &mut with_secrets)?;
+    secret::restore_masked("settings", &before, &mut with_secrets)?;
     let settings = serde_json::from_value(Value::Object(with_secrets)).map_err(view::unreadable)?;
     let profile = Profile { settings, ..asked };
     check_profile(&profile).map_err(|why| ApiError::bad_field(&why.field, why.problem))?;

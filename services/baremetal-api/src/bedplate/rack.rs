@@ -9,18 +9,20 @@ use std::num::NonZeroU32;
 use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{
-    Host, Node, Profile, Rack, RackGoal, Reach, check_compute_host, check_deploy, way,
+    HostPlacement, Node, Profile, Rack, RackGoal, RackTarget, check_compute_host, check_deploy,
+    rack_progress,
 };
-use baremetal_store::{Listed, Part};
+use baremetal_store::{PagePart, PageRows};
 use http::StatusCode;
 use openstack_api::{
-    ApiError, Caller, Handle, ListPart, Listing, Need, Routes, Segment, Shape, Strict, json,
+    ApiError, Caller, JsonShape, ListPart, Listing, PathParam, RequiredAccess, Route, Routes,
+    StrictJson, json,
 };
 use rack_manifest::RackRequest;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::app::{App, again};
+use crate::app::{App, retry_if_stale};
 use crate::error::Error;
 use crate::secret;
 
@@ -33,17 +35,18 @@ const DEFAULT_LIMIT: NonZeroU32 = NonZeroU32::MIN.saturating_add(19);
 
 /// The routes of racks.
 pub(crate) fn routes() -> Routes<App> {
-    let list = Handle::get("List racks", list);
-    let enroll =
-        Handle::post("Enroll a rack with all of its machines", enroll).needs(Need::Administer);
-    let show = Handle::get("Show a rack and the progress of its machines", show_rack);
-    let delete = Handle::delete("Delete a rack without machines", delete).needs(Need::Administer);
-    let up = Handle::put("Bring a rack's machines up", up);
-    let pause = Handle::delete("Pause the bring-up of a rack's machines", pause);
-    let list = list.tells(Shape::object([("racks", Shape::list(show::summary()))]));
-    let enroll = enroll.reads(enrolment::asked()).tells(enrolment::shape());
-    let show = show.tells(show::shape());
-    let up = up.reads(up_body()).tells(show::begun_shape());
+    let list = Route::get("List racks", list);
+    let enroll = Route::post("Enroll a rack with all of its machines", enroll)
+        .needs(RequiredAccess::Administer);
+    let show = Route::get("Show a rack and the progress of its machines", show_rack);
+    let delete =
+        Route::delete("Delete a rack without machines", delete).needs(RequiredAccess::Administer);
+    let up = Route::put("Bring a rack's machines up", up);
+    let pause = Route::delete("Pause the bring-up of a rack's machines", pause);
+    let list = list.returns(JsonShape::object([("racks", JsonShape::list(show::summary()))]));
+    let enroll = enroll.reads(enrolment::request_shape()).returns(enrolment::shape());
+    let show = show.returns(show::shape());
+    let up = up.reads(up_body()).returns(show::begun_shape());
     Routes::new("bedplate")
         .at("/bedplate/v1/racks", [list, enroll])
         .at("/bedplate/v1/racks/{rack}", [show, delete.answers(StatusCode::NO_CONTENT)])
@@ -59,8 +62,8 @@ async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error
     openstack_api::list(Listing::whole("racks"), move |asked| {
         let store = store.clone();
         Box::pin(async move {
-            let part = Part { after: asked.after, bytes: asked.bytes };
-            let Listed { found, more } = store.list_racks_part(asked.elements, part).await?;
+            let part = PagePart { after: asked.after, bytes: asked.bytes };
+            let PageRows { found, more } = store.list_racks_part(asked.elements, part).await?;
             let part = ListPart::of(
                 &found,
                 |(name, ..)| name.clone(),
@@ -77,7 +80,7 @@ async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error
 async fn show_rack(
     _caller: Caller,
     State(app): State<App>,
-    Segment(name): Segment<String>,
+    PathParam(name): PathParam<String>,
 ) -> Result<Response, Error> {
     let (rack, _) = find(&app, &name).await?;
     let nodes = app.conductor.nodes_of_rack(&name).await?;
@@ -89,9 +92,9 @@ async fn show_rack(
 async fn enroll(
     _caller: Caller,
     State(app): State<App>,
-    Strict(asked): Strict<RackRequest>,
+    StrictJson(asked): StrictJson<RackRequest>,
 ) -> Result<Response, Error> {
-    let done = again(|| async {
+    let done = retry_if_stale(|| async {
         let enrolment = Enrolment::plan(&app, &asked).await?;
         enrolment.record(&app, &asked).await?;
         Ok(enrolment)
@@ -100,14 +103,14 @@ async fn enroll(
     for node in done.nodes() {
         app.conductor.wake(node);
     }
-    Ok(json(StatusCode::OK, &done.told(&asked.name)))
+    Ok(json(StatusCode::OK, &done.answer(&asked.name)))
 }
 
 /// `DELETE /bedplate/v1/racks/{rack}`: deletes a rack without machines.
 async fn delete(
     _caller: Caller,
     State(app): State<App>,
-    Segment(name): Segment<String>,
+    PathParam(name): PathParam<String>,
 ) -> Result<StatusCode, Error> {
     find(&app, &name).await?;
     if !app.conductor.nodes_of_rack(&name).await?.is_empty() {
@@ -121,37 +124,37 @@ async fn delete(
 /// The goal of bringing up a rack.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Up {
+struct BringUpRequest {
     #[serde(default = "installed")]
-    reach: Reach,
+    reach: RackTarget,
     #[serde(default)]
     instance_info: Map<String, Value>,
     profile: Option<String>,
     limit: Option<NonZeroU32>,
 }
 
-/// The JSON shape of [`Up`].
-fn up_body() -> Shape {
-    Shape::object([]).maybe([
+/// The JSON shape of [`BringUpRequest`].
+fn up_body() -> JsonShape {
+    JsonShape::object([]).maybe([
         ("reach", show::reach()),
-        ("instance_info", Shape::open()),
-        ("profile", Shape::text().or_null()),
-        ("limit", Shape::whole().or_null()),
+        ("instance_info", JsonShape::any_object()),
+        ("profile", JsonShape::text().or_null()),
+        ("limit", JsonShape::integer().or_null()),
     ])
 }
 
-fn installed() -> Reach {
-    Reach::Installed
+fn installed() -> RackTarget {
+    RackTarget::Installed
 }
 
 /// `PUT /bedplate/v1/racks/{rack}/up`: brings the machines up, and retries machines that failed before.
 async fn up(
     _caller: Caller,
     State(app): State<App>,
-    Segment(name): Segment<String>,
-    Strict(mut asked): Strict<Up>,
+    PathParam(name): PathParam<String>,
+    StrictJson(mut asked): StrictJson<BringUpRequest>,
 ) -> Result<Response, Error> {
-    secret::keep("instance_info", &Map::new(), &mut asked.instance_info)?;
+    secret::restore_masked("instance_info", &Map::new(), &mut asked.instance_info)?;
     let profile = profile(&app, &asked).await?;
     let instance_info = profile.as_ref().map(|profile| profile.instance_info.clone());
     let goal = RackGoal {
@@ -162,27 +165,27 @@ async fn up(
         asked_at: (app.clock)(),
     };
     let nodes = app.conductor.nodes_of_rack(&name).await?;
-    if goal.reach == Reach::Installed {
+    if goal.reach == RackTarget::Installed {
         app.conductor.check_image_host(&goal.instance_info)?;
         check_compute_host(None, &goal.instance_info)?;
         for node in &nodes {
             check_deploy(&Node { instance_info: goal.instance_info.clone(), ..node.clone() })?;
             if let Some(profile) = &profile {
-                Host::of(node, &profile.placement)?;
+                HostPlacement::of(node, &profile.placement)?;
             }
         }
     }
     set_goal(&app, &name, Some(&goal)).await?;
     app.conductor.wake_racks();
-    let ways = nodes.iter().map(|node| way(&goal, node));
+    let ways = nodes.iter().map(|node| rack_progress(&goal, node));
     Ok(json(StatusCode::ACCEPTED, &show::begun(&name, ways)))
 }
 
 /// The requested hypervisor profile, with its secrets sealed.
-async fn profile(app: &App, asked: &Up) -> Result<Option<Profile>, Error> {
+async fn profile(app: &App, asked: &BringUpRequest) -> Result<Option<Profile>, Error> {
     let Some(name) = &asked.profile else { return Ok(None) };
     let refuse = |field: &str, problem: &str| Err(ApiError::bad_field(field, problem).into());
-    if asked.reach != Reach::Installed {
+    if asked.reach != RackTarget::Installed {
         return refuse("reach", "must be \"installed\" with a profile");
     }
     if !asked.instance_info.is_empty() {
@@ -207,14 +210,14 @@ async fn profile(app: &App, asked: &Up) -> Result<Option<Profile>, Error> {
 async fn pause(
     _caller: Caller,
     State(app): State<App>,
-    Segment(name): Segment<String>,
+    PathParam(name): PathParam<String>,
 ) -> Result<StatusCode, Error> {
     set_goal(&app, &name, None).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 async fn set_goal(app: &App, name: &str, goal: Option<&RackGoal>) -> Result<(), Error> {
-    again(|| async {
+    retry_if_stale(|| async {
         let (rack, version) = find(app, name).await?;
         let rack = Rack { goal: goal.cloned(), ..rack };
         Ok(app.store.update_rack(name, &write(&rack)?, version).await?)

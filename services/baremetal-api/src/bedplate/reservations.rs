@@ -7,56 +7,59 @@ use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{
     AfterDrain, Allocation, AllocationFilter, AllocationSort, AllocationState, AllocationUuid,
-    Driver, HistoryEntry, LendError, Lending, Node, NodeIdent, NodeName, NodeUuid, Order, Page,
-    Pool, Reservation, Verb, WorkUuid, ask, extend, image, lending_taken, undo,
+    Driver, HistoryEntry, LendError, Node, NodeIdent, NodeLease, NodeName, NodePool, NodeUuid,
+    Page, Reservation, ReservationRequest, Verb, WorkUuid, extend, image, request_verb, undo,
+    with_stage_taken,
 };
-use baremetal_store::Reserved;
+use baremetal_store::ReserveOutcome;
 use http::StatusCode;
 use jiff::Timestamp;
-use lease::Step;
+use lease::LeaseStage;
 use openstack_api::{
-    ApiError, Caller, Direction, Handle, ListPart, Origin, Paging, Query, Routes, Segment, Shape,
-    Strict, json,
+    ApiError, Caller, Direction, JsonShape, ListPart, Origin, Paging, PathParam, Query, Route,
+    Routes, StrictJson, json,
 };
 use tracing::info;
 use utoipa::PartialSchema;
 
-use super::term::Term;
-use crate::app::{App, again, project};
+use super::lease_term::LeaseChange;
+use crate::app::{App, retry_if_stale, visible_project};
 use crate::error::Error;
 use crate::listing::list_of;
 use crate::rule;
-use body::Wish;
+use body::ReservationBody;
 use view::View;
 
 /// The routes of reservations.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
-        Handle::get("List reservations", list)
-            .ruled(rule::SEE_ALLOCATION)
-            .asks(["limit", "marker", "sort_key", "sort_dir"])
+        Route::get("List reservations", list)
+            .with_rule(rule::SEE_ALLOCATION)
+            .query_parameters(["limit", "marker", "sort_key", "sort_dir"])
             .refuses([StatusCode::NOT_FOUND])
-            .tells(Shape::page("reservations", view::shape())),
-        Handle::post("Reserve a node and install it", create)
-            .ruled(rule::ALLOCATE)
-            .reads(Wish::schema())
+            .returns(JsonShape::page("reservations", view::shape())),
+        Route::post("Reserve a node and install it", create)
+            .with_rule(rule::ALLOCATE)
+            .reads(ReservationBody::schema())
             .answers(StatusCode::CREATED)
-            .tells(view::shape()),
+            .returns(view::shape()),
     ];
     let one = [
-        Handle::get("Show a reservation", show).ruled(rule::SEE_ALLOCATION).tells(view::shape()),
-        Handle::delete("Give a reserved machine back", give_back)
-            .ruled(rule::ALLOCATE)
+        Route::get("Show a reservation", show)
+            .with_rule(rule::SEE_ALLOCATION)
+            .returns(view::shape()),
+        Route::delete("Give a reserved machine back", give_back)
+            .with_rule(rule::ALLOCATE)
             .refuses([StatusCode::CONFLICT])
             .answers(StatusCode::ACCEPTED)
             .tells_nothing(),
     ];
-    let longer = Handle::put("Keep a reserved machine for longer", keep)
-        .ruled(rule::ALLOCATE)
-        .reads(Term::schema())
-        .tells(view::shape());
-    let undo = Handle::post("Undo the end of a reservation", undo_end);
-    let undo = undo.ruled(rule::ALLOCATE).tells(view::shape());
+    let longer = Route::put("Keep a reserved machine for longer", keep)
+        .with_rule(rule::ALLOCATE)
+        .reads(LeaseChange::schema())
+        .returns(view::shape());
+    let undo = Route::post("Undo the end of a reservation", undo_end);
+    let undo = undo.with_rule(rule::ALLOCATE).returns(view::shape());
     Routes::new("bedplate")
         .at("/bedplate/v1/reservations", all)
         .at("/bedplate/v1/reservations/{reservation}", one)
@@ -68,7 +71,7 @@ pub(crate) fn routes() -> Routes<App> {
 async fn create(
     caller: Caller,
     State(app): State<App>,
-    Strict(wish): Strict<Wish>,
+    StrictJson(wish): StrictJson<ReservationBody>,
 ) -> Result<Response, Error> {
     let now = (app.clock)();
     let granted = app.settings.reservations;
@@ -78,7 +81,7 @@ async fn create(
     let mut tried = Node::new(NodeUuid::new_v4(), Driver::Redfish, now);
     tried.instance_info.clone_from(&instance_info);
     let checked = image(&tried).and_then(|_| app.conductor.check_image_host(&instance_info));
-    checked.map_err(|why| body::in_our_words(&why.to_string()))?;
+    checked.map_err(|why| body::to_reservation_field(&why.to_string()))?;
     let lease = granted.lease.grant(wish.lease, now);
     let lease = lease.map_err(|why| ApiError::bad_field("lease", why))?;
     let lease = lease
@@ -101,14 +104,14 @@ async fn create(
         owner: caller.project().map(str::to_owned),
         reservation: Some(Reservation { user, image: wish.image.url.clone() }),
     };
-    let pool = Pool::Lendable(allocation.owner.clone());
-    let lending = Lending { lease, by, notify: wish.notify.clone(), reserved: true, drain: None };
-    let order = Order { instance_info, lending, work: WorkUuid::new_v4() };
+    let pool = NodePool::Lendable(allocation.owner.clone());
+    let lending = NodeLease { lease, by, notify: wish.notify.clone(), reserved: true, drain: None };
+    let order = ReservationRequest { instance_info, lending, work: WorkUuid::new_v4() };
     let most = granted.nodes_per_project;
     let made = match app.store.reserve(&allocation, &pool, &order, most, now).await? {
-        Reserved::Done(made) => made,
-        Reserved::Full { used } => return Err(full(used, most).into()),
-        Reserved::Nothing(why) => return Err(ApiError::conflict(why).into()),
+        ReserveOutcome::Done(made) => made,
+        ReserveOutcome::Full { used } => return Err(full(used, most).into()),
+        ReserveOutcome::NoNode(why) => return Err(ApiError::conflict(why).into()),
     };
     let node = node_of(&app, &made).await?;
     if let Some(node) = &node {
@@ -145,7 +148,7 @@ async fn list(
     }
     let filter = AllocationFilter {
         reserved: Some(true),
-        seen_by: project(&caller),
+        seen_by: visible_project(&caller),
         ..AllocationFilter::default()
     };
     let page = Page {
@@ -177,7 +180,7 @@ async fn list(
 async fn show(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     let (found, node) = find(&app, &caller, &ident).await?;
     Ok(json(StatusCode::OK, &View::of(&app, &found, node.as_ref())))
@@ -187,16 +190,16 @@ async fn show(
 async fn give_back(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<StatusCode, Error> {
     let work = WorkUuid::new_v4();
     let decide = |node: &Node| {
         let now = (app.clock)();
-        let (ended, _) = lending_taken(node, Step::Delete, now);
-        let asked = ask(&ended, Verb::Undeploy, work, now);
+        let (ended, _) = with_stage_taken(node, LeaseStage::Delete, now);
+        let asked = request_verb(&ended, Verb::Undeploy, work, now);
         let asked = asked.map_err(|why| ApiError::conflict(why.to_string()))?;
         // The lease of a compute host ends once the host is drained and the machine is off. A drain that fails leaves the lease as it is.
-        let left = app.leaving(&caller, node, AfterDrain::Undeploy, &[]);
+        let left = app.with_drain_request(&caller, node, AfterDrain::Undeploy, &[]);
         Ok::<_, ApiError>(left.unwrap_or(asked))
     };
     let (_, node) = find(&app, &caller, &ident).await?;
@@ -204,7 +207,7 @@ async fn give_back(
         decide(node)?;
         app.check_leave(&caller, node, &[]).await?;
     }
-    again(|| async {
+    retry_if_stale(|| async {
         let (found, node) = find(&app, &caller, &ident).await?;
         let Some(node) = node else { return Err(gone(&ident).into()) };
         let (mut asked, entry) = decide(&node)?;
@@ -222,8 +225,8 @@ async fn give_back(
 async fn keep(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
-    Strict(wanted): Strict<Term>,
+    PathParam(ident): PathParam<String>,
+    StrictJson(wanted): StrictJson<LeaseChange>,
 ) -> Result<Response, Error> {
     let (by, terms) = (caller.user().unwrap_or_default(), app.settings.reservations.lease);
     change(&app, &caller, &ident, |node, now| {
@@ -237,7 +240,7 @@ async fn keep(
 async fn undo_end(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     let (by, terms) = (caller.user().unwrap_or_default(), app.settings.reservations.lease);
     let ladder = app.conductor.ladder();
@@ -256,7 +259,7 @@ async fn change(
     ident: &str,
     decide: impl Fn(&Node, Timestamp) -> Result<(Node, HistoryEntry), ApiError>,
 ) -> Result<Response, Error> {
-    let (found, node) = again(|| async {
+    let (found, node) = retry_if_stale(|| async {
         let now = (app.clock)();
         let (found, node) = find(app, caller, ident).await?;
         let Some(node) = node else { return Err(gone(ident).into()) };
@@ -289,7 +292,7 @@ async fn find(
         }
     };
     let found = found.filter(|it| it.reservation.is_some()).ok_or_else(|| gone(ident))?;
-    let bond = caller.bond(found.owner.as_deref(), None).ok_or_else(|| gone(ident))?;
+    let bond = caller.relation_to(found.owner.as_deref(), None).ok_or_else(|| gone(ident))?;
     caller.rule().check(caller, bond)?;
     let node = node_of(app, &found).await?;
     Ok((found, node))

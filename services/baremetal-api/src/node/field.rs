@@ -2,7 +2,7 @@
 
 use baremetal_core::Interface;
 
-use crate::field::{Access, Fields, Row, row};
+use crate::field::{Access, FieldRow, Fields, row};
 
 /// A field of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,13 +68,13 @@ pub(crate) enum Field {
 
 use Access::{Create, Read, Write};
 
-const fn interface(interface: Interface, name: &'static str, minor: u16) -> Row<Field> {
+const fn interface(interface: Interface, name: &'static str, minor: u16) -> FieldRow<Field> {
     row(Field::Interface(interface), name, minor, Write)
 }
 
 impl Fields for Field {
-    const THING: &'static str = "a node";
-    const BRIEF: &'static [Field] = &[
+    const RESOURCE: &'static str = "a node";
+    const DEFAULT_FIELDS: &'static [Field] = &[
         Field::Uuid,
         Field::Name,
         Field::InstanceUuid,
@@ -84,11 +84,11 @@ impl Fields for Field {
         Field::Links,
     ];
     const LINKS: Field = Field::Links;
-    const TABLE: &'static [Row<Field>] = TABLE;
+    const TABLE: &'static [FieldRow<Field>] = TABLE;
 }
 
 #[rustfmt::skip]
-const TABLE: &[Row<Field>] = &[
+const TABLE: &[FieldRow<Field>] = &[
     row(Field::Uuid,                 "uuid",                   1,  Create),
     row(Field::Name,                 "name",                   5,  Write),
     row(Field::CreatedAt,            "created_at",             1,  Read),

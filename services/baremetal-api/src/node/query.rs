@@ -5,7 +5,7 @@ use openstack_api::{ApiError, Direction, Microversion, Paging, Query, flag};
 use uuid::Uuid;
 
 use super::Field;
-use crate::field::{Fields, Shown};
+use crate::field::{FieldSet, Fields};
 use crate::microversion as since;
 
 /// The query parameters of a list of nodes.
@@ -25,12 +25,12 @@ pub(crate) struct List {
     pub(crate) faulty: bool,
     pub(crate) page: Page<NodeSort>,
     /// The fields to show of each node.
-    pub(crate) shown: Shown<Field>,
+    pub(crate) shown: FieldSet<Field>,
 }
 
 /// How many fields of a node a list shows by default.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Extent {
+pub(crate) enum DetailLevel {
     /// For `/v1/nodes`.
     Brief,
     /// For `/v1/nodes/detail`.
@@ -44,7 +44,7 @@ const FAULTS: [&str; 4] =
 /// Parses the query of a list of nodes.
 pub(crate) fn list(
     mut query: Query,
-    extent: Extent,
+    extent: DetailLevel,
     asked: Microversion,
 ) -> Result<List, ApiError> {
     let shown = shown(&mut query, extent, asked)?;
@@ -89,9 +89,9 @@ pub(crate) fn list(
 /// The fields to show, as requested by `fields` and `detail`.
 pub(crate) fn shown(
     query: &mut Query,
-    extent: Extent,
+    extent: DetailLevel,
     asked: Microversion,
-) -> Result<Shown<Field>, ApiError> {
+) -> Result<FieldSet<Field>, ApiError> {
     let detail = match query.take("detail") {
         None => false,
         Some(raw) => {
@@ -100,15 +100,15 @@ pub(crate) fn shown(
         }
     };
     match query.take("fields") {
-        Some(_) if detail || extent == Extent::Detail => {
+        Some(_) if detail || extent == DetailLevel::Detail => {
             Err(ApiError::bad_field("fields", "cannot be used together with detail"))
         }
         Some(raw) => {
             asked.need(since::FIELDS, "fields")?;
-            Shown::named(&raw, asked)
+            FieldSet::named(&raw, asked)
         }
-        None if detail || extent == Extent::Detail => Ok(Shown::all(asked)),
-        None => Ok(Shown::brief(asked)),
+        None if detail || extent == DetailLevel::Detail => Ok(FieldSet::all(asked)),
+        None => Ok(FieldSet::brief(asked)),
     }
 }
 

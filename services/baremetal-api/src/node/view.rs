@@ -1,24 +1,24 @@
 //! Serializes a node for clients, field by field.
 
 use baremetal_core::{AgentCommand, Node, State, Task, Work};
-use openstack_api::{Bond, Caller, Links, Microversion, Origin, Time};
+use openstack_api::{Caller, Links, Microversion, Origin, Relation, Time};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::Field;
-use crate::app::bond;
-use crate::field::{Row, Shown};
+use crate::app::relation;
+use crate::field::{FieldRow, FieldSet};
 use crate::microversion;
 use crate::rule::shown_to_lessees;
 use crate::secret::Masked;
 
 /// How the nodes of one answer are shown.
 #[derive(Clone, Copy)]
-pub(crate) struct Look<'a> {
+pub(crate) struct ViewOptions<'a> {
     pub(crate) caller: &'a Caller,
     /// The requested version.
     pub(crate) asked: Microversion,
-    pub(crate) shown: Shown<Field>,
+    pub(crate) shown: FieldSet<Field>,
     /// The origin under which the client reached the API.
     pub(crate) origin: &'a Origin,
     /// The conductor that manages the nodes.
@@ -28,7 +28,7 @@ pub(crate) struct Look<'a> {
 /// A node in the form that clients see.
 pub(crate) struct View<'a> {
     pub(crate) node: &'a Node,
-    pub(crate) look: Look<'a>,
+    pub(crate) look: ViewOptions<'a>,
 }
 
 /// A clean or deploy step; `{}` if no step is running.
@@ -45,7 +45,7 @@ const NULL: Option<()> = None;
 impl Serialize for View<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = serializer.serialize_map(None)?;
-        let lent = bond(self.look.caller, self.node) == Some(Bond::Lessee);
+        let lent = relation(self.look.caller, self.node) == Some(Relation::Lessee);
         for row in self.look.shown.rows().filter(|row| !lent || shown_to_lessees(row.field)) {
             object.serialize_key(row.name)?;
             self.value(&mut object, row)?;
@@ -55,7 +55,11 @@ impl Serialize for View<'_> {
 }
 
 impl View<'_> {
-    fn value<M: SerializeMap>(&self, object: &mut M, row: &Row<Field>) -> Result<(), M::Error> {
+    fn value<M: SerializeMap>(
+        &self,
+        object: &mut M,
+        row: &FieldRow<Field>,
+    ) -> Result<(), M::Error> {
         let node = self.node;
         let nothing = Step::default();
         match row.field {

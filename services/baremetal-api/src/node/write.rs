@@ -6,15 +6,19 @@ use openstack_api::{ApiError, Microversion, Operation, apply_patch};
 use serde_json::{Map, Value};
 
 use super::Field;
-use crate::field::{Fields, Row};
+use crate::field::{FieldRow, Fields};
 use crate::secret;
 use crate::value::{boolean, object, text, uuid};
 
 /// The fields to set, with their new values; null selects the default.
-type Wanted = Map<String, Value>;
+type FieldValues = Map<String, Value>;
 
 /// Sets the fields of a new node from `body`.
-pub(crate) fn create(node: &mut Node, body: Wanted, asked: Microversion) -> Result<(), ApiError> {
+pub(crate) fn create(
+    node: &mut Node,
+    body: FieldValues,
+    asked: Microversion,
+) -> Result<(), ApiError> {
     for name in body.keys() {
         Field::creatable(name, asked)?;
     }
@@ -31,7 +35,7 @@ pub(crate) fn patched(
     reset_interfaces: bool,
     asked: Microversion,
 ) -> Result<Node, ApiError> {
-    let mut document = Wanted::new();
+    let mut document = FieldValues::new();
     for operation in &patch {
         let row = Field::changeable(operation.field()?, asked)?;
         if !document.contains_key(row.name) {
@@ -66,7 +70,7 @@ fn present(node: &Node, field: Field) -> Value {
 }
 
 /// Sets fields in the order of the table, then checks the fields that depend on each other.
-fn set_all(node: &mut Node, mut wanted: Wanted) -> Result<(), ApiError> {
+fn set_all(node: &mut Node, mut wanted: FieldValues) -> Result<(), ApiError> {
     for row in Field::TABLE {
         if let Some(value) = wanted.remove(row.name) {
             set(node, row, value)?;
@@ -87,7 +91,7 @@ fn set_all(node: &mut Node, mut wanted: Wanted) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn set(node: &mut Node, row: &Row<Field>, value: Value) -> Result<(), ApiError> {
+fn set(node: &mut Node, row: &FieldRow<Field>, value: Value) -> Result<(), ApiError> {
     let name = row.name;
     match row.field {
         Field::Uuid => {
@@ -191,7 +195,7 @@ fn choose(node: &mut Node, interface: Interface, wanted: Option<String>) {
 /// Replaces an object that may contain secrets.
 fn replace(name: &str, present: &mut Map<String, Value>, value: Value) -> Result<(), ApiError> {
     let mut wanted = object(name, value)?;
-    secret::keep(name, present, &mut wanted)?;
+    secret::restore_masked(name, present, &mut wanted)?;
     *present = wanted;
     Ok(())
 }

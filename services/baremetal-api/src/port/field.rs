@@ -1,6 +1,6 @@
 //! The fields of a port, and the microversion that introduced each.
 
-use crate::field::{Access, Fields, Row, row};
+use crate::field::{Access, FieldRow, Fields, row};
 
 /// A field of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,14 +28,14 @@ pub(crate) enum Field {
 use Access::{Create, Read, Write};
 
 impl Fields for Field {
-    const THING: &'static str = "a port";
-    const BRIEF: &'static [Field] = &[Field::Uuid, Field::Address, Field::Links];
+    const RESOURCE: &'static str = "a port";
+    const DEFAULT_FIELDS: &'static [Field] = &[Field::Uuid, Field::Address, Field::Links];
     const LINKS: Field = Field::Links;
-    const TABLE: &'static [Row<Field>] = TABLE;
+    const TABLE: &'static [FieldRow<Field>] = TABLE;
 }
 
 #[rustfmt::skip]
-const TABLE: &[Row<Field>] = &[
+const TABLE: &[FieldRow<Field>] = &[
     row(Field::Uuid,                         "uuid",                            1,   Create),
     row(Field::CreatedAt,                    "created_at",                      1,   Read),
     row(Field::UpdatedAt,                    "updated_at",                      1,   Read),

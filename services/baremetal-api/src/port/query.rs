@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{Field, write};
 use crate::app::App;
 use crate::error::Error;
-use crate::field::Shown;
+use crate::field::FieldSet;
 use crate::microversion as since;
 
 /// The query parameters of a list of ports.
@@ -18,7 +18,7 @@ pub(crate) const KNOWN: [&str; 10] = ["limit", "marker", "sort_key", "sort_dir",
 
 /// How many fields of a port a list shows by default.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Extent {
+pub(crate) enum DetailLevel {
     /// For `/v1/ports`.
     Brief,
     /// For `/v1/ports/detail`.
@@ -28,14 +28,14 @@ pub(crate) enum Extent {
 /// The fields to show, as requested by `fields` and `detail`.
 pub(crate) fn shown(
     query: &mut Query,
-    extent: Extent,
+    extent: DetailLevel,
     asked: Microversion,
-) -> Result<Shown<Field>, ApiError> {
+) -> Result<FieldSet<Field>, ApiError> {
     let detail = match query.take("detail") {
-        None => extent == Extent::Detail,
+        None => extent == DetailLevel::Detail,
         Some(raw) => {
             asked.need(since::DETAIL_QUERY, "detail")?;
-            flag("detail", &raw)? || extent == Extent::Detail
+            flag("detail", &raw)? || extent == DetailLevel::Detail
         }
     };
     match query.take("fields") {
@@ -44,10 +44,10 @@ pub(crate) fn shown(
         }
         Some(raw) => {
             asked.need(since::FIELDS, "fields")?;
-            Shown::named(&raw, asked)
+            FieldSet::named(&raw, asked)
         }
-        None if detail => Ok(Shown::all(asked)),
-        None => Ok(Shown::brief(asked)),
+        None if detail => Ok(FieldSet::all(asked)),
+        None => Ok(FieldSet::brief(asked)),
     }
 }
 

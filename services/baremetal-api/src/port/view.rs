@@ -7,12 +7,12 @@ use serde::ser::{SerializeMap, Serializer};
 use serde_json::Map;
 
 use super::Field;
-use crate::field::{Row, Shown};
+use crate::field::{FieldRow, FieldSet};
 
 /// A port in the form that clients see.
 pub(crate) struct View<'a> {
     pub(crate) port: &'a Port,
-    pub(crate) shown: Shown<Field>,
+    pub(crate) shown: FieldSet<Field>,
     /// The origin under which the client reached the API.
     pub(crate) origin: &'a Origin,
 }
@@ -31,7 +31,11 @@ impl Serialize for View<'_> {
 }
 
 impl View<'_> {
-    fn value<M: SerializeMap>(&self, object: &mut M, row: &Row<Field>) -> Result<(), M::Error> {
+    fn value<M: SerializeMap>(
+        &self,
+        object: &mut M,
+        row: &FieldRow<Field>,
+    ) -> Result<(), M::Error> {
         let port = self.port;
         match row.field {
             Field::Uuid => object.serialize_value(&port.id),

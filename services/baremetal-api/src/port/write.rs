@@ -7,14 +7,18 @@ use openstack_api::{ApiError, Microversion, Operation, apply_patch};
 use serde_json::{Map, Value};
 
 use super::Field;
-use crate::field::{Fields, Row};
+use crate::field::{FieldRow, Fields};
 use crate::value::{boolean, object, text, uuid};
 
 /// The fields to set, with their new values; null selects the default.
-type Wanted = Map<String, Value>;
+type FieldValues = Map<String, Value>;
 
 /// Sets the fields of a new port from `body`, from which the node was already removed.
-pub(crate) fn create(port: &mut Port, body: Wanted, asked: Microversion) -> Result<(), ApiError> {
+pub(crate) fn create(
+    port: &mut Port,
+    body: FieldValues,
+    asked: Microversion,
+) -> Result<(), ApiError> {
     for name in body.keys() {
         Field::creatable(name, asked)?;
     }
@@ -30,7 +34,7 @@ pub(crate) fn patched(
     patch: Vec<Operation>,
     asked: Microversion,
 ) -> Result<Port, ApiError> {
-    let mut document = Wanted::new();
+    let mut document = FieldValues::new();
     for operation in &patch {
         let row = Field::changeable(operation.field()?, asked)?;
         if !document.contains_key(row.name) {
@@ -49,7 +53,7 @@ pub(crate) fn patched(
     Ok(after)
 }
 
-fn set_all(port: &mut Port, mut wanted: Wanted) -> Result<(), ApiError> {
+fn set_all(port: &mut Port, mut wanted: FieldValues) -> Result<(), ApiError> {
     for row in Field::TABLE {
         if let Some(value) = wanted.remove(row.name) {
             set(port, row, value)?;
@@ -58,7 +62,7 @@ fn set_all(port: &mut Port, mut wanted: Wanted) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn set(port: &mut Port, row: &Row<Field>, value: Value) -> Result<(), ApiError> {
+fn set(port: &mut Port, row: &FieldRow<Field>, value: Value) -> Result<(), ApiError> {
     let name = row.name;
     match row.field {
         Field::Uuid => {

@@ -8,16 +8,16 @@ use axum::Router;
 use axum::body::Body;
 use baremetal_api::{App, Reservations, Settings};
 use baremetal_conductor::{
-    BmcSettings, Clusters, ClustersCaller, Conductor, ConsoleSettings, LendingSettings, ServiceKey,
-    Settings as ConductorSettings, SweepSettings, UnknownMachines,
+    BmcSettings, ClusterdClient, ClusterdIdentity, Conductor, ConsoleSettings, LendingSettings,
+    ServiceKey, Settings as ConductorSettings, SweepSettings, UnknownMachines,
 };
 use baremetal_core::{Node, NodeIdent, Timeouts};
 use baremetal_store::Store;
 use http::{HeaderMap, Request, Response, StatusCode};
 use jiff::Timestamp;
 use lease::Terms;
-use openstack_api::conformance::Described;
-use openstack_api::{Auth, Crowd, Forwarded, Hosts, Limits, Scheme};
+use openstack_api::conformance::OpenApiDocument;
+use openstack_api::{AllowedHostNames, Auth, Forwarded, Limits, PlaceCounts, Scheme};
 use sealing::Keyring;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -32,7 +32,7 @@ pub(crate) const ID: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
 /// The API on an empty store.
 pub(crate) struct Api {
     router: Router,
-    described: Described,
+    described: OpenApiDocument,
     conducting: ConductorSettings,
     pub(crate) store: Store,
     /// Holds the sealing keys.
@@ -46,11 +46,11 @@ pub(crate) struct Answer {
     pub(crate) text: String,
 }
 
-async fn described(router: &Router) -> Described {
+async fn described(router: &Router) -> OpenApiDocument {
     let request = Request::get("/openapi.json").body(Body::empty()).unwrap();
     let answer = router.clone().oneshot(request).await.unwrap();
     let bytes = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
-    Described::by(std::str::from_utf8(&bytes).unwrap())
+    OpenApiDocument::by(std::str::from_utf8(&bytes).unwrap())
 }
 
 fn noon() -> Timestamp {
@@ -70,7 +70,7 @@ impl Api {
     pub(crate) async fn beside(clusters: &str) -> Api {
         let mut settings = settings();
         let url = Some(clusters.parse().unwrap());
-        settings.clusters = Some(Clusters { url, caller: ClustersCaller::Anyone });
+        settings.clusters = Some(ClusterdClient { url, caller: ClusterdIdentity::Anonymous });
         settings.timeouts.poll_every = Duration::from_millis(5);
         Api::of(Auth::None, Limits::default(), settings).await
     }
@@ -84,13 +84,16 @@ impl Api {
         let folder = tempfile::tempdir().unwrap();
         let keys = Keyring::open(&folder.path().join("seal.keys"), &[]).unwrap();
         let store = Store::open("sqlite::memory:").await.unwrap();
-        let store = store.sealing(Arc::new(keys)).await.unwrap();
+        let store = store.with_keys(Arc::new(keys)).await.unwrap();
         let conductor =
             Conductor::new(conducting.clone(), store.clone(), ServiceKey::random()).await.unwrap();
         let settings = Settings {
             scheme: Scheme::Http,
             forwarded: Forwarded::Ignored,
-            hosts: Hosts::new([127, 0, 0, 1].into(), vec!["api".to_owned().try_into().unwrap()]),
+            hosts: AllowedHostNames::new(
+                [127, 0, 0, 1].into(),
+                vec!["api".to_owned().try_into().unwrap()],
+            ),
             limits,
             power_timeout: Duration::from_secs(60),
             consoles_each: NonZeroUsize::MIN,
@@ -102,7 +105,7 @@ impl Api {
             conductor,
             clock: noon,
             auth,
-            lookers: Crowd::default(),
+            lookers: PlaceCounts::default(),
             settings,
         };
         let router = baremetal_api::router(app);

@@ -5,20 +5,22 @@
 //! deploys and cleans a machine with `disable_power_off` by restarts alone; here such work is refused, because it always powers the machine
 //! off.
 
-use baremetal_core::{Loan, Maintenance, Node, NodeIdent, State as Stage, lend, lending_taken};
+use baremetal_core::{
+    LendRequest, Maintenance, Node, NodeIdent, State as Stage, lend, with_stage_taken,
+};
 use jiff::Timestamp;
-use lease::{Step, Terms};
+use lease::{LeaseStage, Terms};
 
 use crate::api::{Api, ID, NEWEST};
 
 /// A verb, and a provision state that allows it.
-struct Asked {
+struct VerbRequest {
     what: &'static str,
     from: Stage,
 }
 
-const fn verb(what: &'static str, from: Stage) -> Asked {
-    Asked { what, from }
+const fn verb(what: &'static str, from: Stage) -> VerbRequest {
+    VerbRequest { what, from }
 }
 
 /// A flag, and the change that sets it on a node.
@@ -33,15 +35,16 @@ const FLAGS: [Flag; 7] = [
     ("reserved", |node| node.instance_uuid = Some(ID.parse().unwrap())),
     ("lease ended", |node| {
         let now = Timestamp::UNIX_EPOCH;
-        let loan = Loan { lessee: "lab".to_owned(), length: "1d".parse().unwrap(), notify: None };
+        let loan =
+            LendRequest { lessee: "lab".to_owned(), length: "1d".parse().unwrap(), notify: None };
         let (lent, _) = lend(node, loan, "root", Terms::default(), now).unwrap();
-        *node = lending_taken(&lent, Step::ShutOff { deleted_at: now }, now).0;
+        *node = with_stage_taken(&lent, LeaseStage::SwitchOff { deleted_at: now }, now).0;
     }),
 ];
 
 /// DELETE comes last, because it may delete the node.
 #[rustfmt::skip]
-const TABLE: [(Asked, [u16; 7]); 16] = [
+const TABLE: [(VerbRequest, [u16; 7]); 16] = [
     //                                               -    prot ret  maint nooff resv ended
     (verb("manage",         Stage::Enroll),         [202, 202, 202, 202,  202,  202, 202]),
     (verb("inspect",        Stage::Manageable),     [202, 202, 202, 400,  202,  202, 202]),
@@ -61,7 +64,7 @@ const TABLE: [(Asked, [u16; 7]); 16] = [
     (verb("DELETE",         Stage::Manageable),     [204, 403, 204, 204,  204,  409, 409]),
 ];
 
-impl Asked {
+impl VerbRequest {
     async fn of(&self, api: &Api) -> u16 {
         let what = self.what;
         let (method, path, body) = match what {

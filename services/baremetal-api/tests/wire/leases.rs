@@ -1,6 +1,6 @@
 //! Wire tests of leases.
 
-use baremetal_core::{State, lending_taken};
+use baremetal_core::{State, with_stage_taken};
 use jiff::Timestamp;
 
 use crate::api::{Api, NEWEST};
@@ -57,8 +57,10 @@ async fn a_node_whose_lease_has_ended_stays_off_until_the_end_is_undone() {
     let api = with_active_node().await;
     api.send("POST", PATH, NEWEST, r#"{"lessee": "physics"}"#).await.has(200);
     let end: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
-    api.edit(|node| *node = lending_taken(node, lease::Step::ShutOff { deleted_at: end }, end).0)
-        .await;
+    api.edit(|node| {
+        *node = with_stage_taken(node, lease::LeaseStage::SwitchOff { deleted_at: end }, end).0
+    })
+    .await;
     let power = "/v1/nodes/n1/states/power";
     let refused = api.send("PUT", power, NEWEST, r#"{"target": "power on"}"#).await.has(400);
     assert!(refused.text.contains("has ended"), "{}", refused.text);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use baremetal_core::{Maintenance, Node, NodeIdent, Reason, State as Stage, lending_taken};
+use baremetal_core::{Maintenance, Node, NodeIdent, Reason, State as Stage, with_stage_taken};
 use hardware::PowerState;
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -18,10 +18,10 @@ use crate::api::{Api, ID, NEWEST};
 
 /// A clusterd with one host.
 #[derive(Clone, Default)]
-struct Clusterd(Arc<Mutex<Told>>);
+struct Clusterd(Arc<Mutex<ClusterdState>>);
 
 #[derive(Default)]
-struct Told {
+struct ClusterdState {
     /// The received requests, such as `PUT h1`.
     asked: Vec<String>,
     /// The state of the host's drain.
@@ -47,7 +47,7 @@ impl Clusterd {
         (clusterd, url)
     }
 
-    fn tell<T>(&self, change: impl FnOnce(&mut Told) -> T) -> T {
+    fn tell<T>(&self, change: impl FnOnce(&mut ClusterdState) -> T) -> T {
         change(&mut self.0.lock().unwrap())
     }
 
@@ -74,7 +74,7 @@ async fn answer(State(clusterd): State<Clusterd>, request: Request) -> Response 
     answered.into_response()
 }
 
-impl Told {
+impl ClusterdState {
     fn answer(&mut self, method: &str, is_check: bool) -> (StatusCode, axum::Json<Value>) {
         let error = |status: StatusCode, why: &str| {
             (status, axum::Json(json!({"errors": [{"detail": why}]})))
@@ -349,7 +349,7 @@ async fn lease_ends(api: &Api) {
     let now = jiff::Timestamp::now();
     api.edit(|node| {
         let deleted_at = now + Duration::from_secs(30 * 86400);
-        *node = lending_taken(node, lease::Step::ShutOff { deleted_at }, now).0;
+        *node = with_stage_taken(node, lease::LeaseStage::SwitchOff { deleted_at }, now).0;
     })
     .await;
 }

@@ -1,6 +1,6 @@
 //! Wire tests of drivers, conductors, validation, inventories and empty lists.
 
-use baremetal_core::{Driver, Inspected, Interface};
+use baremetal_core::{Driver, InspectionReport, Interface};
 use serde_json::json;
 
 use crate::api::{Api, ID, NEWEST};
@@ -144,7 +144,7 @@ async fn an_inventory_is_shown_once_there_is_one() {
     api.enroll("").await;
     let path = format!("/v1/nodes/{ID}/inventory");
     api.get(&path).await.refuses(404, &format!("node {ID} has not been inspected yet"));
-    let found = Inspected {
+    let found = InspectionReport {
         node: ID.parse().unwrap(),
         at: "2026-01-02T03:04:05Z".parse().unwrap(),
         inventory: json!({"cpu": {"count": 8}}),

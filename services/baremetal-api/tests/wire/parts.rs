@@ -4,26 +4,27 @@ use std::collections::BTreeSet;
 
 use axum::body::Body;
 use baremetal_core::{
-    Allocation, AllocationState, AllocationUuid, Discovery, Driver, HistoryEntry, Lending, Node,
-    NodeIdent, NodeUuid, Order, Pool, Port, PortUuid, Reservation, State, WorkUuid,
+    Allocation, AllocationState, AllocationUuid, Discovery, Driver, HistoryEntry, Node, NodeIdent,
+    NodeLease, NodePool, NodeUuid, Port, PortUuid, Reservation, ReservationRequest, State,
+    WorkUuid,
 };
-use baremetal_store::Reserved;
+use baremetal_store::ReserveOutcome;
 use hardware::{MacAddress, PowerState};
 use http::Request;
 use jiff::Timestamp;
 use lease::Lease;
-use openstack_api::conformance::{Kept, check_list, lists};
+use openstack_api::conformance::{MemoryBound, check_list, lists};
 use serde_json::{Map, Value, json};
 
 use crate::api::{Api, ID, NEWEST};
 
-use Kept::{AtMost, ByDriver, InParts};
+use MemoryBound::{AtMost, ByDriver, InParts};
 
 /// More than the first part of a list has.
 const MANY: u64 = 40;
 
 /// The lists of the API, and how each stays small in memory.
-const LISTS: &[(&str, Kept)] = &[
+const LISTS: &[(&str, MemoryBound)] = &[
     ("/bedplate/v1/audit", InParts),
     ("/bedplate/v1/discoveries", InParts),
     ("/bedplate/v1/hypervisor-profiles", InParts),
@@ -169,21 +170,22 @@ async fn reserve_all(api: &Api) {
     for number in 0..MANY {
         let reservation = Some(Reservation { user: None, image: "http://i/x".to_owned() });
         let wanted = Allocation { reservation, ..allocation(&format!("r{number}")) };
-        let lending = Lending {
+        let lending = NodeLease {
             lease: Lease::new(noon(), lasts),
             by: String::new(),
             notify: None,
             reserved: true,
             drain: None,
         };
-        let order = Order { instance_info: Map::new(), lending, work: WorkUuid::new_v4() };
-        let pool = Pool::Lendable(None);
+        let order =
+            ReservationRequest { instance_info: Map::new(), lending, work: WorkUuid::new_v4() };
+        let pool = NodePool::Lendable(None);
         let made = api.store.reserve(&wanted, &pool, &order, 1000, noon()).await.unwrap();
-        assert!(matches!(made, Reserved::Done(_)), "{made:?}");
+        assert!(matches!(made, ReserveOutcome::Done(_)), "{made:?}");
     }
     for number in 0..MANY {
         let in_vain = Allocation { extra: extra(), ..allocation(&format!("a{number}")) };
-        api.store.allocate(&in_vain, &Pool::Lendable(None), noon()).await.unwrap();
+        api.store.allocate(&in_vain, &NodePool::Lendable(None), noon()).await.unwrap();
     }
 }
 

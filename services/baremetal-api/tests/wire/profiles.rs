@@ -1,6 +1,6 @@
 //! Wire tests of hypervisor profiles, and of nodes that join a cloud by a profile.
 
-use baremetal_core::{Hypervisor, JoinLimits, JoinState, Report, State};
+use baremetal_core::{EarlierReport, Hypervisor, JoinLimits, JoinState, State};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -148,7 +148,7 @@ async fn a_node_shows_its_hypervisor_and_can_join_again() {
             limits: JoinLimits::default(),
             state: JoinState::Joined,
             since,
-            before: Report::None,
+            before: EarlierReport::None,
             id: Some("u1".to_owned()),
         });
     })

@@ -28,7 +28,7 @@ impl Lender {
         Lender { opened: Arc::default(), sessions, lend }
     }
 
-    fn look(&self, consoles: &Consoles, node: &Node) -> Result<Viewing, ConsoleError> {
+    fn look(&self, consoles: &Consoles, node: &Node) -> Result<ConsoleViewer, ConsoleError> {
         let (opened, lend) = (self.opened.clone(), self.lend.clone());
         consoles.enter(node, move || {
             let (opened, lend) = (opened.clone(), lend.clone());
@@ -65,7 +65,7 @@ fn node(number: u128) -> Node {
 }
 
 /// Reads output until it contains `words`.
-async fn reads(viewing: &mut Viewing, words: &str) -> String {
+async fn reads(viewing: &mut ConsoleViewer, words: &str) -> String {
     let mut read = String::new();
     while !read.contains(words) {
         let Some(piece) = viewing.next().await else { panic!("it ended after {read:?}") };
@@ -108,7 +108,10 @@ async fn the_port_is_closed_a_while_after_the_last_viewer_left() {
     machine.says.closed().await;
     assert_eq!(begun.elapsed().as_secs(), 20);
     assert_eq!(consoles.held(), []);
-    assert!(consoles.kept(&node).unwrap().ends_with(b"still here"), "what was said is kept");
+    assert!(
+        consoles.latest_output(&node).unwrap().ends_with(b"still here"),
+        "what was said is kept"
+    );
 
     let mut again = lender.look(&consoles, &node).unwrap();
     lender.machine().await.says("anew").await;
@@ -125,17 +128,17 @@ async fn the_output_is_hidden_from_a_later_lessee() {
     reads(&mut ann, "ann's").await;
 
     node.lessee = Some("bob".to_owned());
-    assert!(consoles.kept(&node).unwrap().is_empty());
+    assert!(consoles.latest_output(&node).unwrap().is_empty());
     let mut bob = lender.look(&consoles, &node).unwrap();
     ann.over().cancelled().await;
-    assert_eq!(ann.end(), End::HandedOver);
+    assert_eq!(ann.end(), ConsoleEnd::HandedOver);
     lender.machine().await.says("bob's own").await;
     assert!(!reads(&mut bob, "bob's own").await.contains("secret"));
 
     node.lessee = None;
-    consoles.end_of_others(&node);
+    consoles.end_if_handed_over(&node);
     bob.over().cancelled().await;
-    assert_eq!((bob.end(), consoles.held()), (End::HandedOver, vec![]));
+    assert_eq!((bob.end(), consoles.held()), (ConsoleEnd::HandedOver, vec![]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -175,14 +178,14 @@ async fn a_slow_viewer_is_dropped_and_nobody_waits() {
         reads(&mut ann, "x").await;
     }
     while slow.next().await.is_some() {}
-    assert_eq!(slow.end(), End::TooSlow);
+    assert_eq!(slow.end(), ConsoleEnd::TooSlow);
     machine.says("on").await;
     reads(&mut ann, "on").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_end_of_a_console_is_reported_and_closes_the_port() {
-    for why in [End::Disabled, End::Deleted] {
+    for why in [ConsoleEnd::Disabled, ConsoleEnd::Deleted] {
         let (consoles, node, mut lender) = (consoles(8, 8), node(1), Lender::new());
         let mut ann = lender.look(&consoles, &node).unwrap();
         let machine = lender.machine().await;
@@ -192,7 +195,7 @@ async fn every_end_of_a_console_is_reported_and_closes_the_port() {
         assert_eq!(ann.next().await, None);
         assert_eq!(ann.end(), why);
         machine.says.closed().await;
-        assert!(consoles.kept(&node).unwrap().is_empty(), "nothing is kept of it");
+        assert!(consoles.latest_output(&node).unwrap().is_empty(), "nothing is kept of it");
     }
     let (consoles, node, mut lender) = (consoles(8, 8), node(1), Lender::new());
     let mut ann = lender.look(&consoles, &node).unwrap();
@@ -203,7 +206,7 @@ async fn every_end_of_a_console_is_reported_and_closes_the_port() {
     };
     let looking = async {
         while ann.next().await.is_some() {}
-        assert_eq!(ann.end(), End::Stopping);
+        assert_eq!(ann.end(), ConsoleEnd::Stopping);
         drop(ann);
     };
     tokio::join!(closing, looking);
@@ -232,7 +235,7 @@ async fn the_numbers_of_viewers_and_sessions_are_limited() {
 async fn a_port_in_use_is_reported_to_the_viewer() {
     let (consoles, node) = (consoles(8, 8), node(1));
     let taken = || async {
-        Err(Unopened::from(BmcError::InUse { host: "bmc".to_owned(), what: "serial port" }))
+        Err(OpenPortError::from(BmcError::InUse { host: "bmc".to_owned(), what: "serial port" }))
     };
     let mut ann = consoles.enter(&node, taken).unwrap();
     let told = reads(&mut ann, " s]").await;

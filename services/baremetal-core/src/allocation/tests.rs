@@ -3,7 +3,9 @@ use lease::Terms;
 use uuid::Uuid;
 
 use super::*;
-use crate::{Driver, Loan, Maintenance, WorkUuid, finish, given_back, lend, lending_taken};
+use crate::{
+    Driver, LendRequest, Maintenance, WorkUuid, finish_work, lend, returned, with_stage_taken,
+};
 
 fn wish() -> Allocation {
     Allocation {
@@ -34,7 +36,7 @@ fn node() -> Node {
 }
 
 #[track_caller]
-fn check(change: impl FnOnce(&mut Node), pool: &Pool, want: bool) {
+fn check(change: impl FnOnce(&mut Node), pool: &NodePool, want: bool) {
     let mut node = node();
     change(&mut node);
     assert_eq!(wish().fits(&node, pool), want);
@@ -42,70 +44,70 @@ fn check(change: impl FnOnce(&mut Node), pool: &Pool, want: bool) {
 
 #[test]
 fn only_a_free_node_with_the_requested_properties_fits() {
-    check(|_| {}, &Pool::All, true);
-    check(|node| node.maintenance = Some(Maintenance { reason: None }), &Pool::All, false);
-    check(|node| node.retired = Some(String::new()), &Pool::All, false);
-    check(|node| node.instance_uuid = Some(Uuid::max()), &Pool::All, false);
-    check(|node| node.power_state = None, &Pool::All, false);
-    check(|node| node.resource_class = None, &Pool::All, false);
-    check(|node| node.traits.clear(), &Pool::All, false);
+    check(|_| {}, &NodePool::All, true);
+    check(|node| node.maintenance = Some(Maintenance { reason: None }), &NodePool::All, false);
+    check(|node| node.retired = Some(String::new()), &NodePool::All, false);
+    check(|node| node.instance_uuid = Some(Uuid::max()), &NodePool::All, false);
+    check(|node| node.power_state = None, &NodePool::All, false);
+    check(|node| node.resource_class = None, &NodePool::All, false);
+    check(|node| node.traits.clear(), &NodePool::All, false);
     for state in State::ALL.into_iter().filter(|state| *state != State::Available) {
-        check(|node| node.provision_state = state, &Pool::All, false);
+        check(|node| node.provision_state = state, &NodePool::All, false);
     }
     let elsewhere = Allocation { candidate_nodes: vec![NodeUuid::max()], ..wish() };
-    assert!(!elsewhere.fits(&node(), &Pool::All));
+    assert!(!elsewhere.fits(&node(), &NodePool::All));
     let here = Allocation { candidate_nodes: vec![NodeUuid::max(), NodeUuid::nil()], ..wish() };
-    assert!(here.fits(&node(), &Pool::All));
+    assert!(here.fits(&node(), &NodePool::All));
 }
 
 #[test]
 fn a_project_gets_nodes_that_it_owns_or_leases() {
-    let pool = Pool::of(Some("physics"));
+    let pool = NodePool::of(Some("physics"));
     check(|_| {}, &pool, false);
     check(|node| node.owner = Some("physics".to_owned()), &pool, true);
     check(|node| node.lessee = Some("physics".to_owned()), &pool, true);
     check(|node| node.owner = Some("biology".to_owned()), &pool, false);
-    check(|node| node.owner = Some("biology".to_owned()), &Pool::of(None), true);
+    check(|node| node.owner = Some("biology".to_owned()), &NodePool::of(None), true);
 }
 
 #[test]
 fn only_own_or_unowned_nodes_can_be_lent() {
-    let pool = Pool::Lendable(Some("physics".to_owned()));
+    let pool = NodePool::Lendable(Some("physics".to_owned()));
     check(|_| {}, &pool, true);
     check(|node| node.owner = Some("physics".to_owned()), &pool, true);
     check(|node| node.owner = Some("biology".to_owned()), &pool, false);
     check(|node| node.lessee = Some("biology".to_owned()), &pool, false);
     check(|node| node.lessee = Some("physics".to_owned()), &pool, false);
-    check(|node| node.owner = Some("physics".to_owned()), &Pool::Lendable(None), false);
+    check(|node| node.owner = Some("physics".to_owned()), &NodePool::Lendable(None), false);
 }
 
 #[test]
 fn node_and_allocation_name_each_other() {
-    let (node, allocation) = occupy(&node(), &wish());
+    let (node, allocation) = assign(&node(), &wish());
     assert_eq!(node.instance_uuid, Some(Uuid::from_u128(7)));
     assert_eq!(node.allocation, Some(allocation.id));
     assert_eq!(node.instance_info["traits"], serde_json::json!(["CUSTOM_FAST"]));
     assert_eq!((allocation.state, allocation.node), (AllocationState::Active, Some(node.id)));
-    assert!(!wish().fits(&node, &Pool::All));
+    assert!(!wish().fits(&node, &NodePool::All));
 
     let free = release(&node);
     assert_eq!(free, self::node());
-    assert_eq!(released(&node, &free), Some(allocation.id));
-    assert_eq!(released(&free, &node), None);
+    assert_eq!(ended_allocation(&node, &free), Some(allocation.id));
+    assert_eq!(ended_allocation(&free, &node), None);
 }
 
 #[test]
 fn undeploying_a_node_ends_its_allocation() {
-    let (mut node, allocation) = occupy(&node(), &wish());
+    let (mut node, allocation) = assign(&node(), &wish());
     node.provision_state = State::Deleting;
-    let (done, _) = finish(&node, WorkUuid::nil(), Timestamp::UNIX_EPOCH).unwrap();
-    assert_eq!((done.instance_uuid, released(&node, &done)), (None, Some(allocation.id)));
+    let (done, _) = finish_work(&node, WorkUuid::nil(), Timestamp::UNIX_EPOCH).unwrap();
+    assert_eq!((done.instance_uuid, ended_allocation(&node, &done)), (None, Some(allocation.id)));
 }
 
 #[test]
 fn an_allocation_stays_while_its_node_is_used() {
     let refused = |state: &State| {
-        let mut node = occupy(&node(), &wish()).0;
+        let mut node = assign(&node(), &wish()).0;
         node.provision_state = *state;
         let refused = check_release(&node).is_err();
         node.maintenance = Some(Maintenance { reason: None });
@@ -130,22 +132,22 @@ fn an_allocation_stays_while_its_node_is_used() {
 #[test]
 fn a_node_in_use_is_backfilled_only_if_all_properties_agree() {
     let mut used = node();
-    assert!(matches!(backfill(&used, &wish()), Err(Mismatch::State { .. })));
+    assert!(matches!(backfill(&used, &wish()), Err(BackfillMismatch::State { .. })));
     used.provision_state = State::Active;
     let (written, allocation) = backfill(&used, &wish()).unwrap();
     assert_eq!((written.allocation, allocation.node), (Some(wish().id), Some(used.id)));
-    assert!(matches!(backfill(&written, &wish()), Err(Mismatch::InUse { .. })));
+    assert!(matches!(backfill(&written, &wish()), Err(BackfillMismatch::InUse { .. })));
 
     let other = Allocation { resource_class: Some("cpu".to_owned()), ..wish() };
-    assert!(matches!(backfill(&used, &other), Err(Mismatch::ResourceClass { .. })));
+    assert!(matches!(backfill(&used, &other), Err(BackfillMismatch::ResourceClass { .. })));
     let other = Allocation { traits: BTreeSet::from(["CUSTOM_X".to_owned()]), ..wish() };
-    assert!(matches!(backfill(&used, &other), Err(Mismatch::Traits { .. })));
+    assert!(matches!(backfill(&used, &other), Err(BackfillMismatch::Traits { .. })));
     let other = Allocation { candidate_nodes: vec![NodeUuid::max()], ..wish() };
-    assert!(matches!(backfill(&used, &other), Err(Mismatch::Candidates { .. })));
+    assert!(matches!(backfill(&used, &other), Err(BackfillMismatch::Candidates { .. })));
     used.instance_uuid = Some(Uuid::from_u128(7));
     assert!(backfill(&used, &wish()).is_ok());
     used.instance_uuid = Some(Uuid::max());
-    assert!(matches!(backfill(&used, &wish()), Err(Mismatch::InUse { .. })));
+    assert!(matches!(backfill(&used, &wish()), Err(BackfillMismatch::InUse { .. })));
 }
 
 #[test]
@@ -158,10 +160,10 @@ fn a_state_is_named_as_ironic_names_it() {
 
 #[test]
 fn an_allocation_that_fails_has_no_node_and_one_with_a_node_has_no_error() {
-    let (_, active) = occupy(&node(), &wish());
+    let (_, active) = assign(&node(), &wish());
     let failed = active.failed(false);
     assert_eq!((failed.state, failed.node), (AllocationState::Error, None));
-    let (_, again) = occupy(&node(), &failed);
+    let (_, again) = assign(&node(), &failed);
     assert_eq!((again.state, again.last_error), (AllocationState::Active, None));
 }
 
@@ -188,22 +190,23 @@ fn a_failed_allocation_says_why() {
 
 #[test]
 fn a_leased_node_fits_only_its_lessee_until_the_lease_ends() {
-    let loan = Loan { lessee: "lab".to_owned(), length: "10d".parse().unwrap(), notify: None };
+    let loan =
+        LendRequest { lessee: "lab".to_owned(), length: "10d".parse().unwrap(), notify: None };
     let owned = Node { owner: Some("physics".to_owned()), ..node() };
     let (lent, _) = lend(&owned, loan, "root", Terms::default(), Timestamp::UNIX_EPOCH).unwrap();
     let fits = |node: &Node, owner: Option<&str>| {
         let wish = Allocation { owner: owner.map(str::to_owned), ..wish() };
-        wish.fits(node, &Pool::of(owner))
+        wish.fits(node, &NodePool::of(owner))
     };
     assert!(fits(&lent, Some("lab")));
     assert!(!fits(&lent, Some("physics")) && !fits(&lent, None));
-    let step = lease::Step::ShutOff { deleted_at: Timestamp::UNIX_EPOCH };
-    let (ended, _) = lending_taken(&lent, step, Timestamp::UNIX_EPOCH);
+    let step = lease::LeaseStage::SwitchOff { deleted_at: Timestamp::UNIX_EPOCH };
+    let (ended, _) = with_stage_taken(&lent, step, Timestamp::UNIX_EPOCH);
     assert!(!fits(&ended, Some("lab")));
 
     // An allocation that the lessee never used does not survive the return of the node.
-    let (reserved, allocation) = occupy(&lent, &wish());
-    let (free, _) = given_back(&reserved, Timestamp::UNIX_EPOCH);
-    assert_eq!(released(&reserved, &free), Some(allocation.id));
+    let (reserved, allocation) = assign(&lent, &wish());
+    let (free, _) = returned(&reserved, Timestamp::UNIX_EPOCH);
+    assert_eq!(ended_allocation(&reserved, &free), Some(allocation.id));
     assert_eq!(free, owned);
 }

@@ -15,7 +15,7 @@ pub(super) fn plan(seen: &CloudSeen, now: Timestamp) -> JoinStep {
             JoinStep::Act(JoinAction::Forget { service: service.id.clone() })
         }
         CloudSeen::Service(None) => JoinStep::Gone,
-        CloudSeen::Trouble(_)
+        CloudSeen::Failed(_)
         | CloudSeen::Hypervisor(_)
         | CloudSeen::Provider(_)
         | CloudSeen::Aggregates(_) => {

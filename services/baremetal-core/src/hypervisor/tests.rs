@@ -1,7 +1,7 @@
 use expect_test::{Expect, expect};
 
 use super::*;
-use crate::{Driver, NodeUuid, Verb, WorkUuid, ask, check_delete, explain, finish};
+use crate::{Driver, NodeUuid, Verb, WorkUuid, check_delete, explain, finish_work, request_verb};
 
 const T0: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -24,7 +24,7 @@ pub(crate) fn host(state: JoinState) -> Hypervisor {
         },
         state,
         since: T0,
-        before: Report::None,
+        before: EarlierReport::None,
         id: None,
     }
 }
@@ -53,7 +53,7 @@ fn check(host: &Hypervisor, seen: &CloudSeen, now: i64, want: Expect) {
 
 #[test]
 fn only_a_report_newer_than_the_first_look_counts() {
-    let mut new = Hypervisor { before: Report::Unknown, ..host(JoinState::AwaitingService) };
+    let mut new = Hypervisor { before: EarlierReport::Unknown, ..host(JoinState::AwaitingService) };
     check(&new, &CloudSeen::Service(None), 1, expect!["awaiting_service None None"]);
     check(
         &new,
@@ -62,7 +62,7 @@ fn only_a_report_newer_than_the_first_look_counts() {
         expect!["awaiting_service At(1970-01-01T00:00:05Z) None"],
     );
     // The cloud still shows a machine that was just switched off as up.
-    new.before = Report::At(after(5));
+    new.before = EarlierReport::At(after(5));
     check(&new, &service(true, true, Some(5)), 1, expect!["Wait { until: 1970-01-01T00:00:10Z }"]);
     check(&new, &service(false, true, Some(6)), 1, expect!["Wait { until: 1970-01-01T00:00:10Z }"]);
     check(
@@ -160,12 +160,12 @@ fn a_transient_error_of_the_cloud_is_retried_and_a_refusal_is_not() {
     let waiting = host(JoinState::AwaitingService);
     check(
         &waiting,
-        &CloudSeen::Trouble(problem(true)),
+        &CloudSeen::Failed(problem(true)),
         1,
         expect!["Wait { until: 1970-01-01T00:00:10Z }"],
     );
-    check(&waiting, &CloudSeen::Trouble(problem(true)), 10, expect!["give up: no answer"]);
-    check(&waiting, &CloudSeen::Trouble(problem(false)), 1, expect!["give up: no answer"]);
+    check(&waiting, &CloudSeen::Failed(problem(true)), 10, expect!["give up: no answer"]);
+    check(&waiting, &CloudSeen::Failed(problem(false)), 1, expect!["give up: no answer"]);
 }
 
 #[test]
@@ -202,11 +202,11 @@ fn a_node_becomes_a_hypervisor_by_being_installed() {
     let mut node = Node::new(NodeUuid::nil(), Driver::FakeHardware, T0);
     node.provision_state = State::Available;
     node.hypervisor = Some(host(JoinState::Installing));
-    let (deploying, _) = ask(&node, Verb::Deploy, WorkUuid::nil(), after(1)).unwrap();
+    let (deploying, _) = request_verb(&node, Verb::Deploy, WorkUuid::nil(), after(1)).unwrap();
     assert!(!deploying.is_joining());
-    let (active, _) = finish(&deploying, WorkUuid::nil(), after(2)).unwrap();
+    let (active, _) = finish_work(&deploying, WorkUuid::nil(), after(2)).unwrap();
     let begun = active.hypervisor.clone().unwrap();
-    assert_eq!((begun.state, begun.before), (JoinState::AwaitingService, Report::Unknown));
+    assert_eq!((begun.state, begun.before), (JoinState::AwaitingService, EarlierReport::Unknown));
     assert!(active.is_joining());
     let told = explain(&active);
     expect![[r#"the node is "active": the machine is in use; in progress: waiting for its compute service. wait for the host to join the cloud"#]]
@@ -217,7 +217,7 @@ fn a_node_becomes_a_hypervisor_by_being_installed() {
     let (joined, entry) = active.joining(joined, after(3));
     assert_eq!(entry.unwrap().event, "host h1 has joined the cloud");
     assert!(explain(&joined).summary.contains("compute host h1 of the cloud"));
-    let (again, _) = ask(&joined, Verb::Rebuild, WorkUuid::nil(), after(4)).unwrap();
+    let (again, _) = request_verb(&joined, Verb::Rebuild, WorkUuid::nil(), after(4)).unwrap();
     assert_eq!(again.hypervisor.unwrap().state, JoinState::Installing);
 }
 
@@ -226,12 +226,12 @@ fn an_undeployed_host_leaves_the_cloud_once_its_machine_is_off() {
     let mut node = Node::new(NodeUuid::nil(), Driver::FakeHardware, T0);
     node.provision_state = State::Active;
     node.hypervisor = Some(host(JoinState::Joined));
-    let (deleting, _) = ask(&node, Verb::Undeploy, WorkUuid::nil(), after(1)).unwrap();
+    let (deleting, _) = request_verb(&node, Verb::Undeploy, WorkUuid::nil(), after(1)).unwrap();
     assert_eq!(deleting.hypervisor, node.hypervisor, "it may still run");
-    let (cleaning, _) = finish(&deleting, WorkUuid::nil(), after(2)).unwrap();
+    let (cleaning, _) = finish_work(&deleting, WorkUuid::nil(), after(2)).unwrap();
     assert_eq!(cleaning.hypervisor.clone().map(|host| host.state), Some(JoinState::Leaving));
     assert!(!cleaning.looks_at_cloud(), "its cleaning comes first");
-    let (free, _) = finish(&cleaning, WorkUuid::nil(), after(3)).unwrap();
+    let (free, _) = finish_work(&cleaning, WorkUuid::nil(), after(3)).unwrap();
     assert!(free.is_leaving() && !free.is_joining());
     let forgotten = check_delete(&free).unwrap_err();
     assert!(forgotten.to_string().contains("still lists it as compute host h1"), "{forgotten}");
@@ -248,7 +248,7 @@ fn an_undeployed_host_leaves_the_cloud_once_its_machine_is_off() {
         cause: "it hosts servers".to_owned(),
         transient: false,
     };
-    let step = plan_join(&leaving, &CloudSeen::Trouble(refused), T0, after(4));
+    let step = plan_join(&leaving, &CloudSeen::Failed(refused), T0, after(4));
     assert_eq!(step, JoinStep::Wait { until: after(64) });
     assert_eq!(plan_join(&leaving, &CloudSeen::Service(None), T0, after(5)), JoinStep::Gone);
     let (gone, entry) = free.left_the_cloud(after(5));
@@ -256,9 +256,9 @@ fn an_undeployed_host_leaves_the_cloud_once_its_machine_is_off() {
     assert_eq!((gone.hypervisor, entry.event.as_str()), (None, "host h1 has left the cloud"));
 
     // A new installation of the machine does not become a hypervisor while the old host is leaving.
-    let (deploying, _) = ask(&free, Verb::Deploy, WorkUuid::nil(), after(4)).unwrap();
+    let (deploying, _) = request_verb(&free, Verb::Deploy, WorkUuid::nil(), after(4)).unwrap();
     assert_eq!(deploying.hypervisor, Some(leaving));
-    let (active, _) = finish(&deploying, WorkUuid::nil(), after(5)).unwrap();
+    let (active, _) = finish_work(&deploying, WorkUuid::nil(), after(5)).unwrap();
     assert!(active.is_leaving() && join_again(&active, after(6)).is_err());
 }
 
@@ -279,7 +279,7 @@ fn a_failed_join_says_why_and_can_be_repeated() {
     assert_eq!((again.failure.clone(), again.is_joining()), (None, true));
     assert_eq!(entry.unwrap().event, "host h1: joining again");
     let working = Node { provision_state: State::Deploying, ..failed };
-    assert!(matches!(join_again(&working, T0), Err(Refusal::State { .. })));
+    assert!(matches!(join_again(&working, T0), Err(RequestRefused::State { .. })));
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn a_host_has_the_name_of_its_node_if_that_is_valid() {
     let mut node = Node::new(NodeUuid::nil(), Driver::FakeHardware, T0);
     let mut named = |name: &str| {
         node.name = Some(name.parse().unwrap());
-        Host::of(&node, &Placement::default()).unwrap().name
+        HostPlacement::of(&node, &Placement::default()).unwrap().name
     };
     assert_eq!(named("r1u07.lab"), "r1u07.lab");
     for other in ["R1U07", "r1_u07", "-r1", "r1..u07"] {

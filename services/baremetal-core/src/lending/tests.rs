@@ -1,7 +1,10 @@
 use jiff::SignedDuration;
 
 use super::*;
-use crate::{Driver, NodeUuid, Refusal, Task, Verb, WorkUuid, ask, ask_power, finish};
+use crate::{
+    Driver, NodeUuid, RequestRefused, Task, Verb, WorkUuid, finish_work, request_power,
+    request_verb,
+};
 
 const T0: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -15,9 +18,9 @@ fn hours(hours: u64) -> Length {
 }
 
 /// A warning 24 h before the end, 12 h notice, an undo window of 20 h.
-fn ladder() -> Ladder {
+fn ladder() -> LeaseSchedule {
     let raw = r#"{"warn_before": ["24h"], "notice": "12h", "undo_window": "20h"}"#;
-    serde_json::from_str::<Ladder>(raw).unwrap().without_copy()
+    serde_json::from_str::<LeaseSchedule>(raw).unwrap().without_snapshot()
 }
 
 fn node(state: State) -> Node {
@@ -27,8 +30,8 @@ fn node(state: State) -> Node {
     node
 }
 
-fn loan(length: u64) -> Loan {
-    Loan { lessee: "lab".to_owned(), length: hours(length), notify: None }
+fn loan(length: u64) -> LendRequest {
+    LendRequest { lessee: "lab".to_owned(), length: hours(length), notify: None }
 }
 
 /// A node with a lease of 100 h.
@@ -36,18 +39,19 @@ fn lent(state: State) -> Node {
     lend(&node(state), loan(100), "root", Terms::default(), T0).unwrap().0
 }
 
-fn take(node: &Node, step: lease::Step, hour: i64) -> Node {
-    lending_taken(node, step, at(hour)).0
+fn take(node: &Node, step: lease::LeaseStage, hour: i64) -> Node {
+    with_stage_taken(node, step, at(hour)).0
 }
 
 fn ended(state: State) -> Node {
-    let warned = take(&lent(state), lease::Step::Warn { ends_at: at(100) }, 76);
-    take(&warned, lease::Step::ShutOff { deleted_at: at(120) }, 100)
+    let warned = take(&lent(state), lease::LeaseStage::Warn { ends_at: at(100) }, 76);
+    take(&warned, lease::LeaseStage::SwitchOff { deleted_at: at(120) }, 100)
 }
 
 fn gone(state: State) -> Node {
-    let warned = take(&ended(state), lease::Step::WarnOfDeletion { deleted_at: at(120) }, 110);
-    take(&warned, lease::Step::Delete, 120)
+    let warned =
+        take(&ended(state), lease::LeaseStage::WarnOfDeletion { deleted_at: at(120) }, 110);
+    take(&warned, lease::LeaseStage::Delete, 120)
 }
 
 #[track_caller]
@@ -63,12 +67,12 @@ const fn rest(until: Option<Timestamp>) -> LendingStep {
 fn each_stage_of_the_lease_comes_in_its_time() {
     let lent = lent(State::Active);
     check(&lent, 1, rest(Some(at(76))));
-    check(&lent, 76, LendingStep::Take(lease::Step::Warn { ends_at: at(100) }));
+    check(&lent, 76, LendingStep::Take(lease::LeaseStage::Warn { ends_at: at(100) }));
     let ended = ended(State::Active);
     check(&ended, 100, LendingStep::Power(PowerChange::SoftOff));
     let off = Node { power_state: Some(PowerState::Off), ..ended };
     check(&off, 101, rest(Some(at(110))));
-    check(&off, 110, LendingStep::Take(lease::Step::WarnOfDeletion { deleted_at: at(120) }));
+    check(&off, 110, LendingStep::Take(lease::LeaseStage::WarnOfDeletion { deleted_at: at(120) }));
     check(&gone(State::Active), 120, LendingStep::Undeploy);
     check(&gone(State::Available), 121, LendingStep::Release);
 }
@@ -79,8 +83,8 @@ fn the_end_of_a_lease_waits_for_work_in_progress() {
         check(&ended(state), 100, rest(Some(at(110))));
         check(&gone(state), 120, rest(None));
     }
-    let asked = ask_power(&lent(State::Active), PowerChange::On, at(101)).unwrap();
-    let ended = take(&asked, lease::Step::ShutOff { deleted_at: at(120) }, 100);
+    let asked = request_power(&lent(State::Active), PowerChange::On, at(101)).unwrap();
+    let ended = take(&asked, lease::LeaseStage::SwitchOff { deleted_at: at(120) }, 100);
     check(&ended, 100, rest(Some(at(110))));
 }
 
@@ -110,32 +114,32 @@ fn a_machine_is_forced_off_after_a_soft_power_off_failed() {
 #[test]
 fn a_node_whose_lease_ended_is_neither_powered_on_nor_installed() {
     let ended = ended(State::Active);
-    let refused = ask_power(&ended, PowerChange::On, at(101)).unwrap_err();
-    assert!(matches!(refused, Refusal::LeaseEnded { .. }), "{refused}");
-    assert!(ask_power(&ended, PowerChange::ForceRestart, at(101)).is_err());
-    assert!(ask_power(&ended, PowerChange::ForceOff, at(101)).is_ok());
-    assert!(ask(&ended, Verb::Rebuild, WorkUuid::nil(), at(101)).is_err());
-    assert!(ask(&ended, Verb::Undeploy, WorkUuid::nil(), at(101)).is_ok());
+    let refused = request_power(&ended, PowerChange::On, at(101)).unwrap_err();
+    assert!(matches!(refused, RequestRefused::LeaseEnded { .. }), "{refused}");
+    assert!(request_power(&ended, PowerChange::ForceRestart, at(101)).is_err());
+    assert!(request_power(&ended, PowerChange::ForceOff, at(101)).is_ok());
+    assert!(request_verb(&ended, Verb::Rebuild, WorkUuid::nil(), at(101)).is_err());
+    assert!(request_verb(&ended, Verb::Undeploy, WorkUuid::nil(), at(101)).is_ok());
     let (again, _) = undo(&ended, "ann", &ladder(), Terms::default(), at(101)).unwrap();
-    assert!(ask_power(&again, PowerChange::On, at(101)).is_ok());
+    assert!(request_power(&again, PowerChange::On, at(101)).is_ok());
 }
 
 #[test]
 fn a_returned_node_is_erased_even_without_automated_cleaning() {
     let unclean = Node { automated_clean: Some(false), ..gone(State::Active) };
-    let (deleting, _) = ask(&unclean, Verb::Undeploy, WorkUuid::nil(), at(120)).unwrap();
-    let (cleaning, _) = finish(&deleting, WorkUuid::nil(), at(120)).unwrap();
+    let (deleting, _) = request_verb(&unclean, Verb::Undeploy, WorkUuid::nil(), at(120)).unwrap();
+    let (cleaning, _) = finish_work(&deleting, WorkUuid::nil(), at(120)).unwrap();
     let erases = Task::Agent(crate::AgentCommand::EraseDisks);
     assert!(cleaning.work.is_some_and(|work| work.tasks.contains(&erases)));
     assert_eq!(cleaning.lessee.as_deref(), Some("lab"));
-    let (free, _) = given_back(&gone(State::Available), at(121));
+    let (free, _) = returned(&gone(State::Available), at(121));
     assert_eq!((free.lessee, free.lending), (None, None));
 }
 
 #[test]
 fn a_lent_node_is_not_lent_to_another_project() {
     let again = |node: &Node, lessee: &str| {
-        let loan = Loan { lessee: lessee.to_owned(), ..loan(10) };
+        let loan = LendRequest { lessee: lessee.to_owned(), ..loan(10) };
         lend(node, loan, "root", Terms::default(), at(1)).map(|(node, _)| node)
     };
     let lent = lent(State::Active);
@@ -159,10 +163,10 @@ fn a_node_without_a_lease_cannot_be_extended() {
 
 #[test]
 fn a_lease_for_a_reservation_ends_with_the_instance() {
-    for (reserved, wanted) in [(true, Wanted::Gone), (false, Wanted::AsAsked)] {
+    for (reserved, wanted) in [(true, RequiredState::Deleted), (false, RequiredState::AsAsked)] {
         let mut node = lent(State::Deleting);
         node.lending.as_mut().unwrap().reserved = reserved;
-        let (cleaning, _) = finish(&node, WorkUuid::nil(), at(10)).unwrap();
+        let (cleaning, _) = finish_work(&node, WorkUuid::nil(), at(10)).unwrap();
         assert_eq!(cleaning.wanted_by_lease(), wanted);
         assert_eq!(cleaning.lessee.as_deref(), Some("lab"), "until it is clean");
     }
@@ -171,12 +175,12 @@ fn a_lease_for_a_reservation_ends_with_the_instance() {
 #[test]
 fn a_retired_node_is_returned_when_its_cleaning_ends() {
     let node = Node { retired: Some("old".to_owned()), ..gone(State::Active) };
-    let (deleting, _) = ask(&node, Verb::Undeploy, WorkUuid::nil(), at(120)).unwrap();
-    let (cleaning, _) = finish(&deleting, WorkUuid::nil(), at(120)).unwrap();
+    let (deleting, _) = request_verb(&node, Verb::Undeploy, WorkUuid::nil(), at(120)).unwrap();
+    let (cleaning, _) = finish_work(&deleting, WorkUuid::nil(), at(120)).unwrap();
     let erases = Task::Agent(crate::AgentCommand::EraseDisks);
     assert!(cleaning.work.as_ref().unwrap().tasks.contains(&erases));
     assert!(cleaning.lessee.is_some());
-    let (free, entry) = finish(&cleaning, WorkUuid::nil(), at(121)).unwrap();
+    let (free, entry) = finish_work(&cleaning, WorkUuid::nil(), at(121)).unwrap();
     assert_eq!(free.provision_state, State::Manageable);
     assert_eq!((free.lessee, free.lending), (None, None));
     assert_eq!(entry.event, "done, and returned by its lessee");

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Driver, NodeUuid, Refusal, State, Verb, WorkUuid, ask, boot_again, finish, give_up,
-    power_step_done, start_next_task,
+    Driver, NodeUuid, RequestRefused, State, Verb, WorkUuid, boot_again, fail_work, finish_work,
+    power_step_done, request_verb, start_next_task,
 };
 
 mod lives;
@@ -188,7 +188,7 @@ fn a_repeated_boot_begins_with_the_power_and_is_another_work() {
     let mut ready = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
     ready.provision_state = State::Manageable;
     for verb in [Verb::Inspect, Verb::Provide, Verb::Clean(AgentCommand::EraseDisks)] {
-        let (mut node, _) = ask(&ready, verb, WorkUuid::nil(), T0).unwrap();
+        let (mut node, _) = request_verb(&ready, verb, WorkUuid::nil(), T0).unwrap();
         while !node.provision_state.is_waiting() {
             let work = node.work.as_mut().unwrap();
             work.asked_at = matches!(work.task(), Some(Task::Power(_))).then_some(T0);
@@ -323,7 +323,7 @@ fn a_restart_is_off_and_then_on() {
 fn a_change_of_power_ends_with_the_work_that_begins_before_it_is_done() {
     let ready = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
     let ready = Node { provision_state: State::Available, ..ready };
-    let off = crate::ask_power(&ready, PowerChange::ForceOff, T0).unwrap();
+    let off = crate::request_power(&ready, PowerChange::ForceOff, T0).unwrap();
     assert_eq!(off.target_power_state(), Some(PowerState::Off));
     let deployed = live(&off, Verb::Deploy);
     assert_eq!((deployed.provision_state, deployed.target_power_state()), (State::Active, None));
@@ -366,7 +366,7 @@ fn obliging(
         }
         Step::Act(Action::ReadInventory | Action::BootRamdisk | Action::BootDisk)
         | Step::NextTask => start_next_task(node, T0).unwrap().0,
-        Step::Finish => finish(node, WorkUuid::nil(), T0).unwrap().0,
+        Step::Finish => finish_work(node, WorkUuid::nil(), T0).unwrap().0,
         Step::Rest
         | Step::Wait { .. }
         | Step::BootAgain
@@ -380,7 +380,7 @@ fn obliging(
 
 /// Applies `verb` to the node and plays all turns until the node is idle.
 fn live(node: &Node, verb: Verb) -> Node {
-    let (mut node, _) = ask(node, verb, WorkUuid::nil(), T0).unwrap();
+    let (mut node, _) = request_verb(node, verb, WorkUuid::nil(), T0).unwrap();
     let (mut commands, mut power) = (Vec::new(), PowerState::On);
     for _ in 0..100 {
         let seen = Observed {
@@ -426,16 +426,16 @@ fn a_retired_node_is_manageable_after_its_cleaning_and_is_not_provided() {
     for automated_clean in [None, Some(false)] {
         let active = live(&live(&ready, Verb::Provide), Verb::Deploy);
         let retired = Node { retired: Some("old".to_owned()), automated_clean, ..active };
-        let (asked, _) = ask(&retired, Verb::Undeploy, WorkUuid::nil(), T0).unwrap();
+        let (asked, _) = request_verb(&retired, Verb::Undeploy, WorkUuid::nil(), T0).unwrap();
         assert_eq!(asked.target_provision_state, Some(State::Manageable));
-        let cleaning = finish(&asked, WorkUuid::nil(), T0).unwrap().0;
+        let cleaning = finish_work(&asked, WorkUuid::nil(), T0).unwrap().0;
         assert_eq!(cleaning.provision_state, State::Cleaning);
         assert_eq!(cleaning.target_provision_state, Some(State::Manageable));
         let given_up = live(&retired, Verb::Undeploy);
         assert_eq!(given_up.provision_state, State::Manageable);
         assert_eq!((given_up.target_provision_state, given_up.work.as_ref()), (None, None));
-        let refused = ask(&given_up, Verb::Provide, WorkUuid::nil(), T0).unwrap_err();
-        assert!(matches!(refused, Refusal::Retired { verb: "provide", .. }), "{refused}");
+        let refused = request_verb(&given_up, Verb::Provide, WorkUuid::nil(), T0).unwrap_err();
+        assert!(matches!(refused, RequestRefused::Retired { verb: "provide", .. }), "{refused}");
         let kept = Node { retired: None, ..given_up };
         assert_eq!(live(&kept, Verb::Provide).provision_state, State::Available);
     }
@@ -448,8 +448,8 @@ fn the_data_of_a_lessee_is_erased_before_the_next_use() {
         [(None, AgentCommand::EraseMetadata), (Some("p".to_owned()), AgentCommand::EraseDisks)]
     {
         let node = Node { lessee, ..live(&live(&ready, Verb::Provide), Verb::Deploy) };
-        let (node, _) = ask(&node, Verb::Undeploy, WorkUuid::nil(), T0).unwrap();
-        let (node, _) = finish(&node, WorkUuid::nil(), T0).unwrap();
+        let (node, _) = request_verb(&node, Verb::Undeploy, WorkUuid::nil(), T0).unwrap();
+        let (node, _) = finish_work(&node, WorkUuid::nil(), T0).unwrap();
         let tasks = node.work.unwrap().tasks;
         let erases = |command| tasks.contains(&Task::Agent(command));
         assert!(erases(want), "{tasks:?}");
@@ -461,9 +461,9 @@ fn the_data_of_a_lessee_is_erased_before_the_next_use() {
 fn a_failed_verb_can_be_repeated_from_the_failed_state() {
     let node =
         live(&live(&Node::new(NodeUuid::nil(), Driver::Redfish, T0), Verb::Manage), Verb::Provide);
-    let (deploying, _) = ask(&node, Verb::Deploy, WorkUuid::nil(), T0).unwrap();
+    let (deploying, _) = request_verb(&node, Verb::Deploy, WorkUuid::nil(), T0).unwrap();
     let failure = Failure::new(Reason::StepFailed, "the checksum is wrong");
-    let (failed, entry) = give_up(&deploying, failure.clone(), T0).unwrap();
+    let (failed, entry) = fail_work(&deploying, failure.clone(), T0).unwrap();
     assert_eq!((failed.provision_state, &failed.failure), (State::DeployFailed, &Some(failure)));
     assert_eq!(failed.target_provision_state, Some(State::Active));
     assert!(entry.event.starts_with("the checksum is wrong. Hint: "), "{}", entry.event);

@@ -2,8 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{HypervisorSettings, JoinLimits, Named, Profile, ProfileKind};
-use crate::{Driver, Node, NodeUuid, Refusal, image};
+use super::{HypervisorSettings, JoinLimits, NameSource, Profile, ProfileKind};
+use crate::{Driver, Node, NodeUuid, RequestRefused, image};
 
 /// The keys of `instance_info` that describe an image.
 const IMAGE: [&str; 6] = [
@@ -16,10 +16,10 @@ const IMAGE: [&str; 6] = [
 ];
 
 /// The maximum number of entries in a list.
-const MOST: usize = 64;
+const MAX_ENTRIES: usize = 64;
 
 /// The maximum length of a text in bytes.
-const LONGEST: usize = 255;
+const MAX_LENGTH: usize = 255;
 
 /// The maximum length of a public key in bytes.
 const LONGEST_LINE: usize = 16 << 10;
@@ -62,7 +62,7 @@ pub fn check_profile(profile: &Profile) -> Checked {
         ("placement.availability_zone", &placement.availability_zone),
         ("placement.aggregate", &placement.aggregate),
     ] {
-        if let Some(Named::Fixed(name)) = named {
+        if let Some(NameSource::Fixed(name)) = named {
             text(field, name)?;
             // Nova refuses a colon in the name of a zone, because a colon separates zone and host (nova/api/validation/parameter_types.py).
             if name.contains(':') {
@@ -84,7 +84,7 @@ fn installable(profile: &Profile) -> Checked {
     node.instance_info.clone_from(info);
     match image(&node) {
         Ok(_) => Ok(()),
-        Err(Refusal::Field { field, problem }) => Err(InvalidProfile { field, problem }),
+        Err(RequestRefused::Field { field, problem }) => Err(InvalidProfile { field, problem }),
         Err(other) => Err(wrong("instance_info", other.to_string())),
     }
 }
@@ -105,12 +105,14 @@ fn settings(settings: &HypervisorSettings) -> Checked {
     bus(settings.message_bus.transport_url.expose())?;
     network(settings)?;
     devices(settings)?;
-    for (at, argument) in few("settings.kernel_arguments", &settings.kernel_arguments)? {
+    for (at, argument) in
+        enumerate_limited("settings.kernel_arguments", &settings.kernel_arguments)?
+    {
         if let Some(problem) = argument.problem() {
             return Err(wrong(format!("settings.kernel_arguments[{at}]"), problem));
         }
     }
-    for (at, pages) in few("settings.hugepages", &settings.hugepages)? {
+    for (at, pages) in enumerate_limited("settings.hugepages", &settings.hugepages)? {
         let field = || format!("settings.hugepages[{at}]");
         if pages.count == 0 {
             return Err(wrong(field(), "count: must be at least 1"));
@@ -119,7 +121,7 @@ fn settings(settings: &HypervisorSettings) -> Checked {
             return Err(wrong(field(), "size: given twice"));
         }
     }
-    for (at, key) in few("settings.ssh_keys", &settings.ssh_keys)? {
+    for (at, key) in enumerate_limited("settings.ssh_keys", &settings.ssh_keys)? {
         let field = format!("settings.ssh_keys[{at}]");
         if key.is_empty() || key.len() > LONGEST_LINE || key.chars().any(char::is_control) {
             return Err(wrong(
@@ -133,10 +135,10 @@ fn settings(settings: &HypervisorSettings) -> Checked {
 
 fn network(settings: &HypervisorSettings) -> Checked {
     let mappings = &settings.neutron.bridge_mappings;
-    if mappings.len() > MOST {
+    if mappings.len() > MAX_ENTRIES {
         return Err(wrong(
             "settings.neutron.bridge_mappings",
-            format!("at most {MOST} entries are allowed"),
+            format!("at most {MAX_ENTRIES} entries are allowed"),
         ));
     }
     for (network, bridge) in mappings {
@@ -165,7 +167,7 @@ fn devices(settings: &HypervisorSettings) -> Checked {
         let problem = "a volume group has 1 to 127 letters, digits, '+', '_', '.' and '-'";
         return Err(wrong("settings.storage.lvm", problem));
     }
-    for (at, device) in few("settings.passthrough", &settings.passthrough)? {
+    for (at, device) in enumerate_limited("settings.passthrough", &settings.passthrough)? {
         let field = |of: &str| format!("settings.passthrough[{at}].{of}");
         for (of, id) in [("vendor_id", &device.vendor_id), ("product_id", &device.product_id)] {
             let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
@@ -205,12 +207,12 @@ fn limits(limits: &JoinLimits) -> Checked {
 }
 
 /// Returns the entries with their indexes, or an error if there are too many.
-fn few<'a, T>(
+fn enumerate_limited<'a, T>(
     field: &str,
     all: &'a [T],
 ) -> Result<impl Iterator<Item = (usize, &'a T)>, InvalidProfile> {
-    if all.len() > MOST {
-        return Err(wrong(field, format!("at most {MOST} entries are allowed")));
+    if all.len() > MAX_ENTRIES {
+        return Err(wrong(field, format!("at most {MAX_ENTRIES} entries are allowed")));
     }
     Ok(all.iter().enumerate())
 }
@@ -221,7 +223,7 @@ fn is_word(text: &str, more: &str) -> bool {
 
 /// Checks that a text fits on one line of a configuration file and is read back unchanged.
 fn text(field: &str, text: &str) -> Checked {
-    if text.is_empty() || text.len() > LONGEST || text.chars().any(char::is_control) {
+    if text.is_empty() || text.len() > MAX_LENGTH || text.chars().any(char::is_control) {
         return Err(wrong(field, "must have 1 to 255 bytes and no control characters"));
     }
     // oslo.config strips blanks around values, and a pair of quotes.

@@ -11,7 +11,7 @@ use crate::NodeUuid;
 
 /// The machine that becomes a hypervisor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Guest<'a> {
+pub struct HypervisorMachine<'a> {
     pub id: NodeUuid,
     /// The name of the compute host in the cloud.
     pub host: &'a str,
@@ -20,7 +20,7 @@ pub struct Guest<'a> {
 }
 
 /// Returns the parts of the machine's config drive: `meta_data`, `network_data`, `user_data`. The parts contain secrets.
-pub fn config_drive(profile: &Profile, guest: &Guest<'_>) -> Map<String, Value> {
+pub fn config_drive(profile: &Profile, guest: &HypervisorMachine<'_>) -> Map<String, Value> {
     let meta = json!({"uuid": guest.id, "name": guest.host, "hostname": guest.host});
     let files = files(&profile.settings, guest.id, guest.host);
     let user_data = match profile.kind {
@@ -48,7 +48,11 @@ fn network_data(macs: &[MacAddress]) -> Value {
 }
 
 /// Returns cloud-init's `#cloud-config`. The document is JSON, which is also YAML, so that no value needs YAML's own quoting.
-fn cloud_config(settings: &HypervisorSettings, guest: &Guest<'_>, files: &[MachineFile]) -> String {
+fn cloud_config(
+    settings: &HypervisorSettings,
+    guest: &HypervisorMachine<'_>,
+    files: &[MachineFile],
+) -> String {
     let mut written: Vec<Value> = files
         .iter()
         .map(|file| {
@@ -81,7 +85,7 @@ fn cloud_config(settings: &HypervisorSettings, guest: &Guest<'_>, files: &[Machi
 
 fn ignition_config(
     settings: &HypervisorSettings,
-    guest: &Guest<'_>,
+    guest: &HypervisorMachine<'_>,
     files: Vec<MachineFile>,
 ) -> String {
     let mut all = vec![build::file(
@@ -103,7 +107,7 @@ fn ignition_config(
     let mut config = build::config(Vec::new(), all, units);
     build::kernel_arguments(&mut config, arguments(settings));
     if let Some(base) = &settings.base_ignition {
-        build::based_on(&mut config, build::remote(&base.url, &base.sha256));
+        build::merge_from(&mut config, build::remote(&base.url, &base.sha256));
     }
     if !settings.ssh_keys.is_empty() {
         build::authorized_keys(&mut config, "core", &settings.ssh_keys);

@@ -34,12 +34,12 @@ fn profile(change: impl FnOnce(&mut Value)) -> Profile {
     serde_json::from_value(document).unwrap()
 }
 
-fn guest() -> Guest<'static> {
+fn guest() -> HypervisorMachine<'static> {
     const MACS: [hardware::MacAddress; 2] = [
         hardware::MacAddress::new([2, 0, 0, 0, 0, 1]),
         hardware::MacAddress::new([2, 0, 0, 0, 0, 2]),
     ];
-    Guest { id: NodeUuid::nil(), host: "h1", macs: &MACS }
+    HypervisorMachine { id: NodeUuid::nil(), host: "h1", macs: &MACS }
 }
 
 #[track_caller]
@@ -245,16 +245,16 @@ fn tunnels_and_a_base_config_are_written() {
 
 #[test]
 fn names_come_from_the_place_of_the_machine() {
-    let place = |group: Option<&str>| Place {
+    let place = |group: Option<&str>| RackLocation {
         rack: "r1".to_owned(),
         position: 7,
         group: group.map(str::to_owned),
         role: None,
     };
-    let of = |named: Named, group| named.of(Some(&place(group)));
-    assert_eq!(of(Named::Rack, None).as_deref(), Ok("r1"));
-    assert_eq!(of(Named::Group, Some("gpu")).as_deref(), Ok("gpu"));
-    assert_eq!(of(Named::RackAndGroup, Some("gpu")).as_deref(), Ok("r1-gpu"));
-    assert_eq!(of(Named::Group, None), Err("the machine is in no group of its rack"));
-    assert_eq!(Named::Rack.of(None), Err("the machine is in no rack"));
+    let of = |named: NameSource, group| named.of(Some(&place(group)));
+    assert_eq!(of(NameSource::Rack, None).as_deref(), Ok("r1"));
+    assert_eq!(of(NameSource::Group, Some("gpu")).as_deref(), Ok("gpu"));
+    assert_eq!(of(NameSource::RackAndGroup, Some("gpu")).as_deref(), Ok("r1-gpu"));
+    assert_eq!(of(NameSource::Group, None), Err("the machine is in no group of its rack"));
+    assert_eq!(NameSource::Rack.of(None), Err("the machine is in no rack"));
 }

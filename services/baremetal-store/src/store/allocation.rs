@@ -3,23 +3,23 @@
 use std::num::NonZeroU32;
 
 use baremetal_core::{
-    Allocation, AllocationFilter, AllocationSort, AllocationState, AllocationUuid, HistoryEntry,
-    Mismatch, Node, NodeIdent, NodeName, NodeUuid, Order, Page, Pool, backfill, occupy, release,
-    reserve,
+    Allocation, AllocationFilter, AllocationSort, AllocationState, AllocationUuid,
+    BackfillMismatch, HistoryEntry, Node, NodeIdent, NodeName, NodePool, NodeUuid, Page,
+    ReservationRequest, assign, backfill, release, reserve,
 };
-use database::Extent::{AnyDecides, OneStatement};
-use database::table::{Listed, Part};
+use database::WriteKind::{AnyStatementCanFail, OneStatement};
+use database::table::{PagePart, PageRows};
 use database::{Connection, StoreError};
 use jiff::Timestamp;
 
 use crate::Store;
 use crate::secrets::seal_node;
-use crate::table::node::Free;
+use crate::table::node::FreeNodeSearch;
 use crate::table::{allocation, history, node};
 
 /// The name of the lock on which allocations wait for each other. Without the lock, two allocations would try the same last node, and the
 /// second would see a conflict instead of a missing node.
-const TURN: &str = "allocations";
+const ALLOCATION_LOCK: &str = "allocations";
 /// The number of nodes read per query while searching for a matching one.
 const NODES_AT_ONCE: u32 = 64;
 /// How often a matching node is retried when other writers change it at the same time.
@@ -27,17 +27,17 @@ const ATTEMPTS: usize = 8;
 
 /// The result of a request for a reservation.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reserved {
+pub enum ReserveOutcome {
     /// The reservation was written, and its node too.
     Done(Box<Allocation>),
     /// The project has the maximum number of reservations.
     Full { used: u64 },
     /// No node matches, with the reason as a sentence.
-    Nothing(String),
+    NoNode(String),
 }
 
 /// Returns the changed node and allocation and an entry for the history, or `None` if something forbids the use of this node.
-type Taken<'a> =
+type TakeNode<'a> =
     &'a (dyn Fn(&Node) -> Option<(Node, Allocation, Option<HistoryEntry>)> + Send + Sync);
 
 /// The most allocations in a part that has the node of each: the part is measured without the nodes.
@@ -56,21 +56,21 @@ impl Store {
     pub async fn allocate(
         &self,
         new: &Allocation,
-        pool: &Pool,
+        pool: &NodePool,
         now: Timestamp,
     ) -> Result<Allocation, StoreError> {
         self.admit_allocation(new).await?;
         let (new, pool, each) = (new.clone(), pool.clone(), self.allocations_each);
         self.database
-            .write(AnyDecides, move |c| {
+            .write(AnyStatementCanFail, move |c| {
                 Box::pin(async move {
-                    c.write_in_turn_as(TURN).await?;
-                    check_room(c, &new, each).await?;
+                    c.lock_name(ALLOCATION_LOCK).await?;
+                    check_quota(c, &new, each).await?;
                     let taken = |node: &Node| {
-                        let (node, written) = occupy(node, &new);
+                        let (node, written) = assign(node, &new);
                         Some((node, written, None))
                     };
-                    let written = match choose(c, &new, &pool, &taken, now).await? {
+                    let written = match choose_node(c, &new, &pool, &taken, now).await? {
                         Ok(written) => written,
                         Err(same_kind) => new.failed(same_kind),
                     };
@@ -93,22 +93,22 @@ impl Store {
     pub async fn reserve(
         &self,
         new: &Allocation,
-        pool: &Pool,
-        order: &Order,
+        pool: &NodePool,
+        order: &ReservationRequest,
         most: u32,
         now: Timestamp,
-    ) -> Result<Reserved, StoreError> {
+    ) -> Result<ReserveOutcome, StoreError> {
         self.admit_allocation(new).await?;
         self.admit_order(order).await?;
         let (new, pool, order) = (new.clone(), pool.clone(), order.clone());
-        let sealer = self.sealer().await?;
+        let sealer = self.current_keys().await?;
         self.database
-            .write(AnyDecides, move |c| {
+            .write(AnyStatementCanFail, move |c| {
                 Box::pin(async move {
-                    c.write_in_turn_as(TURN).await?;
+                    c.lock_name(ALLOCATION_LOCK).await?;
                     let used = allocation::count_reserved(c, new.owner.as_deref()).await?;
                     if used >= u64::from(most) {
-                        return Ok(Reserved::Full { used });
+                        return Ok(ReserveOutcome::Full { used });
                     }
                     let taken = |node: &Node| {
                         let (mut node, written, line) = reserve(node, &new, &order, now).ok()?;
@@ -117,14 +117,14 @@ impl Store {
                         }
                         Some((node, written, Some(line)))
                     };
-                    match choose(c, &new, &pool, &taken, now).await? {
+                    match choose_node(c, &new, &pool, &taken, now).await? {
                         Ok(written) => {
                             allocation::insert(c, &written).await?;
-                            Ok(Reserved::Done(Box::new(written)))
+                            Ok(ReserveOutcome::Done(Box::new(written)))
                         }
                         Err(same_kind) => {
                             let why = new.failed(same_kind).last_error.unwrap_or_default();
-                            Ok(Reserved::Nothing(why))
+                            Ok(ReserveOutcome::NoNode(why))
                         }
                     }
                 })
@@ -143,14 +143,14 @@ impl Store {
         new: &Allocation,
         node: NodeUuid,
         now: Timestamp,
-    ) -> Result<Result<Allocation, Mismatch>, StoreError> {
+    ) -> Result<Result<Allocation, BackfillMismatch>, StoreError> {
         self.admit_allocation(new).await?;
         let (new, each) = (new.clone(), self.allocations_each);
         self.database
-            .write(AnyDecides, move |c| {
+            .write(AnyStatementCanFail, move |c| {
                 Box::pin(async move {
-                    c.write_in_turn_as(TURN).await?;
-                    check_room(c, &new, each).await?;
+                    c.lock_name(ALLOCATION_LOCK).await?;
+                    check_quota(c, &new, each).await?;
                     let found = node::find(c, &NodeIdent::Id(node)).await?;
                     let found = found.ok_or_else(|| crate::table::no_node(node))?;
                     let (taken, written) = match backfill(&found, &new) {
@@ -202,8 +202,8 @@ impl Store {
         &self,
         filter: &AllocationFilter,
         page: &Page<AllocationSort>,
-        part: Part,
-    ) -> Result<Listed<Allocation>, StoreError> {
+        part: PagePart,
+    ) -> Result<PageRows<Allocation>, StoreError> {
         let (filter, page) = (filter.clone(), page.clone());
         self.database
             .read(|c| {
@@ -217,22 +217,22 @@ impl Store {
         &self,
         filter: &AllocationFilter,
         page: &Page<AllocationSort>,
-        part: Part,
-    ) -> Result<Listed<(Allocation, Option<Node>)>, StoreError> {
+        part: PagePart,
+    ) -> Result<PageRows<(Allocation, Option<Node>)>, StoreError> {
         let limit = page.limit.min(WITH_NODES);
         let (filter, page) = (filter.clone(), Page { limit, ..page.clone() });
         self.database
             .read(|c| {
                 Box::pin(async move {
-                    let Listed { found, more } =
+                    let PageRows { found, more } =
                         allocation::list(c, &filter, &page, Some(&part)).await?;
                     let ids: Vec<NodeUuid> = found.iter().filter_map(|it| it.node).collect();
-                    let nodes = node::these(c, &ids).await?;
+                    let nodes = node::find_by_ids(c, &ids).await?;
                     let of = |it: &Allocation| {
                         nodes.iter().find(|node| Some(node.id) == it.node).cloned()
                     };
                     let found = found.into_iter().map(|it| (it.clone(), of(&it))).collect();
-                    Ok(Listed { found, more })
+                    Ok(PageRows { found, more })
                 })
             })
             .await
@@ -256,7 +256,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let (gone, reserved) = (gone.clone(), reserved.cloned());
         self.database
-            .write(AnyDecides, move |c| {
+            .write(AnyStatementCanFail, move |c| {
                 Box::pin(async move {
                     if let Some(reserved) = reserved {
                         let free = Node { updated_at: Some(now), ..release(&reserved) };
@@ -278,7 +278,7 @@ impl Store {
         self.admit_node(node).await?;
         let (node, lines) = (self.sealed(node).await?, history.to_vec());
         self.database
-            .write(AnyDecides, move |c| {
+            .write(AnyStatementCanFail, move |c| {
                 Box::pin(async move {
                     let written = node::update(c, &node).await?;
                     history::append(c, node.id, &lines).await?;
@@ -292,37 +292,37 @@ impl Store {
 
 /// Refuses one more allocation for a project that has `most` already. Allocations without a project belong to administrators and are not
 /// limited.
-async fn check_room(
+async fn check_quota(
     connection: &mut Connection,
     new: &Allocation,
     most: Option<NonZeroU32>,
 ) -> Result<(), StoreError> {
     let (Some(owner), Some(most)) = (&new.owner, most) else { return Ok(()) };
-    let (used, most) = (allocation::count_living(connection, owner).await?, most.get().into());
+    let (used, most) = (allocation::count_limited(connection, owner).await?, most.get().into());
     if used >= most {
-        return Err(StoreError::Full { what: "allocations", used, most });
+        return Err(StoreError::LimitReached { what: "allocations", used, most });
     }
     Ok(())
 }
 
 /// Takes the first matching node. Returns the allocation with its node, or whether any node matched except for its traits.
-async fn choose(
+async fn choose_node(
     connection: &mut Connection,
     new: &Allocation,
-    pool: &Pool,
-    taken: Taken<'_>,
+    pool: &NodePool,
+    taken: TakeNode<'_>,
     now: Timestamp,
 ) -> Result<Result<Allocation, bool>, StoreError> {
     let mut same_kind = false;
     if let Some(name) = &new.name {
         let namesake = node::find(connection, &NodeIdent::Name(name.clone())).await?;
         if let Some(namesake) = namesake
-            && let Some(written) = take(connection, new, pool, taken, namesake, now).await?
+            && let Some(written) = try_node(connection, new, pool, taken, namesake, now).await?
         {
             return Ok(Ok(written));
         }
     }
-    let mut free = Free::of(new, pool);
+    let mut free = FreeNodeSearch::of(new, pool);
     loop {
         let found = free.next(connection, NODES_AT_ONCE).await?;
         if found.is_empty() {
@@ -330,7 +330,7 @@ async fn choose(
         }
         same_kind = true;
         for node in found {
-            if let Some(written) = take(connection, new, pool, taken, node, now).await? {
+            if let Some(written) = try_node(connection, new, pool, taken, node, now).await? {
                 return Ok(Ok(written));
             }
         }
@@ -338,11 +338,11 @@ async fn choose(
 }
 
 /// Takes `node` if it still matches. If another writer changes the node meanwhile, reads it again and retries.
-async fn take(
+async fn try_node(
     connection: &mut Connection,
     new: &Allocation,
-    pool: &Pool,
-    taken: Taken<'_>,
+    pool: &NodePool,
+    taken: TakeNode<'_>,
     mut node: Node,
     now: Timestamp,
 ) -> Result<Option<Allocation>, StoreError> {

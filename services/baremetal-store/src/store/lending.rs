@@ -1,8 +1,8 @@
 //! Nodes with leases, and the outbox of notices about them.
 
 use baremetal_core::{HistoryEntry, Node};
-use database::Extent::{AnyDecides, FirstDecides};
 use database::StoreError;
+use database::WriteKind::{AnyStatementCanFail, OnlyFirstStatementCanFail};
 use database::outbox::{self, Letter, Outbox};
 use jiff::Timestamp;
 
@@ -12,7 +12,7 @@ use crate::table::{history, node};
 impl Store {
     /// Like [`Store::update_node`], with notices in the same transaction. Also returns how many notices were dropped because the outbox is
     /// full.
-    pub async fn update_node_and_tell(
+    pub async fn update_node_and_notify(
         &self,
         node: &Node,
         history: &[HistoryEntry],
@@ -21,7 +21,7 @@ impl Store {
     ) -> Result<(Node, usize), StoreError> {
         let (node, lines, letters) = (self.sealed(node).await?, history.to_vec(), letters.to_vec());
         self.database
-            .write(FirstDecides, move |c| {
+            .write(OnlyFirstStatementCanFail, move |c| {
                 Box::pin(async move {
                     let written = node::update(c, &node).await?;
                     history::append(c, node.id, &lines).await?;
@@ -34,16 +34,16 @@ impl Store {
 
     /// Gives up the delivery of a notice: removes it from the outbox, and adds `said` to the history of its node. If the notice was removed
     /// before, the history gets no second entry.
-    pub async fn give_up_letter(
+    pub async fn give_up_notice(
         &self,
         letter: i64,
         said: Option<&HistoryEntry>,
     ) -> Result<(), StoreError> {
         let said = said.cloned();
         self.database
-            .write(AnyDecides, move |c| {
+            .write(AnyStatementCanFail, move |c| {
                 Box::pin(async move {
-                    if outbox::strike(c, letter).await?
+                    if outbox::delete(c, letter).await?
                         && let Some(said) = said
                     {
                         history::append(c, said.node, std::slice::from_ref(&said)).await?;

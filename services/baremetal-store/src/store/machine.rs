@@ -1,16 +1,16 @@
 //! Records that belong to one node: its ports, its boot, its inventory and its history.
 
 use baremetal_core::{
-    Boot, HistoryEntry, HistoryUuid, Inspected, NodeUuid, Page, Port, PortFilter, PortSort,
+    Boot, HistoryEntry, HistoryUuid, InspectionReport, NodeUuid, Page, Port, PortFilter, PortSort,
     PortUuid,
 };
 use database::StoreError;
-use database::table::{Listed, Part};
+use database::table::{PagePart, PageRows};
 use hardware::MacAddress;
 
 use crate::Store;
 use crate::table::{boot, history, inspection, lease, port};
-use database::Extent::{FirstDecides, OneStatement};
+use database::WriteKind::{OneStatement, OnlyFirstStatementCanFail};
 
 impl Store {
     /// Adds a port to a node.
@@ -53,8 +53,8 @@ impl Store {
         &self,
         filter: &PortFilter,
         page: &Page<PortSort>,
-        part: Part,
-    ) -> Result<Listed<Port>, StoreError> {
+        part: PagePart,
+    ) -> Result<PageRows<Port>, StoreError> {
         let (filter, page) = (filter.clone(), page.clone());
         self.database
             .read(|c| Box::pin(async move { port::list(c, &filter, &page, Some(&part)).await }))
@@ -72,7 +72,7 @@ impl Store {
         self.admit_port(port).await?;
         let port = port.clone();
         self.database
-            .write(FirstDecides, |c| {
+            .write(OnlyFirstStatementCanFail, |c| {
                 Box::pin(async move {
                     let before = port::find(c, port.id).await?;
                     let written = port::update(c, &port).await?;
@@ -89,7 +89,7 @@ impl Store {
     pub async fn delete_port(&self, port: &Port) -> Result<(), StoreError> {
         let port = port.clone();
         self.database
-            .write(FirstDecides, |c| {
+            .write(OnlyFirstStatementCanFail, |c| {
                 Box::pin(async move {
                     port::delete(c, &port).await?;
                     lease::free(c, port.address).await
@@ -125,11 +125,11 @@ impl Store {
     pub async fn report_inventory(
         &self,
         boot: &Boot,
-        found: &Inspected,
+        found: &InspectionReport,
     ) -> Result<bool, StoreError> {
         let (boot, found) = (boot.clone(), found.clone());
         self.database
-            .write(FirstDecides, |c| {
+            .write(OnlyFirstStatementCanFail, |c| {
                 Box::pin(async move {
                     let is_newest = boot::report(c, &boot).await?;
                     if is_newest {
@@ -147,7 +147,7 @@ impl Store {
     }
 
     /// Writes the result of an inspection, replacing the earlier result.
-    pub async fn save_inspected(&self, found: &Inspected) -> Result<(), StoreError> {
+    pub async fn save_inspected(&self, found: &InspectionReport) -> Result<(), StoreError> {
         let found = found.clone();
         self.database
             .write(OneStatement, |c| Box::pin(async move { inspection::save(c, &found).await }))
@@ -155,7 +155,10 @@ impl Store {
     }
 
     /// Returns the result of the node's last inspection.
-    pub async fn find_inspected(&self, node: NodeUuid) -> Result<Option<Inspected>, StoreError> {
+    pub async fn find_inspected(
+        &self,
+        node: NodeUuid,
+    ) -> Result<Option<InspectionReport>, StoreError> {
         self.database.read(move |c| Box::pin(inspection::find(c, node))).await
     }
 
@@ -166,7 +169,7 @@ impl Store {
         limit: u32,
         marker: Option<HistoryUuid>,
     ) -> Result<Vec<HistoryEntry>, StoreError> {
-        self.history_part(node, limit, marker, Part::whole()).await.map(|listed| listed.found)
+        self.history_part(node, limit, marker, PagePart::whole()).await.map(|listed| listed.found)
     }
 
     /// Returns a part of the node's history after `marker`, oldest entry first.
@@ -175,8 +178,8 @@ impl Store {
         node: NodeUuid,
         limit: u32,
         marker: Option<HistoryUuid>,
-        part: Part<i64>,
-    ) -> Result<Listed<HistoryEntry, i64>, StoreError> {
+        part: PagePart<i64>,
+    ) -> Result<PageRows<HistoryEntry, i64>, StoreError> {
         self.database
             .read(move |c| {
                 Box::pin(async move { history::list(c, node, limit, marker, &part).await })

@@ -1,13 +1,13 @@
 //! Hypervisor profiles, and the nodes that are joining or leaving an OpenStack.
 
 use baremetal_core::Profile;
-use database::Extent::OneStatement;
 use database::StoreError;
+use database::WriteKind::OneStatement;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::table::profile;
-use crate::{Listed, Part, ProfileRow, Store, secrets};
+use crate::{PagePart, PageRows, ProfileRow, Store, secrets};
 
 impl Store {
     /// Adds a profile with version 1.
@@ -35,8 +35,8 @@ impl Store {
     pub async fn list_profiles_part(
         &self,
         limit: u32,
-        part: Part<String>,
-    ) -> Result<Listed<ProfileRow, String>, StoreError> {
+        part: PagePart<String>,
+    ) -> Result<PageRows<ProfileRow, String>, StoreError> {
         self.database
             .read(move |c| Box::pin(async move { profile::list_part(c, limit, &part).await }))
             .await

@@ -9,12 +9,12 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::table::{conductor, discovery, lease, rack};
-use crate::{Leased, Listed, Part, Pool, Seen, Store};
-use database::Extent::{FirstDecides, OneStatement};
+use crate::{AddressPool, DhcpLease, PagePart, PageRows, Seen, Store};
+use database::WriteKind::{OneStatement, OnlyFirstStatementCanFail};
 
 impl Store {
     /// Returns the lease of `mac`, expired or not.
-    pub async fn find_lease(&self, mac: MacAddress) -> Result<Option<Leased>, StoreError> {
+    pub async fn find_lease(&self, mac: MacAddress) -> Result<Option<DhcpLease>, StoreError> {
         self.database.read(move |c| Box::pin(lease::find(c, mac))).await
     }
 
@@ -25,12 +25,12 @@ impl Store {
     pub async fn lease(
         &self,
         mac: MacAddress,
-        pool: &Pool,
+        pool: &AddressPool,
         now: Timestamp,
-    ) -> Result<Option<Leased>, StoreError> {
+    ) -> Result<Option<DhcpLease>, StoreError> {
         let pool = pool.clone();
         self.database
-            .write(FirstDecides, move |c| {
+            .write(OnlyFirstStatementCanFail, move |c| {
                 Box::pin(async move { lease::lease(c, mac, &pool, now).await })
             })
             .await
@@ -56,20 +56,26 @@ impl Store {
         until: Timestamp,
     ) -> Result<bool, StoreError> {
         self.database
-            .write(FirstDecides, move |c| Box::pin(lease::mark_in_use(c, mac, address, until)))
+            .write(OnlyFirstStatementCanFail, move |c| {
+                Box::pin(lease::mark_in_use(c, mac, address, until))
+            })
             .await
     }
 
     /// Records that a machine that nobody has enrolled has sent a DHCP request.
     pub async fn touch_discovery(&self, mac: MacAddress, now: Timestamp) -> Result<(), StoreError> {
-        self.database.write(FirstDecides, move |c| Box::pin(discovery::touch(c, mac, now))).await
+        self.database
+            .write(OnlyFirstStatementCanFail, move |c| Box::pin(discovery::touch(c, mac, now)))
+            .await
     }
 
     /// Writes the record of a machine that nobody has enrolled, keeping the time of its first request.
     pub async fn save_discovery(&self, found: &Discovery) -> Result<(), StoreError> {
         let found = found.clone();
         self.database
-            .write(FirstDecides, |c| Box::pin(async move { discovery::save(c, &found).await }))
+            .write(OnlyFirstStatementCanFail, |c| {
+                Box::pin(async move { discovery::save(c, &found).await })
+            })
             .await
     }
 
@@ -77,8 +83,8 @@ impl Store {
     pub async fn list_discoveries_part(
         &self,
         limit: u32,
-        part: Part<Seen>,
-    ) -> Result<Listed<Discovery, Seen>, StoreError> {
+        part: PagePart<Seen>,
+    ) -> Result<PageRows<Discovery, Seen>, StoreError> {
         self.database.read(move |c| Box::pin(discovery::list_part(c, limit, part))).await
     }
 
@@ -128,8 +134,8 @@ impl Store {
     pub async fn list_racks_part(
         &self,
         limit: u32,
-        part: Part<String>,
-    ) -> Result<Listed<(String, Value, i64), String>, StoreError> {
+        part: PagePart<String>,
+    ) -> Result<PageRows<(String, Value, i64), String>, StoreError> {
         self.database
             .read(move |c| Box::pin(async move { rack::list_part(c, limit, &part).await }))
             .await

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use baremetal_core::Node;
-use database::Extent::{FirstDecides, OneStatement};
 use database::StoreError;
-use sealing::{Keyring, KnownKey, SealingKeys};
+use database::WriteKind::{OneStatement, OnlyFirstStatementCanFail};
+use sealing::{Keyring, RegisteredKey, SealingKeys};
 use serde_json::Value;
 use tracing::{error, info};
 
-use super::seal_keys::Seals;
+use super::seal_keys::SealKeys;
 use crate::table::{node, profile, rack, seal};
 use crate::{Secrets, Store, secrets};
 
@@ -19,7 +19,7 @@ const PAGE: u32 = 50;
 
 /// The result of a re-encryption.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Resealed {
+pub struct ReencryptionResult {
     /// The number of rows that are now sealed with the first key and were not before.
     pub done: u64,
     /// The number of rows that could not be unsealed. They are unchanged.
@@ -32,13 +32,13 @@ impl Store {
     /// # Errors
     ///
     /// `Corrupt` if a stored secret was sealed with a key that is not among these keys.
-    pub async fn sealing(mut self, keys: Arc<Keyring>) -> Result<Store, StoreError> {
+    pub async fn with_keys(mut self, keys: Arc<Keyring>) -> Result<Store, StoreError> {
         let (known, now) = (self.known_keys().await?, keys.keys());
         now.check(&known).map_err(|lost| StoreError::corrupt("seals", "keys", lost))?;
         let missing = now.missing_canaries(&known);
         if !missing.is_empty() {
             self.database
-                .write(FirstDecides, |c| {
+                .write(OnlyFirstStatementCanFail, |c| {
                     Box::pin(async move {
                         for (id, canary) in &missing {
                             seal::save_canary(c, id, canary).await?;
@@ -48,7 +48,7 @@ impl Store {
                 })
                 .await?;
         }
-        self.seals = Some(Seals { keys, known: Arc::default() });
+        self.seals = Some(SealKeys { keys, known: Arc::default() });
         let sealed = self.reseal_from(None).await?;
         if sealed.done > 0 {
             info!("sealed secrets that were stored in the clear: {} rows", sealed.done);
@@ -57,14 +57,14 @@ impl Store {
     }
 
     /// Returns the keys that the database knows, for [`Keyring::open`].
-    pub async fn known_keys(&self) -> Result<Vec<KnownKey>, StoreError> {
+    pub async fn known_keys(&self) -> Result<Vec<RegisteredKey>, StoreError> {
         let in_use = self.seals_in_use().await?;
         let canaries = self.database.read(|c| Box::pin(seal::canaries(c))).await?;
         let mut known = Vec::with_capacity(in_use.len());
         for (id, needed) in in_use {
             let canary = canaries.get(&id).cloned();
             let sample = if canary.is_none() { self.sample(&id).await? } else { None };
-            known.push(KnownKey { id, canary, needed, sample });
+            known.push(RegisteredKey { id, canary, needed, sample });
         }
         Ok(known)
     }
@@ -114,28 +114,31 @@ impl Store {
         }
         let id = id.to_owned();
         self.database
-            .write(OneStatement, |c| Box::pin(async move { seal::forget(c, &id).await }))
+            .write(OneStatement, |c| Box::pin(async move { seal::remove_key(c, &id).await }))
             .await
     }
 
     /// Re-encrypts with the first key all secrets that another key has sealed or that are in the clear, one page at a time. A row that is
     /// written meanwhile is sealed by its writer. After an interruption, the next call continues with the rest.
-    pub async fn reseal(&self) -> Result<Resealed, StoreError> {
-        let Some(seals) = &self.seals else { return Ok(Resealed::default()) };
+    pub async fn reseal(&self) -> Result<ReencryptionResult, StoreError> {
+        let Some(seals) = &self.seals else { return Ok(ReencryptionResult::default()) };
         let current = seals.keys.keys().current().to_owned();
         let mut all = self.reseal_from(None).await?;
         for (id, rows) in self.seals_in_use().await? {
             if rows > 0 && id != current {
                 let some = self.reseal_from(Some(id)).await?;
-                all = Resealed { done: all.done + some.done, broken: all.broken + some.broken };
+                all = ReencryptionResult {
+                    done: all.done + some.done,
+                    broken: all.broken + some.broken,
+                };
             }
         }
         Ok(all)
     }
 
     /// Re-encrypts the records sealed with `key`; with `None`, the records that have not been scanned yet.
-    async fn reseal_from(&self, key: Option<String>) -> Result<Resealed, StoreError> {
-        let mut all = Resealed::default();
+    async fn reseal_from(&self, key: Option<String>) -> Result<ReencryptionResult, StoreError> {
+        let mut all = ReencryptionResult::default();
         let mut after = None;
         loop {
             let of = key.clone();
@@ -156,7 +159,7 @@ impl Store {
                     Err(other) => return Err(other),
                 }
             }
-            let written = self.database.write(FirstDecides, |c| {
+            let written = self.database.write(OnlyFirstStatementCanFail, |c| {
                 Box::pin(async move {
                     let mut written = 0;
                     for node in &anew {
@@ -177,7 +180,7 @@ impl Store {
     async fn reseal_racks(
         &self,
         key: Option<String>,
-        all: &mut Resealed,
+        all: &mut ReencryptionResult,
     ) -> Result<(), StoreError> {
         let racks = self
             .database
@@ -200,7 +203,7 @@ impl Store {
     async fn reseal_profiles(
         &self,
         key: Option<String>,
-        all: &mut Resealed,
+        all: &mut ReencryptionResult,
     ) -> Result<(), StoreError> {
         let profiles = self
             .database
@@ -253,14 +256,14 @@ impl Store {
         seal: impl FnOnce(&SealingKeys, &mut T) -> Result<(), StoreError>,
     ) -> Result<T, StoreError> {
         let mut it = it.clone();
-        if let Some(keys) = self.sealer().await? {
+        if let Some(keys) = self.current_keys().await? {
             seal(&keys, &mut it)?;
         }
         Ok(it)
     }
 
     /// Returns the keys for a transaction that seals a record which it has yet to choose; `None` if nothing is sealed.
-    pub(super) async fn sealer(&self) -> Result<Option<Arc<SealingKeys>>, StoreError> {
+    pub(super) async fn current_keys(&self) -> Result<Option<Arc<SealingKeys>>, StoreError> {
         let Some(seals) = &self.seals else { return Ok(None) };
         let keys = seals.keys.keys();
         self.know(seals, &keys).await?;
@@ -268,7 +271,7 @@ impl Store {
     }
 
     /// Adds the current key to the table `seals` before the key seals anything: the database refuses rows that name an unknown key.
-    async fn know(&self, seals: &Seals, keys: &SealingKeys) -> Result<(), StoreError> {
+    async fn know(&self, seals: &SealKeys, keys: &SealingKeys) -> Result<(), StoreError> {
         let id = keys.current();
         let is_known = |known: &Mutex<BTreeSet<String>>| {
             known.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
@@ -279,7 +282,7 @@ impl Store {
         let (key, canary) = (id.to_owned(), keys.canary(id));
         self.database
             .write(OneStatement, |c| {
-                Box::pin(async move { seal::know(c, &key, canary.as_deref()).await })
+                Box::pin(async move { seal::allow_key(c, &key, canary.as_deref()).await })
             })
             .await?;
         seals.known.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned());

@@ -6,7 +6,9 @@ use baremetal_core::{
     Allocation, AllocationFilter, AllocationSort, AllocationState, AllocationUuid, NodeName,
     NodeUuid, Page, Reservation,
 };
-use database::table::{Listed, Listing, Part, changed_one, clash, is_orphan};
+use database::table::{
+    Listing, PagePart, PageRows, changed_one, is_missing_owner, violated_unique_column,
+};
 use database::{Connection, Key, Query, Row, SqlError, StoreError, Value, values};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -54,7 +56,7 @@ pub(crate) async fn update(
 }
 
 /// The number of failed allocations that are kept for each project, and for all callers without a project together.
-pub(crate) const KEPT_FAILED: i64 = 300;
+pub(crate) const MAX_FAILED: i64 = 300;
 
 /// Deletes the oldest failed allocations of the owner of `failed` beyond the limit. `failed` itself is kept, even if a clock that went back
 /// has made it the oldest.
@@ -69,7 +71,7 @@ pub(crate) async fn trim_failed(
          (SELECT created_at, id FROM allocations WHERE state = $1 AND owner IS NULL AND id <> $2 \
          ORDER BY created_at DESC, id DESC LIMIT 1 OFFSET $3)";
     // `failed` itself takes one of the places.
-    let others = KEPT_FAILED - 1;
+    let others = MAX_FAILED - 1;
     let mut values = values![AllocationState::Error.as_str(), failed.id, others];
     match failed.owner.as_deref() {
         Some(owner) => {
@@ -136,7 +138,7 @@ pub(crate) async fn count_reserved(
 }
 
 /// Counts the allocations of a project, except reservations and failed ones.
-pub(crate) async fn count_living(
+pub(crate) async fn count_limited(
     connection: &mut Connection,
     owner: &str,
 ) -> Result<u64, StoreError> {
@@ -154,8 +156,8 @@ pub(crate) async fn list(
     connection: &mut Connection,
     filter: &AllocationFilter,
     page: &Page<AllocationSort>,
-    part: Option<&Part>,
-) -> Result<Listed<Allocation>, StoreError> {
+    part: Option<&PagePart>,
+) -> Result<PageRows<Allocation>, StoreError> {
     let key = key(page.sort);
     let AllocationFilter { node, resource_class, state, owner, reserved, seen_by } = filter;
     let seen = seen_by.as_deref().map(|project| (VISIBLE, project));
@@ -251,11 +253,11 @@ fn read(row: &Row) -> Result<Allocation, StoreError> {
 /// Converts the database's refusal of an allocation into an error that names the field.
 fn refused(allocation: &Allocation, error: SqlError) -> StoreError {
     if let Some(node) = allocation.node
-        && is_orphan(&error)
+        && is_missing_owner(&error)
     {
         return no_node(node);
     }
-    match clash(&error).as_deref() {
+    match violated_unique_column(&error).as_deref() {
         Some("name") => StoreError::Duplicate {
             field: "name",
             value: allocation.name.as_ref().map(ToString::to_string).unwrap_or_default(),

@@ -2,7 +2,7 @@
 
 use crate::table::no_node;
 use baremetal_core::{Boot, NodeUuid};
-use database::table::is_orphan;
+use database::table::is_missing_owner;
 use database::{Connection, StoreError, values};
 
 const TABLE: &str = "boots";
@@ -45,7 +45,7 @@ pub(crate) async fn save(connection: &mut Connection, boot: &Boot) -> Result<(),
         boot.seen_at,
     ];
     match connection.execute(SAVE, values).await {
-        Err(error) if is_orphan(&error) => Err(no_node(boot.node)),
+        Err(error) if is_missing_owner(&error) => Err(no_node(boot.node)),
         written => Ok(written.map(drop)?),
     }
 }

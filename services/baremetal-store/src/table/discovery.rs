@@ -1,7 +1,7 @@
 //! The table `discoveries`: machines that nobody has enrolled.
 
 use baremetal_core::Discovery;
-use database::table::{Listed, Part};
+use database::table::{PagePart, PageRows};
 use database::{Connection, Row, StoreError, values};
 use hardware::MacAddress;
 use jiff::Timestamp;
@@ -49,8 +49,8 @@ pub type Seen = (Timestamp, MacAddress);
 pub(crate) async fn list_part(
     connection: &mut Connection,
     limit: u32,
-    part: Part<Seen>,
-) -> Result<Listed<Discovery, Seen>, StoreError> {
+    part: PagePart<Seen>,
+) -> Result<PageRows<Discovery, Seen>, StoreError> {
     const SIZES: &str = "SELECT CAST(coalesce(length(data), 0) AS BIGINT) FROM discoveries \
          WHERE (first_seen_at, mac) > ($2, $3) ORDER BY first_seen_at, mac LIMIT $1";
     const LIST: &str = "SELECT mac, first_seen_at, last_seen_at, data FROM discoveries \
@@ -73,7 +73,7 @@ pub(crate) async fn list_part(
     let found = rows.iter().map(read).collect::<Result<Vec<_>, StoreError>>()?;
     let is_full = fit == limit || (fit as usize) < sizes.len();
     let more = found.last().filter(|_| is_full).map(|last| (last.first_seen_at, last.mac));
-    Ok(Listed { found, more })
+    Ok(PageRows { found, more })
 }
 
 pub(crate) async fn delete(connection: &mut Connection, mac: MacAddress) -> Result<(), StoreError> {

@@ -1,7 +1,7 @@
 //! The table `history`: the latest entries of each node's history.
 
 use baremetal_core::{HistoryEntry, HistoryUuid, NodeUuid, Severity};
-use database::table::{Listed, Part, cut};
+use database::table::{PagePart, PageRows, cut};
 use database::{Connection, Row, StoreError, values};
 use newtype_uuid::GenericUuid;
 
@@ -46,8 +46,8 @@ pub(crate) async fn list(
     node: NodeUuid,
     limit: u32,
     marker: Option<HistoryUuid>,
-    part: &Part<i64>,
-) -> Result<Listed<HistoryEntry, i64>, StoreError> {
+    part: &PagePart<i64>,
+) -> Result<PageRows<HistoryEntry, i64>, StoreError> {
     const LIST: &str = "SELECT id, node, at, severity, state_from, state_to, event, user_id, seq FROM history \
          WHERE node = $1 AND seq > $2 ORDER BY seq LIMIT $3";
     let after = match part.after {
@@ -58,7 +58,7 @@ pub(crate) async fn list(
     let is_full = cut(&mut rows, limit, part.bytes, 6)?;
     let last = rows.last().filter(|_| is_full).map(|row| row.int(8)).transpose()?;
     let found = rows.iter().map(read).collect::<Result<_, StoreError>>()?;
-    Ok(Listed { found, more: last })
+    Ok(PageRows { found, more: last })
 }
 
 /// The number of the entry `marker`; without a marker, a number below all entries.

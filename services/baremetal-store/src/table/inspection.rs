@@ -1,8 +1,8 @@
 //! The table `inspections`: the result of each node's last inspection.
 
 use crate::table::no_node;
-use baremetal_core::{Inspected, NodeUuid};
-use database::table::is_orphan;
+use baremetal_core::{InspectionReport, NodeUuid};
+use database::table::is_missing_owner;
 use database::{Connection, StoreError, values};
 
 const TABLE: &str = "inspections";
@@ -10,10 +10,10 @@ const TABLE: &str = "inspections";
 pub(crate) async fn find(
     connection: &mut Connection,
     node: NodeUuid,
-) -> Result<Option<Inspected>, StoreError> {
+) -> Result<Option<InspectionReport>, StoreError> {
     const FIND: &str = "SELECT node, at, inventory, plugin_data FROM inspections WHERE node = $1";
     let Some(row) = connection.row(FIND, values![node]).await? else { return Ok(None) };
-    Ok(Some(Inspected {
+    Ok(Some(InspectionReport {
         node: row.parse(TABLE, 0)?,
         at: row.time(TABLE, 1)?,
         inventory: row.json(TABLE, 2)?,
@@ -22,13 +22,16 @@ pub(crate) async fn find(
 }
 
 /// Inserts or replaces the whole row.
-pub(crate) async fn save(connection: &mut Connection, found: &Inspected) -> Result<(), StoreError> {
+pub(crate) async fn save(
+    connection: &mut Connection,
+    found: &InspectionReport,
+) -> Result<(), StoreError> {
     const SAVE: &str = "INSERT INTO inspections (node, at, inventory, plugin_data) VALUES ($1, $2, $3, $4) \
          ON CONFLICT (node) DO UPDATE SET at = $2, inventory = $3, plugin_data = $4";
     let values =
         values![found.node, found.at, found.inventory.to_string(), found.plugin_data.to_string(),];
     match connection.execute(SAVE, values).await {
-        Err(error) if is_orphan(&error) => Err(no_node(found.node)),
+        Err(error) if is_missing_owner(&error) => Err(no_node(found.node)),
         written => Ok(written.map(drop)?),
     }
 }

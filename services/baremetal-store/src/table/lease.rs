@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 /// The addresses that can be leased.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pool {
+pub struct AddressPool {
     pub first: Ipv4Addr,
     /// The last address, included.
     pub last: Ipv4Addr,
@@ -25,7 +25,7 @@ pub struct Pool {
 
 /// The lease of one MAC address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Leased {
+pub struct DhcpLease {
     pub address: Ipv4Addr,
     /// Whether probing found the address free. Until then the address must not be given to the machine.
     pub is_probed: bool,
@@ -34,10 +34,10 @@ pub struct Leased {
 pub(crate) async fn find(
     connection: &mut Connection,
     mac: MacAddress,
-) -> Result<Option<Leased>, StoreError> {
+) -> Result<Option<DhcpLease>, StoreError> {
     const FIND: &str = "SELECT address, probed FROM leases WHERE mac = $1";
     let row = connection.row(FIND, values![mac.to_string()]).await?;
-    row.map(|row| Ok(Leased { address: read(&row)?, is_probed: row.int(1)? != 0 })).transpose()
+    row.map(|row| Ok(DhcpLease { address: read(&row)?, is_probed: row.int(1)? != 0 })).transpose()
 }
 
 /// Leases an address to `mac`: its current address if that is still usable, or else the lowest free address of the pool. If none is free
@@ -46,13 +46,13 @@ pub(crate) async fn find(
 pub(crate) async fn lease(
     connection: &mut Connection,
     mac: MacAddress,
-    pool: &Pool,
+    pool: &AddressPool,
     now: Timestamp,
-) -> Result<Option<Leased>, StoreError> {
+) -> Result<Option<DhcpLease>, StoreError> {
     const IS_PORT: &str = "SELECT 1 FROM ports WHERE address = $1";
     const SAVE: &str = "INSERT INTO leases (mac, address, expires_at, probed) VALUES ($1, $2, $3, 0) \
          ON CONFLICT (mac) DO UPDATE SET address = $2, expires_at = $3, probed = 0";
-    connection.write_alone().await?;
+    connection.lock_bulk_writes().await?;
     let is_port = connection.row(IS_PORT, values![mac.to_string()]).await?.is_some();
     let expires_at =
         (!is_port).then(|| now.checked_add(pool.stranger_lease_time).unwrap_or(Timestamp::MAX));
@@ -73,7 +73,7 @@ pub(crate) async fn lease(
     let mut pooled = (u32::from(pool.first)..=u32::from(pool.last)).map(Ipv4Addr::from);
     let mut found = pooled.find(|address| fits(address) && !leased.contains(address));
     if found.is_none() && is_port {
-        found = strangers(connection).await?.into_iter().find(fits);
+        found = addresses_of_unknown_machines(connection).await?.into_iter().find(fits);
         if let Some(address) = found {
             let taken = values![u32::from(address)];
             connection.execute("DELETE FROM leases WHERE address = $1", taken).await?;
@@ -81,7 +81,7 @@ pub(crate) async fn lease(
     }
     let Some(address) = found else { return Ok(None) };
     connection.execute(SAVE, values![mac.to_string(), u32::from(address), expires_at]).await?;
-    Ok(Some(Leased { address, is_probed: false }))
+    Ok(Some(DhcpLease { address, is_probed: false }))
 }
 
 /// Records that probing found the address of `mac` free.
@@ -161,7 +161,9 @@ async fn leased_to_others(
 }
 
 /// Returns the leased addresses of unknown machines, the one with the oldest request first.
-async fn strangers(connection: &mut Connection) -> Result<Vec<Ipv4Addr>, StoreError> {
+async fn addresses_of_unknown_machines(
+    connection: &mut Connection,
+) -> Result<Vec<Ipv4Addr>, StoreError> {
     const STRANGERS: &str = "SELECT address FROM leases \
          WHERE NOT EXISTS (SELECT 1 FROM ports WHERE ports.address = leases.mac) ORDER BY expires_at, address";
     connection.rows(STRANGERS, values![]).await?.iter().map(read).collect()

@@ -5,13 +5,13 @@ mod free;
 mod list;
 
 use baremetal_core::{Node, NodeIdent, NodeName, NodeUuid, State};
-use database::table::{changed_one, clash};
+use database::table::{changed_one, violated_unique_column};
 use database::{AssertSqlSafe, Connection, Query, Row, SqlError, StoreError, Value, values};
 use hardware::PowerState;
 use jiff::Timestamp;
 
-pub(crate) use free::Free;
-pub use list::{ShardCount, Tally};
+pub(crate) use free::FreeNodeSearch;
+pub use list::{NodeCount, ShardCount};
 pub(crate) use list::{list, shards, tally};
 
 use crate::secrets;
@@ -50,7 +50,7 @@ const IDS_AT_ONCE: usize = 500;
 
 pub(crate) async fn insert(connection: &mut Connection, node: &Node) -> Result<(), StoreError> {
     let written = connection.execute(INSERT, columns(node)?).await;
-    written.map(drop).map_err(|error| taken(node, error))
+    written.map(drop).map_err(|error| refused(node, error))
 }
 
 pub(crate) async fn update(connection: &mut Connection, node: &Node) -> Result<Node, StoreError> {
@@ -62,7 +62,7 @@ pub(crate) async fn update(connection: &mut Connection, node: &Node) -> Result<N
     };
     if !is_written {
         let written = connection.execute(UPDATE, columns).await;
-        changed_one(written.map_err(|error| taken(node, error))?)?;
+        changed_one(written.map_err(|error| refused(node, error))?)?;
     }
     Ok(Node { version: node.version + 1, ..node.clone() })
 }
@@ -172,7 +172,7 @@ pub(crate) async fn sweep_page(
 }
 
 /// Returns the nodes with these ids, in any order.
-pub(crate) async fn these(
+pub(crate) async fn find_by_ids(
     connection: &mut Connection,
     ids: &[NodeUuid],
 ) -> Result<Vec<Node>, StoreError> {
@@ -180,7 +180,7 @@ pub(crate) async fn these(
 }
 
 /// Returns the nodes with these names, in any order; unknown names are left out.
-pub(crate) async fn named(
+pub(crate) async fn find_by_names(
     connection: &mut Connection,
     names: &[&NodeName],
 ) -> Result<Vec<Node>, StoreError> {
@@ -267,8 +267,8 @@ fn read(row: &Row) -> Result<Node, StoreError> {
 }
 
 /// Converts the database's refusal of a node into an error that names the value which another node has.
-fn taken(node: &Node, error: SqlError) -> StoreError {
-    match clash(&error).as_deref() {
+fn refused(node: &Node, error: SqlError) -> StoreError {
+    match violated_unique_column(&error).as_deref() {
         Some("name") => StoreError::Duplicate {
             field: "name",
             value: node.name.as_ref().map(ToString::to_string).unwrap_or_default(),

@@ -1,7 +1,9 @@
 //! The table `ports`.
 
 use crate::table::no_node;
-use database::table::{Listed, Listing, Part, changed_one, clash, is_orphan};
+use database::table::{
+    Listing, PagePart, PageRows, changed_one, is_missing_owner, violated_unique_column,
+};
 use database::{Connection, Key, Query, Row, SqlError, StoreError, Value, values};
 use std::borrow::Cow;
 
@@ -97,8 +99,8 @@ pub(crate) async fn list(
     connection: &mut Connection,
     filter: &PortFilter,
     page: &Page<PortSort>,
-    part: Option<&Part>,
-) -> Result<Listed<Port>, StoreError> {
+    part: Option<&PagePart>,
+) -> Result<PageRows<Port>, StoreError> {
     let key = match page.sort {
         PortSort::CreatedAt => Key { sql: "created_at", is_number: true },
         PortSort::Id => Key { sql: "id", is_number: false },
@@ -181,10 +183,10 @@ fn read(row: &Row) -> Result<Port, StoreError> {
 
 /// Converts the database's refusal of a port into an error that names the field.
 fn refused(port: &Port, error: SqlError) -> StoreError {
-    if is_orphan(&error) {
+    if is_missing_owner(&error) {
         return no_node(port.node);
     }
-    match clash(&error).as_deref() {
+    match violated_unique_column(&error).as_deref() {
         Some("address") => {
             StoreError::Duplicate { field: "address", value: port.address.to_string() }
         }

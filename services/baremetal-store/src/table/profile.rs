@@ -1,7 +1,9 @@
 //! The table `hypervisor_profiles`: one document per profile.
 
 use baremetal_core::Profile;
-use database::table::{Listed, Part, changed_one, clash, cut, is_orphan};
+use database::table::{
+    PagePart, PageRows, changed_one, cut, is_missing_owner, violated_unique_column,
+};
 use database::{Connection, Query, Row, StoreError, values};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -32,7 +34,7 @@ pub(crate) async fn insert(
          VALUES ($1, 1, $2, $3, $4)";
     let values = values![name, now, document.to_string(), secrets::sealed_by(document)];
     match connection.execute(INSERT, values).await {
-        Err(error) if clash(&error).is_some() => {
+        Err(error) if violated_unique_column(&error).is_some() => {
             Err(StoreError::Duplicate { field: "name", value: name.to_owned() })
         }
         written => Ok(written.map(drop)?),
@@ -73,7 +75,9 @@ pub(crate) async fn delete(
 ) -> Result<(), StoreError> {
     const DELETE: &str = "DELETE FROM hypervisor_profiles WHERE name = $1 AND version = $2";
     match connection.execute(DELETE, values![name, version]).await {
-        Err(error) if is_orphan(&error) => Err(StoreError::InUse { by: "the goal of a rack" }),
+        Err(error) if is_missing_owner(&error) => {
+            Err(StoreError::InUse { by: "the goal of a rack" })
+        }
         done => changed_one(done?),
     }
 }
@@ -92,8 +96,8 @@ pub(crate) async fn find(
 pub(crate) async fn list_part(
     connection: &mut Connection,
     limit: u32,
-    part: &Part<String>,
-) -> Result<Listed<ProfileRow, String>, StoreError> {
+    part: &PagePart<String>,
+) -> Result<PageRows<ProfileRow, String>, StoreError> {
     let mut query = Query::new(SELECT);
     query.and_if_set("name > ?", part.after.as_deref());
     let (sql, values) = query.first_by("name", false, limit);
@@ -102,7 +106,7 @@ pub(crate) async fn list_part(
     let last = rows.last().filter(|_| is_full).map(|row| row.text(0)).transpose()?;
     let more = last.map(str::to_owned);
     let found = rows.iter().map(read).collect::<Result<_, StoreError>>()?;
-    Ok(Listed { found, more })
+    Ok(PageRows { found, more })
 }
 
 /// Returns the profiles that `key` has sealed; with `None`, the profiles that have not been scanned yet.

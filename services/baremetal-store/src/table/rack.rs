@@ -1,6 +1,8 @@
 //! The table `racks`: one document per rack. The only part of the document known here is the name of the hypervisor profile.
 
-use database::table::{Listed, Part, changed_one, clash, cut, is_orphan};
+use database::table::{
+    PagePart, PageRows, changed_one, cut, is_missing_owner, violated_unique_column,
+};
 use database::{Connection, Query, Row, StoreError, values};
 use serde_json::Value;
 
@@ -16,8 +18,8 @@ pub(crate) async fn insert(
     let values = values![name, document.to_string(), sealed_by, profile(document)];
     match connection.execute(INSERT, values).await {
         // The profile was deleted meanwhile.
-        Err(error) if is_orphan(&error) => Err(StoreError::Stale),
-        Err(error) if clash(&error).is_some() => {
+        Err(error) if is_missing_owner(&error) => Err(StoreError::Stale),
+        Err(error) if violated_unique_column(&error).is_some() => {
             Err(StoreError::Duplicate { field: "name", value: name.to_owned() })
         }
         written => Ok(written.map(drop)?),
@@ -35,7 +37,7 @@ pub(crate) async fn update(
     let sealed_by = secrets::sealed_by(document);
     let values = values![name, version, document.to_string(), sealed_by, profile(document)];
     match connection.execute(UPDATE, values).await {
-        Err(error) if is_orphan(&error) => Err(StoreError::Stale),
+        Err(error) if is_missing_owner(&error) => Err(StoreError::Stale),
         written => changed_one(written?),
     }
 }
@@ -86,8 +88,8 @@ pub(crate) async fn list(
 pub(crate) async fn list_part(
     connection: &mut Connection,
     limit: u32,
-    part: &Part<String>,
-) -> Result<Listed<(String, Value, i64), String>, StoreError> {
+    part: &PagePart<String>,
+) -> Result<PageRows<(String, Value, i64), String>, StoreError> {
     let mut query = Query::new("SELECT name, version, document FROM racks");
     query.and_if_set("name > ?", part.after.as_deref());
     let (sql, values) = query.first_by("name", false, limit);
@@ -95,7 +97,7 @@ pub(crate) async fn list_part(
     let is_full = cut(&mut rows, limit, part.bytes, 2)?;
     let found = rows.iter().map(read).collect::<Result<Vec<_>, StoreError>>()?;
     let more = found.last().filter(|_| is_full).map(|(name, ..)| name.clone());
-    Ok(Listed { found, more })
+    Ok(PageRows { found, more })
 }
 
 fn read(row: &Row) -> Result<(String, Value, i64), StoreError> {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use database::table::is_orphan;
+use database::table::is_missing_owner;
 use database::{Connection, StoreError, values};
 
-use crate::secrets::NOTHING;
+use crate::secrets::NO_SECRETS;
 
 /// Allows rows to be sealed with this key. The canary is stored if it was missing; it distinguishes the key from another key with the same
 /// id.
-pub(crate) async fn know(
+pub(crate) async fn allow_key(
     connection: &mut Connection,
     id: &str,
     canary: Option<&str>,
@@ -41,9 +41,11 @@ pub(crate) async fn canaries(
 }
 
 /// Removes a key, so that no row can be sealed with it. Fails with `InUse` while the key seals a row.
-pub(crate) async fn forget(connection: &mut Connection, id: &str) -> Result<(), StoreError> {
+pub(crate) async fn remove_key(connection: &mut Connection, id: &str) -> Result<(), StoreError> {
     match connection.execute("DELETE FROM seals WHERE id = $1", values![id]).await {
-        Err(error) if is_orphan(&error) => Err(StoreError::InUse { by: "records sealed with it" }),
+        Err(error) if is_missing_owner(&error) => {
+            Err(StoreError::InUse { by: "records sealed with it" })
+        }
         done => Ok(done.map(drop)?),
     }
 }
@@ -53,7 +55,7 @@ pub(crate) async fn counts(connection: &mut Connection) -> Result<Vec<(String, u
     const COUNTS: &str = "SELECT s.id, (SELECT count(*) FROM nodes WHERE sealed_by = s.id) \
          + (SELECT count(*) FROM racks WHERE sealed_by = s.id) \
          + (SELECT count(*) FROM hypervisor_profiles WHERE sealed_by = s.id) FROM seals s WHERE s.id <> $1 ORDER BY s.id";
-    let rows = connection.rows(COUNTS, values![NOTHING]).await?;
+    let rows = connection.rows(COUNTS, values![NO_SECRETS]).await?;
     let read = |row: &database::Row| Ok((row.text(0)?.to_owned(), row.int(1)?.unsigned_abs()));
     rows.iter().map(read).collect()
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use baremetal_core::{
-    Allocation, AllocationFilter, AllocationSort, AllocationState, AllocationUuid, Lending,
-    Maintenance, Mismatch, Node, NodeIdent, NodeUuid, Order, Page, Pool, Reservation, State,
-    WorkUuid, release,
+    Allocation, AllocationFilter, AllocationSort, AllocationState, AllocationUuid,
+    BackfillMismatch, Maintenance, Node, NodeIdent, NodeLease, NodePool, NodeUuid, Page,
+    Reservation, ReservationRequest, State, WorkUuid, release,
 };
-use baremetal_store::{Part, Reserved, Store, StoreError};
+use baremetal_store::{PagePart, ReserveOutcome, Store, StoreError};
 use hardware::PowerState;
 use lease::{Lease, Length};
 use newtype_uuid::GenericUuid;
@@ -64,7 +64,7 @@ async fn node(store: &Store, id: NodeUuid) -> Node {
 }
 
 async fn allocate(store: &Store, wish: &Allocation) -> Allocation {
-    let written = store.allocate(wish, &Pool::of(wish.owner.as_deref()), at(5)).await.unwrap();
+    let written = store.allocate(wish, &NodePool::of(wish.owner.as_deref()), at(5)).await.unwrap();
     assert_eq!(store.find_allocation(wish.id).await.unwrap().as_ref(), Some(&written));
     written
 }
@@ -75,7 +75,7 @@ async fn two_hundred_ask_for_ten_nodes(store: Store) {
     }
     let asking = (0..200).map(|_| {
         let store = store.clone();
-        tokio::spawn(async move { store.allocate(&wish(), &Pool::All, at(5)).await.unwrap() })
+        tokio::spawn(async move { store.allocate(&wish(), &NodePool::All, at(5)).await.unwrap() })
     });
     let mut nodes = BTreeSet::new();
     let mut without = 0;
@@ -219,7 +219,7 @@ async fn a_node_in_use_is_backfilled_once(store: Store) {
     assert_eq!((written.state, written.node), (AllocationState::Active, Some(used.id)));
     assert_eq!(node(&store, used.id).await.allocation, Some(asked.id));
     let again = store.backfill(&wish(), used.id, at(5)).await.unwrap();
-    assert!(matches!(again, Err(Mismatch::InUse { .. })), "{again:?}");
+    assert!(matches!(again, Err(BackfillMismatch::InUse { .. })), "{again:?}");
     let nowhere = store.backfill(&wish(), NodeUuid::new_v4(), at(5)).await;
     assert!(matches!(nowhere, Err(StoreError::NoOwner { .. })), "{nowhere:?}");
 }
@@ -230,12 +230,13 @@ async fn names_and_ids_are_unique(store: Store) {
     }
     let first = Allocation { name: Some("a".parse().unwrap()), ..wish() };
     allocate(&store, &first).await;
-    let check =
-        async |asked: Allocation, want: &str| match store.allocate(&asked, &Pool::All, at(5)).await
-        {
-            Err(StoreError::Duplicate { field, .. }) => assert_eq!(field, want),
-            other => panic!("{other:?}"),
-        };
+    let check = async |asked: Allocation, want: &str| match store
+        .allocate(&asked, &NodePool::All, at(5))
+        .await
+    {
+        Err(StoreError::Duplicate { field, .. }) => assert_eq!(field, want),
+        other => panic!("{other:?}"),
+    };
     check(Allocation { name: first.name.clone(), ..wish() }, "name").await;
     // The node's `instance_uuid` is the allocation's id, so the second node clashes first.
     check(Allocation { id: first.id, ..wish() }, "instance_uuid").await;
@@ -286,14 +287,14 @@ fn reservation(project: &str) -> Allocation {
     Allocation { owner: Some(project.into()), reservation: Some(reservation), ..wish() }
 }
 
-async fn reserve(store: &Store, new: &Allocation, most: u32) -> Reserved {
+async fn reserve(store: &Store, new: &Allocation, most: u32) -> ReserveOutcome {
     let lease = Lease::new(at(5), Length::from_secs(3600).unwrap());
-    let order = Order {
+    let order = ReservationRequest {
         instance_info: Map::from_iter([("image_source".to_owned(), "http://i/d.raw".into())]),
-        lending: Lending { lease, by: "ann".into(), notify: None, reserved: true, drain: None },
+        lending: NodeLease { lease, by: "ann".into(), notify: None, reserved: true, drain: None },
         work: WorkUuid::new_v4(),
     };
-    let pool = Pool::Lendable(new.owner.clone());
+    let pool = NodePool::Lendable(new.owner.clone());
     store.reserve(new, &pool, &order, most, at(5)).await.unwrap()
 }
 
@@ -309,18 +310,18 @@ async fn a_project_cannot_exceed_its_limit_of_reservations(store: Store) {
     let mut nodes = BTreeSet::new();
     for asked in asking.collect::<Vec<_>>() {
         match asked.await.unwrap() {
-            Reserved::Done(it) => assert!(nodes.insert(it.node.unwrap())),
-            Reserved::Full { used } => assert_eq!(used, 10),
-            Reserved::Nothing(why) => panic!("{why}"),
+            ReserveOutcome::Done(it) => assert!(nodes.insert(it.node.unwrap())),
+            ReserveOutcome::Full { used } => assert_eq!(used, 10),
+            ReserveOutcome::NoNode(why) => panic!("{why}"),
         }
     }
     assert_eq!(nodes.len(), 10);
     // Another project has its own limit, and refused requests have left nothing behind.
     let other = reserve(&store, &reservation("biology"), 1).await;
-    assert!(matches!(other, Reserved::Done(_)), "{other:?}");
+    assert!(matches!(other, ReserveOutcome::Done(_)), "{other:?}");
     let reserved = AllocationFilter { reserved: Some(true), ..AllocationFilter::default() };
     let listed = store
-        .list_allocations_and_nodes_part(&reserved, &page(1000, None), Part::whole())
+        .list_allocations_and_nodes_part(&reserved, &page(1000, None), PagePart::whole())
         .await
         .unwrap()
         .found;
@@ -338,7 +339,7 @@ async fn a_reserved_node_is_lent_and_being_installed(store: Store) {
         store.insert_node(node).await.unwrap();
     }
     let new = Allocation { name: Some("train-1".parse().unwrap()), ..reservation("physics") };
-    let Reserved::Done(made) = reserve(&store, &new, 5).await else { panic!("no node") };
+    let ReserveOutcome::Done(made) = reserve(&store, &new, 5).await else { panic!("no node") };
     assert_eq!(made.node, Some(pool.id));
     assert_eq!(store.find_allocation(new.id).await.unwrap(), Some(*made));
     let node = node(&store, pool.id).await;
@@ -351,7 +352,7 @@ async fn a_reserved_node_is_lent_and_being_installed(store: Store) {
     assert_eq!(unfinished(&store).await, [pool.id]);
     assert_eq!(store.history(pool.id, 10, None).await.unwrap().len(), 1);
     let none = reserve(&store, &reservation("physics"), 5).await;
-    assert!(matches!(none, Reserved::Nothing(_)), "{none:?}");
+    assert!(matches!(none, ReserveOutcome::NoNode(_)), "{none:?}");
 }
 
 async fn only_the_newest_failed_allocations_are_kept(store: Store) {

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use baremetal_core::{
-    AfterDrain, AgentCommand, DrainOwner, Driver, Failure, Hypervisor, Interface, JoinLimits,
-    JoinState, LeaseDrain, Leaving, LeavingStage, Lending, Maintenance, Node, NodeName, NodeUuid,
-    Place, Port, PortUuid, PowerRequest, Reason, Report, State, Task, Work, WorkUuid,
+    AfterDrain, AgentCommand, DrainOwner, DrainRequest, DrainStage, Driver, EarlierReport, Failure,
+    Hypervisor, Interface, JoinLimits, JoinState, LeaseDrain, Maintenance, Node, NodeLease,
+    NodeName, NodeUuid, Port, PortUuid, PowerRequest, RackLocation, Reason, State, Task, Work,
+    WorkUuid,
 };
 use hardware::{BootMode, MacAddress, PowerChange, PowerState};
 use jiff::Timestamp;
@@ -108,15 +109,18 @@ fn failure() -> impl Strategy<Value = Failure> {
         .prop_map(|(reason, cause)| Failure::new(reason, cause))
 }
 
-fn place() -> impl Strategy<Value = Place> {
+fn place() -> impl Strategy<Value = RackLocation> {
     (text(), any::<u32>(), option::of(text()), option::of(text()))
-        .prop_map(|(rack, position, group, role)| Place { rack, position, group, role })
+        .prop_map(|(rack, position, group, role)| RackLocation { rack, position, group, role })
 }
 
 fn hypervisor() -> impl Strategy<Value = Hypervisor> {
     let states = vec![JoinState::Installing, JoinState::AwaitingService, JoinState::Joined];
-    let before =
-        prop_oneof![Just(Report::Unknown), Just(Report::None), moment().prop_map(Report::At),];
+    let before = prop_oneof![
+        Just(EarlierReport::Unknown),
+        Just(EarlierReport::None),
+        moment().prop_map(EarlierReport::At),
+    ];
     // Host names are unique among nodes.
     let host = uuid().prop_map(|id| id.to_string());
     let named = (text(), host, option::of(text()), option::of(text()), option::of(text()));
@@ -127,31 +131,31 @@ fn hypervisor() -> impl Strategy<Value = Hypervisor> {
     })
 }
 
-fn leaving() -> impl Strategy<Value = Leaving> {
+fn leaving() -> impl Strategy<Value = DrainRequest> {
     let change = PowerChange::SoftRestart;
     let power = AfterDrain::Power { change, timeout: Duration::from_millis(1500) };
     let then = select(vec![AfterDrain::Maintenance, AfterDrain::Undeploy, power]);
     let stages = vec![
-        LeavingStage::Wanted,
-        LeavingStage::Waiting(DrainOwner::Operator),
-        LeavingStage::Asking(DrainOwner::Request),
+        DrainStage::Wanted,
+        DrainStage::Waiting(DrainOwner::Operator),
+        DrainStage::Asking(DrainOwner::Request),
     ];
     let asked = (vec(text(), 0..3), option::of(text()), moment());
     (text(), then, asked, select(stages)).prop_map(|(host, then, asked, stage)| {
         let (forced, asked_by, asked_at) = asked;
-        Leaving { host, then, forced, asked_by, asked_at, stage }
+        DrainRequest { host, then, forced, asked_by, asked_at, stage }
     })
 }
 
-fn lending() -> impl Strategy<Value = Lending> {
+fn lending() -> impl Strategy<Value = NodeLease> {
     let length = (1_u64..1_000_000).prop_map(|seconds| Length::from_secs(seconds).unwrap());
     let notify = option::of("[a-z]{1,9}@[a-z]{1,9}".prop_map(|raw| raw.parse().unwrap()));
     let drain = text().prop_map(|host| LeaseDrain { host, owner: DrainOwner::Request });
     (moment(), length, text(), notify, any::<bool>(), option::of(drain)).prop_map(|it| {
         let (at, length, by, notify, reserved, drain) = it;
-        let warned = lease::Step::Warn { ends_at: at };
-        let lease = Lease::new(at, length).taken(&warned, at);
-        Lending { lease, by, notify, reserved, drain }
+        let warned = lease::LeaseStage::Warn { ends_at: at };
+        let lease = Lease::new(at, length).with_stage_taken(&warned, at);
+        NodeLease { lease, by, notify, reserved, drain }
     })
 }
 

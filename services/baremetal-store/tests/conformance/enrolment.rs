@@ -1,6 +1,6 @@
 //! A rack is stored completely or not at all.
 
-use baremetal_core::{Node, NodeIdent, Place};
+use baremetal_core::{Node, NodeIdent, RackLocation};
 use baremetal_store::{Store, StoreError};
 use serde_json::json;
 
@@ -14,7 +14,7 @@ on_both! { Store:
 }
 
 fn in_rack(n: u32) -> Node {
-    let place = Place { rack: "r1".into(), position: n, group: None, role: None };
+    let place = RackLocation { rack: "r1".into(), position: n, group: None, role: None };
     Node { place: Some(place), ..named(&format!("r1u{n}")) }
 }
 

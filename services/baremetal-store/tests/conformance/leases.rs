@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use baremetal_core::{Node, Port};
-use baremetal_store::{Pool, Store};
+use baremetal_store::{AddressPool, Store};
 use hardware::MacAddress;
 use serde_json::json;
 
@@ -33,12 +33,17 @@ fn address(n: u8) -> Ipv4Addr {
 }
 
 /// A pool with the addresses from `first` to `last`.
-fn range(first: u8, last: u8) -> Pool {
+fn range(first: u8, last: u8) -> AddressPool {
     pool(address(first), address(last))
 }
 
 /// Returns the address leased to `mac` at this many seconds.
-async fn lease(store: &Store, mac: MacAddress, pool: &Pool, seconds: i64) -> Option<Ipv4Addr> {
+async fn lease(
+    store: &Store,
+    mac: MacAddress,
+    pool: &AddressPool,
+    seconds: i64,
+) -> Option<Ipv4Addr> {
     store.lease(mac, pool, at(seconds)).await.unwrap().map(|leased| leased.address)
 }
 
@@ -54,7 +59,7 @@ async fn enrolled(store: &Store, ports: u8) -> (Node, Vec<Port>) {
 }
 
 async fn a_lease_is_the_lowest_free_address_and_stays(store: Store) {
-    let pool = Pool { reserved: vec![address(11)], ..range(10, 13) };
+    let pool = AddressPool { reserved: vec![address(11)], ..range(10, 13) };
     assert_eq!(store.find_lease(mac(1)).await.unwrap(), None);
     assert_eq!(lease(&store, mac(1), &pool, 0).await, Some(address(10)));
     assert_eq!(lease(&store, mac(2), &pool, 0).await, Some(address(12)));
@@ -68,7 +73,7 @@ async fn a_lease_is_the_lowest_free_address_and_stays(store: Store) {
 async fn a_lease_that_no_longer_fits_is_replaced(store: Store) {
     assert_eq!(lease(&store, mac(1), &range(10, 200), 0).await, Some(address(10)));
     assert_eq!(lease(&store, mac(1), &range(100, 200), 0).await, Some(address(100)));
-    let reserved = Pool { reserved: vec![address(100)], ..range(100, 200) };
+    let reserved = AddressPool { reserved: vec![address(100)], ..range(100, 200) };
     assert_eq!(lease(&store, mac(1), &reserved, 0).await, Some(address(101)));
     // The address that was given up is free for others.
     assert_eq!(lease(&store, mac(2), &range(10, 200), 0).await, Some(address(10)));

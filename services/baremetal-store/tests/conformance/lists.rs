@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use baremetal_core::{
-    Driver, Failure, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid, Page, Place, Port,
-    PortFilter, PortSort, PowerRequest, Reason, State,
+    Driver, Failure, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid, Page, Port, PortFilter,
+    PortSort, PowerRequest, RackLocation, Reason, State,
 };
-use baremetal_store::{Store, StoreError, Tally};
+use baremetal_store::{NodeCount, Store, StoreError};
 use hardware::{MacAddress, PowerChange, PowerState};
 use uuid::Uuid;
 
@@ -65,8 +65,8 @@ fn chassis() -> Uuid {
     Uuid::from_u128(2)
 }
 
-fn place(n: usize) -> Place {
-    Place { rack: format!("r{}", n % 3), position: n as u32 / 6, group: None, role: None }
+fn place(n: usize) -> RackLocation {
+    RackLocation { rack: format!("r{}", n % 3), position: n as u32 / 6, group: None, role: None }
 }
 
 async fn every_filter_lists_exactly_the_matching_nodes(store: Store) {
@@ -173,7 +173,7 @@ async fn counts_by_state_agree_with_the_list(store: Store) {
             *want.entry(kind).or_default() += 1;
         }
         let counted = store.tally_nodes(seen_by).await.unwrap();
-        let told = |it: &Tally| ((it.state.as_str(), it.is_busy, it.is_failed), it.count);
+        let told = |it: &NodeCount| ((it.state.as_str(), it.is_busy, it.is_failed), it.count);
         assert_eq!(
             counted.iter().map(told).collect::<Vec<_>>(),
             want.into_iter().collect::<Vec<_>>()
@@ -184,7 +184,7 @@ async fn counts_by_state_agree_with_the_list(store: Store) {
     let failed_once = store.find_node(&NodeIdent::Id(nodes[8].id)).await.unwrap().unwrap();
     store.update_node(&Node { failure: None, ..failed_once }, &[]).await.unwrap();
     let failed =
-        |all: Vec<Tally>| all.iter().filter(|it| it.is_failed).map(|it| it.count).sum::<u64>();
+        |all: Vec<NodeCount>| all.iter().filter(|it| it.is_failed).map(|it| it.count).sum::<u64>();
     let before = nodes.iter().filter(|n| n.failure.is_some() && n.parent_node.is_none()).count();
     assert_eq!(failed(store.tally_nodes(None).await.unwrap()), before as u64 - 1);
 }

@@ -1,7 +1,7 @@
 //! Records of one node: ports, boot, inventory and history.
 
 use baremetal_core::{
-    Boot, HistoryEntry, HistoryUuid, Inspected, Node, NodeIdent, Port, PortUuid, WorkUuid,
+    Boot, HistoryEntry, HistoryUuid, InspectionReport, Node, NodeIdent, Port, PortUuid, WorkUuid,
 };
 use baremetal_store::{Store, StoreError};
 use hardware::MacAddress;
@@ -57,8 +57,8 @@ fn boot(node: &Node) -> Boot {
     }
 }
 
-fn inspected(node: &Node) -> Inspected {
-    Inspected {
+fn inspected(node: &Node) -> InspectionReport {
+    InspectionReport {
         node: node.id,
         at: at(3),
         inventory: json!({ "cpu": { "count": 4 } }),
@@ -185,7 +185,7 @@ async fn an_inventory_of_an_earlier_boot_changes_nothing(store: Store) {
     // The machine fetched another script while its inventory was on its way.
     let newer = Boot { nonce: "newer".into(), inventory_at: None, ..reported.clone() };
     store.save_boot(&newer).await.unwrap();
-    let late = Inspected { at: at(9), inventory: json!([]), ..known.clone() };
+    let late = InspectionReport { at: at(9), inventory: json!([]), ..known.clone() };
     assert!(!store.report_inventory(&reported, &late).await.unwrap());
     assert_eq!(store.find_boot(node.id).await.unwrap(), Some(newer));
     assert_eq!(store.find_inspected(node.id).await.unwrap(), Some(known));
@@ -198,7 +198,8 @@ async fn an_inventory_replaces_the_one_before(store: Store) {
     let first = inspected(&node);
     store.save_inspected(&first).await.unwrap();
     assert_eq!(store.find_inspected(node.id).await.unwrap(), Some(first.clone()));
-    let second = Inspected { at: at(9), inventory: json!([]), plugin_data: json!(null), ..first };
+    let second =
+        InspectionReport { at: at(9), inventory: json!([]), plugin_data: json!(null), ..first };
     store.save_inspected(&second).await.unwrap();
     assert_eq!(store.find_inspected(node.id).await.unwrap(), Some(second));
 }

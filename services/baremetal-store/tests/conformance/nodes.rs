@@ -1,6 +1,8 @@
 //! Single nodes: inserted, found, changed and deleted.
 
-use baremetal_core::{HistoryEntry, Lending, Node, NodeIdent, PowerRequest, State, Work, WorkUuid};
+use baremetal_core::{
+    HistoryEntry, Node, NodeIdent, NodeLease, PowerRequest, State, Work, WorkUuid,
+};
 use baremetal_store::{SeenPower, Store, StoreError};
 use database::outbox::Letter;
 use hardware::{PowerChange, PowerState};
@@ -122,7 +124,7 @@ async fn power_is_written_only_if_it_differs(store: Store) {
 
 async fn lent_nodes_are_found(store: Store) {
     let (kept, lent) = (named("kept"), named("lent"));
-    let lending = Lending {
+    let lending = NodeLease {
         lease: Lease::new(lent.created_at, "1d".parse().unwrap()),
         by: "u".to_owned(),
         notify: None,
@@ -149,7 +151,7 @@ async fn notices_are_written_with_the_node(store: Store) {
         project: None,
     };
     let tell = async |node: &Node| {
-        store.update_node_and_tell(node, &[], std::slice::from_ref(&letter), at(1)).await
+        store.update_node_and_notify(node, &[], std::slice::from_ref(&letter), at(1)).await
     };
     let (written, lost) = tell(&node).await.unwrap();
     assert_eq!((written.version, lost), (2, 0));
@@ -160,7 +162,7 @@ async fn notices_are_written_with_the_node(store: Store) {
     // A process that was killed after giving up the notice gives it up again, but the history gets one entry only.
     let said = HistoryEntry::failed(&node, &node, "given up".to_owned(), at(1));
     for _ in 0..2 {
-        store.give_up_letter(first.seq, Some(&said)).await.unwrap();
+        store.give_up_notice(first.seq, Some(&said)).await.unwrap();
     }
     assert_eq!(store.history(node.id, 9, None).await.unwrap().len(), 1);
     assert!(matches!(tell(&node).await, Err(StoreError::Stale)));

@@ -1,7 +1,7 @@
 //! Lists read in parts: the parts together are the whole list, and a part ends at its number of rows or its bytes.
 
 use baremetal_core::{Discovery, HistoryEntry, Node};
-use baremetal_store::{Listed, Part, Store, StoreError};
+use baremetal_store::{PagePart, PageRows, Store, StoreError};
 use hardware::MacAddress;
 use serde_json::json;
 
@@ -17,11 +17,11 @@ on_both! { Store:
 /// Reads a list in parts of at most so many bytes; returns its rows and the lengths of the parts.
 async fn in_parts<T, P>(
     bytes: usize,
-    read: impl AsyncFn(Part<P>) -> Result<Listed<T, P>, StoreError>,
+    read: impl AsyncFn(PagePart<P>) -> Result<PageRows<T, P>, StoreError>,
 ) -> (Vec<T>, Vec<usize>) {
     let (mut all, mut lengths, mut after) = (Vec::new(), Vec::new(), None);
     loop {
-        let Listed { found, more } = read(Part { after, bytes }).await.unwrap();
+        let PageRows { found, more } = read(PagePart { after, bytes }).await.unwrap();
         lengths.push(found.len());
         all.extend(found);
         after = more;

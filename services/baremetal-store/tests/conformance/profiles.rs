@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use baremetal_core::{Hypervisor, JoinState, Node, NodeIdent, Profile, Report, State};
-use baremetal_store::{Part, Store, StoreError};
+use baremetal_core::{EarlierReport, Hypervisor, JoinState, Node, NodeIdent, Profile, State};
+use baremetal_store::{PagePart, Store, StoreError};
 use sealing::Keyring;
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ async fn a_profile_is_written_found_changed_and_deleted(store: Store) {
     let late = store.update_profile(&changed, 1, at(3)).await;
     assert!(matches!(late, Err(StoreError::Stale)), "{late:?}");
     store.insert_profile(&profile("a"), at(4)).await.unwrap();
-    let all = store.list_profiles_part(1000, Part::whole()).await.unwrap().found;
+    let all = store.list_profiles_part(1000, PagePart::whole()).await.unwrap().found;
     let all: Vec<_> = all.iter().map(|it| (it.profile.name.as_str(), it.version)).collect();
     assert_eq!(all, [("a", 1), ("kvm", 2)]);
 
@@ -70,7 +70,7 @@ async fn the_secrets_of_a_profile_are_sealed_and_reencrypted(store: Store) {
     store.insert_profile(&profile("old"), at(0)).await.unwrap();
     let keys = Arc::new(Keyring::open(&folder.path().join("seal.keys"), &[]).unwrap());
     // Secrets that were stored in the clear are sealed when the keys are set.
-    let store = store.sealing(keys.clone()).await.unwrap();
+    let store = store.with_keys(keys.clone()).await.unwrap();
     store.insert_profile(&profile("kvm"), at(1)).await.unwrap();
     let kept = async |name: &str| {
         let found = store.find_profile(name).await.unwrap().unwrap().profile;
@@ -104,7 +104,7 @@ async fn joining_nodes_are_listed_and_host_names_are_unique(store: Store) {
         limits: baremetal_core::JoinLimits::default(),
         state,
         since: at(3),
-        before: Report::At(at(2)),
+        before: EarlierReport::At(at(2)),
         id: Some("u".to_owned()),
     };
     let node = |host, join, state| Node {

@@ -1,7 +1,7 @@
 //! Records that belong to no node: unknown machines, conductors and racks.
 
 use baremetal_core::Discovery;
-use baremetal_store::{Part, Store, StoreError};
+use baremetal_store::{PagePart, Store, StoreError};
 use hardware::MacAddress;
 use serde_json::json;
 
@@ -30,7 +30,7 @@ async fn unknown_machines_are_recorded_once_each(store: Store) {
         data: None,
     };
     assert_eq!(
-        store.list_discoveries_part(1000, Part::whole()).await.unwrap().found,
+        store.list_discoveries_part(1000, PagePart::whole()).await.unwrap().found,
         [noted(2, 1, 3), noted(1, 2, 2)]
     );
 
@@ -39,7 +39,7 @@ async fn unknown_machines_are_recorded_once_each(store: Store) {
     store.touch_discovery(mac(1), at(5)).await.unwrap();
     store.delete_discovery(mac(2)).await.unwrap();
     let want = Discovery { first_seen_at: at(2), last_seen_at: at(5), ..found };
-    assert_eq!(store.list_discoveries_part(1000, Part::whole()).await.unwrap().found, [want]);
+    assert_eq!(store.list_discoveries_part(1000, PagePart::whole()).await.unwrap().found, [want]);
 }
 
 async fn discoveries_are_bounded(store: Store) {
@@ -51,7 +51,7 @@ async fn discoveries_are_bounded(store: Store) {
         touch.await.unwrap();
     }
     store.touch_discovery(mac(4), at(9000)).await.unwrap();
-    let known = store.list_discoveries_part(2000, Part::whole()).await.unwrap().found;
+    let known = store.list_discoveries_part(2000, PagePart::whole()).await.unwrap().found;
     let is_known = |n| known.iter().any(|found| found.mac == mac(n));
     assert_eq!(known.len(), 1024);
     assert!(is_known(1029) && is_known(4), "the last that asked are known");

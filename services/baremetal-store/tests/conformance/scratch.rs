@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use baremetal_core::{Driver, Node, NodeUuid};
-use baremetal_store::{Pool, Store};
+use baremetal_store::{AddressPool, Store};
 use jiff::Timestamp;
 
 pub(crate) use database::on_both;
@@ -35,7 +35,7 @@ pub(crate) fn named(name: &str) -> Node {
 }
 
 /// A pool with the addresses from `first` to `last`, leased to unknown machines for one hour.
-pub(crate) fn pool(first: Ipv4Addr, last: Ipv4Addr) -> Pool {
+pub(crate) fn pool(first: Ipv4Addr, last: Ipv4Addr) -> AddressPool {
     let stranger_lease_time = Duration::from_secs(3600);
-    Pool { first, last, reserved: Vec::new(), stranger_lease_time }
+    AddressPool { first, last, reserved: Vec::new(), stranger_lease_time }
 }

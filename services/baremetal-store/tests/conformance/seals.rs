@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use baremetal_core::{Driver, Node, NodeIdent, NodeUuid};
-use baremetal_store::{Resealed, Store, StoreError};
+use baremetal_store::{ReencryptionResult, Store, StoreError};
 use sealing::{KeyFileError, Keyring, SealingKeys};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
@@ -72,7 +72,7 @@ async fn opens(store: &Store, known: &[(NodeUuid, String)]) {
 
 async fn secrets_are_sealed_and_can_be_unsealed(store: Store) {
     let folder = tempfile::tempdir().unwrap();
-    let store = store.sealing(keyring(folder.path())).await.unwrap();
+    let store = store.with_keys(keyring(folder.path())).await.unwrap();
     let new = node(1);
     store.insert_node(&new).await.unwrap();
     let found = read(&store, new.id).await;
@@ -97,7 +97,7 @@ async fn secrets_in_the_clear_are_sealed_at_the_first_start(store: Store) {
     store.insert_node(&bare).await.unwrap();
     assert!(infos(&read(&store, known[7].0).await).contains("canary"));
 
-    let sealed = store.sealing(keyring(folder.path())).await.unwrap();
+    let sealed = store.with_keys(keyring(folder.path())).await.unwrap();
     let found = read(&sealed, known[7].0).await;
     assert!(!infos(&found).contains("canary"));
     assert_eq!((found.version, found.updated_at), (2, None));
@@ -105,7 +105,7 @@ async fn secrets_in_the_clear_are_sealed_at_the_first_start(store: Store) {
     let id = sealed.keyring().unwrap().keys().current().to_owned();
     assert_eq!(sealed.seals_in_use().await.unwrap(), [(id, 120)]);
     // The second time nothing is left to seal.
-    let again = sealed.sealing(keyring(folder.path())).await.unwrap();
+    let again = sealed.with_keys(keyring(folder.path())).await.unwrap();
     assert_eq!(read(&again, known[7].0).await, found);
     assert_eq!(read(&again, bare.id).await.version, 1);
 }
@@ -113,7 +113,7 @@ async fn secrets_in_the_clear_are_sealed_at_the_first_start(store: Store) {
 async fn after_a_rotation_and_reencryption_the_old_key_can_be_retired(store: Store) {
     let folder = tempfile::tempdir().unwrap();
     let ring = keyring(folder.path());
-    let store = store.sealing(ring.clone()).await.unwrap();
+    let store = store.with_keys(ring.clone()).await.unwrap();
     let known = fill(&store, 130).await;
     let (old, new) = (ring.keys().current().to_owned(), ring.rotate().unwrap());
     assert!(matches!(store.forget_seal(&old).await, Err(StoreError::InUse { .. })));
@@ -122,8 +122,8 @@ async fn after_a_rotation_and_reencryption_the_old_key_can_be_retired(store: Sto
     store.update_node(&one, &[]).await.unwrap();
     assert_eq!(in_use(&store).await, sorted([(old.clone(), 129), (new.clone(), 1)]));
 
-    assert_eq!(store.reseal().await.unwrap(), Resealed { done: 129, broken: 0 });
-    assert_eq!(store.reseal().await.unwrap(), Resealed::default());
+    assert_eq!(store.reseal().await.unwrap(), ReencryptionResult { done: 129, broken: 0 });
+    assert_eq!(store.reseal().await.unwrap(), ReencryptionResult::default());
     store.forget_seal(&old).await.unwrap();
     ring.retire(&old).unwrap();
     opens(&store, &known).await;
@@ -133,7 +133,7 @@ async fn after_a_rotation_and_reencryption_the_old_key_can_be_retired(store: Sto
 async fn a_write_of_a_node_read_before_a_rotation_is_refused(store: Store) {
     let folder = tempfile::tempdir().unwrap();
     let ring = keyring(folder.path());
-    let store = store.sealing(ring.clone()).await.unwrap();
+    let store = store.with_keys(ring.clone()).await.unwrap();
     let known = fill(&store, 1).await;
     let before = read(&store, known[0].0).await;
     ring.rotate().unwrap();
@@ -144,11 +144,11 @@ async fn a_write_of_a_node_read_before_a_rotation_is_refused(store: Store) {
 
 async fn a_missing_key_keeps_the_store_from_opening(store: Store) {
     let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let sealed = store.clone().sealing(keyring(one.path())).await.unwrap();
+    let sealed = store.clone().with_keys(keyring(one.path())).await.unwrap();
     let ring = sealed.keyring().unwrap().clone();
     let id = ring.rotate().unwrap();
     fill(&sealed, 1).await;
-    let refused = store.clone().sealing(keyring(other.path())).await.err().unwrap();
+    let refused = store.clone().with_keys(keyring(other.path())).await.err().unwrap();
     let StoreError::Corrupt { source, .. } = refused else { panic!("{refused:?}") };
     assert!(source.to_string().contains(&format!("does not hold key {id}")), "{source}");
     // A missing key file is not replaced by a new one.
@@ -169,15 +169,15 @@ fn numbered(id: &str) -> Arc<Keyring> {
 async fn another_key_with_the_same_id_keeps_the_store_from_opening(store: Store) {
     let (ours, other) = (numbered("1"), numbered("1"));
     // A key that has sealed nothing yet may be replaced by another key with the same id.
-    store.clone().sealing(other.clone()).await.unwrap();
-    let sealed = store.clone().sealing(ours.clone()).await.unwrap();
+    store.clone().with_keys(other.clone()).await.unwrap();
+    let sealed = store.clone().with_keys(ours.clone()).await.unwrap();
     let known = fill(&sealed, 2).await;
     let canary = store.known_keys().await.unwrap()[0].canary.clone().unwrap();
     assert!(canary.starts_with("sealed:v1:1:"), "{canary}");
-    let refused = store.clone().sealing(other).await.err().unwrap();
+    let refused = store.clone().with_keys(other).await.err().unwrap();
     let StoreError::Corrupt { source, .. } = refused else { panic!("{refused:?}") };
     assert!(source.to_string().contains("the key 1 in the file is not the key 1"), "{source}");
-    opens(&store.sealing(ours).await.unwrap(), &known).await;
+    opens(&store.with_keys(ours).await.unwrap(), &known).await;
 }
 
 async fn in_use(store: &Store) -> Vec<(String, u64)> {
@@ -193,11 +193,11 @@ fn sorted(keys: impl Into<Vec<(String, u64)>>) -> Vec<(String, u64)> {
 async fn a_rack_keeps_its_secrets_sealed(store: Store) {
     let folder = tempfile::tempdir().unwrap();
     let ring = keyring(folder.path());
-    let store = store.sealing(ring.clone()).await.unwrap();
+    let store = store.with_keys(ring.clone()).await.unwrap();
     let plain = json!({"goal": {"instance_info": {"configdrive": {"user_data": "canary"}}}});
     store.insert_rack("r", &plain).await.unwrap();
     ring.rotate().unwrap();
-    assert_eq!(store.reseal().await.unwrap(), Resealed { done: 1, broken: 0 });
+    assert_eq!(store.reseal().await.unwrap(), ReencryptionResult { done: 1, broken: 0 });
     let (mut found, version) = store.find_rack("r").await.unwrap().unwrap();
     assert!(!found.to_string().contains("canary") && version == 2, "{found}");
     let Value::Object(document) = &mut found else { panic!("{found}") };
@@ -207,13 +207,13 @@ async fn a_rack_keeps_its_secrets_sealed(store: Store) {
 
 async fn processes_that_share_a_key_file_follow_a_rotation(store: Store) {
     let folder = tempfile::tempdir().unwrap();
-    let one = store.clone().sealing(keyring(folder.path())).await.unwrap();
+    let one = store.clone().with_keys(keyring(folder.path())).await.unwrap();
     // Another process reads its own copy of the keys from the same file.
-    let two = store.sealing(keyring(folder.path())).await.unwrap();
+    let two = store.with_keys(keyring(folder.path())).await.unwrap();
     let known = fill(&two, 3).await;
     let old = one.keyring().unwrap().keys().current().to_owned();
     let new = one.keyring().unwrap().rotate().unwrap();
-    assert_eq!(one.reseal().await.unwrap(), Resealed { done: 3, broken: 0 });
+    assert_eq!(one.reseal().await.unwrap(), ReencryptionResult { done: 3, broken: 0 });
     opens(&two, &known).await;
     fill(&two, 1).await;
     assert_eq!(in_use(&two).await, sorted([(old, 0), (new, 4)]));

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use audit::{Filter, Order, Trail};
 use baremetal_core::{NodeFilter, NodeSort, Page, PortFilter, PortSort, State};
-use baremetal_store::{Leased, Part, SCHEMA, Store};
+use baremetal_store::{DhcpLease, PagePart, SCHEMA, Store};
 use database::scratch::Scratch;
-use database::{Database, Extent};
+use database::{Database, WriteKind};
 use jiff::SignedDuration;
 use sealing::{Keyring, SealingKeys};
 use secrecy::ExposeSecret;
@@ -59,22 +59,23 @@ async fn every_version_is_opened_and_read_on_postgres() {
 async fn is_read(scratch: &Scratch, version: usize) {
     let before = Database::open(&scratch.url, &SCHEMA[..version]).await.unwrap();
     let fixture = FIXTURES[version - 1].to_owned();
-    let written =
-        before.write(Extent::AnyDecides, |c| Box::pin(async move { Ok(c.script(fixture).await?) }));
+    let written = before.write(WriteKind::AnyStatementCanFail, |c| {
+        Box::pin(async move { Ok(c.script(fixture).await?) })
+    });
     written.await.unwrap_or_else(|error| panic!("version {version}: {error:?}"));
     drop(before);
     // The second time nothing has to be migrated, and all records are still the same.
     for _ in 0..2 {
         let store = Store::open(&scratch.url).await.unwrap();
         let keys: Arc<Keyring> = SealingKeys::parse(KEYS).unwrap().into();
-        let store = store.sealing(keys).await.unwrap();
+        let store = store.with_keys(keys).await.unwrap();
         holds_all(&store, version).await;
     }
     // Another key with the same number unseals nothing, and is recognized as a different key.
     let line = format!("1:{}", SealingKeys::generate().unwrap().split_once(':').unwrap().1);
     let other: Arc<Keyring> = SealingKeys::parse(&line).unwrap().into();
     let store = Store::open(&scratch.url).await.unwrap();
-    assert!(store.sealing(other).await.is_err(), "version {version}");
+    assert!(store.with_keys(other).await.is_err(), "version {version}");
 }
 
 /// Asserts that all records that this version wrote can be read.
@@ -115,8 +116,8 @@ async fn holds_all(store: &Store, version: usize) {
     assert_eq!(history[0].user.as_deref(), (version >= 11).then_some("u1"));
     assert_eq!(history[1].user, None);
     let leased = store.find_lease("52:54:00:00:00:01".parse().unwrap()).await.unwrap();
-    assert_eq!(leased, Some(Leased { address: [10, 0, 0, 9].into(), is_probed: true }));
-    assert_eq!(store.list_discoveries_part(1000, Part::whole()).await.unwrap().found.len(), 1);
+    assert_eq!(leased, Some(DhcpLease { address: [10, 0, 0, 9].into(), is_probed: true }));
+    assert_eq!(store.list_discoveries_part(1000, PagePart::whole()).await.unwrap().found.len(), 1);
     assert_eq!(store.list_conductors().await.unwrap(), [("host".to_owned(), at(0))]);
     let (mut rack, _) = store.find_rack("r1").await.unwrap().unwrap();
     let Value::Object(document) = &mut rack else { panic!("{rack}") };

@@ -8,22 +8,22 @@ use url::Url;
 /// The address of clusterd, and the identity for calls: a user of clusterd's own, a Keystone user, or none.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, try_from = "RawClusters")]
-pub struct ClustersConfig {
+pub struct ClusterdConfig {
     /// The base URL; by default the URL in the cloud's service catalogue.
     pub url: Option<Url>,
     /// The identity for calls.
-    pub caller: ClustersAs,
+    pub caller: ClusterdIdentityConfig,
 }
 
 /// The identity for calls to clusterd.
 #[derive(Clone, Debug)]
-pub enum ClustersAs {
+pub enum ClusterdIdentityConfig {
     /// No identity, for a clusterd without authentication.
-    Anyone,
+    Anonymous,
     /// A user name, and a file whose first line is the password.
-    Named(String, PathBuf),
+    Basic(String, PathBuf),
     /// A clouds.yaml, and the cloud's name if the file contains several clouds.
-    Known(PathBuf, Option<String>),
+    Keystone(PathBuf, Option<String>),
 }
 
 #[derive(Deserialize)]
@@ -41,15 +41,15 @@ struct RawClusters {
     cloud: Option<String>,
 }
 
-impl TryFrom<RawClusters> for ClustersConfig {
+impl TryFrom<RawClusters> for ClusterdConfig {
     type Error = &'static str;
 
     fn try_from(raw: RawClusters) -> Result<Self, Self::Error> {
         let RawClusters { url, user, password_file, clouds_yaml, cloud } = raw;
         let caller = match (user, password_file, clouds_yaml, cloud) {
-            (None, None, None, None) => ClustersAs::Anyone,
-            (Some(user), Some(file), None, None) => ClustersAs::Named(user, file),
-            (None, None, Some(file), cloud) => ClustersAs::Known(file, cloud),
+            (None, None, None, None) => ClusterdIdentityConfig::Anonymous,
+            (Some(user), Some(file), None, None) => ClusterdIdentityConfig::Basic(user, file),
+            (None, None, Some(file), cloud) => ClusterdIdentityConfig::Keystone(file, cloud),
             (Some(_), None, ..) | (None, Some(_), ..) => {
                 return Err("clusters: user and password_file have to be set together");
             }
@@ -58,11 +58,11 @@ impl TryFrom<RawClusters> for ClustersConfig {
                 return Err("clusters: set either user and password_file or clouds_yaml, not both");
             }
         };
-        if url.is_none() && !matches!(caller, ClustersAs::Known(..)) {
+        if url.is_none() && !matches!(caller, ClusterdIdentityConfig::Keystone(..)) {
             return Err(
                 "clusters: set url, or clouds_yaml with the cloud whose catalogue contains clusterd",
             );
         }
-        Ok(ClustersConfig { url, caller })
+        Ok(ClusterdConfig { url, caller })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use lease::{Ladder, Terms};
+use lease::{LeaseSchedule, Terms};
 use serde::Deserialize;
 
 /// How long nodes are lent, and the stages at the end of a lease.
@@ -13,7 +13,7 @@ pub struct LeasesConfig {
     /// to name a length. The shortest lease is one hour by default.
     pub nodes: Terms,
     /// The warnings and the undo window, after which the machine is erased. Machines have no snapshots.
-    pub ladder: Ladder,
+    pub ladder: LeaseSchedule,
 }
 
 /// The section `[allocations]`.

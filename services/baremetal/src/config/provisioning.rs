@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use baremetal_conductor::UnknownMachines;
-use daemon::Connections;
+use daemon::ConnectionLimits;
 use jiff::SignedDuration;
 use serde::Deserialize;
 use url::Url;
@@ -52,8 +52,8 @@ pub struct ProvisioningConfig {
     #[serde(default)]
     pub router_advertisements: Option<String>,
     /// The maximum number of connections, and the timeouts for slow machines.
-    #[serde(default = "of_machines")]
-    pub connections: Connections,
+    #[serde(default = "default_connections")]
+    pub connections: ConnectionLimits,
 }
 
 impl ProvisioningConfig {
@@ -80,8 +80,8 @@ fn loaders() -> PathBuf {
 }
 
 /// A BMC that presents an image as a CD reads the image only as fast as the machine does, and a machine may pause for minutes.
-fn of_machines() -> Connections {
-    Connections { answer_timeout: Duration::from_mins(15), ..Connections::default() }
+fn default_connections() -> ConnectionLimits {
+    ConnectionLimits { answer_timeout: Duration::from_mins(15), ..ConnectionLimits::default() }
 }
 
 fn heartbeat_timeout() -> SignedDuration {

@@ -11,8 +11,8 @@ use hardware::MacAddress;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::error::Answer;
-use super::report::Report;
+use super::error::ErrorAnswer;
+use super::report::JsonBody;
 use super::state::Provisioning;
 
 /// The highest API version offered to agents. ironic-python-agent limits itself to 1.68.
@@ -37,12 +37,12 @@ pub(super) struct LookupQuery {
 pub(super) async fn lookup(
     State(provisioning): State<Provisioning>,
     Query(query): Query<LookupQuery>,
-) -> Result<Json<agent_protocol::LookupAnswer>, Answer> {
+) -> Result<Json<agent_protocol::LookupAnswer>, ErrorAnswer> {
     // Other addresses than MAC addresses (InfiniBand's) are of no use here.
     let addresses: Vec<MacAddress> =
         query.addresses.split(',').filter_map(|raw| raw.trim().parse().ok()).take(128).collect();
     if addresses.is_empty() && query.node_uuid.is_none() {
-        return Err(Answer::bad_request(
+        return Err(ErrorAnswer::bad_request(
             "addresses: at least one MAC address or node_uuid is required".to_owned(),
         ));
     }
@@ -54,8 +54,8 @@ pub(super) async fn heartbeat(
     State(provisioning): State<Provisioning>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     Path(node): Path<NodeUuid>,
-    Report(beat): Report<Heartbeat>,
-) -> Result<StatusCode, Answer> {
+    JsonBody(beat): JsonBody<Heartbeat>,
+) -> Result<StatusCode, ErrorAnswer> {
     provisioning.conductor.heartbeat(node, &beat, peer.ip()).await?;
     Ok(StatusCode::ACCEPTED)
 }
@@ -70,8 +70,8 @@ pub(super) struct InspectionQuery {
 pub(super) async fn continue_inspection(
     State(provisioning): State<Provisioning>,
     Query(query): Query<InspectionQuery>,
-    Report(body): Report<Map<String, Value>>,
-) -> Result<(StatusCode, Json<Value>), Answer> {
+    JsonBody(body): JsonBody<Map<String, Value>>,
+) -> Result<(StatusCode, Json<Value>), ErrorAnswer> {
     provisioning.conductor.inspected(query.node_uuid, &query.capability, body).await?;
     Ok((StatusCode::ACCEPTED, Json(json!({"uuid": query.node_uuid}))))
 }
@@ -80,8 +80,8 @@ pub(super) async fn continue_inspection(
 pub(super) async fn discovered(
     State(provisioning): State<Provisioning>,
     Path((mac, capability)): Path<(MacAddress, String)>,
-    Report(body): Report<Map<String, Value>>,
-) -> Result<(StatusCode, Json<Value>), Answer> {
+    JsonBody(body): JsonBody<Map<String, Value>>,
+) -> Result<(StatusCode, Json<Value>), ErrorAnswer> {
     provisioning.conductor.discovered(mac, &capability, body).await?;
     Ok((StatusCode::ACCEPTED, Json(json!({"uuid": null}))))
 }

@@ -7,14 +7,14 @@ use axum::response::{IntoResponse, Response};
 use baremetal_core::{NodeUuid, WorkUuid};
 use hardware::MacAddress;
 
-use super::error::Answer;
+use super::error::ErrorAnswer;
 use super::state::Provisioning;
 
 /// `GET /boot/{node}/{work}/{mac}/{capability}/boot.ipxe`: the boot script of a node's machine.
 pub(super) async fn script(
     State(provisioning): State<Provisioning>,
     Path((node, work, mac, capability)): Path<(NodeUuid, WorkUuid, MacAddress, String)>,
-) -> Result<Response, Answer> {
+) -> Result<Response, ErrorAnswer> {
     Ok(plain(provisioning.conductor.boot_script(node, work, mac, &capability).await?))
 }
 
@@ -22,7 +22,7 @@ pub(super) async fn script(
 pub(super) async fn discovery_script(
     State(provisioning): State<Provisioning>,
     Path((mac, capability)): Path<(MacAddress, String)>,
-) -> Result<Response, Answer> {
+) -> Result<Response, ErrorAnswer> {
     Ok(plain(provisioning.conductor.discovery_script(mac, &capability).await?))
 }
 
@@ -31,10 +31,14 @@ pub(super) async fn medium(
     State(provisioning): State<Provisioning>,
     Path((node, work, capability)): Path<(NodeUuid, WorkUuid, String)>,
     headers: HeaderMap,
-) -> Result<Response, Answer> {
-    let Some(iso) = &provisioning.files.iso else { return Err(Answer::not_found("a boot medium")) };
+) -> Result<Response, ErrorAnswer> {
+    let Some(iso) = &provisioning.files.iso else {
+        return Err(ErrorAnswer::not_found("a boot medium"));
+    };
     let parameters = provisioning.conductor.medium_parameters(node, work, &capability).await?;
-    iso.serve(&parameters, &headers).await.map_err(|error| Answer::bad_request(error.to_string()))
+    iso.serve(&parameters, &headers)
+        .await
+        .map_err(|error| ErrorAnswer::bad_request(error.to_string()))
 }
 
 fn plain(script: String) -> Response {

@@ -8,23 +8,23 @@ use serde_json::json;
 use tracing::error;
 
 /// An error in the Bare Metal API's envelope, which agents understand.
-pub(super) struct Answer {
+pub(super) struct ErrorAnswer {
     status: StatusCode,
     message: String,
 }
 
-impl Answer {
+impl ErrorAnswer {
     pub(super) fn not_found(what: &str) -> Self {
-        Answer { status: StatusCode::NOT_FOUND, message: format!("{what} not found") }
+        ErrorAnswer { status: StatusCode::NOT_FOUND, message: format!("{what} not found") }
     }
 
     pub(super) fn bad_request(message: String) -> Self {
-        Answer { status: StatusCode::BAD_REQUEST, message }
+        ErrorAnswer { status: StatusCode::BAD_REQUEST, message }
     }
 }
 
-impl From<BootError> for Answer {
-    fn from(error: BootError) -> Answer {
+impl From<BootError> for ErrorAnswer {
+    fn from(error: BootError) -> ErrorAnswer {
         let status = match &error {
             BootError::NotFound { .. } => StatusCode::NOT_FOUND,
             BootError::Forbidden => StatusCode::UNAUTHORIZED,
@@ -34,11 +34,11 @@ impl From<BootError> for Answer {
                 StatusCode::SERVICE_UNAVAILABLE
             }
         };
-        Answer { status, message: error.to_string() }
+        ErrorAnswer { status, message: error.to_string() }
     }
 }
 
-impl IntoResponse for Answer {
+impl IntoResponse for ErrorAnswer {
     fn into_response(self) -> Response {
         let fault = if self.status.is_server_error() { "Server" } else { "Client" };
         let inner = json!({"faultcode": fault, "faultstring": self.message, "debuginfo": null});

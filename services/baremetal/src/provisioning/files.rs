@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use tower::ServiceExt;
 use tower_http::services::ServeFile;
 
-use super::error::Answer;
+use super::error::ErrorAnswer;
 use super::state::Provisioning;
 
 /// `GET /ramdisk/kernel` and `GET /ramdisk/ramdisk`.
@@ -13,11 +13,11 @@ pub(super) async fn ramdisk(
     State(provisioning): State<Provisioning>,
     Path(file): Path<String>,
     request: Request,
-) -> Result<Response, Answer> {
+) -> Result<Response, ErrorAnswer> {
     let path = match &*file {
         "kernel" => &provisioning.files.kernel,
         "ramdisk" => &provisioning.files.ramdisk,
-        _ => return Err(Answer::not_found("the file")),
+        _ => return Err(ErrorAnswer::not_found("the file")),
     };
     serve(ServeFile::new(path), request).await
 }
@@ -27,15 +27,15 @@ pub(super) async fn loader(
     State(provisioning): State<Provisioning>,
     Path(loader): Path<String>,
     request: Request,
-) -> Result<Response, Answer> {
+) -> Result<Response, ErrorAnswer> {
     let known = pxe::Loader::ALL.iter().any(|known| known.file_name() == loader);
     if !known {
-        return Err(Answer::not_found("the loader"));
+        return Err(ErrorAnswer::not_found("the loader"));
     }
     serve(ServeFile::new(provisioning.files.loaders.join(&loader)), request).await
 }
 
-async fn serve(file: ServeFile, request: Request) -> Result<Response, Answer> {
-    let response = file.oneshot(request).await.map_err(|_| Answer::not_found("the file"))?;
+async fn serve(file: ServeFile, request: Request) -> Result<Response, ErrorAnswer> {
+    let response = file.oneshot(request).await.map_err(|_| ErrorAnswer::not_found("the file"))?;
     Ok(response.into_response())
 }

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use tower::ServiceExt;
 use tower_http::services::ServeFile;
 
-use super::error::Answer;
+use super::error::ErrorAnswer;
 use super::state::Provisioning;
 
 /// The longest name of a file or folder, in bytes: NAME_MAX of Linux.
@@ -22,14 +22,14 @@ pub(super) async fn image(
     State(provisioning): State<Provisioning>,
     Path(name): Path<String>,
     request: Request,
-) -> Result<Response, Answer> {
+) -> Result<Response, ErrorAnswer> {
     let Some(folder) = provisioning.files.images.clone() else { return Err(missing()) };
     serve(folder, name, request).await
 }
 
-async fn serve(folder: PathBuf, name: String, request: Request) -> Result<Response, Answer> {
+async fn serve(folder: PathBuf, name: String, request: Request) -> Result<Response, ErrorAnswer> {
     for part in name.split('/') {
-        check(part).map_err(|why| Answer::bad_request(format!("name: {why}")))?;
+        check(part).map_err(|why| ErrorAnswer::bad_request(format!("name: {why}")))?;
     }
     let opened = tokio::task::spawn_blocking(move || open_beneath(&folder, &name)).await;
     let file = opened.map_err(|_| missing())?.map_err(|_| missing())?;
@@ -40,8 +40,8 @@ async fn serve(folder: PathBuf, name: String, request: Request) -> Result<Respon
     Ok(response.into_response())
 }
 
-fn missing() -> Answer {
-    Answer::not_found("the image")
+fn missing() -> ErrorAnswer {
+    ErrorAnswer::not_found("the image")
 }
 
 /// Checks that a part of a path can be the name of a file or folder inside another.

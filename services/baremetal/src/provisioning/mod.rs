@@ -17,7 +17,7 @@ pub use iso::{IsoError, IsoTemplate};
 pub use state::{Files, Provisioning};
 
 /// The maximum size of an agent's report in bytes: an inventory with its logs.
-const LONGEST_REPORT: usize = 8 << 20;
+const MAX_REPORT: usize = 8 << 20;
 
 /// Returns the router with all routes of the listener.
 pub fn router(provisioning: Provisioning) -> Router {
@@ -33,6 +33,6 @@ pub fn router(provisioning: Provisioning) -> Router {
         .route("/ramdisk/{file}", get(files::ramdisk))
         .route("/ipxe/{loader}", get(files::loader))
         .route("/images/{*name}", get(images::image))
-        .layer(DefaultBodyLimit::max(LONGEST_REPORT))
+        .layer(DefaultBodyLimit::max(MAX_REPORT))
         .with_state(provisioning)
 }

@@ -8,26 +8,27 @@ use bytes::Bytes;
 use openstack_api::check_unique_keys;
 use serde::de::DeserializeOwned;
 
-use super::error::Answer;
+use super::error::ErrorAnswer;
 
 /// A JSON body, parsed as `T`. Like the API, it refuses an object with a duplicate key.
-pub(super) struct Report<T>(pub(super) T);
+pub(super) struct JsonBody<T>(pub(super) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Report<T> {
-    type Rejection = Answer;
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
+    type Rejection = ErrorAnswer;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Answer> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, ErrorAnswer> {
         let json = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         if !json.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("application/json")) {
             let why = "Content-Type: must be application/json".to_owned();
-            return Err(Answer::bad_request(why));
+            return Err(ErrorAnswer::bad_request(why));
         }
         let body = Bytes::from_request(request, state).await;
-        let body = body.map_err(|why| Answer::bad_request(why.body_text()))?;
-        check_unique_keys(&body).map_err(|why| Answer::bad_request(why.message))?;
+        let body = body.map_err(|why| ErrorAnswer::bad_request(why.body_text()))?;
+        check_unique_keys(&body).map_err(|why| ErrorAnswer::bad_request(why.message))?;
         let read = Json::from_bytes(&body);
-        let Json(read) = read.map_err(|why: JsonRejection| Answer::bad_request(why.body_text()))?;
-        Ok(Report(read))
+        let Json(read) =
+            read.map_err(|why: JsonRejection| ErrorAnswer::bad_request(why.body_text()))?;
+        Ok(JsonBody(read))
     }
 }
 
@@ -43,7 +44,7 @@ mod tests {
     use super::*;
 
     async fn reported(kind: &str, body: &str) -> (StatusCode, String) {
-        let app = Router::new().route("/", post(async |_: Report<Map<String, Value>>| {}));
+        let app = Router::new().route("/", post(async |_: JsonBody<Map<String, Value>>| {}));
         let request =
             Request::post("/").header(CONTENT_TYPE, kind).body(Body::from(body.to_owned()));
         let answer = app.oneshot(request.unwrap()).await.unwrap();

@@ -21,7 +21,7 @@ const NODE: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
 const TYPED: &str = left::canary::CONSOLE;
 
 /// A baremetald with a node that has a console.
-struct Given {
+struct TestDaemon {
     client: Client,
     url: String,
     token: Option<String>,
@@ -30,13 +30,13 @@ struct Given {
     running: JoinHandle<anyhow::Result<()>>,
 }
 
-impl Given {
-    async fn start(more: &str) -> Given {
+impl TestDaemon {
+    async fn start(more: &str) -> TestDaemon {
         let state = tempfile::tempdir().unwrap();
-        Given::within(state, more, None).await
+        TestDaemon::within(state, more, None).await
     }
 
-    async fn within(state: TempDir, more: &str, token: Option<String>) -> Given {
+    async fn within(state: TempDir, more: &str, token: Option<String>) -> TestDaemon {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = state.path().join("state");
         let text = format!("state_dir = {folder:?}\n[api]\nlisten = '127.0.0.1:0'\n{more}");
@@ -46,7 +46,7 @@ impl Given {
         let stop = CancellationToken::new();
         let running = tokio::spawn(service.run(stop.clone()));
         let client = Client::builder().no_proxy().build().unwrap();
-        let given = Given { client, url, token, state, stop, running };
+        let given = TestDaemon { client, url, token, state, stop, running };
         let body = json!({"uuid": NODE, "driver": "fake-hardware", "console_interface": "fake"});
         assert_eq!(given.send(Method::POST, "/v1/nodes", &body).await.0, 201);
         given
@@ -83,7 +83,7 @@ impl Given {
             Some(origin) => request.header("origin", origin),
             None => request,
         };
-        let (request, asked) = websocket::ask(request);
+        let (request, asked) = websocket::upgrade_request(request);
         let answer = request.send().await.unwrap();
         if !websocket::is_open(&answer) {
             return Err((answer.status().as_u16(), answer.text().await.unwrap()));
@@ -153,7 +153,7 @@ async fn types(socket: &mut Socket, text: &str) {
 
 #[tokio::test]
 async fn a_console_is_enabled_looked_at_and_disabled() {
-    let given = Given::start("").await;
+    let given = TestDaemon::start("").await;
     let refused = given.look().await.unwrap_err();
     assert_eq!(refused.0, 409, "{}", refused.1);
     assert!(refused.1.contains("is not enabled"));
@@ -198,8 +198,8 @@ async fn a_console_is_enabled_looked_at_and_disabled() {
 
 #[tokio::test]
 async fn viewing_is_recorded_and_input_is_stored_nowhere() {
-    left::listen();
-    let given = Given::start("").await;
+    left::keep_logs();
+    let given = TestDaemon::start("").await;
     given.enable(true).await;
     let mut socket = given.look().await.unwrap();
     // Input is discarded until the port is open.
@@ -238,7 +238,7 @@ fn holds(folder: &Path, words: &str) -> bool {
 
 #[tokio::test]
 async fn a_console_ends_with_its_node_or_the_service() {
-    let given = Given::start("").await;
+    let given = TestDaemon::start("").await;
     given.enable(true).await;
     let mut socket = given.look().await.unwrap();
     reads(&mut socket, "This is not a machine").await;
@@ -248,7 +248,7 @@ async fn a_console_ends_with_its_node_or_the_service() {
     assert_eq!(closed(&mut socket).await, want);
     given.end().await;
 
-    let given = Given::start("").await;
+    let given = TestDaemon::start("").await;
     given.enable(true).await;
     let mut socket = given.look().await.unwrap();
     reads(&mut socket, "This is not a machine").await;
@@ -259,7 +259,7 @@ async fn a_console_ends_with_its_node_or_the_service() {
 
 #[tokio::test]
 async fn viewers_are_limited_and_other_sites_are_refused() {
-    let given = Given::start("[consoles]\nviewers_per_node = 1\n").await;
+    let given = TestDaemon::start("[consoles]\nviewers_per_node = 1\n").await;
     given.enable(true).await;
     let refused = given.look_from(Some("https://evil.example")).await.unwrap_err();
     assert_eq!(refused.0, 403, "{}", refused.1);
@@ -273,7 +273,7 @@ async fn viewers_are_limited_and_other_sites_are_refused() {
 #[tokio::test]
 async fn an_idle_console_outlives_the_idle_timeout_of_connections() {
     let limits = "[api.connections]\nheader_timeout = '200ms'\nidle_timeout = '200ms'\n";
-    let given = Given::start(limits).await;
+    let given = TestDaemon::start(limits).await;
     given.enable(true).await;
     let mut socket = given.look().await.unwrap();
     reads(&mut socket, "This is not a machine").await;
@@ -310,7 +310,7 @@ async fn a_console_ends_with_the_token() {
         "auth = 'keystone'\n[api.keystone]\nclouds_yaml = {clouds:?}\nname = 'clusterd'\n\
          [consoles]\nviewed_by_one = 1\n"
     );
-    let given = Given::within(state, &more, Some(token)).await;
+    let given = TestDaemon::within(state, &more, Some(token)).await;
     given.enable(true).await;
     let mut socket = given.look().await.unwrap();
     let refused = given.look().await.unwrap_err();

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 /// A baremetald that authenticates callers with the Keystone of an emulated cloud.
-struct Given {
+struct TestDaemon {
     cloud: Cloud,
     client: Client,
     url: String,
@@ -18,9 +18,9 @@ struct Given {
     _running: AbortOnDropHandle<()>,
 }
 
-impl Given {
-    async fn start() -> Given {
-        left::listen();
+impl TestDaemon {
+    async fn start() -> TestDaemon {
+        left::keep_logs();
         let emulator = Emulator::start(Settings::default()).await.unwrap();
         let cloud = emulator.cloud.clone();
         let state = tempfile::tempdir().unwrap();
@@ -39,7 +39,7 @@ impl Given {
         let running = tokio::spawn(async move {
             service.run(CancellationToken::new()).await.unwrap();
         });
-        Given {
+        TestDaemon {
             cloud,
             client: Client::builder().no_proxy().build().unwrap(),
             url,
@@ -87,16 +87,16 @@ fn project(name: &str) -> Value {
     json!({"project": {"name": name, "domain": {"id": "default"}}})
 }
 
-impl Drop for Given {
+impl Drop for TestDaemon {
     fn drop(&mut self) {
-        left::know(self.cloud.secrets());
+        left::add_secrets(self.cloud.secrets());
         left::keep(&self.state.path().join("state"), "machines-identity");
     }
 }
 
 #[tokio::test]
 async fn only_administrators_of_the_cloud_delete_nodes() {
-    let given = Given::start().await;
+    let given = TestDaemon::start().await;
     let watcher = given.cloud.add_user_with("watcher", "watcher-secret", "tenant-a", &["reader"]);
     given.cloud.grant_system(&watcher.user_id, &["reader"]);
     let whole = || json!({"system": {"all": true}});
@@ -115,7 +115,7 @@ async fn only_administrators_of_the_cloud_delete_nodes() {
 
 #[tokio::test]
 async fn a_refusal_is_in_the_envelope_of_this_api() {
-    let given = Given::start().await;
+    let given = TestDaemon::start().await;
     let refused = given.send("nobodys", Method::GET, "/v1/nodes").await;
     assert_eq!(refused.status(), 401);
     let challenge = "Keystone uri=\"https://cloud.example:5000\"";
@@ -134,7 +134,7 @@ async fn a_refusal_is_in_the_envelope_of_this_api() {
 
 #[tokio::test]
 async fn a_project_unknown_to_keystone_is_refused_as_owner_or_lessee() {
-    let given = Given::start().await;
+    let given = TestDaemon::start().await;
     let admin = given.token("admin", project("admin")).await;
     let owner = given.cloud.add_user("ann", "ann-secret", "owners").project_id;
     let ann = given.token("ann", project("owners")).await;

@@ -23,7 +23,7 @@ const NODES: usize = 300;
 const POINTS: [usize; 8] = [0, 1, 2, 3, 4, 5, 6, 2];
 
 /// The state folder and configuration of a daemon, and the passwords stored there.
-struct Given {
+struct Installation {
     folder: tempfile::TempDir,
     known: Vec<(NodeUuid, String)>,
 }
@@ -35,8 +35,8 @@ struct Daemon {
     client: Client,
 }
 
-impl Given {
-    async fn new() -> Given {
+impl Installation {
+    async fn new() -> Installation {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("state")).unwrap();
         let text = format!(
@@ -44,7 +44,7 @@ impl Given {
             folder.path().join("state")
         );
         fs::write(folder.path().join("baremetald.toml"), text).unwrap();
-        let mut given = Given { folder, known: Vec::new() };
+        let mut given = Installation { folder, known: Vec::new() };
         let store = given.store().await;
         for number in 0..NODES {
             let now = Timestamp::UNIX_EPOCH;
@@ -69,7 +69,7 @@ impl Given {
     async fn store(&self) -> Store {
         let url = format!("sqlite://{}", self.state().join("baremetal.db").display());
         let keys = Keyring::open(&self.key_file(), &[]).unwrap();
-        Store::open(&url).await.unwrap().sealing(Arc::new(keys)).await.unwrap()
+        Store::open(&url).await.unwrap().with_keys(Arc::new(keys)).await.unwrap()
     }
 
     async fn everything_opens(&self) {
@@ -148,7 +148,7 @@ fn inode(file: &Path) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rotation_killed_at_any_point_loses_nothing_and_completes() {
-    let given = Given::new().await;
+    let given = Installation::new().await;
     for point in POINTS {
         let mut daemon = given.start().await;
         let before = inode(&given.key_file());

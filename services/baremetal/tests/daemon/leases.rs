@@ -24,9 +24,9 @@ const RUNGS: [&str; 4] = ["lease.ends", "lease.ended", "lease.deletion_near", "l
 
 /// The notices that a receiver got: the event's name, the notice's id and the time of arrival.
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<Vec<(String, String, Timestamp)>>>);
+struct ReceivedNotices(Arc<Mutex<Vec<(String, String, Timestamp)>>>);
 
-impl Told {
+impl ReceivedNotices {
     fn note(&self, event: &str, id: &str) {
         self.0.lock().unwrap().push((event.to_owned(), id.to_owned(), Timestamp::now()));
     }
@@ -52,8 +52,8 @@ impl Told {
 }
 
 /// Starts a webhook that accepts everything; returns its URL.
-async fn webhook(told: Told) -> String {
-    async fn take(State(told): State<Told>, body: String) -> StatusCode {
+async fn webhook(told: ReceivedNotices) -> String {
+    async fn take(State(told): State<ReceivedNotices>, body: String) -> StatusCode {
         let notice: Value = serde_json::from_str(&body).unwrap();
         assert_eq!(
             (&notice["about"]["type"], &notice["project_id"]),
@@ -70,7 +70,7 @@ async fn webhook(told: Told) -> String {
 }
 
 /// Starts a mail server (RFC 5321) that accepts everything; returns its port.
-async fn mail_server(told: Told) -> u16 {
+async fn mail_server(told: ReceivedNotices) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
@@ -81,7 +81,7 @@ async fn mail_server(told: Told) -> u16 {
     port
 }
 
-async fn take_mails(connection: TcpStream, told: Told) -> std::io::Result<()> {
+async fn take_mails(connection: TcpStream, told: ReceivedNotices) -> std::io::Result<()> {
     let (from, mut to) = connection.into_split();
     let mut lines = BufReader::new(from).lines();
     let mut mail: Option<Vec<String>> = None;
@@ -187,7 +187,7 @@ async fn lease(daemon: &Daemon) -> Value {
 #[tokio::test]
 async fn a_lessee_is_notified_of_each_stage_before_the_node_is_returned() {
     let folder = tempfile::tempdir().unwrap();
-    let (told, mailed) = (Told::default(), Told::default());
+    let (told, mailed) = (ReceivedNotices::default(), ReceivedNotices::default());
     let (hook, mail) = (webhook(told.clone()).await, mail_server(mailed.clone()).await);
     let (secret, config) = (folder.path().join("secret"), folder.path().join("baremetald.toml"));
     let state = folder.path().join("state");

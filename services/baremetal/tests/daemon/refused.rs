@@ -18,13 +18,13 @@ use serde_json::json;
 const EARLIER_KEYS: &str = include_str!("../../../baremetal-store/tests/fixtures/seal.keys");
 
 /// The state folder and configuration of a stopped service.
-struct Given(tempfile::TempDir);
+struct Installation(tempfile::TempDir);
 
-impl Given {
-    fn new() -> Given {
+impl Installation {
+    fn new() -> Installation {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("state")).unwrap();
-        let given = Given(folder);
+        let given = Installation(folder);
         let text = format!(
             "state_dir = {:?}\n[api]\nlisten = \"127.0.0.1:0\"\n",
             given.0.path().join("state")
@@ -41,7 +41,7 @@ impl Given {
         let store = Store::open(&self.url()).await.unwrap();
         let known = store.known_keys().await.unwrap();
         let keys = Keyring::open(&self.at("seal.keys"), &known).unwrap();
-        store.sealing(Arc::new(keys)).await.unwrap()
+        store.with_keys(Arc::new(keys)).await.unwrap()
     }
 
     fn url(&self) -> String {
@@ -49,8 +49,8 @@ impl Given {
     }
 
     /// Makes an installation with a node that has a password.
-    async fn with_a_secret() -> (Given, NodeUuid) {
-        let given = Given::new();
+    async fn with_a_secret() -> (Installation, NodeUuid) {
+        let given = Installation::new();
         let mut node = Node::new(NodeUuid::new_v4(), Driver::Redfish, Timestamp::UNIX_EPOCH);
         node.driver_info.insert("redfish_password".to_owned(), json!("hunter2"));
         given.store().await.insert_node(&node).await.unwrap();
@@ -95,7 +95,7 @@ fn for_the_owner(file: &Path, text: &str) {
 
 #[tokio::test]
 async fn a_missing_key_file_is_not_replaced_while_secrets_need_it() {
-    let (given, id) = Given::with_a_secret().await;
+    let (given, id) = Installation::with_a_secret().await;
     let keys = given.at("seal.keys");
     let away = given.at("away");
     fs::rename(&keys, &away).unwrap();
@@ -113,7 +113,7 @@ async fn a_missing_key_file_is_not_replaced_while_secrets_need_it() {
 
 #[tokio::test]
 async fn another_key_with_the_same_number_is_refused() {
-    let given = Given::new();
+    let given = Installation::new();
     for_the_owner(&given.at("seal.keys"), EARLIER_KEYS);
     let mut node = Node::new(NodeUuid::new_v4(), Driver::Redfish, Timestamp::UNIX_EPOCH);
     node.driver_info.insert("redfish_password".to_owned(), json!("hunter2"));
@@ -133,7 +133,7 @@ async fn another_key_with_the_same_number_is_refused() {
 
 #[tokio::test]
 async fn a_key_file_that_others_can_read_is_refused() {
-    let (given, id) = Given::with_a_secret().await;
+    let (given, id) = Installation::with_a_secret().await;
     let keys = given.at("seal.keys");
     fs::set_permissions(&keys, fs::Permissions::from_mode(0o640)).unwrap();
     for options in [&[][..], &["--check"]] {
@@ -146,7 +146,7 @@ async fn a_key_file_that_others_can_read_is_refused() {
 
 #[tokio::test]
 async fn a_damaged_database_is_refused_by_name() {
-    let (given, _) = Given::with_a_secret().await;
+    let (given, _) = Installation::with_a_secret().await;
     let database = given.at("baremetal.db");
     for ending in ["-wal", "-shm"] {
         let _ = fs::remove_file(given.at(&format!("baremetal.db{ending}")));

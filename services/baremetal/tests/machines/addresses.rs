@@ -10,7 +10,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use tokio::time::timeout;
 
 use crate::machine::{DECLINE, Machine, Speaker, mac};
-use crate::site::{LOOPBACK, Pool, Site, enrolled};
+use crate::site::{LOOPBACK, Pool, TestService, enrolled};
 
 /// A pool of three addresses. The test's network namespace uses the first one itself.
 const SHARED: Pool = Pool { server: "10.79.0.1", prefix: 24, range: "10.79.0.10-10.79.0.12" };
@@ -18,7 +18,7 @@ const SHARED: Pool = Pool { server: "10.79.0.1", prefix: 24, range: "10.79.0.10-
 #[tokio::test]
 async fn an_enrolled_machine_gets_an_address_from_a_pool_full_of_unknown_machines() {
     let enrolled = enrolled("r1u1", mac(100));
-    let site = Site::start(LOOPBACK, "discover", &[enrolled]).await;
+    let site = TestService::start(LOOPBACK, "discover", &[enrolled]).await;
     let machine = async |n| Machine::new(site.dhcp, Ipv4Addr::LOCALHOST, mac(n)).await;
     let mut strangers = Vec::new();
     for n in 0..4 {
@@ -44,7 +44,7 @@ fn an_address_that_another_machine_uses_is_given_to_nobody() {
     }
     let namespace = Namespace::new();
     namespace.run(async {
-        let site = Site::start(SHARED, "refuse", &[enrolled("r1u1", mac(1))]).await;
+        let site = TestService::start(SHARED, "refuse", &[enrolled("r1u1", mac(1))]).await;
         let machine = Machine::new(site.dhcp, Ipv4Addr::new(10, 79, 0, 0), mac(1)).await;
         let [used, first, second] = [10, 11, 12].map(|n| Ipv4Addr::new(10, 79, 0, n));
         assert_eq!(machine.is_offered(Speaker::Firmware).await, Some(first), "{used} answers");

@@ -9,14 +9,14 @@ use agent_protocol::KernelParameters;
 use baremetal_core::{
     AgentCommand, Node, NodeFilter, NodeIdent, NodeSort, Page, Port, State, Task, Verb,
 };
-use baremetal_store::{Part, Store};
+use baremetal_store::{PagePart, Store};
 use hardware::MacAddress;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use crate::machine::{Machine, Speaker, mac};
-use crate::site::{LOOPBACK, Site, awaited, enrolled};
+use crate::site::{LOOPBACK, TestService, awaited, enrolled};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The id of a node that does not exist.
@@ -44,8 +44,10 @@ fn post(what: &str, url: impl Into<String>, body: Value, status: u16) -> Row {
 async fn stored(store: &Store) -> String {
     let page = Page { limit: 100, marker: None, sort: NodeSort::Id, descending: false };
     let nodes = store.list_nodes(&NodeFilter::default(), &page).await.unwrap();
-    let mut all =
-        format!("{:?}\n", store.list_discoveries_part(1000, Part::whole()).await.unwrap().found);
+    let mut all = format!(
+        "{:?}\n",
+        store.list_discoveries_part(1000, PagePart::whole()).await.unwrap().found
+    );
     for node in nodes {
         let ports = store.ports_of(node.id).await.unwrap();
         let boot = store.find_boot(node.id).await.unwrap();
@@ -56,7 +58,7 @@ async fn stored(store: &Store) -> String {
     all
 }
 
-impl Site {
+impl TestService {
     /// Sends every request, and asserts that its status is as expected and that the store is unchanged.
     async fn refuses(&self, rows: Vec<Row>) {
         for row in rows {
@@ -158,7 +160,7 @@ fn nodes() -> [(Node, Port); 4] {
 #[tokio::test]
 async fn a_forged_or_stale_heartbeat_is_refused() {
     let nodes = nodes();
-    let site = Site::start(LOOPBACK, "refuse", &nodes).await;
+    let site = TestService::start(LOOPBACK, "refuse", &nodes).await;
     let [first, second, _, at_rest] = nodes.map(|(node, _)| node);
     let (script, told) = site.boot(mac(1)).await;
     let earlier = told.agent_token.unwrap();
@@ -232,7 +234,7 @@ async fn a_forged_or_stale_heartbeat_is_refused() {
 #[tokio::test]
 async fn a_forged_or_replayed_capability_is_refused() {
     let nodes = nodes();
-    let site = Site::start(LOOPBACK, "refuse", &nodes).await;
+    let site = TestService::start(LOOPBACK, "refuse", &nodes).await;
     let [first, second, inspected, at_rest] = nodes.map(|(node, _)| node);
     let (script, _) = site.boot(mac(1)).await;
     let earlier = site.boot(mac(3)).await.1.inspection_callback_url.unwrap();
@@ -285,7 +287,7 @@ async fn a_forged_or_replayed_capability_is_refused() {
 #[tokio::test]
 async fn a_discovery_needs_its_capability_and_ends_with_the_enrolment() {
     let nodes = nodes();
-    let site = Site::start(LOOPBACK, "discover", &nodes).await;
+    let site = TestService::start(LOOPBACK, "discover", &nodes).await;
     let (script, told) = site.boot(mac(9)).await;
     let callback = told.inspection_callback_url.unwrap();
     let other = |url: &str| url.replace(&mac(9).to_string(), &mac(8).to_string());
@@ -310,7 +312,7 @@ async fn a_discovery_needs_its_capability_and_ends_with_the_enrolment() {
     ])
     .await;
 
-    let refusing = Site::start(LOOPBACK, "refuse", &[]).await;
+    let refusing = TestService::start(LOOPBACK, "refuse", &[]).await;
     let none =
         |what: &str| refusing.machines(&format!("/discover/{}/{}/{what}", mac(9), "0".repeat(64)));
     refusing
@@ -324,7 +326,7 @@ async fn a_discovery_needs_its_capability_and_ends_with_the_enrolment() {
 #[tokio::test]
 async fn a_lookup_returns_no_token_and_changes_nothing() {
     let nodes = nodes();
-    let site = Site::start(LOOPBACK, "refuse", &nodes).await;
+    let site = TestService::start(LOOPBACK, "refuse", &nodes).await;
     let token = site.boot(mac(1)).await.1.agent_token.unwrap();
     let lookup = |query: String| site.machines(&format!("/v1/lookup{query}"));
     let of = |macs: &[MacAddress]| {
@@ -348,7 +350,7 @@ async fn a_lookup_returns_no_token_and_changes_nothing() {
 #[tokio::test]
 async fn neither_port_serves_the_routes_of_the_other() {
     let nodes = nodes();
-    let site = Site::start(LOOPBACK, "refuse", &nodes).await;
+    let site = TestService::start(LOOPBACK, "refuse", &nodes).await;
     let first = nodes[0].0.id;
     let document = site.http.get(site.operators("/openapi.json")).send().await.unwrap();
     let document: Value = document.json().await.unwrap();

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use baremetal::{Config, Service};
 use baremetal_core::{
-    Driver, Node, NodeUuid, Port, PortUuid, State, Task, Verb, WorkUuid, ask, start_next_task,
+    Driver, Node, NodeUuid, Port, PortUuid, State, Task, Verb, WorkUuid, request_verb,
+    start_next_task,
 };
 use baremetal_store::Store;
 use hardware::MacAddress;
@@ -15,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// A service that runs until this value is dropped.
-pub(crate) struct Site {
+pub(crate) struct TestService {
     /// The API's address.
     pub(crate) api: SocketAddr,
     /// The address of the provisioning listener.
@@ -41,9 +42,9 @@ pub(crate) struct Pool {
 pub(crate) const LOOPBACK: Pool =
     Pool { server: "127.0.0.1", prefix: 8, range: "127.9.0.1-127.9.0.4" };
 
-impl Site {
+impl TestService {
     /// Starts a service with these nodes, and with `unknown_machines = unknown`.
-    pub(crate) async fn start(pool: Pool, unknown: &str, nodes: &[(Node, Port)]) -> Site {
+    pub(crate) async fn start(pool: Pool, unknown: &str, nodes: &[(Node, Port)]) -> TestService {
         // Another test of the process may have installed a provider already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
@@ -76,7 +77,7 @@ impl Site {
         let (stop, mut running) = (CancellationToken::new(), JoinSet::new());
         let until = stop.clone();
         running.spawn(async move { service.run(until).await.unwrap() });
-        Site {
+        TestService {
             api: at.api,
             provisioning: at.provisioning.unwrap(),
             dhcp: at.dhcp.unwrap(),
@@ -89,7 +90,7 @@ impl Site {
     }
 }
 
-impl Drop for Site {
+impl Drop for TestService {
     fn drop(&mut self) {
         self.stop.cancel();
     }
@@ -105,7 +106,7 @@ pub(crate) fn awaited(name: &str, mac: MacAddress, verb: Verb) -> (Node, Port) {
     let now = Timestamp::now();
     let (node, port) = enrolled(name, mac);
     let node = Node { provision_state: State::Manageable, ..node };
-    let (mut node, _) = ask(&node, verb, WorkUuid::new_v4(), now).unwrap();
+    let (mut node, _) = request_verb(&node, verb, WorkUuid::new_v4(), now).unwrap();
     let is_awaited = |node: &Node| {
         let task = node.work.as_ref().unwrap().task().unwrap();
         matches!(task, Task::AwaitAgent | Task::AwaitInventory)

@@ -3,19 +3,19 @@
 use std::net::Ipv4Addr;
 
 use agent_protocol::KernelParameters;
-use baremetal_store::Part;
+use baremetal_store::PagePart;
 use serde_json::{Value, json};
 
 use crate::machine::{Machine, Speaker, mac};
-use crate::site::{LOOPBACK, Site};
+use crate::site::{LOOPBACK, TestService};
 
-async fn machine(site: &Site, n: u8) -> Machine {
+async fn machine(site: &TestService, n: u8) -> Machine {
     Machine::new(site.dhcp, Ipv4Addr::LOCALHOST, mac(n)).await
 }
 
 #[tokio::test]
 async fn an_unknown_machine_gets_everything_that_its_discovery_needs() {
-    let site = Site::start(LOOPBACK, "discover", &[]).await;
+    let site = TestService::start(LOOPBACK, "discover", &[]).await;
     let stranger = machine(&site, 1).await;
     assert_eq!(stranger.is_offered(Speaker::System).await, None, "it did not boot from here");
     let address = stranger.is_offered(Speaker::Firmware).await.unwrap();
@@ -43,8 +43,14 @@ async fn an_unknown_machine_gets_everything_that_its_discovery_needs() {
     }});
     let posted = site.http.post(callback).json(&inventory).send().await.unwrap();
     assert_eq!(posted.status(), 202);
-    let found =
-        site.store.list_discoveries_part(1000, Part::whole()).await.unwrap().found.pop().unwrap();
+    let found = site
+        .store
+        .list_discoveries_part(1000, PagePart::whole())
+        .await
+        .unwrap()
+        .found
+        .pop()
+        .unwrap();
     assert_eq!(found.mac, mac(1));
     let serial =
         found.data.as_ref().and_then(|it| it.pointer("/inventory/system_vendor/serial_number"));
@@ -54,12 +60,12 @@ async fn an_unknown_machine_gets_everything_that_its_discovery_needs() {
 
 #[tokio::test]
 async fn an_unknown_machine_is_refused_and_recorded() {
-    let site = Site::start(LOOPBACK, "refuse", &[]).await;
+    let site = TestService::start(LOOPBACK, "refuse", &[]).await;
     let stranger = machine(&site, 1).await;
     for speaker in [Speaker::System, Speaker::Firmware, Speaker::Ipxe] {
         assert_eq!(stranger.is_offered(speaker).await, None);
     }
     assert_eq!(site.store.find_lease(mac(1)).await.unwrap(), None);
-    let noted = site.store.list_discoveries_part(1000, Part::whole()).await.unwrap().found;
+    let noted = site.store.list_discoveries_part(1000, PagePart::whole()).await.unwrap().found;
     assert_eq!((noted.len(), &noted[0].data), (1, &None));
 }

@@ -76,7 +76,7 @@ pub(super) async fn follow(api: &Api, cluster: &str, format: Format) -> anyhow::
 
 fn told(event: Value, format: Format, is_first: bool) -> anyhow::Result<()> {
     let words = row(&event).join("  ");
-    let told = Answer::said(event, words);
+    let told = Answer::sentence(event, words);
     match format {
         Format::Table => told.write(format),
         Format::Json | Format::Yaml => line(&told.written_again(format, is_first)?),
@@ -84,16 +84,16 @@ fn told(event: Value, format: Format, is_first: bool) -> anyhow::Result<()> {
 }
 
 /// Tells when a cluster may have changed.
-pub(super) struct News<'a> {
+pub(super) struct ChangeWatcher<'a> {
     api: &'a Api,
     path: String,
     stream: Option<Stream>,
     last: Option<String>,
 }
 
-impl<'a> News<'a> {
-    pub(super) fn of(api: &'a Api, cluster: &str) -> News<'a> {
-        News { api, path: path(cluster), stream: None, last: None }
+impl<'a> ChangeWatcher<'a> {
+    pub(super) fn of(api: &'a Api, cluster: &str) -> ChangeWatcher<'a> {
+        ChangeWatcher { api, path: path(cluster), stream: None, last: None }
     }
 
     /// Waits for an event, or for `LOOK_EVERY`.

@@ -38,7 +38,7 @@ struct Child {
 
 /// The arguments of a child process before it executes its program.
 #[derive(Args)]
-pub(crate) struct Ward {
+pub(crate) struct ChildArguments {
     /// Process id of the parent.
     parent: u32,
     /// Program and its arguments.
@@ -47,7 +47,7 @@ pub(crate) struct Ward {
 }
 
 /// Executes a program that the kernel kills when the parent ends: prctl(2), `PR_SET_PDEATHSIG`, which survives execve(2).
-pub(super) fn become_program(ward: &Ward) -> anyhow::Result<()> {
+pub(super) fn become_program(ward: &ChildArguments) -> anyhow::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))
         .context("cannot tie this process to its parent")?;
     ensure!(parent_id() == ward.parent, "the parent has ended");

@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use crate::api::{Api, Service};
 use crate::output::{Format, line};
-use crate::patience::Deadline;
+use crate::wait_options::Deadline;
 use crate::{cluster, vm};
 
 use super::children::{Children, START_TIMEOUT};
 use super::files::remove_file;
-use super::folder::{Chapter, Folder};
 use super::nodes;
 use super::options::Options;
+use super::state_folder::{DemoStep, Folder};
 
 /// The address of the cloud's APIs. The address is the same in each run, because the state folder of earlier runs contains it.
 const CLOUD: &str = "127.0.0.1:9513";
@@ -24,7 +24,7 @@ pub(super) async fn start_cloud(options: &Options, children: &mut Children) -> a
     line("Starting an emulated OpenStack cloud with realistic delays")?;
     let clouds = options.state.join("clouds.yaml");
     remove_file(&clouds)?;
-    let (machines, clusters) = (Service::Machines.nearby()?, Service::Clusters.nearby()?);
+    let (machines, clusters) = (Service::Baremetald.nearby()?, Service::Clusterd.nearby()?);
     children.start("openstack-emulator", &options.log("openstack-emulator"), |command| {
         command.args(["--realistic", "--no-hosts", "--listen", CLOUD]);
         command.arg("--clouds-out").arg(&clouds).arg("--speed").arg(options.speed.to_string());
@@ -42,14 +42,14 @@ pub(super) async fn start(options: &Options, children: &mut Children) -> anyhow:
     children.start("clusterd", &options.log("clusterd"), |command| {
         command.arg("--config").arg(options.from.join("clusterd.toml"));
     })?;
-    let api = Api::nearby(Service::Clusters)?;
+    let api = Api::nearby(Service::Clusterd)?;
     children.ready(START_TIMEOUT, || async { api.get("/v1").await.is_ok() }).await?;
     Ok(api)
 }
 
 /// Creates a cluster as a tenant, and lists its nodes.
 pub(super) async fn story(api: &Api, options: &Options, folder: &Folder) -> anyhow::Result<()> {
-    if folder.has_told(Chapter::Cluster)? {
+    if folder.is_complete(DemoStep::Cluster)? {
         line("\nbedplate cluster list")?;
         return cluster::list(api).await?.write(Format::Table);
     }
@@ -72,18 +72,18 @@ pub(super) async fn story(api: &Api, options: &Options, folder: &Folder) -> anyh
 
     line(&format!("\nkubectl --kubeconfig {} get nodes", file.display()))?;
     nodes::show(&kubeconfig, usize::try_from(masters + workers)?).await?;
-    folder.told(Chapter::Cluster)
+    folder.mark_complete(DemoStep::Cluster)
 }
 
 /// Creates a VM as a tenant.
 pub(super) async fn own_machine(api: &Api, folder: &Folder) -> anyhow::Result<()> {
-    if folder.has_told(Chapter::Machine)? {
+    if folder.is_complete(DemoStep::Machine)? {
         line("\nbedplate vm list")?;
         return vm::list(api).await?.write(Format::Table);
     }
     line("\nbedplate vm request lab-1 --image cirros --flavor m1.tiny --lease 1d --wait")?;
     vm::request(api, "lab-1", ("cirros", "m1.tiny"), "1d").await?;
-    folder.told(Chapter::Machine)
+    folder.mark_complete(DemoStep::Machine)
 }
 
 /// Sends a file as a request body and prints the equivalent `curl` command, unless a resource with that name exists. Returns the resource.

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use crate::api::{Api, Service};
 use crate::image::ImageOptions;
 use crate::output::{Format, line};
-use crate::patience::Deadline;
 use crate::profile;
-use crate::rack::{self, Goal, Reach};
+use crate::rack::{self, BringUpTarget, Goal};
+use crate::wait_options::Deadline;
 
 use super::children::{Children, START_TIMEOUT};
 use super::files::remove_file;
-use super::folder::{Chapter, Folder};
 use super::options::Options;
+use super::state_folder::{DemoStep, Folder};
 
 /// Starts the emulated rack and baremetald.
 pub(super) async fn start(options: &Options, children: &mut Children) -> anyhow::Result<Api> {
@@ -35,7 +35,7 @@ pub(super) async fn start(options: &Options, children: &mut Children) -> anyhow:
     children.start("baremetald", &options.log("baremetald"), |command| {
         command.arg("--config").arg(options.from.join("baremetald.toml"));
     })?;
-    let api = Api::nearby(Service::Machines)?;
+    let api = Api::nearby(Service::Baremetald)?;
     children.ready(START_TIMEOUT, || async { api.get("/v1").await.is_ok() }).await?;
     Ok(api)
 }
@@ -47,20 +47,20 @@ pub(super) async fn story(
     folder: &Folder,
     image: &ImageOptions,
 ) -> anyhow::Result<()> {
-    if folder.has_told(Chapter::Joined)? {
+    if folder.is_complete(DemoStep::Joined)? {
         line("\nbedplate rack status dev")?;
         rack::status(api, "dev").await?.write(Format::Table)?;
         line("\nbedplate profile list")?;
         return profile::list(api).await?.write(Format::Table);
     }
-    if !folder.has_told(Chapter::Inspected)? {
+    if !folder.is_complete(DemoStep::Inspected)? {
         let manifest = options.from.join("rack.yaml");
         line(&format!("\nbedplate rack enroll {}", manifest.display()))?;
         rack::enroll(api, &manifest, None, Format::Table).await?;
 
         line("\nbedplate rack up dev --reach inspected")?;
-        up(api, || Goal::of(Reach::Inspected)).await?;
-        folder.told(Chapter::Inspected)?;
+        up(api, || Goal::of(BringUpTarget::Inspected)).await?;
+        folder.mark_complete(DemoStep::Inspected)?;
     }
     if api.find("/bedplate/v1/hypervisor-profiles/kvm").await?.is_none() {
         let file = options.state.join("kvm.yaml");
@@ -69,17 +69,18 @@ pub(super) async fn story(
         profile::create(api, &file, Format::Table).await?;
     }
     line("\nbedplate rack up dev --profile kvm")?;
-    up(api, || Goal { profile: Some("kvm".to_owned()), ..Goal::of(Reach::Installed) }).await?;
-    folder.told(Chapter::Joined)
+    up(api, || Goal { profile: Some("kvm".to_owned()), ..Goal::of(BringUpTarget::Installed) })
+        .await?;
+    folder.mark_complete(DemoStep::Joined)
 }
 
 /// Brings the rack up, and a second time if nodes failed: an interrupted run leaves machines restarted in the middle of their work.
 async fn up(api: &Api, goal: impl Fn() -> Goal) -> anyhow::Result<()> {
-    rack::ask_up(api, "dev", goal()).await?;
+    rack::set_goal(api, "dev", goal()).await?;
     let first = rack::settled(api, "dev", Deadline::after(None), Format::Table).await;
     let Err(why) = first else { return Ok(()) };
     line(&format!("{why:#}: retrying once"))?;
-    rack::ask_up(api, "dev", goal()).await?;
+    rack::set_goal(api, "dev", goal()).await?;
     rack::settled(api, "dev", Deadline::after(None), Format::Table).await
 }
 

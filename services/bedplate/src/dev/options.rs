@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::children::Ward;
+use super::children::ChildArguments;
 
 /// The options of `bedplate dev`.
 #[derive(Args)]
@@ -40,7 +40,7 @@ pub(super) enum Command {
     },
     /// Run a program that ends with its parent process.
     #[command(hide = true)]
-    Child(Ward),
+    Child(ChildArguments),
 }
 
 fn factor(text: &str) -> Result<f64, String> {

@@ -101,7 +101,7 @@ fn tell_shared(nodes: &[&Value], findings: &mut Findings) {
     for ((address, _), names) in owners.iter().filter(|(_, names)| names.len() > 1) {
         let what = format!("nodes {} share the BMC {address}", names.join(", "));
         let next = "correct driver_info of all but one node before any action: an action on one node changes the machine of another";
-        findings.wrong(Check::Bmcs, what, next);
+        findings.fail(Check::Bmcs, what, next);
     }
 }
 
@@ -109,18 +109,18 @@ fn judge(asked: usize, troubles: &BTreeMap<String, Vec<String>>, findings: &mut 
     let failed: usize = troubles.values().map(Vec::len).sum();
     match (asked, failed) {
         (0, _) => findings.skipped(Check::Bmcs, "no nodes are enrolled"),
-        (asked, 0) => findings.fine(Check::Bmcs, format!("baremetald reaches all {asked} BMCs")),
+        (asked, 0) => findings.ok(Check::Bmcs, format!("baremetald reaches all {asked} BMCs")),
         (asked, failed) if asked == failed && asked > 1 => {
             let what =
                 format!("baremetald cannot reach any of the {asked} BMCs: {}", said(troubles));
             let next = "check the address, the route and the firewall between this machine and the BMC network, then the passwords";
-            findings.wrong(Check::Bmcs, what, next);
+            findings.fail(Check::Bmcs, what, next);
         }
         (asked, failed) => {
             let what =
                 format!("baremetald cannot reach {failed} of {asked} BMCs: {}", said(troubles));
             let next = "check cable, address and password; `bedplate node explain NODE` shows the last observation";
-            findings.wrong(Check::Bmcs, what, next);
+            findings.fail(Check::Bmcs, what, next);
         }
     }
 }

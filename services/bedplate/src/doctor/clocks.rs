@@ -32,10 +32,10 @@ pub(crate) fn compare(
     };
     let apart = theirs.duration_since(ours);
     if apart.abs() <= SERVERS_APART {
-        return findings.fine(Check::Clocks, format!("the clocks of {who} and this machine agree"));
+        return findings.ok(Check::Clocks, format!("the clocks of {who} and this machine agree"));
     }
     let next = "synchronise both clocks by NTP; check with `timedatectl status`";
-    findings.wrong(Check::Clocks, told(who, apart), next);
+    findings.fail(Check::Clocks, told(who, apart), next);
 }
 
 fn told(who: &str, apart: SignedDuration) -> String {
@@ -89,11 +89,11 @@ pub(crate) async fn of_bmcs(nodes: &[Value], findings: &mut Findings) {
     match (told_by, apart.is_empty()) {
         (0, _) => findings.skipped(Check::Clocks, "no BMC sent its time"),
         (told_by, true) => findings
-            .fine(Check::Clocks, format!("the clocks of {told_by} BMCs agree with this machine")),
+            .ok(Check::Clocks, format!("the clocks of {told_by} BMCs agree with this machine")),
         (_, false) => {
             let next =
                 "configure a time server in the BMC: its event log has wrong times until then";
-            findings.doubtful(Check::Clocks, apart.join("; "), next);
+            findings.warn(Check::Clocks, apart.join("; "), next);
         }
     }
 }

@@ -49,7 +49,7 @@ pub(crate) async fn look(
         Ok(None) => {}
         Err(why) => {
             let next = "check clouds.yaml and the OS_* variables";
-            findings.wrong(Check::Cloud, format!("cannot use the caller's cloud: {why:#}"), next);
+            findings.fail(Check::Cloud, format!("cannot use the caller's cloud: {why:#}"), next);
         }
     }
     if let Some(configured) = configured.filter(|it| it.has(&["cloud"])) {
@@ -74,7 +74,7 @@ async fn of_clusterd(configured: &Configured, findings: &mut Findings) {
         Ok(config) => config,
         Err(why) => {
             let what = format!("clusterd cannot use {file}: {:#}", anyhow::Error::new(why));
-            return findings.wrong(
+            return findings.fail(
                 Check::Cloud,
                 what,
                 "correct the file, or [cloud] in clusterd.toml, which names the file and the cloud",
@@ -85,7 +85,7 @@ async fn of_clusterd(configured: &Configured, findings: &mut Findings) {
         Ok(session) => session,
         Err(why) => {
             let what = format!("clusterd cannot use {file}: {:#}", anyhow::Error::new(why));
-            return findings.wrong(Check::Cloud, what, "mend it");
+            return findings.fail(Check::Cloud, what, "mend it");
         }
     };
     if !enters("clusterd's user", &session, findings).await {
@@ -97,7 +97,7 @@ async fn of_clusterd(configured: &Configured, findings: &mut Findings) {
             let what = format!(
                 "clusterd finds no {service} service, which it needs for {what_for}: {why}"
             );
-            findings.wrong(
+            findings.fail(
                 Check::Cloud,
                 what,
                 "register the service in clusterd's region, or configure another region",
@@ -107,7 +107,7 @@ async fn of_clusterd(configured: &Configured, findings: &mut Findings) {
     }
     for (service, without) in USEFUL {
         endpoint(&session, service, findings, |findings, why| {
-            findings.doubtful(
+            findings.warn(
                 Check::Cloud,
                 format!("{without}: {why}"),
                 format!("nothing, if the cloud has no {service} service"),
@@ -126,7 +126,7 @@ async fn enters(who: &str, session: &Session, findings: &mut Findings) -> bool {
     match session.identity().await {
         Ok(identity) => {
             let project = identity.project_name.unwrap_or_else(|| "no project".to_owned());
-            findings.fine(
+            findings.ok(
                 Check::Cloud,
                 format!("Keystone authenticates {who}: {} in {project}", identity.user_name),
             );
@@ -155,7 +155,7 @@ async fn enters(who: &str, session: &Session, findings: &mut Findings) -> bool {
                 | CloudError::InvalidId { .. } => "check the log of Keystone",
             };
             let what = format!("Keystone at {url} refuses {who}: {:#}", anyhow::Error::new(why));
-            findings.wrong(Check::Cloud, what, next);
+            findings.fail(Check::Cloud, what, next);
             false
         }
     }
@@ -168,7 +168,7 @@ async fn registered(session: &Session, findings: &mut Findings) {
     {
         endpoint(session, service, findings, |findings, why| {
             let what = format!("the catalogue has no {service} service: {why}");
-            findings.doubtful(Check::Cloud, what, format!("if it runs, register it with `bedplate --os-cloud admin setup keystone {option} URL`"));
+            findings.warn(Check::Cloud, what, format!("if it runs, register it with `bedplate --os-cloud admin setup keystone {option} URL`"));
         })
         .await;
     }
@@ -180,7 +180,7 @@ async fn roles(session: &Session, findings: &mut Findings) {
     let may = identity.roles.iter().any(|role| role == MEMBER || role == "admin");
     let (user, roles) = (&identity.user_name, identity.roles.join(", "));
     if may {
-        return findings.fine(
+        return findings.ok(
             Check::Cloud,
             format!("clusterd's user {user} may create clusters with its roles {roles}"),
         );
@@ -192,7 +192,7 @@ async fn roles(session: &Session, findings: &mut Findings) {
     let next = format!(
         "grant the role with `bedplate --os-cloud admin setup keystone --tenant {project} --service-user {user}`"
     );
-    findings.wrong(Check::Cloud, what, next);
+    findings.fail(Check::Cloud, what, next);
 }
 
 /// Checks that the catalogue has an endpoint of a service, and that the endpoint answers.
@@ -209,18 +209,18 @@ async fn endpoint(
     let asked = session.client().get(url.clone()).timeout(ANSWER_TIMEOUT).send().await;
     match asked {
         Ok(answer) if !answer.status().is_server_error() => {
-            findings.fine(Check::Cloud, format!("the {service} service answers at {url}"));
+            findings.ok(Check::Cloud, format!("the {service} service answers at {url}"));
         }
         Ok(answer) => {
             let what = format!("the {service} service answers {} at {url}", answer.status());
-            findings.wrong(Check::Cloud, what, "check the log of the service");
+            findings.fail(Check::Cloud, what, "check the log of the service");
         }
         Err(why) => {
             let what = format!(
                 "the {service} service does not answer at its endpoint {url}: {:#}",
                 anyhow::Error::new(why)
             );
-            findings.wrong(
+            findings.fail(
                 Check::Cloud,
                 what,
                 "start the service, correct the endpoint, or allow this machine to reach it",

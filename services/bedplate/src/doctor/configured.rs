@@ -35,7 +35,7 @@ pub(crate) fn read(file: &Path, service: Service, findings: &mut Findings) -> Op
         }
         Err(why) => {
             let what = format!("cannot read {shown}: {why}");
-            findings.wrong(
+            findings.fail(
                 Check::Configuration,
                 what,
                 "run the doctor as root, or allow this user to read the file",
@@ -49,7 +49,7 @@ pub(crate) fn read(file: &Path, service: Service, findings: &mut Findings) -> Op
             let what = format!("{shown} is not TOML: {}", why.to_string().trim_end());
             let next =
                 format!("correct the file; check it with `{program} --check --config {shown}`");
-            findings.wrong(Check::Configuration, what, next);
+            findings.fail(Check::Configuration, what, next);
             return None;
         }
     };
@@ -80,8 +80,8 @@ impl Configured {
 
     fn api(&self) -> SocketAddr {
         let port = match self.service {
-            Service::Machines => 6385,
-            Service::Clusters => 9511,
+            Service::Baremetald => 6385,
+            Service::Clusterd => 9511,
         };
         self.address(&["api", "listen"]).unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], port)))
     }
@@ -154,11 +154,11 @@ impl Configured {
                 "provisioning.loaders" => "install Debian's package ipxe",
                 _ => "create the file, or configure another path",
             };
-            findings.wrong(Check::Configuration, what, next);
+            findings.fail(Check::Configuration, what, next);
         }
         if is_whole {
             let what = format!("{} and the files that it names exist", self.file.display());
-            findings.fine(Check::Configuration, what);
+            findings.ok(Check::Configuration, what);
         }
     }
 }
@@ -172,7 +172,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
         let mut findings = Findings::default();
-        let read = read(file.path(), Service::Machines, &mut findings);
+        let read = read(file.path(), Service::Baremetald, &mut findings);
         (read, findings)
     }
 

@@ -15,7 +15,7 @@ const TRIES: u32 = 2;
 
 /// RFC 1035 §4.1.1: a name server's answer about the name servers of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
+enum DelegationState {
     /// The number of name servers of the zone.
     Servers(u16),
     /// The zone does not exist.
@@ -39,7 +39,7 @@ pub(crate) async fn look(
         return findings.skipped(Check::Dns, "/etc/resolv.conf has no name server: set --resolver");
     };
     let Some(query) = query(zone) else {
-        return findings.wrong(
+        return findings.fail(
             Check::Dns,
             format!("{zone:?} is not a valid zone name"),
             "write it as vms.example.org.",
@@ -51,7 +51,7 @@ pub(crate) async fn look(
         }
     }
     let next = "check /etc/resolv.conf, or set another name server with --resolver";
-    findings.doubtful(Check::Dns, format!("the name server {resolver} does not answer"), next);
+    findings.warn(Check::Dns, format!("the name server {resolver} does not answer"), next);
 }
 
 /// resolv.conf(5): the first name server.
@@ -61,7 +61,7 @@ fn system_resolver() -> Option<SocketAddr> {
     Some(SocketAddr::new(named.trim().parse().ok()?, 53))
 }
 
-async fn ask(resolver: SocketAddr, query: &[u8]) -> Option<Verdict> {
+async fn ask(resolver: SocketAddr, query: &[u8]) -> Option<DelegationState> {
     let any: SocketAddr = match resolver {
         SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -89,38 +89,40 @@ fn query(zone: &str) -> Option<Vec<u8>> {
 }
 
 /// Parses the answer to this query.
-fn read(query: &[u8], answer: &[u8]) -> Option<Verdict> {
+fn read(query: &[u8], answer: &[u8]) -> Option<DelegationState> {
     let &[high, low, flags, code, _, _, many, few, ..] = answer else { return None };
     let is_answer = query.get(..2) == Some(&[high, low]) && flags & 0x80 != 0;
     let count = u16::from_be_bytes([many, few]);
     is_answer.then_some(match code & 0x0f {
-        0 => Verdict::Servers(count),
-        2 => Verdict::Failed,
-        3 => Verdict::NoSuchName,
-        other => Verdict::Refused(other),
+        0 => DelegationState::Servers(count),
+        2 => DelegationState::Failed,
+        3 => DelegationState::NoSuchName,
+        other => DelegationState::Refused(other),
     })
 }
 
-fn judge(zone: &str, resolver: SocketAddr, verdict: Verdict, findings: &mut Findings) {
+fn judge(zone: &str, resolver: SocketAddr, verdict: DelegationState, findings: &mut Findings) {
     let next =
         "ask the administrator of the parent zone for NS records of Designate's name servers";
     match verdict {
-        Verdict::Servers(1..) => findings.fine(Check::Dns, format!("the zone {zone} is delegated")),
-        Verdict::Servers(0) | Verdict::NoSuchName => {
-            let what = format!("the zone {zone} is not delegated: {resolver} finds no NS records");
-            findings.wrong(Check::Dns, what, next);
+        DelegationState::Servers(1..) => {
+            findings.ok(Check::Dns, format!("the zone {zone} is delegated"))
         }
-        Verdict::Failed => {
+        DelegationState::Servers(0) | DelegationState::NoSuchName => {
+            let what = format!("the zone {zone} is not delegated: {resolver} finds no NS records");
+            findings.fail(Check::Dns, what, next);
+        }
+        DelegationState::Failed => {
             let what = format!(
                 "the name servers of the delegated zone {zone} do not answer, according to {resolver}"
             );
             let next = "check that Designate's name servers have the zone, and that port 53 (UDP and TCP) is reachable from there";
-            findings.wrong(Check::Dns, what, next);
+            findings.fail(Check::Dns, what, next);
         }
-        Verdict::Refused(code) => {
+        DelegationState::Refused(code) => {
             let what =
                 format!("the name server {resolver} refuses to resolve {zone} (code {code})");
-            findings.doubtful(Check::Dns, what, "set a recursive name server with --resolver");
+            findings.warn(Check::Dns, what, "set a recursive name server with --resolver");
         }
     }
 }

@@ -34,13 +34,13 @@ pub(crate) enum Check {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verdict {
     /// A certain problem.
-    Wrong,
+    Fail,
     /// A problem, unless it is intended.
-    Doubtful,
+    Warn,
     /// The check did not run.
     Skipped,
     /// The check found nothing wrong.
-    Fine,
+    Ok,
 }
 
 /// The result of a check, with a description.
@@ -79,44 +79,39 @@ impl Verdict {
     /// The verdict in the JSON output.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            Verdict::Wrong => "wrong",
-            Verdict::Doubtful => "doubtful",
+            Verdict::Fail => "wrong",
+            Verdict::Warn => "doubtful",
             Verdict::Skipped => "skipped",
-            Verdict::Fine => "fine",
+            Verdict::Ok => "fine",
         }
     }
 
     /// The verdict in the output for people.
     fn label(self) -> &'static str {
         match self {
-            Verdict::Wrong => "FAIL",
-            Verdict::Doubtful => "WARN",
+            Verdict::Fail => "FAIL",
+            Verdict::Warn => "WARN",
             Verdict::Skipped => "SKIP",
-            Verdict::Fine => "OK",
+            Verdict::Ok => "OK",
         }
     }
 }
 
 impl Findings {
-    pub(crate) fn wrong(&mut self, check: Check, what: impl Into<String>, next: impl Into<String>) {
-        self.add(check, Verdict::Wrong, what.into(), next.into());
+    pub(crate) fn fail(&mut self, check: Check, what: impl Into<String>, next: impl Into<String>) {
+        self.add(check, Verdict::Fail, what.into(), next.into());
     }
 
-    pub(crate) fn doubtful(
-        &mut self,
-        check: Check,
-        what: impl Into<String>,
-        next: impl Into<String>,
-    ) {
-        self.add(check, Verdict::Doubtful, what.into(), next.into());
+    pub(crate) fn warn(&mut self, check: Check, what: impl Into<String>, next: impl Into<String>) {
+        self.add(check, Verdict::Warn, what.into(), next.into());
     }
 
     pub(crate) fn skipped(&mut self, check: Check, what: impl Into<String>) {
         self.add(check, Verdict::Skipped, what.into(), String::new());
     }
 
-    pub(crate) fn fine(&mut self, check: Check, what: impl Into<String>) {
-        self.add(check, Verdict::Fine, what.into(), String::new());
+    pub(crate) fn ok(&mut self, check: Check, what: impl Into<String>) {
+        self.add(check, Verdict::Ok, what.into(), String::new());
     }
 
     fn add(&mut self, check: Check, verdict: Verdict, what: String, next: String) {
@@ -133,7 +128,7 @@ impl Findings {
     /// All findings for people and programs, the likeliest cause first, and the number of problems.
     pub(crate) fn told(mut self) -> (Answer, usize) {
         self.0.sort_by_key(|finding| (finding.verdict, finding.check));
-        let wrong = self.0.iter().filter(|it| it.verdict == Verdict::Wrong).count();
+        let wrong = self.0.iter().filter(|it| it.verdict == Verdict::Fail).count();
         let whole = self.0.iter().map(|it| {
             json!({"check": it.check.as_str(), "verdict": it.verdict.as_str(), "what": it.what, "next": it.next})
         });
@@ -145,7 +140,7 @@ impl Findings {
                 lines.push(format!("{:21}Hint: {}", "", it.next));
             }
         }
-        (Answer::said(whole, lines.join("\n")), wrong)
+        (Answer::sentence(whole, lines.join("\n")), wrong)
     }
 }
 
@@ -159,10 +154,10 @@ mod tests {
     #[test]
     fn causes_come_first_and_passed_checks_last() {
         let mut findings = Findings::default();
-        findings.fine(Check::Clocks, "all clocks agree");
-        findings.wrong(Check::Bmcs, "r1u1 does not answer", "switch it on");
-        findings.doubtful(Check::Clocks, "a BMC is late", "set it");
-        findings.wrong(Check::Database, "it is not there", "make it\u{1b}[2J");
+        findings.ok(Check::Clocks, "all clocks agree");
+        findings.fail(Check::Bmcs, "r1u1 does not answer", "switch it on");
+        findings.warn(Check::Clocks, "a BMC is late", "set it");
+        findings.fail(Check::Database, "it is not there", "make it\u{1b}[2J");
         findings.skipped(Check::Dhcp, "it takes root");
         let (answer, wrong) = findings.told();
         assert_eq!(wrong, 2);
@@ -175,9 +170,9 @@ mod tests {
                                  Hint: set it
             SKIP  dhcp           it takes root
             OK    clocks         all clocks agree"#]];
-        want.assert_eq(&answer.written(Format::Table).unwrap());
+        want.assert_eq(&answer.format(Format::Table).unwrap());
         let json: serde_json::Value =
-            serde_json::from_str(&answer.written(Format::Json).unwrap()).unwrap();
+            serde_json::from_str(&answer.format(Format::Json).unwrap()).unwrap();
         assert_eq!(json["findings"][0]["check"], "database");
         assert_eq!(json["findings"][0]["verdict"], "wrong");
     }

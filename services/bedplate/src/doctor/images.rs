@@ -76,19 +76,19 @@ async fn check(client: &Client, image: &Image, users: &str, findings: &mut Findi
     };
     match computed {
         Ok(computed) if computed.eq_ignore_ascii_case(checksum) => {
-            findings.fine(Check::Images, format!("{url} matches its checksum"));
+            findings.ok(Check::Images, format!("{url} matches its checksum"));
         }
         Ok(computed) => {
             let what = format!(
                 "{url} does not match the checksum of {users}: its {algorithm} is {computed} instead of {checksum}"
             );
             let next = "correct the checksum, or replace the image: machines refuse an image with another checksum";
-            findings.wrong(Check::Images, what, next);
+            findings.fail(Check::Images, what, next);
         }
         Err(why) => {
             let what = format!("cannot download {url} ({users}): {:#}", anyhow::Error::new(why));
             let next = "start the server, or correct the URL; machines download from the provisioning network, which may differ from this machine's network";
-            findings.wrong(Check::Images, what, next);
+            findings.fail(Check::Images, what, next);
         }
     }
 }

@@ -42,12 +42,12 @@ fn judge(
         let place = format!("{protocol} port {address} ({what})");
         match (answers, is_taken) {
             (true, true) | (false, false) => continue,
-            (true, false) => findings.wrong(
+            (true, false) => findings.fail(
                 Check::Ports,
                 format!("{program} answers, but does not listen on {place}"),
                 format!("restart {program}: its configuration has changed since the start"),
             ),
-            (false, true) => findings.wrong(
+            (false, true) => findings.fail(
                 Check::Ports,
                 format!("another program uses {place}, and {program} does not answer"),
                 format!(
@@ -62,7 +62,7 @@ fn judge(
     if is_fine && !wanted.is_empty() {
         let how =
             if answers { "listens on all its ports" } else { "is stopped, and its ports are free" };
-        findings.fine(Check::Ports, format!("{program} {how}"));
+        findings.ok(Check::Ports, format!("{program} {how}"));
     }
 }
 

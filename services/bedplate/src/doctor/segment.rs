@@ -25,7 +25,7 @@ const OURS: [u8; 6] = [0x02, 0xbe, 0xd0, 0x1a, 0x7e, 0x00];
 
 /// A DHCP server with its offer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Server {
+struct DhcpOffer {
     address: Ipv4Addr,
     /// The offered address; `None` if the server offers only a boot file.
     offered: Option<Ipv4Addr>,
@@ -58,11 +58,11 @@ pub(crate) async fn look(
         }
         Err(why) if why.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error()) => {
             let next = "list the interfaces with `ip link`, and set provisioning.dhcp.interface";
-            findings.wrong(Check::Dhcp, format!("the interface {interface} does not exist"), next);
+            findings.fail(Check::Dhcp, format!("the interface {interface} does not exist"), next);
         }
         Err(why) => {
             let next = format!("check the interface with `ip link show {interface}`");
-            findings.wrong(Check::Dhcp, format!("cannot send on {interface}: {why}"), next);
+            findings.fail(Check::Dhcp, format!("cannot send on {interface}: {why}"), next);
         }
     }
 }
@@ -83,7 +83,7 @@ async fn offers(
     socket: &UdpSocket,
     servers: SocketAddr,
     patience: Duration,
-) -> io::Result<BTreeSet<Server>> {
+) -> io::Result<BTreeSet<DhcpOffer>> {
     let transaction = u32::from_be_bytes(*b"beds");
     let request = discover(transaction).encode(LONGEST).map_err(io::Error::other)?;
     socket.send_to(&request, servers).await?;
@@ -124,7 +124,7 @@ fn discover(transaction: u32) -> Message {
 }
 
 /// The offer in a message; `None` if the message is no answer to this request.
-fn offer(message: &Message, transaction: u32, from: SocketAddr) -> Option<Server> {
+fn offer(message: &Message, transaction: u32, from: SocketAddr) -> Option<DhcpOffer> {
     let kind = message.options.get(code::MESSAGE_TYPE)?;
     let is_ours = message.operation == Operation::Reply
         && message.transaction == transaction
@@ -138,7 +138,7 @@ fn offer(message: &Message, transaction: u32, from: SocketAddr) -> Option<Server
     };
     let named = String::from_utf8_lossy(&message.file).into_owned();
     let boot_file = message.options.text(code::BOOT_FILE_NAME).unwrap_or(named);
-    Some(Server {
+    Some(DhcpOffer {
         address: message.options.address(code::SERVER_IDENTIFIER).or(sender)?,
         offered: Some(message.your_address).filter(|address| !address.is_unspecified()),
         boot_file: Some(boot_file).filter(|file| !file.is_empty()),
@@ -148,14 +148,14 @@ fn offer(message: &Message, transaction: u32, from: SocketAddr) -> Option<Server
 fn judge(
     interface: &str,
     own: Option<Ipv4Addr>,
-    servers: &BTreeSet<Server>,
+    servers: &BTreeSet<DhcpOffer>,
     findings: &mut Findings,
 ) {
-    let foreign: Vec<&Server> = servers.iter().filter(|it| Some(it.address) != own).collect();
+    let foreign: Vec<&DhcpOffer> = servers.iter().filter(|it| Some(it.address) != own).collect();
     if foreign.is_empty() {
-        return findings.fine(Check::Dhcp, format!("no other DHCP server answers on {interface}"));
+        return findings.ok(Check::Dhcp, format!("no other DHCP server answers on {interface}"));
     }
-    for Server { address, offered, boot_file } in foreign {
+    for DhcpOffer { address, offered, boot_file } in foreign {
         let offers = match (offered, boot_file) {
             (Some(offered), Some(file)) => {
                 format!("the address {offered} and the boot file {file:?}")
@@ -167,12 +167,12 @@ fn judge(
         let what = format!("another DHCP server answers on {interface}: {address} offers {offers}");
         match boot_file {
             // Beside a server that only assigns addresses, baremetald works as a ProxyDHCP server.
-            None => findings.doubtful(
+            None => findings.warn(
                 Check::Dhcp,
                 what,
                 "disable that server on this network, or set provisioning.dhcp.mode = \"proxy\" to leave the addresses to it: see the network guide",
             ),
-            Some(_) => findings.wrong(
+            Some(_) => findings.fail(
                 Check::Dhcp,
                 what,
                 "disable that server on this network, or remove its boot file: machines use the first answer",

@@ -23,22 +23,22 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 
 /// Whether a service answers.
-pub(crate) enum Seen {
+pub(crate) enum ServiceState {
     /// The service answers.
     Answers(Box<Api>),
     /// The service does not answer.
     Silent,
 }
 
-impl Seen {
+impl ServiceState {
     pub(crate) fn answers(&self) -> bool {
-        matches!(self, Seen::Answers(_))
+        matches!(self, ServiceState::Answers(_))
     }
 
     pub(crate) fn into_api(self) -> Option<Api> {
         match self {
-            Seen::Answers(api) => Some(*api),
-            Seen::Silent => None,
+            ServiceState::Answers(api) => Some(*api),
+            ServiceState::Silent => None,
         }
     }
 }
@@ -49,44 +49,44 @@ pub(crate) async fn look(
     configured: Option<&Configured>,
     connection: &Connection,
     findings: &mut Findings,
-) -> Seen {
+) -> ServiceState {
     let program = service.program();
     let api = match Api::of(service, &placed(service, configured, connection)).await {
         Ok(api) => api,
         Err(why) => {
             let next = "select the cloud with --os-cloud, and check the catalogue with `openstack catalog list`";
-            findings.wrong(Check::Services, format!("cannot find {program}: {why:#}"), next);
-            return Seen::Silent;
+            findings.fail(Check::Services, format!("cannot find {program}: {why:#}"), next);
+            return ServiceState::Silent;
         }
     };
     match api.get("/").await {
         Ok(root) if root["versions"].is_array() => {
-            findings.fine(Check::Services, format!("{program} answers at {}", api.base()));
+            findings.ok(Check::Services, format!("{program} answers at {}", api.base()));
         }
         Ok(_) => {
             let what = format!("the service at {} is not {program}", api.base());
             let next = format!("set the URL of {program} with {}", service.option());
-            findings.wrong(Check::Services, what, next);
-            return Seen::Silent;
+            findings.fail(Check::Services, what, next);
+            return ServiceState::Silent;
         }
         Err(why) if Exit::of(&why) == Exit::Unreachable => {
             let next =
                 format!("check `systemctl status {program}` and `journalctl -u {program} -n 50`");
-            findings.wrong(Check::Services, format!("{program} does not answer: {why:#}"), next);
-            return Seen::Silent;
+            findings.fail(Check::Services, format!("{program} does not answer: {why:#}"), next);
+            return ServiceState::Silent;
         }
         Err(why) => {
             let next = format!("check that {} is the address of {program}", api.base());
-            findings.wrong(
+            findings.fail(
                 Check::Services,
                 format!("{program} answers with an error: {why:#}"),
                 next,
             );
-            return Seen::Silent;
+            return ServiceState::Silent;
         }
     }
     health(service, &api, findings).await;
-    Seen::Answers(Box::new(api))
+    ServiceState::Answers(Box::new(api))
 }
 
 /// The connection options with the URL of the service: the URL of the options, or of the service's configuration.
@@ -98,8 +98,8 @@ fn placed(
     let mut connection = connection.clone();
     let url = configured.and_then(|it| Url::parse(&it.url()).ok());
     match service {
-        Service::Machines => connection.url = connection.url.or(url),
-        Service::Clusters => connection.clusters_url = connection.clusters_url.or(url),
+        Service::Baremetald => connection.url = connection.url.or(url),
+        Service::Clusterd => connection.clusters_url = connection.clusters_url.or(url),
     }
     connection
 }
@@ -117,7 +117,7 @@ async fn health(service: Service, api: &Api, findings: &mut Findings) {
         Err(why) => {
             let next = format!("check the log of the database and `journalctl -u {program}`");
             let what = format!("{program} answers, but its database does not: {why:#}");
-            return findings.wrong(Check::Database, what, next);
+            return findings.fail(Check::Database, what, next);
         }
     };
     let now = health["now"].as_str().and_then(|now| now.parse().ok());
@@ -132,7 +132,7 @@ fn version(program: &str, database: &Value, findings: &mut Findings) {
     let kind = database["kind"].as_str().unwrap_or_default();
     if found == known {
         let what = format!("{program}'s database ({kind}) has schema version {found}");
-        return findings.fine(Check::Database, what);
+        return findings.ok(Check::Database, what);
     }
     let what = format!(
         "{program}'s database has schema version {found}, but the running program needs {known}"
@@ -144,7 +144,7 @@ fn version(program: &str, database: &Value, findings: &mut Findings) {
     } else {
         format!("restart {program}, which migrates its database at start")
     };
-    findings.wrong(Check::Database, what, next);
+    findings.fail(Check::Database, what, next);
 }
 
 /// Checks the database of a service that does not answer, as far as possible without the service.
@@ -152,7 +152,7 @@ pub(crate) async fn look_at_database(configured: &Configured, findings: &mut Fin
     let url = match url(configured) {
         Ok(url) => url,
         Err(why) => {
-            return findings.wrong(
+            return findings.fail(
                 Check::Database,
                 why,
                 "create the file, or configure another path",
@@ -165,11 +165,7 @@ pub(crate) async fn look_at_database(configured: &Configured, findings: &mut Fin
         _ => {
             let what =
                 format!("database.url of {} is not a database URL", configured.file.display());
-            findings.wrong(
-                Check::Database,
-                what,
-                "use sqlite:///PATH or postgres://USER@HOST/NAME",
-            );
+            findings.fail(Check::Database, what, "use sqlite:///PATH or postgres://USER@HOST/NAME");
         }
     }
 }
@@ -184,8 +180,8 @@ fn url(configured: &Configured) -> Result<String, String> {
     let own = || {
         let folder = configured.text(&["state_dir"]).unwrap_or_default();
         let file = match configured.service {
-            Service::Machines => "baremetal.db",
-            Service::Clusters => "clusterd.db",
+            Service::Baremetald => "baremetal.db",
+            Service::Clusterd => "clusterd.db",
         };
         format!("sqlite://{folder}/{file}")
     };
@@ -197,19 +193,19 @@ fn sqlite(configured: &Configured, path: &str, findings: &mut Findings) {
     let mut head = [0; 16];
     match std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)) {
         Ok(()) if head == *SQLITE => {
-            findings.fine(Check::Database, format!("{path} is an SQLite database"));
+            findings.ok(Check::Database, format!("{path} is an SQLite database"));
         }
         Ok(()) => {
             let what = format!("{path} is not an SQLite database");
             let next = format!(
                 "restore a backup of {program}'s database as described in the operations guide"
             );
-            findings.wrong(Check::Database, what, next);
+            findings.fail(Check::Database, what, next);
         }
         Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
             let what =
                 format!("{path} does not exist yet: {program} creates it at its first start");
-            findings.doubtful(
+            findings.warn(
                 Check::Database,
                 what,
                 "if it existed before, restore a backup before the start of the service",
@@ -223,7 +219,7 @@ fn sqlite(configured: &Configured, path: &str, findings: &mut Findings) {
         }
         Err(why) => {
             let what = format!("cannot read {path}: {why}");
-            findings.wrong(Check::Database, what, "check whether the disk is full or failing");
+            findings.fail(Check::Database, what, "check whether the disk is full or failing");
         }
     }
 }
@@ -246,12 +242,12 @@ async fn postgres(configured: &Configured, url: &str, findings: &mut Findings) {
             let what = format!(
                 "PostgreSQL at {host}:{port} accepts connections; only {program} can check more"
             );
-            findings.fine(Check::Database, what);
+            findings.ok(Check::Database, what);
         }
         Err(why) => {
             let what = format!("PostgreSQL at {host}:{port} accepts no connections: {why}");
             let next = "start PostgreSQL, or allow this machine to reach it: pg_hba.conf, listen_addresses, the firewall";
-            findings.wrong(Check::Database, what, next);
+            findings.fail(Check::Database, what, next);
         }
     }
 }
@@ -269,7 +265,7 @@ mod tests {
         std::fs::write(file.path(), text).unwrap();
         let mut findings = Findings::default();
         let read =
-            configured::read(file.path(), Service::Machines, &mut Findings::default()).unwrap();
+            configured::read(file.path(), Service::Baremetald, &mut Findings::default()).unwrap();
         look_at_database(&read, &mut findings).await;
         lines(&findings)
     }

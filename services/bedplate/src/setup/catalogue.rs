@@ -7,7 +7,7 @@ use url::Url;
 
 /// The desired entry of a service. Its name is the same as its type.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct DesiredEndpoints {
     pub(super) kind: &'static str,
     pub(super) description: &'static str,
     endpoints: [(Interface, String); 3],
@@ -15,14 +15,14 @@ pub(super) struct Wanted {
 
 /// The existing entries of a service type.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct CatalogueEntries {
     pub(super) services: Vec<RegisteredService>,
     pub(super) endpoints: Vec<Endpoint>,
 }
 
 /// A change of the catalogue.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum CatalogueChange {
     /// Creates the service.
     Add,
     /// Enables a disabled service.
@@ -37,7 +37,7 @@ pub(super) enum Step {
 
 /// Why nothing is changed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Objection {
+pub(super) enum CannotRegister {
     /// The catalogue has several services of the type, and clients may find any of them.
     #[error(
         "the catalogue has several services of type {kind}: {ids}. Hint: remove the wrong ones with openstack service delete ID"
@@ -50,14 +50,14 @@ pub(super) enum Objection {
     Foreign { kind: &'static str, name: String, id: String },
 }
 
-impl Wanted {
+impl DesiredEndpoints {
     pub(super) fn new(
         service: Service,
         description: &'static str,
         [public, internal, admin]: [&Url; 3],
     ) -> Self {
         let endpoint = |interface, url: &Url| (interface, root(service, url));
-        Wanted {
+        DesiredEndpoints {
             kind: service.as_str(),
             description,
             endpoints: [
@@ -81,19 +81,27 @@ fn root(service: Service, url: &Url) -> String {
 /// Plans the changes that lead from the existing entries to the desired ones; none if they are equal.
 ///
 /// Every endpoint of an interface in the region gets the same URL, because a client may choose any of them.
-pub(super) fn plan(wanted: &Wanted, seen: &Seen, region: &str) -> Result<Vec<Step>, Objection> {
+pub(super) fn plan(
+    wanted: &DesiredEndpoints,
+    seen: &CatalogueEntries,
+    region: &str,
+) -> Result<Vec<CatalogueChange>, CannotRegister> {
     let kind = wanted.kind;
     let mut steps = Vec::new();
     match seen.services.as_slice() {
-        [] => steps.push(Step::Add),
+        [] => steps.push(CatalogueChange::Add),
         [only] if only.name != kind => {
-            return Err(Objection::Foreign { kind, name: only.name.clone(), id: only.id.clone() });
+            return Err(CannotRegister::Foreign {
+                kind,
+                name: only.name.clone(),
+                id: only.id.clone(),
+            });
         }
-        [only] if !only.enabled => steps.push(Step::Show { service: only.id.clone() }),
+        [only] if !only.enabled => steps.push(CatalogueChange::Show { service: only.id.clone() }),
         [_] => {}
         several => {
             let ids: Vec<&str> = several.iter().map(|service| service.id.as_str()).collect();
-            return Err(Objection::Several { kind, ids: ids.join(", ") });
+            return Err(CannotRegister::Several { kind, ids: ids.join(", ") });
         }
     }
     for (interface, url) in &wanted.endpoints {
@@ -102,39 +110,44 @@ pub(super) fn plan(wanted: &Wanted, seen: &Seen, region: &str) -> Result<Vec<Ste
         };
         let there: Vec<&Endpoint> = seen.endpoints.iter().filter(here).collect();
         if there.is_empty() {
-            steps.push(Step::AddEndpoint { interface: *interface, url: url.clone() });
+            steps.push(CatalogueChange::AddEndpoint { interface: *interface, url: url.clone() });
         }
-        steps.extend(there.into_iter().filter_map(|one| mend(one, *interface, url)));
+        steps.extend(there.into_iter().filter_map(|one| endpoint_change(one, *interface, url)));
     }
     Ok(steps)
 }
 
 /// The change of an endpoint; `None` if it is right.
-fn mend(one: &Endpoint, interface: Interface, url: &str) -> Option<Step> {
+fn endpoint_change(one: &Endpoint, interface: Interface, url: &str) -> Option<CatalogueChange> {
     let endpoint = one.id.clone();
     match (one.url == url, one.enabled) {
         (true, true) => None,
-        (true, false) => Some(Step::ShowEndpoint { endpoint, interface, url: url.to_owned() }),
-        (false, _) => {
-            Some(Step::Move { endpoint, interface, from: one.url.clone(), to: url.to_owned() })
+        (true, false) => {
+            Some(CatalogueChange::ShowEndpoint { endpoint, interface, url: url.to_owned() })
         }
+        (false, _) => Some(CatalogueChange::Move {
+            endpoint,
+            interface,
+            from: one.url.clone(),
+            to: url.to_owned(),
+        }),
     }
 }
 
-impl Step {
+impl CatalogueChange {
     /// Describes the change, or what it would be.
     pub(super) fn said(&self, dry_run: bool) -> String {
         let is = if dry_run { "would be" } else { "was" };
         match self {
-            Step::Add => format!("the service {is} added"),
-            Step::Show { .. } => format!("the service {is} enabled"),
-            Step::AddEndpoint { interface, url } => {
+            CatalogueChange::Add => format!("the service {is} added"),
+            CatalogueChange::Show { .. } => format!("the service {is} enabled"),
+            CatalogueChange::AddEndpoint { interface, url } => {
                 format!("the {interface} endpoint {is} added: {url}")
             }
-            Step::Move { interface, from, to, .. } => {
+            CatalogueChange::Move { interface, from, to, .. } => {
                 format!("the {interface} endpoint {is} changed from {from} to {to}")
             }
-            Step::ShowEndpoint { interface, url, .. } => {
+            CatalogueChange::ShowEndpoint { interface, url, .. } => {
                 format!("the {interface} endpoint {is} enabled: {url}")
             }
         }
@@ -145,9 +158,9 @@ impl Step {
 mod tests {
     use super::*;
 
-    fn wanted(url: &str) -> Wanted {
+    fn wanted(url: &str) -> DesiredEndpoints {
         let url = url.parse().unwrap();
-        Wanted::new(Service::ContainerInfra, "", [&url, &url, &url])
+        DesiredEndpoints::new(Service::ContainerInfra, "", [&url, &url, &url])
     }
 
     fn service(name: &str, enabled: bool) -> RegisteredService {
@@ -166,7 +179,7 @@ mod tests {
         }
     }
 
-    fn said(seen: &Seen) -> Vec<String> {
+    fn said(seen: &CatalogueEntries) -> Vec<String> {
         let steps = plan(&wanted("https://h:9511/"), seen, "north").unwrap();
         steps.iter().map(|step| step.said(false)).collect()
     }
@@ -174,7 +187,7 @@ mod tests {
     #[test]
     fn an_empty_catalogue_gets_a_service_and_its_endpoints() {
         assert_eq!(
-            said(&Seen::default()),
+            said(&CatalogueEntries::default()),
             [
                 "the service was added",
                 "the public endpoint was added: https://h:9511/v1",
@@ -187,7 +200,7 @@ mod tests {
     #[test]
     fn only_differences_are_changed_and_only_in_the_region() {
         let good = "https://h:9511/v1";
-        let seen = Seen {
+        let seen = CatalogueEntries {
             services: vec![service("container-infra", false)],
             endpoints: vec![
                 endpoint("public", "north", good, true),
@@ -209,7 +222,7 @@ mod tests {
     #[test]
     fn a_service_of_another_program_is_not_changed() {
         let plan = |services| {
-            let seen = Seen { services, endpoints: Vec::new() };
+            let seen = CatalogueEntries { services, endpoints: Vec::new() };
             plan(&wanted("https://h"), &seen, "north").unwrap_err().to_string()
         };
         let told = plan(vec![service("magnum", true)]);

@@ -14,7 +14,7 @@ const NEEDED: &str = "member";
 const BALANCES: &str = "load-balancer_member";
 
 /// Grants `user` its roles in each of `tenants`. Looks all of them up before the first change.
-pub(super) async fn let_in(
+pub(super) async fn grant_roles(
     session: &Session,
     user: &str,
     tenants: &[String],
@@ -39,7 +39,7 @@ pub(super) async fn let_in(
                 (true, _) => "has",
                 (false, true) => "would be granted",
                 (false, false) => {
-                    roles::give(session, whose, &role.id).await.map_err(explain)?;
+                    roles::assign(session, whose, &role.id).await.map_err(explain)?;
                     "was granted"
                 }
             };

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::api::Api;
 use crate::output::Format;
-use crate::patience::Patience;
+use crate::wait_options::WaitOptions;
 
 use super::wait::Goal;
 use super::{show, wait};
@@ -14,7 +14,7 @@ pub(super) async fn told(
     api: &Api,
     vm: Value,
     goal: Goal,
-    patience: Patience,
+    patience: WaitOptions,
     format: Format,
 ) -> anyhow::Result<()> {
     let vm = if patience.wait {

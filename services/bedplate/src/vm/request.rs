@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::Api;
 use crate::output::Format;
-use crate::patience::Patience;
+use crate::wait_options::WaitOptions;
 
 use super::outcome::told;
 use super::route::MACHINES;
@@ -56,7 +56,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "ADDRESS")]
     notify: Option<String>,
     #[command(flatten)]
-    patience: Patience,
+    patience: WaitOptions,
 }
 
 impl Options {

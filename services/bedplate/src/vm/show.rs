@@ -5,7 +5,7 @@ use serde_json::Value;
 use url::form_urlencoded::Serializer;
 
 use crate::api::Api;
-use crate::output::{Answer, drawn, plain, text};
+use crate::output::{Answer, draw_table, plain, text};
 use crate::paging;
 
 use super::route::{MACHINES, SNAPSHOTS, path};
@@ -71,15 +71,15 @@ pub(super) async fn one(api: &Api, vm: &str, events: bool) -> anyhow::Result<Ans
         happened["events"].as_array().into_iter().flatten().map(|event| {
             ["at", "severity", "reason", "message"].map(|key| text(&event[key])).to_vec()
         });
-    let events = drawn(&["Time", "Severity", "Reason", "Message"], rows);
+    let events = draw_table(&["Time", "Severity", "Reason", "Message"], rows);
     let words = format!("{}\n\n{events}", described(&found));
-    Ok(Answer::said(happened, words))
+    Ok(Answer::sentence(happened, words))
 }
 
 /// Describes a VM.
 pub(super) fn told(vm: Value) -> Answer {
     let words = described(&vm);
-    Answer::said(vm, words)
+    Answer::sentence(vm, words)
 }
 
 fn described(vm: &Value) -> String {
@@ -98,7 +98,7 @@ fn described(vm: &Value) -> String {
     let rows = rows.into_iter().filter(|(_, said)| !said.is_empty());
     let rows = rows.map(|(label, said)| vec![label.to_owned(), said]);
     let head = format!("{}: {}", text(&vm["name"]), text(&vm["status"]));
-    format!("{head}\n{}", drawn(&["", ""], rows))
+    format!("{head}\n{}", draw_table(&["", ""], rows))
 }
 
 /// The best address of a VM: its DNS name, floating IP or fixed IP.
@@ -131,10 +131,10 @@ fn next(lease: &Value) -> String {
 }
 
 /// Describes a snapshot.
-pub(super) fn kept(snapshot: Value) -> Answer {
+pub(super) fn snapshot_row(snapshot: Value) -> Answer {
     let (name, status) = (text(&snapshot["name"]), text(&snapshot["status"]));
     let words = format!("snapshot {name} of {}: {status}", text(&snapshot["machine"]));
-    Answer::said(snapshot, words)
+    Answer::sentence(snapshot, words)
 }
 
 /// `bedplate vm snapshots`: lists snapshots.

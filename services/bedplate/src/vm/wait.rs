@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::api::Api;
 use crate::output::{Format, plain};
-use crate::path::within;
-use crate::patience::Deadline;
+use crate::path::element_path;
 use crate::progress::{Display, Row};
+use crate::wait_options::Deadline;
 
 use super::route::{SNAPSHOTS, path};
 
@@ -23,7 +23,7 @@ pub(crate) enum Goal {
 
 /// The progress of a VM towards the goal.
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+enum Progress {
     There,
     Underway,
     Never(String),
@@ -33,7 +33,7 @@ enum Verdict {
 const UNDERWAY: [&str; 7] =
     ["BUILDING", "STARTING", "STOPPING", "REBOOTING", "RESIZING", "BUSY", "DELETING"];
 
-fn judge(vm: &Value, goal: Goal) -> Verdict {
+fn judge(vm: &Value, goal: Goal) -> Progress {
     let status = vm["status"].as_str().unwrap_or_default();
     let (reason, next) = (text(vm, "status_reason"), text(vm, "next_action"));
     let why = || match (reason, next) {
@@ -45,10 +45,10 @@ fn judge(vm: &Value, goal: Goal) -> Verdict {
     let starts = status == "STOPPED" && vm["off_by_lease"] == true;
     match goal {
         // clusterd repeats a failed call by itself, and so waiting goes on; a VM that waits for a person does not change.
-        _ if (starts || UNDERWAY.contains(&status)) && next.is_empty() => Verdict::Underway,
-        Goal::Is(wanted) if wanted == status => Verdict::There,
-        Goal::Settled if !UNDERWAY.contains(&status) && next.is_empty() => Verdict::There,
-        Goal::Is(_) | Goal::Settled => Verdict::Never(why()),
+        _ if (starts || UNDERWAY.contains(&status)) && next.is_empty() => Progress::Underway,
+        Goal::Is(wanted) if wanted == status => Progress::There,
+        Goal::Settled if !UNDERWAY.contains(&status) && next.is_empty() => Progress::There,
+        Goal::Is(_) | Goal::Settled => Progress::Never(why()),
     }
 }
 
@@ -85,7 +85,7 @@ pub(super) async fn until(
             display.show(vec![row(&vm)], begun)?;
         }
         let verdict = judge(&vm, goal);
-        if verdict == Verdict::Underway {
+        if verdict == Progress::Underway {
             deadline.pause(&plain(&format!("the change of {}", name(&vm)))).await?;
             continue;
         }
@@ -94,8 +94,8 @@ pub(super) async fn until(
         }
         let events = api.get(&path(id, "/events")?).await?;
         let why = match (not_done(&events, text(asked, "updated_at")), verdict) {
-            (Some(why), _) | (None, Verdict::Never(why)) => why,
-            (None, Verdict::There | Verdict::Underway) => return Ok(vm),
+            (Some(why), _) | (None, Progress::Never(why)) => why,
+            (None, Progress::There | Progress::Underway) => return Ok(vm),
         };
         bail!("{}", plain(&format!("{}: {why}", name(&vm))));
     }
@@ -117,7 +117,7 @@ pub(super) async fn until_kept(
     let begun = Timestamp::now();
     let mut display = progress(format);
     loop {
-        let kept = api.get(&within(SNAPSHOTS, id, "")?).await?;
+        let kept = api.get(&element_path(SNAPSHOTS, id, "")?).await?;
         if let Some(display) = &mut display {
             display.show(vec![row(&kept)], begun)?;
         }
@@ -175,18 +175,18 @@ mod tests {
     #[test]
     fn waiting_ends_when_the_goal_is_reached_or_out_of_reach() {
         let running = Goal::Is("ACTIVE");
-        assert_eq!(judge(&vm("ACTIVE", ""), running), Verdict::There);
-        assert_eq!(judge(&vm("BUILDING", ""), running), Verdict::Underway);
-        let never = |why: &str| Verdict::Never(why.to_owned());
+        assert_eq!(judge(&vm("ACTIVE", ""), running), Progress::There);
+        assert_eq!(judge(&vm("BUILDING", ""), running), Progress::Underway);
+        let never = |why: &str| Progress::Never(why.to_owned());
         assert_eq!(
             judge(&vm("BUILDING", "ask for a smaller one"), running),
             never("status BUILDING: no host has room. Hint: ask for a smaller one")
         );
         assert_eq!(judge(&vm("FAILED", ""), running), never("status FAILED: no host has room"));
         assert_eq!(judge(&vm("STOPPED", ""), running), never("status STOPPED: no host has room"));
-        assert_eq!(judge(&vm("STOPPED", ""), Goal::Settled), Verdict::There);
+        assert_eq!(judge(&vm("STOPPED", ""), Goal::Settled), Progress::There);
         let starts = json!({"status": "STOPPED", "off_by_lease": true});
-        assert_eq!(judge(&starts, Goal::Settled), Verdict::Underway);
+        assert_eq!(judge(&starts, Goal::Settled), Progress::Underway);
     }
 
     #[test]

@@ -3,14 +3,14 @@
 use reqwest::Client;
 use sqlx::{Connection, SqliteConnection};
 
-use crate::given::Given;
+use crate::fixture::Fixture;
 use crate::terminal::Terminal;
 
 const RACK: &str = "rack: r1\nmachines:\n\
     - {name: r1u1, mac: \"52:54:00:de:00:01\", bmc: {type: fake}}\n\
     - {name: r1u2, mac: \"52:54:00:de:00:02\", bmc: {type: fake}}\n";
 
-impl Given {
+impl Fixture {
     /// Returns the status with which baremetald answers a GET request for the path.
     async fn answers(&self, path: &str) -> u16 {
         let client = Client::builder().no_proxy().build().unwrap();
@@ -27,26 +27,26 @@ impl Given {
 
 #[tokio::test]
 async fn a_pipe_needs_yes_to_erase_or_delete() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     given.rack().await;
     let up = ["rack", "up", "r1", "--reach", "available", "--detach"];
     let words = ["the disks of 2 machines of rack r1 are erased", "--yes"];
-    given.run(&up).await.ended(2, &words);
+    given.run(&up).await.failed_with(2, &words);
     let shown = given.run(&["rack", "status", "r1", "-o", "json"]).await.done();
     assert!(shown.contains("\"goal\": null"), "nothing was asked of the rack: {shown}");
     given.run(&["rack", "up", "r1", "--reach", "inspected", "--timeout", "1m"]).await;
 
     let node = ["node", "delete", "r1u1"];
-    given.run(&node).await.ended(2, &["node r1u1 is deleted", "--yes"]);
+    given.run(&node).await.failed_with(2, &["node r1u1 is deleted", "--yes"]);
     assert_eq!(given.answers("/v1/nodes/r1u1").await, 200);
     let told = given.run(&[&node[..], &["--yes"]].concat()).await.done();
     assert_eq!(told, "node r1u1 is deleted\n");
     assert_eq!(given.answers("/v1/nodes/r1u1").await, 404);
-    given.run(&[&node[..], &["--yes"]].concat()).await.ended(4, &["`bedplate node list`"]);
+    given.run(&[&node[..], &["--yes"]].concat()).await.failed_with(4, &["`bedplate node list`"]);
 
-    given.run(&["rack", "delete", "r1", "--yes"]).await.ended(1, &["1 machines", "--nodes"]);
+    given.run(&["rack", "delete", "r1", "--yes"]).await.failed_with(1, &["1 machines", "--nodes"]);
     let rack = ["rack", "delete", "r1", "--nodes"];
-    given.run(&rack).await.ended(2, &["--yes"]);
+    given.run(&rack).await.failed_with(2, &["--yes"]);
     assert_eq!(given.answers("/v1/nodes/r1u2").await, 200);
     let told = given.run(&[&rack[..], &["--yes"]].concat()).await.done();
     assert_eq!(told, "node r1u2 is deleted\nrack r1 is deleted\n");
@@ -56,7 +56,7 @@ async fn a_pipe_needs_yes_to_erase_or_delete() {
 
 #[tokio::test]
 async fn a_terminal_asks_for_the_name_before_a_deletion() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     given.node("n1").await;
     let Some(terminal) = Terminal::start(&given).await else { return };
     terminal.types("clear; $bedplate node delete n1; echo status $?").await;
@@ -75,7 +75,7 @@ async fn a_terminal_asks_for_the_name_before_a_deletion() {
 
 #[tokio::test]
 async fn an_unknown_machine_is_listed_and_dismissed() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     let file = given.folder.path().join("baremetald/baremetal.db");
     let mut database =
         SqliteConnection::connect(&format!("sqlite://{}", file.display())).await.unwrap();
@@ -88,5 +88,5 @@ async fn an_unknown_machine_is_listed_and_dismissed() {
     given.run(&["discovery", "dismiss", "52:54:00:de:00:09"]).await.done();
     let listed = given.run(&["discovery", "list"]).await.done();
     assert!(!listed.contains("52:54:00:de:00:09"), "{listed}");
-    given.run(&["discovery", "dismiss", "nonsense"]).await.ended(1, &["mac"]);
+    given.run(&["discovery", "dismiss", "nonsense"]).await.failed_with(1, &["mac"]);
 }

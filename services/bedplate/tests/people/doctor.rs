@@ -9,9 +9,9 @@ use sqlx::{Connection, SqliteConnection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::given::{Given, Said};
+use crate::fixture::{CommandOutput, Fixture};
 
-impl Given {
+impl Fixture {
     /// Writes a configuration for the service that listens at the URL.
     fn configuration(&self, service: &str, url: &str, more: &str) -> PathBuf {
         let file = self.folder.path().join(format!("{service}.toml"));
@@ -22,13 +22,13 @@ impl Given {
         file
     }
 
-    async fn doctor(&self, arguments: &[&str]) -> Said {
+    async fn doctor(&self, arguments: &[&str]) -> CommandOutput {
         let doctor = ["doctor", "--baremetald", "baremetald.toml", "--clusterd", "clusterd.toml"];
         let mut command = self.command(&[&doctor[..], arguments].concat());
         command.env_remove("BEDPLATE_URL").env_remove("BEDPLATE_CLUSTERS_URL");
         let output = command.output().await.unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        Said {
+        CommandOutput {
             status: output.status.code().unwrap(),
             out: text(output.stdout),
             error: text(output.stderr),
@@ -41,7 +41,7 @@ impl Given {
     }
 }
 
-impl Said {
+impl CommandOutput {
     /// Returns the findings that failed, in the order of the output.
     #[track_caller]
     fn wrong(&self) -> Vec<&str> {
@@ -73,7 +73,7 @@ async fn server(body: &'static str) -> SocketAddr {
 
 #[tokio::test]
 async fn a_healthy_installation_passes_all_checks() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     given.configured();
     let said = given.doctor(&[]).await;
     let told = said.done();
@@ -94,7 +94,7 @@ async fn a_healthy_installation_passes_all_checks() {
 
 #[tokio::test]
 async fn a_stopped_service_is_reported_and_its_ports_are_free() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     given.configured();
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     given.configuration("baremetald", &format!("http://{free}"), "");
@@ -109,7 +109,7 @@ async fn a_stopped_service_is_reported_and_its_ports_are_free() {
 
 #[tokio::test]
 async fn a_port_in_use_is_reported_before_the_consequences() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     given.configured();
     let other = server("{}").await;
     given.configuration("baremetald", &format!("http://{other}"), "");
@@ -126,7 +126,7 @@ async fn a_port_in_use_is_reported_before_the_consequences() {
 
 #[tokio::test]
 async fn a_configuration_that_the_service_does_not_use_is_reported() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     given.configured();
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     given.configuration("clusterd", &given.clusters, &format!("[nodes]\nlisten = '{free}'\n"));
@@ -146,7 +146,7 @@ async fn a_configuration_that_the_service_does_not_use_is_reported() {
 
 #[tokio::test]
 async fn tables_of_a_newer_version_are_reported() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     given.configured();
     let url = format!("sqlite://{}/clusterd/clusterd.db", given.folder.path().display());
     let mut around = SqliteConnection::connect(&url).await.unwrap();
@@ -162,7 +162,7 @@ async fn tables_of_a_newer_version_are_reported() {
 
 #[tokio::test]
 async fn an_unreachable_bmc_and_a_changed_image_are_reported() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     given.configured();
     let images = server("abc").await;
     let body = json!({
@@ -173,7 +173,7 @@ async fn an_unreachable_bmc_and_a_changed_image_are_reported() {
             "image_os_hash_algo": "sha256", "image_os_hash_value": "0".repeat(64),
         },
     });
-    given.ask(Method::POST, &format!("{}/v1/nodes", given.machines), body).await;
+    given.send_json(Method::POST, &format!("{}/v1/nodes", given.machines), body).await;
     let said = given.doctor(&[]).await;
     let wrong = said.wrong();
     assert!(
@@ -193,7 +193,7 @@ async fn an_unreachable_bmc_and_a_changed_image_are_reported() {
 
 #[tokio::test]
 async fn a_missing_access_of_clusterd_to_the_cloud_is_reported() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     let emulator =
         openstack_emulator::Emulator::start(openstack_emulator::Settings::default()).await.unwrap();
     let clouds = given.folder.path().join("clouds.yaml");

@@ -3,7 +3,7 @@
 
 mod consent;
 mod doctor;
-mod given;
+mod fixture;
 mod pages;
 mod pipe;
 mod shells;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::given::run_beside;
+use crate::fixture::run_beside;
 
 /// The rows of every list.
 const NAMES: [&str; 3] = ["a", "b", "c"];

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
 
-use crate::given::Given;
+use crate::fixture::Fixture;
 
 /// The argon2id hash of "password".
 const HASH: &str =
@@ -16,7 +16,7 @@ const HASH: &str =
 
 #[tokio::test]
 async fn every_list_is_written_for_people_and_for_programs() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     given.node("n1").await;
     for noun in [
         &["node", "list"][..],
@@ -48,7 +48,7 @@ async fn every_list_is_written_for_people_and_for_programs() {
 
 #[tokio::test]
 async fn a_quota_is_set_and_shown() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     given.run(&["quota", "set", "lab", "vms=5", "lease_seconds=-1"]).await.done();
     given.run(&["quota", "set", "lab", "--user", "mia", "vms=2"]).await.done();
     let shown = given.run(&["quota", "show", "--project", "lab", "--user", "mia"]).await.done();
@@ -60,14 +60,14 @@ async fn a_quota_is_set_and_shown() {
     let told: Value = serde_json::from_str(&told).unwrap();
     let limits = ["vms", "gpus", "vcpus"].map(|name| told["project"][name]["limit"].as_i64());
     assert_eq!(limits, [Some(5), Some(1), Some(-1)], "what is not named stays as it is: {told}");
-    given.run(&["quota", "set", "lab"]).await.ended(2, &["NAME=LIMIT"]);
-    given.run(&["quota", "set", "lab", "gold=1"]).await.ended(1, &["gold"]);
-    given.run(&["quota", "set", "lab", "vms"]).await.ended(2, &["NAME=LIMIT"]);
+    given.run(&["quota", "set", "lab"]).await.failed_with(2, &["NAME=LIMIT"]);
+    given.run(&["quota", "set", "lab", "gold=1"]).await.failed_with(1, &["gold"]);
+    given.run(&["quota", "set", "lab", "vms"]).await.failed_with(2, &["NAME=LIMIT"]);
 }
 
 #[tokio::test]
 async fn a_table_has_a_header_and_a_line_for_each() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     let ids = [given.node("n1").await, given.node("a-node-with-a-long-name").await];
     let table = given.run(&["node", "list"]).await.done();
     let ids = ids.map(|node| node["uuid"].as_str().unwrap().to_owned());
@@ -85,23 +85,32 @@ async fn a_table_has_a_header_and_a_line_for_each() {
 
 #[tokio::test]
 async fn the_exit_status_says_what_went_wrong_and_the_error_what_to_do() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     given.run(&["node", "list"]).await.done();
-    given.run(&["nodes"]).await.ended(2, &["Usage"]);
-    given.run(&["rack", "up", "r1", "--image", "http://i/d"]).await.ended(2, &["--checksum"]);
-    given.run(&["node", "explain", "nobody"]).await.ended(4, &["nobody", "`bedplate node list`"]);
-    given.run(&["cluster", "show", "blue"]).await.ended(4, &["blue", "`bedplate cluster list`"]);
+    given.run(&["nodes"]).await.failed_with(2, &["Usage"]);
+    given.run(&["rack", "up", "r1", "--image", "http://i/d"]).await.failed_with(2, &["--checksum"]);
+    given
+        .run(&["node", "explain", "nobody"])
+        .await
+        .failed_with(4, &["nobody", "`bedplate node list`"]);
+    given
+        .run(&["cluster", "show", "blue"])
+        .await
+        .failed_with(4, &["blue", "`bedplate cluster list`"]);
     given
         .run(&["cluster", "events", "blue", "--watch"])
         .await
-        .ended(4, &["`bedplate cluster list`"]);
+        .failed_with(4, &["`bedplate cluster list`"]);
     let nowhere = ["--url", "http://127.0.0.1:1", "node", "list"];
-    given.run(&nowhere).await.ended(6, &["baremetald", "--url", "Hint:"]);
+    given.run(&nowhere).await.failed_with(6, &["baremetald", "--url", "Hint:"]);
     let bad = ["audit", "list", "clusters", "--since", "yesterday"];
-    given.run(&bad).await.ended(1, &["since: must be a time"]);
+    given.run(&bad).await.failed_with(1, &["since: must be a time"]);
     std::fs::write(given.folder.path().join("r1.yaml"), "rack: r1\nmachines: [{name: a}]\n")
         .unwrap();
-    given.run(&["rack", "enroll", "r1.yaml"]).await.ended(1, &["r1.yaml", "nothing was enrolled"]);
+    given
+        .run(&["rack", "enroll", "r1.yaml"])
+        .await
+        .failed_with(1, &["r1.yaml", "nothing was enrolled"]);
     // `--help` ends with status 0, and lists the exit statuses.
     let help = given.run(&["--help"]).await.done();
     assert!(help.contains("  5    timed out"), "{help}");
@@ -109,7 +118,7 @@ async fn the_exit_status_says_what_went_wrong_and_the_error_what_to_do() {
 
 #[tokio::test]
 async fn a_refused_login_has_its_own_exit_status() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     std::fs::write(given.folder.path().join("htpasswd"), format!("ann:{HASH}\n")).unwrap();
     let text = format!(
         "state_dir = {0:?}\n[api]\nlisten = '127.0.0.1:0'\nauth = 'http_basic'\nhtpasswd = '{1}/htpasswd'\n",
@@ -120,14 +129,14 @@ async fn a_refused_login_has_its_own_exit_status() {
     let url = format!("http://{}", service.listeners().api);
     let stop = tokio_util::sync::CancellationToken::new();
     let running = tokio::spawn(service.run(stop.clone()));
-    given.run(&["--url", &url, "rack", "list"]).await.ended(3, &["Hint:", "--password-file"]);
+    given.run(&["--url", &url, "rack", "list"]).await.failed_with(3, &["Hint:", "--password-file"]);
     stop.cancel();
     running.await.unwrap().unwrap();
 }
 
 #[tokio::test]
 async fn a_timeout_has_its_own_exit_status() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     // A BMC that accepts connections and never answers.
     let bmc = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = bmc.local_addr().unwrap();
@@ -139,16 +148,19 @@ async fn a_timeout_has_its_own_exit_status() {
     let told = given.run(&["rack", "enroll", "r1.yaml"]).await.done();
     assert_eq!(told, "rack r1: 1 machines enrolled, 0 updated, 0 unchanged\n");
     let up = ["rack", "up", "r1", "--reach", "inspected", "--timeout", "1s"];
-    given.run(&up).await.ended(5, &["timed out after 1 s waiting for rack r1", "Hint: wait again"]);
+    given
+        .run(&up)
+        .await
+        .failed_with(5, &["timed out after 1 s waiting for rack r1", "Hint: wait again"]);
     let wait = ["-o", "json", "rack", "status", "r1", "--wait", "--timeout", "1s"];
     let said = given.run(&wait).await;
     assert_eq!(said.out, "", "an answer there is only at the end");
-    said.ended(5, &["rack r1"]);
+    said.failed_with(5, &["rack r1"]);
 }
 
 #[tokio::test]
 async fn a_closed_pipe_ends_the_program_without_a_message() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     let mut command = given.command(&["policy"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
@@ -159,7 +171,7 @@ async fn a_closed_pipe_ends_the_program_without_a_message() {
 
 #[tokio::test]
 async fn a_watched_list_is_printed_again_after_a_change() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     let mut command = given.command(&["-o", "json", "node", "list", "--watch"]);
     let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -172,13 +184,13 @@ async fn a_watched_list_is_printed_again_after_a_change() {
 
 #[tokio::test]
 async fn a_console_works_through_pipes() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     let body = json!({"name": "n1", "driver": "fake-hardware", "console_interface": "fake"});
-    given.ask(Method::POST, &format!("{}/v1/nodes", given.machines), body).await;
+    given.send_json(Method::POST, &format!("{}/v1/nodes", given.machines), body).await;
     given.node("n2").await;
-    given.run(&["node", "console", "nobody"]).await.ended(4, &["`bedplate node list`"]);
-    given.run(&["node", "console", "n1"]).await.ended(1, &["is not enabled"]);
-    given.run(&["node", "console", "n2", "--enable"]).await.ended(1, &["no-console"]);
+    given.run(&["node", "console", "nobody"]).await.failed_with(4, &["`bedplate node list`"]);
+    given.run(&["node", "console", "n1"]).await.failed_with(1, &["is not enabled"]);
+    given.run(&["node", "console", "n2", "--enable"]).await.failed_with(1, &["no-console"]);
 
     let mut command = given.command(&["node", "console", "n1", "--enable"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -199,7 +211,9 @@ async fn a_console_works_through_pipes() {
     assert!(log.contains("This is not a machine") && log.contains("uname"), "{log}");
 
     let off = json!({"enabled": false});
-    given.ask(Method::PUT, &format!("{}/v1/nodes/n1/states/console", given.machines), off).await;
+    given
+        .send_json(Method::PUT, &format!("{}/v1/nodes/n1/states/console", given.machines), off)
+        .await;
     let output = child.wait_with_output().await.unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(

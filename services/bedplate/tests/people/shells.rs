@@ -1,6 +1,6 @@
 //! Tests of the completion scripts and the manual pages.
 
-use crate::given::{BEDPLATE, Given};
+use crate::fixture::{BEDPLATE, Fixture};
 use tokio::process::Command;
 
 /// Runs a script in a shell, and checks that the shell prints no error. Skips if the shell is not installed.
@@ -32,7 +32,7 @@ async fn shells_complete_nouns_verbs_and_options() {
 
 #[tokio::test]
 async fn the_manual_has_a_page_for_each_command_with_its_statuses() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     let said = given.run(&["man", "pages/man1"]).await.done();
     let folder = given.folder.path().join("pages/man1");
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();

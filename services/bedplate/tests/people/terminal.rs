@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde_json::json;
 use tokio::process::Command;
 
-use crate::given::{BEDPLATE, Given};
+use crate::fixture::{BEDPLATE, Fixture};
 
 /// The longest wait for an expected screen.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -20,7 +20,7 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     /// Starts the terminal. Returns `None` if tmux is not installed.
-    pub(crate) async fn start(given: &Given) -> Option<Terminal> {
+    pub(crate) async fn start(given: &Fixture) -> Option<Terminal> {
         if !peers::installed("tmux") {
             peers::skip("terminal", "tmux is not installed");
             return None;
@@ -89,7 +89,7 @@ impl Drop for Terminal {
 
 #[tokio::test]
 async fn a_watched_list_is_redrawn_in_place_until_ctrl_c() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     let Some(terminal) = Terminal::start(&given).await else { return };
     terminal.types("$bedplate node list --watch").await;
     terminal.shows("empty list", |screen| screen.contains("Ctrl-C to stop")).await;
@@ -111,7 +111,7 @@ async fn a_watched_list_is_redrawn_in_place_until_ctrl_c() {
 
 #[tokio::test]
 async fn progress_is_redrawn_on_one_line_for_each_machine() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     let Some(terminal) = Terminal::start(&given).await else { return };
     // A BMC that accepts connections and never answers.
     let bmc = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -136,10 +136,10 @@ async fn progress_is_redrawn_on_one_line_for_each_machine() {
 
 #[tokio::test]
 async fn a_console_on_a_terminal_ends_only_with_tilde_and_full_stop() {
-    let given = Given::start().await;
+    let given = Fixture::start().await;
     let Some(terminal) = Terminal::start(&given).await else { return };
     let body = json!({"name": "n1", "driver": "fake-hardware", "console_interface": "fake"});
-    given.ask(Method::POST, &format!("{}/v1/nodes", given.machines), body).await;
+    given.send_json(Method::POST, &format!("{}/v1/nodes", given.machines), body).await;
     terminal.types("$bedplate node console n1 --enable; echo status $?").await;
     terminal.shows("console", |screen| screen.contains("it echoes what you type.")).await;
     // Without a console, Ctrl-C would end the program.

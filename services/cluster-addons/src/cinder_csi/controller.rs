@@ -7,7 +7,7 @@ use crate::image::Image;
 use crate::object::{
     container, control_plane_nodes, control_plane_tolerations, mount, mount_to_read,
 };
-use crate::version::Minor;
+use crate::version::AddOnVersions;
 use crate::{Settings, Volumes};
 
 pub(super) const ACCOUNT: &str = "csi-cinder-controller-sa";
@@ -15,7 +15,7 @@ pub(super) const CONFIG: &str = "cinder-csi-cloud-config";
 const NAME: &str = "csi-cinder-controllerplugin";
 
 pub(super) fn deployment(settings: &Settings, volumes: &Volumes, config: &Value) -> Value {
-    let minor = Minor::of(settings.kubernetes);
+    let minor = AddOnVersions::of(settings.kubernetes);
     let sidecar = |name: &str, image: Image, args: &[&str]| {
         let mut all = vec!["--csi-address=/csi/csi.sock"];
         all.extend(args);

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::Settings;
-use crate::object::{self, Kit};
-use crate::version::Minor;
+use crate::object::{self, AddOnObjects};
+use crate::version::AddOnVersions;
 
 pub(super) const NAME: &str = "cinder-csi";
-pub(super) const KIT: Kit = Kit { add_on: NAME, namespace: "kube-system" };
+pub(super) const KIT: AddOnObjects = AddOnObjects { add_on: NAME, namespace: "kube-system" };
 /// The driver's name in Kubernetes.
 pub(super) const DRIVER: &str = "cinder.csi.openstack.org";
 /// The port of the driver's health check, the default of livenessprobe.
@@ -15,7 +15,7 @@ const HEALTH_PORT: u16 = 9808;
 
 /// The container of the driver itself, which the controller pod and the node pods share.
 pub(super) fn container(settings: &Settings, more: &[&str], needs: (u32, u32)) -> Value {
-    let minor = Minor::of(settings.kubernetes);
+    let minor = AddOnVersions::of(settings.kubernetes);
     let mut args = vec![
         "/bin/cinder-csi-plugin",
         "--endpoint=unix://csi/csi.sock",

@@ -11,12 +11,12 @@ mod node;
 use serde_json::{Value, json};
 
 use crate::cloud_config::{block_storage, global, secret};
-use crate::version::Minor;
+use crate::version::AddOnVersions;
 use crate::{AddOn, Cloud, Settings, StorageClass, Volumes};
 use driver::{DRIVER, KIT, NAME};
 
 pub(crate) fn add_on(settings: &Settings, cloud: &Cloud, volumes: &Volumes) -> AddOn {
-    let minor = Minor::of(settings.kubernetes);
+    let minor = AddOnVersions::of(settings.kubernetes);
     let storage = block_storage(volumes);
     let text = global(cloud) + &storage;
     let controller_config = secret(KIT, controller::CONFIG, &text, cloud);

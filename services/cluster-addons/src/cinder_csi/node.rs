@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::driver::{self, DRIVER, KIT};
 use crate::Settings;
 use crate::object::{container, host_path, mount, mount_to_read};
-use crate::version::Minor;
+use crate::version::AddOnVersions;
 
 pub(super) const ACCOUNT: &str = "csi-cinder-node-sa";
 pub(super) const CONFIG: &str = "cinder-csi-node-config";
@@ -13,7 +13,7 @@ const NAME: &str = "csi-cinder-nodeplugin";
 const KUBELET: &str = "/var/lib/kubelet";
 
 pub(super) fn daemon_set(settings: &Settings, config: &Value) -> Value {
-    let minor = Minor::of(settings.kubernetes);
+    let minor = AddOnVersions::of(settings.kubernetes);
     let image = |image| settings.images.reference(&image);
 
     let path = format!("--kubelet-registration-path={KUBELET}/plugins/{DRIVER}/csi.sock");

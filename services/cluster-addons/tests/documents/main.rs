@@ -1,6 +1,6 @@
 //! Checks the documents of all add-ons against each other.
 
-mod given;
+mod fixtures;
 mod receipts;
 mod structure;
 
@@ -8,15 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use cluster_addons::{AddOn, AddOnError, GpuVendor, ImageSource, KubeletCertificates, wanted};
+use cluster_addons::{
+    AddOn, AddOnError, GpuVendor, ImageSource, KubeletCertificates, desired_add_ons,
+};
 use cluster_core::{NetworkDriver, Provider};
 use expect_test::expect;
-use given::{SECRET, all, everything, minors, named};
+use fixtures::{SECRET, all, everything, minors, named};
 use proptest::prelude::*;
 
 #[test]
 fn every_add_on_is_made_when_everything_is_asked_for() {
-    let add_ons = wanted(&everything(34)).unwrap();
+    let add_ons = desired_add_ons(&everything(34)).unwrap();
     let line = |it: &AddOn| {
         let objects: Vec<String> =
             it.documents.iter().map(|it| it.reference().to_string()).collect();
@@ -88,7 +90,8 @@ fn no_secret_is_outside_of_secrets() {
             let text = document.as_value().to_string();
             assert!(!text.contains(SECRET) && !text.contains(&encoded), "{document:?}");
         }
-        let receipts: Vec<_> = add_ons.iter().map(|it| it.closing().into_value()).collect();
+        let receipts: Vec<_> =
+            add_ons.iter().map(|it| it.finished_receipt().into_value()).collect();
         assert!(!serde_json::to_string(&receipts).unwrap().contains(SECRET));
         assert!(!format!("{add_ons:?}").contains(SECRET));
     }
@@ -108,7 +111,7 @@ fn cloud_conf(add_ons: &[AddOn], add_on: &str, secret: &str) -> String {
 #[test]
 fn nodes_hold_the_clouds_credential_only_where_the_driver_needs_it() {
     for minor in minors() {
-        let add_ons = wanted(&everything(minor)).unwrap();
+        let add_ons = desired_add_ons(&everything(minor)).unwrap();
         let node = cloud_conf(&add_ons, "cinder-csi", "cinder-csi-node-config");
         assert_eq!(node.contains(SECRET), minor < 32, "1.{minor}");
         assert!(node.contains("[BlockStorage]"));
@@ -119,7 +122,7 @@ fn nodes_hold_the_clouds_credential_only_where_the_driver_needs_it() {
 
 #[test]
 fn the_cloud_conf_has_the_network_and_subnet_of_load_balancers() {
-    let add_ons = wanted(&everything(34)).unwrap();
+    let add_ons = desired_add_ons(&everything(34)).unwrap();
     expect![[r#"
         [Global]
         auth-url = "https://keystone.example:5000/v3"
@@ -139,7 +142,7 @@ fn the_cloud_conf_has_the_network_and_subnet_of_load_balancers() {
 
 #[test]
 fn the_cloud_controller_manager_runs_before_anything_else_can() {
-    let add_ons = wanted(&everything(34)).unwrap();
+    let add_ons = desired_add_ons(&everything(34)).unwrap();
     let documents = &named(&add_ons, "openstack-cloud-controller-manager").documents;
     let mut pod = documents.last().unwrap().as_value()["spec"]["template"]["spec"].clone();
     let containers = pod["containers"].take();
@@ -227,7 +230,7 @@ fn a_mirror_stands_before_every_image() {
             tags: BTreeMap::from([("flannel".to_owned(), "v0.27.2".to_owned())]),
             digests: BTreeMap::from([("flannel:v0.27.2".to_owned(), digest.clone())]),
         };
-        let add_ons = wanted(&settings).unwrap();
+        let add_ons = desired_add_ons(&settings).unwrap();
         let images: Vec<String> = add_ons.iter().flat_map(AddOn::images).collect();
         assert!(images.iter().all(|it| it.starts_with("mirror.example/k8s/")), "{images:?}");
         assert!(images.contains(&format!("mirror.example/k8s/flannel:v0.27.2@{digest}")));
@@ -241,7 +244,7 @@ fn a_mirror_stands_before_every_image() {
 
 #[test]
 fn images_lists_everything_a_mirror_has_to_hold() {
-    let add_ons = wanted(&everything(34)).unwrap();
+    let add_ons = desired_add_ons(&everything(34)).unwrap();
     let images: BTreeSet<String> = add_ons.iter().flat_map(AddOn::images).collect();
     expect![[r#"
         docker.io/rocm/k8s-device-plugin:1.31.0.9
@@ -264,7 +267,7 @@ fn images_lists_everything_a_mirror_has_to_hold() {
 fn impossible_settings_are_refused() {
     let mut calico = everything(34);
     calico.network = Some(NetworkDriver::Calico);
-    assert_eq!(wanted(&calico), Err(AddOnError::Calico));
+    assert_eq!(desired_add_ons(&calico), Err(AddOnError::Calico));
     assert!(
         AddOnError::Calico
             .to_string()
@@ -274,20 +277,23 @@ fn impossible_settings_are_refused() {
     let mut nobody = everything(34);
     nobody.cloud = None;
     expect!["cannot install the cloud controller manager: the cluster has no cloud credential yet"]
-        .assert_eq(&wanted(&nobody).unwrap_err().to_string());
+        .assert_eq(&desired_add_ons(&nobody).unwrap_err().to_string());
 
     let mut early = everything(20);
     early.metrics = Some(KubeletCertificates::Signed);
     expect!["metrics_server_enabled: clusterd cannot install metrics-server on Kubernetes v1.20.1; choose v1.21 or \
              later, or remove the label"]
-        .assert_eq(&wanted(&early).unwrap_err().to_string());
+        .assert_eq(&desired_add_ons(&early).unwrap_err().to_string());
 
     let mut injected = everything(34);
     injected.cluster = "x --allow-untagged-cloud".to_owned();
-    assert!(matches!(wanted(&injected), Err(AddOnError::Text { field: "cluster", .. })));
+    assert!(matches!(
+        desired_add_ons(&injected),
+        Err(AddOnError::InvalidText { field: "cluster", .. })
+    ));
     let mut unnamed = everything(34);
     unnamed.volumes.as_mut().unwrap().classes[0].name = "Fast".to_owned();
-    let refused = wanted(&unnamed).unwrap_err();
+    let refused = desired_add_ons(&unnamed).unwrap_err();
     expect!["volumes.classes.name: only lower-case letters, digits, `-` and `.` are permitted"]
         .assert_eq(&refused.to_string());
 }
@@ -296,7 +302,7 @@ fn impossible_settings_are_refused() {
 fn the_network_of_pods_has_the_clusters_range() {
     let mut settings = everything(34);
     let network = |settings| {
-        let add_ons = wanted(&settings).unwrap();
+        let add_ons = desired_add_ons(&settings).unwrap();
         let documents = &named(&add_ons, "flannel").documents;
         let map = documents.iter().find(|it| it.reference().kind == "ConfigMap").unwrap();
         let text = map.as_value()["data"]["net-conf.json"].as_str().unwrap();
@@ -328,10 +334,10 @@ proptest! {
         if !amd { settings.gpus.remove(&GpuVendor::Amd); }
         let metrics = metrics.filter(|_| minor > 20);
         settings.metrics = metrics.map(|signed| if signed { KubeletCertificates::Signed } else { KubeletCertificates::SelfSigned });
-        let add_ons = wanted(&settings).unwrap();
+        let add_ons = desired_add_ons(&settings).unwrap();
         let count = [network, controller, volumes, nvidia, amd, metrics.is_some()];
         prop_assert_eq!(add_ons.len(), count.into_iter().filter(|it| *it).count());
         prop_assert_eq!(structure::problems(&add_ons), Vec::<String>::new());
-        prop_assert_eq!(&add_ons, &wanted(&settings).unwrap());
+        prop_assert_eq!(&add_ons, &desired_add_ons(&settings).unwrap());
     }
 }

@@ -15,7 +15,7 @@ pub(crate) fn problems(add_ons: &[AddOn]) -> Vec<String> {
     let mut problems = Vec::new();
     let mut seen = BTreeSet::new();
     let mut namespaces = BTreeSet::from(["kube-system".to_owned()]);
-    let whole = Whole { add_ons };
+    let whole = AllDocuments { add_ons };
     for add_on in add_ons {
         for document in &add_on.documents {
             let (object, at) = (document.as_value(), document.reference());
@@ -51,11 +51,11 @@ pub(crate) fn problems(add_ons: &[AddOn]) -> Vec<String> {
     problems
 }
 
-struct Whole<'a> {
+struct AllDocuments<'a> {
     add_ons: &'a [AddOn],
 }
 
-impl Whole<'_> {
+impl AllDocuments<'_> {
     fn objects(&self) -> impl Iterator<Item = &Value> {
         self.add_ons.iter().flat_map(|it| &it.documents).map(|it| it.as_value())
     }

@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 
 use axum::extract::State;
 use axum::response::Response;
-use cluster_conductor::DrainAsk;
-use cluster_core::{ClusterUuid, Drain, DrainUuid, Known, Left};
+use cluster_conductor::DrainRequest;
+use cluster_core::{ClusterUuid, Drain, DrainUuid, OwnServer, RemainingServer};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
-use openstack_api::{ApiError, Caller, Handle, Query, Routes, Segment, Shape, Strict, Time, json};
+use openstack_api::{
+    ApiError, Caller, JsonShape, PathParam, Query, Route, Routes, StrictJson, Time, json,
+};
 use serde::{Deserialize, Serialize};
 
 use super::hosts::{RULE, host_name};
@@ -17,53 +19,53 @@ use crate::error::Error;
 
 /// Returns the routes of drains.
 pub(crate) fn routes() -> Routes<App> {
-    let list = Handle::get("List drains", list);
-    let ask = Handle::put("Drain a host", ask)
-        .reads_if_sent(Shape::object([]).maybe([("force", Shape::list(Shape::text()))]))
+    let list = Route::get("List drains", list);
+    let ask = Route::put("Drain a host", ask)
+        .reads_if_sent(JsonShape::object([]).maybe([("force", JsonShape::list(JsonShape::text()))]))
         .refuses([StatusCode::NOT_FOUND, StatusCode::CONFLICT])
         .answers(StatusCode::ACCEPTED);
-    let show = Handle::get("Show the progress of a drain", show).refuses([StatusCode::NOT_FOUND]);
-    let end = Handle::delete("Undrain a host", end)
+    let show = Route::get("Show the progress of a drain", show).refuses([StatusCode::NOT_FOUND]);
+    let end = Route::delete("Undrain a host", end)
         .refuses([StatusCode::NOT_FOUND])
         .answers(StatusCode::ACCEPTED);
-    let check = Handle::get("Check whether a host may be drained", check)
-        .ruled(RULE)
-        .asks(["force"])
+    let check = Route::get("Check whether a host may be drained", check)
+        .with_rule(RULE)
+        .query_parameters(["force"])
         .refuses([StatusCode::NOT_FOUND, StatusCode::CONFLICT])
-        .tells(Shape::object([
-            ("host", Shape::text()),
-            ("drain", Shape::either(shape(), Shape::null())),
+        .returns(JsonShape::object([
+            ("host", JsonShape::text()),
+            ("drain", JsonShape::either(shape(), JsonShape::null())),
         ]));
-    let all = Shape::object([("drains", Shape::list(shape()))]);
+    let all = JsonShape::object([("drains", JsonShape::list(shape()))]);
     Routes::new("bedplate")
-        .at("/bedplate/v1/drains", [list.ruled(RULE).tells(all)])
+        .at("/bedplate/v1/drains", [list.with_rule(RULE).returns(all)])
         .at(
             "/bedplate/v1/drains/{host}",
-            [ask, show, end].map(|handle| handle.ruled(RULE).tells(shape())),
+            [ask, show, end].map(|handle| handle.with_rule(RULE).returns(shape())),
         )
         .at("/bedplate/v1/drains/{host}/check", [check])
 }
 
 /// The response schema of a drain.
-pub(super) fn shape() -> Shape {
-    let left = Shape::object([
-        ("server_id", Shape::text()),
-        ("name", Shape::text()),
-        ("cluster_uuid", Shape::text().or_null()),
-        ("machine", Shape::text().or_null()),
-        ("vm_uuid", Shape::text().or_null()),
-        ("fate", Shape::word(["waits", "moves", "off", "emptied", "stays"])),
-        ("why", Shape::text()),
+pub(super) fn shape() -> JsonShape {
+    let left = JsonShape::object([
+        ("server_id", JsonShape::text()),
+        ("name", JsonShape::text()),
+        ("cluster_uuid", JsonShape::text().or_null()),
+        ("machine", JsonShape::text().or_null()),
+        ("vm_uuid", JsonShape::text().or_null()),
+        ("fate", JsonShape::enumeration(["waits", "moves", "off", "emptied", "stays"])),
+        ("why", JsonShape::text()),
     ]);
-    Shape::object([
-        ("host", Shape::text()),
-        ("state", Shape::word(["draining", "drained", "stuck", "ending"])),
-        ("asked_at", Shape::text()),
-        ("asked_by", Shape::text()),
-        ("forced", Shape::list(Shape::text())),
-        ("left", Shape::list(left)),
-        ("foreign", Shape::whole()),
-        ("problem", Shape::text().or_null()),
+    JsonShape::object([
+        ("host", JsonShape::text()),
+        ("state", JsonShape::enumeration(["draining", "drained", "stuck", "ending"])),
+        ("asked_at", JsonShape::text()),
+        ("asked_by", JsonShape::text()),
+        ("forced", JsonShape::list(JsonShape::text())),
+        ("left", JsonShape::list(left)),
+        ("foreign", JsonShape::integer()),
+        ("problem", JsonShape::text().or_null()),
     ])
 }
 
@@ -107,10 +109,10 @@ pub(super) fn shown(drain: &Drain) -> Shown<'_> {
     }
 }
 
-fn left(left: &Left) -> ShownLeft<'_> {
+fn left(left: &RemainingServer) -> ShownLeft<'_> {
     let (member, vm) = match &left.what {
-        Known::Member(member) => (Some(member), None),
-        Known::Vm(vm) => (None, Some(vm)),
+        OwnServer::Member(member) => (Some(member), None),
+        OwnServer::Vm(vm) => (None, Some(vm)),
     };
     ShownLeft {
         server_id: &left.server,
@@ -136,7 +138,7 @@ async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error
 /// The body of a request for a drain.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct DrainBody {
     /// Clusters, by id or name, that may lose their quorum.
     #[serde(default)]
     force: Vec<String>,
@@ -146,12 +148,12 @@ struct Asked {
 async fn ask(
     caller: Caller,
     State(app): State<App>,
-    Segment(host): Segment<String>,
-    body: Option<Strict<Asked>>,
+    PathParam(host): PathParam<String>,
+    body: Option<StrictJson<DrainBody>>,
 ) -> Result<Response, Error> {
     let host = host_name(&host)?;
-    let Asked { force } = body.map(|Strict(body)| body).unwrap_or_default();
-    let ask = DrainAsk {
+    let DrainBody { force } = body.map(|StrictJson(body)| body).unwrap_or_default();
+    let ask = DrainRequest {
         id: DrainUuid::from_untyped_uuid((app.ids)()),
         by: app.user(&caller),
         request: openstack_api::request_id(),
@@ -165,7 +167,7 @@ async fn ask(
 async fn check(
     caller: Caller,
     State(app): State<App>,
-    Segment(host): Segment<String>,
+    PathParam(host): PathParam<String>,
     mut query: Query,
 ) -> Result<Response, Error> {
     #[derive(Serialize)]
@@ -178,7 +180,7 @@ async fn check(
     query.finish()?;
     let named: Vec<String> =
         named.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
-    let ask = DrainAsk {
+    let ask = DrainRequest {
         id: DrainUuid::from_untyped_uuid((app.ids)()),
         by: app.user(&caller),
         request: openstack_api::request_id(),
@@ -212,7 +214,7 @@ async fn forced(
 async fn show(
     _caller: Caller,
     State(app): State<App>,
-    Segment(host): Segment<String>,
+    PathParam(host): PathParam<String>,
 ) -> Result<Response, Error> {
     let found = app.store.find_drain(&host_name(&host)?).await?;
     let drain = found.ok_or_else(|| missing("Drain", &host))?;
@@ -223,7 +225,7 @@ async fn show(
 async fn end(
     _caller: Caller,
     State(app): State<App>,
-    Segment(host): Segment<String>,
+    PathParam(host): PathParam<String>,
 ) -> Result<Response, Error> {
     let ending = app.conductor.end_drain(&host_name(&host)?).await?;
     let drain = ending.ok_or_else(|| missing("Drain", &host))?;

@@ -3,33 +3,33 @@
 use axum::extract::State;
 use axum::response::Response;
 use cluster_core::{Event, EventUuid};
-use cluster_store::{Listed, Part};
+use cluster_store::{PagePart, PageRows};
 use http::HeaderMap;
 use openstack_api::{
-    ApiError, Caller, Handle, ListPart, Listing, Query, Routes, Segment, Shape, Time,
+    ApiError, Caller, JsonShape, ListPart, Listing, PathParam, Query, Route, Routes, Time,
 };
 use serde::Serialize;
 
-use super::follow;
+use super::event_stream;
 use crate::app::App;
 use crate::error::Error;
 
 pub(super) fn routes() -> Routes<App> {
-    let list = Handle::get("List a cluster's events, or follow them", events)
-        .asks(["limit", "marker"])
-        .tells(Shape::object([("events", Shape::list(shape()))]))
+    let list = Route::get("List a cluster's events, or follow them", events)
+        .query_parameters(["limit", "marker"])
+        .returns(JsonShape::object([("events", JsonShape::list(shape()))]))
         .streams("Each event as soon as it is recorded, starting after Last-Event-ID.");
     Routes::new("bedplate").at("/bedplate/v1/clusters/{cluster}/events", [list])
 }
 
 /// The response schema of an event.
-pub(crate) fn shape() -> Shape {
-    Shape::object([
-        ("id", Shape::text().or_null()),
-        ("at", Shape::text()),
-        ("severity", Shape::text()),
-        ("reason", Shape::text()),
-        ("message", Shape::text()),
+pub(crate) fn shape() -> JsonShape {
+    JsonShape::object([
+        ("id", JsonShape::text().or_null()),
+        ("at", JsonShape::text()),
+        ("severity", JsonShape::text()),
+        ("reason", JsonShape::text()),
+        ("message", JsonShape::text()),
     ])
 }
 
@@ -57,14 +57,14 @@ pub(super) fn shown(event: &Event) -> Shown<'_> {
 async fn events(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
     headers: HeaderMap,
     mut query: Query,
 ) -> Result<Response, Error> {
-    if follow::is_asked(&headers) {
+    if event_stream::accepts_event_stream(&headers) {
         query.finish()?;
         let cluster = app.cluster(&caller, &ident).await?;
-        return follow::answer(&app, &caller, &cluster, &headers);
+        return event_stream::answer(&app, &caller, &cluster, &headers);
     }
     let (limit, marker) = page(&mut query)?;
     query.finish()?;
@@ -74,8 +74,8 @@ async fn events(
     openstack_api::list(page, move |asked| {
         let store = store.clone();
         Box::pin(async move {
-            let part = Part { after: asked.after, bytes: asked.bytes };
-            let Listed { found, more } =
+            let part = PagePart { after: asked.after, bytes: asked.bytes };
+            let PageRows { found, more } =
                 store.events_part_of(cluster, asked.elements, marker, part).await?;
             Ok::<_, Error>(ListPart::of(&found, |event| event.at, shown, more)?)
         })

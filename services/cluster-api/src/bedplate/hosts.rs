@@ -4,11 +4,15 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use axum::response::Response;
-use cluster_conductor::{ComputeService, Host, Places, Role, Server, of, role, vm_of};
-use cluster_core::{Cluster, Drain, HostName, Known, Member, NodeGroup, Quorum};
-use cluster_store::Belongings;
+use cluster_conductor::{
+    ComputeService, Host, Role, Server, ServersWithHosts, cluster_of, role, vm_of,
+};
+use cluster_core::{Cluster, Drain, EtcdQuorum, HostName, Member, NodeGroup, OwnServer};
+use cluster_store::ServerOwners;
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Role as Needed, Routes, Rule, Segment, Shape, json};
+use openstack_api::{
+    ApiError, Caller, JsonShape, PathParam, Role as Needed, Route, Routes, Rule, json,
+};
 use serde::Serialize;
 
 use super::drains;
@@ -21,12 +25,15 @@ pub(super) const RULE: Rule =
 
 /// Returns the routes of hosts and places.
 pub(crate) fn routes() -> Routes<App> {
-    let hosts = Shape::object([("hosts", Shape::list(listed()))]);
-    let list = Handle::get("List compute hosts and their drains", list).ruled(RULE).tells(hosts);
-    let show = Handle::get("Show the servers on a compute host", show).ruled(RULE).tells(shape());
-    let places = Shape::object([("places", Shape::list(place()))]);
-    let find =
-        Handle::get("Find the hosts of a cluster, VM or server", find).ruled(RULE).tells(places);
+    let hosts = JsonShape::object([("hosts", JsonShape::list(listed()))]);
+    let list =
+        Route::get("List compute hosts and their drains", list).with_rule(RULE).returns(hosts);
+    let show =
+        Route::get("Show the servers on a compute host", show).with_rule(RULE).returns(shape());
+    let places = JsonShape::object([("places", JsonShape::list(place()))]);
+    let find = Route::get("Find the hosts of a cluster, VM or server", find)
+        .with_rule(RULE)
+        .returns(places);
     Routes::new("bedplate")
         .at("/bedplate/v1/hosts", [list.refuses([StatusCode::CONFLICT])])
         .at(
@@ -37,85 +44,85 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 /// The response schema of a host's compute service.
-fn service() -> Shape {
-    Shape::object([
-        ("status", Shape::text()),
-        ("state", Shape::text()),
-        ("disabled_reason", Shape::text().or_null()),
+fn service() -> JsonShape {
+    JsonShape::object([
+        ("status", JsonShape::text()),
+        ("state", JsonShape::text()),
+        ("disabled_reason", JsonShape::text().or_null()),
     ])
 }
 
 /// The response schema of a host in a list. A host that the cloud does not know any more has no service, and is listed because of its
 /// drain.
-fn listed() -> Shape {
-    Shape::object([
-        ("host", Shape::text()),
-        ("zone", Shape::text().or_null()),
+fn listed() -> JsonShape {
+    JsonShape::object([
+        ("host", JsonShape::text()),
+        ("zone", JsonShape::text().or_null()),
         ("service", service().or_null()),
-        ("drain", Shape::either(drains::shape(), Shape::null())),
+        ("drain", JsonShape::either(drains::shape(), JsonShape::null())),
     ])
 }
 
 /// The response schema of a host.
-fn shape() -> Shape {
-    let etcd = Shape::object([
-        ("members", Shape::list(Shape::text())),
-        ("needed", Shape::whole()),
-        ("away", Shape::list(Shape::text())),
+fn shape() -> JsonShape {
+    let etcd = JsonShape::object([
+        ("members", JsonShape::list(JsonShape::text())),
+        ("needed", JsonShape::integer()),
+        ("away", JsonShape::list(JsonShape::text())),
     ]);
-    let machine = Shape::object([
-        ("machine", Shape::text()),
-        ("name", Shape::text()),
-        ("role", Shape::text().or_null()),
-        ("is_etcd_member", Shape::flag()),
-        ("server_id", Shape::text()),
-        ("status", Shape::text()),
+    let machine = JsonShape::object([
+        ("machine", JsonShape::text()),
+        ("name", JsonShape::text()),
+        ("role", JsonShape::text().or_null()),
+        ("is_etcd_member", JsonShape::boolean()),
+        ("server_id", JsonShape::text()),
+        ("status", JsonShape::text()),
     ]);
-    let cluster = Shape::object([
-        ("uuid", Shape::text()),
-        ("name", Shape::text()),
-        ("project_id", Shape::text()),
+    let cluster = JsonShape::object([
+        ("uuid", JsonShape::text()),
+        ("name", JsonShape::text()),
+        ("project_id", JsonShape::text()),
         ("etcd", etcd),
-        ("machines", Shape::list(machine)),
+        ("machines", JsonShape::list(machine)),
     ]);
-    Shape::object([
-        ("host", Shape::text()),
+    JsonShape::object([
+        ("host", JsonShape::text()),
         ("service", service()),
-        ("clusters", Shape::list(cluster)),
-        ("machines", Shape::list(owned())),
-        ("foreign", Shape::whole()),
-        ("drain", Shape::either(drains::shape(), Shape::null())),
+        ("clusters", JsonShape::list(cluster)),
+        ("machines", JsonShape::list(owned())),
+        ("foreign", JsonShape::integer()),
+        ("drain", JsonShape::either(drains::shape(), JsonShape::null())),
     ])
 }
 
 /// The response schema of a VM on a host.
-fn owned() -> Shape {
-    Shape::object([
-        ("uuid", Shape::text()),
-        ("name", Shape::text()),
-        ("project_id", Shape::text()),
-        ("user_id", Shape::text()),
-        ("server_id", Shape::text()),
-        ("status", Shape::text()),
+fn owned() -> JsonShape {
+    JsonShape::object([
+        ("uuid", JsonShape::text()),
+        ("name", JsonShape::text()),
+        ("project_id", JsonShape::text()),
+        ("user_id", JsonShape::text()),
+        ("server_id", JsonShape::text()),
+        ("status", JsonShape::text()),
     ])
 }
 
 /// The response schema of a place.
-fn place() -> Shape {
-    let cluster = Shape::object([
-        ("uuid", Shape::text()),
-        ("name", Shape::text()),
-        ("project_id", Shape::text()),
+fn place() -> JsonShape {
+    let cluster = JsonShape::object([
+        ("uuid", JsonShape::text()),
+        ("name", JsonShape::text()),
+        ("project_id", JsonShape::text()),
     ]);
-    Shape::object([
-        ("server_id", Shape::text()),
-        ("name", Shape::text()),
-        ("status", Shape::text()),
-        ("host", Shape::text().or_null()),
+    JsonShape::object([
+        ("server_id", JsonShape::text()),
+        ("name", JsonShape::text()),
+        ("status", JsonShape::text()),
+        ("host", JsonShape::text().or_null()),
         ("cluster", cluster.or_null()),
-        ("machine", Shape::text().or_null()),
-        ("role", Shape::text().or_null()),
-        ("is_etcd_member", Shape::flag()),
+        ("machine", JsonShape::text().or_null()),
+        ("role", JsonShape::text().or_null()),
+        ("is_etcd_member", JsonShape::boolean()),
         ("own", owned().or_null()),
     ])
 }
@@ -164,13 +171,13 @@ fn word(role: Role) -> &'static str {
     }
 }
 
-fn is_etcd_member(ours: &Belongings, member: &Member) -> bool {
-    of(ours, member).is_some_and(|(cluster, groups)| {
-        Quorum::of(cluster, groups).members.contains(&member.machine)
+fn is_etcd_member(ours: &ServerOwners, member: &Member) -> bool {
+    cluster_of(ours, member).is_some_and(|(cluster, groups)| {
+        EtcdQuorum::of(cluster, groups).members.contains(&member.machine)
     })
 }
 
-fn machine<'a>(ours: &Belongings, member: &Member, server: &'a Server) -> ShownMachine<'a> {
+fn machine<'a>(ours: &ServerOwners, member: &Member, server: &'a Server) -> ShownMachine<'a> {
     ShownMachine {
         machine: member.machine.to_string(),
         name: &server.name,
@@ -182,12 +189,12 @@ fn machine<'a>(ours: &Belongings, member: &Member, server: &'a Server) -> ShownM
 }
 
 fn cluster<'a>(host: &'a Host, cluster: &'a Cluster, groups: &[NodeGroup]) -> ShownCluster<'a> {
-    let quorum = Quorum::of(cluster, groups);
+    let quorum = EtcdQuorum::of(cluster, groups);
     let here = host.servers.iter().filter_map(|server| match host.ours.servers.get(&server.id) {
-        Some(Known::Member(member)) if member.cluster == cluster.id => {
+        Some(OwnServer::Member(member)) if member.cluster == cluster.id => {
             Some(machine(&host.ours, member, server))
         }
-        Some(Known::Member(_) | Known::Vm(_)) | None => None,
+        Some(OwnServer::Member(_) | OwnServer::Vm(_)) | None => None,
     });
     ShownCluster {
         uuid: cluster.id.to_string(),
@@ -202,7 +209,7 @@ fn cluster<'a>(host: &'a Host, cluster: &'a Cluster, groups: &[NodeGroup]) -> Sh
     }
 }
 
-fn own<'a>(ours: &Belongings, server: &'a Server) -> Option<ShownOwn<'a>> {
+fn own<'a>(ours: &ServerOwners, server: &'a Server) -> Option<ShownOwn<'a>> {
     let vm = vm_of(ours, ours.servers.get(&server.id)?)?;
     Some(ShownOwn {
         uuid: vm.id.to_string(),
@@ -276,7 +283,7 @@ async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error
 async fn show(
     _caller: Caller,
     State(app): State<App>,
-    Segment(name): Segment<String>,
+    PathParam(name): PathParam<String>,
 ) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Body<'a> {
@@ -309,10 +316,10 @@ async fn show(
 async fn find(
     _caller: Caller,
     State(app): State<App>,
-    Segment(thing): Segment<String>,
+    PathParam(thing): PathParam<String>,
 ) -> Result<Response, Error> {
     #[derive(Serialize)]
-    struct Of<'a> {
+    struct ClusterRef<'a> {
         uuid: String,
         name: &'a str,
         project_id: &'a str,
@@ -323,7 +330,7 @@ async fn find(
         name: &'a str,
         status: &'a str,
         host: Option<&'a str>,
-        cluster: Option<Of<'a>>,
+        cluster: Option<ClusterRef<'a>>,
         machine: Option<String>,
         role: Option<&'static str>,
         is_etcd_member: bool,
@@ -333,19 +340,19 @@ async fn find(
     struct Body<'a> {
         places: Vec<Place<'a>>,
     }
-    let Places { servers, ours } = app.conductor.places(&thing).await?;
+    let ServersWithHosts { servers, ours } = app.conductor.places(&thing).await?;
     let places = servers.iter().map(|server| {
         let member = match ours.servers.get(&server.id) {
-            Some(Known::Member(member)) => Some(member),
-            Some(Known::Vm(_)) | None => None,
+            Some(OwnServer::Member(member)) => Some(member),
+            Some(OwnServer::Vm(_)) | None => None,
         };
-        let cluster = member.and_then(|member| of(&ours, member));
+        let cluster = member.and_then(|member| cluster_of(&ours, member));
         Place {
             server_id: &server.id,
             name: &server.name,
             status: server.status.as_str(),
             host: server.host.as_deref(),
-            cluster: cluster.map(|(cluster, _)| Of {
+            cluster: cluster.map(|(cluster, _)| ClusterRef {
                 uuid: cluster.id.to_string(),
                 name: cluster.name.as_str(),
                 project_id: &cluster.project,

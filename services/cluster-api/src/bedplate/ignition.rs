@@ -2,9 +2,9 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use cluster_core::check_stays;
+use cluster_core::check_not_deleting;
 use http::StatusCode;
-use openstack_api::{Caller, Handle, Routes, Segment, Shape, Strict, json};
+use openstack_api::{Caller, JsonShape, PathParam, Route, Routes, StrictJson, json};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -12,14 +12,17 @@ use crate::app::App;
 use crate::error::Error;
 
 pub(super) fn routes() -> Routes<App> {
-    let given = Shape::object([("nodegroup", Shape::text()), ("ignition_version", Shape::text())]);
+    let given = JsonShape::object([
+        ("nodegroup", JsonShape::text()),
+        ("ignition_version", JsonShape::text()),
+    ]);
     Routes::new("bedplate").at(
         "/bedplate/v1/clusters/{cluster}/nodegroups/{nodegroup}/ignition",
         [
-            Handle::put("Set a node group's own Ignition config", put)
-                .reads(Shape::open())
-                .tells(given),
-            Handle::delete("Remove a node group's own Ignition config", delete)
+            Route::put("Set a node group's own Ignition config", put)
+                .reads(JsonShape::any_object())
+                .returns(given),
+            Route::delete("Remove a node group's own Ignition config", delete)
                 .answers(StatusCode::NO_CONTENT),
         ],
     )
@@ -29,8 +32,8 @@ pub(super) fn routes() -> Routes<App> {
 async fn put(
     caller: Caller,
     State(app): State<App>,
-    Segment((ident, group)): Segment<(String, String)>,
-    Strict(body): Strict<Value>,
+    PathParam((ident, group)): PathParam<(String, String)>,
+    StrictJson(body): StrictJson<Value>,
 ) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Body {
@@ -39,10 +42,10 @@ async fn put(
     }
     let cluster = app.cluster(&caller, &ident).await?;
     let group = app.group(&cluster, &group).await?;
-    check_stays(&cluster)?;
+    check_not_deleting(&cluster)?;
     let version = app.conductor.set_own_config(&cluster, &group, &body.to_string()).await?;
     let said = format!("new members of {} get the node group's own Ignition config", group.name);
-    let said = app.asked(&cluster, "OwnConfigGiven", said);
+    let said = app.request_event(&cluster, "OwnConfigGiven", said);
     app.store.append_events(cluster.id, &[said]).await?;
     let body = Body { nodegroup: group.name.to_string(), ignition_version: version };
     Ok(json(StatusCode::OK, &body))
@@ -52,13 +55,13 @@ async fn put(
 async fn delete(
     caller: Caller,
     State(app): State<App>,
-    Segment((ident, group)): Segment<(String, String)>,
+    PathParam((ident, group)): PathParam<(String, String)>,
 ) -> Result<StatusCode, Error> {
     let cluster = app.cluster(&caller, &ident).await?;
     let group = app.group(&cluster, &group).await?;
     app.conductor.remove_own_config(&cluster, &group).await?;
     let said = format!("new members of {} get clusterd's Ignition config", group.name);
-    let said = app.asked(&cluster, "OwnConfigTaken", said);
+    let said = app.request_event(&cluster, "OwnConfigTaken", said);
     app.store.append_events(cluster.id, &[said]).await?;
     Ok(StatusCode::NO_CONTENT)
 }

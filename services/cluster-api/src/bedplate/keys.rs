@@ -1,13 +1,13 @@
 //! The keys that seal secrets in the database.
 
-use openstack_api::{ApiError, Keyholder};
-use sealing::KeyUse;
+use openstack_api::{ApiError, KeyRotation};
+use sealing::KeyUsage;
 
 use crate::app::App;
 use crate::error::Error;
 
-impl Keyholder for App {
-    async fn keys(&self) -> Result<Vec<KeyUse>, ApiError> {
+impl KeyRotation for App {
+    async fn keys(&self) -> Result<Vec<KeyUsage>, ApiError> {
         Ok(self.conductor.keys().await.map_err(Error::from)?)
     }
 

@@ -2,12 +2,14 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use cluster_core::{Cluster, Lending, Whose, extend_lease, lease_due, undo_lease};
-use cluster_store::Change;
+use cluster_core::{Cluster, ClusterLease, QuotaScope, extend_lease, lease_due, undo_lease};
+use cluster_store::ClusterChange;
 use http::StatusCode;
 use jiff::Timestamp;
-use lease::{Due, Ladder, Length, MailAddress, Step, Terms};
-use openstack_api::{ApiError, Caller, Handle, Routes, Segment, Shape, Strict, Time, json};
+use lease::{Due, LeaseSchedule, LeaseStage, Length, MailAddress, Terms};
+use openstack_api::{
+    ApiError, Caller, JsonShape, PathParam, Route, Routes, StrictJson, Time, json,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::schema::{AdditionalProperties, SchemaType, Type};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
@@ -21,47 +23,52 @@ pub(crate) fn routes() -> Routes<App> {
         .at(
             "/bedplate/v1/clusters/{cluster}/lease",
             [
-                Handle::get("Show the lease of a cluster", show).tells(answered()),
-                Handle::put("Extend the lease of a cluster", extend)
+                Route::get("Show the lease of a cluster", show).returns(answered()),
+                Route::put("Extend the lease of a cluster", extend)
                     .reads(schema())
-                    .tells(answered())
+                    .returns(answered())
                     .refuses([StatusCode::CONFLICT]),
             ],
         )
         .at(
             "/bedplate/v1/clusters/{cluster}/lease/undo",
-            [Handle::post("Undo the end of a cluster's lease", undo)
+            [Route::post("Undo the end of a cluster's lease", undo)
                 .reads(schema())
-                .tells(answered())
+                .returns(answered())
                 .refuses([StatusCode::CONFLICT])],
         )
 }
 
 /// The response schema of a lease.
-pub(crate) fn shape() -> Shape {
+pub(crate) fn shape() -> JsonShape {
     let steps = ["warn", "shut_off", "keep_copy", "warn_of_deletion", "delete"];
-    let next = Shape::object([("step", Shape::word(steps)), ("at", Shape::text())]);
-    let lease = Shape::object([
-        ("granted_at", Shape::text()),
-        ("since", Shape::text()),
-        ("until", Shape::text()),
-        ("ended_at", Shape::text().or_null()),
-        ("deleted_at", Shape::text().or_null()),
-        ("notify", Shape::text().or_null()),
+    let next =
+        JsonShape::object([("step", JsonShape::enumeration(steps)), ("at", JsonShape::text())]);
+    let lease = JsonShape::object([
+        ("granted_at", JsonShape::text()),
+        ("since", JsonShape::text()),
+        ("until", JsonShape::text()),
+        ("ended_at", JsonShape::text().or_null()),
+        ("deleted_at", JsonShape::text().or_null()),
+        ("notify", JsonShape::text().or_null()),
         ("next", next.or_null()),
     ]);
     lease.or_null()
 }
 
 /// The response schema of a cluster with its lease.
-fn answered() -> Shape {
-    Shape::object([("uuid", Shape::text()), ("name", Shape::text()), ("lease", shape())])
+fn answered() -> JsonShape {
+    JsonShape::object([
+        ("uuid", JsonShape::text()),
+        ("name", JsonShape::text()),
+        ("lease", shape()),
+    ])
 }
 
 /// The requested duration: `for` from now, or `until` a time; the default duration if both are missing.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Longer {
+struct Extension {
     #[serde(rename = "for")]
     length: Option<Length>,
     until: Option<Timestamp>,
@@ -74,7 +81,7 @@ fn schema() -> RefOr<Schema> {
         .into()
 }
 
-impl Longer {
+impl Extension {
     /// The requested end of the lease; `None` if the request names none.
     fn until(&self, now: Timestamp) -> Result<Option<Timestamp>, ApiError> {
         match (self.length, self.until) {
@@ -110,8 +117,12 @@ struct Next {
 }
 
 impl<'a> Shown<'a> {
-    pub(crate) fn of(cluster: &'a Cluster, ladder: &Ladder, now: Timestamp) -> Option<Shown<'a>> {
-        let Lending { lease, notify } = cluster.lending.as_ref()?;
+    pub(crate) fn of(
+        cluster: &'a Cluster,
+        ladder: &LeaseSchedule,
+        now: Timestamp,
+    ) -> Option<Shown<'a>> {
+        let ClusterLease { lease, notify } = cluster.lending.as_ref()?;
         let next = match lease_due(cluster, ladder, now) {
             Due::Now(step) => Some((step, now)),
             Due::At(at) => match lease_due(cluster, ladder, at) {
@@ -132,13 +143,13 @@ impl<'a> Shown<'a> {
     }
 }
 
-fn word(step: Step) -> &'static str {
+fn word(step: LeaseStage) -> &'static str {
     match step {
-        Step::Warn { .. } => "warn",
-        Step::ShutOff { .. } => "shut_off",
-        Step::KeepCopy => "keep_copy",
-        Step::WarnOfDeletion { .. } => "warn_of_deletion",
-        Step::Delete => "delete",
+        LeaseStage::Warn { .. } => "warn",
+        LeaseStage::SwitchOff { .. } => "shut_off",
+        LeaseStage::Snapshot => "keep_copy",
+        LeaseStage::WarnOfDeletion { .. } => "warn_of_deletion",
+        LeaseStage::Delete => "delete",
     }
 }
 
@@ -147,11 +158,11 @@ impl App {
     /// and the user.
     pub(crate) async fn lease_terms(&self, project: &str, user: &str) -> Result<Terms, Error> {
         let defaults = &self.settings.quotas;
-        let of_project = Whose { project: project.to_owned(), person: None };
-        let of_person = Whose { person: Some(user.to_owned()), ..of_project.clone() };
+        let of_project = QuotaScope { project: project.to_owned(), person: None };
+        let of_person = QuotaScope { person: Some(user.to_owned()), ..of_project.clone() };
         let project = self.store.account(&of_project, defaults).await?.limits.longest_lease();
         let person = self.store.account(&of_person, defaults).await?.limits.longest_lease();
-        Ok(self.settings.leases.within(project).within(person))
+        Ok(self.settings.leases.limited_to(project).limited_to(person))
     }
 }
 
@@ -171,7 +182,7 @@ fn answer(app: &App, cluster: &Cluster) -> Response {
 async fn show(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     Ok(answer(&app, &app.cluster(&caller, &ident).await?))
 }
@@ -180,8 +191,8 @@ async fn show(
 async fn extend(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
-    Strict(longer): Strict<Longer>,
+    PathParam(ident): PathParam<String>,
+    StrictJson(longer): StrictJson<Extension>,
 ) -> Result<Response, Error> {
     let now = (app.clock)();
     let cluster = app.cluster(&caller, &ident).await?;
@@ -204,13 +215,13 @@ async fn extend(
 async fn undo(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
-    longer: Option<Strict<Longer>>,
+    PathParam(ident): PathParam<String>,
+    longer: Option<StrictJson<Extension>>,
 ) -> Result<Response, Error> {
     let now = (app.clock)();
     let cluster = app.cluster(&caller, &ident).await?;
     let terms = app.lease_terms(&cluster.project, &app.user(&caller)).await?;
-    let until = longer.map(|Strict(longer)| longer.until(now)).transpose()?.flatten();
+    let until = longer.map(|StrictJson(longer)| longer.until(now)).transpose()?.flatten();
     let ladder = app.settings.ladder.clone();
     change(&app, &caller, cluster, |cluster, user| {
         let undone = undo_lease(cluster, user, &ladder, terms, now)?;
@@ -236,11 +247,11 @@ async fn change(
         let events = match until {
             Some(until) if changed != cluster => {
                 let said = format!("{user} extended the lease until {until}");
-                vec![app.asked(&cluster, "LeaseExtended", said)]
+                vec![app.request_event(&cluster, "LeaseExtended", said)]
             }
             Some(_) | None => Vec::new(),
         };
-        Ok(Change { events, ..Change::of(changed) })
+        Ok(ClusterChange { events, ..ClusterChange::of(changed) })
     });
     Ok(answer(app, &changed.await?))
 }

@@ -3,11 +3,12 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use cluster_core::{Desire, LedgerEntry};
-use cluster_store::{Listed, Part};
+use cluster_core::{DesiredState, LedgerEntry};
+use cluster_store::{PagePart, PageRows};
 use http::StatusCode;
 use openstack_api::{
-    ApiError, Caller, Handle, ListPart, Listing, Need, Routes, Segment, Shape, Time, json,
+    ApiError, Caller, JsonShape, ListPart, Listing, PathParam, RequiredAccess, Route, Routes, Time,
+    json,
 };
 use serde::Serialize;
 use tracing::warn;
@@ -17,41 +18,41 @@ use crate::error::Error;
 
 /// Returns the routes of the ledger.
 pub(super) fn routes() -> Routes<App> {
-    let list = Handle::get("List the cloud objects of a cluster", list).tells(shape());
-    let forget = Handle::delete("Forget the cloud objects of a deleted cluster", forget)
-        .needs(Need::Administer)
+    let list = Route::get("List the cloud objects of a cluster", list).returns(shape());
+    let forget = Route::delete("Forget the cloud objects of a deleted cluster", forget)
+        .needs(RequiredAccess::Administer)
         .answers(StatusCode::OK)
-        .tells(shape())
+        .returns(shape())
         .refuses([StatusCode::CONFLICT, StatusCode::SERVICE_UNAVAILABLE]);
     Routes::new("bedplate").at("/bedplate/v1/clusters/{cluster}/ledger", [list, forget])
 }
 
 /// The response schema of the ledger.
-fn shape() -> Shape {
-    let entry = Shape::object([
-        ("object", Shape::text()),
-        ("name", Shape::text()),
-        ("cloud_id", Shape::text().or_null()),
-        ("state", Shape::text()),
-        ("created_at", Shape::text()),
-        ("updated_at", Shape::text().or_null()),
+fn shape() -> JsonShape {
+    let entry = JsonShape::object([
+        ("object", JsonShape::text()),
+        ("name", JsonShape::text()),
+        ("cloud_id", JsonShape::text().or_null()),
+        ("state", JsonShape::text()),
+        ("created_at", JsonShape::text()),
+        ("updated_at", JsonShape::text().or_null()),
     ]);
-    Shape::object([("ledger", Shape::list(entry))])
+    JsonShape::object([("ledger", JsonShape::list(entry))])
 }
 
 /// `GET /bedplate/v1/clusters/{cluster}/ledger`: the cloud objects of a cluster.
 async fn list(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     let cluster = app.cluster(&caller, &ident).await?.id;
     let store = app.store.clone();
     openstack_api::list(Listing::whole("ledger"), move |asked| {
         let store = store.clone();
         Box::pin(async move {
-            let part = Part { after: asked.after, bytes: asked.bytes };
-            let Listed { found, more } =
+            let part = PagePart { after: asked.after, bytes: asked.bytes };
+            let PageRows { found, more } =
                 store.ledger_part_of(cluster, asked.elements, part).await?;
             Ok::<_, Error>(ListPart::of(&found, |entry| entry.id, shown, more)?)
         })
@@ -67,14 +68,14 @@ async fn list(
 async fn forget(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     let cluster = app.cluster(&caller, &ident).await?;
-    if cluster.desire != Desire::Gone {
+    if cluster.desire != DesiredState::Gone {
         let why = "the cluster is not being deleted: delete it first, and forget its cloud objects only if the deletion cannot finish";
         return Err(ApiError::conflict(why).into());
     }
-    if !app.conductor.is_shut_out(&cluster).await? {
+    if !app.conductor.has_no_access(&cluster).await? {
         let why =
             "clusterd has access to the cluster's project and deletes its cloud objects itself";
         return Err(ApiError::conflict(why).into());

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use cluster_core::{MachineRef, NodeGroup};
-use openstack_api::{Caller, Handle, ListPart, Listing, PartAsked, Routes, Segment, Shape};
+use cluster_core::{MemberName, NodeGroup};
+use openstack_api::{Caller, JsonShape, ListPart, Listing, PartRequest, PathParam, Route, Routes};
 use serde::Serialize;
 
 use crate::app::App;
@@ -15,20 +15,20 @@ use crate::error::Error;
 pub(super) fn routes() -> Routes<App> {
     Routes::new("bedplate").at(
         "/bedplate/v1/clusters/{cluster}/machines",
-        [Handle::get("List a cluster's members", list).tells(shape())],
+        [Route::get("List a cluster's members", list).returns(shape())],
     )
 }
 
 /// The response schema of the list of members.
-fn shape() -> Shape {
-    let machine = Shape::object([
-        ("name", Shape::text()),
-        ("nodegroup", Shape::text()),
-        ("role", Shape::text()),
-        ("server_id", Shape::text().or_null()),
-        ("address", Shape::text().or_null()),
+fn shape() -> JsonShape {
+    let machine = JsonShape::object([
+        ("name", JsonShape::text()),
+        ("nodegroup", JsonShape::text()),
+        ("role", JsonShape::text()),
+        ("server_id", JsonShape::text().or_null()),
+        ("address", JsonShape::text().or_null()),
     ]);
-    Shape::object([("machines", Shape::list(machine))])
+    JsonShape::object([("machines", JsonShape::list(machine))])
 }
 
 #[derive(Serialize)]
@@ -44,18 +44,18 @@ struct Shown<'a> {
 async fn list(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     let cluster = app.cluster(&caller, &ident).await?;
     let groups = app.store.groups_of(cluster.id).await?;
     let reader = Arc::new((app.store.clone(), cluster, groups));
-    openstack_api::list(Listing::whole("machines"), move |asked: PartAsked<usize>| {
+    openstack_api::list(Listing::whole("machines"), move |asked: PartRequest<usize>| {
         let reader = reader.clone();
         Box::pin(async move {
             let (store, cluster, groups) = &*reader;
             let (from, most) = (asked.after.unwrap_or(0), asked.elements as usize);
             let members = members(groups, from, most);
-            let refs: Vec<MachineRef> =
+            let refs: Vec<MemberName> =
                 members.iter().map(|(_, machine)| machine.clone()).collect();
             let servers = store.servers_of(cluster.id, refs).await?;
             let shown = members.iter().map(|(group, machine)| Shown {
@@ -74,7 +74,7 @@ async fn list(
 }
 
 /// Returns so many members of the groups, from this place on, each with its group.
-fn members(groups: &[NodeGroup], from: usize, most: usize) -> Vec<(&NodeGroup, MachineRef)> {
+fn members(groups: &[NodeGroup], from: usize, most: usize) -> Vec<(&NodeGroup, MemberName)> {
     let all = groups.iter().flat_map(|group| group.refs().map(move |machine| (group, machine)));
     all.skip(from).take(most).collect()
 }

@@ -3,14 +3,16 @@
 use axum::extract::State;
 use axum::response::Response;
 use cluster_conductor::Preview;
-use cluster_core::{Need, Shortage};
+use cluster_core::{QuotaNeed, QuotaShortage};
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Handle, Microversion, Routes, Segment, Shape, Strict, json};
+use openstack_api::{
+    ApiError, Caller, JsonShape, Microversion, PathParam, Route, Routes, StrictJson, json,
+};
 use serde::Serialize;
 use utoipa::PartialSchema;
 
 use crate::app::App;
-use crate::cluster::{NewCluster, Order};
+use crate::cluster::{CheckedCluster, NewCluster};
 use crate::error::Error;
 use crate::measure::refusal;
 use crate::microversion as since;
@@ -20,34 +22,34 @@ pub(crate) fn routes() -> Routes<App> {
     Routes::new("bedplate")
         .at(
             "/bedplate/v1/plan",
-            [Handle::post("Plan a cluster without creating it", dry_run)
-                .needs(openstack_api::Need::Read)
+            [Route::post("Plan a cluster without creating it", dry_run)
+                .needs(openstack_api::RequiredAccess::Read)
                 .reads(NewCluster::schema())
-                .tells(shape())
+                .returns(shape())
                 .refuses([StatusCode::NOT_FOUND])],
         )
         .at(
             "/bedplate/v1/clusters/{cluster}/plan",
-            [Handle::get("Show the plan of a cluster", plan).tells(shape())],
+            [Route::get("Show the plan of a cluster", plan).returns(shape())],
         )
 }
 
 /// The response schema of a plan.
-fn shape() -> Shape {
-    let texts = || Shape::list(Shape::text());
-    let object = Shape::object([("object", Shape::text()), ("name", Shape::text())]);
-    let shortage = Shape::object([
-        ("resource", Shape::text()),
-        ("needed", Shape::whole()),
-        ("free", Shape::whole()),
+fn shape() -> JsonShape {
+    let texts = || JsonShape::list(JsonShape::text());
+    let object = JsonShape::object([("object", JsonShape::text()), ("name", JsonShape::text())]);
+    let shortage = JsonShape::object([
+        ("resource", JsonShape::text()),
+        ("needed", JsonShape::integer()),
+        ("free", JsonShape::integer()),
     ]);
-    Shape::object([
+    JsonShape::object([
         ("first", texts()),
-        ("objects", Shape::list(object)),
-        ("need", Shape::map(Shape::whole())),
-        ("shortages", Shape::list(shortage).or_null()),
-        ("fits", Shape::flag().or_null()),
-        ("fits_reason", Shape::text().or_null()),
+        ("objects", JsonShape::list(object)),
+        ("need", JsonShape::map(JsonShape::integer())),
+        ("shortages", JsonShape::list(shortage).or_null()),
+        ("fits", JsonShape::boolean().or_null()),
+        ("fits_reason", JsonShape::text().or_null()),
         ("warnings", texts()),
     ])
 }
@@ -63,9 +65,9 @@ struct Body {
     /// The objects that are created first, all at the same time.
     first: Vec<String>,
     objects: Vec<Object>,
-    need: Need,
+    need: QuotaNeed,
     /// The resources that the project's quota in the cloud lacks for the missing objects; null if the quota is unknown.
-    shortages: Option<Vec<Shortage>>,
+    shortages: Option<Vec<QuotaShortage>>,
     /// Whether the cluster fits into Bedplate's limits and the project's quota in the cloud; null if the quota is unknown.
     fits: Option<bool>,
     /// Why the cluster does not fit, or why `fits` is unknown.
@@ -80,7 +82,7 @@ fn answer(preview: Preview, denial: Option<ApiError>) -> Response {
     let (shortages, fits_reason) = match preview.shortages {
         Ok(short) if short.is_empty() => (Some(short), None),
         Ok(short) => {
-            let all: Vec<String> = short.iter().map(Shortage::to_string).collect();
+            let all: Vec<String> = short.iter().map(QuotaShortage::to_string).collect();
             let why = format!(
                 "the project's quota in the cloud is too small; needed: {}",
                 all.join(", ")
@@ -110,12 +112,12 @@ fn answer(preview: Preview, denial: Option<ApiError>) -> Response {
 async fn dry_run(
     caller: Caller,
     State(app): State<App>,
-    Strict(body): Strict<NewCluster>,
+    StrictJson(body): StrictJson<NewCluster>,
 ) -> Result<Response, Error> {
     let newest: Microversion = since::MAXIMUM;
-    let Order { cluster, mut groups } = body.into_order(&app, &caller, newest).await?;
+    let CheckedCluster { cluster, mut groups } = body.into_order(&app, &caller, newest).await?;
     let unmeasured = app.measure(&cluster, &mut groups).await;
-    let allowed = app.store.may_have(&cluster, &groups, &app.settings.quotas).await?;
+    let allowed = app.store.check_quota(&cluster, &groups, &app.settings.quotas).await?;
     let denial = allowed.err().map(|denial| refusal(&denial, unmeasured.as_ref()));
     Ok(answer(app.conductor.preview(&cluster, &groups).await?, denial))
 }
@@ -124,7 +126,7 @@ async fn dry_run(
 async fn plan(
     caller: Caller,
     State(app): State<App>,
-    Segment(ident): Segment<String>,
+    PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     let cluster = app.cluster(&caller, &ident).await?;
     let groups = app.store.groups_of(cluster.id).await?;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use cluster_core::{
-    Blueprint, Cluster, ClusterUuid, GroupRole, Labels, LabelsCompared, Lending, NodeGroup,
-    NodeGroupUuid, Owner, check_cluster, check_group,
+    Cluster, ClusterLease, ClusterParameters, ClusterUuid, GroupRole, Labels, LabelsCompared,
+    NodeGroup, NodeGroupUuid, Owner, check_cluster, check_group,
 };
 use jiff::Timestamp;
 use newtype_uuid::GenericUuid;
@@ -62,7 +62,7 @@ pub(crate) struct NewCluster {
 }
 
 /// A checked request: the cluster to create, with its node groups.
-pub(crate) struct Order {
+pub(crate) struct CheckedCluster {
     pub(crate) cluster: Cluster,
     pub(crate) groups: Vec<NodeGroup>,
 }
@@ -77,7 +77,7 @@ impl NewCluster {
         app: &App,
         caller: &Caller,
         asked: Microversion,
-    ) -> Result<Order, Error> {
+    ) -> Result<CheckedCluster, Error> {
         if self.discovery_url.is_some() {
             let why = "must be null: etcd needs no discovery service";
             return Err(ApiError::bad_field("discovery_url", why).into());
@@ -102,7 +102,7 @@ impl NewCluster {
         check_cluster(&blueprint, masters)?;
         let owner = Owner::new(app.project(caller)?, app.user(caller));
         app.admit(caller).await?;
-        let settled = app.settled(&template, &owner.project);
+        let settled = app.checked_blueprint(&template, &owner.project);
         let blueprint = app.borrowed(caller, settled, blueprint).await?;
         let labels_compared = LabelsCompared::new(&base, &blueprint.labels);
         let lending = lending(app, &owner, &blueprint, now).await?;
@@ -119,19 +119,19 @@ impl NewCluster {
         for group in &groups {
             check_group(group)?;
         }
-        app.conductor.rehearse(&cluster, &groups)?;
-        Ok(Order { cluster, groups })
+        app.conductor.check_member_configs(&cluster, &groups)?;
+        Ok(CheckedCluster { cluster, groups })
     }
 
     /// The template's blueprint with the values of this request.
-    fn blueprint(self, base: Blueprint) -> Result<Blueprint, Error> {
+    fn blueprint(self, base: ClusterParameters) -> Result<ClusterParameters, Error> {
         let labels = match (self.labels, self.merge_labels) {
             (None, _) => base.labels,
             (Some(own), Some(true)) => base.labels.merged(&Labels::try_from(own)?)?,
             (Some(own), Some(false) | None) => Labels::try_from(own)?,
         };
         let flavor = self.flavor_id.or(base.flavor);
-        Ok(Blueprint {
+        Ok(ClusterParameters {
             keypair: self.keypair.or(base.keypair),
             master_flavor: self.master_flavor_id.or(base.master_flavor).or_else(|| flavor.clone()),
             flavor,
@@ -150,9 +150,9 @@ impl NewCluster {
 async fn lending(
     app: &App,
     owner: &Owner,
-    blueprint: &Blueprint,
+    blueprint: &ClusterParameters,
     now: Timestamp,
-) -> Result<Option<Lending>, Error> {
+) -> Result<Option<ClusterLease>, Error> {
     let settings = blueprint.labels.settings();
     let terms = app.lease_terms(&owner.project, &owner.user).await?;
     let lease = terms.grant(settings.lease, now);
@@ -163,7 +163,7 @@ async fn lending(
             let why = "needs the label lease: a cluster without a lease sends no notices";
             Err(ApiError::bad_field("labels/lease_contact", why).into())
         }
-        (lease, notify) => Ok(lease.map(|lease| Lending { lease, notify })),
+        (lease, notify) => Ok(lease.map(|lease| ClusterLease { lease, notify })),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cluster_core::{Cluster, GroupRole, NodeGroup, health, status, status_reason};
 use jiff::Timestamp;
-use openstack_api::{Links, Microversion, Origin, Shape, Time};
+use openstack_api::{JsonShape, Links, Microversion, Origin, Time};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::microversion as since;
@@ -26,41 +26,41 @@ pub(crate) struct Brief<'a> {
 const NULL: Option<()> = None;
 
 /// The response schema of a cluster in a list.
-pub(crate) fn brief() -> Shape {
-    let maybe = || Shape::text().or_null();
-    let shape = Shape::object([
-        ("uuid", Shape::text()),
-        ("name", Shape::text()),
-        ("cluster_template_id", Shape::text()),
+pub(crate) fn brief() -> JsonShape {
+    let maybe = || JsonShape::text().or_null();
+    let shape = JsonShape::object([
+        ("uuid", JsonShape::text()),
+        ("name", JsonShape::text()),
+        ("cluster_template_id", JsonShape::text()),
         ("keypair", maybe()),
-        ("docker_volume_size", Shape::whole().or_null()),
-        ("labels", Shape::map(Shape::text())),
-        ("node_count", Shape::whole()),
-        ("master_count", Shape::whole()),
+        ("docker_volume_size", JsonShape::integer().or_null()),
+        ("labels", JsonShape::map(JsonShape::text())),
+        ("node_count", JsonShape::integer()),
+        ("master_count", JsonShape::integer()),
         ("flavor_id", maybe()),
         ("master_flavor_id", maybe()),
-        ("create_timeout", Shape::whole()),
-        ("status", Shape::text()),
-        ("health_status", Shape::text()),
-        ("stack_id", Shape::null()),
-        ("links", Shape::links()),
+        ("create_timeout", JsonShape::integer()),
+        ("status", JsonShape::text()),
+        ("health_status", JsonShape::text()),
+        ("stack_id", JsonShape::null()),
+        ("links", JsonShape::links()),
     ]);
-    shape.maybe([("cluster_id", Shape::text())])
+    shape.maybe([("cluster_id", JsonShape::text())])
 }
 
 /// The response schema of a cluster with all fields.
-pub(crate) fn shape() -> Shape {
-    let maybe = || Shape::text().or_null();
-    let texts = || Shape::map(Shape::text());
+pub(crate) fn shape() -> JsonShape {
+    let maybe = || JsonShape::text().or_null();
+    let texts = || JsonShape::map(JsonShape::text());
     let shape = brief().and([
         ("status_reason", maybe()),
         ("health_status_reason", texts()),
         ("api_address", maybe()),
-        ("coe_version", Shape::text()),
-        ("container_version", Shape::null()),
-        ("discovery_url", Shape::null()),
-        ("node_addresses", Shape::list(Shape::text())),
-        ("master_addresses", Shape::list(Shape::text())),
+        ("coe_version", JsonShape::text()),
+        ("container_version", JsonShape::null()),
+        ("discovery_url", JsonShape::null()),
+        ("node_addresses", JsonShape::list(JsonShape::text())),
+        ("master_addresses", JsonShape::list(JsonShape::text())),
         ("faults", texts()),
         ("labels_overridden", texts()),
         ("labels_added", texts()),
@@ -69,11 +69,11 @@ pub(crate) fn shape() -> Shape {
     shape.and([
         ("fixed_network", maybe()),
         ("fixed_subnet", maybe()),
-        ("floating_ip_enabled", Shape::flag()),
-        ("master_lb_enabled", Shape::flag()),
-        ("project_id", Shape::text()),
-        ("user_id", Shape::text()),
-        ("created_at", Shape::text()),
+        ("floating_ip_enabled", JsonShape::boolean()),
+        ("master_lb_enabled", JsonShape::boolean()),
+        ("project_id", JsonShape::text()),
+        ("user_id", JsonShape::text()),
+        ("created_at", JsonShape::text()),
         ("updated_at", maybe()),
     ])
 }

@@ -73,7 +73,7 @@ impl NewGroup {
         cluster: &Cluster,
     ) -> Result<Self, Error> {
         let image_id = match self.image_id {
-            Some(given) => Some(app.borrowed_image(caller, cluster, given).await?),
+            Some(given) => Some(app.resolve_image(caller, cluster, given).await?),
             None => None,
         };
         Ok(NewGroup { image_id, ..self })

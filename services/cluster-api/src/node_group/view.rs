@@ -2,7 +2,7 @@
 
 use cluster_core::{Cluster, NodeGroup, NodeTaint, TaintEffect, status, status_reason};
 use jiff::Timestamp;
-use openstack_api::{Links, Microversion, Origin, Shape, Time};
+use openstack_api::{JsonShape, Links, Microversion, Origin, Time};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
@@ -25,46 +25,46 @@ pub(crate) struct Brief<'a> {
 const NULL: Option<()> = None;
 
 /// The response schema of a node group in a list.
-pub(crate) fn brief() -> Shape {
-    Shape::object([
-        ("uuid", Shape::text()),
-        ("name", Shape::text()),
-        ("flavor_id", Shape::text().or_null()),
-        ("image_id", Shape::text().or_null()),
-        ("node_count", Shape::whole()),
-        ("role", Shape::text()),
-        ("is_default", Shape::flag()),
-        ("status", Shape::text()),
-        ("stack_id", Shape::null()),
+pub(crate) fn brief() -> JsonShape {
+    JsonShape::object([
+        ("uuid", JsonShape::text()),
+        ("name", JsonShape::text()),
+        ("flavor_id", JsonShape::text().or_null()),
+        ("image_id", JsonShape::text().or_null()),
+        ("node_count", JsonShape::integer()),
+        ("role", JsonShape::text()),
+        ("is_default", JsonShape::boolean()),
+        ("status", JsonShape::text()),
+        ("stack_id", JsonShape::null()),
     ])
 }
 
 /// The response schema of a node group with all fields.
-pub(crate) fn shape() -> Shape {
-    let texts = || Shape::map(Shape::text());
-    let taint = Shape::object([
-        ("key", Shape::text()),
-        ("value", Shape::text()),
-        ("effect", Shape::word(["NoSchedule", "PreferNoSchedule", "NoExecute"])),
+pub(crate) fn shape() -> JsonShape {
+    let texts = || JsonShape::map(JsonShape::text());
+    let taint = JsonShape::object([
+        ("key", JsonShape::text()),
+        ("value", JsonShape::text()),
+        ("effect", JsonShape::enumeration(["NoSchedule", "PreferNoSchedule", "NoExecute"])),
     ]);
     let shape = brief().and([
-        ("cluster_id", Shape::text()),
-        ("project_id", Shape::text()),
-        ("docker_volume_size", Shape::whole().or_null()),
-        ("min_node_count", Shape::whole().or_null()),
-        ("max_node_count", Shape::whole().or_null()),
+        ("cluster_id", JsonShape::text()),
+        ("project_id", JsonShape::text()),
+        ("docker_volume_size", JsonShape::integer().or_null()),
+        ("min_node_count", JsonShape::integer().or_null()),
+        ("max_node_count", JsonShape::integer().or_null()),
         ("labels", texts()),
         ("labels_overridden", texts()),
         ("labels_added", texts()),
         ("labels_skipped", texts()),
-        ("status_reason", Shape::text().or_null()),
-        ("version", Shape::text()),
-        ("node_addresses", Shape::list(Shape::text())),
-        ("created_at", Shape::text()),
-        ("updated_at", Shape::text().or_null()),
-        ("links", Shape::links()),
+        ("status_reason", JsonShape::text().or_null()),
+        ("version", JsonShape::text()),
+        ("node_addresses", JsonShape::list(JsonShape::text())),
+        ("created_at", JsonShape::text()),
+        ("updated_at", JsonShape::text().or_null()),
+        ("links", JsonShape::links()),
     ]);
-    shape.maybe([("node_labels", texts()), ("node_taints", Shape::list(taint))])
+    shape.maybe([("node_labels", texts()), ("node_taints", JsonShape::list(taint))])
 }
 
 #[derive(Serialize)]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use cluster_core::{
-    Blueprint, Labels, Name, NetworkDriver, Owner, Template as Record, TemplateUuid, VolumeDriver,
-    check_template,
+    ClusterParameters, Labels, Name, NetworkDriver, Owner, Template as Record, TemplateUuid,
+    VolumeDriver, check_template,
 };
 use newtype_uuid::GenericUuid;
 use openstack_api::{ApiError, Caller, Operation, apply_patch};
@@ -99,7 +99,8 @@ impl Template {
         let id = TemplateUuid::from_untyped_uuid((app.ids)());
         let owner = Owner::new(app.project(caller)?, app.user(caller));
         let name = named("template", self.name.as_deref(), &id.to_string())?;
-        let record = Record::new(id, owner, name, Blueprint::new(String::new()), (app.clock)());
+        let record =
+            Record::new(id, owner, name, ClusterParameters::new(String::new()), (app.clock)());
         self.written_to(record)
     }
 
@@ -111,7 +112,7 @@ impl Template {
             Some(name) => name.parse()?,
         };
         let image = self.image_id.ok_or_else(|| ApiError::bad_field("image_id", "is required"))?;
-        let blueprint = Blueprint {
+        let blueprint = ClusterParameters {
             keypair: self.keypair_id,
             external_network: self.external_network_id,
             fixed_network: self.fixed_network,
@@ -119,7 +120,7 @@ impl Template {
             network_driver: network_driver(self.network_driver.as_deref())?,
             volume_driver: volume_driver(self.volume_driver.as_deref())?,
             dns_nameservers: match self.dns_nameserver {
-                None => Blueprint::new(String::new()).dns_nameservers,
+                None => ClusterParameters::new(String::new()).dns_nameservers,
                 Some(raw) => addresses("dns_nameserver", &raw)?,
             },
             flavor: self.flavor_id,
@@ -132,7 +133,7 @@ impl Template {
             floating_ip_enabled: self.floating_ip_enabled.unwrap_or(true),
             master_lb_enabled: self.master_lb_enabled.unwrap_or(false),
             labels: Labels::try_from(self.labels.unwrap_or_default())?,
-            ..Blueprint::new(image)
+            ..ClusterParameters::new(image)
         };
         check_template(&blueprint)?;
         Ok(Record {

@@ -1,7 +1,7 @@
 //! A cluster template in a response.
 
 use cluster_core::{Template, VolumeDriver};
-use openstack_api::{Links, Origin, Shape, Time};
+use openstack_api::{JsonShape, Links, Origin, Time};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::body::joined;
@@ -15,13 +15,13 @@ pub(crate) struct View<'a> {
 const NULL: Option<()> = None;
 
 /// The response schema of a cluster template.
-pub(crate) fn shape() -> Shape {
-    let maybe = || Shape::text().or_null();
-    let named = Shape::object([
-        ("uuid", Shape::text()),
+pub(crate) fn shape() -> JsonShape {
+    let maybe = || JsonShape::text().or_null();
+    let named = JsonShape::object([
+        ("uuid", JsonShape::text()),
         ("name", maybe()),
-        ("coe", Shape::text()),
-        ("image_id", Shape::text()),
+        ("coe", JsonShape::text()),
+        ("image_id", JsonShape::text()),
         ("flavor_id", maybe()),
         ("master_flavor_id", maybe()),
         ("dns_nameserver", maybe()),
@@ -29,33 +29,33 @@ pub(crate) fn shape() -> Shape {
         ("external_network_id", maybe()),
         ("fixed_network", maybe()),
         ("fixed_subnet", maybe()),
-        ("network_driver", Shape::text()),
+        ("network_driver", JsonShape::text()),
         ("volume_driver", maybe()),
-        ("apiserver_port", Shape::whole().or_null()),
-        ("docker_volume_size", Shape::whole().or_null()),
-        ("docker_storage_driver", Shape::text()),
-        ("cluster_distro", Shape::text()),
+        ("apiserver_port", JsonShape::integer().or_null()),
+        ("docker_volume_size", JsonShape::integer().or_null()),
+        ("docker_storage_driver", JsonShape::text()),
+        ("cluster_distro", JsonShape::text()),
     ]);
     named.and([
         ("http_proxy", maybe()),
         ("https_proxy", maybe()),
         ("no_proxy", maybe()),
-        ("registry_enabled", Shape::flag()),
-        ("insecure_registry", Shape::null()),
-        ("labels", Shape::map(Shape::text())),
-        ("tls_disabled", Shape::flag()),
-        ("public", Shape::flag()),
-        ("hidden", Shape::flag()),
+        ("registry_enabled", JsonShape::boolean()),
+        ("insecure_registry", JsonShape::null()),
+        ("labels", JsonShape::map(JsonShape::text())),
+        ("tls_disabled", JsonShape::boolean()),
+        ("public", JsonShape::boolean()),
+        ("hidden", JsonShape::boolean()),
         ("tags", maybe()),
-        ("driver", Shape::null()),
-        ("server_type", Shape::text()),
-        ("master_lb_enabled", Shape::flag()),
-        ("floating_ip_enabled", Shape::flag()),
-        ("project_id", Shape::text()),
-        ("user_id", Shape::text()),
-        ("created_at", Shape::text()),
+        ("driver", JsonShape::null()),
+        ("server_type", JsonShape::text()),
+        ("master_lb_enabled", JsonShape::boolean()),
+        ("floating_ip_enabled", JsonShape::boolean()),
+        ("project_id", JsonShape::text()),
+        ("user_id", JsonShape::text()),
+        ("created_at", JsonShape::text()),
         ("updated_at", maybe()),
-        ("links", Shape::links()),
+        ("links", JsonShape::links()),
     ])
 }
 

@@ -6,16 +6,16 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
-use cluster_api::{App, Lending, Settings, Streams};
+use cluster_api::{App, LeaseSettings, Settings, Streams};
 use cluster_conductor::{Conductor, OfferedImage, Settings as ConductorSettings, VmSettings};
-use cluster_core::{Defaults, Limit, Limits, RepairLimits, Resource, Told};
+use cluster_core::{DefaultLimits, Limit, Limits, RepairLimits, Resource, UserDataFormat};
 use cluster_store::Store;
 use http::{HeaderMap, Request, StatusCode};
 use jiff::{SignedDuration, Timestamp};
-use lease::{Ladder, Terms};
+use lease::{LeaseSchedule, Terms};
 use openstack::{CloudConfig, Session};
-use openstack_api::conformance::Described;
-use openstack_api::{Auth, Forwarded, Hosts, Scheme};
+use openstack_api::conformance::OpenApiDocument;
+use openstack_api::{AllowedHostNames, Auth, Forwarded, Scheme};
 use openstack_emulator::Cloud;
 use sealing::SealingKeys;
 use serde_json::Value;
@@ -28,7 +28,7 @@ pub(crate) const NEWEST: &str = "container-infra 1.14";
 /// The API on an empty store. Every response is compared with `/openapi.json`.
 pub(crate) struct Api {
     router: Router,
-    described: Described,
+    described: OpenApiDocument,
     pub(crate) store: Store,
 }
 
@@ -39,11 +39,11 @@ pub(crate) struct Answer {
     pub(crate) text: String,
 }
 
-async fn described(router: &Router) -> Described {
+async fn described(router: &Router) -> OpenApiDocument {
     let request = Request::get("/openapi.json").body(Body::empty()).unwrap();
     let answer = router.clone().oneshot(request).await.unwrap();
     let bytes = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
-    Described::by(std::str::from_utf8(&bytes).unwrap())
+    OpenApiDocument::by(std::str::from_utf8(&bytes).unwrap())
 }
 
 fn noon() -> Timestamp {
@@ -54,7 +54,7 @@ fn noon() -> Timestamp {
 fn vms() -> VmSettings {
     let image = OfferedImage {
         name: "cirros".to_owned(),
-        told: Told::CloudInit,
+        told: UserDataFormat::CloudInit,
         min_disk_gib: 5,
         min_ram_mib: 0,
     };
@@ -151,16 +151,19 @@ impl Api {
         let settings = Settings {
             scheme: Scheme::Http,
             forwarded: Forwarded::Ignored,
-            hosts: Hosts::new([127, 0, 0, 1].into(), vec!["api".to_owned().try_into().unwrap()]),
+            hosts: AllowedHostNames::new(
+                [127, 0, 0, 1].into(),
+                vec!["api".to_owned().try_into().unwrap()],
+            ),
             limits,
             project: "default".to_owned(),
-            quotas: Defaults {
+            quotas: DefaultLimits {
                 project: Limits([(Resource::Clusters, Limit::AtMost(20))].into()),
                 person: Limits::default(),
             },
             leases: Terms::default(),
-            ladder: Ladder::default().without_copy(),
-            machines: Lending::default(),
+            ladder: LeaseSchedule::default().without_snapshot(),
+            machines: LeaseSettings::default(),
         };
         let app = App {
             store: store.clone(),

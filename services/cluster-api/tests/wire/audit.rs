@@ -162,7 +162,7 @@ async fn guessed_passwords_do_not_fill_the_trail() {
     }
     let filter = audit::Filter::after(0, 1000);
     assert_eq!(api.store.trail().list(&filter).await.unwrap(), []);
-    api.store.trail().settle().await;
+    api.store.trail().flush().await;
     let rows = api.store.trail().list(&filter).await.unwrap();
     let rows: Vec<_> = rows.iter().map(|it| (it.row.status, it.row.times)).collect();
     assert_eq!(rows, [(401, 100)]);

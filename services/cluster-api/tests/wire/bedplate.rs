@@ -53,7 +53,7 @@ async fn a_kubeconfig_has_the_address_of_the_clusters_api() {
     let mut cluster =
         api.store.find_clusters(&ident, &cluster_store::Scope::All).await.unwrap().remove(0);
     cluster.api_address = Some("https://192.0.2.7:6443".to_owned());
-    api.store.change_cluster(&cluster_store::Change::of(cluster)).await.unwrap();
+    api.store.change_cluster(&cluster_store::ClusterChange::of(cluster)).await.unwrap();
     let config = api.get("/bedplate/v1/clusters/c/kubeconfig").await.has(200);
     assert_eq!(config.headers["content-type"], "application/yaml");
     assert_eq!(config.json()["clusters"][0]["cluster"]["server"], "https://192.0.2.7:6443");

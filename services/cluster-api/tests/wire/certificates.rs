@@ -1,10 +1,10 @@
 //! A cluster's certificate authority, and signing with it.
 
 use cluster_core::{
-    ClaimUuid, Cluster, ClusterUuid, Ident, LedgerEntry, LedgerState, LedgerUuid, MachineRef,
+    ClaimUuid, Cluster, ClusterUuid, Ident, LedgerEntry, LedgerState, LedgerUuid, MemberName,
     NodeGroup,
 };
-use cluster_store::{Change, Claim, Scope};
+use cluster_store::{Claim, ClusterChange, Scope};
 use jiff::Timestamp;
 use newtype_uuid::GenericUuid;
 use rcgen::{CertificateParams, DnType, KeyPair};
@@ -110,9 +110,9 @@ async fn a_ca_rotation_of_a_cluster_in_use_has_steps_and_excludes_another() {
     let found =
         || async { api.store.find_clusters(&ident, &Scope::All).await.unwrap().pop().unwrap() };
     let groups = api.store.groups_of(cluster).await.unwrap();
-    let machines: Vec<MachineRef> = groups.iter().flat_map(NodeGroup::refs).collect();
+    let machines: Vec<MemberName> = groups.iter().flat_map(NodeGroup::refs).collect();
     let nodes = machines.iter().cloned().collect();
-    api.store.change_cluster(&Change::of(Cluster { nodes, ..found().await })).await.unwrap();
+    api.store.change_cluster(&ClusterChange::of(Cluster { nodes, ..found().await })).await.unwrap();
     let refusal = api.patch("/v1/certificates/c", "").await.has(409).text;
     assert!(refusal.contains("default-master-0 has not reported which revision"), "{refusal}");
     assert_eq!(api.get("/v1/certificates/c").await.json()["pem"], before);

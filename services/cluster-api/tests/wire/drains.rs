@@ -1,7 +1,7 @@
 //! Hosts and their drains. No conductor runs here, so a drain stays as it was decided.
 
 use cluster_core::{Ident, LedgerEntry, LedgerState, LedgerUuid, NodeGroup};
-use cluster_store::{Change, Scope};
+use cluster_store::{ClusterChange, Scope};
 use newtype_uuid::GenericUuid;
 use openstack::compute::{flavors, servers};
 use openstack::image::images;
@@ -66,7 +66,7 @@ async fn of_three(api: &Api, on: &[String]) -> Uuid {
         updated_at: None,
     });
     api.store.save_ledger(&lines.collect::<Vec<_>>()).await.unwrap();
-    api.store.change_cluster(&Change::of(cluster)).await.unwrap();
+    api.store.change_cluster(&ClusterChange::of(cluster)).await.unwrap();
     id
 }
 

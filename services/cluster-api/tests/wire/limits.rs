@@ -90,7 +90,7 @@ async fn requests_beyond_the_rate_limit_are_not_recorded() {
         }
     }
     assert!(taken < 40, "there is no limit");
-    api.store.trail().settle().await;
+    api.store.trail().flush().await;
     // Two rows for each request: before it is carried out, and its result.
     assert_eq!(api.store.trail().head().await.unwrap().number, 2 * taken);
 }

@@ -1,6 +1,6 @@
 //! VMs, compared with literal JSON.
 
-use cluster_core::{Ident, ServerIs, ServerSeen, Vm, VmPhase};
+use cluster_core::{Ident, ServerObservation, ServerState, Vm, VmPhase};
 use cluster_store::{VmChange, VmScope};
 use openstack::network::networks::{self, NewNetwork};
 use openstack::{CloudConfig, Session};
@@ -12,15 +12,15 @@ use crate::api::Api;
 const MACHINES: &str = "/bedplate/v1/machines";
 
 /// The API with a cloud that has the network `lab`. No conductor runs.
-struct Given {
+struct ApiFixture {
     api: Api,
     network: String,
     image: String,
     _emulator: Emulator,
 }
 
-impl Given {
-    async fn start() -> Given {
+impl ApiFixture {
+    async fn start() -> ApiFixture {
         let emulator = Emulator::start(Settings::default()).await.unwrap();
         let yaml = emulator.cloud.clouds_yaml();
         let alice = CloudConfig::from_clouds_yaml(&yaml, Some("alice")).unwrap();
@@ -30,7 +30,7 @@ impl Given {
         let images = emulator.cloud.objects(openstack_emulator::Kind::Image);
         let image = images.iter().find(|image| image.text("name") == "cirros").unwrap().id.clone();
         let api = Api::in_cloud(&emulator.cloud).await;
-        Given { api, network, image, _emulator: emulator }
+        ApiFixture { api, network, image, _emulator: emulator }
     }
 
     async fn ask(&self, more: Value) -> Value {
@@ -53,11 +53,15 @@ impl Given {
     }
 
     /// Records a server in this state, as the conductor would.
-    async fn is(&self, is: ServerIs) {
+    async fn is(&self, is: ServerState) {
         let vm = self.vm().await;
         let since = vm.created_at;
-        let server =
-            ServerSeen { id: "server-1".to_owned(), is, since, flavor: "m1.small".to_owned() };
+        let server = ServerObservation {
+            id: "server-1".to_owned(),
+            is,
+            since,
+            flavor: "m1.small".to_owned(),
+        };
         let address = Some("10.7.0.9".parse().unwrap());
         let vm = Vm { built_at: Some(since), server: Some(server), address, errand: None, ..vm };
         self.api.store.change_vm(&VmChange::of(vm)).await.unwrap();
@@ -70,7 +74,7 @@ impl Given {
 
 #[tokio::test]
 async fn a_requested_vm_is_recorded_and_shown() {
-    let given = Given::start().await;
+    let given = ApiFixture::start().await;
     let more = json!({"root_volume_gib": 25, "lease": "14d", "notify": "ann@example.org", "user_data": "I2Nsb3VkLWNvbmZpZwo="});
     let made = given.ask(more).await;
     let want = json!({
@@ -100,7 +104,7 @@ async fn a_requested_vm_is_recorded_and_shown() {
 
 #[tokio::test]
 async fn an_invalid_request_is_refused_by_field_and_records_nothing() {
-    let given = Given::start().await;
+    let given = ApiFixture::start().await;
     let body = |more: Value| {
         let mut body = json!({"name": "lab-1", "image": "cirros", "flavor": "m1.small"});
         for (key, value) in more.as_object().unwrap() {
@@ -152,15 +156,15 @@ async fn an_invalid_request_is_refused_by_field_and_records_nothing() {
 
 #[tokio::test]
 async fn an_action_is_refused_in_the_wrong_state() {
-    let given = Given::start().await;
+    let given = ApiFixture::start().await;
     given.ask(json!({})).await;
     given.act(json!({"action": "stop"})).await.has(409);
-    given.is(ServerIs::On).await;
+    given.is(ServerState::On).await;
     let asked = given.act(json!({"action": "stop"})).await.has(202).json();
     assert_eq!(asked["status"], "STOPPING");
     let busy = given.act(json!({"action": "reboot", "hard": true})).await.has(409).json();
     assert_eq!(busy["errors"][0]["detail"], "stop is in progress: wait until it is done");
-    given.is(ServerIs::Off).await;
+    given.is(ServerState::Off).await;
     assert_eq!(given.vm().await.phase(), VmPhase::Stopped);
     given.act(json!({"action": "resize", "flavor": "m1.tiny"})).await.has(400);
     given.act(json!({"action": "resize", "flavor": "none"})).await.has(400);
@@ -172,7 +176,7 @@ async fn an_action_is_refused_in_the_wrong_state() {
 
 #[tokio::test]
 async fn a_lease_is_extended_from_now_and_undone_only_once_it_ended() {
-    let given = Given::start().await;
+    let given = ApiFixture::start().await;
     given.ask(json!({"lease": "2d"})).await;
     let lease = format!("{MACHINES}/lab-1/lease");
     let put = async |body: Value| given.api.put(&lease, &body.to_string()).await;
@@ -194,11 +198,11 @@ async fn a_lease_is_extended_from_now_and_undone_only_once_it_ended() {
 
 #[tokio::test]
 async fn a_snapshot_is_listed_and_outlives_its_vm() {
-    let given = Given::start().await;
+    let given = ApiFixture::start().await;
     let vm = given.ask(json!({})).await;
     let path = format!("{MACHINES}/lab-1/snapshots");
     given.api.post(&path, "{}").await.has(409);
-    given.is(ServerIs::On).await;
+    given.is(ServerState::On).await;
     let kept = given.api.post(&path, r#"{"name": "before"}"#).await.has(202).json();
     let want = json!({
         "uuid": kept["uuid"], "name": "before", "project_id": "default", "user_id": "anonymous", "machine_id": vm["uuid"], "machine": "lab-1",
@@ -220,7 +224,7 @@ async fn a_snapshot_is_listed_and_outlives_its_vm() {
 
 #[tokio::test]
 async fn offered_images_are_listed_with_their_requirements() {
-    let given = Given::start().await;
+    let given = ApiFixture::start().await;
     let told = given.api.get("/bedplate/v1/images").await.has(200).json();
     let image = json!({"id": given.image, "name": "cirros", "told_by": "cloud-init", "min_ram_mib": 0, "min_disk_gib": 5});
     assert_eq!(told, json!({"images": [image]}));

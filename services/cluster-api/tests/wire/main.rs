@@ -2,7 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 mod actions;
-mod allowance;
 mod api;
 mod audit;
 mod auth;
@@ -10,10 +9,11 @@ mod bedplate;
 mod certificates;
 mod clusters;
 mod drains;
-mod follow;
+mod event_stream;
 mod hostile;
 mod lease;
 mod limits;
+mod limits_and_usage;
 mod lists;
 mod machines;
 mod node_groups;

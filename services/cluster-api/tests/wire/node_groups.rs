@@ -1,7 +1,7 @@
 //! Node groups.
 
 use cluster_core::{MOST_GROUPS, NodeGroup, NodeGroupUuid};
-use cluster_store::{Change, Scope};
+use cluster_store::{ClusterChange, Scope};
 
 use crate::api::Api;
 
@@ -154,7 +154,7 @@ async fn a_cluster_has_a_bounded_number_of_node_groups() {
         ..groups[1].clone()
     };
     let added = (groups.len()..MOST_GROUPS - 1).map(another).collect();
-    api.store.change_cluster(&Change { added, ..Change::of(cluster) }).await.unwrap();
+    api.store.change_cluster(&ClusterChange { added, ..ClusterChange::of(cluster) }).await.unwrap();
     let path = "/v1/clusters/c/nodegroups";
     api.post(path, r#"{"name": "last", "node_count": 1}"#).await.has(202);
     let why = "the cluster has 100 node groups, and 100 is the limit: delete one first";

@@ -5,26 +5,26 @@ use std::collections::BTreeSet;
 use axum::body::Body;
 use cluster_core::{
     ClusterUuid, Event, FlavorSize, Ident, LedgerEntry, LedgerState, LedgerUuid, MOST_GROUPS,
-    Owner, Severity, Snapshot, SnapshotUuid, SnapshotWhy, Told, Vm, VmEvent, VmFlavor, VmImage,
-    VmUuid,
+    Owner, Severity, Snapshot, SnapshotOrigin, SnapshotUuid, UserDataFormat, Vm, VmEvent, VmFlavor,
+    VmImage, VmUuid,
 };
 use cluster_store::{Scope, VmScope};
 use http::Request;
 use jiff::Timestamp;
 use newtype_uuid::GenericUuid;
-use openstack_api::conformance::{Kept, check_list, lists};
+use openstack_api::conformance::{MemoryBound, check_list, lists};
 use openstack_emulator::{Emulator, Settings};
 use uuid::Uuid;
 
 use crate::api::{Api, NEWEST};
 
-use Kept::{AtMost, ByDriver, InParts};
+use MemoryBound::{AtMost, ByDriver, InParts};
 
 /// More than the first part of a list has, and no more than a project may have.
 const MANY: usize = 18;
 
 /// The lists of the API, and how each stays small in memory.
-const LISTS: &[(&str, Kept)] = &[
+const LISTS: &[(&str, MemoryBound)] = &[
     ("/bedplate/v1/audit", InParts),
     ("/bedplate/v1/clusters/{cluster}/events", InParts),
     ("/bedplate/v1/clusters/{cluster}/ledger", InParts),
@@ -57,7 +57,7 @@ fn vm(name: &str) -> Vm {
     let image = VmImage {
         id: "i".to_owned(),
         name: "debian".to_owned(),
-        told: Told::CloudInit,
+        told: UserDataFormat::CloudInit,
         min_disk_gib: 0,
         min_ram_mib: 0,
     };
@@ -109,7 +109,7 @@ async fn with_many(api: &Api) {
     api.store.append_vm_events(vm.id, &events).await.unwrap();
     for number in 0..MANY {
         let name = format!("s{number}").parse().unwrap();
-        let kept = Snapshot::new(SnapshotUuid::new_v4(), &vm, name, SnapshotWhy::Asked, noon());
+        let kept = Snapshot::new(SnapshotUuid::new_v4(), &vm, name, SnapshotOrigin::Asked, noon());
         api.store.insert_snapshot(&kept, &[], None).await.unwrap().unwrap();
     }
 }

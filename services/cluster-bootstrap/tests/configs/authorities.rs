@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
-use cluster_bootstrap::{Holder, Pki, Step, handout, reporting, worker};
+use cluster_bootstrap::{CaRotationStep, MemberRole, Pki, reporting, rotation_archive, worker};
 
 use crate::example::{SECRET, authority, cluster, reports, some_worker};
 use crate::{document, file, member};
@@ -38,23 +38,42 @@ fn unpacked(archive: &[u8]) -> BTreeMap<String, String> {
 #[test]
 fn the_signing_authority_comes_first_and_signs_with_one_certificate() {
     let (old, new) = (cluster("v1.31.0").pki, other());
-    let taken = unpacked(&handout(1, Step::TrustBoth, &old, Some(&new), Holder::ControlPlane));
+    let taken = unpacked(&rotation_archive(
+        1,
+        CaRotationStep::TrustBoth,
+        &old,
+        Some(&new),
+        MemberRole::ControlPlane,
+    ));
     assert_eq!((taken["revision"].as_str(), taken["step"].as_str()), ("1\n", "trust-both\n"));
     let both = |one: &str, other: &str| format!("{one}{other}");
     assert_eq!(taken["ca.crt"], both(&old.cluster.certificate, &new.cluster.certificate));
     assert_eq!(taken["signing.crt"], old.cluster.certificate);
-    let taken = unpacked(&handout(2, Step::NewSigns, &new, Some(&old), Holder::ControlPlane));
+    let taken = unpacked(&rotation_archive(
+        2,
+        CaRotationStep::SignWithNew,
+        &new,
+        Some(&old),
+        MemberRole::ControlPlane,
+    ));
     assert_eq!(taken["etcd-ca.crt"], both(&new.etcd.certificate, &old.etcd.certificate));
     assert_eq!(taken["signing.crt"], new.cluster.certificate);
     assert!(taken["front-proxy-ca.key"].contains("new-front-proxy"));
-    let taken = unpacked(&handout(4, Step::TrustNew, &new, None, Holder::ControlPlane));
+    let taken = unpacked(&rotation_archive(
+        4,
+        CaRotationStep::TrustNew,
+        &new,
+        None,
+        MemberRole::ControlPlane,
+    ));
     assert_eq!(taken["ca.crt"], new.cluster.certificate);
 }
 
 #[test]
 fn a_worker_gets_certificates_and_no_key() {
     let (old, new) = (cluster("v1.31.0").pki, other());
-    let archive = handout(3, Step::KubeletsAsk, &new, Some(&old), Holder::Worker);
+    let archive =
+        rotation_archive(3, CaRotationStep::RenewKubelets, &new, Some(&old), MemberRole::Worker);
     let taken = unpacked(&archive);
     assert_eq!(taken.keys().collect::<Vec<_>>(), ["ca.crt", "revision", "step"]);
     assert!(!String::from_utf8_lossy(&archive).contains(SECRET));

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use cluster_bootstrap::{
-    Approval, Archives, Artifact, Authority, BootstrapToken, CgroupDriver, Cidr, Cluster,
-    ClusterDns, Endpoint, Images, KeyPair, KubernetesVersion, Machine, Name, Overrides, Pki,
-    PodNetwork, Programs, Reports, Sha256, Source, Taint, TaintEffect, Worker,
+    Approval, Archives, Artifact, BootstrapToken, CertificateAuthority, CgroupDriver, Cidr,
+    ClusterDns, ClusterSettings, Endpoint, Images, KeyPair, KubernetesVersion, Member, Name,
+    Overrides, Pki, PodNetwork, Programs, Reports, Sha256, Source, Taint, TaintEffect, Worker,
 };
 
 pub(crate) const SECRET: &str = "c2VjcmV0";
@@ -18,23 +18,23 @@ pub(crate) fn artifact(name: &str) -> Artifact {
     }
 }
 
-pub(crate) fn authority(name: &str) -> Authority {
-    Authority {
+pub(crate) fn authority(name: &str) -> CertificateAuthority {
+    CertificateAuthority {
         certificate: format!("CERTIFICATE {name}\n"),
         key: format!("KEY {name} {SECRET}\n").into(),
         public_key_sha256: "0b".repeat(32),
     }
 }
 
-pub(crate) fn machine(name: &str, address: &str) -> Machine {
-    Machine {
+pub(crate) fn machine(name: &str, address: &str) -> Member {
+    Member {
         name: name.try_into().expect("the example is valid"),
         address: address.parse().expect("the example is valid"),
     }
 }
 
-pub(crate) fn cluster(version: &str) -> Cluster {
-    Cluster {
+pub(crate) fn cluster(version: &str) -> ClusterSettings {
+    ClusterSettings {
         name: Name::try_from("blue").expect("the example is valid"),
         version: KubernetesVersion::try_from(version).expect("the example is valid"),
         pods: Cidr::try_from("10.244.0.0/16").expect("the example is valid"),
@@ -77,7 +77,7 @@ pub(crate) fn cluster(version: &str) -> Cluster {
             },
         },
         cgroups: CgroupDriver::Systemd,
-        approval: Approval::Elsewhere,
+        approval: Approval::External,
         external_cloud_provider: true,
         overrides: Overrides::default(),
         extra: None,

@@ -9,8 +9,8 @@ mod volumes;
 use std::collections::BTreeMap;
 
 use cluster_bootstrap::{
-    Approval, BootstrapError, Cidr, Claim, Cluster, Name, NodeConfig, Proxies, SettingsError,
-    Worker, control_plane, inline, joining_control_plane, reporting, stub, worker,
+    Approval, BootstrapError, Cidr, Claim, ClusterSettings, Name, NodeConfig, Proxies,
+    SettingsError, Worker, control_plane, inline, joining_control_plane, reporting, stub, worker,
 };
 use expect_test::{Expect, expect};
 use ignition::Document;
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use example::{SECRET, cluster, machine, some_worker};
 
-fn member(cluster: &Cluster, name: &str) -> NodeConfig {
+fn member(cluster: &ClusterSettings, name: &str) -> NodeConfig {
     control_plane(cluster, &Name::try_from(name).expect("the example is valid"))
         .expect("the example is valid")
 }
@@ -131,7 +131,7 @@ fn a_control_plane_is_made_by_phases() {
 #[test]
 fn the_token_alone_makes_no_node_if_approval_is_elsewhere() {
     let mut cluster = cluster("v1.30.1");
-    let commands = |cluster: &Cluster| {
+    let commands = |cluster: &ClusterSettings| {
         let node = member(cluster, "cp-1");
         let units = node.config.systemd.and_then(|it| it.units).unwrap_or_default();
         let once = units.into_iter().find(|it| it.name == "bedplate-once.service");
@@ -341,7 +341,7 @@ fn the_extra_config_is_merged_last_and_checked() {
 
 #[test]
 fn settings_that_do_not_go_together_are_refused() {
-    let refused = |change: &dyn Fn(&mut Cluster)| {
+    let refused = |change: &dyn Fn(&mut ClusterSettings)| {
         let mut cluster = cluster("v1.30.1");
         change(&mut cluster);
         cluster.check().unwrap_err().to_string()

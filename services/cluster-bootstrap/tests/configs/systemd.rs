@@ -39,7 +39,7 @@ fn every_kind_of_machine() -> Vec<NodeConfig> {
 }
 
 /// The programs that the config itself installs.
-fn brought(node: &NodeConfig) -> BTreeSet<String> {
+fn installed_programs(node: &NodeConfig) -> BTreeSet<String> {
     let files = node.config.storage.as_ref().and_then(|it| it.files.as_ref()).into_iter().flatten();
     files.filter(|file| file.mode == Some(0o755)).map(|file| file.path.clone()).collect()
 }
@@ -66,7 +66,7 @@ fn started(text: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn every_program_that_a_unit_starts_is_in_the_image_or_in_the_config() {
     for node in every_kind_of_machine() {
-        let brought = brought(&node);
+        let brought = installed_programs(&node);
         for (unit, text) in units(&node) {
             assert_eq!(text.contains("[Service]"), started(&text).next().is_some(), "{unit}");
             for program in started(&text) {

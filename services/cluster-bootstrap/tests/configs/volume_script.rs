@@ -41,7 +41,7 @@ fn run(root: &Path) -> (bool, String) {
     (run.status.success(), String::from_utf8_lossy(&said).into_owned())
 }
 
-fn told(tag: &str) -> String {
+fn meta_data(tag: &str) -> String {
     let disk = |id: &str, tag: &str| {
         format!(r#"{{"type":"disk","bus":"pci","serial":"{id}","tags":["{tag}"]}}"#)
     };
@@ -67,7 +67,7 @@ fn a_blank_volume_gets_a_file_system_once_on_virtio_and_scsi() {
         return;
     }
     for disk in [format!("virtio-{}", &ID[..20]), format!("scsi-0QEMU_QEMU_HARDDISK_{ID}")] {
-        let root = machine(&told("etcd"), &disk);
+        let root = machine(&meta_data("etcd"), &disk);
         let (well, said) = run(root.path());
         assert!(well && said.contains("made a file system for etcd on the blank volume"), "{said}");
         let device = root.path().join("vdc");
@@ -89,7 +89,7 @@ fn a_volume_with_another_file_system_is_left_unchanged() {
     if !is_possible() {
         return;
     }
-    let root = machine(&told("etcd"), &format!("virtio-{}", &ID[..20]));
+    let root = machine(&meta_data("etcd"), &format!("virtio-{}", &ID[..20]));
     let device = root.path().join("vdc");
     let made = Command::new("mkfs.xfs").args(["-q", "-L", "other"]).arg(&device).status();
     assert!(made.unwrap().success());
@@ -104,10 +104,10 @@ fn a_missing_volume_is_named_in_the_output() {
         return;
     }
     let disk = format!("virtio-{}", &ID[..20]);
-    let (well, said) = run(machine(&told("swap"), &disk).path());
+    let (well, said) = run(machine(&meta_data("swap"), &disk).path());
     assert!(!well && said.contains("has no volume with the tag etcd"), "{said}");
     let (well, said) = run(machine(r#"{"uuid":"u"}"#, &disk).path());
     assert!(!well && said.contains("has no volume with the tag etcd"), "{said}");
-    let (well, said) = run(machine(&told("etcd"), "virtio-99999999-8a5b-4b8e-9").path());
+    let (well, said) = run(machine(&meta_data("etcd"), "virtio-99999999-8a5b-4b8e-9").path());
     assert!(!well && said.contains(&format!("no disk found for volume {ID}")), "{said}");
 }

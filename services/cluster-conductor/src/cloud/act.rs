@@ -7,33 +7,34 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use cluster_core::{
-    Action, Failure, FoundState, Key, Kind, Problem, Seen, Shape, late, plan, vm_plan,
+    Action, CloudObjectState, ClusterObservation, DesiredObjects, Failure, Key, Kind, Problem,
+    plan, servers_to_recreate, vm_plan,
 };
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
 
+use super::error::CloudWorkError;
 use super::ledger::Ledger;
-use super::of::Of;
-use super::perform::{Changed, Means, Outcome};
-use super::site::Site;
-use super::trouble::Trouble;
-use super::{quota, room};
-use crate::handle::{KeysError, World};
+use super::lookups::CloudLookups;
+use super::owner::Owner;
+use super::perform::{ActionChange, ActionContext, Outcome};
+use super::{host_capacity, quota};
+use crate::handle::{ConductorContext, KeysError};
 use crate::nodes::Nodes;
 
 /// How many actions of a cluster run at once.
-const WIDE: usize = 32;
+const MAX_IN_PROGRESS: usize = 32;
 
 /// The context of a turn in the cloud.
 #[derive(Clone, Copy)]
-pub(crate) struct Ground<'a> {
-    pub(crate) site: &'a Site<'a>,
-    pub(crate) world: &'a World,
+pub(crate) struct TurnContext<'a> {
+    pub(crate) site: &'a CloudLookups<'a>,
+    pub(crate) world: &'a ConductorContext,
     /// The cluster or VM whose turn it is.
-    pub(crate) of: Of<'a>,
+    pub(crate) of: Owner<'a>,
     /// The desired objects.
-    pub(crate) shape: &'a Shape,
+    pub(crate) shape: &'a DesiredObjects,
     /// The cluster's Kubernetes API; `None` for a VM.
     pub(crate) nodes: Option<&'a Nodes<'a>>,
     /// When the turn began.
@@ -42,11 +43,11 @@ pub(crate) struct Ground<'a> {
 
 /// The result of all actions of a turn.
 #[derive(Default)]
-pub(crate) struct Acted {
+pub(crate) struct ActionResults {
     /// The most severe problem.
     pub(crate) problem: Option<Problem>,
     /// All failures.
-    pub(crate) troubles: Vec<Trouble>,
+    pub(crate) troubles: Vec<CloudWorkError>,
     /// Descriptions of objects that were deleted because the cloud failed at them.
     pub(crate) given_up: Vec<String>,
     /// Whether an object was deleted that disappears at once, so that the next turn need not wait.
@@ -59,11 +60,11 @@ pub(crate) struct Acted {
 ///
 /// The intent of every action is in the ledger before the action is performed. No action is performed twice in a turn.
 pub(crate) async fn act(
-    ground: Ground<'_>,
+    ground: TurnContext<'_>,
     ledger: &mut Ledger<'_>,
-    seen: &mut Seen,
-) -> Result<Acted, KeysError> {
-    let mut acted = Acted::default();
+    seen: &mut ClusterObservation,
+) -> Result<ActionResults, KeysError> {
+    let mut acted = ActionResults::default();
     let mut tried: BTreeSet<Action> = BTreeSet::new();
     let (mut may_begin, mut may_create) = (true, true);
     let (mut waiting, mut under_way) = (VecDeque::new(), FuturesUnordered::new());
@@ -74,7 +75,7 @@ pub(crate) async fn act(
             ready = ground.ready(seen, &tried);
         }
         if !under_way.is_empty() {
-            ready.retain(needs_no_rest);
+            ready.retain(may_run_in_parallel);
         }
         if tried.is_empty() && ready.iter().any(|action| is_new(action, ledger)) {
             may_create = ground.fits(seen, &mut acted).await;
@@ -83,13 +84,13 @@ pub(crate) async fn act(
         ready.retain(|action| may_begin && (may_create || !matches!(action, Action::Create(_))));
         if !ready.is_empty() {
             acted.is_gone_soon |= ready.iter().any(|action| is_asked_first(action, ledger));
-            acted.has_changed |= !ready.iter().all(needs_no_rest);
-            ledger.intend(&ready, ground.shape).await?;
+            acted.has_changed |= !ready.iter().all(may_run_in_parallel);
+            ledger.record_intents(&ready, ground.shape).await?;
             tried.extend(ready.iter().cloned());
             let means = Arc::new(ground.means(ledger, seen));
             waiting.extend(ready.into_iter().map(|action| (means.clone(), action)));
         }
-        while under_way.len() < WIDE
+        while under_way.len() < MAX_IN_PROGRESS
             && let Some((means, action)) = waiting.pop_front()
         {
             under_way.push(async move { means.perform(action).await });
@@ -109,16 +110,16 @@ pub(crate) async fn act(
     Ok(acted)
 }
 
-impl<'a> Ground<'a> {
+impl<'a> TurnContext<'a> {
     /// Returns the actions that can be performed now and were not tried in this turn.
-    fn ready(&self, seen: &Seen, tried: &BTreeSet<Action>) -> Vec<Action> {
+    fn ready(&self, seen: &ClusterObservation, tried: &BTreeSet<Action>) -> Vec<Action> {
         let mut all = match self.of {
-            Of::Cluster(spec) => {
-                let again = late(spec, seen, &self.world.settings.repair, self.now);
+            Owner::Cluster(spec) => {
+                let again = servers_to_recreate(spec, seen, &self.world.settings.repair, self.now);
                 let again = again.into_iter().map(|machine| Action::Delete(Key::Server(machine)));
                 plan(spec, seen).into_iter().chain(again).collect()
             }
-            Of::Vm(vm) => vm_plan(vm, self.shape, seen),
+            Owner::Vm(vm) => vm_plan(vm, self.shape, seen),
         };
         all.retain(|action| !tried.contains(action));
         all
@@ -126,21 +127,21 @@ impl<'a> Ground<'a> {
 
     /// Checks the cloud's quotas, and the free capacity of its hosts, for everything that is still to be created. Images and keys are
     /// looked up at the same time.
-    async fn fits(&self, seen: &Seen, acted: &mut Acted) -> bool {
+    async fn fits(&self, seen: &ClusterObservation, acted: &mut ActionResults) -> bool {
         let (short, (), keys) = tokio::join!(
             async {
                 // Placement and the quotas are queried at the same time, which saves the shorter of both waits.
                 let (short, lack) = tokio::try_join!(
                     quota::shortage(self.site, self.shape, seen),
-                    room::lack(self.site, self.shape, seen),
+                    host_capacity::missing_capacity(self.site, self.shape, seen),
                 )?;
-                Ok::<_, Trouble>(short.or(lack))
+                Ok::<_, CloudWorkError>(short.or(lack))
             },
-            self.site.look_ahead(self.shape),
+            self.site.prefetch_images(self.shape),
             async {
                 match self.of {
-                    Of::Cluster(spec) => self.world.pki(spec.cluster).await.map(drop),
-                    Of::Vm(_) => Ok(()),
+                    Owner::Cluster(spec) => self.world.pki(spec.cluster).await.map(drop),
+                    Owner::Vm(_) => Ok(()),
                 }
             },
         );
@@ -161,8 +162,8 @@ impl<'a> Ground<'a> {
         }
     }
 
-    fn means(&self, ledger: &Ledger<'a>, seen: &Seen) -> Means<'a> {
-        Means {
+    fn means(&self, ledger: &Ledger<'a>, seen: &ClusterObservation) -> ActionContext<'a> {
+        ActionContext {
             site: self.site,
             world: self.world,
             of: self.of,
@@ -173,20 +174,25 @@ impl<'a> Ground<'a> {
         }
     }
 
-    fn note(&self, (action, outcome): (Action, Outcome), seen: &mut Seen, acted: &mut Acted) {
+    fn note(
+        &self,
+        (action, outcome): (Action, Outcome),
+        seen: &mut ClusterObservation,
+        acted: &mut ActionResults,
+    ) {
         match outcome {
-            Ok(Changed::Object(key, found)) => {
+            Ok(ActionChange::Object(key, found)) => {
                 tracing::info!("done: {action}");
                 acted.given_up.extend(given_up(&action, seen));
                 seen.objects.insert(key, found);
             }
-            Ok(Changed::Machine(machine, said)) => {
+            Ok(ActionChange::Machine(machine, said)) => {
                 tracing::info!("done: {action}");
                 seen.machines.insert(machine, said);
             }
             Err(trouble) => {
                 tracing::warn!("cannot {action}: {trouble}");
-                if let (Action::Create(key), Some(why)) = (&action, trouble.setback()) {
+                if let (Action::Create(key), Some(why)) = (&action, trouble.create_failure()) {
                     seen.failures.insert(key.clone(), Failure { why, object: None });
                 }
                 let news = trouble.problem(&action.to_string());
@@ -200,7 +206,7 @@ impl<'a> Ground<'a> {
 }
 
 /// Whether the action may start while others are in progress.
-fn needs_no_rest(action: &Action) -> bool {
+fn may_run_in_parallel(action: &Action) -> bool {
     matches!(action, Action::Create(_) | Action::SetRules(_))
 }
 
@@ -217,8 +223,8 @@ fn is_asked_first(action: &Action, ledger: &Ledger<'_>) -> bool {
 }
 
 /// Describes an object that is deleted because the cloud failed at it.
-fn given_up(action: &Action, seen: &Seen) -> Option<String> {
+fn given_up(action: &Action, seen: &ClusterObservation) -> Option<String> {
     let Action::Delete(key) = action else { return None };
-    let FoundState::Failed(why) = &seen.objects.get(key)?.state else { return None };
+    let CloudObjectState::Failed(why) = &seen.objects.get(key)?.state else { return None };
     Some(format!("deleting {key}, which failed in the cloud: {why}"))
 }

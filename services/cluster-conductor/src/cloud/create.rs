@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use cluster_core::{Cidr, Facts, Found, FoundState, Key, Listener, Seen, Thing};
+use cluster_core::{
+    Cidr, CloudObject, CloudObjectDetails, CloudObjectState, ClusterObservation, Key, Listener,
+    ResourceSpec,
+};
 use openstack::block_storage::volumes::{self, NewVolume, Source};
 use openstack::compute::server_groups::{self, Policy};
 use openstack::dns::recordsets::{self, NewRecordset};
@@ -16,29 +19,29 @@ use openstack::network::ports::{self, AddressPair, NewPort};
 use openstack::network::subnets::{self, NewSubnet};
 use openstack::network::{floating_ips, routers, security_groups};
 
+use super::error::CloudWorkError;
 use super::found::{self, Listed};
-use super::perform::Means;
+use super::lookups::id_of;
+use super::perform::ActionContext;
 use super::server;
-use super::site::id_of;
-use super::trouble::Trouble;
 
 /// The TTL of a cluster's DNS records, in seconds. Repair changes the addresses, so resolvers must not cache them for long.
-const NAME_LASTS: u32 = 60;
+const RECORD_TTL: u32 = 60;
 
 /// Creates an object under `name`. Everything it depends on is in the observation. Returns the new object.
 pub(crate) async fn create(
-    means: &Means<'_>,
-    (key, name, thing): (&Key, &str, &Thing),
-) -> Result<Found, Trouble> {
+    means: &ActionContext<'_>,
+    (key, name, thing): (&Key, &str, &ResourceSpec),
+) -> Result<CloudObject, CloudWorkError> {
     let (site, seen) = (means.site, &means.seen);
     let session = site.session;
     let about = means.of.tag();
     match thing {
-        Thing::Network => {
+        ResourceSpec::Network => {
             let new = NewNetwork { name: name.to_owned(), description: about, mtu: None };
             Ok(networks::create(session, &new).await?.found())
         }
-        Thing::Subnet { cidr, name_servers } => {
+        ResourceSpec::Subnet { cidr, name_servers } => {
             let new = NewSubnet {
                 name: name.to_owned(),
                 network_id: id_of(&Key::Network, seen)?.to_owned(),
@@ -47,27 +50,32 @@ pub(crate) async fn create(
             };
             Ok(subnets::create(session, &new).await?.found())
         }
-        Thing::Router { external_network } => {
+        ResourceSpec::Router { external_network } => {
             let external = site.external_network(external_network).await?;
             Ok(routers::create(session, name, Some(external)).await?.found())
         }
-        Thing::RouterInterface => {
+        ResourceSpec::RouterInterface => {
             let (router, subnet) = (id_of(&Key::Router, seen)?, id_of(&Key::Subnet, seen)?);
             routers::add_subnet(session, router, subnet).await?;
             // The interface has a port with an id of its own, but router and subnet identify the interface too.
             let id = format!("{router}:{subnet}");
-            Ok(Found { id, state: FoundState::Ready, address: None, facts: Facts::None })
+            Ok(CloudObject {
+                id,
+                state: CloudObjectState::Ready,
+                address: None,
+                facts: CloudObjectDetails::None,
+            })
         }
-        Thing::SecurityGroup { .. } => {
+        ResourceSpec::SecurityGroup { .. } => {
             let group = security_groups::create(session, name, &about).await?;
-            Ok(Found { facts: Facts::Rules(BTreeSet::new()), ..group.found() })
+            Ok(CloudObject { facts: CloudObjectDetails::Rules(BTreeSet::new()), ..group.found() })
         }
-        Thing::ServerGroup { policy } => {
+        ResourceSpec::ServerGroup { policy } => {
             let policy = Policy::from((*policy).to_owned());
             Ok(server_groups::create(session, name, &policy).await?.found())
         }
-        Thing::Port { network, subnet, groups, allowed } => {
-            let groups: Result<Vec<String>, Trouble> =
+        ResourceSpec::Port { network, subnet, groups, allowed } => {
+            let groups: Result<Vec<String>, CloudWorkError> =
                 groups.iter().map(|key| Ok(id_of(key, seen)?.to_owned())).collect();
             let pair = |range: &Cidr| AddressPair { ip_address: range.to_string() };
             let new = NewPort {
@@ -84,8 +92,10 @@ pub(crate) async fn create(
             };
             Ok(ports::create(session, &new).await?.found())
         }
-        Thing::LoadBalancer { provider, algorithm, listeners, allowed, members } => {
-            let Key::LoadBalancer(of) = key else { return Err(Trouble::Lacks(key.clone())) };
+        ResourceSpec::LoadBalancer { provider, algorithm, listeners, allowed, members } => {
+            let Key::LoadBalancer(of) = key else {
+                return Err(CloudWorkError::DependencyMissing(key.clone()));
+            };
             let members = addresses(members, seen);
             let whole = |listener: &Listener| NewListener {
                 name: listener.name.to_owned(),
@@ -106,14 +116,14 @@ pub(crate) async fn create(
                 ..NewLoadBalancer::default()
             };
             let made = load_balancers::create(session, &new).await?.found();
-            Ok(Found { facts: Facts::Addresses(members), ..made })
+            Ok(CloudObject { facts: CloudObjectDetails::Addresses(members), ..made })
         }
-        Thing::FloatingIp { external_network, port } => {
+        ResourceSpec::FloatingIp { external_network, port } => {
             let external = site.external_network(external_network).await?;
             let port = id_of(port, seen)?;
             Ok(floating_ips::create(session, external, name, Some(port)).await?.found())
         }
-        Thing::Record { zone, host, of } => {
+        ResourceSpec::Record { zone, host, of } => {
             let zone = site.needed_zone(zone).await?;
             let addresses = addresses(of, seen);
             let new = NewRecordset {
@@ -121,15 +131,17 @@ pub(crate) async fn create(
                 kind: "A".to_owned(),
                 records: addresses.iter().map(IpAddr::to_string).collect(),
                 description: name.to_owned(),
-                ttl: Some(NAME_LASTS),
+                ttl: Some(RECORD_TTL),
             };
             match recordsets::create(zone.session, zone.id, &new).await {
                 Ok(made) => Ok(found::record(&made, false)),
-                Err(error) if error.is_conflict() => Err(Trouble::NameTaken { host: host.clone() }),
+                Err(error) if error.is_conflict() => {
+                    Err(CloudWorkError::NameTaken { host: host.clone() })
+                }
                 Err(error) => Err(error.into()),
             }
         }
-        Thing::Volume { image, size, availability_zone } => {
+        ResourceSpec::Volume { image, size, availability_zone } => {
             let new = NewVolume {
                 name: name.to_owned(),
                 size: u64::from(*size),
@@ -140,13 +152,13 @@ pub(crate) async fn create(
             };
             Ok(volumes::create(session, &new).await?.found())
         }
-        Thing::Server { .. } => server::create(means, (key, name, thing)).await,
-        Thing::Credential => server::credential(means, key, name).await,
+        ResourceSpec::Server { .. } => server::create(means, (key, name, thing)).await,
+        ResourceSpec::Credential => server::credential(means, key, name).await,
     }
 }
 
 /// Returns the addresses of those of the objects that have one.
-fn addresses(of: &BTreeSet<Key>, seen: &Seen) -> BTreeSet<IpAddr> {
+fn addresses(of: &BTreeSet<Key>, seen: &ClusterObservation) -> BTreeSet<IpAddr> {
     of.iter().filter_map(|key| seen.objects.get(key)?.address).collect()
 }
 

@@ -11,17 +11,17 @@ use openstack::compute::flavors::{self, Flavor};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::site::{named, no_such_flavor};
-use super::trouble::Trouble;
+use super::error::CloudWorkError;
+use super::lookups::{named, no_such_flavor};
 
 /// How long a list of flavors is used.
-const LASTS: Duration = Duration::from_secs(10);
+const MAX_AGE: Duration = Duration::from_secs(10);
 
 /// The flavors that each project may use, as Nova last listed them.
 #[derive(Default)]
-pub(crate) struct Flavors(std::sync::Mutex<HashMap<String, Arc<Told>>>);
+pub(crate) struct Flavors(std::sync::Mutex<HashMap<String, Arc<CachedFlavors>>>);
 
-type Told = Mutex<Option<(Instant, Arc<[Flavor]>)>>;
+type CachedFlavors = Mutex<Option<(Instant, Arc<[Flavor]>)>>;
 
 /// Returns the size of a flavor.
 pub(crate) fn size(flavor: &Flavor) -> FlavorSize {
@@ -35,11 +35,11 @@ pub(crate) fn size(flavor: &Flavor) -> FlavorSize {
 
 impl Flavors {
     /// Returns the cache entry of this project. Entries that are too old and that no request uses are removed.
-    fn of(&self, project: String) -> Arc<Told> {
+    fn of(&self, project: String) -> Arc<CachedFlavors> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, told| {
             let is_fresh =
-                |kept: Option<&(Instant, _)>| kept.is_some_and(|(at, _)| at.elapsed() < LASTS);
+                |kept: Option<&(Instant, _)>| kept.is_some_and(|(at, _)| at.elapsed() < MAX_AGE);
             Arc::strong_count(told) > 1 || told.try_lock().is_ok_and(|kept| is_fresh(kept.as_ref()))
         });
         all.entry(project).or_default().clone()
@@ -50,10 +50,10 @@ impl Flavors {
         &self,
         session: &Session,
         wanted: &BTreeSet<String>,
-    ) -> Result<BTreeMap<String, FlavorSize>, Trouble> {
+    ) -> Result<BTreeMap<String, FlavorSize>, CloudWorkError> {
         let told = self.of(session.identity().await?.project_id.unwrap_or_default());
         let mut kept = told.lock().await;
-        let fresh = kept.as_ref().filter(|(at, _)| at.elapsed() < LASTS);
+        let fresh = kept.as_ref().filter(|(at, _)| at.elapsed() < MAX_AGE);
         let known = fresh.map(|(_, all)| all.clone()).unwrap_or_default();
         let is_known = |given: &String| named(&known, given).is_some();
         let all = if wanted.iter().all(is_known) {

@@ -1,6 +1,6 @@
 //! Translates objects of OpenStack services into observed objects.
 
-use cluster_core::{Facts, Found, FoundState, ServerFacts, ServerIs};
+use cluster_core::{CloudObject, CloudObjectDetails, CloudObjectState, ServerDetails, ServerState};
 use openstack::block_storage::volumes::{self, Volume, VolumeStatus};
 use openstack::compute::server_groups::{self, ServerGroup};
 use openstack::compute::servers::{self, Server, ServerStatus};
@@ -23,21 +23,21 @@ pub(crate) trait Listed: Sized {
     /// The text in which clusterd writes the object's name: the name, or the description where names do not exist.
     fn name(&self) -> &str;
     /// Translates the object. Properties that change, such as rules or members, are not included.
-    fn found(&self) -> Found;
+    fn found(&self) -> CloudObject;
     /// Fetches the object with this id. Lists of a service may lag behind, this call does not.
     async fn show(session: &Session, id: &str) -> Result<Option<Self>, CloudError>;
 }
 
 /// Translates an application credential, which has no state but existence.
-pub(crate) fn credential(of: &ApplicationCredential) -> Found {
+pub(crate) fn credential(of: &ApplicationCredential) -> CloudObject {
     ready(&of.id)
 }
 
 /// Translates a volume that Kubernetes created. clusterd only deletes such volumes, so a failed volume counts as ready.
-pub(crate) fn volume(of: &Volume) -> Found {
+pub(crate) fn volume(of: &Volume) -> CloudObject {
     let state = match &of.status {
-        VolumeStatus::Deleting => FoundState::Leaving,
-        VolumeStatus::Detaching | VolumeStatus::Attaching => FoundState::Working,
+        VolumeStatus::Deleting => CloudObjectState::Deleting,
+        VolumeStatus::Detaching | VolumeStatus::Attaching => CloudObjectState::Working,
         VolumeStatus::Creating
         | VolumeStatus::Available
         | VolumeStatus::Reserved
@@ -45,20 +45,25 @@ pub(crate) fn volume(of: &Volume) -> Found {
         | VolumeStatus::Downloading
         | VolumeStatus::Error
         | VolumeStatus::ErrorDeleting
-        | VolumeStatus::Other(_) => FoundState::Ready,
+        | VolumeStatus::Other(_) => CloudObjectState::Ready,
     };
-    Found { state, ..ready(&of.id) }
+    CloudObject { state, ..ready(&of.id) }
 }
 
-fn ready(id: &str) -> Found {
-    Found { id: id.to_owned(), state: FoundState::Ready, address: None, facts: Facts::None }
+fn ready(id: &str) -> CloudObject {
+    CloudObject {
+        id: id.to_owned(),
+        state: CloudObjectState::Ready,
+        address: None,
+        facts: CloudObjectDetails::None,
+    }
 }
 
 /// Translates a status of Neutron. An unused port is `DOWN`, which is normal.
-fn of_network(status: &str) -> FoundState {
+fn of_network(status: &str) -> CloudObjectState {
     match status {
-        "ERROR" => FoundState::Failed("Neutron reports ERROR".to_owned()),
-        _ => FoundState::Ready,
+        "ERROR" => CloudObjectState::Failed("Neutron reports ERROR".to_owned()),
+        _ => CloudObjectState::Ready,
     }
 }
 
@@ -72,7 +77,7 @@ macro_rules! listed {
             fn name(&self) -> &str {
                 &self.$name
             }
-            fn found(&self) -> Found {
+            fn found(&self) -> CloudObject {
                 $found(self)
             }
             async fn show(session: &Session, id: &str) -> Result<Option<Self>, CloudError> {
@@ -95,52 +100,52 @@ listed! {
     LoadBalancer: name, balancer_that_is_there, balancer;
 }
 
-fn network(of: &Network) -> Found {
-    Found { state: of_network(&of.status), ..ready(&of.id) }
+fn network(of: &Network) -> CloudObject {
+    CloudObject { state: of_network(&of.status), ..ready(&of.id) }
 }
 
-fn subnet(of: &Subnet) -> Found {
+fn subnet(of: &Subnet) -> CloudObject {
     ready(&of.id)
 }
 
-fn router(of: &Router) -> Found {
+fn router(of: &Router) -> CloudObject {
     let gateway = of.gateway.as_ref();
     let address = gateway.and_then(|it| it.addresses.first()).map(|it| it.ip_address);
-    Found { state: of_network(&of.status), address, ..ready(&of.id) }
+    CloudObject { state: of_network(&of.status), address, ..ready(&of.id) }
 }
 
-fn security_group(of: &SecurityGroup) -> Found {
+fn security_group(of: &SecurityGroup) -> CloudObject {
     ready(&of.id)
 }
 
-fn server_group(of: &ServerGroup) -> Found {
+fn server_group(of: &ServerGroup) -> CloudObject {
     ready(&of.id)
 }
 
-fn port(of: &Port) -> Found {
+fn port(of: &Port) -> CloudObject {
     let address = of.fixed_ips.first().map(|fixed| fixed.ip_address);
-    Found { state: of_network(&of.status), address, ..ready(&of.id) }
+    CloudObject { state: of_network(&of.status), address, ..ready(&of.id) }
 }
 
-fn floating_ip(of: &FloatingIp) -> Found {
+fn floating_ip(of: &FloatingIp) -> CloudObject {
     let state = match of.port_id {
         // A floating IP without a port is of no use: it is deleted, and another one created.
-        None => FoundState::Failed("lost its port".to_owned()),
+        None => CloudObjectState::Failed("lost its port".to_owned()),
         Some(_) => of_network(&of.status),
     };
-    Found { state, address: Some(of.address), ..ready(&of.id) }
+    CloudObject { state, address: Some(of.address), ..ready(&of.id) }
 }
 
-fn server(of: &Server) -> Found {
+fn server(of: &Server) -> CloudObject {
     let is_leaving = of.task_state.as_deref() == Some("deleting");
     let state = match &of.status {
-        ServerStatus::Deleted | ServerStatus::SoftDeleted => FoundState::Leaving,
-        _ if is_leaving => FoundState::Leaving,
+        ServerStatus::Deleted | ServerStatus::SoftDeleted => CloudObjectState::Deleting,
+        _ if is_leaving => CloudObjectState::Deleting,
         ServerStatus::Error => {
             let told = of.fault.as_ref().map(|fault| fault.message.clone());
-            FoundState::Failed(told.unwrap_or_else(|| "Nova reports ERROR".to_owned()))
+            CloudObjectState::Failed(told.unwrap_or_else(|| "Nova reports ERROR".to_owned()))
         }
-        ServerStatus::Build => FoundState::Working,
+        ServerStatus::Build => CloudObjectState::Working,
         // The server exists. The state of its Kubernetes node tells whether it works.
         ServerStatus::Active
         | ServerStatus::Shutoff
@@ -155,68 +160,70 @@ fn server(of: &Server) -> Found {
         | ServerStatus::Suspended
         | ServerStatus::ShelvedOffloaded
         | ServerStatus::Unknown
-        | ServerStatus::Other(_) => FoundState::Ready,
+        | ServerStatus::Other(_) => CloudObjectState::Ready,
     };
-    Found { state, facts: Facts::Server(server_facts(of)), ..ready(&of.id) }
+    CloudObject { state, facts: CloudObjectDetails::Server(server_facts(of)), ..ready(&of.id) }
 }
 
 /// Translates the state of a server for VMs.
-fn server_facts(of: &Server) -> ServerFacts {
+fn server_facts(of: &Server) -> ServerDetails {
     let is_leaving = of.task_state.as_deref() == Some("deleting");
     let is = match &of.status {
-        ServerStatus::Deleted | ServerStatus::SoftDeleted => ServerIs::Leaving,
-        _ if is_leaving => ServerIs::Leaving,
-        ServerStatus::Build => ServerIs::Building,
-        ServerStatus::Active => ServerIs::On,
-        ServerStatus::Shutoff => ServerIs::Off,
-        ServerStatus::VerifyResize => ServerIs::Resized,
+        ServerStatus::Deleted | ServerStatus::SoftDeleted => ServerState::Leaving,
+        _ if is_leaving => ServerState::Leaving,
+        ServerStatus::Build => ServerState::Building,
+        ServerStatus::Active => ServerState::On,
+        ServerStatus::Shutoff => ServerState::Off,
+        ServerStatus::VerifyResize => ServerState::Resized,
         ServerStatus::Reboot
         | ServerStatus::HardReboot
         | ServerStatus::Resize
         | ServerStatus::RevertResize
         | ServerStatus::Migrating
-        | ServerStatus::Rebuild => ServerIs::Changing,
+        | ServerStatus::Rebuild => ServerState::Changing,
         ServerStatus::Error => {
             let told = of.fault.as_ref().map(|fault| fault.message.clone());
-            ServerIs::Failed(told.unwrap_or_else(|| "Nova reports ERROR".to_owned()))
+            ServerState::Failed(told.unwrap_or_else(|| "Nova reports ERROR".to_owned()))
         }
         ServerStatus::Paused
         | ServerStatus::Suspended
         | ServerStatus::ShelvedOffloaded
         | ServerStatus::Unknown
-        | ServerStatus::Other(_) => ServerIs::Other(of.status.as_str().to_owned()),
+        | ServerStatus::Other(_) => ServerState::Other(of.status.as_str().to_owned()),
     };
     let flavor = of.flavor.original_name.clone();
-    ServerFacts { is, is_busy: of.task_state.is_some(), flavor }
+    ServerDetails { is, is_busy: of.task_state.is_some(), flavor }
 }
 
 /// Translates the volume that a VM boots from.
-fn root_volume(of: &Volume) -> Found {
+fn root_volume(of: &Volume) -> CloudObject {
     let state = match &of.status {
-        VolumeStatus::Deleting => FoundState::Leaving,
-        VolumeStatus::Creating | VolumeStatus::Downloading => FoundState::Working,
-        VolumeStatus::Error => FoundState::Failed("Cinder reports error".to_owned()),
+        VolumeStatus::Deleting => CloudObjectState::Deleting,
+        VolumeStatus::Creating | VolumeStatus::Downloading => CloudObjectState::Working,
+        VolumeStatus::Error => CloudObjectState::Failed("Cinder reports error".to_owned()),
         VolumeStatus::Attaching
         | VolumeStatus::Detaching
         | VolumeStatus::Available
         | VolumeStatus::Reserved
         | VolumeStatus::InUse
         | VolumeStatus::ErrorDeleting
-        | VolumeStatus::Other(_) => FoundState::Ready,
+        | VolumeStatus::Other(_) => CloudObjectState::Ready,
     };
-    Found { state, ..ready(&of.id) }
+    CloudObject { state, ..ready(&of.id) }
 }
 
-fn balancer(of: &LoadBalancer) -> Found {
+fn balancer(of: &LoadBalancer) -> CloudObject {
     let state = match &of.provisioning_status {
-        ProvisioningStatus::Active => FoundState::Ready,
-        ProvisioningStatus::PendingDelete | ProvisioningStatus::Deleted => FoundState::Leaving,
-        ProvisioningStatus::Error => FoundState::Failed("Octavia reports ERROR".to_owned()),
+        ProvisioningStatus::Active => CloudObjectState::Ready,
+        ProvisioningStatus::PendingDelete | ProvisioningStatus::Deleted => {
+            CloudObjectState::Deleting
+        }
+        ProvisioningStatus::Error => CloudObjectState::Failed("Octavia reports ERROR".to_owned()),
         ProvisioningStatus::PendingCreate
         | ProvisioningStatus::PendingUpdate
-        | ProvisioningStatus::Other(_) => FoundState::Working,
+        | ProvisioningStatus::Other(_) => CloudObjectState::Working,
     };
-    Found { state, address: of.vip_address, ..ready(&of.id) }
+    CloudObject { state, address: of.vip_address, ..ready(&of.id) }
 }
 
 async fn balancer_that_is_there(
@@ -228,16 +235,16 @@ async fn balancer_that_is_there(
 }
 
 /// Translates a set of DNS records, with its addresses.
-pub(crate) fn record(of: &Recordset, is_leaving: bool) -> Found {
+pub(crate) fn record(of: &Recordset, is_leaving: bool) -> CloudObject {
     let state = match &of.status {
-        DnsStatus::Active => FoundState::Ready,
-        DnsStatus::Error => FoundState::Failed("Designate reports ERROR".to_owned()),
-        DnsStatus::Deleted => FoundState::Leaving,
+        DnsStatus::Active => CloudObjectState::Ready,
+        DnsStatus::Error => CloudObjectState::Failed("Designate reports ERROR".to_owned()),
+        DnsStatus::Deleted => CloudObjectState::Deleting,
         // Designate reports PENDING for records that it deletes, too.
-        DnsStatus::Pending if is_leaving => FoundState::Leaving,
-        DnsStatus::Pending | DnsStatus::Inactive | DnsStatus::Other(_) => FoundState::Working,
+        DnsStatus::Pending if is_leaving => CloudObjectState::Deleting,
+        DnsStatus::Pending | DnsStatus::Inactive | DnsStatus::Other(_) => CloudObjectState::Working,
     };
     let addresses = of.records.iter().map(|text| text.parse().ok()).collect::<Option<_>>();
-    let facts = addresses.map_or(Facts::None, Facts::Addresses);
-    Found { state, facts, ..ready(&of.id) }
+    let facts = addresses.map_or(CloudObjectDetails::None, CloudObjectDetails::Addresses);
+    CloudObject { state, facts, ..ready(&of.id) }
 }

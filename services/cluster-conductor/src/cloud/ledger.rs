@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cluster_core::{Action, Holder, Key, Kind, LedgerEntry, LedgerState, LedgerUuid, Seen, Shape};
+use cluster_core::{
+    Action, ClusterObservation, DesiredObjects, Key, Kind, LedgerEntry, LedgerOwner, LedgerState,
+    LedgerUuid,
+};
 use cluster_store::{Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
 
@@ -14,14 +17,14 @@ const LISTS_LAG: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub(crate) struct Ledger<'a> {
     store: &'a Store,
-    of: Holder,
+    of: LedgerOwner,
     now: Timestamp,
     lines: BTreeMap<Key, LedgerEntry>,
 }
 
 /// The result of comparing the ledger with an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Agreed {
+pub(crate) enum LedgerMatch {
     /// Every entry is an existing or a desired object.
     Wholly,
     /// Entries were removed.
@@ -34,7 +37,7 @@ impl<'a> Ledger<'a> {
     /// Entries whose kind is not a key are ignored.
     pub(crate) fn new(
         store: &'a Store,
-        of: impl Into<Holder>,
+        of: impl Into<LedgerOwner>,
         now: Timestamp,
         lines: Vec<LedgerEntry>,
     ) -> Self {
@@ -54,7 +57,7 @@ impl<'a> Ledger<'a> {
 
     /// Whether a delete was requested before.
     pub(crate) fn is_leaving(&self, key: &Key) -> bool {
-        self.lines.get(key).is_some_and(|line| line.state == LedgerState::Leaving)
+        self.lines.get(key).is_some_and(|line| line.state == LedgerState::Deleting)
     }
 
     /// Whether the cloud confirmed the object so recently that its lists may not show it yet.
@@ -68,13 +71,13 @@ impl<'a> Ledger<'a> {
     /// Records what was observed, and removes entries of objects that neither exist nor are desired.
     ///
     /// An entry whose create request got no answer stays for `lands_within`, because the cloud may still carry the request out.
-    pub(crate) async fn agree(
+    pub(crate) async fn reconcile(
         &mut self,
-        seen: &Seen,
-        shape: &Shape,
+        seen: &ClusterObservation,
+        shape: &DesiredObjects,
         lands_within: SignedDuration,
-    ) -> Result<Agreed, StoreError> {
-        let (mut news, mut gone, mut agreed) = (Vec::new(), Vec::new(), Agreed::Wholly);
+    ) -> Result<LedgerMatch, StoreError> {
+        let (mut news, mut gone, mut agreed) = (Vec::new(), Vec::new(), LedgerMatch::Wholly);
         let unknown = seen
             .objects
             .iter()
@@ -89,7 +92,7 @@ impl<'a> Ledger<'a> {
             if let Some(found) = seen.objects.get(key) {
                 let state = match line.state {
                     LedgerState::Intended | LedgerState::Present => LedgerState::Present,
-                    LedgerState::Leaving => LedgerState::Leaving,
+                    LedgerState::Deleting => LedgerState::Deleting,
                 };
                 if line.cloud_id.as_ref() != Some(&found.id) || line.state != state {
                     line.cloud_id = Some(found.id.clone());
@@ -105,11 +108,11 @@ impl<'a> Ledger<'a> {
                     (line.cloud_id, line.state) = (None, LedgerState::Intended);
                     line.updated_at = Some(self.now);
                     news.push(line.clone());
-                    agreed = Agreed::MayStillCome;
+                    agreed = LedgerMatch::MayStillCome;
                 } else if line.cloud_id.is_some() || waited {
                     gone.push((key.clone(), line.id));
                 } else {
-                    agreed = Agreed::MayStillCome;
+                    agreed = LedgerMatch::MayStillCome;
                 }
             }
         }
@@ -117,9 +120,9 @@ impl<'a> Ledger<'a> {
             self.store.save_ledger(&news).await?;
         }
         for (key, id) in gone {
-            self.store.strike_ledger(id).await?;
+            self.store.remove_ledger_entry(id).await?;
             self.lines.remove(&key);
-            agreed = Agreed::Struck;
+            agreed = LedgerMatch::Struck;
         }
         Ok(agreed)
     }
@@ -139,10 +142,10 @@ impl<'a> Ledger<'a> {
     }
 
     /// Records the intents of creates and deletes.
-    pub(crate) async fn intend(
+    pub(crate) async fn record_intents(
         &mut self,
         actions: &[Action],
-        shape: &Shape,
+        shape: &DesiredObjects,
     ) -> Result<(), StoreError> {
         let mut news = Vec::new();
         for action in actions {
@@ -166,7 +169,7 @@ impl<'a> Ledger<'a> {
                 }
                 Action::Delete(key) => {
                     let Some(known) = self.lines.get(key) else { continue };
-                    let state = LedgerState::Leaving;
+                    let state = LedgerState::Deleting;
                     let line = LedgerEntry { state, updated_at: Some(self.now), ..known.clone() };
                     news.push((key.clone(), line));
                 }
@@ -181,7 +184,7 @@ impl<'a> Ledger<'a> {
             return Ok(());
         }
         let entries: Vec<LedgerEntry> = news.iter().map(|(_, line)| line.clone()).collect();
-        self.store.intend(&entries).await?;
+        self.store.record_intents(&entries).await?;
         self.lines.extend(news);
         Ok(())
     }
@@ -189,7 +192,7 @@ impl<'a> Ledger<'a> {
     /// Makes the entry of a possible duplicate, when an earlier create request got no answer: the cloud may have created an object, or
     /// still create it.
     fn twin(&self, key: &Key, asked: &LedgerEntry) -> Option<(Key, LedgerEntry)> {
-        let twin = key.twin().filter(|_| asked.cloud_id.is_none())?;
+        let twin = key.duplicate().filter(|_| asked.cloud_id.is_none())?;
         let known = self.lines.get(&twin);
         if known.is_some_and(|line| line.cloud_id.is_some()) {
             return None;
@@ -207,7 +210,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// Records the id of a created object.
-    pub(crate) async fn made(&self, key: &Key, id: &str) -> Result<(), StoreError> {
+    pub(crate) async fn record_id(&self, key: &Key, id: &str) -> Result<(), StoreError> {
         let Some(line) = self.lines.get(key) else { return Ok(()) };
         let line = LedgerEntry {
             cloud_id: Some(id.to_owned()),

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use cluster_core::{Facts, Found, FoundState, Key, Kind};
+use cluster_core::{CloudObject, CloudObjectDetails, CloudObjectState, Key, Kind};
 use futures::future::try_join_all;
 use openstack::block_storage::volumes;
 use openstack::compute::server_groups::{self, ServerGroup};
@@ -21,13 +21,13 @@ use openstack::network::security_groups::SecurityGroup;
 use openstack::network::{floating_ips, networks, ports, routers, security_groups, subnets};
 use openstack::{CloudError, Session};
 
+use super::error::CloudWorkError;
 use super::found::{self, Listed};
-use super::lately::Looks;
 use super::ledger::Ledger;
-use super::of::Of;
-use super::site::Site;
-use super::trouble::Trouble;
-use super::{inside, security};
+use super::lookups::CloudLookups;
+use super::observation_cache::CachedObservations;
+use super::owner::Owner;
+use super::{made_by_kubernetes, security};
 
 /// The kinds that are observed in parallel.
 const KINDS: [Kind; 12] = [
@@ -45,40 +45,40 @@ const KINDS: [Kind; 12] = [
     Kind::Credential,
 ];
 /// For kinds whose list contains everybody's objects: up to this number, each object is fetched by its id.
-const FEW: usize = 4;
+const MAX_SINGLE_FETCHES: usize = 4;
 
 /// Returns all objects in the ledger that the cloud has. Objects in `looks` are not observed again.
 pub(crate) async fn observe(
-    site: &Site<'_>,
-    of: Of<'_>,
+    site: &CloudLookups<'_>,
+    of: Owner<'_>,
     ledger: &Ledger<'_>,
-    looks: &Looks,
-) -> Result<BTreeMap<Key, Found>, Trouble> {
+    looks: &CachedObservations,
+) -> Result<BTreeMap<Key, CloudObject>, CloudWorkError> {
     let each = KINDS.map(|kind| of_kind(site, of, (ledger, looks), kind));
     let all = try_join_all(each).await?.into_iter().flatten();
-    let mut objects: BTreeMap<Key, Found> = all.collect();
+    let mut objects: BTreeMap<Key, CloudObject> = all.collect();
     match looks.all_of(ledger, Kind::RouterInterface) {
         Some(known) => objects.extend(known),
         None => {
-            let leg = leg(site.session, ledger, &objects).await?;
+            let leg = router_interface(site.session, ledger, &objects).await?;
             objects.extend(leg.map(|found| (Key::RouterInterface, found)));
         }
     }
-    if let Of::Cluster(spec) = of {
-        objects.extend(inside::observe(site, spec, ledger, &objects).await?);
+    if let Owner::Cluster(spec) = of {
+        objects.extend(made_by_kubernetes::observe(site, spec, ledger, &objects).await?);
     }
     Ok(objects)
 }
 
-type Owned = Vec<(Key, Found)>;
+type Owned = Vec<(Key, CloudObject)>;
 
 /// Returns all objects of a kind.
 async fn of_kind(
-    site: &Site<'_>,
-    of: Of<'_>,
-    (ledger, looks): (&Ledger<'_>, &Looks),
+    site: &CloudLookups<'_>,
+    of: Owner<'_>,
+    (ledger, looks): (&Ledger<'_>, &CachedObservations),
     kind: Kind,
-) -> Result<Owned, Trouble> {
+) -> Result<Owned, CloudWorkError> {
     if let Some(known) = looks.all_of(ledger, kind) {
         return Ok(known);
     }
@@ -174,7 +174,7 @@ async fn one_by_one<T: Listed>(
 
 fn ids_of_few<'l>(ledger: &'l Ledger<'_>, kind: Kind) -> Option<Vec<(&'l Key, &'l str)>> {
     let lines = ledger.of_kind(kind);
-    if lines.len() > FEW {
+    if lines.len() > MAX_SINGLE_FETCHES {
         return None;
     }
     lines.into_iter().map(|(key, line)| Some((key, line.cloud_id.as_deref()?))).collect()
@@ -194,14 +194,14 @@ async fn groups(
     session: &Session,
     ledger: &Ledger<'_>,
     names: &[String],
-) -> Result<Owned, Trouble> {
+) -> Result<Owned, CloudWorkError> {
     let listed = security_groups::named(session, names).await?;
     let groups: Vec<(Key, SecurityGroup)> =
         ours(session, ledger, Kind::SecurityGroup, listed).await?;
     let ids: BTreeMap<&str, Key> =
         groups.iter().map(|(key, group)| (group.id.as_str(), key.clone())).collect();
     let with_rules = |(key, group): &(Key, SecurityGroup)| {
-        (key.clone(), Found { facts: security::facts(group, &ids), ..group.found() })
+        (key.clone(), CloudObject { facts: security::facts(group, &ids), ..group.found() })
     };
     Ok(groups.iter().map(with_rules).collect())
 }
@@ -211,7 +211,7 @@ async fn balancers(
     session: &Session,
     ledger: &Ledger<'_>,
     names: &[String],
-) -> Result<Owned, Trouble> {
+) -> Result<Owned, CloudWorkError> {
     let mut listed = Vec::new();
     for name in names {
         listed.extend(load_balancers::find(session, name).await?);
@@ -219,17 +219,20 @@ async fn balancers(
     listed.retain(|it| it.provisioning_status != ProvisioningStatus::Deleted);
     let mut owned = Vec::new();
     for (key, balancer) in ours(session, ledger, Kind::LoadBalancer, listed).await? {
-        let facts = behind(session, &balancer).await?;
-        owned.push((key, Found { facts, ..balancer.found() }));
+        let facts = member_addresses(session, &balancer).await?;
+        owned.push((key, CloudObject { facts, ..balancer.found() }));
     }
     Ok(owned)
 }
 
-/// Returns the addresses of a load balancer's members; `Facts::None` when its pools differ.
-async fn behind(session: &Session, balancer: &LoadBalancer) -> Result<Facts, CloudError> {
+/// Returns the addresses of a load balancer's members; `CloudObjectDetails::None` when its pools differ.
+async fn member_addresses(
+    session: &Session,
+    balancer: &LoadBalancer,
+) -> Result<CloudObjectDetails, CloudError> {
     // A load balancer in progress is observed again by the next turn.
-    if balancer.found().state != FoundState::Ready {
-        return Ok(Facts::None);
+    if balancer.found().state != CloudObjectState::Ready {
+        return Ok(CloudObjectDetails::None);
     }
     let mut each: BTreeSet<BTreeSet<IpAddr>> = BTreeSet::new();
     for pool in &balancer.pools {
@@ -237,11 +240,11 @@ async fn behind(session: &Session, balancer: &LoadBalancer) -> Result<Facts, Clo
         each.insert(members.iter().map(|member| member.address).collect());
     }
     let agreed = if each.len() == 1 { each.pop_first() } else { None };
-    Ok(agreed.map_or(Facts::None, Facts::Addresses))
+    Ok(agreed.map_or(CloudObjectDetails::None, CloudObjectDetails::Addresses))
 }
 
 /// Returns the DNS records. A record set is found by its description, which holds the object's name.
-async fn records(site: &Site<'_>, ledger: &Ledger<'_>) -> Result<Owned, Trouble> {
+async fn records(site: &CloudLookups<'_>, ledger: &Ledger<'_>) -> Result<Owned, CloudWorkError> {
     let lines = ledger.of_kind(Kind::Record);
     // A deleted zone has no records.
     let Some(zone) = site.zone().await? else { return Ok(Vec::new()) };
@@ -271,11 +274,11 @@ async fn records(site: &Site<'_>, ledger: &Ledger<'_>) -> Result<Owned, Trouble>
 }
 
 /// Returns the interface of the router in the subnet: a port that the router created.
-async fn leg(
+async fn router_interface(
     session: &Session,
     ledger: &Ledger<'_>,
-    objects: &BTreeMap<Key, Found>,
-) -> Result<Option<Found>, Trouble> {
+    objects: &BTreeMap<Key, CloudObject>,
+) -> Result<Option<CloudObject>, CloudWorkError> {
     let ends = (objects.get(&Key::Router), objects.get(&Key::Subnet));
     let (Some(router), Some(subnet)) = ends else { return Ok(None) };
     let Some(line) = ledger.line(&Key::RouterInterface) else { return Ok(None) };
@@ -285,11 +288,11 @@ async fn leg(
     // Only this list has the id of the port. Until the list shows it, Neutron's answer to the create request counts.
     let late = line.cloud_id.as_ref().filter(|_| ledger.is_fresh(&Key::RouterInterface));
     Ok(leg.map(Listed::found).or_else(|| {
-        late.map(|id| Found {
+        late.map(|id| CloudObject {
             id: id.clone(),
-            state: FoundState::Working,
+            state: CloudObjectState::Working,
             address: None,
-            facts: Facts::None,
+            facts: CloudObjectDetails::None,
         })
     }))
 }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use cluster_core::{
-    Action, Facts, Found, FoundState, Key, Kind, MachineRef, MachineSeen, Rule, Seen, Shape, Thing,
+    Action, CloudObject, CloudObjectDetails, CloudObjectState, ClusterObservation, DesiredObjects,
+    IngressRule, Key, Kind, MemberName, MemberObservation, ResourceSpec,
 };
 use futures::future::try_join_all;
 use openstack::block_storage::volumes;
@@ -16,52 +17,52 @@ use openstack::network::security_groups::{self, Direction};
 use openstack::network::{floating_ips, networks, ports, routers, subnets};
 
 use super::create::{create, members};
+use super::error::CloudWorkError;
 use super::ledger::Ledger;
-use super::of::Of;
+use super::lookups::{CloudLookups, id_of};
+use super::owner::Owner;
 use super::security;
-use super::site::{Site, id_of};
-use super::trouble::Trouble;
-use crate::handle::World;
+use crate::handle::ConductorContext;
 use crate::nodes::Nodes;
 
 /// The context of an action.
-pub(crate) struct Means<'a> {
-    pub(crate) site: &'a Site<'a>,
-    pub(crate) world: &'a World,
+pub(crate) struct ActionContext<'a> {
+    pub(crate) site: &'a CloudLookups<'a>,
+    pub(crate) world: &'a ConductorContext,
     /// The cluster or VM whose action it is.
-    pub(crate) of: Of<'a>,
+    pub(crate) of: Owner<'a>,
     /// The desired objects.
-    pub(crate) shape: &'a Shape,
+    pub(crate) shape: &'a DesiredObjects,
     /// The ledger, which has the intent of the action.
     pub(crate) ledger: Ledger<'a>,
     /// The cluster's Kubernetes API; `None` for a VM.
     pub(crate) nodes: Option<&'a Nodes<'a>>,
     /// The latest observation.
-    pub(crate) seen: Seen,
+    pub(crate) seen: ClusterObservation,
 }
 
 /// The result of an action.
-pub(crate) type Outcome = Result<Changed, Trouble>;
+pub(crate) type Outcome = Result<ActionChange, CloudWorkError>;
 
 /// The change that an action made, relative to the observation.
-pub(crate) enum Changed {
+pub(crate) enum ActionChange {
     /// The new state of an object.
-    Object(Key, Found),
+    Object(Key, CloudObject),
     /// The new state of a member.
-    Machine(MachineRef, MachineSeen),
+    Machine(MemberName, MemberObservation),
 }
 
-fn object((key, found): (Key, Found)) -> Changed {
-    Changed::Object(key, found)
+fn object((key, found): (Key, CloudObject)) -> ActionChange {
+    ActionChange::Object(key, found)
 }
 
-fn machine_of((machine, said): (MachineRef, MachineSeen)) -> Changed {
-    Changed::Machine(machine, said)
+fn machine_of((machine, said): (MemberName, MemberObservation)) -> ActionChange {
+    ActionChange::Machine(machine, said)
 }
 
-type Object = Result<(Key, Found), Trouble>;
+type Object = Result<(Key, CloudObject), CloudWorkError>;
 
-impl Means<'_> {
+impl ActionContext<'_> {
     /// Performs `action`, and records the id of a created object.
     pub(crate) async fn perform(&self, action: Action) -> (Action, Outcome) {
         let outcome = match &action {
@@ -72,18 +73,18 @@ impl Means<'_> {
             }
             Action::Delete(key) => self.delete(key).await.map(object),
             Action::Drain(machine) | Action::LeaveEtcd(machine) | Action::ForgetNode(machine) => {
-                self.of_node(&action, machine).await.map(machine_of)
+                self.perform_on_node(&action, machine).await.map(machine_of)
             }
         };
         (action, outcome)
     }
 
-    async fn of_node(
+    async fn perform_on_node(
         &self,
         action: &Action,
-        machine: &MachineRef,
-    ) -> Result<(MachineRef, MachineSeen), Trouble> {
-        let nodes = self.nodes.ok_or(Trouble::Silent)?;
+        machine: &MemberName,
+    ) -> Result<(MemberName, MemberObservation), CloudWorkError> {
+        let nodes = self.nodes.ok_or(CloudWorkError::Silent)?;
         match action {
             Action::Drain(_) => nodes.drain(machine, &self.seen).await,
             Action::LeaveEtcd(_) => nodes.leave_etcd(machine, &self.seen).await,
@@ -95,49 +96,56 @@ impl Means<'_> {
         }
     }
 
-    fn found(&self, key: &Key) -> Result<&Found, Trouble> {
-        self.seen.objects.get(key).ok_or_else(|| Trouble::Lacks(key.clone()))
+    fn found(&self, key: &Key) -> Result<&CloudObject, CloudWorkError> {
+        self.seen.objects.get(key).ok_or_else(|| CloudWorkError::DependencyMissing(key.clone()))
     }
 
-    fn thing(&self, key: &Key) -> Result<&Thing, Trouble> {
-        let object = self.shape.get(key).ok_or_else(|| Trouble::Lacks(key.clone()))?;
+    fn thing(&self, key: &Key) -> Result<&ResourceSpec, CloudWorkError> {
+        let object =
+            self.shape.get(key).ok_or_else(|| CloudWorkError::DependencyMissing(key.clone()))?;
         Ok(&object.thing)
     }
 
     async fn create(&self, key: &Key) -> Object {
-        let line = self.ledger.line(key).ok_or_else(|| Trouble::Lacks(key.clone()))?;
+        let line =
+            self.ledger.line(key).ok_or_else(|| CloudWorkError::DependencyMissing(key.clone()))?;
         let what = (key, line.name.as_str(), self.thing(key)?);
         let found = create(self, what).await?;
-        self.ledger.made(key, &found.id).await?;
+        self.ledger.record_id(key, &found.id).await?;
         Ok((key.clone(), found))
     }
 
     async fn set_rules(&self, key: &Key) -> Object {
-        let Thing::SecurityGroup { rules } = self.thing(key)? else {
-            return Err(Trouble::Lacks(key.clone()));
+        let ResourceSpec::SecurityGroup { rules } = self.thing(key)? else {
+            return Err(CloudWorkError::DependencyMissing(key.clone()));
         };
         let session = self.site.session;
         let found = self.found(key)?;
         let group = security_groups::show(session, &found.id).await?;
-        let group = group.ok_or_else(|| Trouble::Lacks(key.clone()))?;
+        let group = group.ok_or_else(|| CloudWorkError::DependencyMissing(key.clone()))?;
         let ids: BTreeMap<&str, Key> =
             self.seen.objects.iter().map(|(key, found)| (found.id.as_str(), key.clone())).collect();
         let inward = group.rules.iter().filter(|rule| rule.what.direction == Direction::Ingress);
         let has: Vec<_> = inward.map(|rule| (&rule.id, security::read(&rule.what, &ids))).collect();
-        let is_missing = |rule: &&Rule| !has.iter().any(|(_, it)| it.as_ref() == Some(*rule));
+        let is_missing =
+            |rule: &&IngressRule| !has.iter().any(|(_, it)| it.as_ref() == Some(*rule));
         try_join_all(rules.iter().filter(is_missing).map(|rule| self.allow(key, rule))).await?;
         for (id, rule) in &has {
             if rule.as_ref().is_none_or(|rule| !rules.contains(rule)) {
                 security_groups::remove_rule(session, id).await?;
             }
         }
-        Ok((key.clone(), Found { facts: Facts::Rules(rules.clone()), ..found.clone() }))
+        Ok((
+            key.clone(),
+            CloudObject { facts: CloudObjectDetails::Rules(rules.clone()), ..found.clone() },
+        ))
     }
 
     /// Adds a rule to the security group `key`.
-    async fn allow(&self, key: &Key, rule: &Rule) -> Result<(), Trouble> {
+    async fn allow(&self, key: &Key, rule: &IngressRule) -> Result<(), CloudWorkError> {
         let id = |key: &Key| id_of(key, &self.seen).ok().map(str::to_owned);
-        let pass = security::write(rule, id).ok_or_else(|| Trouble::Lacks(key.clone()))?;
+        let pass = security::write(rule, id)
+            .ok_or_else(|| CloudWorkError::DependencyMissing(key.clone()))?;
         Ok(security_groups::allow(self.site.session, &self.found(key)?.id, &pass).await?)
     }
 
@@ -145,7 +153,7 @@ impl Means<'_> {
         let session = self.site.session;
         let found = self.found(key)?;
         match self.thing(key)? {
-            Thing::LoadBalancer { listeners, .. } => {
+            ResourceSpec::LoadBalancer { listeners, .. } => {
                 for listener in listeners {
                     for pool in pools::find(session, &found.id, listener.name).await? {
                         let has = pools::members(session, &pool.id).await?;
@@ -158,29 +166,31 @@ impl Means<'_> {
                         // Octavia locks the load balancer during a change, so the next pool waits for the next turn.
                         return Ok((
                             key.clone(),
-                            Found { state: FoundState::Working, ..found.clone() },
+                            CloudObject { state: CloudObjectState::Working, ..found.clone() },
                         ));
                     }
                 }
             }
-            Thing::Record { zone, .. } => {
+            ResourceSpec::Record { zone, .. } => {
                 let zone = self.site.needed_zone(zone).await?;
                 let records: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
                 recordsets::set_records(zone.session, zone.id, &found.id, &records).await?;
             }
-            Thing::Network
-            | Thing::Subnet { .. }
-            | Thing::Router { .. }
-            | Thing::RouterInterface
-            | Thing::SecurityGroup { .. }
-            | Thing::ServerGroup { .. }
-            | Thing::Port { .. }
-            | Thing::FloatingIp { .. }
-            | Thing::Server { .. }
-            | Thing::Volume { .. }
-            | Thing::Credential => return Err(Trouble::Lacks(key.clone())),
+            ResourceSpec::Network
+            | ResourceSpec::Subnet { .. }
+            | ResourceSpec::Router { .. }
+            | ResourceSpec::RouterInterface
+            | ResourceSpec::SecurityGroup { .. }
+            | ResourceSpec::ServerGroup { .. }
+            | ResourceSpec::Port { .. }
+            | ResourceSpec::FloatingIp { .. }
+            | ResourceSpec::Server { .. }
+            | ResourceSpec::Volume { .. }
+            | ResourceSpec::Credential => {
+                return Err(CloudWorkError::DependencyMissing(key.clone()));
+            }
         }
-        Ok((key.clone(), Found { state: FoundState::Working, ..found.clone() }))
+        Ok((key.clone(), CloudObject { state: CloudObjectState::Working, ..found.clone() }))
     }
 
     /// Requests a delete. The ledger entry stays until the cloud no longer has the object.
@@ -204,7 +214,11 @@ impl Means<'_> {
             Kind::FloatingIp => floating_ips::delete(session, id).await?,
             Kind::Record => {
                 // A record set is observed only in an existing zone.
-                let zone = self.site.zone().await?.ok_or_else(|| Trouble::Lacks(key.clone()))?;
+                let zone = self
+                    .site
+                    .zone()
+                    .await?
+                    .ok_or_else(|| CloudWorkError::DependencyMissing(key.clone()))?;
                 recordsets::delete(zone.session, zone.id, id).await?;
             }
             Kind::Server => servers::delete(session, id).await?,
@@ -212,6 +226,6 @@ impl Means<'_> {
             Kind::ServiceBalancer => load_balancers::delete(session, id).await?,
             Kind::Volume | Kind::RootVolume => volumes::delete(session, id).await?,
         }
-        Ok((key.clone(), Found { state: FoundState::Leaving, ..found.clone() }))
+        Ok((key.clone(), CloudObject { state: CloudObjectState::Deleting, ..found.clone() }))
     }
 }

@@ -2,25 +2,28 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster_core::{FlavorSize, Key, Need, Problem, Seen, Shape, Shortage, Thing, need, shortages};
+use cluster_core::{
+    ClusterObservation, DesiredObjects, FlavorSize, Key, Problem, QuotaNeed, QuotaShortage,
+    ResourceSpec, quota_need, shortages,
+};
 use openstack::compute::limits;
-use openstack::{Allowance, CloudError, block_storage, dns, load_balancer, network};
+use openstack::{CloudError, QuotaUsage, block_storage, dns, load_balancer, network};
 
+use super::error::CloudWorkError;
 use super::flavors::size;
-use super::site::Site;
-use super::trouble::Trouble;
+use super::lookups::CloudLookups;
 
 /// Returns the quotas that are too small, as a problem that stops the creation; `None` when everything fits.
 pub(crate) async fn shortage(
-    site: &Site<'_>,
-    shape: &Shape,
-    seen: &Seen,
-) -> Result<Option<Problem>, Trouble> {
+    site: &CloudLookups<'_>,
+    shape: &DesiredObjects,
+    seen: &ClusterObservation,
+) -> Result<Option<Problem>, CloudWorkError> {
     let short = short(site, shape, seen).await?;
     if short.is_empty() {
         return Ok(None);
     }
-    let all: Vec<String> = short.iter().map(Shortage::to_string).collect();
+    let all: Vec<String> = short.iter().map(QuotaShortage::to_string).collect();
     Ok(Some(Problem {
         reason: "QuotaExceeded".to_owned(),
         message: format!(
@@ -34,27 +37,34 @@ pub(crate) async fn shortage(
 
 /// Returns the need of all of `shape`, and the quotas that are too small for the objects that do not exist yet.
 pub(crate) async fn outlook(
-    site: &Site<'_>,
-    shape: &Shape,
+    site: &CloudLookups<'_>,
+    shape: &DesiredObjects,
     there: &BTreeSet<Key>,
-) -> Result<(Need, Vec<Shortage>), Trouble> {
+) -> Result<(QuotaNeed, Vec<QuotaShortage>), CloudWorkError> {
     let (sizes, free) = tokio::try_join!(sizes(site, shape), allowed(site))?;
-    let missing = need(shape, &sizes, |key| there.contains(key));
-    Ok((need(shape, &sizes, |_| false), shortages(&missing, &free)))
+    let missing = quota_need(shape, &sizes, |key| there.contains(key));
+    Ok((quota_need(shape, &sizes, |_| false), shortages(&missing, &free)))
 }
 
 /// Returns the quotas that are too small for the objects that were not observed.
-async fn short(site: &Site<'_>, shape: &Shape, seen: &Seen) -> Result<Vec<Shortage>, Trouble> {
+async fn short(
+    site: &CloudLookups<'_>,
+    shape: &DesiredObjects,
+    seen: &ClusterObservation,
+) -> Result<Vec<QuotaShortage>, CloudWorkError> {
     let (sizes, free) = tokio::try_join!(sizes(site, shape), allowed(site))?;
-    let needed = need(shape, &sizes, |key| seen.objects.contains_key(key));
+    let needed = quota_need(shape, &sizes, |key| seen.objects.contains_key(key));
     Ok(shortages(&needed, &free))
 }
 
 /// Returns the sizes of the flavors in `shape`.
-async fn sizes(site: &Site<'_>, shape: &Shape) -> Result<BTreeMap<String, FlavorSize>, Trouble> {
+async fn sizes(
+    site: &CloudLookups<'_>,
+    shape: &DesiredObjects,
+) -> Result<BTreeMap<String, FlavorSize>, CloudWorkError> {
     let mut sizes = BTreeMap::new();
     for object in shape.values() {
-        if let Thing::Server { flavor: Some(given), .. } = &object.thing
+        if let ResourceSpec::Server { flavor: Some(given), .. } = &object.thing
             && !sizes.contains_key(given)
         {
             sizes.insert(given.clone(), size(site.flavor(given).await?));
@@ -63,8 +73,8 @@ async fn sizes(site: &Site<'_>, shape: &Shape) -> Result<BTreeMap<String, Flavor
     Ok(sizes)
 }
 
-/// Returns what is left of each quota, by the names of [`cluster_core::Need`]. Unlimited quotas are missing.
-async fn allowed(site: &Site<'_>) -> Result<BTreeMap<String, u64>, Trouble> {
+/// Returns what is left of each quota, by the names of [`cluster_core::QuotaNeed`]. Unlimited quotas are missing.
+async fn allowed(site: &CloudLookups<'_>) -> Result<BTreeMap<String, u64>, CloudWorkError> {
     let session = site.session;
     let services = async {
         Ok(tokio::try_join!(
@@ -77,8 +87,8 @@ async fn allowed(site: &Site<'_>) -> Result<BTreeMap<String, u64>, Trouble> {
     let ((compute, neutron, balancers, volumes), recordsets) =
         tokio::try_join!(services, recordsets(site))?;
     let mut free = BTreeMap::new();
-    let mut note = |resource: &str, allowance: Option<&Allowance>| {
-        if let Some(left) = allowance.and_then(Allowance::left) {
+    let mut note = |resource: &str, allowance: Option<&QuotaUsage>| {
+        if let Some(left) = allowance.and_then(QuotaUsage::left) {
             free.insert(resource.to_owned(), left);
         }
     };
@@ -105,7 +115,7 @@ async fn allowed(site: &Site<'_>) -> Result<BTreeMap<String, u64>, Trouble> {
 }
 
 /// Returns the quota of record sets in the cluster's zone; `None` when the zone does not exist, which the creation of a record reports.
-async fn recordsets(site: &Site<'_>) -> Result<Option<Allowance>, Trouble> {
+async fn recordsets(site: &CloudLookups<'_>) -> Result<Option<QuotaUsage>, CloudWorkError> {
     match site.zone().await? {
         Some(zone) => Ok(present(dns::limits::recordsets(zone.session, zone.id)).await?),
         None => Ok(None),

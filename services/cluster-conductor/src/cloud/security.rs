@@ -4,18 +4,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster_core::{Facts, Key, Peer, Protocol, Rule};
-use openstack::network::security_groups::{Direction, Pass, Remote, SecurityGroup};
+use cluster_core::{CloudObjectDetails, IngressRule, Key, Protocol, RuleSource};
+use openstack::network::security_groups::{Direction, Remote, RuleSpec, SecurityGroup};
 
-/// Returns the ingress rules of a group; `Facts::None` when one of them has no counterpart here.
-pub(crate) fn facts(group: &SecurityGroup, ids: &BTreeMap<&str, Key>) -> Facts {
+/// Returns the ingress rules of a group; `CloudObjectDetails::None` when one of them has no counterpart here.
+pub(crate) fn facts(group: &SecurityGroup, ids: &BTreeMap<&str, Key>) -> CloudObjectDetails {
     let inward = group.rules.iter().filter(|rule| rule.what.direction == Direction::Ingress);
-    let rules: Option<BTreeSet<Rule>> = inward.map(|rule| read(&rule.what, ids)).collect();
-    rules.map_or(Facts::None, Facts::Rules)
+    let rules: Option<BTreeSet<IngressRule>> = inward.map(|rule| read(&rule.what, ids)).collect();
+    rules.map_or(CloudObjectDetails::None, CloudObjectDetails::Rules)
 }
 
 /// Translates a rule of Neutron; `None` when it has no counterpart here.
-pub(crate) fn read(what: &Pass, ids: &BTreeMap<&str, Key>) -> Option<Rule> {
+pub(crate) fn read(what: &RuleSpec, ids: &BTreeMap<&str, Key>) -> Option<IngressRule> {
     let protocol = match what.protocol.as_deref() {
         None | Some("any" | "0") => Protocol::Any,
         Some("icmp" | "1") => Protocol::Icmp,
@@ -26,22 +26,25 @@ pub(crate) fn read(what: &Pass, ids: &BTreeMap<&str, Key>) -> Option<Rule> {
     let anywhere = if what.ethertype == "IPv6" { "::/0" } else { "0.0.0.0/0" };
     let from = match (&what.remote_group_id, &what.remote_ip_prefix) {
         (Some(_), _) if what.ethertype != "IPv4" => return None,
-        (Some(group), _) => Peer::Group(ids.get(group.as_str())?.clone()),
-        (None, prefix) => Peer::Range(prefix.as_deref().unwrap_or(anywhere).parse().ok()?),
+        (Some(group), _) => RuleSource::Group(ids.get(group.as_str())?.clone()),
+        (None, prefix) => RuleSource::Range(prefix.as_deref().unwrap_or(anywhere).parse().ok()?),
     };
     let ports = match (what.port_range_min, what.port_range_max) {
         (Some(first), Some(last)) => Some((first, last)),
         (None, None) => None,
         (Some(_), None) | (None, Some(_)) => return None,
     };
-    Some(Rule { protocol, ports, from })
+    Some(IngressRule { protocol, ports, from })
 }
 
 /// Translates a rule for Neutron; `None` when a group that it names does not exist.
-pub(crate) fn write(rule: &Rule, id_of: impl Fn(&Key) -> Option<String>) -> Option<Pass> {
+pub(crate) fn write(
+    rule: &IngressRule,
+    id_of: impl Fn(&Key) -> Option<String>,
+) -> Option<RuleSpec> {
     let remote = match &rule.from {
-        Peer::Range(range) => Remote::Prefix(range.to_string()),
-        Peer::Group(group) => Remote::Group(id_of(group)?),
+        RuleSource::Range(range) => Remote::Prefix(range.to_string()),
+        RuleSource::Group(group) => Remote::Group(id_of(group)?),
     };
     let protocol = match rule.protocol {
         Protocol::Any => None,
@@ -49,30 +52,38 @@ pub(crate) fn write(rule: &Rule, id_of: impl Fn(&Key) -> Option<String>) -> Opti
         Protocol::Tcp => Some("tcp"),
         Protocol::Udp => Some("udp"),
     };
-    Some(Pass {
+    Some(RuleSpec {
         protocol: protocol.map(str::to_owned),
         port_range_min: rule.ports.map(|(first, _)| first),
         port_range_max: rule.ports.map(|(_, last)| last),
-        ..Pass::everything(remote)
+        ..RuleSpec::everything(remote)
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use cluster_core::Role;
+    use cluster_core::SecurityGroupRole;
 
     use super::*;
 
     #[test]
     fn a_rule_is_read_as_it_was_written() {
-        let node = Key::SecurityGroup(Role::Node);
+        let node = Key::SecurityGroup(SecurityGroupRole::Node);
         let ids = BTreeMap::from([("g-1", node.clone())]);
-        let range = |raw: &str| Peer::Range(raw.parse().unwrap_or_else(|_| panic!("{raw}")));
+        let range = |raw: &str| RuleSource::Range(raw.parse().unwrap_or_else(|_| panic!("{raw}")));
         for rule in [
-            Rule { protocol: Protocol::Any, ports: None, from: Peer::Group(node.clone()) },
-            Rule { protocol: Protocol::Icmp, ports: None, from: range("0.0.0.0/0") },
-            Rule { protocol: Protocol::Tcp, ports: Some((22, 22)), from: range("10.0.0.0/8") },
-            Rule { protocol: Protocol::Udp, ports: Some((1, 9)), from: range("fd00::/8") },
+            IngressRule {
+                protocol: Protocol::Any,
+                ports: None,
+                from: RuleSource::Group(node.clone()),
+            },
+            IngressRule { protocol: Protocol::Icmp, ports: None, from: range("0.0.0.0/0") },
+            IngressRule {
+                protocol: Protocol::Tcp,
+                ports: Some((22, 22)),
+                from: range("10.0.0.0/8"),
+            },
+            IngressRule { protocol: Protocol::Udp, ports: Some((1, 9)), from: range("fd00::/8") },
         ] {
             let written = write(&rule, |_| Some("g-1".to_owned()));
             assert_eq!(written.and_then(|it| read(&it, &ids)), Some(rule));
@@ -81,14 +92,14 @@ mod tests {
 
     #[test]
     fn a_rule_without_a_counterpart_is_not_translated() {
-        let everyone = Pass::everything(Remote::Anyone);
+        let everyone = RuleSpec::everything(Remote::Anyone);
         let ids = BTreeMap::new();
         assert!(read(&everyone, &ids).is_some());
         assert_eq!(
-            read(&Pass { protocol: Some("sctp".to_owned()), ..everyone.clone() }, &ids),
+            read(&RuleSpec { protocol: Some("sctp".to_owned()), ..everyone.clone() }, &ids),
             None
         );
-        assert_eq!(read(&Pass { port_range_min: Some(1), ..everyone }, &ids), None);
-        assert_eq!(read(&Pass::everything(Remote::Group("other".to_owned())), &ids), None);
+        assert_eq!(read(&RuleSpec { port_range_min: Some(1), ..everyone }, &ids), None);
+        assert_eq!(read(&RuleSpec::everything(Remote::Group("other".to_owned())), &ids), None);
     }
 }

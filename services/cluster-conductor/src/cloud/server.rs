@@ -2,39 +2,41 @@
 
 use std::collections::BTreeMap;
 
-use cluster_core::{Facts, Found, FoundState, Key, Thing};
+use cluster_core::{CloudObject, CloudObjectDetails, CloudObjectState, Key, ResourceSpec};
 use openstack::compute::servers::{self, Boot, ConfigDrive, NewDisk, NewServer};
 use openstack::identity::application_credentials::{self, NewApplicationCredential};
 
+use super::error::CloudWorkError;
 use super::found;
-use super::of::Of;
-use super::perform::Means;
-use super::site::id_of;
-use super::trouble::Trouble;
-use crate::machines;
+use super::lookups::id_of;
+use super::owner::Owner;
+use super::perform::ActionContext;
+use crate::member_configs;
 
 /// The roles that a cluster's credential gets, of those that clusterd's user has: enough to attach volumes and to create load balancers.
 const ROLES: [&str; 3] = ["member", "_member_", "load-balancer_member"];
 
 /// Creates a server. Everything it depends on is in the observation, as are the addresses in its user-data.
 pub(crate) async fn create(
-    means: &Means<'_>,
-    (key, name, thing): (&Key, &str, &Thing),
-) -> Result<Found, Trouble> {
-    let lacks = || Trouble::Lacks(key.clone());
-    let (Key::Server(machine), Thing::Server { image, flavor, keypair, availability_zone, disks }) =
-        (key, thing)
+    means: &ActionContext<'_>,
+    (key, name, thing): (&Key, &str, &ResourceSpec),
+) -> Result<CloudObject, CloudWorkError> {
+    let lacks = || CloudWorkError::DependencyMissing(key.clone());
+    let (
+        Key::Server(machine),
+        ResourceSpec::Server { image, flavor, keypair, availability_zone, disks },
+    ) = (key, thing)
     else {
         return Err(lacks());
     };
     let flavor = flavor
         .as_deref()
-        .ok_or_else(|| Trouble::NoSuch { setting: "flavor_id", given: String::new() })?;
+        .ok_or_else(|| CloudWorkError::NoSuch { setting: "flavor_id", given: String::new() })?;
     let (image, flavor) = tokio::try_join!(means.site.image(image), means.site.flavor(flavor))?;
     let root = means.seen.objects.get(&Key::RootVolume);
     let boot = disks.iter().find(|disk| disk.purpose == "boot");
     let boot = match (boot, root) {
-        (_, Some(root)) => Boot::Kept { volume_id: root.id.clone() },
+        (_, Some(root)) => Boot::ExistingVolume { volume_id: root.id.clone() },
         (None, None) => Boot::Image { id: image },
         (Some(disk), None) => {
             Boot::Volume { image_id: image, size: disk.size.into(), kind: disk.kind.clone() }
@@ -42,13 +44,14 @@ pub(crate) async fn create(
     };
     let others = disks.iter().filter(|disk| disk.purpose != "boot");
     let (user_data, server_group) = match means.of {
-        Of::Cluster(spec) => {
-            let user_data = machines::user_data(means.world, spec, machine, &means.seen).await?;
+        Owner::Cluster(spec) => {
+            let user_data =
+                member_configs::user_data(means.world, spec, machine, &means.seen).await?;
             let group = Key::ServerGroup(machine.group.clone());
             let group = id_of(&group, &means.seen)?.to_owned();
             (Some(user_data.text().as_bytes().to_vec()), Some(group))
         }
-        Of::Vm(vm) => (means.world.user_data(vm).await?, None),
+        Owner::Vm(vm) => (means.world.user_data(vm).await?, None),
     };
     let new = NewServer {
         name: name.to_owned(),
@@ -72,13 +75,22 @@ pub(crate) async fn create(
         metadata: BTreeMap::new(),
     };
     let id = servers::create(means.site.session, &new).await?;
-    Ok(Found { id, state: FoundState::Working, address: None, facts: Facts::None })
+    Ok(CloudObject {
+        id,
+        state: CloudObjectState::Working,
+        address: None,
+        facts: CloudObjectDetails::None,
+    })
 }
 
 /// Creates the cluster's application credential. Its secret is stored before the request, so that a lost answer does not lose the secret.
-pub(crate) async fn credential(means: &Means<'_>, key: &Key, name: &str) -> Result<Found, Trouble> {
-    let (Key::Credential(generation), Of::Cluster(spec)) = (key, means.of) else {
-        return Err(Trouble::Lacks(key.clone()));
+pub(crate) async fn credential(
+    means: &ActionContext<'_>,
+    key: &Key,
+    name: &str,
+) -> Result<CloudObject, CloudWorkError> {
+    let (Key::Credential(generation), Owner::Cluster(spec)) = (key, means.of) else {
+        return Err(CloudWorkError::DependencyMissing(key.clone()));
     };
     let session = means.site.session;
     let secret = means.world.credential(spec.cluster, *generation).await?;
@@ -87,7 +99,7 @@ pub(crate) async fn credential(means: &Means<'_>, key: &Key, name: &str) -> Resu
         identity.roles.into_iter().filter(|role| ROLES.contains(&role.as_str())).collect();
     // Keystone gives all roles of the user when the request names none.
     if roles.is_empty() {
-        return Err(Trouble::Roleless { roles: ROLES.join(", ") });
+        return Err(CloudWorkError::Roleless { roles: ROLES.join(", ") });
     }
     let new = NewApplicationCredential {
         name: name.to_owned(),

@@ -4,29 +4,29 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cluster_core::{
-    AddOnsSeen, ClusterSpec, Desire, Event, FoundState, Held, Key, LedgerEntry, MachineRef, Seen,
-    Severity, failures, held, shape,
+    AddOnsObservation, BackingOff, CloudObjectState, ClusterObservation, ClusterSpec, DesiredState,
+    Event, Key, LedgerEntry, MemberName, Severity, backing_off, desired_objects, failures,
 };
 use jiff::Timestamp;
 use reconcile::{Requeue, time_left};
 
-use super::act::{Ground, act};
-use super::ledger::{Agreed, Ledger};
+use super::act::{TurnContext, act};
+use super::error::CloudWorkError;
+use super::ledger::{Ledger, LedgerMatch};
+use super::lookups::CloudLookups;
 use super::observe::observe;
-use super::of::Of;
-use super::site::Site;
-use super::trouble::Trouble;
-use crate::handle::{KeysError, World};
+use super::owner::Owner;
+use crate::handle::{ConductorContext, KeysError};
 use crate::nodes::Nodes;
-use crate::tenancy::Premises;
+use crate::tenancy::CloudAccess;
 
 /// How long to wait while the cloud works on something, or is busy.
 pub(crate) const PAUSE: Duration = Duration::from_secs(1);
 
 /// The result of a turn's work.
-pub(crate) struct Worked {
+pub(crate) struct WorkResult {
     /// The latest observation.
-    pub(crate) seen: Seen,
+    pub(crate) seen: ClusterObservation,
     /// When the next turn is due.
     pub(crate) next: Requeue,
 }
@@ -35,43 +35,49 @@ pub(crate) struct Worked {
 ///
 /// Nothing is retried within a turn: the next turn is the retry, and observes first.
 pub(crate) async fn work(
-    world: &World,
-    premises: &Premises,
+    world: &ConductorContext,
+    premises: &CloudAccess,
     spec: &ClusterSpec<'_>,
     lines: Vec<LedgerEntry>,
-) -> Result<Worked, KeysError> {
+) -> Result<WorkResult, KeysError> {
     let now = (world.settings.clock)();
     let session = match premises.of(spec.cluster, !lines.is_empty()).await {
         Ok(session) => session,
         Err(closed) => {
-            let trouble = Trouble::Tenancy(closed);
+            let trouble = CloudWorkError::Tenancy(closed);
             tracing::warn!("cannot work in the cluster's project: {trouble}");
-            return Ok(unseen(world, trouble, "work in the cluster's project of the cloud"));
+            return Ok(without_observation(
+                world,
+                trouble,
+                "work in the cluster's project of the cloud",
+            ));
         }
     };
     let of = (spec.cluster.id, spec.cluster.asked_at);
     let mut looks = world.lately.take(of, now, world.settings.look_every);
     let place = (&session, premises.own());
-    let site = Site::new(place, spec.cluster.blueprint.zone(), looks.looked_up());
-    let shape = shape(spec);
+    let site = CloudLookups::new(place, spec.cluster.blueprint.zone(), looks.looked_up());
+    let shape = desired_objects(spec);
     let mut ledger = Ledger::new(&world.store, spec.cluster.id, now, lines);
     let (observed, nodes) = tokio::join!(
-        observe(&site, Of::Cluster(spec), &ledger, &looks),
+        observe(&site, Owner::Cluster(spec), &ledger, &looks),
         Nodes::reach(world, spec, &shape)
     );
     let nodes = nodes?;
     let mut seen = match observed {
-        Ok(objects) => Seen { at: Some(now), objects, ..Seen::default() },
+        Ok(objects) => {
+            ClusterObservation { at: Some(now), objects, ..ClusterObservation::default() }
+        }
         Err(trouble) => {
             tracing::warn!("cannot observe the cloud: {trouble}");
-            return Ok(unseen(world, trouble, "observe the cloud"));
+            return Ok(without_observation(world, trouble, "observe the cloud"));
         }
     };
     let limits = &world.settings.repair;
     seen.failures = failures(&shape, &seen);
-    seen.held = held(spec.cluster, &limits.backoff, now);
-    let agreed = ledger.agree(&seen, &shape, limits.lands_within).await?;
-    let asked_at = |machine: &MachineRef| {
+    seen.held = backing_off(spec.cluster, &limits.backoff, now);
+    let agreed = ledger.reconcile(&seen, &shape, limits.lands_within).await?;
+    let asked_at = |machine: &MemberName| {
         let line = ledger.line(&Key::Server(machine.clone()))?;
         Some(line.updated_at.unwrap_or(line.created_at).max(world.watch.since()))
     };
@@ -92,15 +98,15 @@ pub(crate) async fn work(
             tracing::warn!("cannot install add-ons in the cluster: {trouble}");
             let told = trouble.problem("install add-ons in the cluster");
             let missing = BTreeMap::from([("add-ons".to_owned(), told.message)]);
-            seen.add_ons = Some(AddOnsSeen { missing, credential: None });
+            seen.add_ons = Some(AddOnsObservation { missing, credential: None });
             troubles.push(trouble);
         }
     }
 
-    let ground = Ground {
+    let ground = TurnContext {
         site: &site,
         world,
-        of: Of::Cluster(spec),
+        of: Owner::Cluster(spec),
         shape: &shape,
         nodes: Some(&nodes),
         now,
@@ -111,13 +117,16 @@ pub(crate) async fn work(
     let is_at_work = seen
         .objects
         .values()
-        .any(|found| matches!(found.state, FoundState::Working | FoundState::Leaving));
+        .any(|found| matches!(found.state, CloudObjectState::Working | CloudObjectState::Deleting));
     let next = if !troubles.is_empty() {
         Requeue::After(pause(world, &troubles))
-    } else if agreed == Agreed::Struck || acted.is_gone_soon {
+    } else if agreed == LedgerMatch::Struck || acted.is_gone_soon {
         Requeue::Now
-    } else if is_at_work || agreed == Agreed::MayStillCome || nodes.is_under_way(&seen) {
-        if spec.cluster.desire == Desire::Exist && acted.problem.is_none() && !acted.has_changed {
+    } else if is_at_work || agreed == LedgerMatch::MayStillCome || nodes.is_under_way(&seen) {
+        if spec.cluster.desire == DesiredState::Exist
+            && acted.problem.is_none()
+            && !acted.has_changed
+        {
             looks.note(&seen, now);
             world.lately.keep(spec.cluster.id, looks);
         }
@@ -139,18 +148,22 @@ pub(crate) async fn work(
         world.store.append_events(spec.cluster.id, &events).await?;
     }
     seen.problem = acted.problem.or(inside);
-    Ok(Worked { seen, next })
+    Ok(WorkResult { seen, next })
 }
 
 /// Returns the result of a turn without an observation.
-fn unseen(world: &World, trouble: Trouble, doing: &str) -> Worked {
+fn without_observation(
+    world: &ConductorContext,
+    trouble: CloudWorkError,
+    doing: &str,
+) -> WorkResult {
     let problem = Some(trouble.problem(doing));
     let next = Requeue::After(pause(world, &[trouble]));
-    Worked { seen: Seen { problem, ..Seen::default() }, next }
+    WorkResult { seen: ClusterObservation { problem, ..ClusterObservation::default() }, next }
 }
 
 /// Returns when the next turn is due: at the next attempt for an object in back-off at the latest.
-pub(super) fn no_later(next: Requeue, held: &BTreeMap<Key, Held>, now: Timestamp) -> Requeue {
+pub(super) fn no_later(next: Requeue, held: &BTreeMap<Key, BackingOff>, now: Timestamp) -> Requeue {
     let due = held.values().map(|held| time_left(held.until, now)).min();
     match (next, due) {
         (Requeue::After(pause), Some(due)) => Requeue::After(pause.min(due)),
@@ -159,8 +172,8 @@ pub(super) fn no_later(next: Requeue, held: &BTreeMap<Key, Held>, now: Timestamp
 }
 
 /// Returns how long to wait after these failures.
-pub(super) fn pause(world: &World, troubles: &[Trouble]) -> Duration {
-    let asked = troubles.iter().filter_map(Trouble::retry_after).max();
-    let all = if troubles.iter().any(Trouble::is_transient) { PAUSE } else { Duration::MAX };
+pub(super) fn pause(world: &ConductorContext, troubles: &[CloudWorkError]) -> Duration {
+    let asked = troubles.iter().filter_map(CloudWorkError::retry_after).max();
+    let all = if troubles.iter().any(CloudWorkError::is_transient) { PAUSE } else { Duration::MAX };
     asked.unwrap_or(all.min(world.settings.look_every))
 }

@@ -2,27 +2,30 @@
 
 use std::sync::Arc;
 
-use cluster_core::{Arrival, FoundState, LedgerEntry, Seen, Vm, VmEvent, failures, vm_shape};
+use cluster_core::{
+    CloudObjectState, ClusterObservation, LedgerEntry, RequestArrival, Vm, VmEvent, failures,
+    vm_desired_objects,
+};
 use openstack::Session;
 use openstack::compute::actions;
 use reconcile::Requeue;
 
-use super::act::{Ground, act};
-use super::lately::Looks;
-use super::ledger::{Agreed, Ledger};
+use super::act::{TurnContext, act};
+use super::error::CloudWorkError;
+use super::ledger::{Ledger, LedgerMatch};
+use super::lookups::CloudLookups;
+use super::observation_cache::CachedObservations;
 use super::observe::observe;
-use super::of::Of;
-use super::site::Site;
-use super::trouble::Trouble;
+use super::owner::Owner;
 use super::work::{PAUSE, no_later, pause};
-use crate::handle::{KeysError, World};
+use crate::handle::{ConductorContext, KeysError};
 
 /// The result of a turn's work.
-pub(crate) struct VmWorked {
+pub(crate) struct VmWorkResult {
     /// The latest observation.
-    pub(crate) seen: Seen,
+    pub(crate) seen: ClusterObservation,
     /// Whether Nova had received the request of the current action before the observation.
-    pub(crate) arrival: Arrival,
+    pub(crate) arrival: RequestArrival,
     pub(crate) events: Vec<VmEvent>,
     /// When the next turn is due.
     pub(crate) next: Requeue,
@@ -32,30 +35,34 @@ pub(crate) struct VmWorked {
 ///
 /// Nothing is retried within a turn: the next turn is the retry, and observes first.
 pub(crate) async fn work_vm(
-    world: &World,
+    world: &ConductorContext,
     (session, own): (&Session, &Session),
     vm: &Vm,
     lines: Vec<LedgerEntry>,
-) -> Result<VmWorked, KeysError> {
+) -> Result<VmWorkResult, KeysError> {
     let now = (world.settings.clock)();
     let zone = vm.zone_name();
-    let site = Site::new((session, own), zone.as_deref(), Arc::default());
-    let shape = vm_shape(vm);
+    let site = CloudLookups::new((session, own), zone.as_deref(), Arc::default());
+    let shape = vm_desired_objects(vm);
     let mut ledger = Ledger::new(&world.store, vm.id, now, lines);
     let look = async {
         // A received request has its effect in an observation that begins later.
         let arrival = arrival(session, vm).await?;
-        let objects = observe(&site, Of::Vm(vm), &ledger, &Looks::default()).await?;
-        Ok::<_, Trouble>((arrival, objects))
+        let objects =
+            observe(&site, Owner::Vm(vm), &ledger, &CachedObservations::default()).await?;
+        Ok::<_, CloudWorkError>((arrival, objects))
     };
     let (arrival, mut seen) = match look.await {
-        Ok((arrival, objects)) => (arrival, Seen { at: Some(now), objects, ..Seen::default() }),
+        Ok((arrival, objects)) => (
+            arrival,
+            ClusterObservation { at: Some(now), objects, ..ClusterObservation::default() },
+        ),
         Err(trouble) => {
             let problem = Some(trouble.problem("observe the cloud"));
             tracing::warn!("cannot observe the cloud: {trouble}");
-            return Ok(VmWorked {
-                seen: Seen { problem, ..Seen::default() },
-                arrival: Arrival::NotYet,
+            return Ok(VmWorkResult {
+                seen: ClusterObservation { problem, ..ClusterObservation::default() },
+                arrival: RequestArrival::NotYet,
                 events: Vec::new(),
                 next: Requeue::After(pause(world, &[trouble])),
             });
@@ -65,18 +72,19 @@ pub(crate) async fn work_vm(
     // A failure that this observation shows starts the back-off at once.
     let counted = vm.with_setbacks(&shape, &seen, now);
     seen.held = counted.held(&world.backoff(), now);
-    let agreed = ledger.agree(&seen, &shape, world.settings.repair.lands_within).await?;
-    let ground = Ground { site: &site, world, of: Of::Vm(vm), shape: &shape, nodes: None, now };
+    let agreed = ledger.reconcile(&seen, &shape, world.settings.repair.lands_within).await?;
+    let ground =
+        TurnContext { site: &site, world, of: Owner::Vm(vm), shape: &shape, nodes: None, now };
     let acted = act(ground, &mut ledger, &mut seen).await?;
     let is_at_work = seen
         .objects
         .values()
-        .any(|found| matches!(found.state, FoundState::Working | FoundState::Leaving));
+        .any(|found| matches!(found.state, CloudObjectState::Working | CloudObjectState::Deleting));
     let next = if !acted.troubles.is_empty() {
         Requeue::After(pause(world, &acted.troubles))
-    } else if agreed == Agreed::Struck || acted.is_gone_soon {
+    } else if agreed == LedgerMatch::Struck || acted.is_gone_soon {
         Requeue::Now
-    } else if is_at_work || agreed == Agreed::MayStillCome {
+    } else if is_at_work || agreed == LedgerMatch::MayStillCome {
         Requeue::After(PAUSE.min(world.settings.look_every))
     } else {
         Requeue::After(world.settings.look_every)
@@ -85,18 +93,18 @@ pub(crate) async fn work_vm(
     let event = |why: &String| VmEvent::warning(vm, "CloudFailed", why.clone(), now);
     let events = acted.given_up.iter().map(event).collect();
     seen.problem = acted.problem;
-    Ok(VmWorked { seen, arrival, events, next })
+    Ok(VmWorkResult { seen, arrival, events, next })
 }
 
 /// Returns whether Nova received the last request of the current action.
-async fn arrival(session: &Session, vm: &Vm) -> Result<Arrival, Trouble> {
+async fn arrival(session: &Session, vm: &Vm) -> Result<RequestArrival, CloudWorkError> {
     let sent = vm.errand.as_ref().and_then(|errand| errand.sent.as_ref());
-    let (Some(sent), Some(server)) = (sent, &vm.server) else { return Ok(Arrival::NotYet) };
+    let (Some(sent), Some(server)) = (sent, &vm.server) else { return Ok(RequestArrival::NotYet) };
     match actions::last_request(session, &server.id).await {
-        Ok(last) if last == sent.after => Ok(Arrival::NotYet),
-        Ok(_) => Ok(Arrival::Arrived),
+        Ok(last) if last == sent.after => Ok(RequestArrival::NotYet),
+        Ok(_) => Ok(RequestArrival::Arrived),
         // The server is deleted, which the observation shows.
-        Err(error) if error.is_not_found() => Ok(Arrival::NotYet),
+        Err(error) if error.is_not_found() => Ok(RequestArrival::NotYet),
         Err(error) => Err(error.into()),
     }
 }

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cluster_addons::{
-    AddOn, Applied, Changes, Cloud, Credential, GpuNode, ObjectRef, RECEIPT_LABEL,
-    RECEIPT_NAMESPACE, Surroundings, changes, gpu_node, settings, wanted,
+    AddOn, Changes, Cloud, ClusterContext, Credential, GpuNode, ObjectRef, RECEIPT_LABEL,
+    RECEIPT_NAMESPACE, Receipt, changes, desired_add_ons, gpu_node, settings,
 };
 use cluster_core::{
-    AddOnsSeen, FoundState, Key, NodeGroup, NodeTaint, Seen, TaintEffect, machine_name,
+    AddOnsObservation, CloudObjectState, ClusterObservation, Key, NodeGroup, NodeTaint,
+    TaintEffect, machine_name,
 };
 use kubernetes::apply::{self, Document};
 use kubernetes::config_maps;
@@ -15,27 +16,27 @@ use kubernetes::nodes::{self, Node, Taint};
 use openstack::{Session, Tls};
 
 use super::{Answers, Nodes};
-use crate::cloud::{Site, Trouble};
+use crate::cloud::{CloudLookups, CloudWorkError};
 
 impl Nodes<'_> {
     /// Installs missing add-ons and returns the state of all. `None` when the cluster's API does not answer.
     pub(crate) async fn apply_add_ons(
         &self,
-        site: &Site<'_>,
-        seen: &Seen,
-    ) -> Result<Option<AddOnsSeen>, Trouble> {
+        site: &CloudLookups<'_>,
+        seen: &ClusterObservation,
+    ) -> Result<Option<AddOnsObservation>, CloudWorkError> {
         let Some(answers) = &self.answers else { return Ok(None) };
         let around = self.surroundings(site, seen).await?;
-        let wanted = match wanted(&settings(self.spec.cluster, around)) {
+        let wanted = match desired_add_ons(&settings(self.spec.cluster, around)) {
             Ok(wanted) => wanted,
-            Err(error) => return Err(Trouble::AddOn(error.to_string())),
+            Err(error) => return Err(CloudWorkError::AddOn(error.to_string())),
         };
         let applied = applied(answers).await?;
         let Changes { apply, remove } = changes(&wanted, &applied);
         let mut missing = BTreeMap::new();
         for add_on in &apply {
             let before = applied.iter().find(|it| it.name == add_on.name);
-            if let Err(error) = begin(answers, add_on, before).await {
+            if let Err(error) = install(answers, add_on, before).await {
                 missing.insert(add_on.name.to_owned(), error.to_string());
             }
         }
@@ -43,19 +44,22 @@ impl Nodes<'_> {
             let gone: Vec<Document> = remove.iter().filter_map(reference).collect();
             apply::delete(&answers.client, &gone).await?;
             for add_on in &apply {
-                apply::apply(&answers.client, &documents([add_on.closing()])?).await?;
+                apply::apply(&answers.client, &documents([add_on.finished_receipt()])?).await?;
                 tracing::info!("applied add-on {} {}", add_on.name, add_on.version);
             }
         }
         let generation = self.spec.cluster.credential;
         let uses_old = |add_on: &AddOn| add_on.credential.is_some_and(|it| it != generation);
         let in_use = missing.is_empty() && !wanted.iter().any(uses_old);
-        Ok(Some(AddOnsSeen { missing, credential: in_use.then_some(generation) }))
+        Ok(Some(AddOnsObservation { missing, credential: in_use.then_some(generation) }))
     }
 
     /// Labels new nodes with GPUs, and taints them so that pods without need of a GPU stay away. The label is set last and shows that both
     /// were done.
-    pub(crate) async fn mark_gpu_nodes(&self, site: &Site<'_>) -> Result<(), Trouble> {
+    pub(crate) async fn mark_gpu_nodes(
+        &self,
+        site: &CloudLookups<'_>,
+    ) -> Result<(), CloudWorkError> {
         let Some(answers) = &self.answers else { return Ok(()) };
         for group in self.spec.groups {
             let gpus = gpus_of(site, group).await?;
@@ -78,10 +82,14 @@ impl Nodes<'_> {
         Ok(())
     }
 
-    async fn surroundings(&self, site: &Site<'_>, seen: &Seen) -> Result<Surroundings, Trouble> {
+    async fn surroundings(
+        &self,
+        site: &CloudLookups<'_>,
+        seen: &ClusterObservation,
+    ) -> Result<ClusterContext, CloudWorkError> {
         let cluster = self.spec.cluster;
         let credential = seen.objects.get(&Key::Credential(cluster.credential));
-        let cloud = match credential.filter(|found| found.state == FoundState::Ready) {
+        let cloud = match credential.filter(|found| found.state == CloudObjectState::Ready) {
             Some(found) => {
                 let secret = self.world.credential(cluster, cluster.credential).await?;
                 let (generation, id) = (cluster.credential, found.id.clone());
@@ -99,26 +107,29 @@ impl Nodes<'_> {
             gpus.extend(gpus_of(site, group).await?.vendors);
         }
         let images = self.world.settings.machines.kubernetes.images.clone();
-        Ok(Surroundings { cloud, floating_network, subnet, gpus, images })
+        Ok(ClusterContext { cloud, floating_network, subnet, gpus, images })
     }
 }
 
 /// Returns the labels and taints of a group's nodes for the GPUs of its flavor.
-async fn gpus_of(site: &Site<'_>, group: &NodeGroup) -> Result<GpuNode, Trouble> {
+async fn gpus_of(site: &CloudLookups<'_>, group: &NodeGroup) -> Result<GpuNode, CloudWorkError> {
     let Some(flavor) = &group.flavor else { return Ok(GpuNode::default()) };
     Ok(gpu_node(&site.flavor(flavor).await?.extra_specs, &BTreeMap::new()))
 }
 
 /// Returns the cloud settings that the add-ons need.
-async fn cloud(session: &Session, credential: Credential) -> Result<Cloud, Trouble> {
+async fn cloud(session: &Session, credential: Credential) -> Result<Cloud, CloudWorkError> {
     let config = session.config();
-    let authorities = match &config.tls {
-        Tls::Verified { authorities: Some(file) } => {
-            let read = tokio::fs::read_to_string(file).await;
-            Some(read.map_err(|error| Trouble::AddOn(format!("{}: {error}", file.display())))?)
-        }
-        Tls::Verified { authorities: None } | Tls::Unverified => None,
-    };
+    let authorities =
+        match &config.tls {
+            Tls::Verified { authorities: Some(file) } => {
+                let read = tokio::fs::read_to_string(file).await;
+                Some(read.map_err(|error| {
+                    CloudWorkError::AddOn(format!("{}: {error}", file.display()))
+                })?)
+            }
+            Tls::Verified { authorities: None } | Tls::Unverified => None,
+        };
     Ok(Cloud {
         auth_url: config.auth_url.to_string(),
         region: config.region.clone().unwrap_or_default(),
@@ -128,28 +139,32 @@ async fn cloud(session: &Session, credential: Credential) -> Result<Cloud, Troub
 }
 
 /// Returns the add-ons that the receipts in the cluster record. A receipt that cannot be read is ignored, so its add-on is installed again.
-async fn applied(answers: &Answers) -> Result<Vec<Applied>, Trouble> {
+async fn applied(answers: &Answers) -> Result<Vec<Receipt>, CloudWorkError> {
     let listed = config_maps::labelled(&answers.client, RECEIPT_NAMESPACE, RECEIPT_LABEL).await?;
     let read = |receipt| {
-        let read = Applied::read(receipt);
+        let read = Receipt::read(receipt);
         read.map_err(|error| tracing::warn!("{error}")).ok()
     };
     Ok(listed.iter().filter_map(read).collect())
 }
 
 /// Installs everything of an add-on except its final receipt.
-async fn begin(answers: &Answers, add_on: &AddOn, before: Option<&Applied>) -> Result<(), Trouble> {
-    apply::apply(&answers.client, &documents([add_on.opening(before)])?).await?;
+async fn install(
+    answers: &Answers,
+    add_on: &AddOn,
+    before: Option<&Receipt>,
+) -> Result<(), CloudWorkError> {
+    apply::apply(&answers.client, &documents([add_on.unfinished_receipt(before)])?).await?;
     apply::apply(&answers.client, &documents(add_on.documents.iter().cloned())?).await?;
     Ok(())
 }
 
 fn documents(
     of: impl IntoIterator<Item = cluster_addons::Document>,
-) -> Result<Vec<Document>, Trouble> {
+) -> Result<Vec<Document>, CloudWorkError> {
     let read = |document: cluster_addons::Document| {
         Document::try_from(document.into_value())
-            .map_err(|missing| Trouble::AddOn(missing.to_string()))
+            .map_err(|missing| CloudWorkError::AddOn(missing.to_string()))
     };
     of.into_iter().map(read).collect()
 }

@@ -1,6 +1,6 @@
 //! The part of a CA rotation that happens within the cluster's Kubernetes.
 
-use cluster_core::{RotationStep, Seen, waiting};
+use cluster_core::{ClusterObservation, RotationStep, members_without_revision};
 use kubernetes::{KubernetesError, cluster_info, workloads};
 
 use super::{Answers, Nodes};
@@ -13,9 +13,11 @@ const ANNOTATION: &str = "bedplate/authorities";
 impl Nodes<'_> {
     /// Once all members hold a revision that changes the trusted authorities, restarts the pods in kube-system, because they read the
     /// authorities at their start. Also updates the authorities that joining nodes trust.
-    pub(super) async fn renew_trust(&self, seen: &mut Seen) {
+    pub(super) async fn renew_trust(&self, seen: &mut ClusterObservation) {
         let now = self.spec.cluster.authorities;
-        let is_due = !now.is_settled() && now.has_to_renew() && waiting(self.spec, seen).is_empty();
+        let is_due = !now.is_settled()
+            && now.has_to_renew()
+            && members_without_revision(self.spec, seen).is_empty();
         if !is_due {
             return;
         }
@@ -50,7 +52,7 @@ impl Nodes<'_> {
         if cluster.authorities.step() == RotationStep::TrustNew {
             cluster_info::set_authority(client, &trusted).await?;
         }
-        if !cluster_info::pods_believe(client, NAMESPACE, &trusted).await? {
+        if !cluster_info::pods_trust(client, NAMESPACE, &trusted).await? {
             return Ok(vec!["kube-root-ca.crt".to_owned()]);
         }
         let revision = cluster.authorities.revision.to_string();

@@ -4,17 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use cluster_core::{
-    Bootstrap, GroupRole, Key, MachineRef, MachineSeen, NodeGroup, NodeHealth, Seen, machine_name,
+    Bootstrap, ClusterObservation, GroupRole, Key, MemberName, MemberObservation, NodeGroup,
+    NodeHealth, machine_name,
 };
 use cluster_store::{MachineReport, StoreError};
 use jiff::Timestamp;
 use kubernetes::bootstrap::{self, Token};
-use kubernetes::certificates::{self, Machine};
+use kubernetes::certificates::{self, ClusterMember};
 use kubernetes::nodes::{Node, Readiness};
 
 use super::{Answers, Nodes};
-use crate::cloud::Trouble;
-use crate::machines;
+use crate::cloud::CloudWorkError;
+use crate::member_configs;
 
 impl Nodes<'_> {
     /// Adds the members to the observation.
@@ -22,15 +23,15 @@ impl Nodes<'_> {
     /// `asked_at` returns when the server of a member was requested.
     pub(crate) async fn observe(
         &self,
-        seen: &mut Seen,
-        asked_at: impl Fn(&MachineRef) -> Option<Timestamp>,
+        seen: &mut ClusterObservation,
+        asked_at: impl Fn(&MemberName) -> Option<Timestamp>,
     ) -> Result<(), StoreError> {
         let reports = self.world.store.machines_of(self.spec.cluster.id).await?;
-        let reports: BTreeMap<MachineRef, MachineReport> =
+        let reports: BTreeMap<MemberName, MachineReport> =
             reports.into_iter().map(|report| (report.machine.clone(), report)).collect();
         for machine in self.all(seen) {
             let said = self.said(&machine, reports.get(&machine));
-            let said = MachineSeen { asked_at: asked_at(&machine), ..said };
+            let said = MemberObservation { asked_at: asked_at(&machine), ..said };
             seen.machines.insert(machine, said);
         }
         let held = reports.into_values().filter_map(|it| Some((it.machine, it.authorities?)));
@@ -41,14 +42,14 @@ impl Nodes<'_> {
     }
 
     /// Returns every member that should exist, exists, or is still known to Kubernetes.
-    fn all(&self, seen: &Seen) -> BTreeSet<MachineRef> {
+    fn all(&self, seen: &ClusterObservation) -> BTreeSet<MemberName> {
         let wanted = self.spec.groups.iter().flat_map(NodeGroup::refs);
-        let there = seen.objects.keys().filter_map(Key::machine).cloned();
+        let there = seen.objects.keys().filter_map(Key::member).cloned();
         let known = self.spec.cluster.nodes.iter().cloned();
         wanted.chain(there).chain(known).collect()
     }
 
-    fn said(&self, machine: &MachineRef, report: Option<&MachineReport>) -> MachineSeen {
+    fn said(&self, machine: &MemberName, report: Option<&MachineReport>) -> MemberObservation {
         let node = match &self.answers {
             None => NodeHealth::Unknown,
             Some(answers) => {
@@ -80,7 +81,7 @@ impl Nodes<'_> {
             | NodeHealth::Ready
             | NodeHealth::NotReady { .. } => node,
         };
-        MachineSeen { bootstrap, node, is_etcd_member, is_drained: false, asked_at: None }
+        MemberObservation { bootstrap, node, is_etcd_member, is_drained: false, asked_at: None }
     }
 
     /// Whether no member has become a node yet.
@@ -88,7 +89,7 @@ impl Nodes<'_> {
         self.spec.cluster.nodes.is_empty()
     }
 
-    pub(super) fn is_master(&self, machine: &MachineRef) -> bool {
+    pub(super) fn is_master(&self, machine: &MemberName) -> bool {
         let group = self.spec.groups.iter().find(|group| group.name == machine.group);
         group.is_some_and(|group| self.is_control_plane(group))
     }
@@ -98,15 +99,15 @@ impl Nodes<'_> {
     }
 
     /// Approves the certificate requests of kubelets that belong to members, and no others. Returns the first failure of its two steps.
-    pub(crate) async fn admit(&self, seen: &Seen) -> Result<(), Trouble> {
+    pub(crate) async fn admit(&self, seen: &ClusterObservation) -> Result<(), CloudWorkError> {
         let Some(answers) = &self.answers else { return Ok(()) };
         let told = self.keep_token(answers, seen).await;
         if let Err(error) = &told {
             tracing::warn!("cannot register the bootstrap token in the cluster: {error}");
         }
-        let machines: Vec<Machine> =
+        let machines: Vec<ClusterMember> =
             seen.machines.keys().map(|machine| self.machine(machine, answers, seen)).collect();
-        match certificates::settle(&answers.client, &machines).await {
+        match certificates::decide_pending(&answers.client, &machines).await {
             Ok(settled) => {
                 for (name, machine) in settled.approved {
                     tracing::info!("approved certificate request {name} of member {machine}");
@@ -127,14 +128,18 @@ impl Nodes<'_> {
     }
 
     /// Registers the bootstrap token of the newest servers in the cluster. The first founding member registers the first token.
-    async fn keep_token(&self, answers: &Answers, seen: &Seen) -> Result<(), Trouble> {
+    async fn keep_token(
+        &self,
+        answers: &Answers,
+        seen: &ClusterObservation,
+    ) -> Result<(), CloudWorkError> {
         let cluster = self.spec.cluster;
         let Some(done) = cluster.completed_at else { return Ok(()) };
-        let waits = |machine: &MachineRef| !cluster.nodes.contains(machine);
+        let waits = |machine: &MemberName| !cluster.nodes.contains(machine);
         if !seen.machines.keys().any(waits) {
             return Ok(());
         }
-        let join = machines::join_token(self.world, self.spec, seen).await?;
+        let join = member_configs::join_token(self.world, self.spec, seen).await?;
         let Some((id, secret)) = join.token.expose().split_once('.') else { return Ok(()) };
         if join.made_at < done {
             return Ok(());
@@ -148,7 +153,12 @@ impl Nodes<'_> {
         Ok(bootstrap::put_token(&answers.client, &token).await?)
     }
 
-    fn machine(&self, machine: &MachineRef, answers: &Answers, seen: &Seen) -> Machine {
+    fn machine(
+        &self,
+        machine: &MemberName,
+        answers: &Answers,
+        seen: &ClusterObservation,
+    ) -> ClusterMember {
         let name = machine_name(self.spec.cluster, machine);
         let address = |key: Key| seen.objects.get(&key).and_then(|found| found.address);
         let addresses: Vec<IpAddr> =
@@ -158,7 +168,12 @@ impl Nodes<'_> {
                 .collect();
         let is_wanted = self.shape.contains_key(&Key::Server(machine.clone()));
         let is_node = answers.nodes.iter().any(|node| node.name == name);
-        Machine { names: vec![name.clone()], name, addresses, may_join: is_wanted && !is_node }
+        ClusterMember {
+            names: vec![name.clone()],
+            name,
+            addresses,
+            may_join: is_wanted && !is_node,
+        }
     }
 }
 

@@ -2,14 +2,14 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use cluster_core::{Told, UserData, Vm, VmUuid};
+use cluster_core::{UserData, UserDataFormat, Vm, VmUuid};
 use cluster_store::SealedUserData;
 use ring::digest::{SHA256, digest};
 use serde_json::json;
 use zeroize::Zeroizing;
 
 use crate::Conductor;
-use crate::handle::{KeysError, World};
+use crate::handle::{ConductorContext, KeysError};
 
 /// The version of the Ignition specification of the configs.
 const IGNITION: &str = "3.3.0";
@@ -37,7 +37,7 @@ impl Conductor {
     }
 }
 
-impl World {
+impl ConductorContext {
     /// Returns the user-data of a VM's server; `None` when there is none.
     pub(crate) async fn user_data(&self, vm: &Vm) -> Result<Option<Vec<u8>>, KeysError> {
         let sealed = self.store.sealed_user_data(vm.id).await?;
@@ -47,12 +47,12 @@ impl World {
 }
 
 /// Combines the SSH keys and the owner's user-data in the format that the image reads.
-fn compose(told: Told, ssh_keys: &[String], own: Option<&[u8]>) -> Option<Vec<u8>> {
+fn compose(told: UserDataFormat, ssh_keys: &[String], own: Option<&[u8]>) -> Option<Vec<u8>> {
     match (ssh_keys.is_empty(), own, told) {
         (true, own, _) => own.map(<[u8]>::to_vec),
-        (false, None, Told::CloudInit) => Some(cloud_config(ssh_keys).into_bytes()),
-        (false, Some(own), Told::CloudInit) => Some(parts(&cloud_config(ssh_keys), own)),
-        (false, own, Told::Ignition) => Some(ignition(ssh_keys, own)),
+        (false, None, UserDataFormat::CloudInit) => Some(cloud_config(ssh_keys).into_bytes()),
+        (false, Some(own), UserDataFormat::CloudInit) => Some(parts(&cloud_config(ssh_keys), own)),
+        (false, own, UserDataFormat::Ignition) => Some(ignition(ssh_keys, own)),
     }
 }
 
@@ -92,7 +92,7 @@ fn ignition(ssh_keys: &[String], own: Option<&[u8]>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn text(told: Told, keys: &[&str], own: Option<&str>) -> Option<String> {
+    fn text(told: UserDataFormat, keys: &[&str], own: Option<&str>) -> Option<String> {
         let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
         let composed = compose(told, &keys, own.map(str::as_bytes))?;
         Some(String::from_utf8(composed).unwrap_or_else(|_| panic!("no text")))
@@ -100,13 +100,14 @@ mod tests {
 
     #[test]
     fn without_keys_the_user_data_of_the_owner_is_passed_unchanged() {
-        assert_eq!(text(Told::CloudInit, &[], None), None);
-        assert_eq!(text(Told::Ignition, &[], Some("own")).as_deref(), Some("own"));
+        assert_eq!(text(UserDataFormat::CloudInit, &[], None), None);
+        assert_eq!(text(UserDataFormat::Ignition, &[], Some("own")).as_deref(), Some("own"));
     }
 
     #[test]
     fn ssh_keys_cannot_inject_other_settings() {
-        let told = text(Told::CloudInit, &["ssh-ed25519 AAAA me\nruncmd: [reboot]"], None);
+        let told =
+            text(UserDataFormat::CloudInit, &["ssh-ed25519 AAAA me\nruncmd: [reboot]"], None);
         let told = told.unwrap_or_default();
         assert_eq!(told.lines().count(), 2, "{told}");
         assert!(
@@ -116,12 +117,12 @@ mod tests {
 
     #[test]
     fn keys_and_user_data_are_combined_in_both_formats() {
-        let told = text(Told::CloudInit, &["k"], Some("#!/bin/sh\n")).unwrap_or_default();
+        let told = text(UserDataFormat::CloudInit, &["k"], Some("#!/bin/sh\n")).unwrap_or_default();
         assert_eq!(told.matches("\n--==bedplate==\n").count(), 2, "{told}");
         assert!(
             told.contains(&STANDARD.encode("#!/bin/sh\n")) && told.ends_with("--==bedplate==--\n")
         );
-        let told = text(Told::Ignition, &["k"], Some("{}")).unwrap_or_default();
+        let told = text(UserDataFormat::Ignition, &["k"], Some("{}")).unwrap_or_default();
         let read: serde_json::Value = serde_json::from_str(&told).unwrap_or_default();
         assert_eq!(read["passwd"]["users"][0]["sshAuthorizedKeys"][0], "k");
         assert_eq!(read["ignition"]["config"]["merge"][0]["source"], "data:;base64,e30=");

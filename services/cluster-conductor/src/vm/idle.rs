@@ -1,37 +1,37 @@
 //! Checks whether a VM is idle, with one call to the cloud from time to time.
 
-use cluster_core::{Idle, ServerIs, Vm};
+use cluster_core::{IdleCheck, ServerState, Vm};
 use jiff::Timestamp;
 use openstack::Session;
 use openstack::compute::diagnostics;
 
-use crate::handle::World;
+use crate::handle::ConductorContext;
 
 /// Returns the result of a check, if one is due. A running VM is never reported idle when Nova gives no diagnostics.
 pub(super) async fn look(
-    world: &World,
+    world: &ConductorContext,
     session: &Session,
     vm: &Vm,
     now: Timestamp,
-) -> Option<Idle> {
+) -> Option<IdleCheck> {
     let server = vm.server.as_ref().filter(|_| vm.built_at.is_some())?;
     let every = world.settings.vms.idle_every;
     if vm.idle.as_ref().is_some_and(|idle| now.duration_since(idle.at) < every) {
         return None;
     }
-    if server.is != ServerIs::On {
-        return Some(Idle::by_power(server, now));
+    if server.is != ServerState::On {
+        return Some(IdleCheck::by_power(server, now));
     }
     match diagnostics::show(session, &server.id).await {
         Ok(seen) => Some(match seen.and_then(|seen| seen.processor_time()) {
-            Some(worked) => Idle::by_diagnostics(vm.idle.as_ref(), worked, now),
-            None => Idle::by_power(server, now),
+            Some(worked) => IdleCheck::by_diagnostics(vm.idle.as_ref(), worked, now),
+            None => IdleCheck::by_power(server, now),
         }),
         Err(error) if error.is_transient() => None,
         // Nova usually gives diagnostics to administrators only.
         Err(error) => {
             tracing::debug!("cannot read the diagnostics of the VM: {error}");
-            Some(Idle::by_power(server, now))
+            Some(IdleCheck::by_power(server, now))
         }
     }
 }

@@ -1,23 +1,27 @@
 //! The notices about the lease of a VM.
 
-use cluster_core::{LeaseTold, Turned, Vm};
+use cluster_core::{LeaseNotice, Vm, VmDecision};
 use jiff::Timestamp;
 use newtype_uuid::GenericUuid;
-use notices::{About, Letter, Notice};
+use notices::{Letter, Notice, NoticeSubject};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::handle::World;
+use crate::handle::ConductorContext;
 
 /// Returns the notices of a turn: to the administrator's webhook, and to the VM's contact address.
-pub(super) fn letters(world: &World, turned: &Turned, now: Timestamp) -> Vec<Letter> {
+pub(super) fn letters(
+    world: &ConductorContext,
+    turned: &VmDecision,
+    now: Timestamp,
+) -> Vec<Letter> {
     let addressees = world.settings.lending.addressees;
     let contact = turned.vm.notify.as_ref();
     let letters = |told| addressees.letters(&notice(&turned.vm, told, now), contact);
     turned.told.iter().flat_map(letters).collect()
 }
 
-fn notice(vm: &Vm, told: &LeaseTold, now: Timestamp) -> Notice {
+fn notice(vm: &Vm, told: &LeaseNotice, now: Timestamp) -> Notice {
     let happens_at =
         told.happens_at.map(|at| ("happens_at".to_owned(), Value::from(at.to_string())));
     let until = vm.lease.as_ref().map(|lease| lease.until.to_string());
@@ -31,7 +35,7 @@ fn notice(vm: &Vm, told: &LeaseTold, now: Timestamp) -> Notice {
         subject: format!("VM {}: {}", vm.name, told.message),
         text: format!("VM {} ({}): {}.\n\n{ways}", vm.name, vm.id, told.message),
         project_id: Some(vm.project.clone()),
-        about: About {
+        about: NoticeSubject {
             kind: "machine".to_owned(),
             id: vm.id.into_untyped_uuid().to_string(),
             name: vm.name.to_string(),

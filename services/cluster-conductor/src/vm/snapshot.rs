@@ -1,7 +1,7 @@
 //! The turn of a snapshot: observe, decide, record, request.
 
 use cluster_core::{
-    Ident, Snapshot, SnapshotNext, SnapshotSeen, SnapshotState, SnapshotUuid, Vm, VmEvent,
+    Ident, Snapshot, SnapshotImage, SnapshotState, SnapshotStep, SnapshotUuid, Vm, VmEvent,
     snapshot_turn,
 };
 use cluster_store::{SnapshotChange, StoreError, VmScope};
@@ -14,13 +14,13 @@ use reconcile::{Queue, Requeue, time_left};
 use tracing::{info, instrument};
 
 use crate::cloud::PAUSE;
-use crate::handle::{KeysError, Subject, World};
+use crate::handle::{ConductorContext, KeysError, ResourceRef};
 
 /// Runs one turn of a snapshot. Nothing else writes its state.
 #[instrument(skip_all, fields(snapshot.id = %id))]
 pub(crate) async fn turn(
-    world: &World,
-    queue: &Queue<Subject>,
+    world: &ConductorContext,
+    queue: &Queue<ResourceRef>,
     id: SnapshotUuid,
 ) -> Result<Requeue, KeysError> {
     let ident = Ident::Id(id.into_untyped_uuid());
@@ -54,14 +54,14 @@ pub(crate) async fn turn(
         return Ok(Requeue::Now);
     };
     match step {
-        SnapshotNext::Rest(None) => Ok(later),
-        SnapshotNext::Rest(Some(due)) => Ok(Requeue::After(look_every.min(time_left(due, now)))),
-        SnapshotNext::Look => Ok(soon),
-        SnapshotNext::Ask => {
+        SnapshotStep::Rest(None) => Ok(later),
+        SnapshotStep::Rest(Some(due)) => Ok(Requeue::After(look_every.min(time_left(due, now)))),
+        SnapshotStep::Look => Ok(soon),
+        SnapshotStep::Ask => {
             ask(world, queue, session, (&written, vm.as_ref()), now).await?;
             Ok(soon)
         }
-        SnapshotNext::Delete(ids) => {
+        SnapshotStep::Delete(ids) => {
             for image in ids {
                 match images::delete(session, &image).await {
                     Ok(()) => {}
@@ -74,10 +74,10 @@ pub(crate) async fn turn(
             }
             Ok(soon)
         }
-        SnapshotNext::Forget => match world.store.delete_snapshot(&written).await {
+        SnapshotStep::Forget => match world.store.delete_snapshot(&written).await {
             Ok(()) => {
                 info!("snapshot {id} is deleted, with its image");
-                queue.wake(Subject::Vm(written.vm));
+                queue.wake(ResourceRef::Vm(written.vm));
                 Ok(Requeue::OnChange)
             }
             Err(StoreError::Stale) => Ok(Requeue::Now),
@@ -87,7 +87,7 @@ pub(crate) async fn turn(
 }
 
 /// Returns all images with the snapshot's name, and the one with its recorded id.
-async fn look(session: &Session, of: &Snapshot) -> Result<Vec<SnapshotSeen>, CloudError> {
+async fn look(session: &Session, of: &Snapshot) -> Result<Vec<SnapshotImage>, CloudError> {
     let mut listed = images::find(session, &of.image_name()).await?;
     if let Some(id) = &of.image
         && !listed.iter().any(|image| image.id == *id)
@@ -98,7 +98,7 @@ async fn look(session: &Session, of: &Snapshot) -> Result<Vec<SnapshotSeen>, Clo
     Ok(listed.iter().filter_map(seen).collect())
 }
 
-fn seen(image: &Image) -> Option<SnapshotSeen> {
+fn seen(image: &Image) -> Option<SnapshotImage> {
     let usable = match &image.status {
         ImageStatus::Active => Some(Ok(())),
         ImageStatus::Killed | ImageStatus::Deactivated => {
@@ -111,13 +111,13 @@ fn seen(image: &Image) -> Option<SnapshotSeen> {
         | ImageStatus::Importing
         | ImageStatus::Other(_) => None,
     };
-    Some(SnapshotSeen { id: image.id.clone(), usable })
+    Some(SnapshotImage { id: image.id.clone(), usable })
 }
 
 /// Writes the decision, if anything changed. `None` when another process changed the snapshot first.
 async fn write(
-    world: &World,
-    queue: &Queue<Subject>,
+    world: &ConductorContext,
+    queue: &Queue<ResourceRef>,
     (before, snapshot): (&Snapshot, Snapshot),
     events: Vec<VmEvent>,
 ) -> Result<Option<Snapshot>, StoreError> {
@@ -130,7 +130,7 @@ async fn write(
                 let (from, to) = (before.state.as_str(), written.state.as_str());
                 info!(state.from = from, state.to = to, "snapshot {} is now {to}", written.id);
                 // The end of a lease may wait for this snapshot.
-                queue.wake(Subject::Vm(written.vm));
+                queue.wake(ResourceRef::Vm(written.vm));
             }
             Ok(Some(written))
         }
@@ -141,8 +141,8 @@ async fn write(
 
 /// Requests the image from Nova, and records its id.
 async fn ask(
-    world: &World,
-    queue: &Queue<Subject>,
+    world: &ConductorContext,
+    queue: &Queue<ResourceRef>,
     session: &Session,
     (of, vm): (&Snapshot, Option<&Vm>),
     now: Timestamp,

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use cluster_core::{
-    Arrival, Desire, Errand, ErrandKind, Ident, Problem, Seen, Snapshot, SnapshotUuid, Turned, Vm,
-    VmAsk, VmLook, VmUuid, vm_turn,
+    ClusterObservation, DesiredState, Ident, Problem, RequestArrival, Snapshot, SnapshotUuid, Vm,
+    VmAction, VmActionKind, VmDecision, VmObservation, VmRequest, VmUuid, vm_turn,
 };
 use cluster_store::{StoreError, VmChange, VmScope};
 use jiff::Timestamp;
@@ -16,25 +16,25 @@ use reconcile::{Queue, Requeue, time_left};
 use tracing::{debug, info, instrument};
 
 use super::{idle, notice};
-use crate::cloud::{PAUSE, VmWorked, work_vm};
-use crate::handle::{KeysError, Subject, World};
+use crate::cloud::{PAUSE, VmWorkResult, work_vm};
+use crate::handle::{ConductorContext, KeysError, ResourceRef};
 use crate::tenancy::TenancyError;
 
 /// Runs one turn of a VM. Nothing else writes the conclusions in its record.
 #[instrument(skip_all, fields(vm.id = %id))]
 pub(crate) async fn turn(
-    world: &World,
-    queue: &Queue<Subject>,
+    world: &ConductorContext,
+    queue: &Queue<ResourceRef>,
     id: VmUuid,
 ) -> Result<Requeue, KeysError> {
     let ident = Ident::Id(id.into_untyped_uuid());
     let found = world.store.find_vms(&ident, &VmScope::All).await?;
     let Some(vm) = found.into_iter().next() else { return Ok(Requeue::OnChange) };
     let ledger = world.store.ledger_of(id).await?;
-    if vm.desire == Desire::Gone && ledger.is_empty() {
-        return let_go(world, queue, &vm).await;
+    if vm.desire == DesiredState::Gone && ledger.is_empty() {
+        return delete_record(world, queue, &vm).await;
     }
-    if let Some(next) = settle(world, &vm).await? {
+    if let Some(next) = record_project(world, &vm).await? {
         return Ok(next);
     }
     let copy = copy_of(world, &vm).await?;
@@ -48,7 +48,7 @@ pub(crate) async fn turn(
     let session = session.as_ref();
     let now = (world.settings.clock)();
     let rules = world.vm_rules();
-    let look = VmLook {
+    let look = VmObservation {
         seen: &worked.seen,
         arrival: worked.arrival,
         copy: copy.as_ref(),
@@ -69,8 +69,8 @@ pub(crate) async fn turn(
         debug!("nothing has changed");
         return Ok(next);
     }
-    if let (Some(VmAsk::Errand(_)), Some(session)) = (&turned.ask, session)
-        && let Err(error) = mark(session, &mut turned.vm).await
+    if let (Some(VmRequest::Action(_)), Some(session)) = (&turned.ask, session)
+        && let Err(error) = record_last_request(session, &mut turned.vm).await
     {
         tracing::warn!("cannot read the last action of the server: {error}");
         return Ok(Requeue::After(PAUSE.min(world.settings.look_every)));
@@ -89,7 +89,7 @@ pub(crate) async fn turn(
     }
     // Snapshots that depend on the VM have a turn: a new one, or one whose lease was extended.
     for copy in turned.copy.map(|it| it.id).into_iter().chain(vm.copy) {
-        queue.wake(Subject::Snapshot(copy));
+        queue.wake(ResourceRef::Snapshot(copy));
     }
     match (turned.ask, session) {
         (Some(ask), Some(session)) => carry_out(world, session, &written, ask, now).await,
@@ -98,9 +98,9 @@ pub(crate) async fn turn(
 }
 
 /// Reads the server's last request from Nova before a new action is requested. A repeated request keeps the value.
-async fn mark(session: &Session, vm: &mut Vm) -> Result<(), CloudError> {
+async fn record_last_request(session: &Session, vm: &mut Vm) -> Result<(), CloudError> {
     let Some(server) = &vm.server else { return Ok(()) };
-    if let Some(Errand { sent: Some(sent), .. }) = &mut vm.errand
+    if let Some(VmAction { sent: Some(sent), .. }) = &mut vm.errand
         && sent.times <= 1
     {
         sent.after = actions::last_request(session, &server.id).await?;
@@ -110,22 +110,24 @@ async fn mark(session: &Session, vm: &mut Vm) -> Result<(), CloudError> {
 
 /// Sends the recorded request to Nova.
 async fn carry_out(
-    world: &World,
+    world: &ConductorContext,
     session: &Session,
     vm: &Vm,
-    ask: VmAsk,
+    ask: VmRequest,
     now: Timestamp,
 ) -> Result<Requeue, KeysError> {
     let soon = Requeue::After(PAUSE.min(world.settings.look_every));
     let Some(server) = &vm.server else { return Ok(soon) };
-    let is_confirm = ask == VmAsk::Confirm;
+    let is_confirm = ask == VmRequest::Confirm;
     let action = match ask {
-        VmAsk::Confirm => ServerAction::ConfirmResize,
-        VmAsk::Errand(ErrandKind::Start) => ServerAction::Start,
-        VmAsk::Errand(ErrandKind::Stop) => ServerAction::Stop,
-        VmAsk::Errand(ErrandKind::RebootSoft) => ServerAction::RebootSoftly,
-        VmAsk::Errand(ErrandKind::RebootHard) => ServerAction::RebootHard,
-        VmAsk::Errand(ErrandKind::Resize(flavor)) => ServerAction::Resize { flavor_id: flavor.id },
+        VmRequest::Confirm => ServerAction::ConfirmResize,
+        VmRequest::Action(VmActionKind::Start) => ServerAction::Start,
+        VmRequest::Action(VmActionKind::Stop) => ServerAction::Stop,
+        VmRequest::Action(VmActionKind::RebootSoft) => ServerAction::RebootSoftly,
+        VmRequest::Action(VmActionKind::RebootHard) => ServerAction::RebootHard,
+        VmRequest::Action(VmActionKind::Resize(flavor)) => {
+            ServerAction::Resize { flavor_id: flavor.id }
+        }
     };
     let Err(error) = actions::act(session, &server.id, &action).await else { return Ok(soon) };
     tracing::warn!("the cloud refused {action:?}: {error}");
@@ -141,13 +143,22 @@ async fn carry_out(
 }
 
 /// Returns when the next turn is due: at the next stage of the lease at the latest.
-fn next(world: &World, turned: &Turned, seen: &Seen, next: Requeue, now: Timestamp) -> Requeue {
+fn next(
+    world: &ConductorContext,
+    turned: &VmDecision,
+    seen: &ClusterObservation,
+    next: Requeue,
+    now: Timestamp,
+) -> Requeue {
     let soon = PAUSE.min(world.settings.look_every);
     let mut within = match next {
         Requeue::Now | Requeue::OnChange => return Requeue::Now,
         Requeue::After(pause) => pause,
     };
-    if turned.ask.is_some() || turned.vm.desire == Desire::Gone || turned.vm.is_under_way(seen) {
+    if turned.ask.is_some()
+        || turned.vm.desire == DesiredState::Gone
+        || turned.vm.is_under_way(seen)
+    {
         within = within.min(soon);
     }
     let due = turned.vm.lease.as_ref().map(|it| world.settings.vms.ladder.due(it, now));
@@ -161,20 +172,24 @@ fn next(world: &World, turned: &Turned, seen: &Seen, next: Requeue, now: Timesta
     Requeue::After(within)
 }
 
-async fn copy_of(world: &World, vm: &Vm) -> Result<Option<Snapshot>, StoreError> {
+async fn copy_of(world: &ConductorContext, vm: &Vm) -> Result<Option<Snapshot>, StoreError> {
     let Some(id) = vm.copy else { return Ok(None) };
     let ident = Ident::Id(id.into_untyped_uuid());
     Ok(world.store.find_snapshots(&ident, &VmScope::All).await?.into_iter().next())
 }
 
 /// Deletes the record of a VM that owns nothing in the cloud any more.
-async fn let_go(world: &World, queue: &Queue<Subject>, vm: &Vm) -> Result<Requeue, KeysError> {
+async fn delete_record(
+    world: &ConductorContext,
+    queue: &Queue<ResourceRef>,
+    vm: &Vm,
+) -> Result<Requeue, KeysError> {
     let snapshots = world.store.snapshots_of(vm.id).await?;
     match world.store.delete_vm(vm).await {
         Ok(()) => {
             info!("VM {} is deleted, with everything it owned in the cloud", vm.id);
             // The time for which a snapshot is kept begins now.
-            snapshots.into_iter().for_each(|id| queue.wake(Subject::Snapshot(id)));
+            snapshots.into_iter().for_each(|id| queue.wake(ResourceRef::Snapshot(id)));
             Ok(Requeue::OnChange)
         }
         Err(StoreError::Stale | StoreError::InUse { .. }) => Ok(Requeue::Now),
@@ -183,7 +198,7 @@ async fn let_go(world: &World, queue: &Queue<Subject>, vm: &Vm) -> Result<Requeu
 }
 
 /// Records the cloud's project in which the VM will be created, before anything is.
-async fn settle(world: &World, vm: &Vm) -> Result<Option<Requeue>, KeysError> {
+async fn record_project(world: &ConductorContext, vm: &Vm) -> Result<Option<Requeue>, KeysError> {
     let Some(premises) = world.cloud.as_ref().filter(|_| vm.cloud_project.is_none()) else {
         return Ok(None);
     };
@@ -202,7 +217,7 @@ async fn settle(world: &World, vm: &Vm) -> Result<Option<Requeue>, KeysError> {
 }
 
 fn of_tenancy(closed: &TenancyError) -> Problem {
-    let is_away = matches!(closed, TenancyError::Away(_));
+    let is_away = matches!(closed, TenancyError::KeystoneFailed(_));
     Problem {
         reason: if is_away { "CloudUnreachable" } else { "NoRole" }.to_owned(),
         message: format!("cannot work in the VM's project of the cloud: {closed}"),
@@ -213,7 +228,7 @@ fn of_tenancy(closed: &TenancyError) -> Problem {
     }
 }
 
-fn no_cloud(world: &World) -> VmWorked {
+fn no_cloud(world: &ConductorContext) -> VmWorkResult {
     unseen(
         world,
         Problem {
@@ -225,10 +240,10 @@ fn no_cloud(world: &World) -> VmWorked {
     )
 }
 
-fn unseen(world: &World, problem: Problem) -> VmWorked {
-    VmWorked {
-        seen: Seen { problem: Some(problem), ..Seen::default() },
-        arrival: Arrival::NotYet,
+fn unseen(world: &ConductorContext, problem: Problem) -> VmWorkResult {
+    VmWorkResult {
+        seen: ClusterObservation { problem: Some(problem), ..ClusterObservation::default() },
+        arrival: RequestArrival::NotYet,
         events: Vec::new(),
         next: Requeue::After(world.settings.look_every),
     }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use cluster_core::{ConditionKind, Truth};
+use cluster_core::{ConditionKind, ConditionStatus};
 use jiff::{SignedDuration, Timestamp};
-use openstack_emulator::{Act, Call, Cloud, End, Fate, Kind, Rule};
+use openstack_emulator::{Act, Call, Cloud, CreateOutcome, End, Kind, Rule};
 
-use crate::given::{Given, PATIENCE};
+use crate::given::{ClusterFixture, PATIENCE};
 use crate::life::workers;
 
 const NO_HOST: &str = "No valid host was found. There are not enough hosts available.";
@@ -15,7 +15,7 @@ fn is_asked(call: &Call) -> bool {
     call.method == "POST" && call.path == "/compute/v2.1/servers"
 }
 
-impl Given {
+impl ClusterFixture {
     /// Returns when servers were requested, in milliseconds, once there were this many requests.
     async fn asked(&self, times: usize) -> Vec<u64> {
         let enough = |cloud: &Cloud| (cloud.count(is_asked) >= times).then_some(());
@@ -78,12 +78,12 @@ fn assert_backs_off(asked: &[u64]) {
 
 #[tokio::test]
 async fn a_server_that_fails_repeatedly_is_requested_after_growing_waits() {
-    let given = Given::cluster(1, 1).await;
+    let given = ClusterFixture::cluster(1, 1).await;
     let working = given.conductor();
     given.until_complete().await;
     given.cloud.forget_calls();
     let (name, end) = ("*-default-worker-1".to_owned(), End::Error(NO_HOST.to_owned()));
-    given.cloud.decide(Fate { kind: Kind::Server, name, after: 0, times: None, end });
+    given.cloud.set_fate(CreateOutcome { kind: Kind::Server, name, after: 0, times: None, end });
     let more = |group: &mut cluster_core::NodeGroup| {
         group.add_machine();
     };
@@ -92,7 +92,7 @@ async fn a_server_that_fails_repeatedly_is_requested_after_growing_waits() {
     given.assert_waits_no_longer().await;
     let told =
         given.until(ConditionKind::InfrastructureReady, |it| it.reason == "BackingOff").await;
-    assert_eq!((told.status, told.is_final), (Truth::False, false));
+    assert_eq!((told.status, told.is_final), (ConditionStatus::False, false));
     let said = format!("the cloud failed to create server/default-worker-1 ({NO_HOST}), ");
     assert!(told.message.starts_with(&said), "{told:?}");
     assert!(told.message.contains("next attempt at 20"), "{told:?}");
@@ -113,7 +113,7 @@ async fn a_server_that_fails_repeatedly_is_requested_after_growing_waits() {
 
 #[tokio::test]
 async fn a_request_that_nova_answers_with_no_valid_host_is_repeated_after_growing_waits() {
-    let given = Given::cluster(1, 1).await;
+    let given = ClusterFixture::cluster(1, 1).await;
     let act = Act::Answer { status: 500, retry_after: None, message: Some(NO_HOST.to_owned()) };
     let name = "-default-worker-0\"";
     let rule =
@@ -127,7 +127,7 @@ async fn a_request_that_nova_answers_with_no_valid_host_is_repeated_after_growin
     let told =
         given.until(ConditionKind::InfrastructureReady, |it| it.reason == "BackingOff").await;
     assert!(told.message.contains(NO_HOST), "{told:?}");
-    given.cloud.forgive(rule);
+    given.cloud.end_rule(rule);
     given.until_complete().await;
     given.assert_once(1, 1);
     assert_eq!(given.find().await.unwrap().setbacks, Default::default());

@@ -10,7 +10,7 @@ use std::time::Duration;
 use openstack_emulator::{Cloud, Stop};
 
 use crate::gate::Gate;
-use crate::given::Given;
+use crate::given::ClusterFixture;
 use crate::parts::Part;
 
 /// When conductors are killed.
@@ -33,7 +33,7 @@ type Points = BTreeMap<Part, BTreeSet<String>>;
 
 /// Runs the life of a cluster. Returns the points at which conductors were killed, and the state of the cluster after each part.
 async fn life(death: Death) -> (Points, Vec<Vec<String>>) {
-    let mut given = Given::cluster_in_file(Part::MASTERS, 1).await;
+    let mut given = ClusterFixture::cluster_in_file(Part::MASTERS, 1).await;
     given.settings.look_every = LOOK_EVERY;
     let (mut points, mut portraits) = (Points::new(), Vec::new());
     let mut gate = Gate::of(&given.scratch.as_ref().unwrap().url).await;
@@ -64,7 +64,7 @@ async fn life(death: Death) -> (Points, Vec<Vec<String>>) {
 const SETTLES: Duration = Duration::from_millis(15);
 
 /// Kills a conductor at each call of a part, once per call, until the part ends.
-async fn at_calls(given: &Given, part: Part, stop: Stop) -> BTreeSet<String> {
+async fn at_calls(given: &ClusterFixture, part: Part, stop: Stop) -> BTreeSet<String> {
     let mut points = BTreeSet::new();
     given.cloud.set_trap(stop);
     loop {
@@ -86,7 +86,12 @@ async fn at_calls(given: &Given, part: Part, stop: Stop) -> BTreeSet<String> {
 
 /// Kills a conductor at each write of a part, once per distinct write, until the part ends. `late` is how long a conductor lives on without
 /// being able to write.
-async fn at_writes(given: &Given, part: Part, gate: &mut Gate, late: Duration) -> BTreeSet<String> {
+async fn at_writes(
+    given: &ClusterFixture,
+    part: Part,
+    gate: &mut Gate,
+    late: Duration,
+) -> BTreeSet<String> {
     let mut points = BTreeSet::new();
     gate.forget().await;
     loop {

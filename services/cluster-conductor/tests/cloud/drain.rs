@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use cluster_conductor::{Conductor, DrainAsk, DrainError};
-use cluster_core::{Drain, DrainPhase, DrainUuid, Fate, HostName, MachineRef};
+use cluster_conductor::{Conductor, DrainError, DrainRequest};
+use cluster_core::{Drain, DrainPhase, DrainUuid, HostName, MemberName, ServerOutcome};
 use openstack::compute::servers::Server;
 use openstack::compute::{hosts, services};
 use openstack_emulator::{Cloud, Kind, Stop};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::given::{Given, PATIENCE, session_as};
+use crate::given::{ClusterFixture, PATIENCE, session_as};
 
 /// A running conductor whose user is an administrator of the cloud.
 struct Working {
@@ -25,25 +25,25 @@ impl Drop for Working {
     }
 }
 
-fn working(given: &Given) -> Working {
+fn working(given: &ClusterFixture) -> Working {
     let conductor = given.conductor_by(session_as(&given.cloud, "clusterd"));
     let running = conductor.clone();
     let task = tokio::spawn(async move { running.run(CancellationToken::new()).await.unwrap() });
     Working { conductor, task }
 }
 
-fn asked() -> DrainAsk {
+fn asked() -> DrainRequest {
     let (id, by) = (DrainUuid::new_v4(), "ann".to_owned());
-    DrainAsk { id, by, request: None, forced: BTreeSet::new() }
+    DrainRequest { id, by, request: None, forced: BTreeSet::new() }
 }
 
 /// Returns the servers of the cluster, as an administrator sees them.
-async fn servers(given: &Given) -> Vec<Server> {
+async fn servers(given: &ClusterFixture) -> Vec<Server> {
     let tag = cluster_core::tag(given.id);
     hosts::tagged(&session_as(&given.cloud, "admin"), &tag).await.unwrap()
 }
 
-async fn host_of(given: &Given, machine: &str) -> HostName {
+async fn host_of(given: &ClusterFixture, machine: &str) -> HostName {
     let all = servers(given).await;
     let server = all.iter().find(|it| it.name.ends_with(machine)).unwrap();
     server.host.as_ref().unwrap().parse().unwrap()
@@ -51,7 +51,7 @@ async fn host_of(given: &Given, machine: &str) -> HostName {
 
 /// Waits until the drain is as wanted. `wanted` gets `None` when there is no drain.
 async fn until(
-    given: &Given,
+    given: &ClusterFixture,
     host: &HostName,
     wanted: impl Fn(Option<&Drain>) -> bool,
 ) -> Option<Drain> {
@@ -70,17 +70,17 @@ async fn until(
     }
 }
 
-async fn until_phase(given: &Given, host: &HostName, phase: DrainPhase) -> Drain {
+async fn until_phase(given: &ClusterFixture, host: &HostName, phase: DrainPhase) -> Drain {
     until(given, host, |drain| drain.is_some_and(|it| it.phase == phase)).await.unwrap()
 }
 
-async fn service(given: &Given, host: &HostName) -> services::ComputeService {
+async fn service(given: &ClusterFixture, host: &HostName) -> services::ComputeService {
     let session = session_as(&given.cloud, "admin");
     services::find_compute(&session, host.as_str()).await.unwrap().unwrap()
 }
 
 /// Disables or enables the compute services of all other hosts.
-async fn close_others(given: &Given, but: &HostName, is_closed: bool) {
+async fn close_others(given: &ClusterFixture, but: &HostName, is_closed: bool) {
     let session = session_as(&given.cloud, "admin");
     let hosts = given.cloud.objects(Kind::ComputeHost);
     for host in hosts.iter().filter(|host| host.text("name") != but.as_str()) {
@@ -95,7 +95,7 @@ async fn close_others(given: &Given, but: &HostName, is_closed: bool) {
 
 #[tokio::test]
 async fn servers_leave_a_drained_host_which_takes_none_until_the_drain_ends() {
-    let given = Given::cluster_of_operators(3, 2).await;
+    let given = ClusterFixture::cluster_of_operators(3, 2).await;
     let working = working(&given);
     given.until_complete().await;
     let host = host_of(&given, "default-master-0").await;
@@ -117,7 +117,7 @@ async fn servers_leave_a_drained_host_which_takes_none_until_the_drain_ends() {
 
 #[tokio::test]
 async fn one_of_two_hosts_with_two_of_three_members_is_drained() {
-    let given = Given::cluster_of_operators(3, 1).await;
+    let given = ClusterFixture::cluster_of_operators(3, 1).await;
     let working = working(&given);
     given.until_complete().await;
     let [one, other] = ["default-master-0", "default-master-1"];
@@ -137,10 +137,10 @@ async fn one_of_two_hosts_with_two_of_three_members_is_drained() {
             Some("an operator's own")
         );
         let stuck = until_phase(&given, &first, DrainPhase::Stuck).await;
-        let stays = |fate: Fate| stuck.left.iter().filter(|it| it.fate == fate).count();
-        assert!(stays(Fate::Stays) > 0, "{stuck:?}");
+        let stays = |fate: ServerOutcome| stuck.left.iter().filter(|it| it.fate == fate).count();
+        assert!(stays(ServerOutcome::Stays) > 0, "{stuck:?}");
         // A request that forces the cluster may break its quorum.
-        let forced = DrainAsk { forced: [given.id].into(), ..asked() };
+        let forced = DrainRequest { forced: [given.id].into(), ..asked() };
         working.conductor.drain(&second, &forced).await.unwrap();
         for host in [&first, &second] {
             working.conductor.end_drain(host).await.unwrap().unwrap();
@@ -152,7 +152,7 @@ async fn one_of_two_hosts_with_two_of_three_members_is_drained() {
 
 #[tokio::test]
 async fn a_worker_that_cannot_migrate_is_cordoned_and_uncordoned_at_the_end() {
-    let given = Given::cluster_of_operators(1, 2).await;
+    let given = ClusterFixture::cluster_of_operators(1, 2).await;
     let working = working(&given);
     given.until_complete().await;
     let (host, master) =
@@ -161,8 +161,8 @@ async fn a_worker_that_cannot_migrate_is_cordoned_and_uncordoned_at_the_end() {
     close_others(&given, &host, true).await;
     working.conductor.drain(&host, &asked()).await.unwrap();
     let drained = until_phase(&given, &host, DrainPhase::Drained).await;
-    assert!(drained.left.iter().all(|it| it.fate == Fate::Emptied), "{drained:?}");
-    let worker: MachineRef = "default-worker-0".parse().unwrap();
+    assert!(drained.left.iter().all(|it| it.fate == ServerOutcome::Emptied), "{drained:?}");
+    let worker: MemberName = "default-worker-0".parse().unwrap();
     assert!(given.store.drained_of(given.id).await.unwrap().contains(&worker));
     assert!(is_cordoned(&given, "default-worker-0").await);
     working.conductor.end_drain(&host).await.unwrap().unwrap();
@@ -172,7 +172,7 @@ async fn a_worker_that_cannot_migrate_is_cordoned_and_uncordoned_at_the_end() {
 
 #[tokio::test]
 async fn a_drain_ends_when_its_empty_host_is_removed_from_the_cloud() {
-    let mut given = Given::cluster_of_operators(3, 1).await;
+    let mut given = ClusterFixture::cluster_of_operators(3, 1).await;
     given.settings.look_every = Duration::from_millis(50);
     let working = working(&given);
     given.until_complete().await;
@@ -184,14 +184,14 @@ async fn a_drain_ends_when_its_empty_host_is_removed_from_the_cloud() {
     until(&given, &host, |drain| drain.is_none()).await;
 }
 
-async fn is_cordoned(given: &Given, machine: &str) -> bool {
+async fn is_cordoned(given: &ClusterFixture, machine: &str) -> bool {
     let nodes = kubernetes::nodes::list(&given.kubernetes().await).await.unwrap();
     nodes.iter().find(|node| node.name.ends_with(machine)).unwrap().unschedulable
 }
 
 /// Kills a conductor at each call of a drain and of its end, once per call. The result must be that of a conductor that is never killed.
 async fn killed(stop: Stop, at_least: usize) {
-    let mut given = Given::cluster_of_operators(3, 1).await;
+    let mut given = ClusterFixture::cluster_of_operators(3, 1).await;
     given.settings.look_every = Duration::from_millis(50);
     let first = working(&given);
     given.until_complete().await;
@@ -239,7 +239,7 @@ async fn killed_after_each_call_of_a_drain() {
 
 /// As [`killed`], for a worker that cannot migrate: its node is cordoned, its pods are evicted, and the node is uncordoned at the end.
 async fn killed_evicting(stop: Stop, at_least: usize) {
-    let mut given = Given::cluster_of_operators(1, 2).await;
+    let mut given = ClusterFixture::cluster_of_operators(1, 2).await;
     given.settings.look_every = Duration::from_millis(50);
     let first = working(&given);
     given.until_complete().await;
@@ -267,7 +267,7 @@ async fn killed_evicting(stop: Stop, at_least: usize) {
         }
         given.cloud.remove_trap();
         assert_eq!(is_cordoned(&given, "default-worker-0").await, part.is_some());
-        let worker: MachineRef = "default-worker-0".parse().unwrap();
+        let worker: MemberName = "default-worker-0".parse().unwrap();
         let drained = given.store.drained_of(given.id).await.unwrap();
         assert_eq!(drained.contains(&worker), part.is_some());
     }

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cluster_core::{Condition, ConditionKind, Truth};
+use cluster_core::{Condition, ConditionKind, ConditionStatus};
 use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
-use openstack_emulator::{Act, Call, Cloud, End, Fate, Kind, Lag, Rule};
+use openstack_emulator::{Act, Call, Cloud, CreateOutcome, End, Kind, Lag, Rule};
 
-use crate::given::Given;
+use crate::given::ClusterFixture;
 use crate::life::workers;
 
-impl Given {
+impl ClusterFixture {
     /// Waits until any condition has this reason.
     pub(crate) async fn until_told(&self, reason: &str) -> Condition {
         let looking = async {
@@ -55,21 +55,21 @@ fn fails(status: u16, retry_after: Option<u32>) -> Act {
     Act::Answer { status, retry_after, message: None }
 }
 
-fn fate(kind: Kind, name: &str, times: u32, end: End) -> Fate {
-    Fate { kind, name: name.to_owned(), after: 0, times: Some(times), end }
+fn fate(kind: Kind, name: &str, times: u32, end: End) -> CreateOutcome {
+    CreateOutcome { kind, name: name.to_owned(), after: 0, times: Some(times), end }
 }
 
 #[tokio::test]
 async fn each_service_may_be_down_during_the_creation_of_a_cluster() {
     let services = ["identity", "network", "compute", "load-balancer", "dns", "image", "volume"];
     join_all(services.map(|service| async move {
-        let given = Given::cluster(1, 1).await;
+        let given = ClusterFixture::cluster(1, 1).await;
         let down = given.cloud.misbehave(Rule::new("", &format!("/{service}/**"), Act::Close));
         let working = given.conductor();
         let told = given.until_told("CloudUnreachable").await;
-        assert_eq!((told.status, told.is_final), (Truth::False, false), "{service}");
+        assert_eq!((told.status, told.is_final), (ConditionStatus::False, false), "{service}");
         assert!(told.next_action.contains("can reach that service"), "{service}: {told:?}");
-        given.cloud.forgive(down);
+        given.cloud.end_rule(down);
         given.until_complete().await;
         given.assert_once(1, 1);
         working.abort();
@@ -81,7 +81,7 @@ async fn each_service_may_be_down_during_the_creation_of_a_cluster() {
 async fn each_service_may_be_down_while_a_cluster_runs_and_while_it_is_deleted() {
     let services = ["identity", "network", "compute", "load-balancer", "dns"];
     join_all(services.map(|service| async move {
-        let given = Given::cluster(1, 1).await;
+        let given = ClusterFixture::cluster(1, 1).await;
         let working = given.conductor();
         given.until_complete().await;
         let before = given.ids();
@@ -89,14 +89,14 @@ async fn each_service_may_be_down_while_a_cluster_runs_and_while_it_is_deleted()
         let down = given.cloud.misbehave(Rule::new("", &path, Act::Close));
         let told = given.until_told("CloudUnreachable").await;
         assert!(!told.is_final && !told.next_action.is_empty(), "{service}: {told:?}");
-        given.cloud.forgive(down);
+        given.cloud.end_rule(down);
         given.until_complete_again().await;
         assert_eq!(given.ids(), before, "{service}");
 
         let down = given.cloud.misbehave(Rule::new("", &path, fails(503, None)));
         given.delete().await;
         given.until_told("CloudBusy").await;
-        given.cloud.forgive(down);
+        given.cloud.end_rule(down);
         given.until_gone().await;
         working.abort();
     }))
@@ -116,19 +116,19 @@ fn turned_away(cloud: &Cloud) -> BTreeMap<(String, String), Vec<Call>> {
 
 #[tokio::test]
 async fn a_request_answered_with_retry_after_is_repeated_later() {
-    let given = Given::cluster(1, 1).await;
+    let given = ClusterFixture::cluster(1, 1).await;
     let working = given.conductor();
     given.cloud.wait_until(|_| given.of_kind(Kind::Router).pop()).await;
     let storm = given.cloud.misbehave(Rule::new("", "/**", fails(429, Some(1))));
     let told = given.until_told("CloudBusy").await;
-    assert_eq!((told.status, told.is_final), (Truth::False, false));
+    assert_eq!((told.status, told.is_final), (ConditionStatus::False, false));
     // Waits until a request that was answered with 429 was repeated.
     let came_back = |cloud: &Cloud| {
         let asked = turned_away(cloud);
         asked.values().any(|calls| calls.len() > 1).then_some(asked)
     };
     let asked = given.cloud.wait_until(came_back).await;
-    given.cloud.forgive(storm);
+    given.cloud.end_rule(storm);
 
     for calls in asked.values() {
         for pair in calls.windows(2) {
@@ -144,14 +144,14 @@ async fn a_request_answered_with_retry_after_is_repeated_later() {
 #[tokio::test]
 async fn a_service_that_fails_is_named_and_called_again() {
     for path in ["/network/**/ports", "/compute/**/servers", "/load-balancer/**/loadbalancers"] {
-        let given = Given::cluster(1, 1).await;
+        let given = ClusterFixture::cluster(1, 1).await;
         let rule = given.cloud.misbehave(Rule::new("POST", path, fails(500, None)));
         let working = given.conductor();
         let told = given.until_told("CloudFailed").await;
         assert!(!told.is_final, "{told:?}");
         assert!(told.message.contains("req-"), "{told:?}");
         assert!(told.next_action.contains("request id"), "{told:?}");
-        given.cloud.forgive(rule);
+        given.cloud.end_rule(rule);
         given.until_complete().await;
         given.assert_once(1, 1);
         working.abort();
@@ -160,7 +160,7 @@ async fn a_service_that_fails_is_named_and_called_again() {
 
 #[tokio::test]
 async fn lists_that_lag_behind_make_no_duplicates() {
-    let given = Given::cluster(1, 1).await;
+    let given = ClusterFixture::cluster(1, 1).await;
     for kind in [
         Kind::Network,
         Kind::Subnet,
@@ -199,11 +199,11 @@ async fn lists_that_lag_behind_make_no_duplicates() {
 #[tokio::test]
 async fn a_server_that_never_boots_is_created_again_as_the_same_member() {
     for machine in ["-default-worker-0", "-default-master-0"] {
-        let mut given = Given::cluster(1, 1).await;
+        let mut given = ClusterFixture::cluster(1, 1).await;
         given.settings.repair.become_node_within = SignedDuration::from_secs(5);
-        given.cloud.decide(fate(Kind::Server, &format!("*{machine}"), 1, End::NeverBoots));
+        given.cloud.set_fate(fate(Kind::Server, &format!("*{machine}"), 1, End::NeverBoots));
         let working = given.conductor();
-        let server = |given: &Given| {
+        let server = |given: &ClusterFixture| {
             let all = given.of_kind(Kind::Server);
             all.into_iter().find(|it| it.text("name").ends_with(machine)).map(|it| it.id)
         };
@@ -213,7 +213,7 @@ async fn a_server_that_never_boots_is_created_again_as_the_same_member() {
         let waits =
             |it: &Condition| it.reason == "WaitingForMachines" && it.message.contains(wanted);
         let told = given.until(kind, waits).await;
-        assert_eq!(told.status, Truth::False);
+        assert_eq!(told.status, ConditionStatus::False);
         given.until_complete().await;
         given.assert_once(1, 1);
         assert_ne!(server(&given), Some(first));
@@ -223,15 +223,15 @@ async fn a_server_that_never_boots_is_created_again_as_the_same_member() {
 
 #[tokio::test]
 async fn the_time_in_which_clusterd_was_down_is_not_held_against_a_server() {
-    let mut given = Given::cluster(1, 1).await;
-    given.cloud.decide(fate(Kind::Server, "*-default-worker-0", 1, End::NeverBoots));
+    let mut given = ClusterFixture::cluster(1, 1).await;
+    given.cloud.set_fate(fate(Kind::Server, "*-default-worker-0", 1, End::NeverBoots));
     let working = given.conductor();
     let is_left = |it: &Condition| {
         it.reason == "WaitingForMachines" && !it.message.contains("default-master-0")
     };
     given.until(ConditionKind::BootstrapReady, is_left).await;
     working.abort();
-    let servers = |given: &Given| -> Vec<String> {
+    let servers = |given: &ClusterFixture| -> Vec<String> {
         given.of_kind(Kind::Server).into_iter().map(|it| it.id).collect()
     };
     let before = servers(&given);
@@ -246,9 +246,9 @@ async fn the_time_in_which_clusterd_was_down_is_not_held_against_a_server() {
 
 #[tokio::test]
 async fn a_failed_server_is_reported_with_novas_message_and_created_again() {
-    let given = Given::cluster(1, 1).await;
+    let given = ClusterFixture::cluster(1, 1).await;
     let end = End::Error("No valid host was found.".to_owned());
-    given.cloud.decide(fate(Kind::Server, "*-default-worker-0", 3, end));
+    given.cloud.set_fate(fate(Kind::Server, "*-default-worker-0", 3, end));
     let working = given.conductor();
     given.until_complete().await;
     let events = given.store.events_of(given.id, 1000, None).await.unwrap();
@@ -265,8 +265,8 @@ async fn a_failed_server_is_reported_with_novas_message_and_created_again() {
 
 #[tokio::test]
 async fn a_load_balancer_that_is_long_pending_is_named_and_deleted_when_octavia_allows_it() {
-    let given = Given::cluster(1, 1).await;
-    given.cloud.decide(fate(Kind::LoadBalancer, "**", 1, End::Takes(3000)));
+    let given = ClusterFixture::cluster(1, 1).await;
+    given.cloud.set_fate(fate(Kind::LoadBalancer, "**", 1, End::Takes(3000)));
     let working = given.conductor();
     let kind = ConditionKind::LoadBalancerReady;
     let told = given.until(kind, |it| it.reason == "Creating").await;
@@ -276,7 +276,9 @@ async fn a_load_balancer_that_is_long_pending_is_named_and_deleted_when_octavia_
         call.method == "DELETE" && call.path.contains("loadbalancers") && call.status == Some(409)
     };
     given.cloud.wait_until(|cloud| (cloud.count(refused) > 0).then_some(())).await;
-    let told = given.until(kind, |it| it.status == Truth::False && it.reason != "Creating").await;
+    let told = given
+        .until(kind, |it| it.status == ConditionStatus::False && it.reason != "Creating")
+        .await;
     assert!(!told.is_final, "{told:?}");
     given.until_gone().await;
     working.abort();
@@ -284,7 +286,7 @@ async fn a_load_balancer_that_is_long_pending_is_named_and_deleted_when_octavia_
 
 #[tokio::test]
 async fn a_quota_used_up_midway_is_named_and_a_raised_one_is_enough() {
-    let given = Given::cluster(1, 1).await;
+    let given = ClusterFixture::cluster(1, 1).await;
     // The delay leaves enough time to take the quota of floating IPs away.
     given.cloud.misbehave(Rule::new("POST", "/network/**/subnets", Act::Delay { millis: 300 }));
     let working = given.conductor();
@@ -319,7 +321,7 @@ async fn a_quota_used_up_midway_is_named_and_a_raised_one_is_enough() {
 
 #[tokio::test]
 async fn invalid_tokens_are_replaced() {
-    let given = Given::cluster(1, 1).await;
+    let given = ClusterFixture::cluster(1, 1).await;
     let working = given.conductor();
     for kind in [Kind::Network, Kind::Port, Kind::LoadBalancer, Kind::Server] {
         given.cloud.wait_until(|_| given.of_kind(kind).pop()).await;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use database::{AssertSqlSafe, Database, Extent, StoreError, values};
+use database::{AssertSqlSafe, Database, StoreError, WriteKind, values};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, yield_now};
 
@@ -53,8 +53,9 @@ impl Gate {
         };
         let database = Database::open(url, &EMPTY[..version]).await.unwrap();
         let script = TRIGGERS.to_owned();
-        let write = database
-            .write(Extent::FirstDecides, |c| Box::pin(async move { Ok(c.script(script).await?) }));
+        let write = database.write(WriteKind::OnlyFirstStatementCanFail, |c| {
+            Box::pin(async move { Ok(c.script(script).await?) })
+        });
         write.await.unwrap();
         Gate { database, known: BTreeSet::new(), seen: 0 }
     }
@@ -81,7 +82,7 @@ impl Gate {
                 let _ = opened.await;
                 Ok(())
             };
-            database.write(Extent::FirstDecides, |_| Box::pin(hold())).await
+            database.write(WriteKind::OnlyFirstStatementCanFail, |_| Box::pin(hold())).await
         });
         shut.await.unwrap();
         // Writes that happened before the lock was taken.

@@ -7,10 +7,11 @@ use std::time::Duration;
 use cluster_bootstrap::Source;
 use cluster_conductor::{Conductor, KubernetesSettings, MachineSettings, Settings};
 use cluster_core::{
-    Asked, Backoff, Blueprint, Cluster, ClusterUuid, Condition, ConditionKind, Desire, Ident,
-    KubernetesVersion, Labels, MachineRef, NodeGroup, RepairLimits, Template, Truth,
+    Backoff, Cluster, ClusterParameters, ClusterUuid, Condition, ConditionKind, ConditionStatus,
+    DesiredState, Ident, KubernetesVersion, Labels, MemberName, NodeGroup, RepairLimits,
+    RequestedCluster, Template,
 };
-use cluster_store::{Change, Scope, Store};
+use cluster_store::{ClusterChange, Scope, Store};
 use database::scratch::Scratch;
 use jiff::{SignedDuration, Timestamp};
 use kubernetes::{Access, Client};
@@ -22,7 +23,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// A cluster in an emulated cloud of its own.
-pub(crate) struct Given {
+pub(crate) struct ClusterFixture {
     emulator: Arc<Emulator>,
     pub(crate) cloud: Cloud,
     pub(crate) store: Store,
@@ -53,28 +54,28 @@ pub(crate) fn session_as(cloud: &Cloud, user: &str) -> Session {
 /// The user and the project in which clusters are created.
 const TENANT: (&str, &str) = ("alice", "tenant-a");
 
-impl Given {
+impl ClusterFixture {
     /// Makes a cluster with these numbers of members, in a store in memory. No conductor runs yet.
-    pub(crate) async fn cluster(masters: u32, workers: u32) -> Given {
-        Given::kept((masters, workers), None, TENANT).await
+    pub(crate) async fn cluster(masters: u32, workers: u32) -> ClusterFixture {
+        ClusterFixture::kept((masters, workers), None, TENANT).await
     }
 
-    /// As [`Given::cluster`], with the store in a file that several conductors can open.
-    pub(crate) async fn cluster_in_file(masters: u32, workers: u32) -> Given {
-        Given::kept((masters, workers), Some(Scratch::sqlite()), TENANT).await
+    /// As [`ClusterFixture::cluster`], with the store in a file that several conductors can open.
+    pub(crate) async fn cluster_in_file(masters: u32, workers: u32) -> ClusterFixture {
+        ClusterFixture::kept((masters, workers), Some(Scratch::sqlite()), TENANT).await
     }
 
-    /// As [`Given::cluster`], in the project of clusterd's own user, who is an administrator of the cloud.
-    pub(crate) async fn cluster_of_operators(masters: u32, workers: u32) -> Given {
-        Given::kept((masters, workers), None, ("clusterd", "service")).await
+    /// As [`ClusterFixture::cluster`], in the project of clusterd's own user, who is an administrator of the cloud.
+    pub(crate) async fn cluster_of_operators(masters: u32, workers: u32) -> ClusterFixture {
+        ClusterFixture::kept((masters, workers), None, ("clusterd", "service")).await
     }
 
     async fn kept(
         machines: (u32, u32),
         scratch: Option<Scratch>,
         (user, project_name): (&str, &str),
-    ) -> Given {
-        left::listen();
+    ) -> ClusterFixture {
+        left::keep_logs();
         let emulator = Emulator::start(openstack_emulator::Settings::default()).await.unwrap();
         let emulator = Arc::new(emulator);
         let cloud = emulator.cloud.clone();
@@ -87,20 +88,20 @@ impl Given {
         let id = insert(&store, machines, |it| it).await;
         let keys = SealingKeys::generate().unwrap().to_string();
         let settings = settings();
-        Given { emulator, cloud, store, id, settings, keys, scratch, project, before }
+        ClusterFixture { emulator, cloud, store, id, settings, keys, scratch, project, before }
     }
 
     /// Makes another cluster of this project, with DNS names in this zone.
-    pub(crate) async fn another(&self, of: &str, zone: &str) -> Given {
+    pub(crate) async fn another(&self, of: &str, zone: &str) -> ClusterFixture {
         let project = project(&self.cloud, of);
         let label = BTreeMap::from([("dns_zone".to_owned(), zone.to_owned())]);
         let id = insert(&self.store, (1, 1), |cluster| {
             let labels = cluster.blueprint.labels.merged(&Labels::try_from(label).unwrap());
-            let blueprint = Blueprint { labels: labels.unwrap(), ..cluster.blueprint };
+            let blueprint = ClusterParameters { labels: labels.unwrap(), ..cluster.blueprint };
             let name = format!("of-{of}").parse().unwrap();
             Cluster { project: project.clone(), blueprint, name, ..cluster }
         });
-        Given {
+        ClusterFixture {
             id: id.await,
             emulator: self.emulator.clone(),
             cloud: self.cloud.clone(),
@@ -127,7 +128,7 @@ impl Given {
         self.conductor_as("alice")
     }
 
-    /// As [`Given::conductor`], as another user of the cloud.
+    /// As [`ClusterFixture::conductor`], as another user of the cloud.
     pub(crate) fn conductor_as(&self, user: &str) -> JoinHandle<()> {
         let conductor = self.conductor_by(session_as(&self.cloud, user));
         tokio::spawn(async move { conductor.run(CancellationToken::new()).await.unwrap() })
@@ -183,7 +184,7 @@ impl Given {
     pub(crate) async fn until_complete(&self) {
         let is_complete = |it: &Cluster| {
             it.completed_at.is_some_and(|done| done >= it.asked_at)
-                && it.conditions.iter().all(|it| it.status == Truth::True)
+                && it.conditions.iter().all(|it| it.status == ConditionStatus::True)
         };
         let looking = async {
             while !is_complete(&self.find().await.unwrap()) {
@@ -201,8 +202,8 @@ impl Given {
             loop {
                 let cluster = self.find().await.unwrap();
                 let groups = self.store.groups_of(self.id).await.unwrap();
-                let all: BTreeSet<MachineRef> = groups.iter().flat_map(NodeGroup::refs).collect();
-                if cluster.conditions.iter().all(|it| it.status == Truth::True)
+                let all: BTreeSet<MemberName> = groups.iter().flat_map(NodeGroup::refs).collect();
+                if cluster.conditions.iter().all(|it| it.status == ConditionStatus::True)
                     && cluster.nodes == all
                 {
                     return;
@@ -237,8 +238,8 @@ impl Given {
     pub(crate) async fn delete(&self) {
         loop {
             let cluster = self.find().await.unwrap();
-            let going = Cluster { desire: Desire::Gone, ..cluster };
-            match self.store.change_cluster(&Change::of(going)).await {
+            let going = Cluster { desire: DesiredState::Gone, ..cluster };
+            match self.store.change_cluster(&ClusterChange::of(going)).await {
                 Ok(_) => return,
                 // The conductor wrote in between.
                 Err(cluster_store::StoreError::Stale) => {}
@@ -312,9 +313,9 @@ impl Given {
     }
 }
 
-impl Drop for Given {
+impl Drop for ClusterFixture {
     fn drop(&mut self) {
-        left::know(self.cloud.secrets());
+        left::add_secrets(self.cloud.secrets());
         if let Some(scratch) = &self.scratch {
             left::keep_database(&scratch.url, "clusters");
         }
@@ -375,17 +376,17 @@ async fn insert(
         ("user_data_delivery", "inline"),
     ];
     let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let blueprint = Blueprint {
+    let blueprint = ClusterParameters {
         external_network: Some("public".to_owned()),
         flavor: Some("m1.small".to_owned()),
         master_flavor: Some("m1.small".to_owned()),
         master_lb_enabled: true,
         floating_ip_enabled: false,
         labels: Labels::try_from(BTreeMap::from(labels)).unwrap(),
-        ..Blueprint::new("fedora-coreos".to_owned())
+        ..ClusterParameters::new("fedora-coreos".to_owned())
     };
-    let Asked { template, cluster, groups } =
-        Asked::new(blueprint, masters, workers, Timestamp::now());
+    let RequestedCluster { template, cluster, groups } =
+        RequestedCluster::new(blueprint, masters, workers, Timestamp::now());
     let cluster = differs(cluster);
     let template = Template { project: cluster.project.clone(), ..template };
     store.insert_template(&template).await.unwrap();

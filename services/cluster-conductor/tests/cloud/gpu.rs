@@ -1,17 +1,18 @@
 //! Members whose flavor has GPUs.
 
 use cluster_core::GroupRole;
-use cluster_store::Change;
+use cluster_store::ClusterChange;
 
-use crate::given::Given;
+use crate::given::ClusterFixture;
 
 #[tokio::test]
 async fn nodes_with_gpus_are_labelled_and_tainted() {
-    let given = Given::cluster(1, 1).await;
+    let given = ClusterFixture::cluster(1, 1).await;
     let mut groups = given.store.groups_of(given.id).await.unwrap();
     groups.retain(|group| group.role != GroupRole::Master);
     groups[0].flavor = Some("g1.small".to_owned());
-    let change = Change { changed: groups, ..Change::of(given.find().await.unwrap()) };
+    let change =
+        ClusterChange { changed: groups, ..ClusterChange::of(given.find().await.unwrap()) };
     given.store.change_cluster(&change).await.unwrap();
 
     let working = given.conductor();

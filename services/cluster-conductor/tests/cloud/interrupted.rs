@@ -2,12 +2,12 @@
 
 use openstack_emulator::{Act, Rule};
 
-use crate::given::Given;
+use crate::given::ClusterFixture;
 
 #[tokio::test]
 async fn the_successor_of_a_killed_conductor_leaves_no_duplicate_and_no_orphan() {
     for after in [1, 4, 7, 10, 13, 20] {
-        let given = Given::cluster(1, 1).await;
+        let given = ClusterFixture::cluster(1, 1).await;
         let first = given.conductor();
         let asked = |cloud: &openstack_emulator::Cloud| {
             cloud.count(|call| call.method == "POST" && !call.path.ends_with("/tokens"))
@@ -33,7 +33,7 @@ async fn the_successor_of_a_killed_conductor_leaves_no_duplicate_and_no_orphan()
 
 #[tokio::test]
 async fn lost_answers_make_no_duplicates() {
-    let given = Given::cluster(3, 2).await;
+    let given = ClusterFixture::cluster(3, 2).await;
     for path in [
         "/network/**/networks",
         "/network/**/subnets",

@@ -6,7 +6,7 @@ use cluster_core::LedgerEntry;
 use jiff::SignedDuration;
 use openstack_emulator::{Act, Call, Kind, Rule};
 
-use crate::given::Given;
+use crate::given::ClusterFixture;
 use crate::life::workers;
 
 /// How late the requests are carried out, in milliseconds, and below how long the conductor waits for them.
@@ -23,9 +23,9 @@ const MADE: [(&str, Kind); 6] = [
     ("/compute/v2.1/servers", Kind::Server),
 ];
 
-impl Given {
-    async fn waiting_for_what_lands() -> Given {
-        let mut given = Given::cluster(1, 1).await;
+impl ClusterFixture {
+    async fn waiting_for_what_lands() -> ClusterFixture {
+        let mut given = ClusterFixture::cluster(1, 1).await;
         given.settings.repair.lands_within = LANDS_WITHIN;
         given
     }
@@ -62,7 +62,7 @@ impl Given {
 
 #[tokio::test]
 async fn the_duplicate_of_a_late_request_is_deleted_and_the_object_in_use_stays() {
-    let given = Given::waiting_for_what_lands().await;
+    let given = ClusterFixture::waiting_for_what_lands().await;
     for (path, _) in MADE {
         given.land_late(path);
     }
@@ -99,7 +99,7 @@ async fn the_duplicate_of_a_late_request_is_deleted_and_the_object_in_use_stays(
 
 #[tokio::test]
 async fn a_late_object_of_a_removed_member_is_deleted_too() {
-    let given = Given::waiting_for_what_lands().await;
+    let given = ClusterFixture::waiting_for_what_lands().await;
     let working = given.conductor();
     given.until_complete().await;
     let ports = "/network/v2.0/ports";
@@ -136,7 +136,7 @@ async fn a_late_object_of_a_removed_member_is_deleted_too() {
 
 #[tokio::test]
 async fn a_cluster_being_deleted_waits_for_requests_that_may_still_be_carried_out() {
-    let given = Given::waiting_for_what_lands().await;
+    let given = ClusterFixture::waiting_for_what_lands().await;
     let groups = "/compute/v2.1/os-server-groups";
     given.land_late(groups);
     let working = given.conductor();

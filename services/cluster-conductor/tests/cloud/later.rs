@@ -11,7 +11,7 @@ use openstack::block_storage::volumes::{self, NewVolume, Source};
 use openstack::load_balancer::load_balancers::{self, NewLoadBalancer};
 use openstack_emulator::{Cloud, Kind, Stop};
 
-use crate::given::{Given, PATIENCE, session};
+use crate::given::{ClusterFixture, PATIENCE, session};
 use crate::lease::ladder;
 use crate::life::workers;
 
@@ -33,7 +33,7 @@ enum Part {
 }
 
 impl Part {
-    async fn ask(self, given: &Given) {
+    async fn ask(self, given: &ClusterFixture) {
         match self {
             Part::Repair => given.lose("-worker-").await,
             Part::RepairControlPlane => given.lose("-master-1").await,
@@ -54,7 +54,7 @@ impl Part {
     }
 
     /// Waits until the part ends.
-    async fn ends(self, given: &Given) {
+    async fn ends(self, given: &ClusterFixture) {
         match self {
             Part::Repair => {
                 given
@@ -91,7 +91,7 @@ impl Part {
     }
 }
 
-impl Given {
+impl ClusterFixture {
     /// Deletes the server with this in its name.
     async fn lose(&self, name: &str) {
         let servers = self.of_kind(Kind::Server);
@@ -141,7 +141,7 @@ impl Given {
 
 /// Kills a conductor at each call of each part, once per call, and asserts the state of the cluster after each part.
 async fn life(masters: u32, stop: Stop, parts: &[(Part, usize)]) {
-    let mut given = Given::cluster_in_file(masters, 1).await;
+    let mut given = ClusterFixture::cluster_in_file(masters, 1).await;
     given.settings.look_every = Duration::from_millis(50);
     given.settings.lending.ladder = ladder("1h");
     let first = given.process();
@@ -172,7 +172,7 @@ async fn life(masters: u32, stop: Stop, parts: &[(Part, usize)]) {
     assert!(are_enough, "{counts:?} of {parts:?}");
 }
 
-async fn at_calls(given: &Given, part: Part, stop: Stop) -> BTreeSet<String> {
+async fn at_calls(given: &ClusterFixture, part: Part, stop: Stop) -> BTreeSet<String> {
     let mut points = BTreeSet::new();
     given.cloud.set_trap(stop);
     loop {

@@ -2,31 +2,31 @@
 
 use std::time::Duration;
 
-use cluster_core::{Cluster, ConditionKind, Lending, undo_lease};
-use cluster_store::Change;
+use cluster_core::{Cluster, ClusterLease, ConditionKind, undo_lease};
+use cluster_store::ClusterChange;
 use jiff::Timestamp;
-use lease::{Ladder, Lease, Terms};
+use lease::{Lease, LeaseSchedule, Terms};
 use openstack_emulator::Kind;
 
-use crate::given::{Given, PATIENCE};
+use crate::given::{ClusterFixture, PATIENCE};
 
 /// Stages that follow each other within seconds.
-pub(crate) fn ladder(undo_window: &str) -> Ladder {
+pub(crate) fn ladder(undo_window: &str) -> LeaseSchedule {
     let raw = format!(
         r#"{{"warn_before": ["3s", "1s"], "notice": "1s", "undo_window": "{undo_window}"}}"#
     );
-    serde_json::from_str::<Ladder>(&raw).unwrap().without_copy()
+    serde_json::from_str::<LeaseSchedule>(&raw).unwrap().without_snapshot()
 }
 
 /// The reasons of the stages' events, in their order.
 const RUNGS: [&str; 4] = ["LeaseEnds", "LeaseEnded", "DeletionNear", "LeaseDeleted"];
 
-impl Given {
+impl ClusterFixture {
     /// Changes the cluster's record, as the API does.
     pub(crate) async fn write(&self, change: impl Fn(Cluster) -> Cluster) {
         loop {
             let changed = change(self.find().await.unwrap());
-            match self.store.change_cluster(&Change::of(changed)).await {
+            match self.store.change_cluster(&ClusterChange::of(changed)).await {
                 Ok(_) => return,
                 Err(cluster_store::StoreError::Stale) => {}
                 Err(error) => panic!("{error}"),
@@ -37,7 +37,8 @@ impl Given {
     pub(crate) async fn lend(&self, length: &str) {
         let length = length.parse().unwrap();
         self.write(|cluster| {
-            let lending = Lending { lease: Lease::new(Timestamp::now(), length), notify: None };
+            let lending =
+                ClusterLease { lease: Lease::new(Timestamp::now(), length), notify: None };
             Cluster { lending: Some(lending), ..cluster }
         })
         .await;
@@ -73,7 +74,7 @@ impl Given {
 
 #[tokio::test]
 async fn a_cluster_is_switched_off_at_the_end_of_its_lease_and_on_when_that_is_undone() {
-    let mut given = Given::cluster(1, 1).await;
+    let mut given = ClusterFixture::cluster(1, 1).await;
     given.settings.lending.ladder = ladder("1h");
     let working = given.conductor();
     given.until_complete().await;
@@ -107,7 +108,7 @@ async fn a_cluster_is_switched_off_at_the_end_of_its_lease_and_on_when_that_is_u
 
 #[tokio::test]
 async fn every_lease_stage_is_taken_in_order_whenever_conductors_are_killed() {
-    let mut given = Given::cluster_in_file(1, 1).await;
+    let mut given = ClusterFixture::cluster_in_file(1, 1).await;
     given.settings.lending.ladder = ladder("3s");
     let first = given.process();
     given.until_complete().await;
@@ -126,7 +127,7 @@ async fn every_lease_stage_is_taken_in_order_whenever_conductors_are_killed() {
             process.kill().await;
             if let Some(cluster) = given.find().await {
                 rungs = given.told().await;
-                if cluster.desire == cluster_core::Desire::Gone {
+                if cluster.desire == cluster_core::DesiredState::Gone {
                     break;
                 }
                 assert_eq!(given.server_ids(), servers, "nothing is deleted before its time");

@@ -1,14 +1,14 @@
 //! The later life of a cluster: it grows, shrinks, loses members, and gets a new credential.
 
-use cluster_core::{Cluster, GroupRole, MachineRef, NodeGroup};
-use cluster_store::{Change, StoreError};
+use cluster_core::{Cluster, GroupRole, MemberName, NodeGroup};
+use cluster_store::{ClusterChange, StoreError};
 use jiff::Timestamp;
 use kubernetes::apply::documents;
 use openstack_emulator::{Kind, Object};
 
-use crate::given::Given;
+use crate::given::ClusterFixture;
 
-impl Given {
+impl ClusterFixture {
     async fn group(&self, role: &GroupRole) -> NodeGroup {
         let groups = self.store.groups_of(self.id).await.unwrap();
         groups.into_iter().find(|group| group.role == *role).unwrap()
@@ -21,7 +21,7 @@ impl Given {
             let mut group = self.group(&role).await;
             cluster.asked_at = Timestamp::now();
             change(&mut cluster, &mut group);
-            let change = Change { changed: vec![group], ..Change::of(cluster) };
+            let change = ClusterChange { changed: vec![group], ..ClusterChange::of(cluster) };
             match self.store.change_cluster(&change).await {
                 Ok(_) => return,
                 Err(StoreError::Stale) => {}
@@ -44,7 +44,7 @@ pub(crate) fn workers() -> GroupRole {
 
 #[tokio::test]
 async fn a_cluster_grows_and_shrinks() {
-    let given = Given::cluster(1, 1).await;
+    let given = ClusterFixture::cluster(1, 1).await;
     let working = given.conductor();
     given.until_complete().await;
     given
@@ -78,7 +78,7 @@ async fn a_cluster_grows_and_shrinks() {
 
 #[tokio::test]
 async fn a_worker_whose_server_was_deleted_is_replaced() {
-    let given = Given::cluster(1, 2).await;
+    let given = ClusterFixture::cluster(1, 2).await;
     let working = given.conductor();
     given.until_complete().await;
     let lost = given.of_kind(Kind::Server);
@@ -99,7 +99,7 @@ async fn a_worker_whose_server_was_deleted_is_replaced() {
 
 #[tokio::test]
 async fn a_lost_control_plane_member_is_replaced_and_removed_from_etcd() {
-    let given = Given::cluster(3, 1).await;
+    let given = ClusterFixture::cluster(3, 1).await;
     let working = given.conductor();
     given.until_complete().await;
     given.lose_the_second_master().await;
@@ -114,7 +114,7 @@ async fn a_lost_control_plane_member_is_replaced_and_removed_from_etcd() {
 
 #[tokio::test]
 async fn another_member_is_asked_when_the_first_cannot_run_etcdctl() {
-    let given = Given::cluster(3, 1).await;
+    let given = ClusterFixture::cluster(3, 1).await;
     let working = given.conductor();
     given.until_complete().await;
     let client = given.kubernetes().await;
@@ -134,7 +134,7 @@ async fn another_member_is_asked_when_the_first_cannot_run_etcdctl() {
 
 #[tokio::test]
 async fn a_credential_is_replaced_and_the_old_one_deleted() {
-    let given = Given::cluster(1, 1).await;
+    let given = ClusterFixture::cluster(1, 1).await;
     let working = given.conductor();
     given.until_complete().await;
     let old = given.of_kind(Kind::ApplicationCredential)[0].id.clone();
@@ -154,7 +154,7 @@ async fn a_credential_is_replaced_and_the_old_one_deleted() {
 
 #[tokio::test]
 async fn a_control_plane_of_five_outlives_the_loss_of_one_and_of_two() {
-    let given = Given::cluster(5, 1).await;
+    let given = ClusterFixture::cluster(5, 1).await;
     let working = given.conductor();
     given.until_complete().await;
     given.assert_once(5, 1);
@@ -182,7 +182,7 @@ async fn a_control_plane_of_five_outlives_the_loss_of_one_and_of_two() {
     working.abort();
 }
 
-impl Given {
+impl ClusterFixture {
     /// Deletes a control-plane server, and waits until a new member replaces it.
     async fn lose_the_second_master(&self) {
         let servers = self.of_kind(Kind::Server);
@@ -194,6 +194,6 @@ impl Given {
     }
 }
 
-fn machine(raw: &str) -> MachineRef {
+fn machine(raw: &str) -> MemberName {
     raw.parse().unwrap()
 }

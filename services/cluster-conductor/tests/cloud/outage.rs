@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use cluster_core::Truth;
+use cluster_core::ConditionStatus;
 use futures::future::join_all;
 use openstack_emulator::{Act, Call, Rule};
 use tokio::time::Instant;
 
-use crate::given::Given;
+use crate::given::ClusterFixture;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -22,7 +22,7 @@ enum During {
 /// Runs the story of one cluster, with a service that is down for a minute.
 async fn story(service: &'static str, during: During) {
     // A longer interval keeps the load of so many running clusters low.
-    let mut given = Given::cluster(1, 1).await;
+    let mut given = ClusterFixture::cluster(1, 1).await;
     given.settings.look_every = Duration::from_secs(1);
     let path = format!("/{service}/**");
     let (act, reason) = match during {
@@ -46,7 +46,7 @@ async fn story(service: &'static str, during: During) {
     let working = working.unwrap_or_else(|| given.conductor());
 
     let told = given.until_told(reason).await;
-    assert_eq!((told.status, told.is_final), (Truth::False, false), "{story}");
+    assert_eq!((told.status, told.is_final), (ConditionStatus::False, false), "{story}");
     tokio::time::sleep_until(began + MINUTE - Duration::from_secs(2)).await;
     given.until_told(reason).await;
     assert!(began.elapsed() < MINUTE, "{story}: it was told too late");

@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use cluster_core::{Condition, GroupRole, Truth};
+use cluster_core::{Condition, ConditionStatus, GroupRole};
 use kubernetes::apply::documents;
 use openstack_emulator::{Act, Cloud, Rule};
 
-use crate::given::{Given, PATIENCE};
+use crate::given::{ClusterFixture, PATIENCE};
 use crate::life::workers;
 
 /// The task that makes the conductor call the API.
@@ -61,7 +61,7 @@ spec:
     spec: {containers: [{name: moves, image: registry.example/moves:1}]}
 ";
 
-impl Given {
+impl ClusterFixture {
     /// Requests the change that needs such calls.
     async fn ask_for(&self, task: Task) {
         match task {
@@ -92,7 +92,7 @@ impl Given {
             loop {
                 let conditions = self.find().await.unwrap().conditions;
                 let tells = |it: &Condition| {
-                    it.status == Truth::False && REASONS.contains(&it.reason.as_str())
+                    it.status == ConditionStatus::False && REASONS.contains(&it.reason.as_str())
                 };
                 if let Some(told) = conditions.into_iter().find(tells) {
                     return told;
@@ -121,7 +121,7 @@ impl Given {
 
 /// Runs one cluster, whose API fails in this way at one kind of call after another.
 async fn faults(act: Act, calls: impl Iterator<Item = &'static Call>) {
-    let given = Given::cluster(3, 2).await;
+    let given = ClusterFixture::cluster(3, 2).await;
     let working = given.conductor();
     given.until_complete().await;
     let client = given.kubernetes().await;
@@ -138,7 +138,7 @@ async fn faults(act: Act, calls: impl Iterator<Item = &'static Call>) {
         assert!(hit.is_ok(), "{what}: the call was never made");
         let told = given.until_own_api_is_told(&what).await;
         assert!(!told.is_final && !told.message.is_empty(), "{what}: {told:?}");
-        given.cloud.forgive(fault);
+        given.cloud.end_rule(fault);
 
         given.until_complete().await;
         given.until_complete_again().await;
@@ -163,7 +163,7 @@ async fn faults(act: Act, calls: impl Iterator<Item = &'static Call>) {
     working.abort();
 }
 
-impl Given {
+impl ClusterFixture {
     /// Waits until the ledger has one credential and no duplicate.
     pub(crate) async fn until_once_again(&self) {
         let looking = async {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cluster_core::{GroupRole, Key, LedgerState};
 use openstack_emulator::{Kind, Object};
 
-use crate::given::Given;
+use crate::given::ClusterFixture;
 use crate::life::workers;
 
 /// A part of the life of a cluster with three control-plane members and one or two workers.
@@ -42,7 +42,7 @@ impl Part {
     pub(crate) const MASTERS: u32 = 3;
 
     /// Requests the part.
-    pub(crate) async fn ask(self, given: &Given) {
+    pub(crate) async fn ask(self, given: &ClusterFixture) {
         match self {
             Part::Create => {}
             Part::Grow => {
@@ -67,7 +67,7 @@ impl Part {
     }
 
     /// Waits until the part ends.
-    pub(crate) async fn ends(self, given: &Given) {
+    pub(crate) async fn ends(self, given: &ClusterFixture) {
         match self {
             Part::Create | Part::Grow | Part::Shrink => {
                 given.until_complete().await;
@@ -79,7 +79,7 @@ impl Part {
 
     /// Asserts that every object exists once and is in the ledger, and that the ledger has nothing else. Waits first until no duplicate can
     /// appear any more.
-    pub(crate) async fn assert_whole(self, given: &Given) {
+    pub(crate) async fn assert_whole(self, given: &ClusterFixture) {
         let workers = match self {
             Part::Create | Part::Shrink => 1,
             Part::Grow => 2,
@@ -98,7 +98,7 @@ impl Part {
     }
 }
 
-impl Given {
+impl ClusterFixture {
     /// Returns the objects that must be in the ledger. Ports that Neutron creates itself, and a zone's own records, need not be.
     fn ours(&self) -> Vec<Object> {
         let all = OURS.into_iter().flat_map(|kind| self.of_kind(kind));

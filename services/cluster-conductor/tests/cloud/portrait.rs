@@ -7,7 +7,7 @@ use kubernetes::nodes::Readiness;
 use openstack_emulator::{Kind, Object};
 use serde_json::{Map, Value};
 
-use crate::given::Given;
+use crate::given::ClusterFixture;
 
 /// The fields of each kind that are described.
 const KINDS: [(Kind, &[&str]); 16] = [
@@ -63,7 +63,7 @@ fn is_id(text: &str) -> bool {
     text.len() >= 36 && text.matches('-').count() >= 4
 }
 
-impl Given {
+impl ClusterFixture {
     /// Describes the cluster: its objects in the cloud, and its Kubernetes nodes.
     pub(crate) async fn portrait(&self) -> Vec<String> {
         let cluster = self.find().await.unwrap();

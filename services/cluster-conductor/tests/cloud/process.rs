@@ -10,7 +10,7 @@ use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::given::{Given, session};
+use crate::given::{ClusterFixture, session};
 
 /// A running conductor, which also ends a moment after this is dropped.
 pub(crate) struct Process {
@@ -18,7 +18,7 @@ pub(crate) struct Process {
     thread: JoinHandle<()>,
 }
 
-impl Given {
+impl ClusterFixture {
     /// Starts a conductor that runs until it is killed.
     pub(crate) fn process(&self) -> Process {
         let url = self.scratch.as_ref().unwrap().url.clone();

@@ -1,14 +1,14 @@
 //! Clouds that refuse requests.
 
-use cluster_core::{ConditionKind, GroupRole, NodeGroup, Truth, resize};
-use cluster_store::Change;
-use openstack_emulator::{Act, End, Fate, Kind, Rule};
+use cluster_core::{ConditionKind, ConditionStatus, GroupRole, NodeGroup, resize};
+use cluster_store::ClusterChange;
+use openstack_emulator::{Act, CreateOutcome, End, Kind, Rule};
 
-use crate::given::Given;
+use crate::given::ClusterFixture;
 
 #[tokio::test]
 async fn a_quota_that_is_used_up_is_named_and_a_raised_one_is_enough() {
-    let given = Given::cluster(1, 1).await;
+    let given = ClusterFixture::cluster(1, 1).await;
     given.cloud.set_quota("tenant-a", "router", 0);
     let working = given.conductor();
     let told = given.until(ConditionKind::NetworkReady, |it| it.reason == "QuotaExceeded").await;
@@ -23,7 +23,7 @@ async fn a_quota_that_is_used_up_is_named_and_a_raised_one_is_enough() {
 
 #[tokio::test]
 async fn a_full_zone_is_reported_before_anything_is_created() {
-    let given = Given::cluster(1, 1).await;
+    let given = ClusterFixture::cluster(1, 1).await;
     // The zone's SOA and NS, and one more.
     given.cloud.set_quota("tenant-a", "zone_recordsets", 3);
     let working = given.conductor();
@@ -38,7 +38,7 @@ async fn a_full_zone_is_reported_before_anything_is_created() {
 
 #[tokio::test]
 async fn nothing_is_created_while_the_hosts_lack_capacity() {
-    let given = Given::cluster(1, 5).await;
+    let given = ClusterFixture::cluster(1, 5).await;
     for quota in ["cores", "ram"] {
         given.cloud.set_quota("tenant-a", quota, -1);
     }
@@ -48,7 +48,7 @@ async fn nothing_is_created_while_the_hosts_lack_capacity() {
     let change = async |with: &dyn Fn(NodeGroup) -> NodeGroup| {
         let group = workers(given.store.groups_of(given.id).await.unwrap()).unwrap();
         let cluster = given.find().await.unwrap();
-        let change = Change { changed: vec![with(group)], ..Change::of(cluster) };
+        let change = ClusterChange { changed: vec![with(group)], ..ClusterChange::of(cluster) };
         given.store.change_cluster(&change).await
     };
     let flavor = Some("g1.small".to_owned());
@@ -75,7 +75,7 @@ async fn nothing_is_created_while_the_hosts_lack_capacity() {
 
 #[tokio::test]
 async fn a_cluster_never_gets_other_roles_than_the_allowed_ones() {
-    let given = Given::cluster(1, 1).await;
+    let given = ClusterFixture::cluster(1, 1).await;
     given.cloud.add_user_with("boss", "boss-secret", "tenant-a", &["admin"]);
     let working = given.conductor_as("boss");
     let told = given.until(ConditionKind::InfrastructureReady, |it| it.reason == "NoRole").await;
@@ -91,10 +91,16 @@ async fn a_cluster_never_gets_other_roles_than_the_allowed_ones() {
 
 #[tokio::test]
 async fn a_failed_load_balancer_is_created_again_and_deleted_with_all_its_parts() {
-    let given = Given::cluster(1, 1).await;
+    let given = ClusterFixture::cluster(1, 1).await;
     let end = End::Error("no amphora".to_owned());
     let kind = Kind::LoadBalancer;
-    given.cloud.decide(Fate { kind, name: "**".to_owned(), after: 0, times: Some(1), end });
+    given.cloud.set_fate(CreateOutcome {
+        kind,
+        name: "**".to_owned(),
+        after: 0,
+        times: Some(1),
+        end,
+    });
     let working = given.conductor();
     given.until_complete().await;
     given.assert_once(1, 1);
@@ -105,13 +111,13 @@ async fn a_failed_load_balancer_is_created_again_and_deleted_with_all_its_parts(
 
 #[tokio::test]
 async fn a_service_that_is_down_is_named_and_waited_for() {
-    let given = Given::cluster(1, 1).await;
+    let given = ClusterFixture::cluster(1, 1).await;
     let rule = Rule::new("POST", "/network/**/subnets", Act::Close);
     let rule = given.cloud.misbehave(rule);
     let working = given.conductor();
     let told = given.until(ConditionKind::NetworkReady, |it| it.reason == "CloudUnreachable").await;
-    assert_eq!((told.status, told.is_final), (Truth::False, false));
-    given.cloud.forgive(rule);
+    assert_eq!((told.status, told.is_final), (ConditionStatus::False, false));
+    given.cloud.end_rule(rule);
     given.until_complete().await;
     given.assert_once(1, 1);
     working.abort();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use cluster_core::{Cluster, ConditionKind};
-use cluster_store::Change;
+use cluster_store::ClusterChange;
 use openstack::dns::zones;
 use openstack::identity::roles;
 use openstack::{CloudConfig, Service, Session};
@@ -12,7 +12,7 @@ use openstack_emulator::{Cloud, Kind};
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
-use crate::given::{Given, PATIENCE, project, session_as};
+use crate::given::{ClusterFixture, PATIENCE, project, session_as};
 
 /// The roles of clusterd's user in its tenants' projects.
 const ROLES: [&str; 2] = ["member", "load-balancer_member"];
@@ -27,7 +27,7 @@ async fn shut_out(cloud: &Cloud, tenant: &str) {
     let user = session_as(cloud, "clusterd").identity().await.unwrap().user_id;
     for role in ROLES {
         let role = roles::find(&admin, role).await.unwrap().unwrap();
-        roles::take(&admin, (&user, &project(cloud, tenant)), &role.id).await.unwrap();
+        roles::unassign(&admin, (&user, &project(cloud, tenant)), &role.id).await.unwrap();
     }
 }
 
@@ -42,13 +42,13 @@ async fn servers_seen_by(session: &Session) -> BTreeSet<String> {
     all.map(|it| it["name"].as_str().unwrap().to_owned()).collect()
 }
 
-fn servers_in(given: &Given) -> BTreeSet<String> {
+fn servers_in(given: &ClusterFixture) -> BTreeSet<String> {
     given.of_kind(Kind::Server).iter().map(|it| it.text("name").to_owned()).collect()
 }
 
 #[tokio::test]
 async fn each_cluster_is_in_its_own_project_and_neither_sees_the_other() {
-    let first = Given::cluster(1, 1).await;
+    let first = ClusterFixture::cluster(1, 1).await;
     let cloud = &first.cloud;
     zones::create(&session_as(cloud, "clusterd"), "all.example.", "a@all.example", "")
         .await
@@ -103,7 +103,7 @@ async fn each_cluster_is_in_its_own_project_and_neither_sees_the_other() {
 
 #[tokio::test]
 async fn a_project_in_which_clusterd_has_no_role_is_told_the_needed_role() {
-    let first = Given::cluster(1, 1).await;
+    let first = ClusterFixture::cluster(1, 1).await;
     let b = first.another("tenant-b", "example.org").await;
     first.delete().await;
     let working = first.conductor_of_tenants("clusterd");
@@ -120,7 +120,7 @@ async fn a_project_in_which_clusterd_has_no_role_is_told_the_needed_role() {
 
 #[tokio::test]
 async fn a_cluster_in_clusterds_project_stays_there_when_the_configuration_changes() {
-    let given = Given::cluster(1, 1).await;
+    let given = ClusterFixture::cluster(1, 1).await;
     let working = given.conductor();
     given.until_complete().await;
     working.abort();
@@ -130,7 +130,7 @@ async fn a_cluster_in_clusterds_project_stays_there_when_the_configuration_chang
     // The record as an earlier version wrote it, without the cloud's project, of a cluster that another project requested.
     let old = given.find().await.unwrap();
     let old = Cluster { project: other.clone(), cloud_project: None, ..old };
-    given.store.change_cluster(&Change::of(old)).await.unwrap();
+    given.store.change_cluster(&ClusterChange::of(old)).await.unwrap();
     given.cloud.add_user_with("alice", "alice-secret", "tenant-b", &ROLES);
     let working = given.conductor_of_tenants("alice");
     let noted = async {
@@ -150,7 +150,7 @@ async fn a_cluster_in_clusterds_project_stays_there_when_the_configuration_chang
 
 #[tokio::test]
 async fn a_deletion_waits_while_clusterd_has_no_role_and_continues_afterwards() {
-    let first = Given::cluster(1, 1).await;
+    let first = ClusterFixture::cluster(1, 1).await;
     let a = first.another("tenant-a", "example.org").await;
     first.delete().await;
     let_in(&a.cloud, "tenant-a");

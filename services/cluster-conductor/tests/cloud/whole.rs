@@ -3,11 +3,11 @@
 use openstack_emulator::Kind;
 use serde_json::json;
 
-use crate::given::Given;
+use crate::given::ClusterFixture;
 
 #[tokio::test]
 async fn every_object_is_created_correctly_and_deleted_again() {
-    let given = Given::cluster(1, 1).await;
+    let given = ClusterFixture::cluster(1, 1).await;
     let working = given.conductor();
     given.until_complete().await;
     given.assert_once(1, 1);
@@ -59,7 +59,7 @@ async fn every_object_is_created_correctly_and_deleted_again() {
 async fn the_number_of_calls_per_observation_does_not_depend_on_the_size() {
     let mut looks = Vec::new();
     for (masters, workers) in [(1, 1), (3, 2)] {
-        let given = Given::cluster(masters, workers).await;
+        let given = ClusterFixture::cluster(masters, workers).await;
         let working = given.conductor();
         given.until_complete().await;
         given.assert_once(masters as usize, workers as usize);

@@ -1,11 +1,11 @@
 //! Claims: each can be redeemed once, in time, and by its member only.
 
-use cluster_conductor::{Answer, MachineReported, SourceAddress};
-use cluster_core::Desire;
-use cluster_store::{Change, Said};
+use cluster_conductor::{Answer, SourceAddress, StepReport};
+use cluster_core::DesiredState;
+use cluster_store::{BootstrapReport, ClusterChange};
 use serde_json::Value;
 
-use crate::given::{Given, file, pass};
+use crate::given::{ClusterFixture, file, pass};
 
 fn is_config(answer: &Answer) -> bool {
     matches!(answer, Answer::Config(_))
@@ -21,14 +21,14 @@ fn reporter(config: &Value) -> (String, String) {
     (value("data = \"claim="), value("header = \"Authorization: Bearer "))
 }
 
-fn reported(step: &str, result: &str) -> MachineReported {
+fn reported(step: &str, result: &str) -> StepReport {
     let status = Some(if result == "success" { 0 } else { 1 });
-    MachineReported { step: step.to_owned(), result: result.to_owned(), status }
+    StepReport { step: step.to_owned(), result: result.to_owned(), status }
 }
 
 #[tokio::test]
 async fn the_user_data_is_the_same_until_its_claim_is_redeemed() {
-    let mut given = Given::labelled(&[]).await;
+    let mut given = ClusterFixture::labelled(&[]).await;
     let first = given.user_data("default-worker-0").await.unwrap();
     given.restart();
     assert_eq!(given.user_data("default-worker-0").await.unwrap().text(), first.text());
@@ -42,7 +42,7 @@ async fn the_user_data_is_the_same_until_its_claim_is_redeemed() {
 
 #[tokio::test]
 async fn a_second_use_of_a_claim_is_refused_and_raises_an_event() {
-    let given = Given::labelled(&[]).await;
+    let given = ClusterFixture::labelled(&[]).await;
     let claim = given.claim("default-worker-0").await;
     let Answer::Config(config) = given.redeem(&claim, "10.0.0.20").await else { panic!("none") };
     let (id, token) = reporter(&serde_json::from_str(&config).unwrap());
@@ -65,7 +65,7 @@ async fn a_second_use_of_a_claim_is_refused_and_raises_an_event() {
 
 #[tokio::test]
 async fn a_claim_is_redeemed_five_times_at_most_before_its_member_reports() {
-    let given = Given::labelled(&[]).await;
+    let given = ClusterFixture::labelled(&[]).await;
     let claim = given.claim("default-worker-0").await;
     let mut answers = Vec::new();
     for _ in 0..40 {
@@ -91,7 +91,7 @@ async fn a_claim_is_redeemed_five_times_at_most_before_its_member_reports() {
 
 #[tokio::test]
 async fn a_claim_is_refused_from_other_addresses_unless_they_are_allowed() {
-    let given = Given::labelled(&[]).await;
+    let given = ClusterFixture::labelled(&[]).await;
     let claim = given.claim("default-worker-0").await;
     assert_eq!(given.redeem(&claim, "10.0.0.21").await, Answer::Nothing);
     let events = given.events().await;
@@ -99,7 +99,7 @@ async fn a_claim_is_refused_from_other_addresses_unless_they_are_allowed() {
     // The address of the cluster's router, as an IPv4-mapped address of a dual-stack listener.
     assert!(is_config(&given.redeem(&claim, "::ffff:203.0.113.1").await));
 
-    let given = Given::new(&[], SourceAddress::Any).await;
+    let given = ClusterFixture::new(&[], SourceAddress::Any).await;
     let claim = given.claim("default-worker-0").await;
     assert!(is_config(&given.redeem(&claim, "192.0.2.1").await));
     assert_eq!(given.redeem(&claim, "192.0.2.2").await, Answer::Nothing);
@@ -107,7 +107,7 @@ async fn a_claim_is_refused_from_other_addresses_unless_they_are_allowed() {
 
 #[tokio::test]
 async fn one_of_many_concurrent_callers_gets_the_config() {
-    let given = Given::new(&[], SourceAddress::Any).await;
+    let given = ClusterFixture::new(&[], SourceAddress::Any).await;
     let claim = given.claim("default-worker-0").await;
     let from: Vec<String> = (0..16).map(|n| format!("192.0.2.{n}")).collect();
     let asked = from.iter().map(|from| given.redeem(&claim, from));
@@ -118,7 +118,7 @@ async fn one_of_many_concurrent_callers_gets_the_config() {
 
 #[tokio::test]
 async fn an_expired_or_invalid_claim_is_refused() {
-    let given = Given::labelled(&[]).await;
+    let given = ClusterFixture::labelled(&[]).await;
     let claim = given.claim("default-worker-0").await;
     let other = given.claim("default-worker-1").await;
     for (id, token) in [
@@ -140,28 +140,29 @@ async fn an_expired_or_invalid_claim_is_refused() {
 
 #[tokio::test]
 async fn a_cluster_being_deleted_hands_out_no_config() {
-    let mut given = Given::labelled(&[]).await;
+    let mut given = ClusterFixture::labelled(&[]).await;
     let claim = given.claim("default-worker-0").await;
-    given.cluster.desire = Desire::Gone;
-    given.store.change_cluster(&Change::of(given.cluster.clone())).await.unwrap();
+    given.cluster.desire = DesiredState::Gone;
+    given.store.change_cluster(&ClusterChange::of(given.cluster.clone())).await.unwrap();
     assert_eq!(given.redeem(&claim, "10.0.0.20").await, Answer::Nothing);
 }
 
 #[tokio::test]
 async fn a_report_needs_the_token_that_only_the_config_contains() {
-    let given = Given::labelled(&[]).await;
+    let given = ClusterFixture::labelled(&[]).await;
     let claim = given.claim("default-master-0").await;
     let config = given.config("default-master-0", "10.0.0.10").await;
     let (id, token) = reporter(&config);
     assert_eq!(id, claim.0);
-    let note = async |token: &str, said: MachineReported| {
-        given.conductor.note_report(&id, token, &said).await
-    };
+    let note =
+        async |token: &str, said: StepReport| given.conductor.note_report(&id, token, &said).await;
     assert!(!note(&claim.1, reported("mark", "success")).await);
     let said = async || given.store.machines_of(given.cluster.id).await.unwrap()[0].said.clone();
     assert_eq!(said().await, None);
     assert!(note(&token, reported("control-plane\n<b>", "exit-code")).await);
-    let Some(Said { step, failed, message, .. }) = said().await else { panic!("nothing") };
+    let Some(BootstrapReport { step, failed, message, .. }) = said().await else {
+        panic!("nothing")
+    };
     assert_eq!(
         (step.as_str(), failed, message.as_str()),
         ("control-planeb", true, "exit-code, status 1")

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::given::{Given, address, file, machine, pass};
+use crate::given::{ClusterFixture, address, file, machine, pass};
 
 fn document(config: &Value, path: &str, kind: &str) -> Value {
     let text = file(config, path).unwrap_or_else(|| panic!("there is no {path}"));
@@ -12,7 +12,7 @@ fn document(config: &Value, path: &str, kind: &str) -> Value {
 
 const INLINE: (&str, &str) = ("user_data_delivery", "inline");
 
-async fn inline(given: &Given, name: &str) -> Value {
+async fn inline(given: &ClusterFixture, name: &str) -> Value {
     let given = serde_json::from_str(given.user_data(name).await.unwrap().text()).unwrap();
     let packed: &Value = &given;
     match packed["ignition"]["config"]["replace"]["source"].as_str() {
@@ -28,7 +28,7 @@ async fn inline(given: &Given, name: &str) -> Value {
 
 #[tokio::test]
 async fn founders_know_each_other_and_all_members_know_the_load_balancer() {
-    let given = Given::labelled(&[("dns_zone", "k8s.example")]).await;
+    let given = ClusterFixture::labelled(&[("dns_zone", "k8s.example")]).await;
     let founder = given.config("default-master-1", "10.0.0.11").await;
     let etcd = document(&founder, "/etc/bedplate/init-etcd.yaml", "ClusterConfiguration");
     let arguments = etcd["etcd"]["local"]["extraArgs"].as_array().unwrap().clone();
@@ -59,12 +59,12 @@ async fn founders_know_each_other_and_all_members_know_the_load_balancer() {
 
 #[tokio::test]
 async fn a_replacement_joins_and_a_recreated_founder_founds() {
-    let mut given = Given::labelled(&[]).await;
+    let mut given = ClusterFixture::labelled(&[]).await;
     given.user_data("default-worker-0").await.unwrap();
     assert!(given.groups[0].replace_machine(1));
     given.save().await;
     let port = given.seen.objects.remove(&"port/default-master-1".parse().unwrap()).unwrap();
-    let port = cluster_core::Found { address: Some([10, 0, 0, 13].into()), ..port };
+    let port = cluster_core::CloudObject { address: Some([10, 0, 0, 13].into()), ..port };
     given.seen.objects.insert("port/default-master-3".parse().unwrap(), port);
 
     let joins = given.config("default-master-3", "10.0.0.13").await;
@@ -77,7 +77,7 @@ async fn a_replacement_joins_and_a_recreated_founder_founds() {
 
 #[tokio::test]
 async fn without_a_load_balancer_the_api_has_a_dns_name_and_all_addresses() {
-    let mut given = Given::labelled(&[("dns_zone", "k8s.example")]).await;
+    let mut given = ClusterFixture::labelled(&[("dns_zone", "k8s.example")]).await;
     let blueprint = &mut given.cluster.blueprint;
     (blueprint.master_lb_enabled, blueprint.floating_ip_enabled) = (false, true);
     let floating = |number: u32| address(&format!("203.0.113.1{number}"));
@@ -105,7 +105,7 @@ async fn without_a_load_balancer_the_api_has_a_dns_name_and_all_addresses() {
     given.cluster.machine_addresses.insert(master(3), floating(3));
     given.save().await;
     let port = given.seen.objects.remove(&"port/default-master-1".parse().unwrap()).unwrap();
-    let port = cluster_core::Found { address: Some([10, 0, 0, 13].into()), ..port };
+    let port = cluster_core::CloudObject { address: Some([10, 0, 0, 13].into()), ..port };
     given.seen.objects.insert("port/default-master-3".parse().unwrap(), port);
     let joins = given.config("default-master-3", "10.0.0.13").await;
     let names = told(&joins, "/etc/bedplate/certificates.yaml");
@@ -114,7 +114,7 @@ async fn without_a_load_balancer_the_api_has_a_dns_name_and_all_addresses() {
 
 #[tokio::test]
 async fn a_member_mounts_the_volumes_of_its_server() {
-    let mut given = Given::labelled(&[("etcd_volume_size", "5")]).await;
+    let mut given = ClusterFixture::labelled(&[("etcd_volume_size", "5")]).await;
     given.groups[1].docker_volume_size = Some(20);
     given.save().await;
     let mounts = |config: &Value| -> Vec<String> {
@@ -131,7 +131,7 @@ async fn a_member_mounts_the_volumes_of_its_server() {
 #[tokio::test]
 async fn a_config_waits_for_a_floating_ip_that_it_needs() {
     let labels = [("master_lb_floating_ip_enabled", "true")];
-    let mut given = Given::labelled(&labels).await;
+    let mut given = ClusterFixture::labelled(&labels).await;
     let claim = given.claim("default-master-0").await;
     let later = given.redeem(&claim, "10.0.0.10").await;
     assert_eq!(later, cluster_conductor::Answer::Later);
@@ -140,7 +140,7 @@ async fn a_config_waits_for_a_floating_ip_that_it_needs() {
     let told = document(&config, "/etc/bedplate/init.yaml", "ClusterConfiguration");
     assert_eq!(told["apiServer"]["certSANs"], serde_json::json!(["10.0.0.5", "203.0.113.9"]));
 
-    let mut given = Given::labelled(&[labels[0], INLINE]).await;
+    let mut given = ClusterFixture::labelled(&[labels[0], INLINE]).await;
     let waits = given.user_data("default-master-0").await.unwrap_err();
     assert_eq!(waits, "the address of balancer-address/api is not known yet");
     given.with_floating_address().await;
@@ -149,7 +149,7 @@ async fn a_config_waits_for_a_floating_ip_that_it_needs() {
 
 #[tokio::test]
 async fn an_inline_config_is_complete_and_sends_no_reports() {
-    let given = Given::labelled(&[INLINE]).await;
+    let given = ClusterFixture::labelled(&[INLINE]).await;
     let config = inline(&given, "default-master-0").await;
     assert!(file(&config, "/etc/kubernetes/pki/ca.key").is_some());
     assert_eq!(file(&config, "/etc/bedplate/report.curl"), None);
@@ -158,7 +158,7 @@ async fn an_inline_config_is_complete_and_sends_no_reports() {
 
 #[tokio::test]
 async fn labels_reach_the_components_they_name() {
-    let given = Given::labelled(&[
+    let given = ClusterFixture::labelled(&[
         INLINE,
         ("kubelet_options", "--max-pods=50"),
         ("kubescheduler_options", "--v=3"),
@@ -190,7 +190,7 @@ async fn labels_reach_the_components_they_name() {
 
 #[tokio::test]
 async fn a_config_that_cannot_be_made_is_reported_before_the_server_is_created() {
-    let mut given = Given::labelled(&[]).await;
+    let mut given = ClusterFixture::labelled(&[]).await;
     given.cluster.kubernetes = "v1.30.0".parse().unwrap();
     assert_eq!(
         given.user_data("default-worker-0").await.unwrap_err(),
@@ -215,7 +215,7 @@ async fn a_config_that_cannot_be_made_is_reported_before_the_server_is_created()
 
 #[tokio::test]
 async fn a_bootstrap_token_is_replaced_before_it_expires() {
-    let given = Given::labelled(&[INLINE]).await;
+    let given = ClusterFixture::labelled(&[INLINE]).await;
     let token = async || {
         let worker = inline(&given, "default-worker-0").await;
         let join = document(&worker, "/etc/bedplate/join.yaml", "JoinConfiguration");
@@ -235,9 +235,9 @@ async fn a_bootstrap_token_is_replaced_before_it_expires() {
 #[tokio::test]
 async fn a_group_may_bring_its_own_config() {
     let own = r#"{"ignition":{"version":"3.4.0"},"storage":{"files":[{"path":"/etc/own"}]}}"#;
-    let given = Given::labelled(&[]).await;
+    let given = ClusterFixture::labelled(&[]).await;
     let workers = &given.groups[1];
-    let set = async |given: &Given, text: &str| {
+    let set = async |given: &ClusterFixture, text: &str| {
         given.conductor.set_own_config(&given.cluster, workers, text).await
     };
     let refused = set(&given, &own.replace("/etc/own", "etc/own")).await.unwrap_err();
@@ -255,7 +255,7 @@ async fn a_group_may_bring_its_own_config() {
     let worker = given.config("default-worker-1", "10.0.0.21").await;
     assert!(file(&worker, "/etc/bedplate/join.yaml").is_some());
 
-    let inlined = Given::labelled(&[INLINE]).await;
+    let inlined = ClusterFixture::labelled(&[INLINE]).await;
     let workers = &inlined.groups[1];
     inlined.conductor.set_own_config(&inlined.cluster, workers, own).await.unwrap();
     assert_eq!(inline(&inlined, "default-worker-0").await, handed_out);

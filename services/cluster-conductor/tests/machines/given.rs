@@ -10,10 +10,11 @@ use cluster_conductor::{
     Answer, Conductor, KubernetesSettings, MachineSettings, NodesListener, Settings, SourceAddress,
 };
 use cluster_core::{
-    Asked, Balancer, Blueprint, Cluster, Facts, Found, FoundState, Key, KubernetesVersion, Labels,
-    MachineRef, NodeGroup, RepairLimits, Seen,
+    BalancerPurpose, CloudObject, CloudObjectDetails, CloudObjectState, Cluster,
+    ClusterObservation, ClusterParameters, Key, KubernetesVersion, Labels, MemberName, NodeGroup,
+    RepairLimits, RequestedCluster,
 };
-use cluster_store::{Change, Store};
+use cluster_store::{ClusterChange, Store};
 use ignition::UserData;
 use jiff::{SignedDuration, Timestamp};
 use sealing::SealingKeys;
@@ -34,16 +35,16 @@ pub(crate) fn pass(seconds: i64) {
 }
 
 /// A cluster of three control-plane members and two workers whose ports exist.
-pub(crate) struct Given {
+pub(crate) struct ClusterFixture {
     pub(crate) store: Store,
     pub(crate) conductor: Conductor,
     pub(crate) cluster: Cluster,
     pub(crate) groups: Vec<NodeGroup>,
-    pub(crate) seen: Seen,
+    pub(crate) seen: ClusterObservation,
     keys: String,
 }
 
-pub(crate) fn machine(name: &str) -> MachineRef {
+pub(crate) fn machine(name: &str) -> MemberName {
     name.parse().unwrap()
 }
 
@@ -51,24 +52,24 @@ pub(crate) fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-impl Given {
+impl ClusterFixture {
     /// Makes a cluster with these labels.
-    pub(crate) async fn labelled(labels: &[(&str, &str)]) -> Given {
-        Given::new(labels, SourceAddress::Machine).await
+    pub(crate) async fn labelled(labels: &[(&str, &str)]) -> ClusterFixture {
+        ClusterFixture::new(labels, SourceAddress::Machine).await
     }
 
-    pub(crate) async fn new(labels: &[(&str, &str)], source: SourceAddress) -> Given {
+    pub(crate) async fn new(labels: &[(&str, &str)], source: SourceAddress) -> ClusterFixture {
         let store = Store::open("sqlite::memory:").await.unwrap();
         let (cluster, groups) = insert(&store, labels).await;
         let keys = SealingKeys::generate().unwrap().to_string();
         let conductor = conductor(&store, &keys, Some(listener(source)));
-        let mut seen = Seen::default();
+        let mut seen = ClusterObservation::default();
         let mut at = |key: &str, address: &str| {
-            let found = Found {
+            let found = CloudObject {
                 id: key.to_owned(),
-                state: FoundState::Ready,
+                state: CloudObjectState::Ready,
                 address: Some(address.parse().unwrap()),
-                facts: Facts::None,
+                facts: CloudObjectDetails::None,
             };
             seen.objects.insert(key.parse::<Key>().unwrap(), found);
         };
@@ -80,7 +81,7 @@ impl Given {
             at(&format!("port/default-worker-{number}"), &format!("10.0.0.2{number}"));
         }
         at("router", "203.0.113.1");
-        Given { store, conductor, cluster, groups, seen, keys }
+        ClusterFixture { store, conductor, cluster, groups, seen, keys }
     }
 
     /// Replaces the conductor by one with the same keys, as after a restart.
@@ -95,9 +96,9 @@ impl Given {
 
     /// Gives the load balancer its floating IP.
     pub(crate) async fn with_floating_address(&mut self) {
-        let key = Key::BalancerAddress(Balancer::Api);
-        let port = self.seen.objects[&Key::VipPort(Balancer::Api)].clone();
-        let found = Found { address: Some(address("203.0.113.9")), ..port };
+        let key = Key::BalancerAddress(BalancerPurpose::Api);
+        let port = self.seen.objects[&Key::VipPort(BalancerPurpose::Api)].clone();
+        let found = CloudObject { address: Some(address("203.0.113.9")), ..port };
         self.seen.objects.insert(key, found);
         self.cluster.api_address = Some("https://203.0.113.9:6443".to_owned());
         self.save().await;
@@ -105,7 +106,10 @@ impl Given {
 
     /// Stores the changes of the cluster and its groups.
     pub(crate) async fn save(&mut self) {
-        let change = Change { changed: self.groups.clone(), ..Change::of(self.cluster.clone()) };
+        let change = ClusterChange {
+            changed: self.groups.clone(),
+            ..ClusterChange::of(self.cluster.clone())
+        };
         self.cluster = self.store.change_cluster(&change).await.unwrap();
         self.groups = self.store.groups_of(self.cluster.id).await.unwrap();
     }
@@ -194,14 +198,15 @@ fn conductor(store: &Store, keys: &str, nodes: Option<NodesListener>) -> Conduct
 async fn insert(store: &Store, labels: &[(&str, &str)]) -> (Cluster, Vec<NodeGroup>) {
     let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     let labels = labels.iter().map(pair).collect::<BTreeMap<_, _>>();
-    let blueprint = Blueprint {
+    let blueprint = ClusterParameters {
         external_network: Some("public".to_owned()),
         master_lb_enabled: true,
         floating_ip_enabled: false,
         labels: Labels::try_from(labels).unwrap(),
-        ..Blueprint::new("fcos".to_owned())
+        ..ClusterParameters::new("fcos".to_owned())
     };
-    let Asked { template, cluster, mut groups } = Asked::new(blueprint, 3, 2, now());
+    let RequestedCluster { template, cluster, mut groups } =
+        RequestedCluster::new(blueprint, 3, 2, now());
     for group in &mut groups {
         group.node_labels.insert("example.org/rack".to_owned(), "r1".to_owned());
     }

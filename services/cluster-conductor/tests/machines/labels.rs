@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster_addons::{Cloud, Credential, ImageSource, Surroundings, settings, wanted};
+use cluster_addons::{Cloud, ClusterContext, Credential, ImageSource, desired_add_ons, settings};
 use cluster_core::{
-    ClusterSpec, KubernetesVersion, LABELS, Labels, Meaning, Thing, VolumeDriver, check_cluster,
-    shape,
+    ClusterSpec, KubernetesVersion, LABELS, Labels, Meaning, ResourceSpec, VolumeDriver,
+    check_cluster, desired_objects,
 };
 
-use crate::given::Given;
+use crate::given::ClusterFixture;
 
 #[rustfmt::skip]
 const VALUES: &[&str] = &[
@@ -44,10 +44,10 @@ fn labels(of: &[(&str, &str)], name: &str, value: &str) -> Option<Labels> {
     Labels::try_from(all.collect::<BTreeMap<_, _>>()).ok()
 }
 
-fn around() -> Surroundings {
+fn around() -> ClusterContext {
     let credential =
         Credential { generation: 1, id: "c".to_owned(), secret: "s".to_owned().into() };
-    Surroundings {
+    ClusterContext {
         cloud: Some(Cloud {
             auth_url: "https://cloud.example/v3".to_owned(),
             region: "RegionOne".to_owned(),
@@ -66,7 +66,7 @@ async fn every_accepted_label_leads_to_configs_and_add_ons() {
     let long = ["a".repeat(60), "b".repeat(60), "c".repeat(50)].join(".");
     let (longer, options) = ("x".repeat(300), format!("--x={}", "y".repeat(2000)));
     let more = [long.as_str(), longer.as_str(), options.as_str()];
-    let mut given = Given::labelled(&[]).await;
+    let mut given = ClusterFixture::labelled(&[]).await;
     given.with_floating_address().await;
     given.cluster.blueprint.volume_driver = Some(VolumeDriver::Cinder);
     given.cluster.blueprint.flavor = Some("m1.large".to_owned());
@@ -86,7 +86,8 @@ async fn every_accepted_label_leads_to_configs_and_add_ons() {
                 continue;
             }
             if cluster.kubernetes != KubernetesVersion::DEFAULT {
-                let why = given.conductor.rehearse(cluster, groups).unwrap_err().to_string();
+                let why =
+                    given.conductor.check_member_configs(cluster, groups).unwrap_err().to_string();
                 assert!(
                     why.starts_with("clusterd has no source for the programs of"),
                     "{what}: {why}"
@@ -102,14 +103,18 @@ async fn every_accepted_label_leads_to_configs_and_add_ons() {
             if !is_new || !(is_early || beside.is_empty()) {
                 continue;
             }
-            given.conductor.rehearse(cluster, groups).unwrap_or_else(|why| panic!("{what}: {why}"));
-            let whole = shape(&ClusterSpec { cluster, groups });
+            given
+                .conductor
+                .check_member_configs(cluster, groups)
+                .unwrap_or_else(|why| panic!("{what}: {why}"));
+            let whole = desired_objects(&ClusterSpec { cluster, groups });
             for object in whole.values() {
-                if let Thing::Record { host, .. } = &object.thing {
+                if let ResourceSpec::Record { host, .. } = &object.thing {
                     assert!(host.len() <= 254, "{what}: {host}");
                 }
             }
-            wanted(&settings(cluster, around())).unwrap_or_else(|why| panic!("{what}: {why}"));
+            desired_add_ons(&settings(cluster, around()))
+                .unwrap_or_else(|why| panic!("{what}: {why}"));
             if is_early {
                 let told = given.user_data("default-worker-1").await;
                 told.unwrap_or_else(|why| panic!("{what}: {why}"));
@@ -126,7 +131,7 @@ async fn every_accepted_label_leads_to_configs_and_add_ons() {
 /// that is not understood.
 #[tokio::test]
 async fn a_record_with_a_label_that_is_refused_today_is_read_and_says_so() {
-    let mut given = Given::labelled(&[]).await;
+    let mut given = ClusterFixture::labelled(&[]).await;
     let record = r#"{"kubeproxy_options": "--v=2", "kubelet_options": "--max-pods=9"}"#;
     let labels: Labels = serde_json::from_str(record).unwrap();
     assert_eq!(labels.settings().arguments["kubelet"][0].1, "9");
@@ -140,9 +145,9 @@ async fn a_record_with_a_label_that_is_refused_today_is_read_and_says_so() {
 
 #[tokio::test]
 async fn settings_without_a_possible_config_are_refused_before_the_cluster_exists() {
-    let mut given = Given::labelled(&[("user_data_delivery", "inline")]).await;
-    let refused = |given: &Given| {
-        given.conductor.rehearse(&given.cluster, &given.groups).unwrap_err().to_string()
+    let mut given = ClusterFixture::labelled(&[("user_data_delivery", "inline")]).await;
+    let refused = |given: &ClusterFixture| {
+        given.conductor.check_member_configs(&given.cluster, &given.groups).unwrap_err().to_string()
     };
     given.cluster.blueprint.http_proxy = Some("not a URL".to_owned());
     assert_eq!(refused(&given), "http_proxy: it is not a URL");
@@ -155,7 +160,7 @@ async fn settings_without_a_possible_config_are_refused_before_the_cluster_exist
          Kubernetes' own prefixes a kubelet may use only node.kubernetes.io and kubelet.kubernetes.io"
     );
     given.groups[1].node_labels.clear();
-    given.conductor.rehearse(&given.cluster, &given.groups).unwrap();
+    given.conductor.check_member_configs(&given.cluster, &given.groups).unwrap();
     given.groups[1].labels = Labels::default();
     given.stop_listening();
     assert_eq!(

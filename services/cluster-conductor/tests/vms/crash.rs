@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use cluster_core::{ErrandKind, SnapshotState, SnapshotUuid, Vm, VmPhase};
+use cluster_core::{SnapshotState, SnapshotUuid, Vm, VmActionKind, VmPhase};
 use jiff::Timestamp;
 use lease::Terms;
 use openstack_emulator::{Cloud, Stop};
 
 use crate::errands::larger;
-use crate::given::{Given, lent};
+use crate::given::{VmFixture, lent};
 
 /// The parts of a VM's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,13 +31,13 @@ enum Part {
 
 impl Part {
     /// Requests the part.
-    async fn ask(self, given: &Given, snapshot: &mut Option<SnapshotUuid>) {
+    async fn ask(self, given: &VmFixture, snapshot: &mut Option<SnapshotUuid>) {
         match self {
             Part::Create => {}
-            Part::Stop => given.errand(ErrandKind::Stop).await,
-            Part::Start => given.errand(ErrandKind::Start).await,
-            Part::Reboot => given.errand(ErrandKind::RebootHard).await,
-            Part::Resize => given.errand(ErrandKind::Resize(larger())).await,
+            Part::Stop => given.errand(VmActionKind::Stop).await,
+            Part::Start => given.errand(VmActionKind::Start).await,
+            Part::Reboot => given.errand(VmActionKind::RebootHard).await,
+            Part::Resize => given.errand(VmActionKind::Resize(larger())).await,
             Part::Snapshot => *snapshot = Some(given.snapshot("one").await),
             Part::Forget => given.delete_snapshot(snapshot.unwrap()).await,
             Part::End => drop(given.change(|vm| lent(vm, 4)).await),
@@ -55,7 +55,7 @@ impl Part {
     }
 
     /// Waits until the part ends.
-    async fn ends(self, given: &Given, snapshot: Option<SnapshotUuid>) {
+    async fn ends(self, given: &VmFixture, snapshot: Option<SnapshotUuid>) {
         match self {
             Part::Create => {
                 given.until_whole().await;
@@ -90,7 +90,7 @@ impl Part {
 }
 
 /// Kills a conductor at each call of these parts of a VM's life, and asserts the least number of calls of each part.
-async fn life(mut given: Given, stop: Stop, parts: &[(Part, usize)]) {
+async fn life(mut given: VmFixture, stop: Stop, parts: &[(Part, usize)]) {
     given.settings.look_every = Duration::from_millis(50);
     let mut snapshot = None;
     let mut counts = Vec::new();
@@ -123,7 +123,7 @@ async fn life(mut given: Given, stop: Stop, parts: &[(Part, usize)]) {
 }
 
 async fn at_calls(
-    given: &Given,
+    given: &VmFixture,
     part: Part,
     snapshot: Option<SnapshotUuid>,
     stop: Stop,
@@ -163,18 +163,18 @@ const LIFE: [(Part, usize); 10] = [
 const LIFE_ON_A_VOLUME: [(Part, usize); 3] =
     [(Part::Create, 27), (Part::Reboot, 8), (Part::Delete, 15)];
 
-async fn on_a_volume() -> Given {
-    Given::vm(|vm| Vm { root_volume: Some(7), ..vm }).await
+async fn on_a_volume() -> VmFixture {
+    VmFixture::vm(|vm| Vm { root_volume: Some(7), ..vm }).await
 }
 
 #[tokio::test]
 async fn killed_before_each_call() {
-    life(Given::vm(|vm| vm).await, Stop::Before, &LIFE).await;
+    life(VmFixture::vm(|vm| vm).await, Stop::Before, &LIFE).await;
 }
 
 #[tokio::test]
 async fn killed_after_each_call() {
-    life(Given::vm(|vm| vm).await, Stop::After, &LIFE).await;
+    life(VmFixture::vm(|vm| vm).await, Stop::After, &LIFE).await;
 }
 
 #[tokio::test]

@@ -1,9 +1,9 @@
 //! Single actions on a VM.
 
-use cluster_core::{ErrandKind, FlavorSize, VmFlavor, VmPhase};
+use cluster_core::{FlavorSize, VmActionKind, VmFlavor, VmPhase};
 use openstack_emulator::{Act, Rule};
 
-use crate::given::Given;
+use crate::given::VmFixture;
 
 pub(crate) fn larger() -> VmFlavor {
     let size = FlavorSize { vcpus: 2, ram_mib: 4096, disk_gib: 40, gpus: 0 };
@@ -12,18 +12,18 @@ pub(crate) fn larger() -> VmFlavor {
 
 #[tokio::test]
 async fn a_vm_is_stopped_started_rebooted_and_resized() {
-    let given = Given::vm(|vm| vm).await;
+    let given = VmFixture::vm(|vm| vm).await;
     let working = given.process();
     given.until_whole().await;
-    given.errand(ErrandKind::Stop).await;
+    given.errand(VmActionKind::Stop).await;
     given.until_phase(VmPhase::Stopped).await;
-    given.errand(ErrandKind::Start).await;
+    given.errand(VmActionKind::Start).await;
     given.until_phase(VmPhase::Active).await;
-    for kind in [ErrandKind::RebootSoft, ErrandKind::RebootHard] {
+    for kind in [VmActionKind::RebootSoft, VmActionKind::RebootHard] {
         given.errand(kind).await;
         given.until_done().await;
     }
-    given.errand(ErrandKind::Resize(larger())).await;
+    given.errand(VmActionKind::Resize(larger())).await;
     let vm = given.until_done().await;
     assert_eq!((vm.flavor.name.as_str(), vm.phase()), ("m1.medium", VmPhase::Active));
     let reasons = given.reasons().await;
@@ -37,13 +37,13 @@ async fn a_vm_is_stopped_started_rebooted_and_resized() {
 
 #[tokio::test]
 async fn an_action_that_nova_refuses_is_reported_and_not_repeated() {
-    let given = Given::vm(|vm| vm).await;
+    let given = VmFixture::vm(|vm| vm).await;
     let working = given.process();
     given.until_whole().await;
     let refusal =
         Act::Answer { status: 403, retry_after: None, message: Some("not like this".to_owned()) };
     let rule = given.cloud.misbehave(Rule::new("POST", "/compute/**/action", refusal));
-    given.errand(ErrandKind::Resize(larger())).await;
+    given.errand(VmActionKind::Resize(larger())).await;
     let vm = given.until_done().await;
     assert_eq!((vm.phase(), vm.flavor.name.as_str()), (VmPhase::Active, "m1.small"));
     let told = given.events().await;
@@ -55,12 +55,12 @@ async fn an_action_that_nova_refuses_is_reported_and_not_repeated() {
 
 #[tokio::test]
 async fn an_action_that_never_arrived_is_sent_again() {
-    let given = Given::vm(|vm| vm).await;
+    let given = VmFixture::vm(|vm| vm).await;
     let working = given.process();
     given.until_whole().await;
     let rule = Rule::new("POST", "/compute/**/action", Act::Close).times(1);
     given.cloud.misbehave(rule);
-    given.errand(ErrandKind::RebootSoft).await;
+    given.errand(VmActionKind::RebootSoft).await;
     given.until_done().await;
     assert!(given.reasons().await.contains(&"ErrandDone".to_owned()));
     working.kill().await;

@@ -6,17 +6,17 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use cluster_conductor::{
-    Borrower, Conductor, KubernetesSettings, LendingSettings, MachineSettings, OfferedImage,
-    Settings, VmOrder, VmSettings,
+    Conductor, KubernetesSettings, LendingSettings, MachineSettings, ObjectUser, OfferedImage,
+    Settings, VmRequestObjects, VmSettings,
 };
 use cluster_core::{
-    Backoff, ErrandKind, Ident, LedgerState, Owner, RepairLimits, Snapshot, SnapshotState,
-    SnapshotUuid, SnapshotWhy, Told, Vm, VmEvent, VmPhase, VmUuid,
+    Backoff, Ident, LedgerState, Owner, RepairLimits, Snapshot, SnapshotOrigin, SnapshotState,
+    SnapshotUuid, UserDataFormat, Vm, VmActionKind, VmEvent, VmPhase, VmUuid,
 };
 use cluster_store::{Store, StoreError, VmChange, VmScope};
 use database::scratch::Scratch;
 use jiff::{SignedDuration, Timestamp};
-use lease::{Ladder, Lease, Length};
+use lease::{Lease, LeaseSchedule, Length};
 use newtype_uuid::GenericUuid;
 use openstack::dns::zones;
 use openstack::network::networks::{self, NewNetwork};
@@ -40,7 +40,7 @@ pub(crate) const FLAVOR: &str = "m1.small";
 const USER_DATA: &str = left::canary::USER_DATA;
 
 /// A VM in an emulated cloud of its own.
-pub(crate) struct Given {
+pub(crate) struct VmFixture {
     _emulator: Emulator,
     pub(crate) cloud: Cloud,
     pub(crate) store: Store,
@@ -68,15 +68,15 @@ pub(crate) fn project(cloud: &Cloud, name: &str) -> String {
 }
 
 /// Lease stages that follow each other within seconds.
-pub(crate) fn ladder(undo_window: &str) -> Ladder {
+pub(crate) fn ladder(undo_window: &str) -> LeaseSchedule {
     let raw = json!({"warn_before": ["2s"], "notice": "1s", "undo_window": undo_window, "undo_gives": "1h"});
     serde_json::from_value(raw).unwrap()
 }
 
-impl Given {
+impl VmFixture {
     /// Makes a cloud and a store without a VM.
-    pub(crate) async fn cloud() -> Given {
-        left::listen();
+    pub(crate) async fn cloud() -> VmFixture {
+        left::keep_logs();
         let emulator = Emulator::start(openstack_emulator::Settings::default()).await.unwrap();
         let cloud = emulator.cloud.clone();
         let session = session(&cloud);
@@ -99,7 +99,7 @@ impl Given {
         let store = Store::open(&scratch.url).await.unwrap();
         let keys = SealingKeys::generate().unwrap().to_string();
         let (settings, id) = (settings(), VmUuid::new_v4());
-        Given {
+        VmFixture {
             _emulator: emulator,
             cloud,
             store,
@@ -115,11 +115,11 @@ impl Given {
     }
 
     /// Makes a VM that was requested, changed by `change`. No conductor runs yet.
-    pub(crate) async fn vm(change: impl FnOnce(Vm) -> Vm) -> Given {
-        let given = Given::cloud().await;
+    pub(crate) async fn vm(change: impl FnOnce(Vm) -> Vm) -> VmFixture {
+        let given = VmFixture::cloud().await;
         let conductor = given.idle_conductor();
-        let who = Borrower { project: &given.project, is_admin: false };
-        let order = VmOrder {
+        let who = ObjectUser { project: &given.project, is_admin: false };
+        let order = VmRequestObjects {
             who,
             snapshots: &VmScope::All,
             image: "cirros",
@@ -128,7 +128,7 @@ impl Given {
             is_public: true,
             root_volume: None,
         };
-        let found = conductor.order_vm(order).await.unwrap();
+        let found = conductor.resolve_vm(order).await.unwrap();
         let what = (found.image, found.flavor, found.network);
         let owner = Owner::new(&given.project, "u");
         let vm = Vm::new(given.id, owner, "dev".parse().unwrap(), what, Timestamp::now());
@@ -266,7 +266,7 @@ impl Given {
         }
     }
 
-    pub(crate) async fn errand(&self, kind: ErrandKind) {
+    pub(crate) async fn errand(&self, kind: VmActionKind) {
         self.change(|vm| vm.with_errand(kind.clone(), Timestamp::now()).unwrap()).await;
     }
 
@@ -275,14 +275,14 @@ impl Given {
     }
 
     pub(crate) async fn delete(&self) {
-        self.change(|vm| vm.leaving(Timestamp::now())).await;
+        self.change(|vm| vm.to_be_deleted(Timestamp::now())).await;
     }
 
     pub(crate) async fn snapshot(&self, name: &str) -> SnapshotUuid {
         let vm = self.find().await.unwrap();
         vm.check_snapshot().unwrap();
         let (id, name) = (SnapshotUuid::new_v4(), name.parse().unwrap());
-        let new = Snapshot::new(id, &vm, name, SnapshotWhy::Asked, Timestamp::now());
+        let new = Snapshot::new(id, &vm, name, SnapshotOrigin::Asked, Timestamp::now());
         self.store.insert_snapshot(&new, &[], None).await.unwrap().unwrap();
         self.wake(id);
         id
@@ -380,9 +380,9 @@ impl Given {
     }
 }
 
-impl Drop for Given {
+impl Drop for VmFixture {
     fn drop(&mut self) {
-        left::know(self.cloud.secrets());
+        left::add_secrets(self.cloud.secrets());
         left::keep_database(&self.scratch.url, "vms");
     }
 }
@@ -425,7 +425,7 @@ fn settings() -> Settings {
     };
     let offered = OfferedImage {
         name: "cirros".to_owned(),
-        told: Told::CloudInit,
+        told: UserDataFormat::CloudInit,
         min_disk_gib: 5,
         min_ram_mib: 512,
     };

@@ -3,15 +3,15 @@
 use cluster_core::{SnapshotState, VmPhase};
 use jiff::{SignedDuration, Timestamp};
 use lease::Terms;
-use notices::{Notice, NoticesConfig, Pump};
-use openstack_emulator::{End, Fate, Kind};
+use notices::{Notice, NoticesConfig, OutboxSender};
+use openstack_emulator::{CreateOutcome, End, Kind};
 use serde_json::json;
 
-use crate::given::{Given, ladder, lent};
+use crate::given::{VmFixture, ladder, lent};
 
 #[tokio::test]
 async fn a_lease_that_is_not_extended_goes_through_all_stages() {
-    let mut given = Given::vm(|vm| lent(vm, 4)).await;
+    let mut given = VmFixture::vm(|vm| lent(vm, 4)).await;
     given.settings.vms.ladder = ladder("4s");
     given.settings.vms.keep_copies = SignedDuration::from_secs(2);
     let working = given.process();
@@ -33,7 +33,7 @@ async fn a_lease_that_is_not_extended_goes_through_all_stages() {
 }
 
 /// Returns the receiver and the event of each notice in the outbox.
-async fn letters(given: &Given) -> Vec<(String, String)> {
+async fn letters(given: &VmFixture) -> Vec<(String, String)> {
     let outbox = given.store.outbox();
     let due = outbox.due(Timestamp::MAX, SignedDuration::ZERO, 100).await.unwrap();
     let read = |body: &str| serde_json::from_str::<Notice>(body).unwrap();
@@ -42,7 +42,7 @@ async fn letters(given: &Given) -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn the_contact_and_the_webhook_are_notified_of_each_stage() {
-    let mut given = Given::vm(|vm| {
+    let mut given = VmFixture::vm(|vm| {
         let notify = Some("ann@example.org".parse().unwrap());
         cluster_core::Vm { notify, ..lent(vm, 3) }
     })
@@ -55,7 +55,8 @@ async fn the_contact_and_the_webhook_are_notified_of_each_stage() {
         "mail": {"host": "mail.example.org", "from": "bedplate@example.org"},
     }))
     .unwrap();
-    given.settings.lending.addressees = Pump::new(&config, Timestamp::now).unwrap().addressees();
+    given.settings.lending.addressees =
+        OutboxSender::new(&config, Timestamp::now).unwrap().addressees();
     given.settings.vms.ladder = ladder("2s");
     let working = given.process();
     // The notices are written with the stage itself.
@@ -72,7 +73,7 @@ async fn the_contact_and_the_webhook_are_notified_of_each_stage() {
 
 #[tokio::test]
 async fn undoing_the_end_starts_the_vm_and_deletes_the_snapshot() {
-    let given = Given::vm(|vm| lent(vm, 3)).await;
+    let given = VmFixture::vm(|vm| lent(vm, 3)).await;
     let working = given.process();
     let vm = given.until(|vm| vm.lease.as_ref().unwrap().taken.copied_at.is_some()).await;
     let copy = vm.copy.unwrap();
@@ -96,10 +97,10 @@ async fn undoing_the_end_starts_the_vm_and_deletes_the_snapshot() {
 
 #[tokio::test]
 async fn a_snapshot_that_fails_is_reported_once_and_tried_again() {
-    let given = Given::vm(|vm| lent(vm, 3)).await;
+    let given = VmFixture::vm(|vm| lent(vm, 3)).await;
     let working = given.process();
     given.until_whole().await;
-    given.cloud.decide(Fate {
+    given.cloud.set_fate(CreateOutcome {
         kind: Kind::Image,
         name: "**".to_owned(),
         after: 0,

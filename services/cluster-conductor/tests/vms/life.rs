@@ -1,16 +1,16 @@
 //! The life of a VM: creation, use, deletion, and possible failures.
 
-use cluster_conductor::{VmError, VmOrder};
+use cluster_conductor::{VmError, VmRequestObjects};
 use cluster_core::{SnapshotState, Vm, VmPhase};
 use cluster_store::VmScope;
 use openstack::compute::servers;
-use openstack_emulator::{Act, End, Fate, Kind, Rule};
+use openstack_emulator::{Act, CreateOutcome, End, Kind, Rule};
 
-use crate::given::{Given, session};
+use crate::given::{VmFixture, session};
 
 #[tokio::test]
 async fn a_vm_gets_its_name_and_leaves_nothing_behind() {
-    let given = Given::vm(|vm| vm).await;
+    let given = VmFixture::vm(|vm| vm).await;
     assert!(given.store.sealed_user_data(given.id).await.unwrap().is_some());
     let working = given.process();
     let vm = given.until_whole().await;
@@ -36,7 +36,8 @@ async fn a_vm_gets_its_name_and_leaves_nothing_behind() {
 
 #[tokio::test]
 async fn a_vm_may_boot_from_a_volume_that_is_deleted_with_it() {
-    let given = Given::vm(|vm| Vm { root_volume: Some(7), public: None, zone: None, ..vm }).await;
+    let given =
+        VmFixture::vm(|vm| Vm { root_volume: Some(7), public: None, zone: None, ..vm }).await;
     let working = given.process();
     let vm = given.until_phase(VmPhase::Active).await;
     let volumes = given.of_kind(Kind::Volume);
@@ -49,8 +50,8 @@ async fn a_vm_may_boot_from_a_volume_that_is_deleted_with_it() {
 
 #[tokio::test]
 async fn a_volume_that_cannot_be_created_ends_in_a_reported_failure() {
-    let given = Given::vm(|vm| Vm { root_volume: Some(7), ..vm }).await;
-    given.cloud.decide(Fate {
+    let given = VmFixture::vm(|vm| Vm { root_volume: Some(7), ..vm }).await;
+    given.cloud.set_fate(CreateOutcome {
         kind: Kind::Volume,
         name: "**".to_owned(),
         after: 0,
@@ -70,7 +71,7 @@ async fn a_volume_that_cannot_be_created_ends_in_a_reported_failure() {
 
 #[tokio::test]
 async fn a_server_that_was_deleted_is_reported_and_not_created_again() {
-    let given = Given::vm(|vm| vm).await;
+    let given = VmFixture::vm(|vm| vm).await;
     let working = given.process();
     let vm = given.until_whole().await;
     servers::delete(&session(&given.cloud), &vm.server.unwrap().id).await.unwrap();
@@ -84,7 +85,7 @@ async fn a_server_that_was_deleted_is_reported_and_not_created_again() {
 
 #[tokio::test]
 async fn lost_answers_make_no_duplicates() {
-    let given = Given::vm(|vm| vm).await;
+    let given = VmFixture::vm(|vm| vm).await;
     for path in [
         "/network/**/security-groups",
         "/network/**/security-group-rules",
@@ -113,16 +114,16 @@ async fn lost_answers_make_no_duplicates() {
 
 #[tokio::test]
 async fn a_snapshot_outlives_its_vm_and_boots_another_one() {
-    let given = Given::vm(|vm| vm).await;
+    let given = VmFixture::vm(|vm| vm).await;
     let working = given.process();
     given.until_whole().await;
     let id = given.snapshot("golden").await;
     let made = given.until_snapshot(id, Some(SnapshotState::Active)).await.unwrap();
     given.delete().await;
     given.until_gone().await;
-    let who = cluster_conductor::Borrower { project: &given.project, is_admin: false };
+    let who = cluster_conductor::ObjectUser { project: &given.project, is_admin: false };
     let theirs = VmScope::Person { project: given.project.clone(), user: "u".to_owned() };
-    let order = VmOrder {
+    let order = VmRequestObjects {
         who,
         snapshots: &theirs,
         image: "golden",
@@ -131,14 +132,14 @@ async fn a_snapshot_outlives_its_vm_and_boots_another_one() {
         is_public: false,
         root_volume: None,
     };
-    let found = given.idle_conductor().order_vm(order).await.unwrap();
+    let found = given.idle_conductor().resolve_vm(order).await.unwrap();
     assert_eq!(Some(found.image.id), made.image);
     // A VM that boots the snapshot can read its content, so another person of the project may not boot it.
     let anothers = VmScope::Person { project: given.project.clone(), user: "v".to_owned() };
     let id_of = made.id.to_string();
     for image in ["golden", &id_of] {
-        let order = VmOrder { snapshots: &anothers, image, ..order };
-        let refused = given.idle_conductor().order_vm(order).await;
+        let order = VmRequestObjects { snapshots: &anothers, image, ..order };
+        let refused = given.idle_conductor().resolve_vm(order).await;
         assert!(matches!(refused, Err(VmError::NotOffered { .. })), "{refused:?}");
     }
     given.delete_snapshot(id).await;

@@ -1,43 +1,52 @@
 //! The images, flavors and networks that a VM request may name.
 
-use cluster_conductor::{Borrower, VmError, VmOrder};
+use cluster_conductor::{ObjectUser, VmError, VmRequestObjects};
 use cluster_core::SnapshotState;
 use cluster_store::VmScope;
 use openstack::image::images::{self, NewImage};
 use openstack::image::upload::upload;
 
-use crate::given::{FLAVOR, Given, session};
+use crate::given::{FLAVOR, VmFixture, session};
 
-fn order<'a>(project: &'a str, image: &'a str, flavor: &'a str) -> VmOrder<'a> {
-    let who = Borrower { project, is_admin: false };
+fn order<'a>(project: &'a str, image: &'a str, flavor: &'a str) -> VmRequestObjects<'a> {
+    let who = ObjectUser { project, is_admin: false };
     let snapshots = &VmScope::All;
-    VmOrder { who, snapshots, image, flavor, network: None, is_public: false, root_volume: None }
+    VmRequestObjects {
+        who,
+        snapshots,
+        image,
+        flavor,
+        network: None,
+        is_public: false,
+        root_volume: None,
+    }
 }
 
 #[tokio::test]
 async fn only_offered_images_are_booted_and_only_on_large_enough_flavors() {
-    let given = Given::cloud().await;
+    let given = VmFixture::cloud().await;
     let conductor = given.idle_conductor();
-    let found = conductor.order_vm(order(&given.project, "cirros", FLAVOR)).await.unwrap();
+    let found = conductor.resolve_vm(order(&given.project, "cirros", FLAVOR)).await.unwrap();
     assert_eq!((found.image.min_disk_gib, found.public), (5, None));
     let offered = conductor.offered_images(&given.project).await.unwrap();
     assert_eq!(offered.as_slice(), std::slice::from_ref(&found.image));
     let by_id = order(&given.project, &found.image.id, FLAVOR);
-    assert_eq!(conductor.order_vm(by_id).await.unwrap().image, found.image);
+    assert_eq!(conductor.resolve_vm(by_id).await.unwrap().image, found.image);
 
-    let refused = conductor.order_vm(order(&given.project, "fedora-coreos", FLAVOR)).await;
+    let refused = conductor.resolve_vm(order(&given.project, "fedora-coreos", FLAVOR)).await;
     assert!(matches!(refused, Err(VmError::NotOffered { .. })), "{refused:?}");
-    let refused = conductor.order_vm(order(&given.project, "cirros", "m1.nano")).await;
+    let refused = conductor.resolve_vm(order(&given.project, "cirros", "m1.nano")).await;
     assert!(matches!(refused, Err(VmError::TooSmall(_))), "{refused:?}");
-    let on_volume = VmOrder { root_volume: Some(3), ..order(&given.project, "cirros", FLAVOR) };
-    assert!(matches!(conductor.order_vm(on_volume).await, Err(VmError::TooSmall(_))));
-    let refused = conductor.order_vm(order(&given.project, "cirros", "m9")).await;
-    assert!(refused.unwrap_err().is_asked_wrong());
+    let on_volume =
+        VmRequestObjects { root_volume: Some(3), ..order(&given.project, "cirros", FLAVOR) };
+    assert!(matches!(conductor.resolve_vm(on_volume).await, Err(VmError::TooSmall(_))));
+    let refused = conductor.resolve_vm(order(&given.project, "cirros", "m9")).await;
+    assert!(refused.unwrap_err().is_caller_error());
 }
 
 #[tokio::test]
 async fn a_strangers_image_of_the_same_name_is_not_offered() {
-    let given = Given::cloud().await;
+    let given = VmFixture::cloud().await;
     let conductor = given.idle_conductor();
     let offered = conductor.offered_images(&given.project).await.unwrap().remove(0);
     // Bob's image is newer, and usable by everybody who names its id.
@@ -56,15 +65,15 @@ async fn a_strangers_image_of_the_same_name_is_not_offered() {
     let bytes = futures::stream::iter([Ok::<_, std::io::Error>(vec![0_u8; 8])]);
     upload(&bob, &theirs.id, bytes).await.unwrap();
     assert!(images::show(&session(&given.cloud), &theirs.id).await.unwrap().is_some());
-    let found = conductor.order_vm(order(&given.project, "cirros", FLAVOR)).await.unwrap();
+    let found = conductor.resolve_vm(order(&given.project, "cirros", FLAVOR)).await.unwrap();
     assert_eq!(found.image.id, offered.id);
-    let named = conductor.order_vm(order(&given.project, &theirs.id, FLAVOR)).await;
+    let named = conductor.resolve_vm(order(&given.project, &theirs.id, FLAVOR)).await;
     assert!(matches!(named, Err(VmError::NotOffered { .. })), "{named:?}");
 }
 
 #[tokio::test]
 async fn a_snapshot_is_booted_only_by_callers_who_may_see_it() {
-    let given = Given::vm(|vm| vm).await;
+    let given = VmFixture::vm(|vm| vm).await;
     let working = given.process();
     given.until_whole().await;
     let id = given.snapshot("mine").await;
@@ -78,18 +87,18 @@ async fn a_snapshot_is_booted_only_by_callers_who_may_see_it() {
     let all_of_it = VmScope::Project(given.project.clone());
     for named in ["mine", &id] {
         for may in [&own, &all_of_it] {
-            let order = VmOrder { snapshots: may, ..order(&given.project, named, FLAVOR) };
-            assert_eq!(conductor.order_vm(order).await.unwrap().image.id, image, "{may:?}");
+            let order = VmRequestObjects { snapshots: may, ..order(&given.project, named, FLAVOR) };
+            assert_eq!(conductor.resolve_vm(order).await.unwrap().image.id, image, "{may:?}");
         }
-        let order = VmOrder { snapshots: &other, ..order(&given.project, named, FLAVOR) };
-        let refused = conductor.order_vm(order).await;
+        let order = VmRequestObjects { snapshots: &other, ..order(&given.project, named, FLAVOR) };
+        let refused = conductor.resolve_vm(order).await;
         assert!(matches!(refused, Err(VmError::NotOffered { .. })), "{refused:?}");
     }
     // The id of the image in the cloud does not help either.
-    let by_image = VmOrder { snapshots: &other, ..order(&given.project, &image, FLAVOR) };
-    assert!(matches!(conductor.order_vm(by_image).await, Err(VmError::NotOffered { .. })));
+    let by_image = VmRequestObjects { snapshots: &other, ..order(&given.project, &image, FLAVOR) };
+    assert!(matches!(conductor.resolve_vm(by_image).await, Err(VmError::NotOffered { .. })));
     // Another project cannot boot the snapshot, whoever the caller is.
     let elsewhere = crate::given::project(&given.cloud, "tenant-b");
-    let elsewhere = conductor.order_vm(order(&elsewhere, &id, FLAVOR)).await;
+    let elsewhere = conductor.resolve_vm(order(&elsewhere, &id, FLAVOR)).await;
     assert!(elsewhere.is_err(), "{elsewhere:?}");
 }

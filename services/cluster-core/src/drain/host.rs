@@ -2,20 +2,20 @@
 
 use jiff::Timestamp;
 
-use super::Known;
+use super::OwnServer;
 
 /// An observation of a compute host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostSeen {
+pub struct HostObservation {
     pub at: Timestamp,
-    pub service: ServiceSeen,
+    pub service: ComputeServiceState,
     /// The servers on the host, and the servers that are moving away from it.
     pub servers: Vec<ServerOnHost>,
 }
 
 /// Whether the scheduler places servers on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ServiceSeen {
+pub enum ComputeServiceState {
     Enabled,
     /// Disabled by a drain of clusterd.
     DisabledByUs,
@@ -29,16 +29,16 @@ pub struct ServerOnHost {
     /// The id of the server in the cloud.
     pub id: String,
     pub name: String,
-    pub carried: Carried,
+    pub carried: ServerOwner,
     pub condition: ServerCondition,
 }
 
 /// The owner of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Carried {
+pub enum ServerOwner {
     /// A cluster or VM of clusterd.
     Ours {
-        what: Known,
+        what: OwnServer,
         /// Whether the server is a worker, whose pods can run on other nodes.
         is_worker: bool,
     },

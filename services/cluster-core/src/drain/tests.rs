@@ -12,7 +12,7 @@ fn cluster(number: usize) -> ClusterUuid {
     ClusterUuid::from_untyped_uuid(Uuid::from_u128(number as u128))
 }
 
-fn machine(number: usize) -> MachineRef {
+fn machine(number: usize) -> MemberName {
     format!("default-master-{number}").parse().unwrap()
 }
 
@@ -20,8 +20,8 @@ fn host(number: usize) -> HostName {
     format!("host-{number}").parse().unwrap()
 }
 
-fn quorum(number: usize, members: usize) -> Quorum {
-    Quorum {
+fn quorum(number: usize, members: usize) -> EtcdQuorum {
+    EtcdQuorum {
         cluster: cluster(number),
         name: format!("c{number}"),
         members: (0..members).map(machine).collect(),
@@ -36,7 +36,12 @@ fn member(of: usize, number: usize) -> Member {
 
 type Granted = BTreeMap<HostName, BTreeSet<Member>>;
 
-fn ask(number: usize, takes: &[Member], granted: &Granted, quorum: &Quorum) -> Result<(), String> {
+fn ask(
+    number: usize,
+    takes: &[Member],
+    granted: &Granted,
+    quorum: &EtcdQuorum,
+) -> Result<(), String> {
     let takes = takes.iter().cloned().collect();
     let asked =
         admit_drain(&host(number), &takes, &BTreeSet::new(), granted, std::slice::from_ref(quorum));
@@ -69,9 +74,10 @@ fn two_of_five_members_may_be_taken_and_no_third() {
         let refused = ask(third, &[member(7, third)], &granted, &all).unwrap_err();
         assert!(refused.contains("would have 2 of its 5 etcd members and needs 3"), "{refused}");
 
-        let one_away = Quorum { away: [machine(first)].into(), ..quorum(7, 5) };
+        let one_away = EtcdQuorum { away: [machine(first)].into(), ..quorum(7, 5) };
         assert_eq!(ask(second, &[member(7, second)], &Granted::new(), &one_away), Ok(()));
-        let two_away = Quorum { away: [machine(first), machine(second)].into(), ..quorum(7, 5) };
+        let two_away =
+            EtcdQuorum { away: [machine(first), machine(second)].into(), ..quorum(7, 5) };
         assert!(ask(third, &[member(7, third)], &Granted::new(), &two_away).is_err());
         // Two members on the same host count as two.
         let both = [member(7, first), member(7, second)];
@@ -80,13 +86,13 @@ fn two_of_five_members_may_be_taken_and_no_third() {
     }
 }
 
-fn one_away_of(number: usize) -> Quorum {
-    Quorum { away: [machine(number)].into(), ..quorum(7, 5) }
+fn one_away_of(number: usize) -> EtcdQuorum {
+    EtcdQuorum { away: [machine(number)].into(), ..quorum(7, 5) }
 }
 
 #[test]
 fn a_refusal_names_the_cluster_its_members_and_every_reason() {
-    let quorum = Quorum { away: [machine(2)].into(), ..quorum(7, 5) };
+    let quorum = EtcdQuorum { away: [machine(2)].into(), ..quorum(7, 5) };
     let granted = Granted::from([(host(1), [member(7, 1)].into())]);
     let refused = ask(0, &[member(7, 0)], &granted, &quorum).unwrap_err();
     expect![[r#"host host-0 cannot be drained now: cluster c7 (00000000-0000-0000-0000-000000000007) would have 2 of its 5 etcd members and needs 3: on this host: default-master-0; the drain of host-1 moves default-master-1; not ready: default-master-2; wait, or name in force each cluster that may lose its quorum"#]]
@@ -106,10 +112,10 @@ fn a_cluster_without_a_spare_member_is_drained_only_by_force() {
 
 #[test]
 fn while_a_member_is_out_or_a_ca_rotation_runs_no_other_is_taken() {
-    let out = Quorum { away: [machine(1)].into(), ..quorum(7, 3) };
+    let out = EtcdQuorum { away: [machine(1)].into(), ..quorum(7, 3) };
     assert!(ask(0, &[member(7, 0)], &Granted::new(), &out).is_err());
     assert_eq!(ask(0, &[member(7, 1)], &Granted::new(), &out), Ok(()), "it is out anyway");
-    let rotating = Quorum { is_rotating: true, ..quorum(7, 3) };
+    let rotating = EtcdQuorum { is_rotating: true, ..quorum(7, 3) };
     assert!(ask(0, &[member(7, 0)], &Granted::new(), &rotating).is_err());
 }
 
@@ -119,15 +125,15 @@ fn members_are_the_nodes_of_the_control_plane() {
     sample.cluster.nodes =
         sample.groups.iter().flat_map(crate::NodeGroup::refs).collect::<BTreeSet<_>>();
     sample.cluster.unready = [machine(1)].into();
-    let quorum = Quorum::of(&sample.cluster, &sample.groups);
+    let quorum = EtcdQuorum::of(&sample.cluster, &sample.groups);
     assert_eq!(quorum.members, (0..3).map(machine).collect());
     assert_eq!(quorum.away, [machine(1)].into());
     // A replaced member counts as a member until it has left etcd.
     sample.groups[0].replace_machine(0);
-    let quorum = Quorum::of(&sample.cluster, &sample.groups);
+    let quorum = EtcdQuorum::of(&sample.cluster, &sample.groups);
     assert_eq!((quorum.members.len(), quorum.away.contains(&machine(0))), (3, true));
-    sample.cluster.desire = crate::Desire::Gone;
-    assert_eq!(Quorum::of(&sample.cluster, &sample.groups).members, BTreeSet::new());
+    sample.cluster.desire = crate::DesiredState::Gone;
+    assert_eq!(EtcdQuorum::of(&sample.cluster, &sample.groups).members, BTreeSet::new());
 }
 
 prop_compose! {
@@ -137,12 +143,12 @@ prop_compose! {
         away in prop::collection::vec(prop::option::of(0_usize..5), sizes.len()),
         order in Just((0..6).collect::<Vec<usize>>()).prop_shuffle(),
         sizes in Just(sizes),
-    ) -> (Vec<Quorum>, Vec<BTreeSet<Member>>, Vec<usize>) {
+    ) -> (Vec<EtcdQuorum>, Vec<BTreeSet<Member>>, Vec<usize>) {
         let mut hosts = vec![BTreeSet::new(); 6];
         let mut quorums = Vec::new();
         for (of, size) in sizes.iter().enumerate() {
             let out = away[of].filter(|out| out < size).map(machine);
-            quorums.push(Quorum { away: out.into_iter().collect(), ..quorum(of, *size) });
+            quorums.push(EtcdQuorum { away: out.into_iter().collect(), ..quorum(of, *size) });
             for number in 0..*size {
                 hosts[homes[of][number]].insert(member(of, number));
             }
@@ -151,8 +157,8 @@ prop_compose! {
     }
 }
 
-fn left(quorum: &Quorum, granted: &Granted) -> usize {
-    let is_taken = |machine: &&MachineRef| {
+fn left(quorum: &EtcdQuorum, granted: &Granted) -> usize {
+    let is_taken = |machine: &&MemberName| {
         let member = Member { cluster: quorum.cluster, machine: (*machine).clone() };
         granted.values().any(|takes| takes.contains(&member)) || quorum.away.contains(*machine)
     };
@@ -168,7 +174,7 @@ proptest! {
             let asked = admit_drain(&host(number), takes, &BTreeSet::new(), &granted, &quorums);
             let mut with = granted.clone();
             with.insert(host(number), takes.clone());
-            let breaks = |quorum: &&Quorum| {
+            let breaks = |quorum: &&EtcdQuorum| {
                 let is_here = takes.iter().any(|member| member.cluster == quorum.cluster);
                 is_here && left(quorum, &with) < quorum.needed()
             };
@@ -222,26 +228,29 @@ fn drain() -> Drain {
     Drain::new((id, host(1)), ("ann".to_owned(), None), BTreeSet::new(), BTreeSet::new(), at(0))
 }
 
-fn server(id: &str, carried: Carried, condition: ServerCondition) -> ServerOnHost {
+fn server(id: &str, carried: ServerOwner, condition: ServerCondition) -> ServerOnHost {
     ServerOnHost { id: id.to_owned(), name: id.to_owned(), carried, condition }
 }
 
-fn worker() -> Carried {
+fn worker() -> ServerOwner {
     let machine = "default-worker-0".parse().unwrap();
-    Carried::Ours { what: Known::Member(Member { cluster: cluster(7), machine }), is_worker: true }
+    ServerOwner::Ours {
+        what: OwnServer::Member(Member { cluster: cluster(7), machine }),
+        is_worker: true,
+    }
 }
 
-fn vm() -> Carried {
+fn vm() -> ServerOwner {
     let id = VmUuid::from_untyped_uuid(Uuid::from_u128(9));
-    Carried::Ours { what: Known::Vm(id), is_worker: false }
+    ServerOwner::Ours { what: OwnServer::Vm(id), is_worker: false }
 }
 
-fn seen(seconds: i64, service: ServiceSeen, servers: Vec<ServerOnHost>) -> HostSeen {
-    HostSeen { at: at(seconds), service, servers }
+fn seen(seconds: i64, service: ComputeServiceState, servers: Vec<ServerOnHost>) -> HostObservation {
+    HostObservation { at: at(seconds), service, servers }
 }
 
 #[track_caller]
-fn check(turned: &DrainTurned, want: Expect) {
+fn check(turned: &DrainDecision, want: Expect) {
     let fates: Vec<String> = turned
         .drain
         .left
@@ -262,18 +271,19 @@ fn check(turned: &DrainTurned, want: Expect) {
 fn a_host_is_disabled_before_the_first_server_migrates() {
     let servers = vec![server("a", vm(), ServerCondition::Runs)];
     let turned =
-        drain_turn(&drain(), &seen(1, ServiceSeen::Enabled, servers), &DrainRules::DEFAULT);
+        drain_turn(&drain(), &seen(1, ComputeServiceState::Enabled, servers), &DrainRules::DEFAULT);
     check(&turned, expect![[r#"draining: [Disable, Migrate("a")] left [a moves], foreign 0"#]]);
 }
 
 #[test]
 fn a_few_servers_migrate_at_once_and_others_wait() {
-    let moving = (0..3).map(|n| server(&format!("m{n}"), Carried::Foreign, ServerCondition::Moves));
+    let moving =
+        (0..3).map(|n| server(&format!("m{n}"), ServerOwner::Foreign, ServerCondition::Moves));
     let more = ["a", "b"].map(|id| server(id, vm(), ServerCondition::Runs));
     let servers = moving.chain(more).collect();
     let turned = drain_turn(
         &drain(),
-        &seen(1, ServiceSeen::DisabledByOthers, servers),
+        &seen(1, ComputeServiceState::DisabledByOthers, servers),
         &DrainRules::DEFAULT,
     );
     check(&turned, expect![[r#"draining: [Migrate("a")] left [a moves, b waits], foreign 3"#]]);
@@ -282,20 +292,23 @@ fn a_few_servers_migrate_at_once_and_others_wait() {
 #[test]
 fn a_server_that_is_off_stays_and_the_host_counts_as_drained() {
     let servers = vec![server("a", vm(), ServerCondition::Off)];
-    let turned =
-        drain_turn(&drain(), &seen(1, ServiceSeen::DisabledByUs, servers), &DrainRules::DEFAULT);
+    let turned = drain_turn(
+        &drain(),
+        &seen(1, ComputeServiceState::DisabledByUs, servers),
+        &DrainRules::DEFAULT,
+    );
     check(&turned, expect!["drained: [] left [a off], foreign 0"]);
 }
 
 /// Requests the migration of a server that never moves, until nothing changes any more.
-fn in_vain(carried: &Carried) -> DrainTurned {
+fn in_vain(carried: &ServerOwner) -> DrainDecision {
     let mut drain = drain();
     let mut turned = None;
     for seconds in (0..=15).step_by(3) {
         let servers = vec![server("a", carried.clone(), ServerCondition::Runs)];
         let now = drain_turn(
             &drain,
-            &seen(seconds, ServiceSeen::DisabledByUs, servers),
+            &seen(seconds, ComputeServiceState::DisabledByUs, servers),
             &DrainRules::DEFAULT,
         );
         drain = now.drain.clone();
@@ -315,20 +328,26 @@ fn a_server_that_fails_to_migrate_three_times_is_reported_to_stay() {
 #[test]
 fn the_pods_of_a_worker_that_fails_to_migrate_are_evicted() {
     let turned = in_vain(&worker());
-    let Some(DrainStep::Empty(member)) = turned.steps.first().cloned() else {
+    let Some(DrainStep::Evict(member)) = turned.steps.first().cloned() else {
         panic!("{turned:?}")
     };
     assert_eq!(turned.drain.phase, DrainPhase::Draining);
     let mut drain = turned.drain;
     drain.cordoned.insert(member.clone(), true);
     let servers = vec![server("a", worker(), ServerCondition::Runs)];
-    let turned =
-        drain_turn(&drain, &seen(61, ServiceSeen::DisabledByUs, servers), &DrainRules::DEFAULT);
+    let turned = drain_turn(
+        &drain,
+        &seen(61, ComputeServiceState::DisabledByUs, servers),
+        &DrainRules::DEFAULT,
+    );
     check(&turned, expect!["drained: [] left [a emptied], foreign 0"]);
     drain.phase = DrainPhase::Ending;
-    let turned =
-        drain_turn(&drain, &seen(62, ServiceSeen::DisabledByUs, Vec::new()), &DrainRules::DEFAULT);
-    assert_eq!(turned.steps, [DrainStep::Enable, DrainStep::Refill(member)]);
+    let turned = drain_turn(
+        &drain,
+        &seen(62, ComputeServiceState::DisabledByUs, Vec::new()),
+        &DrainRules::DEFAULT,
+    );
+    assert_eq!(turned.steps, [DrainStep::Enable, DrainStep::Uncordon(member)]);
     assert!(turned.is_over);
 }
 
@@ -337,7 +356,7 @@ fn a_host_that_others_disabled_stays_disabled() {
     let ending = Drain { phase: DrainPhase::Ending, ..drain() };
     let turned = drain_turn(
         &ending,
-        &seen(1, ServiceSeen::DisabledByOthers, Vec::new()),
+        &seen(1, ComputeServiceState::DisabledByOthers, Vec::new()),
         &DrainRules::DEFAULT,
     );
     assert_eq!((turned.steps, turned.is_over), (vec![], true));

@@ -3,16 +3,16 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Attempt, Carried, Drain, DrainPhase, Fate, HostSeen, Known, Left, Member, ServerCondition,
-    ServerOnHost, ServiceSeen,
+    ComputeServiceState, Drain, DrainPhase, HostObservation, Member, MigrationAttempts, OwnServer,
+    RemainingServer, ServerCondition, ServerOnHost, ServerOutcome, ServerOwner,
 };
 use crate::Backoff;
 
 /// How many servers migrate away from a host at once. Nova migrates one after the other by default (`max_concurrent_live_migrations`); a
 /// migration in its queue cannot be cancelled.
-const AT_ONCE: usize = 4;
+const MAX_MIGRATIONS: usize = 4;
 /// After how many failed requests a server counts as one that does not migrate.
-const TRIES: u32 = 3;
+const MAX_ATTEMPTS: u32 = 3;
 /// The times that rule a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrainRules {
@@ -38,14 +38,14 @@ pub enum DrainStep {
     /// Request the live migration of the server with this id; the scheduler chooses the host.
     Migrate(String),
     /// Cordon a worker's node and evict its pods, in a single pass.
-    Empty(Member),
+    Evict(Member),
     /// Uncordon a worker's node.
-    Refill(Member),
+    Uncordon(Member),
 }
 
 /// The result of a drain's turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DrainTurned {
+pub struct DrainDecision {
     /// The drain, to be recorded before a step is performed.
     pub drain: Drain,
     /// To be performed in this order.
@@ -59,22 +59,22 @@ pub struct DrainTurned {
 /// Decides the next steps of `drain`, given an observation of its host.
 ///
 /// Pure: the same inputs always give the same steps.
-pub fn drain_turn(drain: &Drain, seen: &HostSeen, rules: &DrainRules) -> DrainTurned {
+pub fn drain_turn(drain: &Drain, seen: &HostObservation, rules: &DrainRules) -> DrainDecision {
     match drain.phase {
         DrainPhase::Ending => end(drain, seen),
         DrainPhase::Draining | DrainPhase::Drained | DrainPhase::Stuck => empty(drain, seen, rules),
     }
 }
 
-fn end(drain: &Drain, seen: &HostSeen) -> DrainTurned {
-    let enable = (seen.service == ServiceSeen::DisabledByUs).then_some(DrainStep::Enable);
-    let refill = drain.cordoned.keys().cloned().map(DrainStep::Refill);
+fn end(drain: &Drain, seen: &HostObservation) -> DrainDecision {
+    let enable = (seen.service == ComputeServiceState::DisabledByUs).then_some(DrainStep::Enable);
+    let refill = drain.cordoned.keys().cloned().map(DrainStep::Uncordon);
     let steps = enable.into_iter().chain(refill).collect();
-    DrainTurned { drain: drain.clone(), steps, due: None, is_over: true }
+    DrainDecision { drain: drain.clone(), steps, due: None, is_over: true }
 }
 
-fn empty(drain: &Drain, seen: &HostSeen, rules: &DrainRules) -> DrainTurned {
-    let mut turn = Emptying::new(drain, seen, rules);
+fn empty(drain: &Drain, seen: &HostObservation, rules: &DrainRules) -> DrainDecision {
+    let mut turn = EvictionTurn::new(drain, seen, rules);
     for server in &seen.servers {
         turn.look_at(server);
     }
@@ -82,42 +82,42 @@ fn empty(drain: &Drain, seen: &HostSeen, rules: &DrainRules) -> DrainTurned {
 }
 
 /// A turn in which the host is emptied.
-struct Emptying<'a> {
-    seen: &'a HostSeen,
+struct EvictionTurn<'a> {
+    seen: &'a HostObservation,
     rules: &'a DrainRules,
     drain: Drain,
     steps: Vec<DrainStep>,
     due: Option<Timestamp>,
     /// How many servers are migrating, or were requested to.
     moving: usize,
-    fates: Vec<Fate>,
+    fates: Vec<ServerOutcome>,
 }
 
-impl<'a> Emptying<'a> {
-    fn new(drain: &Drain, seen: &'a HostSeen, rules: &'a DrainRules) -> Self {
+impl<'a> EvictionTurn<'a> {
+    fn new(drain: &Drain, seen: &'a HostObservation, rules: &'a DrainRules) -> Self {
         let mut drain = drain.clone();
         (drain.left, drain.foreign) = (Vec::new(), 0);
         let is_here = |id: &String| seen.servers.iter().any(|server| server.id == *id);
         drain.attempts.retain(|id, _| is_here(id));
-        let disable = (seen.service == ServiceSeen::Enabled).then_some(DrainStep::Disable);
+        let disable = (seen.service == ComputeServiceState::Enabled).then_some(DrainStep::Disable);
         let moves = |server: &&ServerOnHost| server.condition == ServerCondition::Moves;
         let moving = seen.servers.iter().filter(moves).count();
         let steps = disable.into_iter().collect();
-        Emptying { seen, rules, drain, steps, due: None, moving, fates: Vec::new() }
+        EvictionTurn { seen, rules, drain, steps, due: None, moving, fates: Vec::new() }
     }
 
     fn look_at(&mut self, server: &ServerOnHost) {
         let (fate, why) = match &server.condition {
-            ServerCondition::Moves => (Fate::Moves, String::new()),
-            ServerCondition::Busy => (Fate::Waits, String::new()),
-            ServerCondition::Off => (Fate::Off, "it is off".to_owned()),
-            ServerCondition::Failed(why) => (Fate::Stays, why.clone()),
+            ServerCondition::Moves => (ServerOutcome::Moves, String::new()),
+            ServerCondition::Busy => (ServerOutcome::Waits, String::new()),
+            ServerCondition::Off => (ServerOutcome::Off, "it is off".to_owned()),
+            ServerCondition::Failed(why) => (ServerOutcome::Stays, why.clone()),
             ServerCondition::Runs => self.running(server),
         };
         self.fates.push(fate);
         match &server.carried {
-            Carried::Foreign => self.drain.foreign += 1,
-            Carried::Ours { what, .. } => self.drain.left.push(Left {
+            ServerOwner::Foreign => self.drain.foreign += 1,
+            ServerOwner::Ours { what, .. } => self.drain.left.push(RemainingServer {
                 server: server.id.clone(),
                 name: server.name.clone(),
                 what: what.clone(),
@@ -128,7 +128,7 @@ impl<'a> Emptying<'a> {
     }
 
     /// Decides about a server that runs on the host and is not migrating.
-    fn running(&mut self, server: &ServerOnHost) -> (Fate, String) {
+    fn running(&mut self, server: &ServerOnHost) -> (ServerOutcome, String) {
         let now = self.seen.at;
         let before = self.drain.attempts.get(&server.id).cloned();
         let attempt = match before {
@@ -136,10 +136,10 @@ impl<'a> Emptying<'a> {
                 if asked.is_open && now.duration_since(asked.at) < self.rules.shows_within =>
             {
                 self.moving += 1;
-                return (Fate::Moves, String::new());
+                return (ServerOutcome::Moves, String::new());
             }
             Some(asked) if asked.is_open => {
-                Some(Attempt { is_open: false, failed: asked.failed + 1, ..asked })
+                Some(MigrationAttempts { is_open: false, failed: asked.failed + 1, ..asked })
             }
             other => other,
         };
@@ -152,32 +152,36 @@ impl<'a> Emptying<'a> {
         let due = attempt.as_ref().map(|it| self.rules.backoff.after(it.failed, it.at));
         if due.is_some_and(|due| due > now) {
             self.due = self.due.into_iter().chain(due).min();
-        } else if self.moving < AT_ONCE {
+        } else if self.moving < MAX_MIGRATIONS {
             self.moving += 1;
             let failed = attempt.as_ref().map_or(0, |it| it.failed);
-            let asked = Attempt { at: now, is_open: true, failed, why: String::new() };
+            let asked = MigrationAttempts { at: now, is_open: true, failed, why: String::new() };
             self.drain.attempts.insert(server.id.clone(), asked);
             self.steps.push(DrainStep::Migrate(server.id.clone()));
-            return (Fate::Moves, String::new());
+            return (ServerOutcome::Moves, String::new());
         }
         match attempt {
-            Some(attempt) if attempt.failed >= TRIES => self.unmoved(server, &attempt),
-            Some(_) | None => (Fate::Waits, String::new()),
+            Some(attempt) if attempt.failed >= MAX_ATTEMPTS => self.unmoved(server, &attempt),
+            Some(_) | None => (ServerOutcome::Waits, String::new()),
         }
     }
 
     /// Whether the server is a worker whose pods were evicted.
     fn is_emptied(&self, server: &ServerOnHost) -> bool {
         match &server.carried {
-            Carried::Ours { what: Known::Member(member), .. } => {
+            ServerOwner::Ours { what: OwnServer::Member(member), .. } => {
                 self.drain.cordoned.get(member) == Some(&true)
             }
-            Carried::Ours { what: Known::Vm(_), .. } | Carried::Foreign => false,
+            ServerOwner::Ours { what: OwnServer::Vm(_), .. } | ServerOwner::Foreign => false,
         }
     }
 
     /// Decides about a server that failed to migrate often enough. The pods of a worker are evicted; the worker itself may stay.
-    fn unmoved(&mut self, server: &ServerOnHost, attempt: &Attempt) -> (Fate, String) {
+    fn unmoved(
+        &mut self,
+        server: &ServerOnHost,
+        attempt: &MigrationAttempts,
+    ) -> (ServerOutcome, String) {
         let tried = if attempt.why.is_empty() {
             format!(
                 "the cloud tried {} times to migrate it and failed: see `openstack server event list {}`",
@@ -186,38 +190,40 @@ impl<'a> Emptying<'a> {
         } else {
             format!("the cloud refuses to migrate it: {}", attempt.why)
         };
-        let Carried::Ours { what: Known::Member(member), is_worker: true } = &server.carried else {
-            return (Fate::Stays, tried);
+        let ServerOwner::Ours { what: OwnServer::Member(member), is_worker: true } =
+            &server.carried
+        else {
+            return (ServerOutcome::Stays, tried);
         };
         if self.drain.cordoned.get(member) == Some(&true) {
-            return (Fate::Emptied, format!("{tried}; its pods were evicted"));
+            return (ServerOutcome::Emptied, format!("{tried}; its pods were evicted"));
         }
         self.drain.cordoned.entry(member.clone()).or_insert(false);
-        self.steps.push(DrainStep::Empty(member.clone()));
-        (Fate::Waits, format!("{tried}; its pods are being evicted"))
+        self.steps.push(DrainStep::Evict(member.clone()));
+        (ServerOutcome::Waits, format!("{tried}; its pods are being evicted"))
     }
 
-    fn concluded(mut self) -> DrainTurned {
+    fn concluded(mut self) -> DrainDecision {
         // A worker that migrated after all is uncordoned.
         let is_here = |member: &Member| {
             let is_it = |server: &ServerOnHost| {
-                let what = Known::Member(member.clone());
-                matches!(&server.carried, Carried::Ours { what: it, .. } if *it == what)
+                let what = OwnServer::Member(member.clone());
+                matches!(&server.carried, ServerOwner::Ours { what: it, .. } if *it == what)
             };
             self.seen.servers.iter().any(is_it)
         };
         let moved = self.drain.cordoned.keys().filter(|member| !is_here(member));
-        let refilled: Vec<DrainStep> = moved.cloned().map(DrainStep::Refill).collect();
+        let refilled: Vec<DrainStep> = moved.cloned().map(DrainStep::Uncordon).collect();
         self.steps.extend(refilled);
-        let any = |fate: Fate| self.fates.contains(&fate);
+        let any = |fate: ServerOutcome| self.fates.contains(&fate);
         let is_open = self.steps.contains(&DrainStep::Disable);
-        self.drain.phase = if is_open || any(Fate::Moves) || any(Fate::Waits) {
+        self.drain.phase = if is_open || any(ServerOutcome::Moves) || any(ServerOutcome::Waits) {
             DrainPhase::Draining
-        } else if any(Fate::Stays) {
+        } else if any(ServerOutcome::Stays) {
             DrainPhase::Stuck
         } else {
             DrainPhase::Drained
         };
-        DrainTurned { drain: self.drain, steps: self.steps, due: self.due, is_over: false }
+        DrainDecision { drain: self.drain, steps: self.steps, due: self.due, is_over: false }
     }
 }

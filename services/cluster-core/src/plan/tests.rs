@@ -2,7 +2,7 @@ use expect_test::{Expect, expect};
 
 use super::*;
 use crate::sample::{Sample, at, labels};
-use crate::{Truth, conditions};
+use crate::{ConditionStatus, conditions};
 
 fn print(turns: &[Vec<String>]) -> String {
     let turns =
@@ -11,7 +11,7 @@ fn print(turns: &[Vec<String>]) -> String {
 }
 
 #[track_caller]
-fn check(sample: &Sample, seen: &mut Seen, want: Expect) {
+fn check(sample: &Sample, seen: &mut ClusterObservation, want: Expect) {
     want.assert_eq(&print(&sample.settle(seen)));
 }
 
@@ -19,7 +19,7 @@ fn check(sample: &Sample, seen: &mut Seen, want: Expect) {
 fn a_cluster_on_a_given_network_takes_few_turns() {
     check(
         &Sample::smallest(),
-        &mut Seen::default(),
+        &mut ClusterObservation::default(),
         expect![[r#"
             1: create security-group/node; create security-group/control-plane; create server-group/default-master; create credential/1
             2: set the rules of security-group/node; set the rules of security-group/control-plane; create port/default-master-0
@@ -31,7 +31,7 @@ fn a_cluster_on_a_given_network_takes_few_turns() {
 fn a_cluster_is_created_with_as_much_in_parallel_as_possible() {
     check(
         &Sample::highly_available(),
-        &mut Seen::default(),
+        &mut ClusterObservation::default(),
         expect![[r#"
             1: create network; create router; create security-group/node; create security-group/control-plane; create server-group/default-master; create server-group/default-worker; create credential/1
             2: create subnet; set the rules of security-group/node; set the rules of security-group/control-plane
@@ -45,7 +45,7 @@ fn a_cluster_is_created_with_as_much_in_parallel_as_possible() {
 fn a_cluster_is_deleted_in_reverse_order_of_its_dependencies() {
     let mut sample = Sample::highly_available();
     let mut seen = sample.complete();
-    sample.cluster.desire = Desire::Gone;
+    sample.cluster.desire = DesiredState::Gone;
     check(
         &sample,
         &mut seen,
@@ -94,10 +94,10 @@ fn a_replaced_machine_takes_its_place_behind_the_load_balancer() {
 #[test]
 fn an_object_that_the_cloud_failed_to_make_is_created_again() {
     let sample = Sample::highly_available();
-    let mut seen = Seen::default();
+    let mut seen = ClusterObservation::default();
     sample.settle(&mut seen);
     let key: Key = "load-balancer/api".parse().unwrap();
-    seen.objects.get_mut(&key).unwrap().state = FoundState::Failed("no amphora".to_owned());
+    seen.objects.get_mut(&key).unwrap().state = CloudObjectState::Failed("no amphora".to_owned());
     check(
         &sample,
         &mut seen,
@@ -113,7 +113,7 @@ fn a_node_whose_server_failed_is_left_to_repair() {
     let mut sample = Sample::highly_available();
     let mut seen = sample.complete();
     let key: Key = "server/default-master-0".parse().unwrap();
-    seen.objects.get_mut(&key).unwrap().state = FoundState::Failed("host is down".to_owned());
+    seen.objects.get_mut(&key).unwrap().state = CloudObjectState::Failed("host is down".to_owned());
     check(&sample, &mut seen, expect![""]);
 }
 
@@ -129,7 +129,7 @@ fn a_node_whose_server_is_gone_is_left_to_repair() {
 #[test]
 fn an_object_is_not_created_before_its_dependencies_have_addresses() {
     let sample = Sample::highly_available();
-    let mut seen = Seen::default();
+    let mut seen = ClusterObservation::default();
     sample.settle(&mut seen);
     seen.objects.retain(|key, _| !matches!(key, Key::Server(_)));
     let vip: Key = "vip-port/api".parse().unwrap();
@@ -145,15 +145,15 @@ fn dns_names_lead_to_floating_ips_where_they_exist() {
         ("dns_zone", "k8s.example"),
         ("dns_node_records_enabled", "true"),
     ]);
-    let mut seen = Seen::default();
+    let mut seen = ClusterObservation::default();
     sample.settle(&mut seen);
     let of = |key: &str| &seen.objects[&key.parse::<Key>().unwrap()];
     let api = of("balancer-address/api").address;
-    assert_eq!(of("record/api").facts, Facts::Addresses(api.into_iter().collect()));
+    assert_eq!(of("record/api").facts, CloudObjectDetails::Addresses(api.into_iter().collect()));
     let node = of("port/default-worker-1").address;
     assert_eq!(
         of("machine-record/default-worker-1").facts,
-        Facts::Addresses(node.into_iter().collect())
+        CloudObjectDetails::Addresses(node.into_iter().collect())
     );
 }
 
@@ -168,7 +168,7 @@ fn any_object_that_is_lost_is_created_again() {
         let mut gone = vec![lost.clone()];
         while let Some(key) = gone.pop() {
             seen.objects.remove(&key);
-            gone.extend(seen.objects.keys().filter(|other| other.rests_on(&key)).cloned());
+            gone.extend(seen.objects.keys().filter(|other| other.depends_on(&key)).cloned());
             if let Key::Server(machine) = &key {
                 seen.machines.remove(machine);
             }
@@ -179,7 +179,7 @@ fn any_object_that_is_lost_is_created_again() {
             complete.objects.keys().collect::<Vec<_>>()
         );
         let all = conditions(&sample.spec(), &seen, at(9));
-        assert!(all.iter().all(|it| it.status == Truth::True), "{lost}: {all:?}");
+        assert!(all.iter().all(|it| it.status == ConditionStatus::True), "{lost}: {all:?}");
     }
 }
 
@@ -192,7 +192,7 @@ fn keys_are_written_and_read() {
         ("dns_node_records_enabled", "true"),
         ("ingress_balancer_enabled", "true"),
     ]);
-    let shape = shape(&sample.spec());
+    let shape = desired_objects(&sample.spec());
     for key in shape.keys() {
         assert_eq!(key.to_string().parse::<Key>().as_ref(), Ok(key));
     }
@@ -201,12 +201,16 @@ fn keys_are_written_and_read() {
 }
 
 /// Performs one action at a time, the one that `choose` picks, until no action is left.
-fn one_by_one(sample: &Sample, seen: &mut Seen, mut choose: impl FnMut(usize) -> usize) {
+fn one_by_one(
+    sample: &Sample,
+    seen: &mut ClusterObservation,
+    mut choose: impl FnMut(usize) -> usize,
+) {
     seen.at = Some(at(1));
     for _ in 0..1000 {
         let actions = plan(&sample.spec(), seen);
         let Some(action) = actions.get(choose(actions.len().max(1))) else { return };
-        sample.obey(action, seen);
+        sample.perform(action, seen);
     }
     panic!("it never ends");
 }
@@ -222,17 +226,17 @@ proptest::proptest! {
             turn += 1;
             picks[turn % picks.len()] % many
         };
-        let mut seen = Seen::default();
+        let mut seen = ClusterObservation::default();
         one_by_one(&sample, &mut seen, &mut choose);
-        let wanted = shape(&sample.spec());
+        let wanted = desired_objects(&sample.spec());
         proptest::prop_assert!(seen.objects.keys().eq(wanted.keys()));
 
         sample.groups[1].replace_machine(0);
         one_by_one(&sample, &mut seen, &mut choose);
-        let wanted = shape(&sample.spec());
+        let wanted = desired_objects(&sample.spec());
         proptest::prop_assert!(seen.objects.keys().eq(wanted.keys()));
 
-        sample.cluster.desire = Desire::Gone;
+        sample.cluster.desire = DesiredState::Gone;
         one_by_one(&sample, &mut seen, &mut choose);
         proptest::prop_assert!(seen.objects.is_empty());
     }
@@ -245,11 +249,11 @@ fn the_duplicate_of_an_unanswered_request_is_deleted_and_nothing_waits_for_it() 
     for key in ["network", "port/default-worker-0", "server/default-worker-0", "load-balancer/api"]
     {
         let key: Key = key.parse().unwrap();
-        let twin = key.twin().unwrap();
+        let twin = key.duplicate().unwrap();
         assert_eq!(twin.to_string().parse::<Key>().unwrap(), twin);
-        assert_eq!((twin.kind(), twin.machine(), twin.twin()), (key.kind(), None, None));
+        assert_eq!((twin.kind(), twin.member(), twin.duplicate()), (key.kind(), None, None));
         let found = seen.objects[&key].clone();
-        seen.objects.insert(twin, crate::Found { id: "another".to_owned(), ..found });
+        seen.objects.insert(twin, crate::CloudObject { id: "another".to_owned(), ..found });
     }
     check(
         &sample,
@@ -258,8 +262,8 @@ fn the_duplicate_of_an_unanswered_request_is_deleted_and_nothing_waits_for_it() 
             "1: delete twin/network; delete twin/load-balancer/api; delete twin/port/default-worker-0; delete twin/server/default-worker-0"
         ],
     );
-    sample.cluster.desire = Desire::Gone;
-    let twin = Key::Network.twin().unwrap();
+    sample.cluster.desire = DesiredState::Gone;
+    let twin = Key::Network.duplicate().unwrap();
     seen.objects.insert(twin.clone(), seen.objects[&Key::Network].clone());
     assert!(plan(&sample.spec(), &seen).contains(&Action::Delete(twin)));
     for wrong in ["twin/", "twin/record/api", "twin/twin/network", "twin/volume/v"] {

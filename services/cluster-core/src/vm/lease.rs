@@ -1,57 +1,59 @@
 //! The stages of a VM's lease: warning, switch-off, snapshot and deletion.
 
-use ::lease::{Due, Step, Wanted};
+use ::lease::{Due, LeaseStage, RequiredState};
 
-use crate::{Desire, LeaseTold, Name, Severity, SnapshotUuid};
+use crate::{DesiredState, LeaseNotice, Name, Severity, SnapshotUuid};
 
-use super::turn::Look;
+use super::turn::VmObservation;
 use super::{
-    Asker, Errand, ErrandKind, ServerIs, Snapshot, SnapshotState, SnapshotWhy, Vm, VmEvent,
+    ActionOrigin, ServerState, Snapshot, SnapshotOrigin, SnapshotState, Vm, VmAction, VmActionKind,
+    VmEvent,
 };
 
 /// The VM while the stages of its lease are applied to it, with the events and notices to record.
-pub(super) struct Descent<'a, 'l> {
+pub(super) struct LeaseTurn<'a, 'l> {
     pub(super) vm: Vm,
-    pub(super) look: &'l Look<'a>,
+    pub(super) look: &'l VmObservation<'a>,
     pub(super) events: Vec<VmEvent>,
     /// The notices about the stages that were taken.
-    pub(super) told: Vec<LeaseTold>,
+    pub(super) told: Vec<LeaseNotice>,
     /// A snapshot that is to be recorded and created.
     pub(super) copy: Option<Snapshot>,
 }
 
 /// The limit of stages in one turn; more than a lease has.
-const MOST_STEPS: usize = 8;
+const MAX_STAGES: usize = 8;
 
-impl Descent<'_, '_> {
+impl LeaseTurn<'_, '_> {
     /// Takes every stage that is due, then switches the server off or on as the lease wants.
-    pub(super) fn descend(&mut self) {
-        for _ in 0..MOST_STEPS {
+    pub(super) fn take_due_stages(&mut self) {
+        for _ in 0..MAX_STAGES {
             let Some(lease) = self.vm.lease.clone() else { break };
             let Due::Now(step) = self.look.rules.ladder.due(&lease, self.look.now) else { break };
-            if self.vm.desire == Desire::Gone || !self.take(&step) {
+            if self.vm.desire == DesiredState::Gone || !self.take(&step) {
                 break;
             }
-            self.vm.lease = Some(lease.taken(&step, self.look.now));
-            if step == Step::Delete {
-                self.vm = Vm { updated_at: self.vm.updated_at, ..self.vm.leaving(self.look.now) };
+            self.vm.lease = Some(lease.with_stage_taken(&step, self.look.now));
+            if step == LeaseStage::Delete {
+                self.vm =
+                    Vm { updated_at: self.vm.updated_at, ..self.vm.to_be_deleted(self.look.now) };
             }
         }
-        self.obey();
+        self.switch_power();
     }
 
     /// Takes one stage. Returns false while the stage must wait for the snapshot.
-    fn take(&mut self, step: &Step) -> bool {
+    fn take(&mut self, step: &LeaseStage) -> bool {
         let now = self.look.now;
         let (event, reason, happens_at, message) = match step {
-            Step::Warn { ends_at } => (
+            LeaseStage::Warn { ends_at } => (
                 "lease.ends",
                 "LeaseEndsSoon",
                 Some(*ends_at),
                 format!("the lease ends at {ends_at}: extend the lease to keep the VM"),
             ),
-            Step::ShutOff { deleted_at } => {
-                self.vm.off_by_lease = self.is(&ServerIs::On);
+            LeaseStage::SwitchOff { deleted_at } => {
+                self.vm.off_by_lease = self.is(&ServerState::On);
                 self.drop_errand();
                 (
                     "lease.ended",
@@ -63,8 +65,8 @@ impl Descent<'_, '_> {
                     ),
                 )
             }
-            Step::KeepCopy => return self.has_copy(),
-            Step::WarnOfDeletion { deleted_at } => (
+            LeaseStage::Snapshot => return self.has_copy(),
+            LeaseStage::WarnOfDeletion { deleted_at } => (
                 "lease.deletion_near",
                 "DeletionSoon",
                 Some(*deleted_at),
@@ -72,7 +74,7 @@ impl Descent<'_, '_> {
                     "the VM is deleted at {deleted_at} because its lease ended: extend the lease to keep the VM"
                 ),
             ),
-            Step::Delete => (
+            LeaseStage::Delete => (
                 "lease.deleted",
                 "LeaseOver",
                 None,
@@ -81,7 +83,7 @@ impl Descent<'_, '_> {
         };
         self.events.push(VmEvent::warning(&self.vm, reason, message.clone(), now));
         let severity = Severity::Warning;
-        self.told.push(LeaseTold { reason, event, severity, message, happens_at });
+        self.told.push(LeaseNotice { reason, event, severity, message, happens_at });
         true
     }
 
@@ -108,7 +110,7 @@ impl Descent<'_, '_> {
             self.events.push(VmEvent::warning(&self.vm, "CopySkipped", message, now));
             return true;
         }
-        let is_off = server.is_some_and(|it| it.is != ServerIs::On && !it.is_busy);
+        let is_off = server.is_some_and(|it| it.is != ServerState::On && !it.is_busy);
         if self.vm.errand.is_some() || !(is_off || self.vm.ending_failed_at.is_some()) {
             return false;
         }
@@ -121,7 +123,7 @@ impl Descent<'_, '_> {
                     id,
                     &self.vm,
                     copy_name(&self.vm, id),
-                    SnapshotWhy::LeaseEnded,
+                    SnapshotOrigin::LeaseEnded,
                     now,
                 );
                 (self.vm.copy, self.copy) = (Some(id), Some(copy));
@@ -131,37 +133,38 @@ impl Descent<'_, '_> {
     }
 
     /// Switches the server off while the lease is over, and on again when the end was undone.
-    fn obey(&mut self) {
+    fn switch_power(&mut self) {
         let now = self.look.now;
         let Some(Some(server)) = self.look.server() else { return };
-        if self.vm.desire == Desire::Gone || self.vm.errand.is_some() || server.is_busy {
+        if self.vm.desire == DesiredState::Gone || self.vm.errand.is_some() || server.is_busy {
             return;
         }
-        let wanted = self.vm.lease.as_ref().map_or(Wanted::AsAsked, ::lease::Lease::wanted);
+        let wanted =
+            self.vm.lease.as_ref().map_or(RequiredState::AsAsked, ::lease::Lease::required_state);
         match (wanted, &server.is) {
-            (Wanted::Off, ServerIs::On) => {
+            (RequiredState::Off, ServerState::On) => {
                 // A failed switch-off is reported once and tried again from time to time.
                 let tried = self.vm.ending_failed_at;
                 if tried.is_none_or(|at| self.look.rules.ends_again_after <= now.duration_since(at))
                 {
-                    let stop = Errand::new(ErrandKind::Stop, Asker::Lease, now);
+                    let stop = VmAction::new(VmActionKind::Stop, ActionOrigin::Lease, now);
                     self.vm.errand = Some(stop);
                 }
             }
-            (Wanted::AsAsked, is) => {
-                if self.vm.off_by_lease && *is == ServerIs::Off {
-                    let start = Errand::new(ErrandKind::Start, Asker::Lease, now);
+            (RequiredState::AsAsked, is) => {
+                if self.vm.off_by_lease && *is == ServerState::Off {
+                    let start = VmAction::new(VmActionKind::Start, ActionOrigin::Lease, now);
                     self.vm.errand = Some(start);
                 }
                 self.vm.off_by_lease = false;
                 self.vm.copy = None;
                 self.vm.ending_failed_at = None;
             }
-            (Wanted::Off | Wanted::Gone, _) => {}
+            (RequiredState::Off | RequiredState::Deleted, _) => {}
         }
     }
 
-    fn is(&self, is: &ServerIs) -> bool {
+    fn is(&self, is: &ServerState) -> bool {
         self.vm.server.as_ref().is_some_and(|server| server.is == *is)
     }
 }

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use ::lease::Wanted;
+use ::lease::RequiredState;
 use serde::Serialize;
 
-use crate::Desire;
+use crate::DesiredState;
 
-use super::{ErrandKind, ServerIs, Vm};
+use super::{ServerState, Vm, VmActionKind};
 
 /// The phase of a VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -60,12 +60,12 @@ impl fmt::Display for VmPhase {
 impl Vm {
     /// Whether the lease ended and was not extended since.
     pub fn is_expired(&self) -> bool {
-        self.lease.as_ref().is_some_and(|lease| lease.wanted() != Wanted::AsAsked)
+        self.lease.as_ref().is_some_and(|lease| lease.required_state() != RequiredState::AsAsked)
     }
 
     /// Computes the phase from the record.
     pub fn phase(&self) -> VmPhase {
-        if self.desire == Desire::Gone {
+        if self.desire == DesiredState::Gone {
             return VmPhase::Deleting;
         }
         if self.is_expired() {
@@ -77,16 +77,19 @@ impl Vm {
         }
         let Some(server) = &self.server else { return VmPhase::Lost };
         match (&server.is, self.errand.as_ref().map(|errand| &errand.kind)) {
-            (ServerIs::Leaving, _) => VmPhase::Lost,
-            (_, Some(ErrandKind::Start)) => VmPhase::Starting,
-            (_, Some(ErrandKind::Stop)) => VmPhase::Stopping,
-            (_, Some(ErrandKind::RebootSoft | ErrandKind::RebootHard)) => VmPhase::Rebooting,
-            (_, Some(ErrandKind::Resize(_))) => VmPhase::Resizing,
-            (ServerIs::Failed(_), None) => VmPhase::Failed,
-            (ServerIs::On, None) => VmPhase::Active,
-            (ServerIs::Off, None) => VmPhase::Stopped,
+            (ServerState::Leaving, _) => VmPhase::Lost,
+            (_, Some(VmActionKind::Start)) => VmPhase::Starting,
+            (_, Some(VmActionKind::Stop)) => VmPhase::Stopping,
+            (_, Some(VmActionKind::RebootSoft | VmActionKind::RebootHard)) => VmPhase::Rebooting,
+            (_, Some(VmActionKind::Resize(_))) => VmPhase::Resizing,
+            (ServerState::Failed(_), None) => VmPhase::Failed,
+            (ServerState::On, None) => VmPhase::Active,
+            (ServerState::Off, None) => VmPhase::Stopped,
             (
-                ServerIs::Building | ServerIs::Resized | ServerIs::Changing | ServerIs::Other(_),
+                ServerState::Building
+                | ServerState::Resized
+                | ServerState::Changing
+                | ServerState::Other(_),
                 None,
             ) => VmPhase::Busy,
         }

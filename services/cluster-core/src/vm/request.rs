@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 
-use crate::Desire;
+use crate::DesiredState;
 
-use super::{Asker, Errand, ErrandKind, ServerIs, Vm, VmFlavor, VmImage, VmPhase};
+use super::{ActionOrigin, ServerState, Vm, VmAction, VmActionKind, VmFlavor, VmImage, VmPhase};
 
 /// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -15,7 +15,7 @@ pub enum VmRefusal {
     Expired,
     /// Another action is in progress.
     #[error("{0} is in progress: wait until it is done")]
-    Busy(ErrandKind),
+    Busy(VmActionKind),
     /// The phase of the VM does not allow the action.
     #[error("the VM is {0}")]
     State(VmPhase),
@@ -24,7 +24,7 @@ pub enum VmRefusal {
     Volume,
     /// The image needs a larger flavor.
     #[error(transparent)]
-    TooSmall(#[from] NotSmaller),
+    TooSmall(#[from] FlavorTooSmall),
     /// The VM boots from the disk of its flavor, and Nova cannot shrink a disk.
     #[error(
         "the disk of {now} GiB cannot shrink, and flavor {flavor} has {asked} GiB: choose a flavor with a larger disk"
@@ -41,7 +41,7 @@ pub enum VmRefusal {
 /// The flavor is smaller than the image allows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("image {image} needs at least {needs} {of}, and the VM would have {given}: request more")]
-pub struct NotSmaller {
+pub struct FlavorTooSmall {
     pub image: String,
     /// In units of `of`.
     pub needs: u64,
@@ -57,10 +57,14 @@ impl VmImage {
     /// # Errors
     ///
     /// The disk or the memory, when it is too small.
-    pub fn check(&self, flavor: &VmFlavor, root_volume: Option<u32>) -> Result<(), NotSmaller> {
+    pub fn check(&self, flavor: &VmFlavor, root_volume: Option<u32>) -> Result<(), FlavorTooSmall> {
         let disk = root_volume.map_or(flavor.size.disk_gib, u64::from);
-        let few =
-            |needs: u64, of, given: u64| NotSmaller { image: self.name.clone(), needs, of, given };
+        let few = |needs: u64, of, given: u64| FlavorTooSmall {
+            image: self.name.clone(),
+            needs,
+            of,
+            given,
+        };
         // Nova gives a server of a flavor without a disk one that is as large as the image.
         let as_large = root_volume.is_none() && disk == 0;
         if disk < self.min_disk_gib && !as_large {
@@ -79,8 +83,8 @@ impl Vm {
     /// # Errors
     ///
     /// When the state of the VM does not allow the action, or another action is in progress.
-    pub fn with_errand(&self, kind: ErrandKind, now: Timestamp) -> Result<Vm, VmRefusal> {
-        if self.desire == Desire::Gone {
+    pub fn with_errand(&self, kind: VmActionKind, now: Timestamp) -> Result<Vm, VmRefusal> {
+        if self.desire == DesiredState::Gone {
             return Err(VmRefusal::Deleting);
         }
         if self.is_expired() {
@@ -91,28 +95,28 @@ impl Vm {
         }
         let is = self.server.as_ref().filter(|_| self.built_at.is_some()).map(|server| &server.is);
         let may = match (&kind, is) {
-            (_, None | Some(ServerIs::Leaving)) => false,
-            (ErrandKind::RebootHard, Some(_)) => true,
-            (_, Some(ServerIs::Failed(_))) => matches!(kind, ErrandKind::Stop),
+            (_, None | Some(ServerState::Leaving)) => false,
+            (VmActionKind::RebootHard, Some(_)) => true,
+            (_, Some(ServerState::Failed(_))) => matches!(kind, VmActionKind::Stop),
             (_, Some(_)) => true,
         };
         if !may {
             return Err(VmRefusal::State(self.phase()));
         }
-        if let ErrandKind::Resize(flavor) = &kind {
+        if let VmActionKind::Resize(flavor) = &kind {
             self.image.check(flavor, self.root_volume)?;
             let (now, asked) = (self.flavor.size.disk_gib, flavor.size.disk_gib);
             if self.root_volume.is_none() && asked < now {
                 return Err(VmRefusal::Shrinks { now, asked, flavor: flavor.name.clone() });
             }
         }
-        let errand = Some(Errand::new(kind, Asker::Owner, now));
+        let errand = Some(VmAction::new(kind, ActionOrigin::Owner, now));
         Ok(Vm { errand, updated_at: Some(now), ..self.clone() })
     }
 
     /// Returns the VM, to be deleted.
-    pub fn leaving(&self, now: Timestamp) -> Vm {
-        Vm { desire: Desire::Gone, errand: None, updated_at: Some(now), ..self.clone() }
+    pub fn to_be_deleted(&self, now: Timestamp) -> Vm {
+        Vm { desire: DesiredState::Gone, errand: None, updated_at: Some(now), ..self.clone() }
     }
 
     /// Checks whether a snapshot can be made now.
@@ -151,13 +155,15 @@ impl Vm {
         }
         let is = self.server.as_ref().filter(|_| self.built_at.is_some()).map(|server| &server.is);
         match is {
-            None | Some(ServerIs::Failed(_) | ServerIs::Leaving | ServerIs::Building) => false,
+            None | Some(ServerState::Failed(_) | ServerState::Leaving | ServerState::Building) => {
+                false
+            }
             Some(
-                ServerIs::On
-                | ServerIs::Off
-                | ServerIs::Resized
-                | ServerIs::Changing
-                | ServerIs::Other(_),
+                ServerState::On
+                | ServerState::Off
+                | ServerState::Resized
+                | ServerState::Changing
+                | ServerState::Other(_),
             ) => true,
         }
     }

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 /// The properties of a server that change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerFacts {
-    pub is: ServerIs,
+pub struct ServerDetails {
+    pub is: ServerState,
     /// Whether Nova is doing something to the server (`task_state`).
     pub is_busy: bool,
     /// The name of its flavor.
@@ -16,7 +16,7 @@ pub struct ServerFacts {
 /// The state of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ServerIs {
+pub enum ServerState {
     Building,
     On,
     Off,
@@ -34,10 +34,10 @@ pub enum ServerIs {
 
 /// The last observation of a VM's server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServerSeen {
+pub struct ServerObservation {
     /// The id of the server in the cloud.
     pub id: String,
-    pub is: ServerIs,
+    pub is: ServerState,
     /// Since when the server is in this state.
     pub since: Timestamp,
     /// The name of its flavor.
@@ -46,10 +46,10 @@ pub struct ServerSeen {
 
 /// Whether a VM seems to be idle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Idle {
+pub struct IdleCheck {
     /// When the conductor checked.
     pub at: Timestamp,
-    pub by: IdleBy,
+    pub by: IdleSource,
     /// The CPU time of the server since its start, in ns; only with diagnostics.
     pub cpu_ns: Option<u64>,
     /// The CPU time since the check before, in thousandths of one processor; only after two checks with diagnostics.
@@ -61,7 +61,7 @@ pub struct Idle {
 /// The source of the judgement whether a VM is idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum IdleBy {
+pub enum IdleSource {
     /// The CPU time that the hypervisor counts.
     Diagnostics,
     /// The power state: a VM that is off is idle. About one that runs this source says nothing.
@@ -71,9 +71,9 @@ pub enum IdleBy {
 /// A VM with less CPU time than this, in thousandths of one processor, counts as idle.
 const IDLE_PERMILLE: u64 = 20;
 
-impl Idle {
+impl IdleCheck {
     /// Judges by the CPU time that the hypervisor counts, in ns, and the check before.
-    pub fn by_diagnostics(before: Option<&Idle>, cpu_ns: u64, now: Timestamp) -> Idle {
+    pub fn by_diagnostics(before: Option<&IdleCheck>, cpu_ns: u64, now: Timestamp) -> IdleCheck {
         let last = before.and_then(|it| Some((it.at, it.cpu_ns?)));
         let cpu_permille = last.and_then(|(at, then)| {
             let passed = u64::try_from(now.duration_since(at).as_millis()).ok()?;
@@ -87,12 +87,18 @@ impl Idle {
             }
             Some(_) | None => None,
         };
-        Idle { at: now, by: IdleBy::Diagnostics, cpu_ns: Some(cpu_ns), cpu_permille, since }
+        IdleCheck {
+            at: now,
+            by: IdleSource::Diagnostics,
+            cpu_ns: Some(cpu_ns),
+            cpu_permille,
+            since,
+        }
     }
 
     /// Judges by the power state, when no CPU time is available: a VM is idle since it was switched off.
-    pub fn by_power(server: &ServerSeen, now: Timestamp) -> Idle {
-        let since = (server.is == ServerIs::Off).then_some(server.since);
-        Idle { at: now, by: IdleBy::Power, cpu_ns: None, cpu_permille: None, since }
+    pub fn by_power(server: &ServerObservation, now: Timestamp) -> IdleCheck {
+        let since = (server.is == ServerState::Off).then_some(server.since);
+        IdleCheck { at: now, by: IdleSource::Power, cpu_ns: None, cpu_permille: None, since }
     }
 }

@@ -5,9 +5,9 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::{Backoff, Desire, Name, Severity, SnapshotUuid, VmUuid};
+use crate::{Backoff, DesiredState, Name, Severity, SnapshotUuid, VmUuid};
 
-use super::{ServerIs, Told, Vm, VmEvent, VmImage};
+use super::{ServerState, UserDataFormat, Vm, VmEvent, VmImage};
 
 /// A snapshot: what was asked for, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,12 +26,12 @@ pub struct Snapshot {
     pub vm_name: Name,
     /// Unique within the project.
     pub name: Name,
-    pub why: SnapshotWhy,
+    pub why: SnapshotOrigin,
     pub created_at: Timestamp,
     /// The size of the VM's disk, in GiB.
     pub size_gib: u64,
     /// The format of user-data that the system on the snapshot reads.
-    pub told: Told,
+    pub told: UserDataFormat,
     pub state: SnapshotState,
     /// The id of the image in the cloud, once known.
     pub image: Option<String>,
@@ -52,7 +52,7 @@ pub struct Snapshot {
 /// The origin of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum SnapshotWhy {
+pub enum SnapshotOrigin {
     /// A request through the API.
     Asked,
     /// The end of the VM's lease.
@@ -89,7 +89,7 @@ impl SnapshotState {
 
 /// An image in the cloud that has the name of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SnapshotSeen {
+pub struct SnapshotImage {
     /// The id of the image.
     pub id: String,
     /// `Some(Ok)`: the image can be used. `None`: not yet. `Some(Err)`: it never will be, for this reason.
@@ -98,7 +98,7 @@ pub struct SnapshotSeen {
 
 /// The next step of a snapshot, taken after the record and the events are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SnapshotNext {
+pub enum SnapshotStep {
     /// Wait until this time; `None`: until somebody changes something.
     Rest(Option<Timestamp>),
     /// Observe again: the cloud is working.
@@ -127,7 +127,7 @@ const MOST_TIMES: u32 = 3;
 
 impl Snapshot {
     /// Makes a new snapshot of `of`.
-    pub fn new(id: SnapshotUuid, of: &Vm, name: Name, why: SnapshotWhy, now: Timestamp) -> Self {
+    pub fn new(id: SnapshotUuid, of: &Vm, name: Name, why: SnapshotOrigin, now: Timestamp) -> Self {
         Snapshot {
             id,
             version: 1,
@@ -170,7 +170,7 @@ impl Snapshot {
 
     /// Whether the snapshot failed and is not tried again.
     pub fn is_failed_for_good(&self) -> bool {
-        self.state == SnapshotState::Failed && self.why == SnapshotWhy::Asked
+        self.state == SnapshotState::Failed && self.why == SnapshotOrigin::Asked
     }
 
     /// Returns the image that a VM boots from the snapshot; `None` when the image cannot be used.
@@ -196,12 +196,12 @@ impl Snapshot {
             ..self.clone()
         };
         let message = match self.why {
-            SnapshotWhy::Asked => format!("snapshot {} failed: {why}", self.name),
-            SnapshotWhy::LeaseEnded => {
+            SnapshotOrigin::Asked => format!("snapshot {} failed: {why}", self.name),
+            SnapshotOrigin::LeaseEnded => {
                 format!("the snapshot {} to keep failed, and is tried again: {why}", self.name)
             }
         };
-        let told = self.why == SnapshotWhy::Asked || self.failures == 0;
+        let told = self.why == SnapshotOrigin::Asked || self.failures == 0;
         let event = VmEvent::new(self.vm, Severity::Error, "SnapshotFailed", message, now);
         (failed, if told { vec![event] } else { Vec::new() })
     }
@@ -210,37 +210,37 @@ impl Snapshot {
 /// Decides the next step of `of`, given the images with its name, and its VM when that still exists.
 pub fn snapshot_turn(
     of: &Snapshot,
-    (images, vm): (&[SnapshotSeen], Option<&Vm>),
+    (images, vm): (&[SnapshotImage], Option<&Vm>),
     rules: &SnapshotRules,
     now: Timestamp,
-) -> (Snapshot, Vec<VmEvent>, SnapshotNext) {
+) -> (Snapshot, Vec<VmEvent>, SnapshotStep) {
     let rest = |it: Snapshot, next| (it, Vec::new(), next);
     let mut it = of.clone();
     let lands_by = it.asked_at.map(|at| after(at, rules.lands_within)).filter(|by| *by > now);
     if it.state == SnapshotState::Leaving {
         if !images.is_empty() {
-            return rest(it, SnapshotNext::Delete(ids(images)));
+            return rest(it, SnapshotStep::Delete(ids(images)));
         }
         return match lands_by {
-            Some(by) => rest(it, SnapshotNext::Rest(Some(by))),
-            None => rest(it, SnapshotNext::Forget),
+            Some(by) => rest(it, SnapshotStep::Rest(Some(by))),
+            None => rest(it, SnapshotStep::Forget),
         };
     }
-    let is_there = vm.filter(|vm| vm.desire == Desire::Exist);
-    if it.why == SnapshotWhy::LeaseEnded {
+    let is_there = vm.filter(|vm| vm.desire == DesiredState::Exist);
+    if it.why == SnapshotOrigin::LeaseEnded {
         if is_there.is_some_and(|vm| vm.copy != Some(it.id)) {
             // The end of the lease was undone, so the snapshot is no longer needed.
-            return rest(it.leaving(), SnapshotNext::Look);
+            return rest(it.leaving(), SnapshotStep::Look);
         }
         if is_there.is_none() && it.state == SnapshotState::Active && it.keep_until.is_none() {
             it.keep_until = Some(after(now, rules.keep));
         }
         if vm.is_none() && it.state == SnapshotState::Failed {
-            return rest(it.leaving(), SnapshotNext::Look);
+            return rest(it.leaving(), SnapshotStep::Look);
         }
     }
     if it.keep_until.is_some_and(|until| until <= now) {
-        return rest(it.leaving(), SnapshotNext::Look);
+        return rest(it.leaving(), SnapshotStep::Look);
     }
     let known = it.image.as_deref().and_then(|id| images.iter().find(|image| image.id == id));
     let first = images.iter().min_by(|one, other| one.id.cmp(&other.id));
@@ -252,48 +252,48 @@ pub fn snapshot_turn(
         .collect();
     if it.state != SnapshotState::Failed && !others.is_empty() {
         it.image = image.map(|image| image.id.clone());
-        return rest(it, SnapshotNext::Delete(others));
+        return rest(it, SnapshotStep::Delete(others));
     }
     match (it.state, image) {
-        (SnapshotState::Leaving, _) => rest(it, SnapshotNext::Look),
+        (SnapshotState::Leaving, _) => rest(it, SnapshotStep::Look),
         (SnapshotState::Wanted | SnapshotState::Making, Some(image)) => {
             (it.image, it.state) = (Some(image.id.clone()), SnapshotState::Making);
             match &image.usable {
-                None => rest(it, SnapshotNext::Look),
+                None => rest(it, SnapshotStep::Look),
                 Some(Ok(())) => made(it, now),
                 Some(Err(why)) => {
                     let (it, events) = it.failed(why, now);
-                    (it, events, SnapshotNext::Delete(ids(images)))
+                    (it, events, SnapshotStep::Delete(ids(images)))
                 }
             }
         }
         (SnapshotState::Wanted, None) => wanted(it, is_there, now),
         (SnapshotState::Making, None) if it.image.is_some() => {
             let (failed, events) = it.failed("the cloud no longer has its image", now);
-            (Snapshot { image: None, ..failed }, events, SnapshotNext::Look)
+            (Snapshot { image: None, ..failed }, events, SnapshotStep::Look)
         }
         (SnapshotState::Making, None) => match lands_by {
-            Some(by) => rest(it, SnapshotNext::Rest(Some(by))),
+            Some(by) => rest(it, SnapshotStep::Rest(Some(by))),
             None if it.times < MOST_TIMES => {
                 it.state = SnapshotState::Wanted;
                 wanted(it, is_there, now)
             }
             None => {
                 let (failed, events) = it.failed("Nova never started it", now);
-                (failed, events, SnapshotNext::Look)
+                (failed, events, SnapshotStep::Look)
             }
         },
         (SnapshotState::Active, Some(image)) if !matches!(image.usable, Some(Err(_))) => {
             let until = it.keep_until;
-            rest(it, SnapshotNext::Rest(until))
+            rest(it, SnapshotStep::Rest(until))
         }
         (SnapshotState::Active, _) => {
             let (failed, events) = it.failed("its image was deleted in the cloud", now);
-            (Snapshot { image: None, ..failed }, events, SnapshotNext::Look)
+            (Snapshot { image: None, ..failed }, events, SnapshotStep::Look)
         }
         (SnapshotState::Failed, Some(_)) => {
             it.image = None;
-            rest(it, SnapshotNext::Delete(ids(images)))
+            rest(it, SnapshotStep::Delete(ids(images)))
         }
         (SnapshotState::Failed, None) => {
             it.image = None;
@@ -302,7 +302,7 @@ pub fn snapshot_turn(
     }
 }
 
-fn made(it: Snapshot, now: Timestamp) -> (Snapshot, Vec<VmEvent>, SnapshotNext) {
+fn made(it: Snapshot, now: Timestamp) -> (Snapshot, Vec<VmEvent>, SnapshotStep) {
     let message = format!("snapshot {} is ready", it.name);
     let event = VmEvent::new(it.vm, Severity::Info, "SnapshotMade", message, now);
     let made = Snapshot {
@@ -313,24 +313,24 @@ fn made(it: Snapshot, now: Timestamp) -> (Snapshot, Vec<VmEvent>, SnapshotNext) 
         failed_at: None,
         ..it
     };
-    (made, vec![event], SnapshotNext::Look)
+    (made, vec![event], SnapshotStep::Look)
 }
 
 /// Requests the image, if the VM's server is in a state that allows it.
-fn wanted(it: Snapshot, vm: Option<&Vm>, now: Timestamp) -> (Snapshot, Vec<VmEvent>, SnapshotNext) {
+fn wanted(it: Snapshot, vm: Option<&Vm>, now: Timestamp) -> (Snapshot, Vec<VmEvent>, SnapshotStep) {
     let Some(vm) = vm.filter(|vm| vm.has_copyable()) else {
         let (failed, events) =
             it.failed("the VM has no server in a state that permits a snapshot", now);
-        return (failed, events, SnapshotNext::Look);
+        return (failed, events, SnapshotStep::Look);
     };
     let is_at_rest = vm.server.as_ref().is_some_and(|server| {
-        matches!(server.is, ServerIs::On | ServerIs::Off | ServerIs::Other(_))
+        matches!(server.is, ServerState::On | ServerState::Off | ServerState::Other(_))
     });
     if !is_at_rest || vm.errand.as_ref().is_some_and(|errand| errand.sent.is_some()) {
-        return (it, Vec::new(), SnapshotNext::Look);
+        return (it, Vec::new(), SnapshotStep::Look);
     }
     let asked = Snapshot { state: SnapshotState::Making, asked_at: Some(now), ..it };
-    (asked, Vec::new(), SnapshotNext::Ask)
+    (asked, Vec::new(), SnapshotStep::Ask)
 }
 
 /// Tries a failed snapshot again, after growing waiting times, as long as the end of a lease waits for it.
@@ -339,18 +339,18 @@ fn again(
     vm: Option<&Vm>,
     rules: &SnapshotRules,
     now: Timestamp,
-) -> (Snapshot, Vec<VmEvent>, SnapshotNext) {
-    if it.why == SnapshotWhy::Asked || vm.is_none() {
-        return (it, Vec::new(), SnapshotNext::Rest(None));
+) -> (Snapshot, Vec<VmEvent>, SnapshotStep) {
+    if it.why == SnapshotOrigin::Asked || vm.is_none() {
+        return (it, Vec::new(), SnapshotStep::Rest(None));
     }
     let due = it.failed_at.map_or(now, |at| rules.backoff.after(it.failures, at));
     if now < due {
-        return (it, Vec::new(), SnapshotNext::Rest(Some(due)));
+        return (it, Vec::new(), SnapshotStep::Rest(Some(due)));
     }
-    (Snapshot { state: SnapshotState::Wanted, ..it }, Vec::new(), SnapshotNext::Look)
+    (Snapshot { state: SnapshotState::Wanted, ..it }, Vec::new(), SnapshotStep::Look)
 }
 
-fn ids(images: &[SnapshotSeen]) -> Vec<String> {
+fn ids(images: &[SnapshotImage]) -> Vec<String> {
     images.iter().map(|image| image.id.clone()).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ::lease::{Ladder, Lease, Length, Step};
+use ::lease::{Lease, LeaseSchedule, LeaseStage, Length};
 use expect_test::{Expect, expect};
 use jiff::{SignedDuration, Timestamp};
 use newtype_uuid::GenericUuid;
@@ -10,7 +10,8 @@ use newtype_uuid::GenericUuid;
 use super::*;
 use crate::sample::at;
 use crate::{
-    Amounts, Backoff, Facts, Failure, Found, FoundState, Key, Resource, Role, Seen, SnapshotUuid,
+    Amounts, Backoff, CloudObject, CloudObjectDetails, CloudObjectState, ClusterObservation,
+    Failure, Key, Resource, SecurityGroupRole, SnapshotUuid,
 };
 
 const SMALL: FlavorSize = FlavorSize { vcpus: 2, ram_mib: 4096, disk_gib: 20, gpus: 0 };
@@ -22,7 +23,7 @@ fn flavor(name: &str, size: FlavorSize) -> VmFlavor {
 
 fn image() -> VmImage {
     let (id, name) = ("i-1".to_owned(), "debian".to_owned());
-    VmImage { id, name, told: Told::CloudInit, min_disk_gib: 10, min_ram_mib: 512 }
+    VmImage { id, name, told: UserDataFormat::CloudInit, min_disk_gib: 10, min_ram_mib: 512 }
 }
 
 fn uuid<T: GenericUuid>(last: u128) -> T {
@@ -37,41 +38,46 @@ fn asked() -> Vm {
 }
 
 /// A VM whose server was observed in this state.
-fn built(is: ServerIs) -> Vm {
-    let server = ServerSeen { id: "s".to_owned(), is, since: at(1), flavor: "small".to_owned() };
+fn built(is: ServerState) -> Vm {
+    let server =
+        ServerObservation { id: "s".to_owned(), is, since: at(1), flavor: "small".to_owned() };
     Vm { built_at: Some(at(1)), server: Some(server), ..asked() }
 }
 
-fn found(id: &str, state: FoundState, facts: Facts) -> Found {
-    Found { id: id.to_owned(), state, address: Some([10, 0, 0, 7].into()), facts }
+fn found(id: &str, state: CloudObjectState, facts: CloudObjectDetails) -> CloudObject {
+    CloudObject { id: id.to_owned(), state, address: Some([10, 0, 0, 7].into()), facts }
 }
 
-fn server(is: ServerIs, is_busy: bool, flavor: &str) -> Found {
+fn server(is: ServerState, is_busy: bool, flavor: &str) -> CloudObject {
     let state = match &is {
-        ServerIs::Failed(why) => FoundState::Failed(why.clone()),
-        ServerIs::Building => FoundState::Working,
-        ServerIs::Leaving => FoundState::Leaving,
-        ServerIs::On
-        | ServerIs::Off
-        | ServerIs::Resized
-        | ServerIs::Changing
-        | ServerIs::Other(_) => FoundState::Ready,
+        ServerState::Failed(why) => CloudObjectState::Failed(why.clone()),
+        ServerState::Building => CloudObjectState::Working,
+        ServerState::Leaving => CloudObjectState::Deleting,
+        ServerState::On
+        | ServerState::Off
+        | ServerState::Resized
+        | ServerState::Changing
+        | ServerState::Other(_) => CloudObjectState::Ready,
     };
-    found("s", state, Facts::Server(ServerFacts { is, is_busy, flavor: flavor.to_owned() }))
+    found(
+        "s",
+        state,
+        CloudObjectDetails::Server(ServerDetails { is, is_busy, flavor: flavor.to_owned() }),
+    )
 }
 
 /// An observation in which the server is as given and every other object is ready.
-fn seen(server: Option<Found>) -> Seen {
-    let mut seen = Seen { at: Some(at(100)), ..Seen::default() };
-    for (key, object) in &vm_shape(&asked()) {
-        let facts = if let crate::Thing::SecurityGroup { rules } = &object.thing {
-            Facts::Rules(rules.clone())
-        } else if matches!(object.thing, crate::Thing::Record { .. }) {
-            Facts::Addresses(BTreeSet::from([[10, 0, 0, 7].into()]))
+fn seen(server: Option<CloudObject>) -> ClusterObservation {
+    let mut seen = ClusterObservation { at: Some(at(100)), ..ClusterObservation::default() };
+    for (key, object) in &vm_desired_objects(&asked()) {
+        let facts = if let crate::ResourceSpec::SecurityGroup { rules } = &object.thing {
+            CloudObjectDetails::Rules(rules.clone())
+        } else if matches!(object.thing, crate::ResourceSpec::Record { .. }) {
+            CloudObjectDetails::Addresses(BTreeSet::from([[10, 0, 0, 7].into()]))
         } else {
-            Facts::None
+            CloudObjectDetails::None
         };
-        seen.objects.insert(key.clone(), found(&key.to_string(), FoundState::Ready, facts));
+        seen.objects.insert(key.clone(), found(&key.to_string(), CloudObjectState::Ready, facts));
     }
     let key = Key::Server(vm_machine());
     match server {
@@ -83,26 +89,30 @@ fn seen(server: Option<Found>) -> Seen {
 
 fn rules() -> VmRules {
     let secs = SignedDuration::from_secs;
-    VmRules { ladder: Ladder::default(), lands_within: secs(60), ends_again_after: secs(900) }
+    VmRules {
+        ladder: LeaseSchedule::default(),
+        lands_within: secs(60),
+        ends_again_after: secs(900),
+    }
 }
 
 fn turn_at(
     vm: &Vm,
-    seen: &Seen,
-    arrival: Arrival,
+    seen: &ClusterObservation,
+    arrival: RequestArrival,
     copy: Option<&Snapshot>,
     now: Timestamp,
-) -> Turned {
+) -> VmDecision {
     let rules = rules();
-    vm_turn(vm, &VmLook { seen, arrival, copy, new_copy: uuid(9), rules: &rules, now })
+    vm_turn(vm, &VmObservation { seen, arrival, copy, new_copy: uuid(9), rules: &rules, now })
 }
 
-fn turn(vm: &Vm, seen: &Seen, arrival: Arrival) -> Turned {
+fn turn(vm: &Vm, seen: &ClusterObservation, arrival: RequestArrival) -> VmDecision {
     turn_at(vm, seen, arrival, None, at(100))
 }
 
 /// Describes the events and the request of a turn.
-fn told(turned: &Turned) -> String {
+fn told(turned: &VmDecision) -> String {
     let events: Vec<String> =
         turned.events.iter().map(|it| format!("{}: {}\n", it.reason, it.message)).collect();
     let errand = turned.vm.errand.as_ref().map(|it| it.kind.to_string());
@@ -111,67 +121,67 @@ fn told(turned: &Turned) -> String {
 
 #[track_caller]
 fn check_errand(
-    kind: ErrandKind,
+    kind: VmActionKind,
     sent: bool,
-    server: Option<Found>,
-    arrival: Arrival,
+    server: Option<CloudObject>,
+    arrival: RequestArrival,
     want: Expect,
 ) {
-    let mut vm = built(ServerIs::On);
-    let errand = Errand::new(kind, Asker::Owner, at(90));
-    let sent = sent.then(|| Sent { at: at(95), after: None, times: 1 });
-    vm.errand = Some(Errand { sent, ..errand });
+    let mut vm = built(ServerState::On);
+    let errand = VmAction::new(kind, ActionOrigin::Owner, at(90));
+    let sent = sent.then(|| SentRequest { at: at(95), after: None, times: 1 });
+    vm.errand = Some(VmAction { sent, ..errand });
     want.assert_eq(&told(&turn(&vm, &seen(server), arrival)));
 }
 
-fn on() -> Option<Found> {
-    Some(server(ServerIs::On, false, "small"))
+fn on() -> Option<CloudObject> {
+    Some(server(ServerState::On, false, "small"))
 }
 
-fn is(is: ServerIs) -> Option<Found> {
+fn is(is: ServerState) -> Option<CloudObject> {
     Some(server(is, false, "small"))
 }
 
-fn broken() -> ServerIs {
-    ServerIs::Failed("no such disk".to_owned())
+fn broken() -> ServerState {
+    ServerState::Failed("no such disk".to_owned())
 }
 
 #[test]
 fn an_action_is_requested_once_and_judged_by_the_observation() {
-    use Arrival::{Arrived, NotYet};
+    use RequestArrival::{Arrived, NotYet};
     check_errand(
-        ErrandKind::Stop,
+        VmActionKind::Stop,
         false,
         on(),
         NotYet,
-        expect![[r#"ask Some(Errand(Stop)), errand Some("stop"), STOPPING"#]],
+        expect![[r#"ask Some(Action(Stop)), errand Some("stop"), STOPPING"#]],
     );
     check_errand(
-        ErrandKind::Stop,
+        VmActionKind::Stop,
         true,
         on(),
         NotYet,
         expect![[r#"ask None, errand Some("stop"), STOPPING"#]],
     );
-    let busy = Some(server(ServerIs::On, true, "small"));
+    let busy = Some(server(ServerState::On, true, "small"));
     check_errand(
-        ErrandKind::Stop,
+        VmActionKind::Stop,
         true,
         busy,
         Arrived,
         expect![[r#"ask None, errand Some("stop"), STOPPING"#]],
     );
     check_errand(
-        ErrandKind::Stop,
+        VmActionKind::Stop,
         true,
-        is(ServerIs::Off),
+        is(ServerState::Off),
         Arrived,
         expect![[r#"
         ErrandDone: done: stop
         ask None, errand None, STOPPED"#]],
     );
     check_errand(
-        ErrandKind::Start,
+        VmActionKind::Start,
         false,
         is(broken()),
         NotYet,
@@ -181,7 +191,7 @@ fn an_action_is_requested_once_and_judged_by_the_observation() {
         ask None, errand None, FAILED"#]],
     );
     check_errand(
-        ErrandKind::Stop,
+        VmActionKind::Stop,
         false,
         None,
         NotYet,
@@ -194,16 +204,16 @@ fn an_action_is_requested_once_and_judged_by_the_observation() {
 
 #[test]
 fn a_reboot_is_done_once_it_arrived_and_leads_out_of_error() {
-    use Arrival::{Arrived, NotYet};
+    use RequestArrival::{Arrived, NotYet};
     check_errand(
-        ErrandKind::RebootSoft,
+        VmActionKind::RebootSoft,
         true,
         on(),
         NotYet,
         expect![[r#"ask None, errand Some("reboot"), REBOOTING"#]],
     );
     check_errand(
-        ErrandKind::RebootSoft,
+        VmActionKind::RebootSoft,
         true,
         on(),
         Arrived,
@@ -212,44 +222,44 @@ fn a_reboot_is_done_once_it_arrived_and_leads_out_of_error() {
         ask None, errand None, ACTIVE"#]],
     );
     check_errand(
-        ErrandKind::RebootHard,
+        VmActionKind::RebootHard,
         false,
         is(broken()),
         NotYet,
         expect![[r#"
         ServerFailed: the server failed: no such disk
-        ask Some(Errand(RebootHard)), errand Some("hard reboot"), REBOOTING"#]],
+        ask Some(Action(RebootHard)), errand Some("hard reboot"), REBOOTING"#]],
     );
-    assert!(built(broken()).with_errand(ErrandKind::RebootHard, at(5)).is_ok());
-    assert!(built(broken()).with_errand(ErrandKind::RebootSoft, at(5)).is_err());
+    assert!(built(broken()).with_errand(VmActionKind::RebootHard, at(5)).is_ok());
+    assert!(built(broken()).with_errand(VmActionKind::RebootSoft, at(5)).is_err());
 }
 
 #[test]
 fn a_resize_that_nova_failed_is_reported_and_never_sent_again() {
-    let kind = ErrandKind::Resize(flavor("large", LARGE));
+    let kind = VmActionKind::Resize(flavor("large", LARGE));
     check_errand(
         kind.clone(),
         true,
         on(),
-        Arrival::Arrived,
+        RequestArrival::Arrived,
         expect![[r#"
         ErrandFailed: resize to large was not done: Nova gave up, and the server is on
         ask None, errand None, ACTIVE"#]],
     );
-    let resized = Some(server(ServerIs::Resized, false, "large"));
+    let resized = Some(server(ServerState::Resized, false, "large"));
     check_errand(
         kind.clone(),
         true,
         resized,
-        Arrival::Arrived,
+        RequestArrival::Arrived,
         expect![[r#"ask Some(Confirm), errand Some("resize to large"), RESIZING"#]],
     );
-    let done = Some(server(ServerIs::On, false, "large"));
+    let done = Some(server(ServerState::On, false, "large"));
     check_errand(
         kind,
         true,
         done,
-        Arrival::Arrived,
+        RequestArrival::Arrived,
         expect![[r#"
         ErrandDone: done: resize to large
         ask None, errand None, ACTIVE"#]],
@@ -258,12 +268,12 @@ fn a_resize_that_nova_failed_is_reported_and_never_sent_again() {
 
 #[test]
 fn a_request_that_never_arrives_is_sent_three_times() {
-    let mut vm = built(ServerIs::On);
-    vm.errand = Some(Errand::new(ErrandKind::RebootSoft, Asker::Owner, at(0)));
+    let mut vm = built(ServerState::On);
+    vm.errand = Some(VmAction::new(VmActionKind::RebootSoft, ActionOrigin::Owner, at(0)));
     let mut asked = 0;
     for minute in 1..10 {
         let now = at(minute * 61);
-        let turned = turn_at(&vm, &seen(on()), Arrival::NotYet, None, now);
+        let turned = turn_at(&vm, &seen(on()), RequestArrival::NotYet, None, now);
         asked += u32::from(turned.ask.is_some());
         vm = turned.vm;
     }
@@ -272,7 +282,8 @@ fn a_request_that_never_arrives_is_sent_three_times() {
 
 #[test]
 fn the_larger_size_counts_until_a_resize_is_confirmed() {
-    let vm = built(ServerIs::On).with_errand(ErrandKind::Resize(flavor("large", LARGE)), at(5));
+    let vm =
+        built(ServerState::On).with_errand(VmActionKind::Resize(flavor("large", LARGE)), at(5));
     let vm = vm.unwrap();
     let want = [
         (Resource::Vms, 1),
@@ -284,11 +295,15 @@ fn the_larger_size_counts_until_a_resize_is_confirmed() {
     ];
     assert_eq!(vm.takes(), Amounts::from_iter(want));
     let mut vm = vm;
-    vm.errand.as_mut().unwrap().sent = Some(Sent { at: at(95), after: None, times: 1 });
-    let resized =
-        turn(&vm, &seen(Some(server(ServerIs::Resized, false, "large"))), Arrival::Arrived);
+    vm.errand.as_mut().unwrap().sent = Some(SentRequest { at: at(95), after: None, times: 1 });
+    let resized = turn(
+        &vm,
+        &seen(Some(server(ServerState::Resized, false, "large"))),
+        RequestArrival::Arrived,
+    );
     assert_eq!(resized.vm.takes()[Resource::RamMib], 4096);
-    let done = turn(&vm, &seen(Some(server(ServerIs::On, false, "large"))), Arrival::Arrived);
+    let done =
+        turn(&vm, &seen(Some(server(ServerState::On, false, "large"))), RequestArrival::Arrived);
     assert_eq!(done.vm.takes()[Resource::RamMib], 2048);
 }
 
@@ -297,24 +312,25 @@ fn the_minimum_of_an_image_holds_at_first_and_after_a_resize() {
     let tight = flavor("tight", FlavorSize { disk_gib: 5, ..SMALL });
     assert!(image().check(&tight, None).is_err() && image().check(&tight, Some(10)).is_ok());
     let poor = flavor("poor", FlavorSize { ram_mib: 256, ..LARGE });
-    let refused = built(ServerIs::On).with_errand(ErrandKind::Resize(poor), at(5)).unwrap_err();
+    let refused =
+        built(ServerState::On).with_errand(VmActionKind::Resize(poor), at(5)).unwrap_err();
     expect![
         "image debian needs at least 512 MiB of memory, and the VM would have 256: request more"
     ]
     .assert_eq(&refused.to_string());
     let shrinks = flavor("shrinks", FlavorSize { disk_gib: 15, ..SMALL });
     assert!(matches!(
-        built(ServerIs::On).with_errand(ErrandKind::Resize(shrinks), at(5)),
+        built(ServerState::On).with_errand(VmActionKind::Resize(shrinks), at(5)),
         Err(VmRefusal::Shrinks { .. })
     ));
 }
 
 #[test]
 fn a_server_that_ran_is_never_recreated_nor_deleted_because_it_failed() {
-    let shape = vm_shape(&asked());
+    let shape = vm_desired_objects(&asked());
     let gone = seen(None);
-    assert_eq!(vm_plan(&built(ServerIs::On), &shape, &gone), []);
-    assert_eq!(vm_plan(&built(ServerIs::On), &shape, &seen(is(broken()))), []);
+    assert_eq!(vm_plan(&built(ServerState::On), &shape, &gone), []);
+    assert_eq!(vm_plan(&built(ServerState::On), &shape, &seen(is(broken()))), []);
     let create = vec![crate::Action::Create(Key::Server(vm_machine()))];
     assert_eq!(vm_plan(&asked(), &shape, &gone), create);
 }
@@ -322,17 +338,21 @@ fn a_server_that_ran_is_never_recreated_nor_deleted_because_it_failed() {
 #[test]
 fn a_server_waits_for_its_volume_and_a_failed_volume_is_reported() {
     let mut vm = Vm { root_volume: Some(30), ..asked() };
-    let shape = vm_shape(&vm);
+    let shape = vm_desired_objects(&vm);
     let mut seen = seen(None);
-    seen.objects.insert(Key::RootVolume, found("v", FoundState::Working, Facts::None));
+    seen.objects
+        .insert(Key::RootVolume, found("v", CloudObjectState::Working, CloudObjectDetails::None));
     assert_eq!(vm_plan(&vm, &shape, &seen), []);
     for time in 0..3_i64 {
-        let failed =
-            found(&format!("v{time}"), FoundState::Failed("no space".to_owned()), Facts::None);
+        let failed = found(
+            &format!("v{time}"),
+            CloudObjectState::Failed("no space".to_owned()),
+            CloudObjectDetails::None,
+        );
         seen.objects.insert(Key::RootVolume, failed.clone());
         let failure = Failure { why: "no space".to_owned(), object: Some(failed.id) };
         seen.failures = [(Key::RootVolume, failure)].into();
-        let turned = turn_at(&vm, &seen, Arrival::NotYet, None, at(200 + time));
+        let turned = turn_at(&vm, &seen, RequestArrival::NotYet, None, at(200 + time));
         vm = turned.vm;
     }
     assert_eq!(vm.phase(), VmPhase::Failed);
@@ -346,60 +366,64 @@ fn a_server_waits_for_its_volume_and_a_failed_volume_is_reported() {
 fn a_vm_that_is_off_has_nothing_in_progress_whatever_its_lease() {
     let vm = Vm {
         lease: Some(Lease::new(at(0), Length::from_secs(86_400).unwrap())),
-        ..built(ServerIs::Off)
+        ..built(ServerState::Off)
     };
-    assert!(!vm.is_under_way(&seen(is(ServerIs::Off))));
-    let working = seen(Some(server(ServerIs::Building, false, "small")));
+    assert!(!vm.is_under_way(&seen(is(ServerState::Off))));
+    let working = seen(Some(server(ServerState::Building, false, "small")));
     assert!(vm.is_under_way(&working));
 }
 
 /// A VM whose lease ended, before any stage after the warning was taken.
-fn ended(is: ServerIs) -> Vm {
+fn ended(is: ServerState) -> Vm {
     let lease = Lease::new(at(-900_000), Length::from_secs(800_000).unwrap());
-    let lease = lease.taken(&Step::Warn { ends_at: at(-100_000) }, at(-800_000));
+    let lease = lease.with_stage_taken(&LeaseStage::Warn { ends_at: at(-100_000) }, at(-800_000));
     Vm { lease: Some(lease), ..built(is) }
 }
 
 #[test]
 fn the_end_of_a_lease_switches_off_makes_a_snapshot_and_can_be_undone() {
-    let first = turn(&ended(ServerIs::On), &seen(on()), Arrival::NotYet);
+    let first = turn(&ended(ServerState::On), &seen(on()), RequestArrival::NotYet);
     expect![[r#"
         LeaseEnded: the lease ended: the VM is switched off, and deleted at 2023-11-21T22:15:00Z; extend the lease or undo its end to keep the VM
-        ask Some(Errand(Stop)), errand Some("stop"), EXPIRED"#]].assert_eq(&told(&first));
+        ask Some(Action(Stop)), errand Some("stop"), EXPIRED"#]].assert_eq(&told(&first));
     let outside: Vec<&str> = first.told.iter().map(|it| it.event).collect();
     assert_eq!(outside, ["lease.ended"]);
-    let off = turn(&first.vm, &seen(is(ServerIs::Off)), Arrival::Arrived);
-    let off = turn(&off.vm, &seen(is(ServerIs::Off)), Arrival::Arrived);
+    let off = turn(&first.vm, &seen(is(ServerState::Off)), RequestArrival::Arrived);
+    let off = turn(&off.vm, &seen(is(ServerState::Off)), RequestArrival::Arrived);
     let copy = off.copy.clone().unwrap();
-    assert_eq!((off.vm.copy, copy.why), (Some(copy.id), SnapshotWhy::LeaseEnded));
+    assert_eq!((off.vm.copy, copy.why), (Some(copy.id), SnapshotOrigin::LeaseEnded));
     // A second turn makes no second snapshot, and the snapshot counts only once its image is active.
-    let waits = turn_at(&off.vm, &seen(is(ServerIs::Off)), Arrival::NotYet, Some(&copy), at(101));
+    let waits =
+        turn_at(&off.vm, &seen(is(ServerState::Off)), RequestArrival::NotYet, Some(&copy), at(101));
     assert_eq!((waits.copy, waits.vm.lease.as_ref().unwrap().taken.copied_at), (None, None));
     let made = Snapshot { state: SnapshotState::Active, ..copy };
-    let copied = turn_at(&off.vm, &seen(is(ServerIs::Off)), Arrival::NotYet, Some(&made), at(102));
+    let copied =
+        turn_at(&off.vm, &seen(is(ServerState::Off)), RequestArrival::NotYet, Some(&made), at(102));
     assert_eq!(copied.vm.lease.as_ref().unwrap().taken.copied_at, Some(at(102)));
 
     let mut undone = copied.vm;
     let lease = undone.lease.take().unwrap();
-    undone.lease =
-        Some(lease.undone("u", &Ladder::default(), ::lease::Terms::default(), at(103)).unwrap());
-    let again = turn_at(&undone, &seen(is(ServerIs::Off)), Arrival::NotYet, Some(&made), at(103));
-    assert_eq!((again.ask, again.vm.copy), (Some(VmAsk::Errand(ErrandKind::Start)), None));
+    undone.lease = Some(
+        lease.undone("u", &LeaseSchedule::default(), ::lease::Terms::default(), at(103)).unwrap(),
+    );
+    let again =
+        turn_at(&undone, &seen(is(ServerState::Off)), RequestArrival::NotYet, Some(&made), at(103));
+    assert_eq!((again.ask, again.vm.copy), (Some(VmRequest::Action(VmActionKind::Start)), None));
 }
 
 #[test]
 fn a_failed_server_does_not_delay_the_end_of_the_lease() {
-    let turned = turn(&ended(broken()), &seen(is(broken())), Arrival::NotYet);
+    let turned = turn(&ended(broken()), &seen(is(broken())), RequestArrival::NotYet);
     assert!(told(&turned).contains("CopySkipped"), "{}", told(&turned));
     assert!(turned.vm.lease.as_ref().unwrap().taken.copied_at.is_some());
     assert_eq!((turned.ask.clone(), turned.vm.errand.clone()), (None, None));
-    let later = turn_at(&turned.vm, &seen(is(broken())), Arrival::NotYet, None, at(101));
+    let later = turn_at(&turned.vm, &seen(is(broken())), RequestArrival::NotYet, None, at(101));
     assert_eq!((later.ask, later.events), (None, vec![]));
 }
 
 #[test]
 fn a_switch_off_that_fails_is_reported_once_and_tried_again_later() {
-    let mut vm = turn(&ended(ServerIs::On), &seen(on()), Arrival::NotYet).vm;
+    let mut vm = turn(&ended(ServerState::On), &seen(on()), RequestArrival::NotYet).vm;
     let mut events = 0;
     let mut asked = 0;
     for second in 0..120 {
@@ -407,7 +431,7 @@ fn a_switch_off_that_fails_is_reported_once_and_tried_again_later() {
             let (refused, told) = vm.refused("it is locked", at(100 + second * 10));
             (vm, events) = (refused, events + told.len());
         }
-        let turned = turn_at(&vm, &seen(on()), Arrival::NotYet, None, at(100 + second * 10));
+        let turned = turn_at(&vm, &seen(on()), RequestArrival::NotYet, None, at(100 + second * 10));
         asked += u32::from(turned.ask.is_some());
         vm = turned.vm;
     }
@@ -416,7 +440,7 @@ fn a_switch_off_that_fails_is_reported_once_and_tried_again_later() {
 
 fn copy() -> Snapshot {
     let name = "one".parse().unwrap();
-    Snapshot::new(uuid(3), &built(ServerIs::On), name, SnapshotWhy::Asked, at(0))
+    Snapshot::new(uuid(3), &built(ServerState::On), name, SnapshotOrigin::Asked, at(0))
 }
 
 fn snapshot_rules() -> SnapshotRules {
@@ -429,20 +453,20 @@ fn snapped(
     images: &[(&str, Option<Result<(), String>>)],
     vm: Option<&Vm>,
     now: i64,
-) -> (Snapshot, Vec<VmEvent>, SnapshotNext) {
-    let seen = |(id, usable): &(&str, Option<Result<(), String>>)| SnapshotSeen {
+) -> (Snapshot, Vec<VmEvent>, SnapshotStep) {
+    let seen = |(id, usable): &(&str, Option<Result<(), String>>)| SnapshotImage {
         id: (*id).to_owned(),
         usable: usable.clone(),
     };
-    let images: Vec<SnapshotSeen> = images.iter().map(seen).collect();
+    let images: Vec<SnapshotImage> = images.iter().map(seen).collect();
     snapshot_turn(of, (&images, vm), &snapshot_rules(), at(now))
 }
 
 #[test]
 fn a_snapshot_is_made_once_its_image_is_active_and_a_failure_has_its_reason() {
-    let vm = built(ServerIs::On);
+    let vm = built(ServerState::On);
     let (asked, _, next) = snapped(&copy(), &[], Some(&vm), 1);
-    assert_eq!((asked.state, next), (SnapshotState::Making, SnapshotNext::Ask));
+    assert_eq!((asked.state, next), (SnapshotState::Making, SnapshotStep::Ask));
     // The answer of the create request was lost: the image is found by its name.
     let (found, events, _) = snapped(&asked, &[("i", None)], Some(&vm), 2);
     assert_eq!(
@@ -457,16 +481,16 @@ fn a_snapshot_is_made_once_its_image_is_active_and_a_failure_has_its_reason() {
     assert!(events[0].message.ends_with("killed"), "{events:?}");
     assert_eq!(failed.takes()[Resource::DiskGib], 0);
     let (_, _, next) = snapped(&failed, &[], Some(&vm), 1_000_000);
-    assert_eq!(next, SnapshotNext::Rest(None), "nobody asked for it again");
+    assert_eq!(next, SnapshotStep::Rest(None), "nobody asked for it again");
 }
 
 #[test]
 fn a_snapshot_without_an_answer_is_requested_again_and_a_second_image_is_deleted() {
-    let vm = built(ServerIs::On);
+    let vm = built(ServerState::On);
     let asked = snapped(&copy(), &[], Some(&vm), 1).0;
-    assert_eq!(snapped(&asked, &[], Some(&vm), 30).2, SnapshotNext::Rest(Some(at(61))));
+    assert_eq!(snapped(&asked, &[], Some(&vm), 30).2, SnapshotStep::Rest(Some(at(61))));
     let (again, _, next) = snapped(&asked, &[], Some(&vm), 62);
-    assert_eq!((again.times, next), (0, SnapshotNext::Ask), "who is killed has not asked");
+    assert_eq!((again.times, next), (0, SnapshotStep::Ask), "who is killed has not asked");
     // The snapshot fails after three requests without an answer.
     let mut tried = asked.clone();
     for at in [100, 200] {
@@ -477,22 +501,22 @@ fn a_snapshot_without_an_answer_is_requested_again_and_a_second_image_is_deleted
     assert_eq!((failed.state, events.len()), (SnapshotState::Failed, 1));
     let both = [("i", None), ("j", None)];
     let (_, _, next) = snapped(&again, &both, Some(&vm), 63);
-    assert_eq!(next, SnapshotNext::Delete(vec!["j".to_owned()]));
+    assert_eq!(next, SnapshotStep::Delete(vec!["j".to_owned()]));
 }
 
 #[test]
 fn the_snapshot_of_an_ended_lease_is_retried_kept_and_dropped_if_undone() {
-    let copy = Snapshot { why: SnapshotWhy::LeaseEnded, ..copy() };
-    let vm = Vm { copy: Some(copy.id), ..built(ServerIs::Off) };
+    let copy = Snapshot { why: SnapshotOrigin::LeaseEnded, ..copy() };
+    let vm = Vm { copy: Some(copy.id), ..built(ServerState::Off) };
     let (failed, events) = copy.failed("no space", at(10));
     assert_eq!(events.len(), 1);
-    assert_eq!(snapped(&failed, &[], Some(&vm), 11).2, SnapshotNext::Rest(Some(at(12))));
+    assert_eq!(snapped(&failed, &[], Some(&vm), 11).2, SnapshotStep::Rest(Some(at(12))));
     let again = snapped(&failed, &[], Some(&vm), 12).0;
     assert_eq!(again.state, SnapshotState::Wanted);
     let (twice, events) = again.failed("no space", at(12));
     assert_eq!(
         (events.len(), snapped(&twice, &[], Some(&vm), 13).2),
-        (0, SnapshotNext::Rest(Some(at(16))))
+        (0, SnapshotStep::Rest(Some(at(16))))
     );
 
     let made = Snapshot { state: SnapshotState::Active, image: Some("i".to_owned()), ..copy };
@@ -508,38 +532,42 @@ fn the_snapshot_of_an_ended_lease_is_retried_kept_and_dropped_if_undone() {
 fn a_snapshot_is_forgotten_once_no_image_of_it_is_left() {
     let leaving = Snapshot { asked_at: Some(at(0)), ..copy().leaving() };
     let image = [("i", Some(Ok(())))];
-    assert_eq!(snapped(&leaving, &image, None, 1).2, SnapshotNext::Delete(vec!["i".to_owned()]));
-    assert_eq!(snapped(&leaving, &[], None, 1).2, SnapshotNext::Rest(Some(at(60))));
-    assert_eq!(snapped(&leaving, &[], None, 61).2, SnapshotNext::Forget);
+    assert_eq!(snapped(&leaving, &image, None, 1).2, SnapshotStep::Delete(vec!["i".to_owned()]));
+    assert_eq!(snapped(&leaving, &[], None, 1).2, SnapshotStep::Rest(Some(at(60))));
+    assert_eq!(snapped(&leaving, &[], None, 61).2, SnapshotStep::Forget);
 }
 
 #[test]
 fn object_names_contain_the_id_and_only_ssh_and_ping_are_open() {
     let vm = asked();
-    let shape = vm_shape(&vm);
+    let shape = vm_desired_objects(&vm);
     let names: BTreeSet<&str> = shape.values().map(|it| it.name.as_str()).collect();
     assert_eq!(names.len(), shape.len());
     assert!(names.iter().all(|name| name.contains(&vm.id.to_string()[..8])), "{names:?}");
     assert_eq!(vm.host().as_deref(), Some("dev.example.org"));
-    let group = &shape[&Key::SecurityGroup(Role::Node)].thing;
-    let crate::Thing::SecurityGroup { rules } = group else { panic!("{group:?}") };
+    let group = &shape[&Key::SecurityGroup(SecurityGroupRole::Node)].thing;
+    let crate::ResourceSpec::SecurityGroup { rules } = group else { panic!("{group:?}") };
     assert_eq!(rules.len(), 2);
-    assert!(vm_shape(&vm.leaving(at(1))).is_empty());
+    assert!(vm_desired_objects(&vm.to_be_deleted(at(1))).is_empty());
     let id: SnapshotUuid = uuid(3);
     assert!(copy().image_name().ends_with(&id.to_string()));
 }
 
 #[test]
 fn a_vm_is_idle_when_it_uses_little_cpu_between_two_checks() {
-    let first = Idle::by_diagnostics(None, 5_000_000_000, at(0));
+    let first = IdleCheck::by_diagnostics(None, 5_000_000_000, at(0));
     assert_eq!((first.cpu_permille, first.since), (None, None));
-    let quiet = Idle::by_diagnostics(Some(&first), 6_000_000_000, at(900));
+    let quiet = IdleCheck::by_diagnostics(Some(&first), 6_000_000_000, at(900));
     assert_eq!((quiet.cpu_permille, quiet.since), (Some(1), Some(at(0))));
-    let busy = Idle::by_diagnostics(Some(&quiet), 906_000_000_000, at(1800));
+    let busy = IdleCheck::by_diagnostics(Some(&quiet), 906_000_000_000, at(1800));
     assert_eq!((busy.cpu_permille, busy.since), (Some(1000), None));
     // The server was started again.
-    assert_eq!(Idle::by_diagnostics(Some(&busy), 1, at(2000)).cpu_permille, None);
-    let off =
-        ServerSeen { id: "s".to_owned(), is: ServerIs::Off, since: at(3), flavor: "f".to_owned() };
-    assert_eq!(Idle::by_power(&off, at(9)).since, Some(at(3)));
+    assert_eq!(IdleCheck::by_diagnostics(Some(&busy), 1, at(2000)).cpu_permille, None);
+    let off = ServerObservation {
+        id: "s".to_owned(),
+        is: ServerState::Off,
+        since: at(3),
+        flavor: "f".to_owned(),
+    };
+    assert_eq!(IdleCheck::by_power(&off, at(9)).since, Some(at(3)));
 }

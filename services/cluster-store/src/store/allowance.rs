@@ -3,27 +3,27 @@
 use std::collections::BTreeMap;
 
 use cluster_core::{
-    Account, Amounts, Cluster, ClusterSpec, Defaults, Denial, Holding, Name, NodeGroup, Whose,
-    admit, admit_lease, holdings,
+    Amounts, Cluster, ClusterSpec, DefaultLimits, Name, NodeGroup, QuotaRefused, QuotaScope,
+    QuotaUsage, ResourceUse, check_lease_limit, check_quota, resource_uses,
 };
 use database::{Connection, StoreError};
 use lease::Lease;
 
-use crate::Change;
-use crate::table::holding::{Held, Whom};
+use crate::ClusterChange;
+use crate::table::holding::{HoldingOwner, HoldingRow};
 use crate::table::{cluster, grant, holding, node_group, quota};
 
 pub(crate) async fn account(
     connection: &mut Connection,
-    whose: Whose,
-    defaults: &Defaults,
-) -> Result<Account, StoreError> {
+    whose: QuotaScope,
+    defaults: &DefaultLimits,
+) -> Result<QuotaUsage, StoreError> {
     let own = match &whose.person {
         None => quota::of(connection, &whose.project).await?,
         Some(person) => grant::of(connection, (&whose.project, person)).await?,
     };
     let used = holding::sum(connection, &whose).await?;
-    Ok(Account { limits: own.or(defaults.of(&whose)), used, whose })
+    Ok(QuotaUsage { limits: own.or(defaults.of(&whose)), used, whose })
 }
 
 /// Checks whether the limits of the cluster's project and of the user `by` allow `asked`. The result holds until the end of the
@@ -31,33 +31,33 @@ pub(crate) async fn account(
 pub(crate) async fn check(
     connection: &mut Connection,
     (of, by): (&Cluster, &str),
-    asked: &Asked,
-    defaults: &Defaults,
-) -> Result<Result<(), Denial>, StoreError> {
+    asked: &QuotaDifference,
+    defaults: &DefaultLimits,
+) -> Result<Result<(), QuotaRefused>, StoreError> {
     let accounts = accounts(connection, (&of.project, by), defaults).await?;
-    Ok(admit(&accounts, &asked.more, asked.is_measured))
+    Ok(check_quota(&accounts, &asked.more, asked.is_measured))
 }
 
 /// Checks whether limits allow `whom` to use `more`, and the lease, when it is new or changed.
-pub(crate) async fn check_vm(
+pub(crate) async fn check_vm_quota(
     connection: &mut Connection,
-    whom: &Whom,
+    whom: &HoldingOwner,
     (more, lease): (&Amounts, Option<Option<&Lease>>),
-    defaults: &Defaults,
-) -> Result<Result<(), Denial>, StoreError> {
+    defaults: &DefaultLimits,
+) -> Result<Result<(), QuotaRefused>, StoreError> {
     let accounts = accounts(connection, (&whom.project, &whom.person), defaults).await?;
-    let lent = lease.map_or(Ok(()), |lease| admit_lease(&accounts, lease));
-    Ok(lent.and_then(|()| admit(&accounts, more, true)))
+    let lent = lease.map_or(Ok(()), |lease| check_lease_limit(&accounts, lease));
+    Ok(lent.and_then(|()| check_quota(&accounts, more, true)))
 }
 
 /// Returns the accounts of a project and of a person in it.
 async fn accounts(
     connection: &mut Connection,
     (project, person): (&str, &str),
-    defaults: &Defaults,
-) -> Result<[Account; 2], StoreError> {
-    let project = Whose { project: project.to_owned(), person: None };
-    let person = Whose { person: Some(person.to_owned()), ..project.clone() };
+    defaults: &DefaultLimits,
+) -> Result<[QuotaUsage; 2], StoreError> {
+    let project = QuotaScope { project: project.to_owned(), person: None };
+    let person = QuotaScope { person: Some(person.to_owned()), ..project.clone() };
     Ok([
         account(connection, project, defaults).await?,
         account(connection, person, defaults).await?,
@@ -66,9 +66,9 @@ async fn accounts(
 
 /// The difference between the quota use of a cluster as recorded and as requested.
 #[derive(Default)]
-pub(crate) struct Asked {
+pub(crate) struct QuotaDifference {
     /// Rows to write, each with the user who requested the part.
-    saved: Vec<(Holding, String)>,
+    saved: Vec<(ResourceUse, String)>,
     /// The members that are to be deleted.
     leaving: Vec<String>,
     /// How much more the request uses.
@@ -77,20 +77,20 @@ pub(crate) struct Asked {
     is_measured: bool,
 }
 
-impl Asked {
+impl QuotaDifference {
     /// Computes the difference of a new cluster.
-    pub(crate) fn anew(cluster: &Cluster, groups: &[NodeGroup]) -> Self {
-        let all = holdings(&ClusterSpec { cluster, groups });
-        Asked::beyond(&BTreeMap::new(), all, &cluster.user)
+    pub(crate) fn of_new(cluster: &Cluster, groups: &[NodeGroup]) -> Self {
+        let all = resource_uses(&ClusterSpec { cluster, groups });
+        QuotaDifference::between(&BTreeMap::new(), all, &cluster.user)
     }
 
     /// Computes the difference of a change; empty when the change has no node group.
     pub(crate) async fn by(
         connection: &mut Connection,
-        change: &Change,
+        change: &ClusterChange,
     ) -> Result<Self, StoreError> {
         if change.added.is_empty() && change.changed.is_empty() && change.removed.is_empty() {
-            return Ok(Asked { is_measured: true, ..Asked::default() });
+            return Ok(QuotaDifference { is_measured: true, ..QuotaDifference::default() });
         }
         let mut groups = node_group::of(connection, change.cluster.id).await?;
         groups.retain(|group| change.removed.iter().all(|removed| removed.id != group.id));
@@ -101,20 +101,21 @@ impl Asked {
         groups.extend(change.added.iter().cloned());
         let before = holding::of(connection, &change.cluster).await?;
         let spec = ClusterSpec { cluster: &change.cluster, groups: &groups };
-        let mut asked = Asked::beyond(&before, holdings(&spec), change.by());
+        let mut asked = QuotaDifference::between(&before, resource_uses(&spec), change.by());
         if change.by.is_none() {
             asked.inherit(&before);
         }
         Ok(asked)
     }
 
-    fn beyond(before: &BTreeMap<String, Held>, now: Vec<Holding>, by: &str) -> Self {
-        let named: BTreeMap<String, Holding> =
+    fn between(before: &BTreeMap<String, HoldingRow>, now: Vec<ResourceUse>, by: &str) -> Self {
+        let named: BTreeMap<String, ResourceUse> =
             now.into_iter().map(|holding| (holding::name(&holding), holding)).collect();
         let gone =
             before.iter().filter(|(name, held)| !held.is_leaving && !named.contains_key(*name));
         let leaving = gone.map(|(name, _)| name.clone()).collect();
-        let mut asked = Asked { leaving, is_measured: true, ..Asked::default() };
+        let mut asked =
+            QuotaDifference { leaving, is_measured: true, ..QuotaDifference::default() };
         for (name, holding) in named {
             let had = before.get(&name);
             // A part that exists keeps the amounts of its first request.
@@ -124,7 +125,7 @@ impl Asked {
                 continue;
             }
             let before = had.map(|had| had.holding.amounts).unwrap_or_default();
-            asked.more += &holding.amounts.beyond(&before);
+            asked.more += &holding.amounts.minus(&before);
             asked.is_measured &= holding.is_measured;
             let is_kept = had.filter(|had| !had.is_leaving);
             let person = is_kept.map_or(by, |had| had.person.as_str()).to_owned();
@@ -134,9 +135,9 @@ impl Asked {
     }
 
     /// Gives members that repair adds to the users whose members they replace, because nobody requested them.
-    fn inherit(&mut self, before: &BTreeMap<String, Held>) {
+    fn inherit(&mut self, before: &BTreeMap<String, HoldingRow>) {
         let mut gone: BTreeMap<Option<Name>, Vec<&str>> = BTreeMap::new();
-        let group = |holding: &Holding| holding.machine.as_ref().map(|it| it.group.clone());
+        let group = |holding: &ResourceUse| holding.machine.as_ref().map(|it| it.group.clone());
         for held in self.leaving.iter().filter_map(|name| before.get(name)) {
             gone.entry(group(&held.holding)).or_default().push(&held.person);
         }
@@ -153,16 +154,16 @@ impl Asked {
         cluster: &Cluster,
     ) -> Result<(), StoreError> {
         holding::save(connection, cluster, &self.saved).await?;
-        holding::leave(connection, cluster, &self.leaving).await
+        holding::mark_leaving(connection, cluster, &self.leaving).await
     }
 }
 
 /// Writes the quota use of every cluster that has none yet: such clusters are older than the table.
 pub(crate) async fn count_all(connection: &mut Connection) -> Result<(), StoreError> {
-    connection.write_alone().await?;
+    connection.lock_bulk_writes().await?;
     for cluster in cluster::uncounted(connection).await? {
         let groups = node_group::of(connection, cluster.id).await?;
-        Asked::anew(&cluster, &groups).write(connection, &cluster).await?;
+        QuotaDifference::of_new(&cluster, &groups).write(connection, &cluster).await?;
     }
     Ok(())
 }

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cluster_core::{
-    Cluster, ClusterUuid, Drain, DrainPhase, DrainRefused, DrainUuid, HostName, Known, MachineRef,
-    Member, NodeGroup, Quorum, Vm, admit_drain,
+    Cluster, ClusterUuid, Drain, DrainPhase, DrainRefused, DrainUuid, EtcdQuorum, HostName, Member,
+    MemberName, NodeGroup, OwnServer, Vm, admit_drain,
 };
-use database::Extent::{AnyDecides, OneStatement};
+use database::WriteKind::{AnyStatementCanFail, OneStatement};
 use database::{Connection, StoreError};
 
 use crate::Store;
@@ -17,9 +17,9 @@ const IN_TURN: &str = "drains";
 
 /// The cluster members and VMs that some servers of the cloud are.
 #[derive(Clone, Debug, Default)]
-pub struct Belongings {
+pub struct ServerOwners {
     /// The member or VM of each server, by the server's id in the cloud. Servers of other owners are missing.
-    pub servers: BTreeMap<String, Known>,
+    pub servers: BTreeMap<String, OwnServer>,
     /// The clusters of these members, with their node groups.
     pub clusters: Vec<(Cluster, Vec<NodeGroup>)>,
     pub vms: Vec<Vm>,
@@ -35,7 +35,9 @@ impl Store {
         asked: &Drain,
     ) -> Result<Result<Drain, DrainRefused>, StoreError> {
         let asked = asked.clone();
-        self.database.write(AnyDecides, |c| Box::pin(async move { grant(c, &asked).await })).await
+        self.database
+            .write(AnyStatementCanFail, |c| Box::pin(async move { grant(c, &asked).await }))
+            .await
     }
 
     /// Checks whether a drain would be granted now. Returns the existing drain of the host, if there is one. Writes nothing.
@@ -49,7 +51,7 @@ impl Store {
                 Box::pin(async move {
                     let before = drain::find(c, &asked.host).await?;
                     let again = before.as_ref().map(|old| old.asked_again(&asked));
-                    let (weighed, _) = weigh(c, again.as_ref().unwrap_or(&asked)).await?;
+                    let (weighed, _) = check_quorum(c, again.as_ref().unwrap_or(&asked)).await?;
                     Ok(weighed.map(|()| before))
                 })
             })
@@ -60,15 +62,15 @@ impl Store {
     ///
     /// The quorum check is repeated with the members that are on the host now. A result that breaks a quorum is written too, because the
     /// members are there; the drain then says why the host must not be switched off.
-    pub async fn note_drain(&self, changed: &Drain) -> Result<Drain, StoreError> {
+    pub async fn update_drain(&self, changed: &Drain) -> Result<Drain, StoreError> {
         let changed = changed.clone();
         self.database
-            .write(AnyDecides, |c| {
+            .write(AnyStatementCanFail, |c| {
                 Box::pin(async move {
-                    c.write_in_turn_as(IN_TURN).await?;
+                    c.lock_name(IN_TURN).await?;
                     let before = drain::find(c, &changed.host).await?.ok_or(StoreError::Stale)?;
-                    let (weighed, _) = weigh(c, &changed).await?;
-                    drain::update(c, &changed.judged(weighed), &before.takes).await
+                    let (weighed, _) = check_quorum(c, &changed).await?;
+                    drain::update(c, &changed.with_admission(weighed), &before.takes).await
                 })
             })
             .await
@@ -78,9 +80,9 @@ impl Store {
     pub async fn end_drain(&self, host: &HostName) -> Result<Option<Drain>, StoreError> {
         let host = host.clone();
         self.database
-            .write(AnyDecides, |c| {
+            .write(AnyStatementCanFail, |c| {
                 Box::pin(async move {
-                    c.write_in_turn_as(IN_TURN).await?;
+                    c.lock_name(IN_TURN).await?;
                     let Some(found) = drain::find(c, &host).await? else { return Ok(None) };
                     let ending = Drain { phase: DrainPhase::Ending, ..found.clone() };
                     drain::update(c, &ending, &found.takes).await.map(Some)
@@ -128,12 +130,12 @@ impl Store {
     }
 
     /// Returns the members of a cluster that drains take out.
-    pub async fn drained_of(&self, of: ClusterUuid) -> Result<BTreeSet<MachineRef>, StoreError> {
+    pub async fn drained_of(&self, of: ClusterUuid) -> Result<BTreeSet<MemberName>, StoreError> {
         self.database.read(move |c| Box::pin(drain::of_cluster(c, of))).await
     }
 
     /// Returns the cluster members and VMs that these servers are.
-    pub async fn belongings(&self, servers: &[String]) -> Result<Belongings, StoreError> {
+    pub async fn belongings(&self, servers: &[String]) -> Result<ServerOwners, StoreError> {
         let servers = servers.to_vec();
         self.database.read(|c| Box::pin(async move { belongings(c, &servers).await })).await
     }
@@ -143,10 +145,10 @@ async fn grant(
     connection: &mut Connection,
     asked: &Drain,
 ) -> Result<Result<Drain, DrainRefused>, StoreError> {
-    connection.write_in_turn_as(IN_TURN).await?;
+    connection.lock_name(IN_TURN).await?;
     let before = drain::find(connection, &asked.host).await?;
     let wanted = before.as_ref().map_or_else(|| asked.clone(), |old| old.asked_again(asked));
-    let (weighed, clusters) = weigh(connection, &wanted).await?;
+    let (weighed, clusters) = check_quorum(connection, &wanted).await?;
     if let Err(refused) = weighed {
         return Ok(Err(refused));
     }
@@ -165,7 +167,7 @@ async fn grant(
 }
 
 /// Runs the quorum check. Returns its result and the clusters with members on the host.
-async fn weigh(
+async fn check_quorum(
     connection: &mut Connection,
     wanted: &Drain,
 ) -> Result<(Result<(), DrainRefused>, Vec<Cluster>), StoreError> {
@@ -175,9 +177,9 @@ async fn weigh(
     let groups = node_group::of_each(connection, &listed).await?;
     let others = drain::takes(connection, Some(&ids)).await?;
     let none = Vec::new();
-    let quorums: Vec<Quorum> = clusters
+    let quorums: Vec<EtcdQuorum> = clusters
         .iter()
-        .map(|cluster| Quorum::of(cluster, groups.get(&cluster.id).unwrap_or(&none)))
+        .map(|cluster| EtcdQuorum::of(cluster, groups.get(&cluster.id).unwrap_or(&none)))
         .collect();
     let weighed = admit_drain(&wanted.host, &wanted.takes, &wanted.forced, &others, &quorums);
     Ok((weighed, clusters))
@@ -186,13 +188,13 @@ async fn weigh(
 async fn belongings(
     connection: &mut Connection,
     servers: &[String],
-) -> Result<Belongings, StoreError> {
+) -> Result<ServerOwners, StoreError> {
     let found = ledger::servers(connection, servers).await?;
     let (mut clusters, mut vms) = (BTreeSet::new(), BTreeSet::new());
     for what in found.values() {
         match what {
-            Known::Member(Member { cluster, .. }) => drop(clusters.insert(*cluster)),
-            Known::Vm(vm) => drop(vms.insert(*vm)),
+            OwnServer::Member(Member { cluster, .. }) => drop(clusters.insert(*cluster)),
+            OwnServer::Vm(vm) => drop(vms.insert(*vm)),
         }
     }
     let clusters: Vec<ClusterUuid> = clusters.into_iter().collect();
@@ -203,7 +205,7 @@ async fn belongings(
         let groups = groups.remove(&cluster.id).unwrap_or_default();
         (cluster, groups)
     });
-    Ok(Belongings {
+    Ok(ServerOwners {
         servers: found,
         clusters: clusters.collect(),
         vms: vm::some(connection, &vms).await?,

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The keys that are known to be registered in the database, so that each is registered once.
 #[derive(Clone, Default)]
-pub(super) struct Known(Arc<Mutex<BTreeSet<String>>>);
+pub(super) struct RegisteredKeys(Arc<Mutex<BTreeSet<String>>>);
 
-impl Known {
+impl RegisteredKeys {
     pub(super) fn set(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,17 +1,23 @@
 //! Limits, and the use that counts towards them.
 
-use cluster_core::{Account, Cluster, Defaults, Denial, LimitChanges, Limits, NodeGroup, Whose};
-use database::Extent::AnyDecides;
+use cluster_core::{
+    Cluster, DefaultLimits, LimitChanges, Limits, NodeGroup, QuotaRefused, QuotaScope, QuotaUsage,
+};
 use database::StoreError;
+use database::WriteKind::AnyStatementCanFail;
 use jiff::Timestamp;
 
-use super::allowance::{self, Asked};
+use super::allowance::{self, QuotaDifference};
 use crate::Store;
 use crate::table::{grant, quota};
 
 impl Store {
     /// Returns the use and the limits of a project or a person; `defaults` apply to resources for which an administrator set no limit.
-    pub async fn account(&self, whose: &Whose, defaults: &Defaults) -> Result<Account, StoreError> {
+    pub async fn account(
+        &self,
+        whose: &QuotaScope,
+        defaults: &DefaultLimits,
+    ) -> Result<QuotaUsage, StoreError> {
         let (whose, defaults) = (whose.clone(), defaults.clone());
         self.database
             .read(|c| Box::pin(async move { allowance::account(c, whose, &defaults).await }))
@@ -19,13 +25,14 @@ impl Store {
     }
 
     /// Checks whether limits allow a new cluster now. Writes nothing.
-    pub async fn may_have(
+    pub async fn check_quota(
         &self,
         new: &Cluster,
         groups: &[NodeGroup],
-        defaults: &Defaults,
-    ) -> Result<Result<(), Denial>, StoreError> {
-        let (new, defaults, asked) = (new.clone(), defaults.clone(), Asked::anew(new, groups));
+        defaults: &DefaultLimits,
+    ) -> Result<Result<(), QuotaRefused>, StoreError> {
+        let (new, defaults, asked) =
+            (new.clone(), defaults.clone(), QuotaDifference::of_new(new, groups));
         self.database
             .read(|c| {
                 Box::pin(async move {
@@ -38,15 +45,15 @@ impl Store {
     /// Changes some limits of `whose`. All others stay, including those that another caller changes at the same time.
     pub async fn change_limits(
         &self,
-        whose: &Whose,
+        whose: &QuotaScope,
         changes: &LimitChanges,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let (Whose { project, person }, changes) = (whose.clone(), changes.clone());
+        let (QuotaScope { project, person }, changes) = (whose.clone(), changes.clone());
         self.database
-            .write(AnyDecides, move |c| {
+            .write(AnyStatementCanFail, move |c| {
                 Box::pin(async move {
-                    c.write_in_turn_as(&project).await?;
+                    c.lock_name(&project).await?;
                     for (resource, limit) in &changes.0 {
                         let new = (*resource, *limit);
                         match &person {
@@ -63,15 +70,15 @@ impl Store {
     /// Replaces all limits of `whose`.
     pub async fn set_limits(
         &self,
-        whose: &Whose,
+        whose: &QuotaScope,
         limits: &Limits,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let (Whose { project, person }, limits) = (whose.clone(), limits.clone());
+        let (QuotaScope { project, person }, limits) = (whose.clone(), limits.clone());
         self.database
-            .write(AnyDecides, move |c| {
+            .write(AnyStatementCanFail, move |c| {
                 Box::pin(async move {
-                    c.write_in_turn_as(&project).await?;
+                    c.lock_name(&project).await?;
                     match &person {
                         None => quota::set(c, &project, &limits, now).await,
                         Some(person) => grant::set(c, (&project, person), &limits, now).await,

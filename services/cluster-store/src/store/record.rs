@@ -1,7 +1,7 @@
 //! Rows that belong to no cluster: Magnum's quotas, and the services that work on the database.
 
-use database::Extent::OneStatement;
 use database::StoreError;
+use database::WriteKind::OneStatement;
 use jiff::Timestamp;
 
 use crate::table::{quota, service};

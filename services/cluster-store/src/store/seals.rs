@@ -3,23 +3,23 @@
 use std::sync::Arc;
 
 use cluster_core::VmUuid;
-use database::Extent::{FirstDecides, OneStatement};
 use database::StoreError;
-use sealing::{Keyring, KnownKey};
+use database::WriteKind::{OneStatement, OnlyFirstStatementCanFail};
+use sealing::{Keyring, RegisteredKey};
 
 use crate::table::{seal, secret, vm};
 use crate::{SealedSecret, SealedUserData, Store};
 
 impl Store {
     /// Returns the keys that the database needs, for [`Keyring::open`].
-    pub async fn known_keys(&self) -> Result<Vec<KnownKey>, StoreError> {
+    pub async fn known_keys(&self) -> Result<Vec<RegisteredKey>, StoreError> {
         let in_use = self.seals_in_use().await?;
         let canaries = self.database.read(|c| Box::pin(seal::canaries(c))).await?;
         let mut known = Vec::with_capacity(in_use.len());
         for (id, records, reports) in in_use {
             let canary = canaries.get(&id).cloned();
             let sample = if canary.is_none() { self.sample(&id).await? } else { None };
-            known.push(KnownKey { id, canary, needed: records + reports, sample });
+            known.push(RegisteredKey { id, canary, needed: records + reports, sample });
         }
         Ok(known)
     }
@@ -30,13 +30,13 @@ impl Store {
     /// # Errors
     ///
     /// `Corrupt`, when a stored secret was sealed with a key that is not in `keys`.
-    pub async fn sealing(mut self, keys: Arc<Keyring>) -> Result<Store, StoreError> {
+    pub async fn with_keys(mut self, keys: Arc<Keyring>) -> Result<Store, StoreError> {
         let (known, now) = (self.known_keys().await?, keys.keys());
         now.check(&known).map_err(|lost| StoreError::corrupt("seals", "keys", lost))?;
         let missing = now.missing_canaries(&known);
         if !missing.is_empty() {
             self.database
-                .write(FirstDecides, |c| {
+                .write(OnlyFirstStatementCanFail, |c| {
                     Box::pin(async move {
                         for (id, canary) in &missing {
                             seal::save_canary(c, id, canary).await?;
@@ -74,8 +74,8 @@ impl Store {
     }
 
     /// Records this key for members whose report key is unknown. Correct only when there never was another key.
-    pub async fn reports_were_by(&self, id: &str) -> Result<u64, StoreError> {
-        self.know_seal(id).await?;
+    pub async fn assume_report_key(&self, id: &str) -> Result<u64, StoreError> {
+        self.register_key(id).await?;
         let id = id.to_owned();
         self.database
             .write(OneStatement, |c| Box::pin(async move { seal::assume(c, &id).await }))
@@ -104,7 +104,7 @@ impl Store {
         }
         let anew = anew.to_vec();
         self.database
-            .write(FirstDecides, |c| {
+            .write(OnlyFirstStatementCanFail, |c| {
                 Box::pin(async move {
                     let mut written = 0;
                     for (old, sealed) in &anew {
@@ -139,7 +139,7 @@ impl Store {
         }
         let anew = anew.to_vec();
         self.database
-            .write(FirstDecides, |c| {
+            .write(OnlyFirstStatementCanFail, |c| {
                 Box::pin(async move {
                     let mut written = 0;
                     for (old, sealed) in &anew {
@@ -163,13 +163,13 @@ impl Store {
 
     pub(super) async fn know_seal_of(&self, sealed: &str) -> Result<(), StoreError> {
         match sealing::id_of(sealed) {
-            Some(id) => self.know_seal(id).await,
+            Some(id) => self.register_key(id).await,
             None => Ok(()),
         }
     }
 
     /// Registers a key in the database before something is sealed with it.
-    pub(super) async fn know_seal(&self, id: &str) -> Result<(), StoreError> {
+    pub(super) async fn register_key(&self, id: &str) -> Result<(), StoreError> {
         if self.known.set().contains(id) {
             return Ok(());
         }

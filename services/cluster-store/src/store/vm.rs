@@ -1,15 +1,16 @@
 //! VMs and their snapshots.
 
 use cluster_core::{
-    Defaults, Denial, EventUuid, Ident, Page, Snapshot, SnapshotUuid, Vm, VmEvent, VmSort, VmUuid,
+    DefaultLimits, EventUuid, Ident, Page, QuotaRefused, Snapshot, SnapshotUuid, Vm, VmEvent,
+    VmSort, VmUuid,
 };
-use database::Extent::{AnyDecides, FirstDecides};
+use database::WriteKind::{AnyStatementCanFail, OnlyFirstStatementCanFail};
 use database::{Connection, StoreError, outbox};
 
 use super::allowance;
-use crate::table::holding::Whom;
+use crate::table::holding::HoldingOwner;
 use crate::table::{holding, snapshot, vm, vm_event};
-use crate::{Listed, Listener, Part, SnapshotChange, Store, VmChange, VmScope};
+use crate::{Listener, PagePart, PageRows, SnapshotChange, Store, VmChange, VmScope};
 
 impl Store {
     /// Adds a VM with its sealed user-data, unless the limits of its project or its owner forbid the VM or its lease; with `within` `None`
@@ -19,8 +20,8 @@ impl Store {
         new: &Vm,
         sealed: Option<&str>,
         events: &[VmEvent],
-        within: Option<&Defaults>,
-    ) -> Result<Result<(), Denial>, StoreError> {
+        within: Option<&DefaultLimits>,
+    ) -> Result<Result<(), QuotaRefused>, StoreError> {
         self.admit_vm(new).await?;
         let (new, sealed, events) = (new.clone(), sealed.map(str::to_owned), events.to_vec());
         let within = within.cloned();
@@ -28,20 +29,20 @@ impl Store {
             self.know_seal_of(sealed).await?;
         }
         self.database
-            .write(AnyDecides, move |c| {
+            .write(AnyStatementCanFail, move |c| {
                 Box::pin(async move {
-                    let (whom, takes) = (Whom::vm(&new), new.takes());
+                    let (whom, takes) = (HoldingOwner::vm(&new), new.takes());
                     if let Some(defaults) = &within {
-                        c.write_in_turn_as(&new.project).await?;
+                        c.lock_name(&new.project).await?;
                         let lease = Some(new.lease.as_ref());
                         let checked =
-                            allowance::check_vm(c, &whom, (&takes, lease), defaults).await?;
+                            allowance::check_vm_quota(c, &whom, (&takes, lease), defaults).await?;
                         if let Err(denial) = checked {
                             return Ok(Err(denial));
                         }
                     }
                     vm::insert(c, &new, sealed.as_deref()).await?;
-                    holding::hold(c, &whom, &takes).await?;
+                    holding::save_one(c, &whom, &takes).await?;
                     vm_event::append(c, new.id, &events).await?;
                     Ok(Ok(()))
                 })
@@ -61,8 +62,8 @@ impl Store {
         scope: &VmScope,
         person: Option<&str>,
         page: &Page<VmSort>,
-        part: Part,
-    ) -> Result<Listed<Vm>, StoreError> {
+        part: PagePart,
+    ) -> Result<PageRows<Vm>, StoreError> {
         let (scope, person, page) = (scope.clone(), person.map(str::to_owned), page.clone());
         self.database
             .read(|c| {
@@ -89,7 +90,7 @@ impl Store {
         let change = change.clone();
         let written = self
             .database
-            .write(AnyDecides, |c| Box::pin(async move { write(c, &change).await }))
+            .write(AnyStatementCanFail, |c| Box::pin(async move { write(c, &change).await }))
             .await?;
         self.bell.ring(written.id);
         Ok(written)
@@ -99,23 +100,23 @@ impl Store {
     pub async fn change_vm_within(
         &self,
         change: &VmChange,
-        defaults: &Defaults,
-    ) -> Result<Result<Vm, Denial>, StoreError> {
+        defaults: &DefaultLimits,
+    ) -> Result<Result<Vm, QuotaRefused>, StoreError> {
         self.admit_vm(&change.vm).await?;
         let (change, defaults) = (change.clone(), defaults.clone());
         let written = self
             .database
-            .write(AnyDecides, move |c| {
+            .write(AnyStatementCanFail, move |c| {
                 Box::pin(async move {
-                    c.write_in_turn_as(&change.vm.project).await?;
+                    c.lock_name(&change.vm.project).await?;
                     // A change that was decided on an old version is stale: it is neither counted nor refused by a limit.
                     let before = vm::before(c, &change.vm).await?;
-                    let whom = Whom::vm(&change.vm);
-                    let more = change.vm.takes().beyond(&before.takes());
+                    let whom = HoldingOwner::vm(&change.vm);
+                    let more = change.vm.takes().minus(&before.takes());
                     let is_lent_anew = before.lease.as_ref().map(|it| it.until)
                         != change.vm.lease.as_ref().map(|it| it.until);
                     let lease = is_lent_anew.then_some(change.vm.lease.as_ref());
-                    match allowance::check_vm(c, &whom, (&more, lease), &defaults).await? {
+                    match allowance::check_vm_quota(c, &whom, (&more, lease), &defaults).await? {
                         Err(denial) => Ok(Err(denial)),
                         Ok(()) => write(c, &change).await.map(Ok),
                     }
@@ -132,10 +133,10 @@ impl Store {
     pub async fn delete_vm(&self, old: &Vm) -> Result<(), StoreError> {
         let (id, old) = (old.id, old.clone());
         self.database
-            .write(AnyDecides, |c| {
+            .write(AnyStatementCanFail, |c| {
                 Box::pin(async move {
                     vm::delete(c, &old).await?;
-                    holding::let_go(c, &Whom::vm(&old)).await
+                    holding::delete(c, &HoldingOwner::vm(&old)).await
                 })
             })
             .await?;
@@ -147,7 +148,7 @@ impl Store {
     pub async fn append_vm_events(&self, vm: VmUuid, events: &[VmEvent]) -> Result<(), StoreError> {
         let events = events.to_vec();
         self.database
-            .write(FirstDecides, move |c| {
+            .write(OnlyFirstStatementCanFail, move |c| {
                 Box::pin(async move { vm_event::append(c, vm, &events).await })
             })
             .await?;
@@ -162,7 +163,9 @@ impl Store {
         limit: u32,
         marker: Option<EventUuid>,
     ) -> Result<Vec<VmEvent>, StoreError> {
-        self.vm_events_part_of(vm, limit, marker, Part::whole()).await.map(|listed| listed.found)
+        self.vm_events_part_of(vm, limit, marker, PagePart::whole())
+            .await
+            .map(|listed| listed.found)
     }
 
     /// Returns a part of the VM's events after `marker`, oldest first.
@@ -171,8 +174,8 @@ impl Store {
         vm: VmUuid,
         limit: u32,
         marker: Option<EventUuid>,
-        part: Part<i64>,
-    ) -> Result<Listed<VmEvent, i64>, StoreError> {
+        part: PagePart<i64>,
+    ) -> Result<PageRows<VmEvent, i64>, StoreError> {
         self.database
             .read(move |c| {
                 Box::pin(async move { vm_event::list(c, vm, limit, marker, &part).await })
@@ -200,17 +203,17 @@ impl Store {
         &self,
         new: &Snapshot,
         events: &[VmEvent],
-        within: Option<&Defaults>,
-    ) -> Result<Result<(), Denial>, StoreError> {
+        within: Option<&DefaultLimits>,
+    ) -> Result<Result<(), QuotaRefused>, StoreError> {
         let (new, events, within) = (new.clone(), events.to_vec(), within.cloned());
         self.database
-            .write(AnyDecides, move |c| {
+            .write(AnyStatementCanFail, move |c| {
                 Box::pin(async move {
-                    let (whom, takes) = (Whom::snapshot(&new), new.takes());
+                    let (whom, takes) = (HoldingOwner::snapshot(&new), new.takes());
                     if let Some(defaults) = &within {
-                        c.write_in_turn_as(&new.project).await?;
+                        c.lock_name(&new.project).await?;
                         let checked =
-                            allowance::check_vm(c, &whom, (&takes, None), defaults).await?;
+                            allowance::check_vm_quota(c, &whom, (&takes, None), defaults).await?;
                         if let Err(denial) = checked {
                             return Ok(Err(denial));
                         }
@@ -241,8 +244,8 @@ impl Store {
         scope: &VmScope,
         vm: Option<VmUuid>,
         page: &Page<VmSort>,
-        part: Part,
-    ) -> Result<Listed<Snapshot>, StoreError> {
+        part: PagePart,
+    ) -> Result<PageRows<Snapshot>, StoreError> {
         let (scope, page) = (scope.clone(), page.clone());
         self.database
             .read(move |c| {
@@ -267,10 +270,11 @@ impl Store {
         let SnapshotChange { snapshot: changed, events } = change.clone();
         let written = self
             .database
-            .write(AnyDecides, |c| {
+            .write(AnyStatementCanFail, |c| {
                 Box::pin(async move {
                     let written = snapshot::update(c, &changed).await?;
-                    holding::hold(c, &Whom::snapshot(&written), &written.takes()).await?;
+                    holding::save_one(c, &HoldingOwner::snapshot(&written), &written.takes())
+                        .await?;
                     if !events.is_empty() && vm::is_there(c, written.vm).await? {
                         vm_event::append(c, written.vm, &events).await?;
                     }
@@ -286,10 +290,10 @@ impl Store {
     pub async fn delete_snapshot(&self, old: &Snapshot) -> Result<(), StoreError> {
         let old = old.clone();
         self.database
-            .write(AnyDecides, |c| {
+            .write(AnyStatementCanFail, |c| {
                 Box::pin(async move {
                     snapshot::delete(c, &old).await?;
-                    holding::let_go(c, &Whom::snapshot(&old)).await
+                    holding::delete(c, &HoldingOwner::snapshot(&old)).await
                 })
             })
             .await
@@ -298,7 +302,7 @@ impl Store {
 
 async fn write(c: &mut Connection, change: &VmChange) -> Result<Vm, StoreError> {
     let written = vm::update(c, &change.vm).await?;
-    holding::hold(c, &Whom::vm(&written), &written.takes()).await?;
+    holding::save_one(c, &HoldingOwner::vm(&written), &written.takes()).await?;
     if let Some(copy) = &change.copy {
         add(c, copy).await?;
     }
@@ -317,5 +321,5 @@ async fn write(c: &mut Connection, change: &VmChange) -> Result<Vm, StoreError> 
 
 async fn add(c: &mut Connection, new: &Snapshot) -> Result<(), StoreError> {
     snapshot::insert(c, new).await?;
-    holding::hold(c, &Whom::snapshot(new), &new.takes()).await
+    holding::save_one(c, &HoldingOwner::snapshot(new), &new.takes()).await
 }

@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 
-use cluster_core::{ClaimUuid, ClusterUuid, MachineRef};
+use cluster_core::{ClaimUuid, ClusterUuid, MemberName};
 use database::{Connection, Row, StoreError, values};
 use jiff::Timestamp;
 
 use super::{of_cluster, refused};
-use crate::{Claim, Redeemed};
+use crate::{Claim, RedeemOutcome};
 
 const TABLE: &str = "claims";
 /// How often a config is handed out again because the answer was lost.
@@ -55,7 +55,7 @@ pub(crate) async fn find(
 pub(crate) async fn of(
     connection: &mut Connection,
     cluster: ClusterUuid,
-    machine: &MachineRef,
+    machine: &MemberName,
 ) -> Result<Option<Claim>, StoreError> {
     const OF: &str = "SELECT id, cluster, machine, digest, facts, expires_at, redeemed_at, redeemed_by FROM claims \
          WHERE id = (SELECT claim FROM machines WHERE cluster = $1 AND machine = $2)";
@@ -72,22 +72,22 @@ pub(crate) async fn redeem(
     now: Timestamp,
     since: Timestamp,
     reports_by: &str,
-) -> Result<Redeemed, StoreError> {
+) -> Result<RedeemOutcome, StoreError> {
     const REDEEM: &str = "UPDATE claims SET redeemed_at = $2, redeemed_by = $3, reports_by = $4 WHERE id = $1 AND redeemed_at IS NULL AND expires_at > $2";
     const AGAIN: &str = "UPDATE claims SET reports_by = $4, repeats = repeats + 1 WHERE id = $1 AND redeemed_by = $2 AND redeemed_at > $3 \
          AND repeats < $5 AND EXISTS (SELECT 1 FROM machines WHERE claim = $1 AND at IS NULL)";
     let by = by.to_string();
     if connection.execute(REDEEM, values![claim, now, by.as_str(), reports_by]).await? == 1 {
-        return Ok(Redeemed::First);
+        return Ok(RedeemOutcome::First);
     }
     const USED_UP: &str =
         "SELECT repeats FROM claims WHERE id = $1 AND redeemed_by = $2 AND repeats >= $3";
     let values = values![claim, by.as_str(), since, reports_by, REPEATS];
     if connection.execute(AGAIN, values).await? == 1 {
-        return Ok(Redeemed::Again);
+        return Ok(RedeemOutcome::Again);
     }
     let used_up = connection.row(USED_UP, values![claim, by, REPEATS]).await?;
-    Ok(if used_up.is_some() { Redeemed::TooOften } else { Redeemed::No })
+    Ok(if used_up.is_some() { RedeemOutcome::TooOften } else { RedeemOutcome::No })
 }
 
 fn read(row: &Row) -> Result<Claim, StoreError> {

@@ -1,7 +1,7 @@
 //! The table `clusters`.
 
 use cluster_core::{Cluster, ClusterSort, ClusterUuid, Ident, Page};
-use database::table::{Listed, Listing, Part, changed_one};
+use database::table::{Listing, PagePart, PageRows, changed_one};
 use database::{Connection, Key, Query, Row, SqlError, StoreError, Value, values};
 use newtype_uuid::GenericUuid;
 
@@ -94,8 +94,8 @@ pub(crate) async fn list(
     connection: &mut Connection,
     scope: &Scope,
     page: &Page<ClusterSort>,
-    part: Option<&Part>,
-) -> Result<Listed<Cluster>, StoreError> {
+    part: Option<&PagePart>,
+) -> Result<PageRows<Cluster>, StoreError> {
     let key = match page.sort {
         ClusterSort::CreatedAt => Key { sql: "created_at", is_number: true },
         ClusterSort::Id => Key { sql: "id", is_number: false },

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster_core::{ClusterUuid, Drain, DrainUuid, HostName, MachineRef, Member};
+use cluster_core::{ClusterUuid, Drain, DrainUuid, HostName, Member, MemberName};
 use database::table::changed_one;
 use database::{Connection, Query, Row, StoreError, Value, values};
 
@@ -122,7 +122,7 @@ pub(crate) async fn takes(
 pub(crate) async fn of_cluster(
     connection: &mut Connection,
     cluster: ClusterUuid,
-) -> Result<BTreeSet<MachineRef>, StoreError> {
+) -> Result<BTreeSet<MemberName>, StoreError> {
     const OF: &str = "SELECT machine FROM drain_takes WHERE cluster = $1";
     let rows = connection.rows(OF, values![cluster]).await?;
     rows.iter().map(|row| row.parse(TAKES, 0)).collect()

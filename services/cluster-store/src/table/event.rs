@@ -1,7 +1,7 @@
 //! The table `events`.
 
 use cluster_core::{ClusterUuid, Event, EventUuid, Severity};
-use database::table::{Listed, Part, cut};
+use database::table::{PagePart, PageRows, cut};
 use database::{Connection, Row, StoreError, values};
 use newtype_uuid::GenericUuid;
 
@@ -24,7 +24,7 @@ pub(crate) async fn append(
         // Numbers must become visible in their order: a reader that continues after a number must not miss a lower one that is committed
         // later.
         let (turn, _) = cluster.into_untyped_uuid().as_u64_pair();
-        connection.write_in_turn(turn.cast_signed()).await?;
+        connection.lock_key(turn.cast_signed()).await?;
     }
     for event in events {
         let id = event.id.unwrap_or_else(EventUuid::new_v4);
@@ -45,8 +45,8 @@ pub(crate) async fn list(
     cluster: ClusterUuid,
     limit: u32,
     marker: Option<EventUuid>,
-    part: &Part<i64>,
-) -> Result<Listed<Event, i64>, StoreError> {
+    part: &PagePart<i64>,
+) -> Result<PageRows<Event, i64>, StoreError> {
     const MARKER: &str = "SELECT seq FROM events WHERE id = $1";
     const LIST: &str = "SELECT id, cluster, at, severity, reason, message, seq FROM events \
          WHERE cluster = $1 AND seq > $2 ORDER BY seq LIMIT $3";
@@ -55,14 +55,14 @@ pub(crate) async fn list(
         (None, None) => i64::MIN,
         (None, Some(marker)) => match connection.row(MARKER, values![marker]).await? {
             Some(row) => row.int(0)?,
-            None => return Ok(Listed { found: Vec::new(), more: None }),
+            None => return Ok(PageRows { found: Vec::new(), more: None }),
         },
     };
     let mut rows = connection.rows(LIST, values![cluster, after, limit]).await?;
     let is_full = cut(&mut rows, limit, part.bytes, 5)?;
     let more = rows.last().filter(|_| is_full).map(|row| row.int(6)).transpose()?;
     let found = rows.iter().map(read).collect::<Result<_, StoreError>>()?;
-    Ok(Listed { found, more })
+    Ok(PageRows { found, more })
 }
 
 /// Returns the events of `cluster` with numbers above `number`, each with its number; `None` when there is no such cluster.

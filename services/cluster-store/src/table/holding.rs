@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use cluster_core::{
-    Amounts, Cluster, ClusterUuid, Holding, LedgerUuid, Resource, Snapshot, Vm, Whose,
+    Amounts, Cluster, ClusterUuid, LedgerUuid, QuotaScope, Resource, ResourceUse, Snapshot, Vm,
 };
 use database::{AssertSqlSafe, Connection, Query, Row, StoreError, Value, values};
 
@@ -15,8 +15,8 @@ const TABLE: &str = "holdings";
 const AT_ONCE: usize = 200;
 
 /// A row of the table.
-pub(crate) struct Held {
-    pub(crate) holding: Holding,
+pub(crate) struct HoldingRow {
+    pub(crate) holding: ResourceUse,
     /// The user who requested the part.
     pub(crate) person: String,
     /// Whether the member is being deleted.
@@ -29,7 +29,10 @@ fn columns(each: impl Fn(Resource) -> String) -> String {
 }
 
 /// Returns the total use of a project or a person.
-pub(crate) async fn sum(connection: &mut Connection, whose: &Whose) -> Result<Amounts, StoreError> {
+pub(crate) async fn sum(
+    connection: &mut Connection,
+    whose: &QuotaScope,
+) -> Result<Amounts, StoreError> {
     let sums = columns(|it| format!("cast(coalesce(sum({it}), 0) AS BIGINT)"));
     let mut query = Query::new(&format!("SELECT {sums} FROM holdings"));
     query.and_value("project = ?", whose.project.as_str());
@@ -43,7 +46,7 @@ pub(crate) async fn sum(connection: &mut Connection, whose: &Whose) -> Result<Am
 pub(crate) async fn of(
     connection: &mut Connection,
     cluster: &Cluster,
-) -> Result<BTreeMap<String, Held>, StoreError> {
+) -> Result<BTreeMap<String, HoldingRow>, StoreError> {
     let sql = format!(
         "SELECT machine, leaving, measured, person, {} FROM holdings WHERE cluster = $1",
         columns(|it| it.to_string())
@@ -53,9 +56,9 @@ pub(crate) async fn of(
         let name = row.text(0)?.to_owned();
         let machine = if name.is_empty() { None } else { Some(row.parse(TABLE, 0)?) };
         let (amounts, is_measured) = (amounts(row, 4)?, row.int(2)? != 0);
-        let holding = Holding { machine, amounts, is_measured };
+        let holding = ResourceUse { machine, amounts, is_measured };
         let (person, is_leaving) = (row.text(3)?.to_owned(), row.int(1)? != 0);
-        Ok((name, Held { holding, person, is_leaving }))
+        Ok((name, HoldingRow { holding, person, is_leaving }))
     };
     rows.iter().map(read).collect()
 }
@@ -64,7 +67,7 @@ pub(crate) async fn of(
 pub(crate) async fn save(
     connection: &mut Connection,
     cluster: &Cluster,
-    holdings: &[(Holding, String)],
+    holdings: &[(ResourceUse, String)],
 ) -> Result<(), StoreError> {
     for some in holdings.chunks(AT_ONCE) {
         let mut values: Vec<Value> = Vec::new();
@@ -104,30 +107,30 @@ pub(crate) async fn save(
 }
 
 /// The owner of a row that belongs to no cluster.
-pub(crate) struct Whom {
+pub(crate) struct HoldingOwner {
     holder: String,
     pub(crate) project: String,
     pub(crate) person: String,
 }
 
-impl Whom {
+impl HoldingOwner {
     /// The owner of a VM's row.
-    pub(crate) fn vm(of: &Vm) -> Whom {
+    pub(crate) fn vm(of: &Vm) -> HoldingOwner {
         let (project, person) = (of.project.clone(), of.user.clone());
-        Whom { holder: format!("vm/{}", of.id), project, person }
+        HoldingOwner { holder: format!("vm/{}", of.id), project, person }
     }
 
     /// The owner of a snapshot's row.
-    pub(crate) fn snapshot(of: &Snapshot) -> Whom {
+    pub(crate) fn snapshot(of: &Snapshot) -> HoldingOwner {
         let (project, person) = (of.project.clone(), of.user.clone());
-        Whom { holder: format!("snapshot/{}", of.id), project, person }
+        HoldingOwner { holder: format!("snapshot/{}", of.id), project, person }
     }
 }
 
 /// Writes the use of a VM or snapshot, and replaces its row.
-pub(crate) async fn hold(
+pub(crate) async fn save_one(
     connection: &mut Connection,
-    whom: &Whom,
+    whom: &HoldingOwner,
     takes: &Amounts,
 ) -> Result<(), StoreError> {
     let (holder, project, person) =
@@ -147,14 +150,17 @@ pub(crate) async fn hold(
 }
 
 /// Deletes the row of a VM or snapshot.
-pub(crate) async fn let_go(connection: &mut Connection, whom: &Whom) -> Result<(), StoreError> {
+pub(crate) async fn delete(
+    connection: &mut Connection,
+    whom: &HoldingOwner,
+) -> Result<(), StoreError> {
     const FORGET: &str = "DELETE FROM holdings WHERE holder = $1";
     connection.execute(FORGET, values![whom.holder.as_str()]).await?;
     Ok(())
 }
 
 /// Marks members of `cluster` as being deleted. Rows of members without a server in the ledger are deleted at once.
-pub(crate) async fn leave(
+pub(crate) async fn mark_leaving(
     connection: &mut Connection,
     cluster: &Cluster,
     machines: impl IntoIterator<Item = &String>,
@@ -194,7 +200,7 @@ pub(crate) async fn forget(
 }
 
 /// Returns the name of the member; empty for the cluster itself.
-pub(crate) fn name(holding: &Holding) -> String {
+pub(crate) fn name(holding: &ResourceUse) -> String {
     holding.machine.as_ref().map(ToString::to_string).unwrap_or_default()
 }
 

@@ -3,19 +3,20 @@
 use std::collections::BTreeMap;
 
 use cluster_core::{
-    ClusterUuid, Holder, Key, Known, LedgerEntry, LedgerState, LedgerUuid, MachineRef, Member,
+    ClusterUuid, Key, LedgerEntry, LedgerOwner, LedgerState, LedgerUuid, Member, MemberName,
+    OwnServer,
 };
-use database::table::{Listed, Part};
+use database::table::{PagePart, PageRows};
 use database::{AssertSqlSafe, Connection, Query, Row, StoreError, Value, values};
 use jiff::Timestamp;
 
 use super::{of_cluster, of_vm, refused};
 
 /// Returns the table of the owner's entries, the column of the owner, and its id.
-fn place(of: Holder) -> (&'static str, &'static str, Value) {
+fn place(of: LedgerOwner) -> (&'static str, &'static str, Value) {
     match of {
-        Holder::Cluster(cluster) => ("ledger", "cluster", cluster.into()),
-        Holder::Vm(vm) => ("vm_ledger", "vm", vm.into()),
+        LedgerOwner::Cluster(cluster) => ("ledger", "cluster", cluster.into()),
+        LedgerOwner::Vm(vm) => ("vm_ledger", "vm", vm.into()),
     }
 }
 
@@ -41,8 +42,8 @@ pub(crate) async fn save(
         entry.updated_at,
     ];
     let owner = match entry.of {
-        Holder::Cluster(cluster) => of_cluster(cluster),
-        Holder::Vm(vm) => of_vm(vm),
+        LedgerOwner::Cluster(cluster) => of_cluster(cluster),
+        LedgerOwner::Vm(vm) => of_vm(vm),
     };
     let written = connection.execute(AssertSqlSafe(sql), values).await;
     written.map(drop).map_err(|error| refused(error, &entry.name, &entry.id, owner))
@@ -67,7 +68,7 @@ pub(crate) async fn forget(connection: &mut Connection, of: ClusterUuid) -> Resu
 /// Returns all entries of `holder`, oldest first.
 pub(crate) async fn of(
     connection: &mut Connection,
-    holder: Holder,
+    holder: LedgerOwner,
 ) -> Result<Vec<LedgerEntry>, StoreError> {
     let (table, column, id) = place(holder);
     let sql = format!(
@@ -84,10 +85,10 @@ pub type LedgerPosition = (Timestamp, String, String);
 /// Returns a part of the entries of `holder`, oldest first.
 pub(crate) async fn part_of(
     connection: &mut Connection,
-    holder: Holder,
+    holder: LedgerOwner,
     limit: u32,
-    part: Part<LedgerPosition>,
-) -> Result<Listed<LedgerEntry, LedgerPosition>, StoreError> {
+    part: PagePart<LedgerPosition>,
+) -> Result<PageRows<LedgerEntry, LedgerPosition>, StoreError> {
     let (table, column, id) = place(holder);
     let sql = format!(
         "SELECT id, kind, name, cloud_id, state, created_at, updated_at FROM {table} \
@@ -101,14 +102,14 @@ pub(crate) async fn part_of(
         rows.iter().map(|row| read(row, holder)).collect::<Result<_, StoreError>>()?;
     let last = found.last().filter(|_| found.len() >= limit as usize);
     let more = last.map(|it| (it.created_at, it.kind.clone(), it.name.clone()));
-    Ok(Listed { found, more })
+    Ok(PageRows { found, more })
 }
 
 /// Returns the cluster member or VM of each server with one of these ids in the cloud. Servers of other owners are missing.
 pub(crate) async fn servers(
     connection: &mut Connection,
     ids: &[String],
-) -> Result<BTreeMap<String, Known>, StoreError> {
+) -> Result<BTreeMap<String, OwnServer>, StoreError> {
     let mut found = BTreeMap::new();
     if ids.is_empty() {
         return Ok(found);
@@ -123,12 +124,12 @@ pub(crate) async fn servers(
     for row in connection.rows(sql, values).await? {
         if let Key::Server(machine) = row.parse("ledger", 2)? {
             let member = Member { cluster: row.parse("ledger", 1)?, machine };
-            found.insert(row.text(0)?.to_owned(), Known::Member(member));
+            found.insert(row.text(0)?.to_owned(), OwnServer::Member(member));
         }
     }
     let (sql, values) = of("SELECT cloud_id, vm FROM vm_ledger");
     for row in connection.rows(sql, values).await? {
-        found.insert(row.text(0)?.to_owned(), Known::Vm(row.parse("vm_ledger", 1)?));
+        found.insert(row.text(0)?.to_owned(), OwnServer::Vm(row.parse("vm_ledger", 1)?));
     }
     Ok(found)
 }
@@ -137,8 +138,8 @@ pub(crate) async fn servers(
 pub(crate) async fn servers_of(
     connection: &mut Connection,
     cluster: ClusterUuid,
-    machines: Vec<MachineRef>,
-) -> Result<BTreeMap<MachineRef, String>, StoreError> {
+    machines: Vec<MemberName>,
+) -> Result<BTreeMap<MemberName, String>, StoreError> {
     let mut found = BTreeMap::new();
     if machines.is_empty() {
         return Ok(found);
@@ -156,7 +157,7 @@ pub(crate) async fn servers_of(
     Ok(found)
 }
 
-fn read(row: &Row, of: Holder) -> Result<LedgerEntry, StoreError> {
+fn read(row: &Row, of: LedgerOwner) -> Result<LedgerEntry, StoreError> {
     let (table, ..) = place(of);
     let state = row.text(4)?;
     let state = LedgerState::read(state).ok_or_else(|| {

@@ -5,12 +5,15 @@ use database::{Connection, Row, StoreError, values};
 use jiff::Timestamp;
 
 use super::claim::address;
-use crate::{Claim, MachineReport, Said};
+use crate::{BootstrapReport, Claim, MachineReport};
 
 const TABLE: &str = "machines";
 
 /// Records that a member was given this claim, and deletes its former report.
-pub(crate) async fn expect(connection: &mut Connection, of: &Claim) -> Result<(), StoreError> {
+pub(crate) async fn insert_claim(
+    connection: &mut Connection,
+    of: &Claim,
+) -> Result<(), StoreError> {
     const EXPECT: &str = "INSERT INTO machines (cluster, machine, claim, failed, message) VALUES ($1, $2, $3, 0, '') \
          ON CONFLICT (cluster, machine) DO UPDATE SET claim = $3, step = NULL, failed = 0, message = '', at = NULL, authorities = NULL";
     let values = values![of.cluster, of.machine.to_string(), of.id];
@@ -23,7 +26,7 @@ pub(crate) async fn expect(connection: &mut Connection, of: &Claim) -> Result<()
 pub(crate) async fn note(
     connection: &mut Connection,
     claim: ClaimUuid,
-    said: &Said,
+    said: &BootstrapReport,
     since: Timestamp,
 ) -> Result<Option<ClusterUuid>, StoreError> {
     const NOTE: &str = "UPDATE machines SET step = $2, failed = $3, message = $4, at = $5 WHERE claim = $1 \
@@ -35,7 +38,7 @@ pub(crate) async fn note(
 }
 
 /// Records the CA revision that the member that redeemed `claim` holds. Returns its cluster if the revision is new.
-pub(crate) async fn hold(
+pub(crate) async fn note_authorities(
     connection: &mut Connection,
     claim: ClaimUuid,
     revision: u32,
@@ -70,7 +73,7 @@ pub(crate) async fn forget(
 
 fn read(row: &Row) -> Result<MachineReport, StoreError> {
     let said = match (row.optional_text(4)?, row.optional_time(TABLE, 7)?) {
-        (Some(step), Some(at)) => Some(Said {
+        (Some(step), Some(at)) => Some(BootstrapReport {
             step: step.to_owned(),
             failed: row.int(5)? != 0,
             message: row.text(6)?.to_owned(),

@@ -1,7 +1,7 @@
 //! The table `quotas`: the limits of projects. The limit of clusters has Magnum's name for the resource, because Magnum's API shows it.
 
 use cluster_core::{Limit, Limits, QuotaUuid, Resource};
-use database::table::{changed_one, clash};
+use database::table::{changed_one, violated_unique_column};
 use database::{Connection, Query, Row, StoreError, values};
 use jiff::Timestamp;
 
@@ -24,7 +24,7 @@ pub(crate) async fn insert(connection: &mut Connection, quota: &Quota) -> Result
         quota.updated_at,
     ];
     match connection.execute(INSERT, values).await {
-        Err(error) if clash(&error).is_some() => {
+        Err(error) if violated_unique_column(&error).is_some() => {
             Err(StoreError::Duplicate { field: "project_id", value: quota.project.clone() })
         }
         written => Ok(written.map(drop)?),

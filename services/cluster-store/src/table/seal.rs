@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use database::table::is_orphan;
+use database::table::is_missing_owner;
 use database::{Connection, Row, StoreError, values};
 
 /// Registers a key, with its canary if that is known.
@@ -40,7 +40,9 @@ pub(crate) async fn canaries(
 /// Removes a key. `InUse` while a secret is sealed with it.
 pub(crate) async fn forget(connection: &mut Connection, id: &str) -> Result<(), StoreError> {
     match connection.execute("DELETE FROM seals WHERE id = $1", values![id]).await {
-        Err(error) if is_orphan(&error) => Err(StoreError::InUse { by: "secrets that it seals" }),
+        Err(error) if is_missing_owner(&error) => {
+            Err(StoreError::InUse { by: "secrets that it seals" })
+        }
         done => Ok(done.map(drop)?),
     }
 }

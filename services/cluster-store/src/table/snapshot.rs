@@ -1,7 +1,7 @@
 //! The table `snapshots`: snapshots of VMs, which may be deleted already.
 
 use cluster_core::{Ident, Page, Snapshot, SnapshotUuid, VmSort, VmUuid};
-use database::table::{Listed, Part, changed_one};
+use database::table::{PagePart, PageRows, changed_one};
 use database::{Connection, Query, Row, SqlError, StoreError, Value, values};
 use newtype_uuid::GenericUuid;
 
@@ -55,8 +55,8 @@ pub(crate) async fn list(
     connection: &mut Connection,
     (scope, vm): (&VmScope, Option<VmUuid>),
     page: &Page<VmSort>,
-    part: &Part,
-) -> Result<Listed<Snapshot>, StoreError> {
+    part: &PagePart,
+) -> Result<PageRows<Snapshot>, StoreError> {
     let only = |query: &mut Query| query.and_if_set("vm = ?", vm);
     page_part(connection, (TABLE, SELECT), scope, only, (page, part), read).await
 }

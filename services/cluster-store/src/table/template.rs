@@ -1,7 +1,7 @@
 //! The table `templates`.
 
 use cluster_core::{Ident, Page, Template, TemplateSort, TemplateUuid};
-use database::table::{Listed, Listing, Part, changed_one};
+use database::table::{Listing, PagePart, PageRows, changed_one};
 use database::{Connection, Key, Query, Row, StoreError, Value, values};
 use newtype_uuid::GenericUuid;
 
@@ -65,8 +65,8 @@ pub(crate) async fn list(
     connection: &mut Connection,
     scope: &Scope,
     page: &Page<TemplateSort>,
-    part: Option<&Part>,
-) -> Result<Listed<Template>, StoreError> {
+    part: Option<&PagePart>,
+) -> Result<PageRows<Template>, StoreError> {
     let key = match page.sort {
         TemplateSort::CreatedAt => Key { sql: "created_at", is_number: true },
         TemplateSort::Id => Key { sql: "id", is_number: false },

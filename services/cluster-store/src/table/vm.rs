@@ -1,7 +1,7 @@
 //! The table `vms`. The sealed user-data of a VM is in its row until the server is built.
 
 use cluster_core::{Ident, Page, Vm, VmSort, VmUuid};
-use database::table::{Listed, Listing, Part, changed_one};
+use database::table::{Listing, PagePart, PageRows, changed_one};
 use database::{Connection, Key, Query, Row, SqlError, StoreError, Value, values};
 use newtype_uuid::GenericUuid;
 use sealing::id_of;
@@ -103,8 +103,8 @@ pub(crate) async fn list(
     connection: &mut Connection,
     (scope, person): (&VmScope, Option<&str>),
     page: &Page<VmSort>,
-    part: &Part,
-) -> Result<Listed<Vm>, StoreError> {
+    part: &PagePart,
+) -> Result<PageRows<Vm>, StoreError> {
     let only = |query: &mut Query| query.and_if_set("person = ?", person);
     page_part(connection, (TABLE, SELECT), scope, only, (page, part), read).await
 }
@@ -133,9 +133,9 @@ pub(super) async fn page_part<T>(
     (table, select): (&'static str, &'static str),
     scope: &VmScope,
     only: impl FnOnce(&mut Query),
-    (page, part): (&Page<VmSort>, &Part),
+    (page, part): (&Page<VmSort>, &PagePart),
     read: impl Fn(&Row) -> Result<T, StoreError>,
-) -> Result<Listed<T>, StoreError> {
+) -> Result<PageRows<T>, StoreError> {
     let key = key(page.sort);
     let seen = seen(scope);
     let seen = seen.as_ref().map(|(condition, own)| (*condition, own.as_str()));

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use cluster_core::{
-    Amounts, Cluster, Defaults, Denial, FlavorSize, LedgerEntry, LedgerState, LedgerUuid, Limit,
-    LimitChanges, Limits, NodeGroup, Resource, Whose, resize,
+    Amounts, Cluster, DefaultLimits, FlavorSize, LedgerEntry, LedgerState, LedgerUuid, Limit,
+    LimitChanges, Limits, NodeGroup, QuotaRefused, QuotaScope, Resource, resize,
 };
-use cluster_store::{Change, Store, StoreError};
+use cluster_store::{ClusterChange, Store, StoreError};
 use database::scratch::Scratch;
-use database::{Database, Extent, values};
+use database::{Database, WriteKind, values};
 
 use crate::samples::{LARGE, at, cluster, find, group, on_both, project, stored, template};
 
@@ -25,12 +25,12 @@ on_both! { Store:
     a_change_of_an_old_version_is_stale_and_not_over_a_limit
 }
 
-fn whose(person: Option<&str>) -> Whose {
-    Whose { project: "p".to_owned(), person: person.map(str::to_owned) }
+fn whose(person: Option<&str>) -> QuotaScope {
+    QuotaScope { project: "p".to_owned(), person: person.map(str::to_owned) }
 }
 
 async fn used(store: &Store, person: Option<&str>) -> Amounts {
-    store.account(&whose(person), &Defaults::default()).await.unwrap().used
+    store.account(&whose(person), &DefaultLimits::default()).await.unwrap().used
 }
 
 fn amounts(each: &[(Resource, u64)]) -> Amounts {
@@ -54,7 +54,7 @@ async fn large(store: &Store) -> (Cluster, NodeGroup) {
 
 /// Writes the changed `group`, and returns the cluster and the group with their new versions.
 async fn changed(store: &Store, cluster: Cluster, group: NodeGroup) -> (Cluster, NodeGroup) {
-    let change = Change { changed: vec![group], ..Change::of(cluster) };
+    let change = ClusterChange { changed: vec![group], ..ClusterChange::of(cluster) };
     let cluster = store.change_cluster(&change).await.unwrap();
     let group = store.groups_of(cluster.id).await.unwrap().remove(0);
     (cluster, group)
@@ -107,26 +107,27 @@ async fn a_removed_member_counts_until_its_server_is_deleted(store: Store) {
     store.save_ledger(&lines).await.unwrap();
     let (cluster, workers) = changed(&store, cluster, resize(&workers, 1, &[]).unwrap()).await;
     assert_eq!(used(&store, None).await[Resource::Nodes], 2, "its server is there still");
-    store.strike_ledger(lines[0].id).await.unwrap();
+    store.remove_ledger_entry(lines[0].id).await.unwrap();
     assert_eq!(used(&store, None).await[Resource::Nodes], 2, "a server that is made again");
-    store.strike_ledger(lines[1].id).await.unwrap();
+    store.remove_ledger_entry(lines[1].id).await.unwrap();
     assert_eq!(used(&store, None).await[Resource::Nodes], 1);
 
     // A node group of the same name takes over the row of a member that is still being deleted.
     store.save_ledger(&lines[..1]).await.unwrap();
-    let gone = Change { removed: vec![workers], ..Change::of(cluster) };
+    let gone = ClusterChange { removed: vec![workers], ..ClusterChange::of(cluster) };
     let cluster = store.change_cluster(&gone).await.unwrap();
     assert_eq!(used(&store, None).await[Resource::Nodes], 1);
     let again = NodeGroup { size: Some(LARGE), ..group(&cluster, "default-worker", 1) };
-    let again = Change { added: vec![again], ..Change::of(cluster) };
+    let again = ClusterChange { added: vec![again], ..ClusterChange::of(cluster) };
     store.change_cluster(&again).await.unwrap();
-    store.strike_ledger(lines[0].id).await.unwrap();
+    store.remove_ledger_entry(lines[0].id).await.unwrap();
     assert_eq!(used(&store, None).await[Resource::Nodes], 1);
 }
 
 async fn limits_of_projects_and_persons_are_set_separately_and_as_a_whole(store: Store) {
     use Resource::{Clusters, Gpus, LeaseSeconds, Nodes};
-    let defaults = Defaults { project: at_most(&[(Clusters, 20)]), person: at_most(&[(Gpus, 1)]) };
+    let defaults =
+        DefaultLimits { project: at_most(&[(Clusters, 20)]), person: at_most(&[(Gpus, 1)]) };
     let limits = async |person| store.account(&whose(person), &defaults).await.unwrap().limits;
     assert_eq!(limits(None).await, defaults.project);
     let set = async |person, new: &Limits, seconds| {
@@ -152,7 +153,7 @@ async fn limits_of_projects_and_persons_are_set_separately_and_as_a_whole(store:
 }
 
 async fn concurrent_changes_of_limits_are_all_kept(store: Store) {
-    let nobody = Defaults::default();
+    let nobody = DefaultLimits::default();
     for person in [None, Some("u")] {
         store.set_limits(&whose(person), &at_most(&[(Resource::Gpus, 1)]), at(1)).await.unwrap();
         let changes =
@@ -182,10 +183,10 @@ async fn concurrent_changes_of_limits_are_all_kept(store: Store) {
 async fn a_change_over_a_limit_is_refused_and_writes_nothing(store: Store) {
     let (cluster, workers) = large(&store).await;
     let defaults =
-        Defaults { project: at_most(&[(Resource::Vcpus, 12)]), person: Limits::default() };
+        DefaultLimits { project: at_most(&[(Resource::Vcpus, 12)]), person: Limits::default() };
     let grow = async |cluster: &Cluster, machines| {
         let changed = vec![resize(&workers, machines, &[]).unwrap()];
-        let change = Change { changed, ..Change::of(cluster.clone()) };
+        let change = ClusterChange { changed, ..ClusterChange::of(cluster.clone()) };
         store.change_within(&change, &defaults).await.unwrap()
     };
     let words = "quota exceeded: vcpus: project p uses 8 of 12, and the request needs 8 more";
@@ -200,8 +201,12 @@ async fn a_change_over_a_limit_is_refused_and_writes_nothing(store: Store) {
     let new = Cluster { project: "p".to_owned(), ..crate::samples::cluster(&template, "two") };
     let groups = [group(&new, "default-worker", 1)];
     let refused = store.insert_cluster(&new, &groups, &[], Some(&defaults)).await.unwrap();
-    assert!(matches!(refused, Err(Denial::Unmeasured { .. })), "{refused:?}");
-    store.insert_cluster(&new, &groups, &[], Some(&Defaults::default())).await.unwrap().unwrap();
+    assert!(matches!(refused, Err(QuotaRefused::Unmeasured { .. })), "{refused:?}");
+    store
+        .insert_cluster(&new, &groups, &[], Some(&DefaultLimits::default()))
+        .await
+        .unwrap()
+        .unwrap();
 }
 
 async fn a_size_that_is_measured_later_counts_from_then_on(store: Store) {
@@ -218,9 +223,11 @@ async fn a_size_that_is_measured_later_counts_from_then_on(store: Store) {
 async fn a_change_of_an_old_version_is_stale_and_not_over_a_limit(store: Store) {
     let (cluster, workers) = large(&store).await;
     let defaults =
-        Defaults { project: at_most(&[(Resource::Nodes, 3)]), person: Limits::default() };
-    let late =
-        Change { changed: vec![resize(&workers, 9, &[]).unwrap()], ..Change::of(cluster.clone()) };
+        DefaultLimits { project: at_most(&[(Resource::Nodes, 3)]), person: Limits::default() };
+    let late = ClusterChange {
+        changed: vec![resize(&workers, 9, &[]).unwrap()],
+        ..ClusterChange::of(cluster.clone())
+    };
     changed(&store, cluster, resize(&workers, 1, &[]).unwrap()).await;
     let refused = store.change_within(&late, &defaults).await;
     assert!(matches!(refused, Err(StoreError::Stale)), "{refused:?}");
@@ -232,8 +239,8 @@ async fn new_members_and_their_replacements_belong_to_the_user_who_resized(store
     let grow = async |machines| {
         let changed = vec![resize(&workers, machines, &[]).unwrap()];
         let by = Some("v".to_owned());
-        let change = Change { changed, by, ..Change::of(cluster.clone()) };
-        store.change_within(&change, &Defaults::default()).await.unwrap()
+        let change = ClusterChange { changed, by, ..ClusterChange::of(cluster.clone()) };
+        store.change_within(&change, &DefaultLimits::default()).await.unwrap()
     };
     let words =
         "quota exceeded: nodes: user v in project p uses 0 of 1, and the request needs 2 more";
@@ -263,11 +270,11 @@ async fn a_server_of_a_removed_member_cannot_be_recorded(store: Store) {
     };
     let of = cluster.id;
     changed(&store, cluster, resize(&workers, 1, &[]).unwrap()).await;
-    let refused = store.intend(std::slice::from_ref(&intent)).await;
+    let refused = store.record_intents(std::slice::from_ref(&intent)).await;
     assert!(matches!(refused, Err(StoreError::Stale)), "{refused:?}");
     assert_eq!(store.ledger_of(of).await.unwrap(), []);
     let kind = "server/default-worker-0".to_owned();
-    store.intend(&[LedgerEntry { kind, ..intent }]).await.unwrap();
+    store.record_intents(&[LedgerEntry { kind, ..intent }]).await.unwrap();
     assert_eq!(store.ledger_of(of).await.unwrap().len(), 1);
 }
 
@@ -283,7 +290,7 @@ async fn counted_late(scratch: Scratch) {
     let (of, document) = (cluster.clone(), serde_json::to_string(&cluster).unwrap());
     let group = (group.id, serde_json::to_string(&group).unwrap());
     let old = serde_json::to_string(&template).unwrap();
-    let written = before.write(Extent::AnyDecides, move |c| {
+    let written = before.write(WriteKind::AnyStatementCanFail, move |c| {
         Box::pin(async move {
             const TEMPLATE: &str = "INSERT INTO templates VALUES ($1, 1, 0, 'p', 't', 0, 0, $2)";
             const CLUSTER: &str = "INSERT INTO clusters VALUES ($1, 1, 0, 'p', 'one', $2, $3)";

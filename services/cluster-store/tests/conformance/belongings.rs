@@ -5,7 +5,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use cluster_core::{
     CertificateUuid, ClaimUuid, Cluster, EventUuid, LedgerEntry, LedgerState, LedgerUuid,
 };
-use cluster_store::{Certificate, Claim, MachineReport, Redeemed, Said, Store, StoreError};
+use cluster_store::{
+    BootstrapReport, Certificate, Claim, MachineReport, RedeemOutcome, Store, StoreError,
+};
 
 use crate::samples::{at, event, on_both, stored};
 
@@ -43,8 +45,8 @@ async fn a_cluster_with_a_ledger_stays(store: Store) {
     store.save_ledger(std::slice::from_ref(&line)).await.unwrap();
     let refused = store.delete_cluster(&cluster).await;
     assert!(matches!(refused, Err(StoreError::InUse { by: "its ledger" })), "{refused:?}");
-    store.strike_ledger(line.id).await.unwrap();
-    store.strike_ledger(line.id).await.unwrap();
+    store.remove_ledger_entry(line.id).await.unwrap();
+    store.remove_ledger_entry(line.id).await.unwrap();
     store.delete_cluster(&cluster).await.unwrap();
     let orphan = store.save_ledger(&[line]).await;
     assert!(matches!(orphan, Err(StoreError::NoOwner { owner: "cluster", .. })), "{orphan:?}");
@@ -140,9 +142,9 @@ fn claim(of: &Cluster, machine: &str, digest: &str) -> Claim {
     }
 }
 
-fn said(step: &str, seconds: i64) -> Said {
+fn said(step: &str, seconds: i64) -> BootstrapReport {
     let (step, message) = (step.to_owned(), "exit-code".to_owned());
-    Said { step, failed: true, message, at: at(seconds) }
+    BootstrapReport { step, failed: true, message, at: at(seconds) }
 }
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
@@ -157,12 +159,12 @@ async fn a_claim_is_redeemed_once_and_in_time(store: Store) {
     let redeem = async |claim: &Claim, by, now| {
         store.redeem_claim(claim.id, by, at(now), at(now - 10), "1").await.unwrap()
     };
-    assert_eq!(redeem(&one, HERE, 99).await, Redeemed::First);
-    assert_eq!(redeem(&one, THERE, 99).await, Redeemed::No);
+    assert_eq!(redeem(&one, HERE, 99).await, RedeemOutcome::First);
+    assert_eq!(redeem(&one, THERE, 99).await, RedeemOutcome::No);
     let redeemed = Claim { redeemed_at: Some(at(99)), redeemed_by: Some(HERE), ..one.clone() };
     assert_eq!(store.find_claim(one.id).await.unwrap(), Some(redeemed));
-    assert_eq!(redeem(&two, HERE, 100).await, Redeemed::No);
-    assert_eq!(redeem(&claim(&cluster, "x-1", "d3"), HERE, 1).await, Redeemed::No);
+    assert_eq!(redeem(&two, HERE, 100).await, RedeemOutcome::No);
+    assert_eq!(redeem(&claim(&cluster, "x-1", "d3"), HERE, 1).await, RedeemOutcome::No);
     assert_eq!(store.find_claim(two.id).await.unwrap(), Some(two));
 }
 
@@ -173,12 +175,12 @@ async fn a_lost_answer_is_given_again_until_the_member_reports(store: Store) {
     };
     let one = claim(&cluster, "default-worker-0", "d1");
     store.insert_claim(&one).await.unwrap();
-    assert_eq!(redeem(&one, 50).await, Redeemed::First);
-    assert_eq!(redeem(&one, 59).await, Redeemed::Again);
-    assert_eq!(redeem(&one, 60).await, Redeemed::No);
-    assert_eq!(redeem(&one, 55).await, Redeemed::Again);
+    assert_eq!(redeem(&one, 50).await, RedeemOutcome::First);
+    assert_eq!(redeem(&one, 59).await, RedeemOutcome::Again);
+    assert_eq!(redeem(&one, 60).await, RedeemOutcome::No);
+    assert_eq!(redeem(&one, 55).await, RedeemOutcome::Again);
     store.note_report(one.id, &said("join", 55), at(25)).await.unwrap();
-    assert_eq!(redeem(&one, 55).await, Redeemed::No);
+    assert_eq!(redeem(&one, 55).await, RedeemOutcome::No);
 }
 
 async fn an_answer_is_given_again_four_times_at_most(store: Store) {
@@ -186,15 +188,15 @@ async fn an_answer_is_given_again_four_times_at_most(store: Store) {
     let one = claim(&cluster, "default-worker-0", "d1");
     store.insert_claim(&one).await.unwrap();
     let redeem = async |by| store.redeem_claim(one.id, by, at(50), at(40), "1").await.unwrap();
-    assert_eq!(redeem(HERE).await, Redeemed::First);
+    assert_eq!(redeem(HERE).await, RedeemOutcome::First);
     let mut handed_out = 0;
-    while redeem(HERE).await == Redeemed::Again {
+    while redeem(HERE).await == RedeemOutcome::Again {
         handed_out += 1;
         assert!(handed_out < 6, "it goes on");
     }
     assert_eq!(handed_out, 4);
-    assert_eq!(redeem(HERE).await, Redeemed::TooOften);
-    assert_eq!(redeem(THERE).await, Redeemed::No);
+    assert_eq!(redeem(HERE).await, RedeemOutcome::TooOften);
+    assert_eq!(redeem(THERE).await, RedeemOutcome::No);
 }
 
 async fn a_claim_is_renewed_until_it_is_redeemed(store: Store) {
@@ -212,7 +214,7 @@ async fn only_the_holder_of_the_last_claim_speaks_for_a_member(store: Store) {
     let (_, cluster) = stored(&store, "p", "one").await;
     let (old, new) =
         (claim(&cluster, "default-worker-0", "d1"), claim(&cluster, "default-worker-0", "d2"));
-    let note = async |of: &Claim, said: &Said| {
+    let note = async |of: &Claim, said: &BootstrapReport| {
         let since = at(said.at.as_second() - at(0).as_second() - 30);
         store.note_report(of.id, said, since).await.unwrap()
     };
@@ -258,9 +260,9 @@ async fn a_member_is_forgotten_with_its_server(store: Store) {
     store.save_ledger(&[port.clone(), server.clone()]).await.unwrap();
     store.insert_claim(&gone).await.unwrap();
     store.insert_claim(&stays).await.unwrap();
-    store.strike_ledger(port.id).await.unwrap();
+    store.remove_ledger_entry(port.id).await.unwrap();
     assert_eq!(store.machines_of(cluster.id).await.unwrap().len(), 2);
-    store.strike_ledger(server.id).await.unwrap();
+    store.remove_ledger_entry(server.id).await.unwrap();
     let left = store.machines_of(cluster.id).await.unwrap();
     assert_eq!(left.iter().map(|it| it.claim).collect::<Vec<_>>(), [stays.id]);
     assert_eq!(store.find_claim(gone.id).await.unwrap(), None);

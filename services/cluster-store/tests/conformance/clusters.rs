@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use cluster_core::{Cluster, ClusterSort, Desire, Labels, NodeGroup, Page, TemplateUuid};
-use cluster_store::{Change, Happened, Scope, Store, StoreError};
+use cluster_core::{Cluster, ClusterSort, DesiredState, Labels, NodeGroup, Page, TemplateUuid};
+use cluster_store::{AnyEvent, ClusterChange, Scope, Store, StoreError};
 use database::outbox::Letter;
 use jiff::SignedDuration;
 use newtype_uuid::GenericUuid;
@@ -42,15 +42,15 @@ async fn a_change_is_whole_or_not_at_all(store: Store) {
     let workers = store.groups_of(cluster.id).await.unwrap().remove(0);
     let mut grown = workers.clone();
     grown.add_machine();
-    let change = Change {
-        cluster: Cluster { desire: Desire::Gone, ..cluster.clone() },
+    let change = ClusterChange {
+        cluster: Cluster { desire: DesiredState::Gone, ..cluster.clone() },
         added: vec![group(&cluster, "gpu", 1)],
         changed: vec![grown.clone()],
         events: vec![event(&cluster, "Resized")],
-        ..Change::of(cluster.clone())
+        ..ClusterChange::of(cluster.clone())
     };
     let written = store.change_cluster(&change).await.unwrap();
-    assert_eq!((written.version, written.desire), (2, Desire::Gone));
+    assert_eq!((written.version, written.desire), (2, DesiredState::Gone));
     let groups = store.groups_of(cluster.id).await.unwrap();
     assert_eq!(groups.iter().map(NodeGroup::node_count).collect::<Vec<_>>(), [3, 1]);
     let (_, other) = stored(&store, "p", "two").await;
@@ -60,18 +60,22 @@ async fn a_change_is_whole_or_not_at_all(store: Store) {
     assert!(store.groups_of_each(&[]).await.unwrap().is_empty());
 
     // The group is stale, so neither the group nor anything else is written.
-    let late = Change { cluster: written.clone(), changed: vec![grown], added: vec![], ..change };
+    let late =
+        ClusterChange { cluster: written.clone(), changed: vec![grown], added: vec![], ..change };
     assert!(matches!(store.change_cluster(&late).await, Err(StoreError::Stale)));
     assert_eq!(find(&store, cluster.id).await, Some(written.clone()));
     assert_eq!(store.events_of(cluster.id, 10, None).await.unwrap().len(), 2);
 
-    let again = Change { added: vec![group(&cluster, "gpu", 1)], ..Change::of(written.clone()) };
+    let again = ClusterChange {
+        added: vec![group(&cluster, "gpu", 1)],
+        ..ClusterChange::of(written.clone())
+    };
     let refused = store.change_cluster(&again).await;
     assert!(
         matches!(&refused, Err(StoreError::Duplicate { field: "name", value }) if value == "gpu"),
         "{refused:?}"
     );
-    let less = Change { removed: vec![groups[1].clone()], ..Change::of(written) };
+    let less = ClusterChange { removed: vec![groups[1].clone()], ..ClusterChange::of(written) };
     store.change_cluster(&less).await.unwrap();
     assert_eq!(store.groups_of(cluster.id).await.unwrap().len(), 1);
 }
@@ -81,17 +85,17 @@ async fn notices_are_written_with_the_change(store: Store) {
     let notice = cluster.id.into_untyped_uuid();
     let letter =
         Letter { notice, receiver: "webhook".to_owned(), body: "{}".to_owned(), project: None };
-    let change = Change {
+    let change = ClusterChange {
         events: vec![event(&cluster, "LeaseEnds")],
         letters: vec![letter.clone()],
-        ..Change::of(cluster.clone())
+        ..ClusterChange::of(cluster.clone())
     };
     store.change_cluster(&change).await.unwrap();
     let due = async || store.outbox().due(at(100), SignedDuration::ZERO, 9).await.unwrap();
     let first = due().await.pop().unwrap();
     assert_eq!(first.letter, letter);
     // A process that was killed after it gave the letter up gives it up again, but the event is added only once.
-    let given_up = Happened::Cluster(event(&cluster, "NoticeGivenUp"));
+    let given_up = AnyEvent::Cluster(event(&cluster, "NoticeGivenUp"));
     for _ in 0..2 {
         store.give_up_letter(first.seq, Some(&given_up)).await.unwrap();
     }
@@ -108,12 +112,12 @@ async fn a_letter_stays_when_the_cluster_of_its_event_is_deleted(store: Store) {
     let notice = cluster.id.into_untyped_uuid();
     let letter =
         Letter { notice, receiver: "webhook".to_owned(), body: "{}".to_owned(), project: None };
-    let change = Change { letters: vec![letter], ..Change::of(cluster.clone()) };
+    let change = ClusterChange { letters: vec![letter], ..ClusterChange::of(cluster.clone()) };
     let cluster = store.change_cluster(&change).await.unwrap();
     store.delete_cluster(&cluster).await.unwrap();
     let due = async || store.outbox().due(at(100), SignedDuration::ZERO, 9).await.unwrap();
     let seq = due().await.pop().unwrap().seq;
-    let said = Happened::Cluster(event(&cluster, "NoticeGivenUp"));
+    let said = AnyEvent::Cluster(event(&cluster, "NoticeGivenUp"));
     let refused = store.give_up_letter(seq, Some(&said)).await;
     assert!(matches!(refused, Err(StoreError::NoOwner { .. })), "{refused:?}");
     assert_eq!(due().await.len(), 1);

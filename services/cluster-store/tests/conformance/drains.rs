@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use cluster_core::{
-    Cluster, ClusterUuid, Drain, DrainPhase, DrainUuid, GroupRole, HostName, Known, LedgerEntry,
-    LedgerState, LedgerUuid, Member, NodeGroup, NodeGroupUuid,
+    Cluster, ClusterUuid, Drain, DrainPhase, DrainUuid, GroupRole, HostName, LedgerEntry,
+    LedgerState, LedgerUuid, Member, NodeGroup, NodeGroupUuid, OwnServer,
 };
-use cluster_store::{Change, Store, StoreError};
+use cluster_store::{ClusterChange, Store, StoreError};
 use database::scratch::Scratch;
 
 use crate::races::so_many;
@@ -24,7 +24,7 @@ fn host(number: usize) -> HostName {
     format!("host-{number}").parse().unwrap()
 }
 
-fn master(number: usize) -> cluster_core::MachineRef {
+fn master(number: usize) -> cluster_core::MemberName {
     format!("default-master-{number}").parse().unwrap()
 }
 
@@ -60,12 +60,12 @@ async fn a_drain_is_granted_noted_and_forgotten(store: Store) {
     let again = store.grant_drain(&drain(0, &blue)).await.unwrap().unwrap();
     assert_eq!((again.version, &again.takes), (granted.version + 1, &granted.takes));
     let empty = Drain { phase: DrainPhase::Drained, takes: BTreeSet::new(), ..again.clone() };
-    let noted = store.note_drain(&empty).await.unwrap();
+    let noted = store.update_drain(&empty).await.unwrap();
     assert_eq!(store.drained_of(blue.id).await.unwrap(), BTreeSet::new());
     assert_eq!(store.drains().await.unwrap(), std::slice::from_ref(&noted));
     assert_eq!(store.drain_ids().await.unwrap(), [granted.id]);
     assert_eq!(store.drain_of(granted.id).await.unwrap(), Some(noted.clone()));
-    assert!(matches!(store.note_drain(&again).await, Err(StoreError::Stale)));
+    assert!(matches!(store.update_drain(&again).await, Err(StoreError::Stale)));
     let ending = store.end_drain(&host(0)).await.unwrap().unwrap();
     assert_eq!(ending.phase, DrainPhase::Ending);
     assert!(matches!(store.forget_drain(&noted).await, Err(StoreError::Stale)));
@@ -96,12 +96,12 @@ async fn a_member_that_comes_to_a_drained_host_makes_the_drain_stuck(store: Stor
     let nothing = Drain { takes: BTreeSet::new(), ..drain(1, &blue) };
     let second = store.grant_drain(&nothing).await.unwrap().unwrap();
     let came = Drain { phase: DrainPhase::Drained, takes: drain(1, &blue).takes, ..second };
-    let noted = store.note_drain(&came).await.unwrap();
+    let noted = store.update_drain(&came).await.unwrap();
     assert_eq!(noted.phase, DrainPhase::Stuck);
     assert!(noted.problem.as_ref().unwrap().contains("the drain of host-0"), "{noted:?}");
     let gone = Drain { takes: BTreeSet::new(), ..first };
-    store.note_drain(&gone).await.unwrap();
-    let noted = store.note_drain(&Drain { phase: DrainPhase::Drained, ..noted }).await.unwrap();
+    store.update_drain(&gone).await.unwrap();
+    let noted = store.update_drain(&Drain { phase: DrainPhase::Drained, ..noted }).await.unwrap();
     assert_eq!((noted.phase, noted.problem), (DrainPhase::Drained, None));
 }
 
@@ -109,7 +109,7 @@ async fn a_change_decided_before_a_drain_is_stale(store: Store) {
     let blue = of_three(&store, "blue").await;
     let read = find(&store, blue.id).await.unwrap();
     store.grant_drain(&drain(0, &blue)).await.unwrap().unwrap();
-    let replaced = store.change_cluster(&Change::of(read)).await;
+    let replaced = store.change_cluster(&ClusterChange::of(read)).await;
     assert!(matches!(replaced, Err(StoreError::Stale)), "{replaced:?}");
 }
 
@@ -130,7 +130,7 @@ async fn servers_are_known_by_their_ids_in_the_cloud(store: Store) {
     let asked = ["s-1", "p-1", "s-2"].map(str::to_owned);
     let found = store.belongings(&asked).await.unwrap();
     let member = Member { cluster: blue.id, machine: master(1) };
-    assert_eq!(found.servers, [("s-1".to_owned(), Known::Member(member))].into());
+    assert_eq!(found.servers, [("s-1".to_owned(), OwnServer::Member(member))].into());
     let clusters: Vec<(ClusterUuid, usize)> =
         found.clusters.iter().map(|(cluster, groups)| (cluster.id, groups.len())).collect();
     assert_eq!(clusters, [(blue.id, 1)]);

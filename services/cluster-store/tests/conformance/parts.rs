@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use cluster_core::{
-    Cluster, Event, Key, LedgerEntry, LedgerState, LedgerUuid, MachineRef, Page, VmSort,
+    Cluster, Event, Key, LedgerEntry, LedgerState, LedgerUuid, MemberName, Page, VmSort,
 };
-use cluster_store::{Listed, Part, Store, StoreError, VmScope};
+use cluster_store::{PagePart, PageRows, Store, StoreError, VmScope};
 
 use crate::samples::{at, event, on_both, stored};
 use crate::vms::vm;
@@ -20,11 +20,11 @@ on_both! { Store:
 /// Reads a list in parts of at most so many bytes; returns its rows and the lengths of the parts.
 async fn in_parts<T, P>(
     bytes: usize,
-    read: impl AsyncFn(Part<P>) -> Result<Listed<T, P>, StoreError>,
+    read: impl AsyncFn(PagePart<P>) -> Result<PageRows<T, P>, StoreError>,
 ) -> (Vec<T>, Vec<usize>) {
     let (mut all, mut lengths, mut after) = (Vec::new(), Vec::new(), None);
     loop {
-        let Listed { found, more } = read(Part { after, bytes }).await.unwrap();
+        let PageRows { found, more } = read(PagePart { after, bytes }).await.unwrap();
         lengths.push(found.len());
         all.extend(found);
         after = more;
@@ -69,7 +69,7 @@ async fn the_ledger_is_read_in_parts(store: Store) {
 async fn the_servers_of_some_members_are_found(store: Store) {
     let (_, cluster) = stored(&store, "p", "one").await;
     let (_, other) = stored(&store, "p", "two").await;
-    let machine = |number| MachineRef { group: "default-worker".parse().unwrap(), number };
+    let machine = |number| MemberName { group: "default-worker".parse().unwrap(), number };
     let line = |of: &Cluster, key: Key, id: Option<&str>| LedgerEntry {
         id: LedgerUuid::new_v4(),
         of: of.id.into(),

@@ -1,7 +1,7 @@
 //! Concurrent writers lose no write, and nothing is granted twice.
 
-use cluster_core::{Defaults, Limit, Limits, NodeGroup, Resource, Whose};
-use cluster_store::{Change, Redeemed, Store, StoreError};
+use cluster_core::{DefaultLimits, Limit, Limits, NodeGroup, QuotaScope, Resource};
+use cluster_store::{ClusterChange, RedeemOutcome, Store, StoreError};
 use database::scratch::Scratch;
 
 use crate::samples::{LARGE, at, cluster, find, group, on_both, stored};
@@ -45,7 +45,10 @@ async fn stale_changes_lose_nothing(store: Store) {
             loop {
                 let cluster = find(&store, id).await.unwrap();
                 let added = vec![group(&cluster, &format!("g{n}"), 1)];
-                match store.change_cluster(&Change { added, ..Change::of(cluster) }).await {
+                match store
+                    .change_cluster(&ClusterChange { added, ..ClusterChange::of(cluster) })
+                    .await
+                {
                     Ok(_) => break,
                     Err(StoreError::Stale) => {}
                     Err(error) => panic!("{error:?}"),
@@ -76,8 +79,8 @@ async fn a_claim_is_redeemed_by_one(store: Store) {
         async move { store.redeem_claim(claim.id, by, at(1), at(0), "1").await.unwrap() }
     });
     let redeemed = redeemed.await;
-    assert_eq!(redeemed.iter().filter(|it| **it == Redeemed::First).count(), 1);
-    assert_eq!(redeemed.iter().filter(|it| **it == Redeemed::No).count(), TASKS - 1);
+    assert_eq!(redeemed.iter().filter(|it| **it == RedeemOutcome::First).count(), 1);
+    assert_eq!(redeemed.iter().filter(|it| **it == RedeemOutcome::No).count(), TASKS - 1);
 }
 
 async fn concurrent_makers_of_a_secret_get_the_same_one(store: Store) {
@@ -116,13 +119,14 @@ fn limit(resource: Resource, most: u64) -> Limits {
 async fn the_last_ten(scratch: Scratch) {
     let stores =
         [Store::open(&scratch.url).await.unwrap(), Store::open(&scratch.url).await.unwrap()];
-    let project = Whose { project: "p".to_owned(), person: None };
-    let person = Whose { person: Some("u".to_owned()), ..project.clone() };
-    let nobody = Defaults::default();
+    let project = QuotaScope { project: "p".to_owned(), person: None };
+    let person = QuotaScope { person: Some("u".to_owned()), ..project.clone() };
+    let nobody = DefaultLimits::default();
     let (template, first) = stored(&stores[0], "p", "one").await;
 
     // There is one cluster with two members, so the limit has room for ten more.
-    let defaults = Defaults { project: limit(Resource::Clusters, 11), ..Defaults::default() };
+    let defaults =
+        DefaultLimits { project: limit(Resource::Clusters, 11), ..DefaultLimits::default() };
     let made = so_many(CROWD, |n| {
         let (store, new) = (stores[n % 2].clone(), cluster(&template, &format!("c{n}")));
         let defaults = defaults.clone();
@@ -141,8 +145,8 @@ async fn the_last_ten(scratch: Scratch) {
                 let cluster = find(&store, id).await.unwrap();
                 let new = group(&cluster, &format!("g{n}"), 1);
                 let added = vec![NodeGroup { size: Some(LARGE), ..new }];
-                let change = Change { added, ..Change::of(cluster) };
-                match store.change_within(&change, &Defaults::default()).await {
+                let change = ClusterChange { added, ..ClusterChange::of(cluster) };
+                match store.change_within(&change, &DefaultLimits::default()).await {
                     Ok(written) => break written.is_ok(),
                     Err(StoreError::Stale) => {}
                     Err(error) => panic!("{error:?}"),

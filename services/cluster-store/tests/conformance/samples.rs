@@ -1,8 +1,8 @@
 //! Templates and clusters to store.
 
 use cluster_core::{
-    Blueprint, Cluster, ClusterUuid, Event, FlavorSize, GroupRole, Ident, NodeGroup, NodeGroupUuid,
-    Owner, Severity, Template, TemplateUuid,
+    Cluster, ClusterParameters, ClusterUuid, Event, FlavorSize, GroupRole, Ident, NodeGroup,
+    NodeGroupUuid, Owner, Severity, Template, TemplateUuid,
 };
 use cluster_store::{Scope, Store};
 use jiff::Timestamp;
@@ -24,7 +24,7 @@ pub(crate) fn project(name: &str) -> Scope {
 
 pub(crate) fn template(project: &str, name: &str) -> Template {
     let owner = Owner::new(project, "u");
-    let (name, blueprint) = (name.parse().unwrap(), Blueprint::new("fcos".to_owned()));
+    let (name, blueprint) = (name.parse().unwrap(), ClusterParameters::new("fcos".to_owned()));
     let template = Template::new(TemplateUuid::new_v4(), owner, name, blueprint, at(0));
     Template { tags: Some("a \u{0} b".to_owned()), ..template }
 }

@@ -39,21 +39,21 @@ async fn the_sealing_key_is_distinguished_from_another_with_the_same_id(store: S
     let known = store.known_keys().await.unwrap();
     assert_eq!((known[0].canary.is_some(), known[0].needed), (false, 1));
     for _ in 0..2 {
-        let refused = store.clone().sealing(other.clone()).await.err().unwrap();
+        let refused = store.clone().with_keys(other.clone()).await.err().unwrap();
         let StoreError::Corrupt { source, .. } = refused else { panic!("{refused:?}") };
         assert!(source.to_string().contains("the key 1 in the file is not the key 1"), "{source}");
         // The first start with the right key stores the canary.
-        store.clone().sealing(ours.clone()).await.unwrap();
+        store.clone().with_keys(ours.clone()).await.unwrap();
         let known = store.known_keys().await.unwrap();
         assert!(known[0].canary.is_some() && known[0].sample.is_none());
     }
-    let refused = store.clone().sealing(keys("2").into()).await.err().unwrap();
+    let refused = store.clone().with_keys(keys("2").into()).await.err().unwrap();
     let StoreError::Corrupt { source, .. } = refused else { panic!("{refused:?}") };
     assert!(source.to_string().contains("does not hold key 1"), "{source}");
     // A new key is registered with its canary.
     store.delete_secret(cluster.id, "a").await.unwrap();
     let fresh: Arc<Keyring> = keys("3").into();
-    let store = store.sealing(fresh.clone()).await.unwrap();
+    let store = store.with_keys(fresh.clone()).await.unwrap();
     store.save_secret(cluster.id, "b", &fresh.seal("p", b"s").unwrap()).await.unwrap();
     let known = store.known_keys().await.unwrap();
     assert!(known.iter().any(|key| key.id == "3" && key.canary.is_some()), "{known:?}");

@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use audit::{Filter, Order, Trail};
-use cluster_core::{ClusterSort, Defaults, Page, Resource, TemplateSort, VmSort, Whose};
-use cluster_store::{Part, SCHEMA, Scope, Store, VmScope};
+use cluster_core::{ClusterSort, DefaultLimits, Page, QuotaScope, Resource, TemplateSort, VmSort};
+use cluster_store::{PagePart, SCHEMA, Scope, Store, VmScope};
 use database::scratch::Scratch;
-use database::{Database, Extent};
+use database::{Database, WriteKind};
 use jiff::SignedDuration;
 use sealing::{Keyring, SealingKeys};
 
@@ -56,22 +56,23 @@ async fn every_version_is_opened_and_read_on_postgres() {
 async fn is_read(scratch: &Scratch, version: usize) {
     let before = Database::open(&scratch.url, &SCHEMA[..version]).await.unwrap();
     let fixture = FIXTURES[version - 1].to_owned();
-    let written =
-        before.write(Extent::AnyDecides, |c| Box::pin(async move { Ok(c.script(fixture).await?) }));
+    let written = before.write(WriteKind::AnyStatementCanFail, |c| {
+        Box::pin(async move { Ok(c.script(fixture).await?) })
+    });
     written.await.unwrap_or_else(|error| panic!("version {version}: {error:?}"));
     drop(before);
     // The second start migrates nothing and finds the same rows.
     for _ in 0..2 {
         let store = Store::open(&scratch.url).await.unwrap();
         let keys: Arc<Keyring> = SealingKeys::parse(KEYS).unwrap().into();
-        let store = store.sealing(keys.clone()).await.unwrap();
+        let store = store.with_keys(keys.clone()).await.unwrap();
         holds_all(&store, &keys, version).await;
     }
     // Another key with the same id opens no secret, and is distinguished from the key that sealed.
     let line = format!("1:{}", SealingKeys::generate().unwrap().split_once(':').unwrap().1);
     let other: Arc<Keyring> = SealingKeys::parse(&line).unwrap().into();
     let store = Store::open(&scratch.url).await.unwrap();
-    assert!(store.sealing(other).await.is_err(), "version {version}");
+    assert!(store.with_keys(other).await.is_err(), "version {version}");
 }
 
 /// Checks that every row of version `version` can be read.
@@ -103,8 +104,8 @@ async fn holds_all(store: &Store, keys: &Keyring, version: usize) {
     assert_eq!(store.list_quotas(&Scope::All, None).await.unwrap().len(), 1);
     assert_eq!(store.list_services().await.unwrap().len(), 1);
     // Clusters that are older than the table of the use of limits are counted when the store opens.
-    let whose = Whose { project: "p".to_owned(), person: Some("u".to_owned()) };
-    let used = store.account(&whose, &Defaults::default()).await.unwrap().used;
+    let whose = QuotaScope { project: "p".to_owned(), person: Some("u".to_owned()) };
+    let used = store.account(&whose, &DefaultLimits::default()).await.unwrap().used;
     assert_eq!((used[Resource::Clusters], used[Resource::Nodes]), (1, 2), "version {version}");
     let known = store.known_keys().await.unwrap();
     assert!(known.iter().any(|key| key.id == "1" && key.canary.is_some()));
@@ -129,7 +130,7 @@ async fn holds_all(store: &Store, keys: &Keyring, version: usize) {
     if version >= 8 {
         let page = Page { limit: 9, marker: None, sort: VmSort::Name, descending: false };
         let vms =
-            store.list_vms_part(&VmScope::All, None, &page, Part::whole()).await.unwrap().found;
+            store.list_vms_part(&VmScope::All, None, &page, PagePart::whole()).await.unwrap().found;
         assert_eq!(vms.len(), 1);
         let told = store.sealed_user_data(vms[0].id).await.unwrap().unwrap();
         let place = cluster_store::SealedUserData::place_of(vms[0].id);

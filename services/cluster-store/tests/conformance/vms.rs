@@ -1,11 +1,12 @@
 //! VMs and their snapshots: their rows, and their use of limits.
 
 use cluster_core::{
-    Defaults, Denial, ErrandKind, FlavorSize, Ident, LedgerEntry, LedgerState, LedgerUuid, Limit,
-    Limits, Owner, Page, Resource, Snapshot, SnapshotState, SnapshotUuid, SnapshotWhy, Told,
-    UserData, Vm, VmEvent, VmFlavor, VmImage, VmSort, VmUuid, Whose,
+    DefaultLimits, FlavorSize, Ident, LedgerEntry, LedgerState, LedgerUuid, Limit, Limits, Owner,
+    Page, QuotaRefused, QuotaScope, Resource, Snapshot, SnapshotOrigin, SnapshotState,
+    SnapshotUuid, UserData, UserDataFormat, Vm, VmActionKind, VmEvent, VmFlavor, VmImage, VmSort,
+    VmUuid,
 };
-use cluster_store::{Part, SnapshotChange, Store, StoreError, VmChange, VmScope};
+use cluster_store::{PagePart, SnapshotChange, Store, StoreError, VmChange, VmScope};
 use database::outbox::Letter;
 use database::scratch::Scratch;
 use jiff::SignedDuration;
@@ -34,7 +35,7 @@ pub(crate) fn vm(project: &str, user: &str, name: &str) -> Vm {
     let image = VmImage {
         id: "i".to_owned(),
         name: "debian".to_owned(),
-        told: Told::CloudInit,
+        told: UserDataFormat::CloudInit,
         min_disk_gib: 0,
         min_ram_mib: 0,
     };
@@ -61,13 +62,13 @@ fn page(marker: Option<VmUuid>) -> Page<VmSort> {
 }
 
 async fn used(store: &Store, of: Resource) -> u64 {
-    let whose = Whose { project: "p".to_owned(), person: Some("u".to_owned()) };
-    store.account(&whose, &Defaults::default()).await.unwrap().used[of]
+    let whose = QuotaScope { project: "p".to_owned(), person: Some("u".to_owned()) };
+    store.account(&whose, &DefaultLimits::default()).await.unwrap().used[of]
 }
 
 fn snapshot(of: &Vm, name: &str) -> Snapshot {
     let name = name.parse().unwrap();
-    Snapshot::new(SnapshotUuid::new_v4(), of, name, SnapshotWhy::Asked, at(1))
+    Snapshot::new(SnapshotUuid::new_v4(), of, name, SnapshotOrigin::Asked, at(1))
 }
 
 async fn a_vm_is_found_only_within_its_scope(store: Store) {
@@ -81,7 +82,7 @@ async fn a_vm_is_found_only_within_its_scope(store: Store) {
     assert_eq!(store.find_vms(&ident, &person("p", "v")).await.unwrap(), []);
     let of = async |scope: VmScope, marker| {
         let listed = store
-            .list_vms_part(&scope, None, &page(marker), Part::whole())
+            .list_vms_part(&scope, None, &page(marker), PagePart::whole())
             .await
             .map(|it| it.found);
         listed.map(|all| all.into_iter().map(|it| it.id).collect::<Vec<_>>())
@@ -116,7 +117,7 @@ async fn a_vm_with_a_ledger_entry_cannot_be_deleted(store: Store) {
     let refused = store.delete_vm(&vm).await;
     assert!(matches!(refused, Err(StoreError::InUse { .. })), "{refused:?}");
     assert_eq!(used(&store, Resource::Vms).await, 1, "it is there, and counts");
-    store.strike_ledger(line.id).await.unwrap();
+    store.remove_ledger_entry(line.id).await.unwrap();
     store.delete_vm(&vm).await.unwrap();
     assert_eq!(used(&store, Resource::Vms).await, 0);
 }
@@ -139,30 +140,30 @@ async fn vms_and_snapshots_count_until_they_are_deleted(store: Store) {
     let huge = flavor("huge", FlavorSize { vcpus: 64, ..LARGE });
     let built = Vm {
         built_at: Some(at(1)),
-        server: Some(cluster_core::ServerSeen {
+        server: Some(cluster_core::ServerObservation {
             id: "s".to_owned(),
-            is: cluster_core::ServerIs::On,
+            is: cluster_core::ServerState::On,
             since: at(1),
             flavor: "large".to_owned(),
         }),
         ..vm
     };
     let built = store.change_vm(&VmChange::of(built)).await.unwrap();
-    let grown = built.with_errand(ErrandKind::Resize(huge), at(2)).unwrap();
+    let grown = built.with_errand(VmActionKind::Resize(huge), at(2)).unwrap();
     let limits = Limits([(Resource::Vcpus, Limit::AtMost(63))].into());
-    let defaults = Defaults { person: limits, ..Defaults::default() };
+    let defaults = DefaultLimits { person: limits, ..DefaultLimits::default() };
     let refused = store.change_vm_within(&VmChange::of(grown.clone()), &defaults).await.unwrap();
-    assert!(matches!(refused, Err(Denial::Exceeded(_))), "{refused:?}");
+    assert!(matches!(refused, Err(QuotaRefused::Exceeded(_))), "{refused:?}");
     assert_eq!(find(&store, &built).await, Some(built.clone()));
-    let grown = store.change_vm_within(&VmChange::of(grown), &Defaults::default()).await;
+    let grown = store.change_vm_within(&VmChange::of(grown), &DefaultLimits::default()).await;
     let grown = grown.unwrap().unwrap();
     assert_eq!(used(&store, Resource::Vcpus).await, 64);
 
     let taken = snapshot(&grown, "s");
     let disk = Limits([(Resource::DiskGib, Limit::AtMost(LARGE.disk_gib))].into());
-    let defaults = Defaults { project: disk, ..Defaults::default() };
+    let defaults = DefaultLimits { project: disk, ..DefaultLimits::default() };
     let refused = store.insert_snapshot(&taken, &[], Some(&defaults)).await.unwrap();
-    assert!(matches!(refused, Err(Denial::Exceeded(_))), "{refused:?}");
+    assert!(matches!(refused, Err(QuotaRefused::Exceeded(_))), "{refused:?}");
     store.insert_snapshot(&taken, &[], None).await.unwrap().unwrap();
     assert_eq!(used(&store, Resource::DiskGib).await, 2 * LARGE.disk_gib);
     let (failed, events) = taken.failed("no space", at(3));
@@ -176,22 +177,22 @@ async fn vms_and_snapshots_count_until_they_are_deleted(store: Store) {
 async fn a_lease_longer_than_the_limit_is_refused(store: Store) {
     let days = |days: u64| Length::from_secs(days * 86_400).unwrap();
     let limits = Limits([(Resource::LeaseSeconds, Limit::AtMost(7 * 86_400))].into());
-    let defaults = Defaults { person: limits, ..Defaults::default() };
+    let defaults = DefaultLimits { person: limits, ..DefaultLimits::default() };
     let endless = vm("p", "u", "a");
     let refused = store.insert_vm(&endless, None, &[], Some(&defaults)).await.unwrap();
-    assert!(matches!(refused, Err(Denial::Lease { asked: None, .. })), "{refused:?}");
+    assert!(matches!(refused, Err(QuotaRefused::Lease { asked: None, .. })), "{refused:?}");
     let long = Vm { lease: Some(Lease::new(at(0), days(8))), ..endless.clone() };
     let refused = store.insert_vm(&long, None, &[], Some(&defaults)).await.unwrap();
-    assert!(matches!(refused, Err(Denial::Lease { asked: Some(_), .. })), "{refused:?}");
+    assert!(matches!(refused, Err(QuotaRefused::Lease { asked: Some(_), .. })), "{refused:?}");
     let week = Vm { lease: Some(Lease::new(at(0), days(7))), ..endless };
     store.insert_vm(&week, None, &[], Some(&defaults)).await.unwrap().unwrap();
     // A limit that was lowered applies to a new lease, not to the existing one.
     let less = Limits([(Resource::LeaseSeconds, Limit::AtMost(86_400))].into());
-    let less = Defaults { person: less, ..Defaults::default() };
+    let less = DefaultLimits { person: less, ..DefaultLimits::default() };
     let same = store.change_vm_within(&VmChange::of(week.clone()), &less).await.unwrap().unwrap();
     let extended = Vm { lease: Some(Lease::new(at(5), days(7))), ..same };
     let refused = store.change_vm_within(&VmChange::of(extended), &less).await.unwrap();
-    assert!(matches!(refused, Err(Denial::Lease { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(QuotaRefused::Lease { .. })), "{refused:?}");
 }
 
 async fn a_late_change_is_stale(store: Store) {
@@ -205,7 +206,7 @@ async fn a_late_change_is_stale(store: Store) {
     assert_eq!(written.version, 2);
     let late = store.change_vm(&VmChange { copy: Some(snapshot(&vm, "other")), ..change }).await;
     assert!(matches!(late, Err(StoreError::Stale)), "{late:?}");
-    let late = store.change_vm_within(&VmChange::of(vm.clone()), &Defaults::default()).await;
+    let late = store.change_vm_within(&VmChange::of(vm.clone()), &DefaultLimits::default()).await;
     assert!(matches!(late, Err(StoreError::Stale)), "{late:?}");
     assert_eq!(store.snapshots_of(vm.id).await.unwrap(), [copy.id]);
     assert_eq!(store.vm_events_of(vm.id, 10, None).await.unwrap().len(), 1);
@@ -240,13 +241,13 @@ async fn snapshots_outlive_their_vm(store: Store) {
     let made = store.change_snapshot(&SnapshotChange { snapshot: made, events }).await.unwrap();
     let scope = VmScope::Project("p".to_owned());
     let listed = store
-        .list_snapshots_part(&scope, Some(vm.id), &page(None), Part::whole())
+        .list_snapshots_part(&scope, Some(vm.id), &page(None), PagePart::whole())
         .await
         .unwrap()
         .found;
     assert_eq!(listed.as_slice(), std::slice::from_ref(&made));
     let others =
-        store.list_snapshots_part(&person("p", "v"), None, &page(None), Part::whole()).await;
+        store.list_snapshots_part(&person("p", "v"), None, &page(None), PagePart::whole()).await;
     assert_eq!(others.unwrap().found, []);
     let late = store.change_snapshot(&SnapshotChange { snapshot: taken, events: vec![] }).await;
     assert!(matches!(late, Err(StoreError::Stale)), "{late:?}");
@@ -289,7 +290,7 @@ async fn the_last_ten(scratch: Scratch) {
         [Store::open(&scratch.url).await.unwrap(), Store::open(&scratch.url).await.unwrap()];
     stored(&stores[0], &vm("p", "u", "first")).await;
     let limits = Limits([(Resource::Vms, Limit::AtMost(11))].into());
-    let defaults = Defaults { project: limits, ..Defaults::default() };
+    let defaults = DefaultLimits { project: limits, ..DefaultLimits::default() };
     let asked: Vec<_> = (0..200)
         .map(|n| {
             let (store, defaults) = (stores[n % 2].clone(), defaults.clone());

@@ -127,7 +127,7 @@ impl TryFrom<RawKubernetes> for KubernetesConfig {
             },
             approval: match raw.node_approval {
                 RawApproval::Kubeadm => Approval::Automatic,
-                RawApproval::Clusterd => Approval::Elsewhere,
+                RawApproval::Clusterd => Approval::External,
             },
             overrides: Overrides {
                 kubelet: raw.kubelet,

@@ -1,6 +1,6 @@
 //! `[leases]`: how long clusters and VMs are lent, and the stages at the end of a lease.
 
-use lease::{Ladder, Terms};
+use lease::{LeaseSchedule, Terms};
 use serde::Deserialize;
 
 /// How long clusters and VMs are lent, and the stages at the end of a lease.
@@ -12,7 +12,7 @@ pub struct LeasesConfig {
     pub clusters: Terms,
     pub machines: Terms,
     /// The stages before and after the end of a lease.
-    pub ladder: Ladder,
+    pub ladder: LeaseSchedule,
 }
 
 #[cfg(test)]

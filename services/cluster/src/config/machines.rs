@@ -1,14 +1,14 @@
 //! `[machines]`: images, networks and leases of VMs.
 
 use cluster_conductor::{OfferedImage, VmSettings};
-use cluster_core::Told;
-use lease::{Ladder, Length, Terms};
+use cluster_core::UserDataFormat;
+use lease::{LeaseSchedule, Length, Terms};
 use serde::Deserialize;
 
 /// The images, networks and leases of VMs.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct MachinesConfig {
+pub struct VmsConfig {
     /// The network of a VM whose request names none, by name or id.
     network: Option<String>,
     /// The network of floating IPs, by name or id.
@@ -20,7 +20,7 @@ pub struct MachinesConfig {
     /// The default and maximum duration of VM leases.
     lease: Terms,
     /// The stages before and after the end of a lease.
-    ladder: Ladder,
+    ladder: LeaseSchedule,
     /// How long the snapshot of a VM is kept after its lease ended and the VM was deleted.
     keep_copies: Option<Length>,
     /// The interval at which VMs are checked for idleness.
@@ -35,7 +35,7 @@ struct ImageConfig {
     name: String,
     /// The format of user data that the image reads.
     #[serde(default)]
-    told: Told,
+    told: UserDataFormat,
     /// The minimum disk in GiB. Glance's own minimum for the image applies too.
     #[serde(default)]
     min_disk_gib: u64,
@@ -44,7 +44,7 @@ struct ImageConfig {
     min_ram_mib: u64,
 }
 
-impl MachinesConfig {
+impl VmsConfig {
     /// Returns the settings for the conductor.
     pub fn settings(&self) -> VmSettings {
         let offered = |image: &ImageConfig| OfferedImage {
@@ -68,8 +68,8 @@ impl MachinesConfig {
     }
 
     /// Returns the settings for the API.
-    pub fn lending(&self) -> cluster_api::Lending {
-        cluster_api::Lending { terms: self.lease, ladder: self.ladder.clone() }
+    pub fn lease_settings(&self) -> cluster_api::LeaseSettings {
+        cluster_api::LeaseSettings { terms: self.lease, ladder: self.ladder.clone() }
     }
 }
 
@@ -79,7 +79,7 @@ mod tests {
 
     use super::*;
 
-    fn read(text: &str) -> Result<MachinesConfig, toml::de::Error> {
+    fn read(text: &str) -> Result<VmsConfig, toml::de::Error> {
         toml::from_str(text)
     }
 
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(settings.network.as_deref(), Some("lab"));
         assert_eq!(settings.images.len(), 2);
         assert_eq!(settings.keep_copies, SignedDuration::from_hours(14 * 24));
-        assert!(config.lending().terms.longest().is_some());
+        assert!(config.lease_settings().terms.longest().is_some());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use cluster_conductor::SourceAddress;
-use daemon::Connections;
+use daemon::ConnectionLimits;
 use jiff::SignedDuration;
 use serde::Deserialize;
 use url::Url;
@@ -12,7 +12,7 @@ use url::Url;
 /// The listener for members.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, try_from = "RawNodes")]
-pub struct NodesConfig {
+pub struct MemberListenerConfig {
     pub listen: SocketAddr,
     /// The HTTPS URL at which members reach the listener. The URL ends with a slash.
     pub url: Url,
@@ -23,7 +23,7 @@ pub struct NodesConfig {
     /// The lifetime of a claim.
     pub claim_lasts: SignedDuration,
     /// The maximum number of connections, and the timeouts for slow clients.
-    pub connections: Connections,
+    pub connections: ConnectionLimits,
 }
 
 /// A certificate that clusterd did not make.
@@ -50,7 +50,7 @@ struct RawNodes {
     #[serde(default = "an_hour")]
     claim_lasts: SignedDuration,
     #[serde(default)]
-    connections: Connections,
+    connections: ConnectionLimits,
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
@@ -65,7 +65,7 @@ fn an_hour() -> SignedDuration {
     SignedDuration::from_hours(1)
 }
 
-impl TryFrom<RawNodes> for NodesConfig {
+impl TryFrom<RawNodes> for MemberListenerConfig {
     type Error = &'static str;
 
     fn try_from(raw: RawNodes) -> Result<Self, Self::Error> {
@@ -96,7 +96,7 @@ impl TryFrom<RawNodes> for NodesConfig {
             RawSource::Machine => SourceAddress::Machine,
             RawSource::Any => SourceAddress::Any,
         };
-        Ok(NodesConfig {
+        Ok(MemberListenerConfig {
             listen: raw.listen,
             url,
             certificate,

@@ -1,6 +1,6 @@
 //! `[quotas]`: the limits of projects and users for whom an administrator set no limits.
 
-use cluster_core::{Defaults, Limit, Limits, Resource};
+use cluster_core::{DefaultLimits, Limit, Limits, Resource};
 use serde::Deserialize;
 
 /// The limits of projects and users for whom an administrator set no limits: numbers by resource, -1 means no limit.
@@ -15,9 +15,9 @@ pub struct QuotasConfig {
 
 impl QuotasConfig {
     /// Returns the configured limits, completed with the built-in defaults.
-    pub fn defaults(&self) -> Defaults {
+    pub fn defaults(&self) -> DefaultLimits {
         let customary = Limits([(Resource::Clusters, Limit::AtMost(20))].into());
-        Defaults { project: self.project.or(&customary), person: self.user.clone() }
+        DefaultLimits { project: self.project.or(&customary), person: self.user.clone() }
     }
 }
 

@@ -53,14 +53,14 @@ pub fn certificate(
     state: &Path,
 ) -> Result<Certificate, CertificateError> {
     match files {
-        Some(files) => given(files),
-        None => own(url, &state.join("nodes.authority")),
+        Some(files) => read_certificate(files),
+        None => make_certificate(url, &state.join("nodes.authority")),
     }
 }
 
 /// Reads the certificate, key and certificate authority from files.
-pub fn given(files: &CertificateFiles) -> Result<Certificate, CertificateError> {
-    let read = |path: &Path| fs::read(path).map_err(|source| unusable(path, source));
+pub fn read_certificate(files: &CertificateFiles) -> Result<Certificate, CertificateError> {
+    let read = |path: &Path| fs::read(path).map_err(|source| file_error(path, source));
     let chain = certificates(&files.certificate, &read(&files.certificate)?)?;
     let key = key(&files.key, &read(&files.key)?)?;
     let authority = read(&files.authority)?;
@@ -71,12 +71,13 @@ pub fn given(files: &CertificateFiles) -> Result<Certificate, CertificateError> 
 
 /// Makes a certificate for the host of `url` at every start. The certificate authority stays the same, because members were created with
 /// it.
-fn own(url: &Url, file: &Path) -> Result<Certificate, CertificateError> {
+fn make_certificate(url: &Url, file: &Path) -> Result<Certificate, CertificateError> {
     let host = url.host_str().unwrap_or_default().to_owned();
     let make = |source| CertificateError::Make { host: host.clone(), source };
-    let kept =
-        daemon::keep_file(file, || authority().map_err(io::Error::other).map(String::into_bytes));
-    let kept = kept.map_err(|source| unusable(file, source))?;
+    let kept = daemon::read_or_create(file, || {
+        authority().map_err(io::Error::other).map(String::into_bytes)
+    });
+    let kept = kept.map_err(|source| file_error(file, source))?;
     let pem = String::from_utf8_lossy(&kept);
     let (Some(begin), true) = (pem.find("-----BEGIN CERTIFICATE"), pem.contains("PRIVATE KEY"))
     else {
@@ -146,6 +147,6 @@ fn key(path: &Path, pem: &[u8]) -> Result<PrivateKeyDer<'static>, CertificateErr
     read.map_err(|_| CertificateError::Pem { path: path.to_owned(), what: "a private key" })
 }
 
-fn unusable(path: &Path, source: io::Error) -> CertificateError {
+fn file_error(path: &Path, source: io::Error) -> CertificateError {
     CertificateError::File { path: path.to_owned(), source }
 }

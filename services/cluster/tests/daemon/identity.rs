@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 /// A clusterd that authenticates callers with the Keystone of a cloud.
-struct Given {
+struct TestDaemon {
     cloud: Cloud,
     client: Client,
     url: String,
@@ -44,9 +44,9 @@ impl Answer {
     }
 }
 
-impl Given {
-    async fn with(settings: Settings, more: &str) -> Given {
-        left::listen();
+impl TestDaemon {
+    async fn with(settings: Settings, more: &str) -> TestDaemon {
+        left::keep_logs();
         let emulator = Emulator::start(settings).await.unwrap();
         let cloud = emulator.cloud.clone();
         let state = tempfile::tempdir().unwrap();
@@ -64,7 +64,7 @@ impl Given {
         let running = tokio::spawn(async move {
             service.run(CancellationToken::new()).await.unwrap();
         });
-        Given {
+        TestDaemon {
             cloud,
             client: Client::builder().no_proxy().build().unwrap(),
             url,
@@ -74,8 +74,8 @@ impl Given {
         }
     }
 
-    async fn start() -> Given {
-        Given::with(Settings::default(), "").await
+    async fn start() -> TestDaemon {
+        TestDaemon::with(Settings::default(), "").await
     }
 
     /// A token of this user, whose password is `NAME-secret`, with this scope.
@@ -135,16 +135,16 @@ impl Given {
     }
 }
 
-impl Drop for Given {
+impl Drop for TestDaemon {
     fn drop(&mut self) {
-        left::know(self.cloud.secrets());
+        left::add_secrets(self.cloud.secrets());
         left::keep(&self.state.path().join("state"), "identity");
     }
 }
 
 #[tokio::test]
 async fn a_request_without_a_valid_token_is_answered_with_the_address_of_keystone() {
-    let given = Given::start().await;
+    let given = TestDaemon::start().await;
     let request = given.client.get(format!("{}/v1/clusters", given.url));
     let answer = given.sent(request).await.refuses(401, "X-Auth-Token");
     let want = format!("Keystone uri=\"{}\"", given.cloud.auth_url());
@@ -162,7 +162,7 @@ async fn a_request_without_a_valid_token_is_answered_with_the_address_of_keyston
 
 #[tokio::test]
 async fn a_project_sees_its_own_clusters_and_none_of_others() {
-    let given = Given::start().await;
+    let given = TestDaemon::start().await;
     let (alice, bob) =
         (given.token("alice", "tenant-a").await, given.token("bob", "tenant-b").await);
     let admin = given.token("admin", "admin").await;
@@ -200,7 +200,7 @@ async fn a_project_sees_its_own_clusters_and_none_of_others() {
 #[tokio::test]
 async fn events_are_followed_no_longer_than_the_token_lasts() {
     let settings = Settings { token_seconds: 3, ..Settings::default() };
-    let given = Given::with(settings, "").await;
+    let given = TestDaemon::with(settings, "").await;
     let alice = given.token("alice", "tenant-a").await;
     given.template(&alice, "t", false).await.has(201);
     given.cluster(&alice, "c", "t").await.has(202);
@@ -216,7 +216,7 @@ async fn events_are_followed_no_longer_than_the_token_lasts() {
 
 #[tokio::test]
 async fn only_administrators_offer_a_template_to_everybody() {
-    let given = Given::start().await;
+    let given = TestDaemon::start().await;
     let alice = given.token("alice", "tenant-a").await;
     let admin = given.token("admin", "admin").await;
     given.template(&alice, "t", true).await.refuses(403, "only administrators");
@@ -236,7 +236,7 @@ async fn only_administrators_offer_a_template_to_everybody() {
 
 #[tokio::test]
 async fn a_reader_may_read_and_a_user_without_a_role_may_not() {
-    let given = Given::start().await;
+    let given = TestDaemon::start().await;
     let alice = given.token("alice", "tenant-a").await;
     given.cloud.add_user_with("carol", "carol-secret", "tenant-a", &["reader"]);
     given.cloud.add_user_with("dave", "dave-secret", "tenant-a", &["load-balancer_member"]);
@@ -267,7 +267,7 @@ async fn a_reader_may_read_and_a_user_without_a_role_may_not() {
 
 #[tokio::test]
 async fn each_user_has_limits_and_only_administrators_set_them() {
-    let given = Given::start().await;
+    let given = TestDaemon::start().await;
     let (alice, bob) =
         (given.token("alice", "tenant-a").await, given.token("bob", "tenant-b").await);
     let admin = given.token("admin", "admin").await;
@@ -312,7 +312,7 @@ async fn each_user_has_limits_and_only_administrators_set_them() {
 
 #[tokio::test]
 async fn a_hundred_requests_with_one_new_token_ask_keystone_once() {
-    let given = Given::start().await;
+    let given = TestDaemon::start().await;
     let alice = given.token("alice", "tenant-a").await;
     let all = (0..100).map(|_| given.get(&alice, "/v1/clusters"));
     // The client opens as many connections as there are requests.
@@ -323,7 +323,7 @@ async fn a_hundred_requests_with_one_new_token_ask_keystone_once() {
 
 #[tokio::test]
 async fn a_revoked_token_is_accepted_no_longer_than_configured() {
-    let given = Given::with(Settings::default(), "cache_for = '0s'\n").await;
+    let given = TestDaemon::with(Settings::default(), "cache_for = '0s'\n").await;
     let alice = given.token("alice", "tenant-a").await;
     given.get(&alice, "/v1/clusters").await.has(200);
     let url = format!("{}/auth/tokens", given.cloud.auth_url());
@@ -340,7 +340,7 @@ async fn a_revoked_token_is_accepted_no_longer_than_configured() {
 #[tokio::test]
 async fn an_expired_token_is_not_accepted() {
     let settings = Settings { token_seconds: 2, ..Settings::default() };
-    let given = Given::with(settings, "cache_for = '1h'\n").await;
+    let given = TestDaemon::with(settings, "cache_for = '1h'\n").await;
     let alice = given.token("alice", "tenant-a").await;
     given.get(&alice, "/v1/clusters").await.has(200);
     let ends = async {
@@ -354,7 +354,7 @@ async fn an_expired_token_is_not_accepted() {
 
 #[tokio::test]
 async fn without_keystone_only_callers_with_a_cached_token_get_in() {
-    let given = Given::start().await;
+    let given = TestDaemon::start().await;
     let (alice, bob) =
         (given.token("alice", "tenant-a").await, given.token("bob", "tenant-b").await);
     given.get(&alice, "/v1/clusters").await.has(200);
@@ -368,14 +368,14 @@ async fn without_keystone_only_callers_with_a_cached_token_get_in() {
         let answer = given.get(&bob, "/v1/clusters").await.refuses(503, "Keystone");
         assert_eq!(answer.headers["retry-after"], "5");
         given.get(&alice, "/v1/clusters").await.has(200);
-        given.cloud.forgive(away);
+        given.cloud.end_rule(away);
     }
     given.get(&bob, "/v1/clusters").await.has(200);
 }
 
 #[tokio::test]
 async fn a_hanging_keystone_delays_only_callers_with_new_tokens() {
-    let given = Given::with(Settings::default(), "answer_timeout = '2s'\n").await;
+    let given = TestDaemon::with(Settings::default(), "answer_timeout = '2s'\n").await;
     let (alice, bob) =
         (given.token("alice", "tenant-a").await, given.token("bob", "tenant-b").await);
     given.get(&alice, "/v1/clusters").await.has(200);
@@ -398,26 +398,26 @@ async fn a_hanging_keystone_delays_only_callers_with_new_tokens() {
     assert!(known < took / 2, "{known:?} of {took:?}");
     assert!(took < Duration::from_secs(10), "{took:?}");
 
-    given.cloud.forgive(hangs);
+    given.cloud.end_rule(hangs);
     given.get(&bob, "/v1/clusters").await.has(200);
 }
 
 #[tokio::test]
 async fn a_keystone_that_gives_clusterd_no_token_delays_nobody_for_long() {
-    let given = Given::with(Settings::default(), "answer_timeout = '2s'\n").await;
+    let given = TestDaemon::with(Settings::default(), "answer_timeout = '2s'\n").await;
     let alice = given.token("alice", "tenant-a").await;
     let bob = given.token("bob", "tenant-b").await;
     // clusterd has had no token of its own until now.
     let hangs = given.cloud.misbehave(Rule::new("POST", "/identity/v3/auth/tokens", Act::Hang));
     given.get(&alice, "/v1/clusters").await.refuses(503, "Keystone is unavailable");
-    given.cloud.forgive(hangs);
+    given.cloud.end_rule(hangs);
     given.get(&alice, "/v1/clusters").await.has(200);
     given.get(&bob, "/v1/clusters").await.has(200);
 }
 
 #[tokio::test]
 async fn a_service_token_has_to_be_valid() {
-    let given = Given::start().await;
+    let given = TestDaemon::start().await;
     let alice = given.token("alice", "tenant-a").await;
     let service = given.token("clusterd", "service").await;
     for (through, status) in [(service.as_str(), 200), ("nobodys", 401)] {

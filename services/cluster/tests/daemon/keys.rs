@@ -9,7 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use cluster_core::{
-    Asked, Blueprint, ClusterUuid, FlavorSize, Owner, Told, UserData, Vm, VmFlavor, VmImage, VmUuid,
+    ClusterParameters, ClusterUuid, FlavorSize, Owner, RequestedCluster, UserData, UserDataFormat,
+    Vm, VmFlavor, VmImage, VmUuid,
 };
 use cluster_store::Store;
 use jiff::Timestamp;
@@ -24,7 +25,7 @@ const SECRETS: usize = 300;
 const POINTS: [usize; 8] = [0, 1, 2, 3, 4, 5, 6, 2];
 
 /// An installation without a running daemon.
-struct Given {
+struct Installation {
     folder: tempfile::TempDir,
     cluster: ClusterUuid,
     /// A VM without a server yet.
@@ -38,8 +39,8 @@ struct Daemon {
     client: Client,
 }
 
-impl Given {
-    async fn new() -> Given {
+impl Installation {
+    async fn new() -> Installation {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("state")).unwrap();
         let text = format!(
@@ -48,8 +49,13 @@ impl Given {
         );
         fs::write(folder.path().join("clusterd.toml"), text).unwrap();
         let (store, keys) = open(folder.path()).await;
-        let asked = Asked::new(Blueprint::new("fcos".to_owned()), 1, 1, Timestamp::UNIX_EPOCH);
-        let Asked { template, cluster, groups } = asked;
+        let asked = RequestedCluster::new(
+            ClusterParameters::new("fcos".to_owned()),
+            1,
+            1,
+            Timestamp::UNIX_EPOCH,
+        );
+        let RequestedCluster { template, cluster, groups } = asked;
         store.insert_template(&template).await.unwrap();
         store.insert_cluster(&cluster, &groups, &[], None).await.unwrap().unwrap();
         for number in 0..SECRETS {
@@ -60,7 +66,7 @@ impl Given {
         let vm = unbuilt();
         let told = keys.seal(&place(vm.id), b"what its owner told it").unwrap();
         store.insert_vm(&vm, Some(&told), &[], None).await.unwrap().unwrap();
-        Given { folder, cluster: cluster.id, vm: vm.id }
+        Installation { folder, cluster: cluster.id, vm: vm.id }
     }
 
     fn state(&self) -> PathBuf {
@@ -113,7 +119,7 @@ fn unbuilt() -> Vm {
     let image = VmImage {
         id: "1".to_owned(),
         name: "i".to_owned(),
-        told: Told::CloudInit,
+        told: UserDataFormat::CloudInit,
         min_disk_gib: 0,
         min_ram_mib: 0,
     };
@@ -180,7 +186,7 @@ fn inode(file: &Path) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rotation_that_is_killed_at_any_point_loses_nothing_and_completes() {
-    let given = Given::new().await;
+    let given = Installation::new().await;
     for point in POINTS {
         let mut daemon = given.start().await;
         let before = inode(&given.key_file());

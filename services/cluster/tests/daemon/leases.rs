@@ -19,16 +19,16 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The notices that the webhook received, in order.
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<Vec<Value>>>);
+struct WebhookReceiver(Arc<Mutex<Vec<Value>>>);
 
-impl Told {
+impl WebhookReceiver {
     /// Starts the webhook, and returns the webhook and its URL.
-    async fn start() -> (Told, String) {
-        async fn take(State(told): State<Told>, body: String) -> StatusCode {
+    async fn start() -> (WebhookReceiver, String) {
+        async fn take(State(told): State<WebhookReceiver>, body: String) -> StatusCode {
             told.0.lock().unwrap().push(serde_json::from_str(&body).unwrap());
             StatusCode::NO_CONTENT
         }
-        let told = Told::default();
+        let told = WebhookReceiver::default();
         let router = Router::new().route("/hook", post(take)).with_state(told.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://127.0.0.1:{}/hook", listener.local_addr().unwrap().port());
@@ -118,7 +118,7 @@ fn client() -> Client {
 #[tokio::test]
 async fn every_stage_of_a_lease_is_sent_once_although_clusterd_is_killed() {
     let folder = tempfile::tempdir().unwrap();
-    let (told, hook) = Told::start().await;
+    let (told, hook) = WebhookReceiver::start().await;
     let (secret, config) = (folder.path().join("secret"), folder.path().join("clusterd.toml"));
     let state = folder.path().join("state");
     std::fs::create_dir(&state).unwrap();

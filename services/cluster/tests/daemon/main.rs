@@ -1,7 +1,7 @@
 //! clusterd as a process: its configuration, the data it keeps, and the starts it refuses.
 
 mod check;
-mod given;
+mod fixture;
 mod identity;
 mod keys;
 mod leases;

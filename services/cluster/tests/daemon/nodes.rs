@@ -11,11 +11,12 @@ use cluster_conductor::{
     Conductor, KubernetesSettings, MachineSettings, NodesListener, Settings, SourceAddress,
 };
 use cluster_core::{
-    Asked, Blueprint, Cluster, ClusterUuid, Facts, Found, FoundState, Key, KubernetesVersion,
-    MachineRef, NodeGroup, RepairLimits, Seen,
+    CloudObject, CloudObjectDetails, CloudObjectState, Cluster, ClusterObservation,
+    ClusterParameters, ClusterUuid, Key, KubernetesVersion, MemberName, NodeGroup, RepairLimits,
+    RequestedCluster,
 };
 use cluster_store::Store;
-use daemon::{Connections, serve_tls};
+use daemon::{ConnectionLimits, serve_tls};
 use jiff::{SignedDuration, Timestamp};
 use reqwest::{Certificate, Client, StatusCode};
 use sealing::SealingKeys;
@@ -72,21 +73,21 @@ async fn listening() -> Listening {
     let keys = SealingKeys::parse(&SealingKeys::generate().unwrap()).unwrap();
     let conductor = Conductor::new(settings, store.clone(), keys, None);
 
-    let machine: MachineRef = "default-master-0".parse().unwrap();
-    let port = Found {
+    let machine: MemberName = "default-master-0".parse().unwrap();
+    let port = CloudObject {
         id: "p".to_owned(),
-        state: FoundState::Ready,
+        state: CloudObjectState::Ready,
         address: Some([127, 0, 0, 1].into()),
-        facts: Facts::None,
+        facts: CloudObjectDetails::None,
     };
     let objects = BTreeMap::from([(Key::Port(machine.clone()), port)]);
-    let seen = Seen { objects, ..Seen::default() };
+    let seen = ClusterObservation { objects, ..ClusterObservation::default() };
     let stub = conductor.user_data(&cluster, &groups, &machine, &seen).await.unwrap();
     let stub: Value = serde_json::from_str(stub.text()).unwrap();
     let replace = &stub["ignition"]["config"]["replace"];
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let claim = (text(&replace["source"]), text(&replace["httpHeaders"][0]["value"]));
-    let limits = Connections::default().for_one_request();
+    let limits = ConnectionLimits::default().for_one_request();
     let serving =
         serve_tls(listener, shown.tls, router(conductor), limits, CancellationToken::new());
     tokio::spawn(serving);
@@ -214,13 +215,14 @@ fn unpacked(source: &str) -> String {
 
 /// A cluster of one member, on an existing network.
 async fn insert(store: &Store) -> (Cluster, Vec<NodeGroup>) {
-    let blueprint = Blueprint {
+    let blueprint = ClusterParameters {
         fixed_network: Some("net".to_owned()),
         fixed_subnet: Some("subnet".to_owned()),
         floating_ip_enabled: false,
-        ..Blueprint::new("fcos".to_owned())
+        ..ClusterParameters::new("fcos".to_owned())
     };
-    let Asked { template, cluster, groups } = Asked::new(blueprint, 1, 0, Timestamp::now());
+    let RequestedCluster { template, cluster, groups } =
+        RequestedCluster::new(blueprint, 1, 0, Timestamp::now());
     store.insert_template(&template).await.unwrap();
     store.insert_cluster(&cluster, &groups, &[], None).await.unwrap().unwrap();
     (cluster, groups)

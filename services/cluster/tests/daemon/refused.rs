@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use cluster_core::{Asked, Blueprint, ClusterUuid};
+use cluster_core::{ClusterParameters, ClusterUuid, RequestedCluster};
 use cluster_store::Store;
 use jiff::Timestamp;
 use sealing::Keyring;
@@ -16,13 +16,13 @@ use sealing::Keyring;
 const EARLIER_KEYS: &str = include_str!("../../../cluster-store/tests/fixtures/seal.keys");
 
 /// An installation that is stopped.
-struct Given(tempfile::TempDir);
+struct Installation(tempfile::TempDir);
 
-impl Given {
-    fn new() -> Given {
+impl Installation {
+    fn new() -> Installation {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("state")).unwrap();
-        let given = Given(folder);
+        let given = Installation(folder);
         let text = format!(
             "state_dir = {:?}\n[api]\nlisten = \"127.0.0.1:0\"\n",
             given.0.path().join("state")
@@ -39,14 +39,19 @@ impl Given {
         let store = Store::open(&self.url()).await.unwrap();
         let known = store.known_keys().await.unwrap();
         let keys = Arc::new(Keyring::open(&self.at("seal.keys"), &known).unwrap());
-        (store.sealing(keys.clone()).await.unwrap(), keys)
+        (store.with_keys(keys.clone()).await.unwrap(), keys)
     }
 
     /// Stores a secret of a cluster.
     async fn seal(&self) -> ClusterUuid {
         let (store, keys) = self.store().await;
-        let asked = Asked::new(Blueprint::new("fcos".to_owned()), 1, 1, Timestamp::UNIX_EPOCH);
-        let Asked { template, cluster, groups } = asked;
+        let asked = RequestedCluster::new(
+            ClusterParameters::new("fcos".to_owned()),
+            1,
+            1,
+            Timestamp::UNIX_EPOCH,
+        );
+        let RequestedCluster { template, cluster, groups } = asked;
         store.insert_template(&template).await.unwrap();
         store.insert_cluster(&cluster, &groups, &[], None).await.unwrap().unwrap();
         let sealed = keys.seal(&format!("{}/pki", cluster.id), b"hunter2").unwrap();
@@ -59,8 +64,8 @@ impl Given {
     }
 
     /// An installation with a sealed secret.
-    async fn with_a_secret() -> (Given, ClusterUuid) {
-        let given = Given::new();
+    async fn with_a_secret() -> (Installation, ClusterUuid) {
+        let given = Installation::new();
         let cluster = given.seal().await;
         (given, cluster)
     }
@@ -102,7 +107,7 @@ fn for_the_owner(file: &Path, text: &str) {
 
 #[tokio::test]
 async fn a_missing_key_file_is_not_replaced_while_it_seals_secrets() {
-    let (given, id) = Given::with_a_secret().await;
+    let (given, id) = Installation::with_a_secret().await;
     let keys = given.at("seal.keys");
     let away = given.at("away");
     fs::rename(&keys, &away).unwrap();
@@ -120,7 +125,7 @@ async fn a_missing_key_file_is_not_replaced_while_it_seals_secrets() {
 
 #[tokio::test]
 async fn another_key_under_the_number_of_the_old_one_is_refused() {
-    let given = Given::new();
+    let given = Installation::new();
     for_the_owner(&given.at("seal.keys"), EARLIER_KEYS);
     let cluster = given.seal().await;
     // Version 0.1 replaced a lost key with another key under the same number.
@@ -138,7 +143,7 @@ async fn another_key_under_the_number_of_the_old_one_is_refused() {
 
 #[tokio::test]
 async fn a_key_file_that_others_can_read_is_refused() {
-    let (given, id) = Given::with_a_secret().await;
+    let (given, id) = Installation::with_a_secret().await;
     let keys = given.at("seal.keys");
     fs::set_permissions(&keys, fs::Permissions::from_mode(0o640)).unwrap();
     for options in [&[][..], &["--check"]] {
@@ -151,7 +156,7 @@ async fn a_key_file_that_others_can_read_is_refused() {
 
 #[tokio::test]
 async fn a_damaged_database_is_refused_by_name() {
-    let (given, _) = Given::with_a_secret().await;
+    let (given, _) = Installation::with_a_secret().await;
     let database = given.at("clusterd.db");
     for ending in ["-wal", "-shm"] {
         let _ = fs::remove_file(given.at(&format!("clusterd.db{ending}")));

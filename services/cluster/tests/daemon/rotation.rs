@@ -4,15 +4,16 @@
 use std::collections::BTreeSet;
 
 use cluster_core::{
-    Authorities, Cluster, NodeGroup, RotationStep, Status, Truth, rotate, status, waiting,
+    CaRevision, Cluster, ConditionStatus, NodeGroup, RotationStep, Status,
+    members_without_revision, start_rotation, status,
 };
-use cluster_core::{ClusterSpec, Seen};
-use cluster_store::{Change, StoreError};
+use cluster_core::{ClusterObservation, ClusterSpec};
+use cluster_store::{ClusterChange, StoreError};
 use jiff::Timestamp;
 use kubernetes::{Access, Client, nodes};
 use openstack_emulator::{Cloud, Kind, Stop};
 
-use crate::given::{self, Given};
+use crate::fixture::{self, ClusterFixture};
 
 /// The number of Kubernetes nodes that this kubeconfig lists, or the error.
 async fn nodes_of(kubeconfig: &str) -> Result<usize, String> {
@@ -21,7 +22,7 @@ async fn nodes_of(kubeconfig: &str) -> Result<usize, String> {
     nodes::list(&client).await.map(|all| all.len()).map_err(|error| error.to_string())
 }
 
-impl Given {
+impl ClusterFixture {
     /// The kubeconfig that a user gets now.
     async fn kubeconfig(&self) -> String {
         let cluster = self.find().await;
@@ -35,16 +36,16 @@ impl Given {
             let machines = self.store.machines_of(self.id).await.unwrap();
             let held = machines.into_iter().filter_map(|it| Some((it.machine, it.authorities?)));
             if let Ok(authorities) =
-                rotate(&cluster, &groups, &held.collect(), &BTreeSet::new(), true)
+                start_rotation(&cluster, &groups, &held.collect(), &BTreeSet::new(), true)
             {
                 let asked = Cluster { authorities, asked_at: Timestamp::now(), ..cluster };
-                match self.store.change_cluster(&Change::of(asked)).await {
+                match self.store.change_cluster(&ClusterChange::of(asked)).await {
                     Ok(_) => return,
                     Err(StoreError::Stale) => continue,
                     Err(error) => panic!("{error}"),
                 }
             }
-            given::pause().await;
+            fixture::pause().await;
         }
     }
 
@@ -55,10 +56,10 @@ impl Given {
                 if is(&cluster) {
                     return cluster;
                 }
-                given::pause().await;
+                fixture::pause().await;
             }
         };
-        match tokio::time::timeout(given::PATIENCE, looking).await {
+        match tokio::time::timeout(fixture::PATIENCE, looking).await {
             Ok(found) => found,
             Err(_) => panic!("never {what}: {:?}", self.find().await),
         }
@@ -67,7 +68,7 @@ impl Given {
     async fn until_complete(&self) -> Cluster {
         let is_complete = |it: &Cluster| {
             it.completed_at.is_some_and(|done| done >= it.asked_at)
-                && it.conditions.iter().all(|it| it.status == Truth::True)
+                && it.conditions.iter().all(|it| it.status == ConditionStatus::True)
         };
         self.until("complete", is_complete).await
     }
@@ -75,7 +76,7 @@ impl Given {
 
 #[tokio::test]
 async fn a_ca_rotation_completes_although_clusterd_is_killed_at_each_step() {
-    let given = Given::cluster(3, 1).await;
+    let given = ClusterFixture::cluster(3, 1).await;
     let mut working = given.clusterd().await;
     given.until_complete().await;
     let old = given.kubeconfig().await;
@@ -83,8 +84,8 @@ async fn a_ca_rotation_completes_although_clusterd_is_killed_at_each_step() {
 
     given.ask_for_rotation().await;
     let mut steps = Vec::new();
-    let mut now = Authorities::default();
-    while now != Authorities::default().replaced() {
+    let mut now = CaRevision::default();
+    while now != CaRevision::default().replaced() {
         let cluster = given.until("further", |it| it.authorities != now).await;
         now = cluster.authorities;
         if now.is_settled() {
@@ -114,7 +115,7 @@ async fn a_ca_rotation_completes_although_clusterd_is_killed_at_each_step() {
 }
 
 /// Kills clusterd at each call of one step of the rotation, once each, until the next step begins. Returns the calls.
-async fn at_calls(given: &Given, step: Authorities, stop: Stop) -> BTreeSet<String> {
+async fn at_calls(given: &ClusterFixture, step: CaRevision, stop: Stop) -> BTreeSet<String> {
     let mut points = BTreeSet::new();
     given.cloud.set_trap(stop);
     loop {
@@ -134,7 +135,7 @@ async fn at_calls(given: &Given, step: Authorities, stop: Stop) -> BTreeSet<Stri
 }
 
 /// The objects of the cluster's project in the cloud: kinds, names and ids.
-fn belongings(given: &Given) -> BTreeSet<String> {
+fn belongings(given: &ClusterFixture) -> BTreeSet<String> {
     let projects = given.cloud.objects(Kind::Project);
     let own = projects.iter().find(|it| it.text("name") == "tenant-a").unwrap();
     let all = given.cloud.belongings(&own.id);
@@ -143,7 +144,7 @@ fn belongings(given: &Given) -> BTreeSet<String> {
 
 /// Kills clusterd at each call of a rotation, with the least number of calls of each step.
 async fn killed(stop: Stop, at_least: [usize; 4]) {
-    let given = Given::cluster(3, 1).await;
+    let given = ClusterFixture::cluster(3, 1).await;
     let first = given.clusterd().await;
     given.until_complete().await;
     let (old, before) = (given.kubeconfig().await, belongings(&given));
@@ -161,7 +162,7 @@ async fn killed(stop: Stop, at_least: [usize; 4]) {
     }
     use RotationStep::{KubeletsAsk, NewSigns, TrustBoth, TrustNew};
     assert_eq!(steps, [TrustBoth, NewSigns, KubeletsAsk, TrustNew]);
-    assert_eq!(given.find().await.authorities, Authorities::default().replaced());
+    assert_eq!(given.find().await.authorities, CaRevision::default().replaced());
     let are_enough = counts.iter().zip(at_least).all(|(count, at_least)| *count >= at_least);
     assert!(are_enough, "{counts:?} of {at_least:?}");
 
@@ -189,20 +190,20 @@ async fn killed_after_each_call_of_a_rotation() {
 
 #[tokio::test]
 async fn a_ca_rotation_creates_no_member_and_does_not_wait_for_a_lost_one() {
-    let given = Given::cluster(1, 2).await;
+    let given = ClusterFixture::cluster(1, 2).await;
     let working = given.clusterd().await;
     given.until_complete().await;
     given.ask_for_rotation().await;
     let lost = given.lose("default-worker-0").await;
-    let done = given.until("settled", |it| it.authorities == Authorities::default().replaced());
+    let done = given.until("settled", |it| it.authorities == CaRevision::default().replaced());
     let cluster = done.await;
     let groups = given.groups().await;
     let spec = ClusterSpec { cluster: &cluster, groups: &groups };
     let machines = given.store.machines_of(given.id).await.unwrap();
-    let mut seen = Seen::default();
+    let mut seen = ClusterObservation::default();
     let held = machines.into_iter().filter_map(|it| Some((it.machine, it.authorities?)));
     seen.authorities.held = held.collect();
-    assert_eq!(waiting(&spec, &seen), [], "all that stay hold the last revision");
+    assert_eq!(members_without_revision(&spec, &seen), [], "all that stay hold the last revision");
     assert!(!groups.iter().flat_map(NodeGroup::refs).any(|machine| machine == lost));
     given.until("whole again", |it| it.nodes.len() == 3).await;
     given.until_complete().await;

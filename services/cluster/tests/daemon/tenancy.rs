@@ -16,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 const ROLES: [&str; 2] = ["member", "load-balancer_member"];
 
 /// A clusterd that creates clusters in the cloud whose Keystone authenticates its callers.
-struct Given {
+struct TestDaemon {
     cloud: Cloud,
     client: Client,
     url: String,
@@ -26,9 +26,9 @@ struct Given {
     _running: AbortOnDropHandle<()>,
 }
 
-impl Given {
-    async fn start(tenancy: &str) -> Given {
-        left::listen();
+impl TestDaemon {
+    async fn start(tenancy: &str) -> TestDaemon {
+        left::keep_logs();
         let emulator = Emulator::start(Settings::default()).await.unwrap();
         let cloud = emulator.cloud.clone();
         let state = tempfile::tempdir().unwrap();
@@ -48,7 +48,7 @@ impl Given {
             service.run(CancellationToken::new()).await.unwrap();
         });
         let client = Client::builder().no_proxy().build().unwrap();
-        let given = Given {
+        let given = TestDaemon {
             token: token(&cloud, &client, ("alice", "tenant-a")).await,
             cloud,
             client,
@@ -142,9 +142,9 @@ impl Given {
     }
 }
 
-impl Drop for Given {
+impl Drop for TestDaemon {
     fn drop(&mut self) {
-        left::know(self.cloud.secrets());
+        left::add_secrets(self.cloud.secrets());
         left::keep(&self.state.path().join("state"), "tenancy");
     }
 }
@@ -163,7 +163,7 @@ async fn token(cloud: &Cloud, client: &Client, (user, project): (&str, &str)) ->
 
 #[tokio::test]
 async fn without_a_role_in_the_project_clusterd_refuses_and_changes_nothing_in_the_cloud() {
-    let given = Given::start("").await;
+    let given = TestDaemon::start("").await;
     let cluster = json!({"name": "c", "cluster_template_id": "t"});
     for path in ["/bedplate/v1/plan", "/v1/clusters"] {
         let refused = given.ask(Method::POST, path, cluster.clone(), 403).await;
@@ -196,7 +196,7 @@ async fn without_a_role_in_the_project_clusterd_refuses_and_changes_nothing_in_t
 
 #[tokio::test]
 async fn an_administrator_can_forget_a_cluster_in_a_deleted_project() {
-    let given = Given::start("").await;
+    let given = TestDaemon::start("").await;
     given.let_in().await;
     let cluster = json!({"name": "c", "cluster_template_id": "t"});
     given.ask(Method::POST, "/v1/clusters", cluster, 202).await;
@@ -217,7 +217,7 @@ async fn an_administrator_can_forget_a_cluster_in_a_deleted_project() {
     let tenant = &projects.iter().find(|it| it.text("name") == "tenant-a").unwrap().id;
     for role in ROLES {
         let role = roles::find(&admin, role).await.unwrap().unwrap();
-        roles::take(&admin, (&clusterd.user_id, tenant), &role.id).await.unwrap();
+        roles::unassign(&admin, (&clusterd.user_id, tenant), &role.id).await.unwrap();
     }
     given.ask(Method::DELETE, "/v1/clusters/c", Value::Null, 204).await;
     let left = given.until_answered(Method::DELETE, path, 200).await;
@@ -231,7 +231,7 @@ async fn an_administrator_can_forget_a_cluster_in_a_deleted_project() {
 
 #[tokio::test]
 async fn shared_tenancy_needs_no_role_in_other_projects() {
-    let given = Given::start("tenancy = 'shared'\n").await;
+    let given = TestDaemon::start("tenancy = 'shared'\n").await;
     let cluster = json!({"name": "c", "cluster_template_id": "t"});
     given.ask(Method::POST, "/v1/clusters", cluster, 202).await;
     given.until_network("service").await;
@@ -239,7 +239,7 @@ async fn shared_tenancy_needs_no_role_in_other_projects() {
 
 #[tokio::test]
 async fn flavors_and_quotas_are_those_of_the_project() {
-    let given = Given::start("").await;
+    let given = TestDaemon::start("").await;
     given.let_in().await;
     given.cloud.set_quota("tenant-a", "instances", 1);
     let cluster = json!({"name": "c", "cluster_template_id": "t"});
@@ -253,7 +253,7 @@ async fn flavors_and_quotas_are_those_of_the_project() {
 
 #[tokio::test]
 async fn a_flavor_that_the_project_cannot_see_is_refused() {
-    let given = Given::start("").await;
+    let given = TestDaemon::start("").await;
     given.let_in().await;
     given.private_flavor("secret").await;
     assert_eq!(given.plan("m1.small").await["fits"], true);

@@ -7,16 +7,16 @@ use axum::routing::get;
 use serde::Deserialize;
 
 use crate::api::encoded;
+use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
 use crate::service::Console;
-use crate::visit::Person;
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/audit", get(list))
 }
 
 #[derive(Deserialize)]
-struct Wanted {
+struct ListQuery {
     #[serde(default)]
     of: String,
     #[serde(default)]
@@ -26,8 +26,11 @@ struct Wanted {
 }
 
 /// `GET /audit?of=&user=&marker=`: a page of a trail.
-async fn list(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, Problem> {
-    let api = if wanted.of == "clusters" { person.clusters()? } else { person.machines()? };
+async fn list(
+    person: AuthorizedUser,
+    Query(wanted): Query<ListQuery>,
+) -> Result<Response, Problem> {
+    let api = if wanted.of == "clusters" { person.clusterd()? } else { person.baremetald()? };
     let mut path = "/bedplate/v1/audit?limit=100".to_owned();
     for (name, value) in [("user", &wanted.user), ("marker", &wanted.marker)] {
         if !value.is_empty() {

@@ -13,7 +13,8 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use http::{Method, StatusCode};
 use rack_manifest::{
-    Manifest, Mistake, Password, RackRequest, Unresolved, check, read_csv, read_yaml, request,
+    Manifest, ManifestError, Password, PasswordError, RackRequest, check, read_csv, read_yaml,
+    request,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,11 +23,11 @@ use super::confirm::check_name;
 use super::profiles;
 use super::racks::{erases, goal};
 use crate::api::{Api, segment};
-use crate::form::{Fields, Posted};
+use crate::form::{Fields, UserForm};
+use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
 use crate::service::Console;
 use crate::view::Page;
-use crate::visit::Person;
 
 /// The discovered machines that nobody enrolled.
 const DISCOVERIES: &str = "/bedplate/v1/discoveries";
@@ -58,14 +59,17 @@ struct Accepted {
 }
 
 /// `GET /bring-up?mac=`: the empty form, or a draft manifest of the discovered machines with these MAC addresses, separated by commas.
-async fn ask(person: Person, Query(accepted): Query<Accepted>) -> Result<Response, Problem> {
+async fn ask(
+    person: AuthorizedUser,
+    Query(accepted): Query<Accepted>,
+) -> Result<Response, Problem> {
     let page = first(&person);
     let macs: BTreeSet<String> =
         accepted.mac.split(',').map(plain).filter(|mac| mac.len() == 12).collect();
     if macs.is_empty() {
         return person.show(page);
     }
-    let found = person.machines()?.get(DISCOVERIES).await?;
+    let found = person.baremetald()?.get(DISCOVERIES).await?;
     let all = found["discoveries"].as_array().into_iter().flatten();
     let ours: Vec<&Value> =
         all.filter(|it| it["mac"].as_str().is_some_and(|mac| macs.contains(&plain(mac)))).collect();
@@ -100,7 +104,7 @@ fn draft(found: &[&Value]) -> String {
     text
 }
 
-fn first(person: &Person) -> Page {
+fn first(person: &AuthorizedUser) -> Page {
     let page = person.page("bring_up.html", "Bring up a rack").under("bring-up");
     page.put("manifest", "").put("format", "yaml").put("rack", "").put("is_accepted", false)
 }
@@ -123,7 +127,7 @@ fn given(fields: &Fields) -> Result<(&str, &str, &str), Problem> {
 }
 
 /// Parses a manifest and returns it with all mistakes that can be found without asking a service.
-fn read(text: &str, format: &str, rack: &str) -> (Option<Manifest>, Vec<Mistake>) {
+fn read(text: &str, format: &str, rack: &str) -> (Option<Manifest>, Vec<ManifestError>) {
     let read = if format == "csv" { read_csv(rack, text) } else { read_yaml(text) };
     match read {
         Ok(manifest) => {
@@ -135,7 +139,7 @@ fn read(text: &str, format: &str, rack: &str) -> (Option<Manifest>, Vec<Mistake>
 }
 
 /// `POST /bring-up/check`: shows the machines of the manifest with their mistakes.
-async fn preview(Posted { person, fields }: Posted) -> Result<Response, Problem> {
+async fn preview(UserForm { person, fields }: UserForm) -> Result<Response, Problem> {
     let (text, format, rack) = match given(&fields) {
         Ok(given) => given,
         Err(why) => return person.show_again(first(&person), &why),
@@ -146,18 +150,18 @@ async fn preview(Posted { person, fields }: Posted) -> Result<Response, Problem>
 }
 
 /// The page of the second step.
-async fn checked(person: &Person) -> Result<Page, Problem> {
-    let profiles = profiles::names(&person.machines()?).await?;
+async fn checked(person: &AuthorizedUser) -> Result<Page, Problem> {
+    let profiles = profiles::names(&person.baremetald()?).await?;
     let page = person.page("bring_up_check.html", "Bring up a rack").under("bring-up");
     Ok(page.put("profiles", profiles))
 }
 
 fn shown(
-    person: &Person,
+    person: &AuthorizedUser,
     page: Page,
     (text, format, rack): (&str, &str, &str),
     manifest: Option<&Manifest>,
-    mistakes: &[Mistake],
+    mistakes: &[ManifestError],
 ) -> Result<Response, Problem> {
     let rows = manifest.map(|manifest| rows(manifest, mistakes)).unwrap_or_default();
     // Mistakes in lines that could not be parsed have no row.
@@ -174,7 +178,7 @@ fn shown(
     Ok((status, answer).into_response())
 }
 
-fn rows(manifest: &Manifest, mistakes: &[Mistake]) -> Vec<Row> {
+fn rows(manifest: &Manifest, mistakes: &[ManifestError]) -> Vec<Row> {
     let row = |machine: &rack_manifest::Machine| Row {
         line: machine.line,
         name: machine.name.clone(),
@@ -207,7 +211,7 @@ fn name_of(password: &Password) -> &str {
 }
 
 /// `POST /bring-up/enroll`: enrolls the whole rack or nothing, and starts its bring-up if the form asks for it.
-async fn enroll(Posted { person, fields }: Posted) -> Result<Response, Problem> {
+async fn enroll(UserForm { person, fields }: UserForm) -> Result<Response, Problem> {
     let (text, format, rack) = given(&fields)?;
     let (manifest, mut mistakes) = read(text, format, rack);
     let Some(manifest) = manifest.as_ref().filter(|_| mistakes.is_empty()) else {
@@ -219,7 +223,7 @@ async fn enroll(Posted { person, fields }: Posted) -> Result<Response, Problem> 
         let given = fields.find(&format!("password:{name}"));
         given
             .map(str::to_owned)
-            .ok_or_else(|| Unresolved(format!("the password {name} is missing")))
+            .ok_or_else(|| PasswordError(format!("the password {name} is missing")))
     };
     let asked = match request(manifest, resolve) {
         Ok(asked) => asked,
@@ -242,8 +246,8 @@ async fn enroll(Posted { person, fields }: Posted) -> Result<Response, Problem> 
             Err(why) => return again(&why).await,
         },
     };
-    let api = person.machines()?;
-    let body = serde_json::to_value(&asked).map_err(|why| Problem::Broken(why.to_string()))?;
+    let api = person.baremetald()?;
+    let body = serde_json::to_value(&asked).map_err(|why| Problem::Internal(why.to_string()))?;
     match api.send(Method::POST, "/bedplate/v1/racks", Some(&body)).await {
         Ok(_) => {}
         Err(Problem::LoggedOut) => return Err(Problem::LoggedOut),

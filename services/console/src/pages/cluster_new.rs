@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 
 use super::quotas::rows;
 use crate::api::segment;
-use crate::form::{Fields, Posted};
+use crate::form::{Fields, UserForm};
+use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
 use crate::service::Console;
 use crate::view::Page;
-use crate::visit::Person;
 
 pub(super) fn routes() -> Router<Console> {
     // This path is matched before `/clusters/{cluster}`, so a cluster named `new` cannot hide it.
@@ -20,13 +20,13 @@ pub(super) fn routes() -> Router<Console> {
 }
 
 /// `GET /clusters/new`: shows the form.
-async fn ask(person: Person) -> Result<Response, Problem> {
+async fn ask(person: AuthorizedUser) -> Result<Response, Problem> {
     let page = form(&person).await?;
     person.show(page.put("given", json!({"master_count": "3", "node_count": "2"})))
 }
 
-async fn form(person: &Person) -> Result<Page, Problem> {
-    let api = person.clusters()?;
+async fn form(person: &AuthorizedUser) -> Result<Page, Problem> {
+    let api = person.clusterd()?;
     let (templates, quotas) = tokio::join!(
         api.all("clustertemplates", "/v1/clustertemplates/detail", 1000),
         api.find("/bedplate/v1/quotas"),
@@ -37,12 +37,12 @@ async fn form(person: &Person) -> Result<Page, Problem> {
 }
 
 /// `POST /clusters/new`: shows the plan, and creates the cluster in a second step.
-async fn send(Posted { person, fields }: Posted) -> Result<Response, Problem> {
+async fn send(UserForm { person, fields }: UserForm) -> Result<Response, Problem> {
     let body = match body(&fields) {
         Ok(body) => body,
         Err(why) => return again(&person, &fields, &why).await,
     };
-    let api = person.clusters()?;
+    let api = person.clusterd()?;
     if fields.find("step") == Some("make") {
         return match api.send(Method::POST, "/v1/clusters", Some(&body)).await {
             Ok(made) => {
@@ -64,7 +64,11 @@ async fn send(Posted { person, fields }: Posted) -> Result<Response, Problem> {
     }
 }
 
-async fn again(person: &Person, fields: &Fields, why: &Problem) -> Result<Response, Problem> {
+async fn again(
+    person: &AuthorizedUser,
+    fields: &Fields,
+    why: &Problem,
+) -> Result<Response, Problem> {
     let page = form(person).await?.put("given", fields.shown());
     person.show_again(page, why)
 }

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::confirm::check_name;
 use crate::api::segment;
-use crate::form::Posted;
+use crate::form::UserForm;
+use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
 use crate::service::Console;
-use crate::visit::Person;
 
 /// The number of newest events that a page shows.
 const EVENTS: usize = 60;
@@ -30,15 +30,15 @@ pub(super) fn routes() -> Router<Console> {
 }
 
 /// `GET /clusters`: lists all clusters.
-async fn list(person: Person) -> Result<Response, Problem> {
-    let clusters = person.clusters()?.all("clusters", "/v1/clusters/detail", 2000).await?;
+async fn list(person: AuthorizedUser) -> Result<Response, Problem> {
+    let clusters = person.clusterd()?.all("clusters", "/v1/clusters/detail", 2000).await?;
     let page = person.page("clusters.html", "Clusters").under("clusters").live();
     person.show(page.put("clusters", clusters))
 }
 
 /// `GET /clusters/{cluster}`: shows a cluster.
-async fn show(person: Person, Path(cluster): Path<String>) -> Result<Response, Problem> {
-    let (api, name) = (person.clusters()?, segment(&cluster)?);
+async fn show(person: AuthorizedUser, Path(cluster): Path<String>) -> Result<Response, Problem> {
+    let (api, name) = (person.clusterd()?, segment(&cluster)?);
     let [shown, explained, machines, groups, events] = [
         format!("/v1/clusters/{name}"),
         format!("/bedplate/v1/clusters/{name}"),
@@ -72,10 +72,10 @@ pub(super) fn newest(events: Option<&Value>) -> Vec<&Value> {
 /// link must not be able to fetch it.
 async fn kubeconfig(
     Path(cluster): Path<String>,
-    Posted { person, .. }: Posted,
+    UserForm { person, .. }: UserForm,
 ) -> Result<Response, Problem> {
     let text = person
-        .clusters()?
+        .clusterd()?
         .text(&format!("/bedplate/v1/clusters/{}/kubeconfig", segment(&cluster)?))
         .await?;
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -89,7 +89,7 @@ async fn kubeconfig(
 /// `POST /clusters/{cluster}/resize`: resizes a node group. Shrinking needs the cluster's name as a confirmation.
 async fn resize(
     Path(cluster): Path<String>,
-    Posted { person, fields }: Posted,
+    UserForm { person, fields }: UserForm,
 ) -> Result<Response, Problem> {
     let count = fields.number("node_count")?;
     let mut body = json!({"node_count": count});
@@ -104,13 +104,13 @@ async fn resize(
 
 /// Whether a node group has more members than the requested number. Unknown groups count as shrinking.
 async fn shrinks(
-    person: &Person,
+    person: &AuthorizedUser,
     cluster: &str,
     group: Option<&str>,
     count: Option<i64>,
 ) -> Result<bool, Problem> {
     let path = format!("/v1/clusters/{}/nodegroups", segment(cluster)?);
-    let found = person.clusters()?.get(&path).await?;
+    let found = person.clusterd()?.get(&path).await?;
     let groups = found["nodegroups"].as_array().into_iter().flatten();
     // Without a group the API resizes the default group of workers.
     let is_meant = |it: &&Value| match group {
@@ -122,15 +122,15 @@ async fn shrinks(
 }
 
 /// The cluster's name.
-async fn name_of(person: &Person, cluster: &str) -> Result<String, Problem> {
-    let shown = person.clusters()?.get(&format!("/v1/clusters/{}", segment(cluster)?)).await?;
+async fn name_of(person: &AuthorizedUser, cluster: &str) -> Result<String, Problem> {
+    let shown = person.clusterd()?.get(&format!("/v1/clusters/{}", segment(cluster)?)).await?;
     Ok(shown["name"].as_str().unwrap_or(cluster).to_owned())
 }
 
 /// `POST /clusters/{cluster}/groups`: creates a node group.
 async fn add_group(
     Path(cluster): Path<String>,
-    Posted { person, fields }: Posted,
+    UserForm { person, fields }: UserForm,
 ) -> Result<Response, Problem> {
     let mut body = json!({"name": fields.get("name")?.trim(), "node_count": fields.number("node_count")?.unwrap_or(1)});
     if let Some(flavor) = fields.find("flavor") {
@@ -142,11 +142,11 @@ async fn add_group(
 /// `POST /clusters/{cluster}/groups/delete`: deletes a node group. Needs the group's name as a confirmation.
 async fn delete_group(
     Path(cluster): Path<String>,
-    Posted { person, fields }: Posted,
+    UserForm { person, fields }: UserForm,
 ) -> Result<Response, Problem> {
     let path = format!("/nodegroups/{}", segment(fields.get("target")?)?);
     let of = format!("/v1/clusters/{}{path}", segment(&cluster)?);
-    let shown = person.clusters()?.get(&of).await?;
+    let shown = person.clusterd()?.get(&of).await?;
     check_name(&fields, shown["name"].as_str().unwrap_or_default(), "node group")?;
     ask(&person, &cluster, Method::DELETE, &path, None).await
 }
@@ -154,9 +154,9 @@ async fn delete_group(
 /// `POST /clusters/{cluster}/delete`: deletes a cluster. Needs its name as a confirmation.
 async fn delete(
     Path(cluster): Path<String>,
-    Posted { person, fields }: Posted,
+    UserForm { person, fields }: UserForm,
 ) -> Result<Response, Problem> {
-    let (api, name) = (person.clusters()?, segment(&cluster)?);
+    let (api, name) = (person.clusterd()?, segment(&cluster)?);
     let shown = api.get(&format!("/v1/clusters/{name}")).await?;
     if fields.find("name").map(str::trim) != shown["name"].as_str() {
         return Err(Problem::Unreadable("name: type the cluster's name to confirm".to_owned()));
@@ -166,13 +166,13 @@ async fn delete(
 }
 
 async fn ask(
-    person: &Person,
+    person: &AuthorizedUser,
     cluster: &str,
     method: Method,
     path: &str,
     body: Option<&Value>,
 ) -> Result<Response, Problem> {
     let name = segment(cluster)?;
-    person.clusters()?.send(method, &format!("/v1/clusters/{name}{path}"), body).await?;
+    person.clusterd()?.send(method, &format!("/v1/clusters/{name}{path}"), body).await?;
     Ok(Redirect::to(&format!("/clusters/{name}")).into_response())
 }

@@ -6,8 +6,8 @@ use axum::response::Response;
 use serde::Serialize;
 
 use crate::form::Fields;
+use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
-use crate::visit::Person;
 
 /// The question before an action that destroys something.
 #[derive(Debug, Serialize)]
@@ -32,7 +32,7 @@ pub(super) struct Question {
 
 impl Question {
     /// Shows the question as a page.
-    pub(super) fn ask(self, person: &Person, section: &str) -> Result<Response, Problem> {
+    pub(super) fn ask(self, person: &AuthorizedUser, section: &str) -> Result<Response, Problem> {
         let title = format!("{} {}", self.verb, self.name);
         person.show(person.page("confirm.html", &title).under(section).put("question", &self))
     }
@@ -40,7 +40,7 @@ impl Question {
     /// Shows the question again, with the reason why nothing was done.
     pub(super) fn ask_again(
         self,
-        person: &Person,
+        person: &AuthorizedUser,
         section: &str,
         why: &Problem,
     ) -> Result<Response, Problem> {

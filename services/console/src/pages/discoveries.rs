@@ -7,18 +7,18 @@ use axum::routing::{get, post};
 use http::Method;
 
 use crate::api::segment;
-use crate::form::Posted;
+use crate::form::UserForm;
+use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
 use crate::service::Console;
-use crate::visit::Person;
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/discoveries", get(list)).route("/discoveries/{mac}/forget", post(forget))
 }
 
 /// `GET /discoveries`: lists discovered machines.
-async fn list(person: Person) -> Result<Response, Problem> {
-    let found = person.machines()?.get("/bedplate/v1/discoveries").await?;
+async fn list(person: AuthorizedUser) -> Result<Response, Problem> {
+    let found = person.baremetald()?.get("/bedplate/v1/discoveries").await?;
     let page = person.page("discoveries.html", "Discoveries").under("discoveries").live();
     person.show(page.put("discoveries", &found["discoveries"]))
 }
@@ -26,9 +26,9 @@ async fn list(person: Person) -> Result<Response, Problem> {
 /// `POST /discoveries/{mac}/forget`: removes a discovered machine from the list.
 async fn forget(
     Path(mac): Path<String>,
-    Posted { person, .. }: Posted,
+    UserForm { person, .. }: UserForm,
 ) -> Result<Response, Problem> {
     let path = format!("/bedplate/v1/discoveries/{}", segment(&mac)?);
-    person.machines()?.send(Method::DELETE, &path, None).await?;
+    person.baremetald()?.send(Method::DELETE, &path, None).await?;
     Ok(Redirect::to("/discoveries").into_response())
 }

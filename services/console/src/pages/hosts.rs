@@ -7,13 +7,13 @@ use axum::routing::{get, post};
 use http::{Method, StatusCode};
 use serde_json::json;
 
-use super::place::above;
+use super::location::node_of_host;
 use crate::api::segment;
-use crate::form::Posted;
+use crate::form::UserForm;
+use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
 use crate::service::Console;
 use crate::view::Page;
-use crate::visit::Person;
 
 pub(super) fn routes() -> Router<Console> {
     Router::new()
@@ -24,8 +24,8 @@ pub(super) fn routes() -> Router<Console> {
 }
 
 /// `GET /hosts`: every compute host with its drain, or only the hosts with a drain if clusterd cannot list the cloud's hosts.
-async fn list(person: Person) -> Result<Response, Problem> {
-    let api = person.clusters()?;
+async fn list(person: AuthorizedUser) -> Result<Response, Problem> {
+    let api = person.clusterd()?;
     let (hosts, unknown) = match api.get("/bedplate/v1/hosts").await {
         Ok(mut found) => (found["hosts"].take(), None),
         Err(
@@ -47,15 +47,15 @@ async fn list(person: Person) -> Result<Response, Problem> {
 }
 
 /// `GET /hosts/{host}`: shows a host.
-async fn show(person: Person, Path(host): Path<String>) -> Result<Response, Problem> {
+async fn show(person: AuthorizedUser, Path(host): Path<String>) -> Result<Response, Problem> {
     let page = one(&person, &host).await?;
     person.show(page)
 }
 
-async fn one(person: &Person, host: &str) -> Result<Page, Problem> {
-    let (clusters, address) = (person.clusters()?, segment(host)?);
+async fn one(person: &AuthorizedUser, host: &str) -> Result<Page, Problem> {
+    let (clusters, address) = (person.clusterd()?, segment(host)?);
     let path = format!("/bedplate/v1/hosts/{address}");
-    let (carried, node) = tokio::join!(clusters.get(&path), above(person, host));
+    let (carried, node) = tokio::join!(clusters.get(&path), node_of_host(person, host));
     let page = person.page("host.html", host).under("hosts").live();
     let page = page.put("host", carried?).put("node", node?).put("address", address);
     Ok(page.put("label", host).put("force", ""))
@@ -65,12 +65,12 @@ async fn one(person: &Person, host: &str) -> Result<Page, Problem> {
 /// name the cluster to permit the loss.
 async fn drain(
     Path(host): Path<String>,
-    Posted { person, fields }: Posted,
+    UserForm { person, fields }: UserForm,
 ) -> Result<Response, Problem> {
     let name = segment(&host)?;
     let body = json!({"force": fields.forced()});
     let path = format!("/bedplate/v1/drains/{name}");
-    match person.clusters()?.send(Method::PUT, &path, Some(&body)).await {
+    match person.clusterd()?.send(Method::PUT, &path, Some(&body)).await {
         Ok(_) => Ok(Redirect::to(&format!("/hosts/{name}")).into_response()),
         Err(why @ Problem::Refused { .. }) => {
             let page =
@@ -84,9 +84,9 @@ async fn drain(
 /// `POST /hosts/{host}/undrain`: ends a drain.
 async fn undrain(
     Path(host): Path<String>,
-    Posted { person, .. }: Posted,
+    UserForm { person, .. }: UserForm,
 ) -> Result<Response, Problem> {
     let name = segment(&host)?;
-    person.clusters()?.send(Method::DELETE, &format!("/bedplate/v1/drains/{name}"), None).await?;
+    person.clusterd()?.send(Method::DELETE, &format!("/bedplate/v1/drains/{name}"), None).await?;
     Ok(Redirect::to(&format!("/hosts/{name}")).into_response())
 }

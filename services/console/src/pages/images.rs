@@ -4,17 +4,17 @@ use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
 
+use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
 use crate::service::Console;
-use crate::visit::Person;
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/images", get(list))
 }
 
 /// `GET /images`: lists images and snapshots.
-async fn list(person: Person) -> Result<Response, Problem> {
-    let api = person.clusters()?;
+async fn list(person: AuthorizedUser) -> Result<Response, Problem> {
+    let api = person.clusterd()?;
     let (images, snapshots) = tokio::join!(
         api.get("/bedplate/v1/images"),
         api.all("snapshots", "/bedplate/v1/snapshots", 1000)

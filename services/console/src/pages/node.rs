@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use super::confirm::Question;
 use crate::api::{encoded, segment};
-use crate::form::{Fields, Posted};
+use crate::form::{Fields, UserForm};
+use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
 use crate::service::Console;
 use crate::view::{Page, span};
-use crate::visit::Person;
 
 /// The number of newest events that the page shows.
 const EVENTS: usize = 40;
@@ -44,13 +44,13 @@ struct Event {
 }
 
 /// `GET /nodes/{node}`: shows a node.
-async fn show(person: Person, Path(node): Path<String>) -> Result<Response, Problem> {
+async fn show(person: AuthorizedUser, Path(node): Path<String>) -> Result<Response, Problem> {
     let page = one(&person, &node).await?;
     person.show(page)
 }
 
-async fn one(person: &Person, node: &str) -> Result<Page, Problem> {
-    let (api, name) = (person.machines()?, segment(node)?);
+async fn one(person: &AuthorizedUser, node: &str) -> Result<Page, Problem> {
+    let (api, name) = (person.baremetald()?, segment(node)?);
     let [shown, explained, history, inventory, ports] = [
         format!("/v1/nodes/{name}"),
         format!("/bedplate/v1/nodes/{name}/explain"),
@@ -83,9 +83,9 @@ async fn one(person: &Person, node: &str) -> Result<Page, Problem> {
 }
 
 /// The drain of the compute host that the node is; `None` if there is no drain or clusterd does not answer.
-async fn drain_of(person: &Person, host: Option<&str>) -> Option<Value> {
+async fn drain_of(person: &AuthorizedUser, host: Option<&str>) -> Option<Value> {
     let path = format!("/bedplate/v1/drains/{}", segment(host?).ok()?);
-    person.clusters().ok()?.find(&path).await.ok()?
+    person.clusterd().ok()?.find(&path).await.ok()?
 }
 
 /// The newest events, newest first, each with the time until the next event.
@@ -114,7 +114,7 @@ fn timeline(history: &Value) -> Vec<Event> {
 
 /// An action on a node.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct Verb {
+struct NodeAction {
     target: &'static str,
     name: &'static str,
     /// Whether the button is marked as destructive.
@@ -125,7 +125,7 @@ struct Verb {
 
 /// The actions for a node in this state. The service may still refuse an action for other reasons. baremetald supports no rescue, service
 /// or hold, so the page does not offer them.
-fn verbs(state: &str) -> Vec<Verb> {
+fn verbs(state: &str) -> Vec<NodeAction> {
     let told: &[(&'static str, &'static str)] = match state {
         "enroll" => &[("manage", "Manage")],
         "manageable" => &[
@@ -145,7 +145,7 @@ fn verbs(state: &str) -> Vec<Verb> {
     };
     let verb = |(target, name): &(&'static str, &'static str)| {
         let asks = !is_harmless(target);
-        Verb { target, name, is_bold: asks || *target == "abort", asks }
+        NodeAction { target, name, is_bold: asks || *target == "abort", asks }
     };
     told.iter().map(verb).collect()
 }
@@ -181,9 +181,9 @@ fn may_be_deleted(state: &str, is_in_maintenance: bool) -> bool {
 }
 
 /// The question before an action.
-async fn question(person: &Person, node: &str, target: &str) -> Result<Question, Problem> {
+async fn question(person: &AuthorizedUser, node: &str, target: &str) -> Result<Question, Problem> {
     let address = segment(node)?;
-    let shown = person.machines()?.get(&format!("/v1/nodes/{address}?fields=uuid,name")).await?;
+    let shown = person.baremetald()?.get(&format!("/v1/nodes/{address}?fields=uuid,name")).await?;
     let (verb, loss) = loss(target);
     let is_deletion = target == "delete";
     let form = if is_deletion { "delete" } else { "provision" };
@@ -206,7 +206,7 @@ struct Confirmed {
 
 /// `GET /nodes/{node}/confirm?target=`: asks for the node's name before a destructive action.
 async fn confirm(
-    person: Person,
+    person: AuthorizedUser,
     Path(node): Path<String>,
     Query(wanted): Query<Confirmed>,
 ) -> Result<Response, Problem> {
@@ -216,14 +216,14 @@ async fn confirm(
 /// `POST /nodes/{node}/delete`: deletes a node. Needs its name as a confirmation.
 async fn delete(
     Path(node): Path<String>,
-    Posted { person, fields }: Posted,
+    UserForm { person, fields }: UserForm,
 ) -> Result<Response, Problem> {
     let question = question(&person, &node, "delete").await?;
     if let Err(why) = question.check(&fields) {
         return question.ask_again(&person, "nodes", &why);
     }
-    let path = forced(&format!("/v1/nodes/{}", segment(&node)?), &fields);
-    match person.machines()?.send(Method::DELETE, &path, None).await {
+    let path = with_force(&format!("/v1/nodes/{}", segment(&node)?), &fields);
+    match person.baremetald()?.send(Method::DELETE, &path, None).await {
         Ok(_) => Ok(Redirect::to("/nodes").into_response()),
         Err(why @ Problem::Refused { status: StatusCode::CONFLICT, .. }) => {
             let force = Some(fields.find("force").unwrap_or_default().to_owned());
@@ -234,14 +234,14 @@ async fn delete(
 }
 
 /// Appends the names in the field `force` to a path.
-fn forced(path: &str, fields: &Fields) -> String {
+fn with_force(path: &str, fields: &Fields) -> String {
     let forced = encoded(&fields.forced().join(","));
     if forced.is_empty() { path.to_owned() } else { format!("{path}?force={forced}") }
 }
 
 /// `GET /nodes/{node}/sensors`: the sensors and event log of the BMC, read on request only.
-async fn sensors(person: Person, Path(node): Path<String>) -> Result<Response, Problem> {
-    let (api, name) = (person.machines()?, segment(&node)?);
+async fn sensors(person: AuthorizedUser, Path(node): Path<String>) -> Result<Response, Problem> {
+    let (api, name) = (person.baremetald()?, segment(&node)?);
     let (sensors, log) = (
         format!("/bedplate/v1/nodes/{name}/sensors"),
         format!("/bedplate/v1/nodes/{name}/event-log?limit=50"),
@@ -273,7 +273,7 @@ fn told_at(seconds: &Value) -> Option<String> {
 /// `POST /nodes/{node}/provision`: runs a provisioning action. An action that erases something needs the node's name as a confirmation.
 async fn provision(
     Path(node): Path<String>,
-    Posted { person, fields }: Posted,
+    UserForm { person, fields }: UserForm,
 ) -> Result<Response, Problem> {
     let target = fields.get("target")?;
     if !is_harmless(target) {
@@ -286,28 +286,36 @@ async fn provision(
     if target == "clean" {
         body["clean_steps"] = json!([{"interface": "deploy", "step": "erase_devices_metadata"}]);
     }
-    take_out(&person, &node, "provision", &fields, ("/v1/nodes/{}/states/provision", &body)).await
+    send_disruptive_action(
+        &person,
+        &node,
+        "provision",
+        &fields,
+        ("/v1/nodes/{}/states/provision", &body),
+    )
+    .await
 }
 
 /// `POST /nodes/{node}/power`: changes the power state.
 async fn power(
     Path(node): Path<String>,
-    Posted { person, fields }: Posted,
+    UserForm { person, fields }: UserForm,
 ) -> Result<Response, Problem> {
     let body = json!({"target": fields.get("target")?});
-    take_out(&person, &node, "power", &fields, ("/v1/nodes/{}/states/power", &body)).await
+    send_disruptive_action(&person, &node, "power", &fields, ("/v1/nodes/{}/states/power", &body))
+        .await
 }
 
 /// `POST /nodes/{node}/maintenance`: turns maintenance on or off.
 async fn maintenance(
     Path(node): Path<String>,
-    Posted { person, fields }: Posted,
+    UserForm { person, fields }: UserForm,
 ) -> Result<Response, Problem> {
     let path = "/v1/nodes/{}/maintenance";
     match fields.get("target")? {
         "on" => {
             let body = json!({"reason": fields.find("reason")});
-            take_out(&person, &node, "maintenance", &fields, (path, &body)).await
+            send_disruptive_action(&person, &node, "maintenance", &fields, (path, &body)).await
         }
         _ => ask(&person, &node, Method::DELETE, path, None).await,
     }
@@ -316,7 +324,7 @@ async fn maintenance(
 /// `POST /nodes/{node}/identify`: turns the locator light on or off.
 async fn identify(
     Path(node): Path<String>,
-    Posted { person, fields }: Posted,
+    UserForm { person, fields }: UserForm,
 ) -> Result<Response, Problem> {
     let body = json!({"on": fields.get("target")? == "on"});
     ask(&person, &node, Method::PUT, "/bedplate/v1/nodes/{}/identify", Some(&body)).await
@@ -325,21 +333,21 @@ async fn identify(
 /// `POST /nodes/{node}/join`: lets the node join the cloud as a hypervisor again.
 async fn join(
     Path(node): Path<String>,
-    Posted { person, .. }: Posted,
+    UserForm { person, .. }: UserForm,
 ) -> Result<Response, Problem> {
     ask(&person, &node, Method::PUT, "/bedplate/v1/nodes/{}/hypervisor/join", None).await
 }
 
 /// Sends an action that may take a compute host away. If the service refuses because of running servers, shows the page again with a field
 /// for the clusters that may be disrupted.
-async fn take_out(
-    person: &Person,
+async fn send_disruptive_action(
+    person: &AuthorizedUser,
     node: &str,
     form: &str,
     fields: &Fields,
     (path, body): (&str, &Value),
 ) -> Result<Response, Problem> {
-    match ask(person, node, Method::PUT, &forced(path, fields), Some(body)).await {
+    match ask(person, node, Method::PUT, &with_force(path, fields), Some(body)).await {
         Err(why @ Problem::Refused { status: StatusCode::CONFLICT, .. }) => {
             let again = json!({"form": form, "target": fields.find("target"), "force": fields.find("force"), "name": fields.find("name")});
             person.show_again(one(person, node).await?.put("again", again), &why)
@@ -350,14 +358,14 @@ async fn take_out(
 
 /// Sends an action and shows the node again.
 async fn ask(
-    person: &Person,
+    person: &AuthorizedUser,
     node: &str,
     method: Method,
     path: &str,
     body: Option<&Value>,
 ) -> Result<Response, Problem> {
     let name = segment(node)?;
-    person.machines()?.send(method, &path.replace("{}", &name), body).await?;
+    person.baremetald()?.send(method, &path.replace("{}", &name), body).await?;
     Ok(Redirect::to(&format!("/nodes/{name}")).into_response())
 }
 

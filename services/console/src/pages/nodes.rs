@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::api::encoded;
+use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
 use crate::service::Console;
-use crate::visit::Person;
 
 /// The number of nodes on a page.
 const SHOWN: usize = 100;
@@ -42,7 +42,7 @@ pub(super) fn routes() -> Router<Console> {
 }
 
 #[derive(Deserialize)]
-struct Wanted {
+struct ListQuery {
     #[serde(default)]
     state: String,
     #[serde(default)]
@@ -52,7 +52,10 @@ struct Wanted {
 }
 
 /// `GET /nodes`: lists nodes.
-async fn list(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, Problem> {
+async fn list(
+    person: AuthorizedUser,
+    Query(wanted): Query<ListQuery>,
+) -> Result<Response, Problem> {
     let fields = "uuid,name,provision_state,power_state,maintenance,resource_class,lessee,last_error,provision_updated_at";
     let mut path = format!("/v1/nodes?limit={SHOWN}&fields={fields}");
     for (name, value) in [
@@ -64,7 +67,7 @@ async fn list(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, 
             path = format!("{path}&{name}={}", encoded(value));
         }
     }
-    let found = person.machines()?.get(&path).await?;
+    let found = person.baremetald()?.get(&path).await?;
     let last =
         found["nodes"].as_array().and_then(|all| all.last()).and_then(|last| last["uuid"].as_str());
     let next = last.filter(|_| found["next"].is_string()).map(|last| {

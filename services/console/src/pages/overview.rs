@@ -7,9 +7,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::api::Api;
+use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
 use crate::service::Console;
-use crate::visit::Person;
 
 /// The number of clusters and VMs that the page names, newest first.
 const NAMED: usize = 10;
@@ -19,7 +19,7 @@ pub(super) fn routes() -> Router<Console> {
 }
 
 /// `GET /`: shows the overview.
-async fn show(person: Person) -> Result<Response, Problem> {
+async fn show(person: AuthorizedUser) -> Result<Response, Problem> {
     let (nodes, clusters) = tokio::join!(nodes(&person), clusters(&person));
     if let (Err(Problem::LoggedOut), _) | (_, Err(Problem::LoggedOut)) = (&nodes, &clusters) {
         return Err(Problem::LoggedOut);
@@ -31,8 +31,8 @@ async fn show(person: Person) -> Result<Response, Problem> {
     person.show(page.put("nodes", nodes.ok()).put("clusters", clusters.ok()))
 }
 
-async fn nodes(person: &Person) -> Result<Nodes, Problem> {
-    Ok(Nodes::of(person.machines()?.get("/bedplate/v1/counts").await?))
+async fn nodes(person: &AuthorizedUser) -> Result<Nodes, Problem> {
+    Ok(Nodes::of(person.baremetald()?.get("/bedplate/v1/counts").await?))
 }
 
 /// The counts of nodes.
@@ -66,8 +66,8 @@ struct Clusters {
     more_machines: bool,
 }
 
-async fn clusters(person: &Person) -> Result<Clusters, Problem> {
-    let api: Api = person.clusters()?;
+async fn clusters(person: &AuthorizedUser) -> Result<Clusters, Problem> {
+    let api: Api = person.clusterd()?;
     let newest = format!("limit={NAMED}&sort_key=created_at&sort_dir=desc");
     let [clusters, machines] =
         [format!("/v1/clusters/detail?{newest}"), format!("/bedplate/v1/machines?{newest}")];

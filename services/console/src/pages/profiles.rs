@@ -8,11 +8,11 @@ use http::Method;
 use serde_json::{Map, Value, json};
 
 use crate::api::{Api, segment};
-use crate::form::{Fields, Posted};
+use crate::form::{Fields, UserForm};
+use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
 use crate::service::Console;
 use crate::view::Page;
-use crate::visit::Person;
 
 /// The path of profiles in the API.
 const PROFILES: &str = "/bedplate/v1/hypervisor-profiles";
@@ -34,22 +34,22 @@ pub(super) async fn names(api: &Api) -> Result<Vec<String>, Problem> {
 }
 
 /// `GET /profiles`: lists profiles.
-async fn list(person: Person) -> Result<Response, Problem> {
-    let mut found = person.machines()?.get(PROFILES).await?;
+async fn list(person: AuthorizedUser) -> Result<Response, Problem> {
+    let mut found = person.baremetald()?.get(PROFILES).await?;
     let page = person.page("profiles.html", "Hypervisor profiles").under("profiles");
     person.show(page.put("profiles", found["hypervisor_profiles"].take()))
 }
 
 /// `GET /profiles/{profile}`: shows a profile.
-async fn show(person: Person, Path(profile): Path<String>) -> Result<Response, Problem> {
+async fn show(person: AuthorizedUser, Path(profile): Path<String>) -> Result<Response, Problem> {
     let page = one(&person, &profile, None).await?;
     person.show(page)
 }
 
 /// The page of a profile, with the refused document if there is one.
-async fn one(person: &Person, name: &str, refused: Option<&str>) -> Result<Page, Problem> {
+async fn one(person: &AuthorizedUser, name: &str, refused: Option<&str>) -> Result<Page, Problem> {
     let address = segment(name)?;
-    let profile = person.machines()?.get(&format!("{PROFILES}/{address}")).await?;
+    let profile = person.baremetald()?.get(&format!("{PROFILES}/{address}")).await?;
     let own = written(&profile)?;
     let page = person.page("profile.html", &format!("Profile {name}")).under("profiles");
     let page = page.put("document", refused.unwrap_or(&own)).put("address", address);
@@ -60,7 +60,7 @@ async fn one(person: &Person, name: &str, refused: Option<&str>) -> Result<Page,
 fn written(profile: &Value) -> Result<String, Problem> {
     let mut document = profile.as_object().cloned().unwrap_or_default();
     document.retain(|key, _| !["created_at", "updated_at"].contains(&key.as_str()));
-    serde_json::to_string_pretty(&document).map_err(|why| Problem::Broken(why.to_string()))
+    serde_json::to_string_pretty(&document).map_err(|why| Problem::Internal(why.to_string()))
 }
 
 /// Lists the settings of a profile, each with its path and value.
@@ -86,17 +86,17 @@ fn told(settings: &Value) -> Vec<(String, String)> {
 }
 
 /// `GET /profiles/new`: shows the form.
-async fn ask(person: Person) -> Result<Response, Problem> {
+async fn ask(person: AuthorizedUser) -> Result<Response, Problem> {
     person.show(form(&person).put("given", json!({})))
 }
 
-fn form(person: &Person) -> Page {
+fn form(person: &AuthorizedUser) -> Page {
     person.page("profile_new.html", "Create hypervisor profile").under("profiles")
 }
 
 /// `POST /profiles/new`: creates a profile from a document, or from the fields of the form if there is no document.
-async fn create(Posted { person, fields }: Posted) -> Result<Response, Problem> {
-    let api = person.machines()?;
+async fn create(UserForm { person, fields }: UserForm) -> Result<Response, Problem> {
+    let api = person.baremetald()?;
     let asked = match document(&fields) {
         Some(read) => read,
         None => body(&fields),
@@ -189,7 +189,7 @@ fn named(fields: &Fields, name: &str, fixed: &str) -> Result<Option<Value>, Prob
 /// `POST /profiles/{profile}`: replaces a profile. The placeholder of a secret leaves the secret unchanged.
 async fn set(
     Path(profile): Path<String>,
-    Posted { person, fields }: Posted,
+    UserForm { person, fields }: UserForm,
 ) -> Result<Response, Problem> {
     let name = segment(&profile)?;
     let read = document(&fields)
@@ -197,7 +197,7 @@ async fn set(
     let written = match read {
         Ok(body) => {
             let path = format!("{PROFILES}/{name}");
-            person.machines()?.send(Method::PUT, &path, Some(&body)).await.map(drop)
+            person.baremetald()?.send(Method::PUT, &path, Some(&body)).await.map(drop)
         }
         Err(why) => Err(why),
     };
@@ -214,14 +214,14 @@ async fn set(
 /// `POST /profiles/{profile}/delete`: deletes a profile. Needs its name as a confirmation.
 async fn delete(
     Path(profile): Path<String>,
-    Posted { person, fields }: Posted,
+    UserForm { person, fields }: UserForm,
 ) -> Result<Response, Problem> {
     if fields.find("name").map(str::trim) != Some(profile.as_str()) {
         let why = "name: type the profile's name to confirm";
         return Err(Problem::Unreadable(why.to_owned()));
     }
     let path = format!("{PROFILES}/{}", segment(&profile)?);
-    person.machines()?.send(Method::DELETE, &path, None).await?;
+    person.baremetald()?.send(Method::DELETE, &path, None).await?;
     Ok(Redirect::to("/profiles").into_response())
 }
 

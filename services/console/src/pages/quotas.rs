@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::api::{encoded, segment};
-use crate::form::Posted;
+use crate::form::UserForm;
+use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
 use crate::service::Console;
-use crate::visit::Person;
 
 /// The limited resources, each with its name in the API and its label.
 const COUNTED: [(&str, &str); 9] = [
@@ -32,7 +32,7 @@ pub(super) fn routes() -> Router<Console> {
 }
 
 #[derive(Deserialize)]
-struct Wanted {
+struct PageQuery {
     #[serde(default)]
     project: String,
     #[serde(default)]
@@ -52,13 +52,16 @@ pub(super) struct Row {
 }
 
 /// `GET /quotas?project=&user=`: shows usage and limits.
-async fn show(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, Problem> {
+async fn show(
+    person: AuthorizedUser,
+    Query(wanted): Query<PageQuery>,
+) -> Result<Response, Problem> {
     let path = format!(
         "/bedplate/v1/quotas?project_id={}&user_id={}",
         encoded(wanted.project.trim()),
         encoded(wanted.user.trim())
     );
-    let found = person.clusters()?.get(&path).await?;
+    let found = person.clusterd()?.get(&path).await?;
     let page = person.page("quotas.html", "Quotas").under("quotas");
     let page =
         page.put("project_rows", rows(&found["project"])).put("user_rows", rows(&found["user"]));
@@ -79,7 +82,7 @@ pub(super) fn rows(account: &Value) -> Vec<Row> {
 }
 
 /// `POST /quotas`: sets limits. An empty field keeps its limit.
-async fn set(Posted { person, fields }: Posted) -> Result<Response, Problem> {
+async fn set(UserForm { person, fields }: UserForm) -> Result<Response, Problem> {
     let (project, user) = (fields.get("project")?.trim(), fields.find("user").map(str::trim));
     let mut limits = Map::new();
     for (key, _) in COUNTED {
@@ -93,7 +96,7 @@ async fn set(Posted { person, fields }: Posted) -> Result<Response, Problem> {
         path = format!("{path}/users/{}", segment(user)?);
         back = format!("{back}&user={}", segment(user)?);
     }
-    person.clusters()?.send(Method::PATCH, &path, Some(&Value::Object(limits))).await?;
+    person.clusterd()?.send(Method::PATCH, &path, Some(&Value::Object(limits))).await?;
     Ok(Redirect::to(&back).into_response())
 }
 

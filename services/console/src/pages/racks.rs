@@ -14,11 +14,11 @@ use serde_json::{Map, Value, json};
 use super::confirm::{Question, check_name};
 use super::profiles;
 use crate::api::segment;
-use crate::form::{Fields, Posted};
+use crate::form::{Fields, UserForm};
+use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
 use crate::service::Console;
 use crate::view::tone;
-use crate::visit::Person;
 
 /// The number of racks on a page: each costs one request.
 const DRAWN: usize = 12;
@@ -37,7 +37,7 @@ pub(super) fn routes() -> Router<Console> {
 }
 
 #[derive(Deserialize)]
-struct Wanted {
+struct PageQuery {
     #[serde(default)]
     page: usize,
 }
@@ -61,8 +61,11 @@ struct Unit {
 }
 
 /// `GET /racks`: draws racks.
-async fn list(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, Problem> {
-    let api = person.machines()?;
+async fn list(
+    person: AuthorizedUser,
+    Query(wanted): Query<PageQuery>,
+) -> Result<Response, Problem> {
+    let api = person.baremetald()?;
     let all = api.get("/bedplate/v1/racks").await?;
     let names: Vec<&str> = all["racks"]
         .as_array()
@@ -84,8 +87,8 @@ async fn list(person: Person, Query(wanted): Query<Wanted>) -> Result<Response, 
 }
 
 /// `GET /racks/{rack}`: shows a rack.
-async fn show(person: Person, Path(rack): Path<String>) -> Result<Response, Problem> {
-    let (api, path) = (person.machines()?, format!("/bedplate/v1/racks/{}", segment(&rack)?));
+async fn show(person: AuthorizedUser, Path(rack): Path<String>) -> Result<Response, Problem> {
+    let (api, path) = (person.baremetald()?, format!("/bedplate/v1/racks/{}", segment(&rack)?));
     let (found, profiles) = tokio::join!(api.get(&path), profiles::names(&api));
     let found = found?;
     let machines = found["machines"].clone();
@@ -130,13 +133,13 @@ fn draw(mut rack: Value) -> Drawn {
 /// `POST /racks/{rack}/up`: starts a bring-up. A goal that erases disks needs the rack's name as a confirmation.
 async fn up(
     Path(rack): Path<String>,
-    Posted { person, fields }: Posted,
+    UserForm { person, fields }: UserForm,
 ) -> Result<Response, Problem> {
     if erases(&fields) {
         check_name(&fields, &rack, "rack")?;
     }
     let path = format!("/bedplate/v1/racks/{}/up", segment(&rack)?);
-    person.machines()?.send(Method::PUT, &path, Some(&goal(&fields)?)).await?;
+    person.baremetald()?.send(Method::PUT, &path, Some(&goal(&fields)?)).await?;
     Ok(Redirect::to(&format!("/racks/{}", segment(&rack)?)).into_response())
 }
 
@@ -162,21 +165,21 @@ fn question(rack: &str) -> Result<Question, Problem> {
 }
 
 /// `GET /racks/{rack}/delete`: asks for the rack's name.
-async fn confirm(person: Person, Path(rack): Path<String>) -> Result<Response, Problem> {
+async fn confirm(person: AuthorizedUser, Path(rack): Path<String>) -> Result<Response, Problem> {
     question(&rack)?.ask(&person, "racks")
 }
 
 /// `POST /racks/{rack}/delete`: deletes a rack without nodes. Needs its name as a confirmation.
 async fn delete(
     Path(rack): Path<String>,
-    Posted { person, fields }: Posted,
+    UserForm { person, fields }: UserForm,
 ) -> Result<Response, Problem> {
     let question = question(&rack)?;
     if let Err(why) = question.check(&fields) {
         return question.ask_again(&person, "racks", &why);
     }
     let path = format!("/bedplate/v1/racks/{}", segment(&rack)?);
-    match person.machines()?.send(Method::DELETE, &path, None).await {
+    match person.baremetald()?.send(Method::DELETE, &path, None).await {
         Ok(_) => Ok(Redirect::to("/racks").into_response()),
         Err(why @ Problem::Refused { status: StatusCode::CONFLICT, .. }) => {
             question.ask_again(&person, "racks", &why)
@@ -215,10 +218,10 @@ pub(super) fn goal(fields: &Fields) -> Result<Value, Problem> {
 /// `POST /racks/{rack}/pause`: starts no further work in the rack.
 async fn pause(
     Path(rack): Path<String>,
-    Posted { person, .. }: Posted,
+    UserForm { person, .. }: UserForm,
 ) -> Result<Response, Problem> {
     let path = format!("/bedplate/v1/racks/{}/up", segment(&rack)?);
-    person.machines()?.send(Method::DELETE, &path, None).await?;
+    person.baremetald()?.send(Method::DELETE, &path, None).await?;
     Ok(Redirect::to(&format!("/racks/{}", segment(&rack)?)).into_response())
 }
 

@@ -21,14 +21,14 @@ use websocket::{Bytes, CloseCode, Message, Socket};
 
 use crate::api::segment;
 use crate::config::Access;
-use crate::followers::{Place, REPLACED};
-use crate::form::Posted;
-use crate::keyboards::Plugged;
+use crate::form::UserForm;
+use crate::live_page_registry::{Place, REPLACED};
+use crate::page_request::{AuthorizedUser, PageRequest};
 use crate::problem::Problem;
 use crate::screen::Screen;
+use crate::serial_inputs::SerialInput;
 use crate::service::Console;
 use crate::view::escape;
-use crate::visit::{Person, Visit};
 
 /// Output that arrives within this time is sent together.
 const GATHER: Duration = Duration::from_millis(100);
@@ -48,8 +48,8 @@ pub(super) fn routes() -> Router<Console> {
 }
 
 /// `GET /nodes/{node}/console`: shows the serial console.
-async fn show(person: Person, Path(node): Path<String>) -> Result<Response, Problem> {
-    let (api, name) = (person.machines()?, segment(&node)?);
+async fn show(person: AuthorizedUser, Path(node): Path<String>) -> Result<Response, Problem> {
+    let (api, name) = (person.baremetald()?, segment(&node)?);
     let shown = api.get(&format!("/v1/nodes/{name}")).await?;
     let label = shown["name"].as_str().unwrap_or(&node);
     let is_enabled = shown["console_enabled"] == true;
@@ -76,9 +76,9 @@ async fn show(person: Person, Path(node): Path<String>) -> Result<Response, Prob
 /// `POST /nodes/{node}/console`: enables or disables the serial console.
 async fn switch(
     Path(node): Path<String>,
-    Posted { person, fields }: Posted,
+    UserForm { person, fields }: UserForm,
 ) -> Result<Response, Problem> {
-    let (api, name) = (person.machines()?, segment(&node)?);
+    let (api, name) = (person.baremetald()?, segment(&node)?);
     let is_on = fields.get("target")? == "on";
     let path = format!("/v1/nodes/{name}");
     let shown = api.get(&path).await?;
@@ -100,7 +100,7 @@ async fn input(
     State(console): State<Console>,
     Path(node): Path<String>,
     headers: HeaderMap,
-    Posted { person, fields }: Posted,
+    UserForm { person, fields }: UserForm,
 ) -> Result<Response, Problem> {
     let name = segment(&node)?;
     let typed = match fields.get("key")? {
@@ -125,8 +125,8 @@ async fn input(
 }
 
 /// Opens the WebSocket of the node's console as the user.
-async fn open(person: &Person, name: &str) -> Result<Socket, Problem> {
-    person.machines()?.socket(&format!("/bedplate/v1/nodes/{name}/console")).await
+async fn open(person: &AuthorizedUser, name: &str) -> Result<Socket, Problem> {
+    person.baremetald()?.socket(&format!("/bedplate/v1/nodes/{name}/console")).await
 }
 
 /// Types without a following page, and waits a moment for the echo, so that the next page shows it.
@@ -140,11 +140,11 @@ async fn type_once(mut socket: Socket, typed: Bytes) {
 }
 
 /// A serial console that one user follows.
-struct Following {
+struct SerialStream {
     console: Console,
-    visit: Visit,
+    visit: PageRequest,
     socket: Socket,
-    keyboard: Plugged,
+    keyboard: SerialInput,
     screen: Screen,
     /// The unfinished line as it was last sent.
     line: String,
@@ -159,7 +159,7 @@ struct Following {
 /// `GET /live/console/{node}`: streams the serial console.
 async fn follow(
     State(console): State<Console>,
-    person: Person,
+    person: AuthorizedUser,
     Path(node): Path<String>,
 ) -> Result<Response, Problem> {
     let name = segment(&node)?;
@@ -175,8 +175,8 @@ async fn follow(
         Err(why) => return Err(why),
     };
     let who = console.guard().token(&person.visit.cookie);
-    let following = Following {
-        keyboard: console.keyboards().plug(&who, &name),
+    let following = SerialStream {
+        keyboard: console.keyboards().register(&who, &name),
         console,
         visit: person.visit,
         socket,
@@ -195,7 +195,7 @@ async fn follow(
     Ok((unbuffered, Sse::new(events).keep_alive(KeepAlive::new())).into_response())
 }
 
-impl Following {
+impl SerialStream {
     /// Waits for the next event; `None` after the last one.
     async fn event(&mut self) -> Option<Event> {
         loop {
@@ -213,24 +213,24 @@ impl Following {
     async fn gather(&mut self) {
         let end = loop {
             tokio::select! {
-                () = self.console.ending().cancelled() => break Some(End::Gone),
-                () = self.place.replaced() => break Some(End::Over(REPLACED.to_owned())),
+                () = self.console.ending().cancelled() => break Some(StreamEnd::Gone),
+                () = self.place.replaced() => break Some(StreamEnd::Over(REPLACED.to_owned())),
                 () = sleep_until(self.look_at) => {
                     self.look_at += LOOK_EVERY;
                     let session = self.console.sessions().peek(&self.visit.cookie, Instant::now());
                     if session.is_none() && *self.console.access() != Access::None {
-                        break Some(End::Over("your session has ended; log in again".to_owned()));
+                        break Some(StreamEnd::Over("your session has ended; log in again".to_owned()));
                     }
                 }
                 Some(typed) = self.keyboard.next() => {
                     if self.socket.send(Message::Binary(typed)).await.is_err() {
-                        break Some(End::Gone);
+                        break Some(StreamEnd::Gone);
                     }
                 }
                 message = self.socket.next() => match self.hear(message) {
-                    Heard::Nothing => {}
-                    Heard::Said => break None,
-                    Heard::End(end) => break Some(end),
+                    MessageResult::Nothing => {}
+                    MessageResult::Said => break None,
+                    MessageResult::End(end) => break Some(end),
                 },
             }
         };
@@ -242,13 +242,13 @@ impl Following {
     }
 
     /// Reads the output that arrives within `GATHER`.
-    async fn hear_more(&mut self) -> Option<End> {
+    async fn hear_more(&mut self) -> Option<StreamEnd> {
         let mut more = std::pin::pin!(sleep(GATHER));
         loop {
             tokio::select! {
                 () = &mut more => return None,
                 message = self.socket.next() => {
-                    if let Heard::End(end) = self.hear(message) {
+                    if let MessageResult::End(end) = self.hear(message) {
                         return Some(end);
                     }
                 }
@@ -256,24 +256,24 @@ impl Following {
         }
     }
 
-    fn hear(&mut self, message: Option<Result<Message, websocket::Error>>) -> Heard {
+    fn hear(&mut self, message: Option<Result<Message, websocket::Error>>) -> MessageResult {
         match message {
             Some(Ok(Message::Binary(bytes))) => {
                 self.screen.feed(&bytes);
-                Heard::Said
+                MessageResult::Said
             }
             Some(Ok(Message::Close(Some(why)))) if why.code != CloseCode::Away => {
-                Heard::End(End::Over(why.reason.to_string()))
+                MessageResult::End(StreamEnd::Over(why.reason.to_string()))
             }
-            Some(Ok(Message::Close(_)) | Err(_)) | None => Heard::End(End::Gone),
+            Some(Ok(Message::Close(_)) | Err(_)) | None => MessageResult::End(StreamEnd::Gone),
             Some(Ok(
                 Message::Text(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_),
-            )) => Heard::Nothing,
+            )) => MessageResult::Nothing,
         }
     }
 
     /// Turns the new output into events, the last event first.
-    fn show(&mut self, end: Option<End>) {
+    fn show(&mut self, end: Option<StreamEnd>) {
         let (lines, line) = self.screen.take();
         let mut events = Vec::new();
         if !self.has_begun {
@@ -290,8 +290,8 @@ impl Following {
         self.line = line;
         match end {
             None => {}
-            Some(End::Gone) => self.is_over = true,
-            Some(End::Over(why)) => {
+            Some(StreamEnd::Gone) => self.is_over = true,
+            Some(StreamEnd::Over(why)) => {
                 self.is_over = true;
                 events.extend([said(&format!("\n[{why}]\n")), over()]);
             }
@@ -310,14 +310,14 @@ impl Following {
 }
 
 /// The result of reading a message.
-enum Heard {
+enum MessageResult {
     Nothing,
     Said,
-    End(End),
+    End(StreamEnd),
 }
 
 /// Why a stream ends.
-enum End {
+enum StreamEnd {
     /// The connection broke; the browser reconnects.
     Gone,
     /// The service ended the console, with the reason; the browser must not reconnect.

@@ -10,11 +10,11 @@ use serde_json::{Map, Value, json};
 use super::clusters::newest;
 use super::quotas::rows;
 use crate::api::segment;
-use crate::form::{Fields, Posted};
+use crate::form::{Fields, UserForm};
+use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
 use crate::service::Console;
 use crate::view::Page;
-use crate::visit::Person;
 
 pub(super) fn routes() -> Router<Console> {
     Router::new()
@@ -30,15 +30,15 @@ pub(super) fn routes() -> Router<Console> {
 }
 
 /// `GET /vms`: lists VMs.
-async fn list(person: Person) -> Result<Response, Problem> {
-    let machines = person.clusters()?.all("machines", "/bedplate/v1/machines", 2000).await?;
+async fn list(person: AuthorizedUser) -> Result<Response, Problem> {
+    let machines = person.clusterd()?.all("machines", "/bedplate/v1/machines", 2000).await?;
     let page = person.page("vms.html", "VMs").under("vms").live();
     person.show(page.put("machines", machines))
 }
 
 /// `GET /vms/{vm}`: shows a VM.
-async fn show(person: Person, Path(vm): Path<String>) -> Result<Response, Problem> {
-    let (api, name) = (person.clusters()?, segment(&vm)?);
+async fn show(person: AuthorizedUser, Path(vm): Path<String>) -> Result<Response, Problem> {
+    let (api, name) = (person.clusterd()?, segment(&vm)?);
     let (shown, events) =
         (format!("/bedplate/v1/machines/{name}"), format!("/bedplate/v1/machines/{name}/events"));
     let (shown, events) = tokio::join!(api.get(&shown), api.find(&events));
@@ -51,13 +51,13 @@ async fn show(person: Person, Path(vm): Path<String>) -> Result<Response, Proble
 }
 
 /// `GET /vms/new`: shows the form.
-async fn ask(person: Person) -> Result<Response, Problem> {
+async fn ask(person: AuthorizedUser) -> Result<Response, Problem> {
     let page = form(&person).await?;
     person.show(page.put("given", json!({})))
 }
 
-async fn form(person: &Person) -> Result<Page, Problem> {
-    let api = person.clusters()?;
+async fn form(person: &AuthorizedUser) -> Result<Page, Problem> {
+    let api = person.clusterd()?;
     let (images, quotas) =
         tokio::join!(api.get("/bedplate/v1/images"), api.find("/bedplate/v1/quotas"));
     let account = quotas?.map(|it| rows(&it["user"])).unwrap_or_default();
@@ -66,10 +66,10 @@ async fn form(person: &Person) -> Result<Page, Problem> {
 }
 
 /// `POST /vms/new`: creates a VM.
-async fn send(Posted { person, fields }: Posted) -> Result<Response, Problem> {
+async fn send(UserForm { person, fields }: UserForm) -> Result<Response, Problem> {
     let asked = match body(&fields) {
         Ok(body) => {
-            person.clusters()?.send(Method::POST, "/bedplate/v1/machines", Some(&body)).await
+            person.clusterd()?.send(Method::POST, "/bedplate/v1/machines", Some(&body)).await
         }
         Err(why) => Err(why),
     };
@@ -109,7 +109,7 @@ fn body(fields: &Fields) -> Result<Value, Problem> {
 /// `POST /vms/{vm}/action`: starts, stops or reboots a VM.
 async fn act(
     Path(vm): Path<String>,
-    Posted { person, fields }: Posted,
+    UserForm { person, fields }: UserForm,
 ) -> Result<Response, Problem> {
     let body = json!({"action": fields.get("target")?});
     tell(&person, &vm, Method::POST, "/actions", Some(&body)).await
@@ -118,7 +118,7 @@ async fn act(
 /// `POST /vms/{vm}/lease`: extends the lease.
 async fn extend(
     Path(vm): Path<String>,
-    Posted { person, fields }: Posted,
+    UserForm { person, fields }: UserForm,
 ) -> Result<Response, Problem> {
     let body = match fields.find("for") {
         Some(length) => json!({"for": length.trim()}),
@@ -128,14 +128,17 @@ async fn extend(
 }
 
 /// `POST /vms/{vm}/lease/undo`: undoes the end of the lease.
-async fn undo(Path(vm): Path<String>, Posted { person, .. }: Posted) -> Result<Response, Problem> {
+async fn undo(
+    Path(vm): Path<String>,
+    UserForm { person, .. }: UserForm,
+) -> Result<Response, Problem> {
     tell(&person, &vm, Method::POST, "/lease/undo", None).await
 }
 
 /// `POST /vms/{vm}/snapshot`: takes a snapshot.
 async fn snapshot(
     Path(vm): Path<String>,
-    Posted { person, fields }: Posted,
+    UserForm { person, fields }: UserForm,
 ) -> Result<Response, Problem> {
     let body = json!({"name": fields.find("name").map(str::trim)});
     tell(&person, &vm, Method::POST, "/snapshots", Some(&body)).await
@@ -144,11 +147,11 @@ async fn snapshot(
 /// `POST /vms/{vm}/console`: links to the VM's screen in the cloud. The URL works for some minutes, and the console does not store it.
 async fn console(
     Path(vm): Path<String>,
-    Posted { person, .. }: Posted,
+    UserForm { person, .. }: UserForm,
 ) -> Result<Response, Problem> {
     let path = format!("/bedplate/v1/machines/{}/console", segment(&vm)?);
     let answer =
-        person.clusters()?.send(Method::POST, &path, Some(&json!({"kind": "novnc"}))).await?;
+        person.clusterd()?.send(Method::POST, &path, Some(&json!({"kind": "novnc"}))).await?;
     let page = person.page("console.html", &format!("Console of {vm}")).under("vms");
     person.show(page.put("url", &answer["url"]).put("address", segment(&vm)?).put("label", &vm))
 }
@@ -156,9 +159,9 @@ async fn console(
 /// `POST /vms/{vm}/delete`: deletes a VM. Needs its name as a confirmation.
 async fn delete(
     Path(vm): Path<String>,
-    Posted { person, fields }: Posted,
+    UserForm { person, fields }: UserForm,
 ) -> Result<Response, Problem> {
-    let (api, name) = (person.clusters()?, segment(&vm)?);
+    let (api, name) = (person.clusterd()?, segment(&vm)?);
     let path = format!("/bedplate/v1/machines/{name}");
     let shown = api.get(&path).await?;
     if fields.find("name").map(str::trim) != shown["name"].as_str() {
@@ -169,13 +172,13 @@ async fn delete(
 }
 
 async fn tell(
-    person: &Person,
+    person: &AuthorizedUser,
     vm: &str,
     method: Method,
     path: &str,
     body: Option<&Value>,
 ) -> Result<Response, Problem> {
     let name = segment(vm)?;
-    person.clusters()?.send(method, &format!("/bedplate/v1/machines/{name}{path}"), body).await?;
+    person.clusterd()?.send(method, &format!("/bedplate/v1/machines/{name}{path}"), body).await?;
     Ok(Redirect::to(&format!("/vms/{name}")).into_response())
 }

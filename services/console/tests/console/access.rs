@@ -6,11 +6,11 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use reqwest::StatusCode;
 
-use crate::given::{Auth, Given, Stream};
+use crate::fixture::{Auth, ConsoleFixture, Stream};
 
 #[tokio::test]
 async fn a_keystone_user_sees_their_own_resources_and_no_token() {
-    let given = Given::start(Auth::Keystone).await;
+    let given = ConsoleFixture::start(Auth::Keystone).await;
     let mut browser = given.browser();
     assert_eq!(browser.get("/clusters?x=1").await.leads(), "/login?next=%2Fclusters%3Fx%3D1");
     let before = browser.cookie.clone();
@@ -43,7 +43,7 @@ async fn a_keystone_user_sees_their_own_resources_and_no_token() {
     let overview = browser.get("/").await.has(200);
     assert!(overview.text.contains("Clusters"), "{}", overview.text);
 
-    let tokens = |given: &Given| {
+    let tokens = |given: &ConsoleFixture| {
         given.cloud.count(|call| call.method == "DELETE" && call.path.ends_with("/v3/auth/tokens"))
     };
     let revoked = tokens(&given);
@@ -56,7 +56,7 @@ async fn a_keystone_user_sees_their_own_resources_and_no_token() {
 
 #[tokio::test]
 async fn a_user_can_switch_projects_and_log_out_revokes_all_tokens() {
-    let given = Given::start(Auth::Keystone).await;
+    let given = ConsoleFixture::start(Auth::Keystone).await;
     given.cloud.add_user("alice", "alice-secret", "tenant-c");
     let mut browser = given.browser();
     let who = [("user", "alice"), ("password", "alice-secret"), ("project", "tenant-a")];
@@ -82,7 +82,7 @@ async fn a_user_can_switch_projects_and_log_out_revokes_all_tokens() {
 
 #[tokio::test]
 async fn a_user_can_log_in_with_a_password_of_the_services() {
-    let given = Given::start(Auth::HttpBasic).await;
+    let given = ConsoleFixture::start(Auth::HttpBasic).await;
     let mut browser = given.browser();
     browser.fill("/login", "/login", &[("user", "alice"), ("password", "no")]).await.has(401);
     let entered =
@@ -106,7 +106,7 @@ async fn a_user_can_log_in_with_a_password_of_the_services() {
 
 #[tokio::test]
 async fn a_live_page_is_told_when_its_session_ends() {
-    let given = Given::start_with(Auth::HttpBasic, "sessions = { longest = '3s' }").await;
+    let given = ConsoleFixture::start_with(Auth::HttpBasic, "sessions = { longest = '3s' }").await;
     let mut browser = given.browser();
     browser.fill("/login", "/login", &[("user", "alice"), ("password", "a secret")]).await;
     let mut stream = browser.follow("/").await;
@@ -119,7 +119,7 @@ async fn a_live_page_is_told_when_its_session_ends() {
 
 #[tokio::test]
 async fn without_passwords_only_loopback_host_names_are_answered() {
-    let given = Given::start(Auth::None).await;
+    let given = ConsoleFixture::start(Auth::None).await;
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let ask = |host: &str| client.get(&given.url).header("host", host.to_owned()).send();
     assert_eq!(ask("localhost:1").await.unwrap().status(), 200);
@@ -128,7 +128,7 @@ async fn without_passwords_only_loopback_host_names_are_answered() {
 
 #[tokio::test]
 async fn a_service_that_is_down_is_named_and_the_rest_is_shown() {
-    let given = Given::start_with(Auth::None, "").await;
+    let given = ConsoleFixture::start_with(Auth::None, "").await;
     let text = format!(
         "listen = '127.0.0.1:0'\nbaremetal = '{}'\nclusters = 'http://127.0.0.1:1'",
         given.machines
@@ -148,7 +148,7 @@ async fn a_service_that_is_down_is_named_and_the_rest_is_shown() {
 
 #[tokio::test]
 async fn logging_in_leads_to_no_other_host_and_never_fails() {
-    let given = Given::start(Auth::HttpBasic).await;
+    let given = ConsoleFixture::start(Auth::HttpBasic).await;
     for (next, leads) in [
         ("/nodes?state=active", "/nodes?state=active"),
         ("/\t/evil.example", "/"),
@@ -179,7 +179,7 @@ async fn logging_in_leads_to_no_other_host_and_never_fails() {
 
 #[tokio::test]
 async fn wrong_passwords_are_rate_limited() {
-    let given = Given::start_with(Auth::Keystone, "guesses_per_minute = 6").await;
+    let given = ConsoleFixture::start_with(Auth::Keystone, "guesses_per_minute = 6").await;
     let shown = || {
         let is_log_in =
             |method: &str, path: &str| method == "POST" && path.ends_with("/v3/auth/tokens");
@@ -229,7 +229,7 @@ async fn wrong_passwords_are_rate_limited() {
 
 #[tokio::test]
 async fn overlong_names_and_passwords_are_not_sent_to_keystone() {
-    let given = Given::start(Auth::Keystone).await;
+    let given = ConsoleFixture::start(Auth::Keystone).await;
     let mut browser = given.browser();
     let shown = given.cloud.count(|call| call.path.ends_with("/v3/auth/tokens"));
     let long = "x".repeat(5000);
@@ -259,7 +259,7 @@ async fn last_words(stream: &mut Stream) -> String {
 #[tokio::test]
 async fn one_user_cannot_take_all_live_pages() {
     let more = "live_pages = 4\nlive_pages_of_an_account = 3\nlive_pages_of_a_session = 2";
-    let given = Given::start_with(Auth::HttpBasic, more).await;
+    let given = ConsoleFixture::start_with(Auth::HttpBasic, more).await;
     let log_in = async || {
         let mut browser = given.browser();
         let who = [("user", "alice"), ("password", "a secret")];
@@ -289,7 +289,7 @@ async fn one_user_cannot_take_all_live_pages() {
 #[tokio::test]
 async fn without_accounts_one_browser_cannot_take_all_live_pages() {
     let more = "live_pages = 3\nlive_pages_of_a_session = 3";
-    let given = Given::start_with(Auth::None, more).await;
+    let given = ConsoleFixture::start_with(Auth::None, more).await;
     let (mut greedy, mut other) = (given.browser(), given.browser());
     greedy.get("/nodes").await.has(200);
     other.get("/nodes").await.has(200);

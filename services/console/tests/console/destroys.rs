@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::given::{Auth, Browser, Given};
+use crate::fixture::{Auth, Browser, ConsoleFixture};
 
 const RACK: &str = "name,position,mac,bmc_type,bmc_address\nr1u1,1,52:54:00:00:00:01,fake,\nr1u2,2,52:54:00:00:00:02,fake,\n";
 
@@ -12,7 +12,7 @@ async fn enroll(browser: &mut Browser) {
     assert_eq!(browser.fill("/bring-up", "/bring-up/enroll", &fields).await.leads(), "/racks/r1");
 }
 
-async fn node(given: &Given, name: &str) -> (u16, Value) {
+async fn node(given: &ConsoleFixture, name: &str) -> (u16, Value) {
     given.api(&format!("{}/v1/nodes/{name}", given.machines)).await
 }
 
@@ -21,7 +21,7 @@ const WRONG: [Option<&str>; 5] = [None, Some(""), Some("r1u2"), Some("R1U1"), So
 
 #[tokio::test]
 async fn a_node_is_erased_only_with_its_name_as_confirmation() {
-    let given = Given::start(Auth::None).await;
+    let given = ConsoleFixture::start(Auth::None).await;
     let mut browser = given.browser();
     enroll(&mut browser).await;
     let page = "/nodes/r1u1";
@@ -60,7 +60,7 @@ async fn a_node_is_erased_only_with_its_name_as_confirmation() {
 
 #[tokio::test]
 async fn a_rack_is_brought_up_and_deleted_only_with_its_name_as_confirmation() {
-    let given = Given::start(Auth::None).await;
+    let given = ConsoleFixture::start(Auth::None).await;
     let mut browser = given.browser();
     let rack = format!("{}/bedplate/v1/racks/r1", given.machines);
     let at_once = [("manifest", RACK), ("format", "csv"), ("rack", "r1"), ("reach", "available")];
@@ -97,7 +97,7 @@ async fn a_rack_is_brought_up_and_deleted_only_with_its_name_as_confirmation() {
 
 #[tokio::test]
 async fn members_of_a_cluster_are_deleted_only_with_a_name_as_confirmation() {
-    let given = Given::start(Auth::None).await;
+    let given = ConsoleFixture::start(Auth::None).await;
     let mut browser = given.browser();
     let template = given.template().await;
     let what = [

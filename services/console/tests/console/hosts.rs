@@ -1,6 +1,6 @@
 //! Compute hosts: their servers, the location of a resource, and drains.
 
-use crate::given::{Auth, Browser, Given};
+use crate::fixture::{Auth, Browser, ConsoleFixture};
 
 /// Creates a running VM. Returns the path of its page.
 async fn machine(browser: &mut Browser, name: &str) -> String {
@@ -19,7 +19,7 @@ fn host_in(page: &str) -> String {
 
 #[tokio::test]
 async fn the_location_of_a_vm_leads_to_its_host_which_can_be_drained() {
-    let given = Given::start(Auth::NoneOfAdmin).await;
+    let given = ConsoleFixture::start(Auth::NoneOfAdmin).await;
     let mut browser = given.browser();
     let vm = machine(&mut browser, "lab-1").await;
     browser.get(&vm).await.has(200).says("/where?thing=");
@@ -57,7 +57,7 @@ async fn the_location_of_a_vm_leads_to_its_host_which_can_be_drained() {
 
 #[tokio::test]
 async fn a_drain_that_costs_a_quorum_is_refused_unless_the_cluster_is_named() {
-    let given = Given::start(Auth::NoneOfAdmin).await;
+    let given = ConsoleFixture::start(Auth::NoneOfAdmin).await;
     let mut browser = given.browser();
     let template = given.template().await;
     let what = [

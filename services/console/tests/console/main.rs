@@ -3,7 +3,7 @@
 
 mod access;
 mod destroys;
-mod given;
+mod fixture;
 mod hosts;
 mod many;
 mod pages;

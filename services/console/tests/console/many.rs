@@ -11,7 +11,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use baremetal_core::{Driver, Failure, Node, NodeUuid, Place, Reason, State as Stage};
+use baremetal_core::{Driver, Failure, Node, NodeUuid, RackLocation, Reason, State as Stage};
 use baremetal_store::Store;
 use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, Uri};
@@ -21,7 +21,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::given::{Auth, Browser, Given};
+use crate::fixture::{Auth, Browser, ConsoleFixture};
 
 /// The maximum time of a page.
 const BUDGET: Duration = Duration::from_millis(100);
@@ -55,7 +55,7 @@ async fn fill(folder: &Path, racks: usize, height: usize) {
             let failed = state == Stage::CleanFailed;
             let properties = json!({"cpus": 64, "memory_mb": 524288, "local_gb": 3840, "cpu_arch": "x86_64",
                 "capabilities": "boot_mode:uefi", "vendor": "a vendor", "note": "x".repeat(600)});
-            let place = Place {
+            let place = RackLocation {
                 rack: rack.clone(),
                 position: (n % height) as u32 + 1,
                 group: None,
@@ -125,7 +125,7 @@ async fn pass(
 }
 
 /// The number of requests that each page sends to the services of `given`.
-async fn questions(given: &Given) -> Vec<(&'static str, usize)> {
+async fn questions(given: &ConsoleFixture) -> Vec<(&'static str, usize)> {
     let (machines, clusters) =
         (Counter::before(&given.machines).await, Counter::before(&given.clusters).await);
     let text = format!(
@@ -160,13 +160,15 @@ async fn median(browser: &mut Browser, page: &str) -> Duration {
 
 #[tokio::test]
 async fn ten_thousand_nodes_cost_no_more_requests_and_time_than_a_few() {
-    let few = Given::filled(Auth::None, "", async |folder| fill(folder, 24, 1).await).await;
+    let few =
+        ConsoleFixture::filled(Auth::None, "", async |folder| fill(folder, 24, 1).await).await;
     let of_few = questions(&few).await;
     drop(few);
     let racks = how_many() / HEIGHT;
     let nodes = racks * HEIGHT;
     let many =
-        Given::filled(Auth::None, "", async |folder| fill(folder, racks, HEIGHT).await).await;
+        ConsoleFixture::filled(Auth::None, "", async |folder| fill(folder, racks, HEIGHT).await)
+            .await;
     assert_eq!(questions(&many).await, of_few, "left: of {nodes} nodes, right: of a few");
     assert!(of_few.iter().all(|(_, questions)| *questions <= 13), "{of_few:?}");
 

@@ -1,6 +1,6 @@
 //! Pages and forms as a user without scripts uses them.
 
-use crate::given::{Auth, Browser, Given};
+use crate::fixture::{Auth, Browser, ConsoleFixture};
 
 const RACK: &str = "name,position,mac,bmc_type,bmc_address,role\n\
                     r1u1,1,52:54:00:00:00:01,fake,,compute\n\
@@ -17,7 +17,7 @@ async fn enroll(browser: &mut Browser, reach: &str) {
 
 #[tokio::test]
 async fn every_page_works_without_scripts_and_is_small() {
-    let given = Given::start(Auth::None).await;
+    let given = ConsoleFixture::start(Auth::None).await;
     let mut browser = given.browser();
     enroll(&mut browser, "available").await;
     let rack = browser.until("/racks/r1", "chip good\">available<").await;
@@ -85,7 +85,7 @@ async fn every_page_works_without_scripts_and_is_small() {
 
 #[tokio::test]
 async fn a_manifest_is_checked_row_by_row_before_anything_is_enrolled() {
-    let given = Given::start(Auth::None).await;
+    let given = ConsoleFixture::start(Auth::None).await;
     let mut browser = given.browser();
     let wrong = "name,position,mac,bmc_type,bmc_address\n\
                  good,1,52:54:00:00:00:01,fake,\n\
@@ -110,7 +110,7 @@ async fn a_manifest_is_checked_row_by_row_before_anything_is_enrolled() {
 
 #[tokio::test]
 async fn a_live_page_is_updated() {
-    let given = Given::start(Auth::None).await;
+    let given = ConsoleFixture::start(Auth::None).await;
     let mut browser = given.browser();
     enroll(&mut browser, "enrolled").await;
     let mut stream = browser.follow("/racks/r1").await;
@@ -131,7 +131,7 @@ async fn a_live_page_is_updated() {
 
 #[tokio::test]
 async fn a_forged_form_changes_nothing() {
-    let given = Given::start(Auth::None).await;
+    let given = ConsoleFixture::start(Auth::None).await;
     let mut browser = given.browser();
     enroll(&mut browser, "enrolled").await;
     let path = "/racks/r1/up";
@@ -154,7 +154,7 @@ async fn a_forged_form_changes_nothing() {
 
 #[tokio::test]
 async fn names_are_escaped_in_pages() {
-    let given = Given::start(Auth::None).await;
+    let given = ConsoleFixture::start(Auth::None).await;
     let mut browser = given.browser();
     let answer = browser.get("/nodes/%3Cscript%3Ealert(1)%3C%2Fscript%3E").await;
     assert!(answer.status.is_client_error() && answer.text.contains("alert(1)"), "{}", answer.text);
@@ -166,7 +166,7 @@ async fn names_are_escaped_in_pages() {
 
 #[tokio::test]
 async fn a_cluster_is_planned_created_and_used() {
-    let given = Given::start(Auth::None).await;
+    let given = ConsoleFixture::start(Auth::None).await;
     let mut browser = given.browser();
     let made = given.template().await;
     let what =
@@ -194,7 +194,7 @@ async fn a_cluster_is_planned_created_and_used() {
 
 #[tokio::test]
 async fn a_vm_is_created_extended_and_deleted() {
-    let given = Given::start(Auth::None).await;
+    let given = ConsoleFixture::start(Auth::None).await;
     let mut browser = given.browser();
     let wrong = [("name", "No"), ("image", "cirros"), ("flavor", "m1.tiny")];
     browser
@@ -227,7 +227,7 @@ async fn a_discovered_machine_is_enrolled_with_a_draft_and_leaves_the_list() {
             store.touch_discovery(mac.parse().unwrap(), jiff::Timestamp::now()).await.unwrap();
         }
     };
-    let given = Given::filled(Auth::None, "", seen).await;
+    let given = ConsoleFixture::filled(Auth::None, "", seen).await;
     let mut browser = given.browser();
     let inbox = browser.get("/discoveries").await.has(200).says("Enroll all 2");
     let accept = inbox.text.split("href=\"/bring-up?mac=").nth(1).unwrap();

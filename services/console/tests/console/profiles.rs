@@ -1,6 +1,6 @@
 //! Hypervisor profiles: created from the form and from a document, changed, deleted, and used by a bring-up.
 
-use crate::given::{Auth, Given};
+use crate::fixture::{Auth, ConsoleFixture};
 
 /// The fields that the form requires.
 fn fields() -> Vec<(&'static str, &'static str)> {
@@ -24,7 +24,7 @@ fn fields() -> Vec<(&'static str, &'static str)> {
 
 #[tokio::test]
 async fn a_profile_is_created_from_the_form_and_shown_without_secrets() {
-    let given = Given::start(Auth::None).await;
+    let given = ConsoleFixture::start(Auth::None).await;
     let mut browser = given.browser();
     browser.get("/profiles").await.has(200).says("No hypervisor profiles");
     let wrong: Vec<_> = fields()
@@ -63,7 +63,7 @@ async fn a_profile_is_created_from_the_form_and_shown_without_secrets() {
 
 #[tokio::test]
 async fn a_profile_is_created_from_a_document_and_offered_to_racks() {
-    let given = Given::start(Auth::None).await;
+    let given = ConsoleFixture::start(Auth::None).await;
     let mut browser = given.browser();
     let document = "name: gpu\nkind: cloud-init\n\
         instance_info: {image_source: 'http://i/x', image_checksum: 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'}\n\

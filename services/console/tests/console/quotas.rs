@@ -1,10 +1,10 @@
 //! Limits that an administrator sets on the page of quotas.
 
-use crate::given::{Auth, Given};
+use crate::fixture::{Auth, ConsoleFixture};
 
 #[tokio::test]
 async fn setting_one_limit_keeps_the_others() {
-    let given = Given::start(Auth::None).await;
+    let given = ConsoleFixture::start(Auth::None).await;
     let mut browser = given.browser();
     for user in ["", "mia"] {
         for limit in [("vms", "5"), ("gpus", "2"), ("vcpus", "-1")] {

@@ -3,10 +3,10 @@
 use http::Method;
 use serde_json::json;
 
-use crate::given::{Auth, Browser, Given, Stream};
+use crate::fixture::{Auth, Browser, ConsoleFixture, Stream};
 
 /// Creates a node with a console. Returns the path of its console page.
-async fn node(given: &Given, interface: &str) -> String {
+async fn node(given: &ConsoleFixture, interface: &str) -> String {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let body = json!({"driver": "fake-hardware", "name": "n1", "console_interface": interface});
     let request = client.request(Method::POST, format!("{}/v1/nodes", given.machines));
@@ -32,7 +32,7 @@ async fn follow(browser: &mut Browser) -> Stream {
 
 #[tokio::test]
 async fn a_console_is_enabled_followed_typed_at_and_disabled() {
-    let given = Given::start(Auth::None).await;
+    let given = ConsoleFixture::start(Auth::None).await;
     let page = node(&given, "fake").await;
     let mut browser = given.browser();
     browser.get("/nodes/n1").await.has(200).says("href=\"/nodes/n1/console\"");
@@ -66,7 +66,7 @@ async fn a_console_is_enabled_followed_typed_at_and_disabled() {
 
 #[tokio::test]
 async fn input_works_without_scripts_and_a_script_gets_the_form_again() {
-    let given = Given::start(Auth::None).await;
+    let given = ConsoleFixture::start(Auth::None).await;
     let page = node(&given, "fake").await;
     let mut browser = given.browser();
     browser.fill(&page, &page, &[("target", "on")]).await.leads();
@@ -87,7 +87,7 @@ async fn input_works_without_scripts_and_a_script_gets_the_form_again() {
 
 #[tokio::test]
 async fn a_node_without_a_console_says_so() {
-    let given = Given::start(Auth::None).await;
+    let given = ConsoleFixture::start(Auth::None).await;
     let page = node(&given, "no-console").await;
     let mut browser = given.browser();
     let node = browser.get("/nodes/n1").await.has(200);
@@ -99,7 +99,7 @@ async fn a_node_without_a_console_says_so() {
 
 #[tokio::test]
 async fn a_user_without_a_session_cannot_follow_a_console() {
-    let given = Given::start(Auth::HttpBasic).await;
+    let given = ConsoleFixture::start(Auth::HttpBasic).await;
     let mut browser = given.browser();
     for path in ["/nodes/n1/console", "/live/console/n1"] {
         let answer = browser.get(path).await;

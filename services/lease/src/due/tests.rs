@@ -11,10 +11,10 @@ fn hours(hours: u64) -> Length {
 }
 
 /// Warnings 48 h and 4 h before the end, 12 h notice, an undo window of 20 h.
-fn ladder() -> Ladder {
+fn ladder() -> LeaseSchedule {
     let warn_before = vec![hours(48), hours(4)];
     let (notice, undo_window, undo_gives) = (hours(12), hours(20), hours(24));
-    Ladder { warn_before, notice, undo_window, undo_gives, keep_copy: false }
+    LeaseSchedule { warn_before, notice, undo_window, undo_gives, keep_copy: false }
 }
 
 /// A lease from hour 0 to hour 100.
@@ -24,7 +24,7 @@ fn lease() -> Lease {
 
 fn warned(first: i64, last: i64) -> Lease {
     let warned = Some(Warned { first: at(first), last: at(last) });
-    Lease { taken: Taken { warned, ..Taken::default() }, ..lease() }
+    Lease { taken: StagesTaken { warned, ..StagesTaken::default() }, ..lease() }
 }
 
 fn ended(ended_at: i64) -> Lease {
@@ -40,15 +40,15 @@ fn last_warned(ended_at: i64, last: i64) -> Lease {
 }
 
 const fn warn(ends_at: Timestamp) -> Due {
-    Due::Now(Step::Warn { ends_at })
+    Due::Now(LeaseStage::Warn { ends_at })
 }
 
 fn shut_off(deleted_at: Timestamp) -> Due {
-    Due::Now(Step::ShutOff { deleted_at })
+    Due::Now(LeaseStage::SwitchOff { deleted_at })
 }
 
 fn last_call(deleted_at: Timestamp) -> Due {
-    Due::Now(Step::WarnOfDeletion { deleted_at })
+    Due::Now(LeaseStage::WarnOfDeletion { deleted_at })
 }
 
 /// Asserts what is due for `lease` at each hour of `rows`.
@@ -116,7 +116,7 @@ fn a_warning_recorded_in_the_future_is_repeated_at_the_end() {
             (200, warn(at(212))),
         ],
     );
-    let again = jumped.taken(&Step::Warn { ends_at: at(112) }, at(100));
+    let again = jumped.with_stage_taken(&LeaseStage::Warn { ends_at: at(112) }, at(100));
     assert_eq!(again.taken.warned, Some(Warned { first: at(100), last: at(100) }));
     check(&again, &[(101, Due::At(at(112))), (112, shut_off(at(132)))]);
 }
@@ -142,11 +142,15 @@ fn the_deletion_waits_for_its_own_warning() {
     );
     check(
         &last_warned(100, 110),
-        &[(110, Due::At(at(120))), (119, Due::At(at(120))), (120, Due::Now(Step::Delete))],
+        &[(110, Due::At(at(120))), (119, Due::At(at(120))), (120, Due::Now(LeaseStage::Delete))],
     );
     check(
         &last_warned(100, 4000),
-        &[(130, last_call(at(140))), (4009, Due::At(at(4010))), (4010, Due::Now(Step::Delete))],
+        &[
+            (130, last_call(at(140))),
+            (4009, Due::At(at(4010))),
+            (4010, Due::Now(LeaseStage::Delete)),
+        ],
     );
 }
 
@@ -159,14 +163,14 @@ fn nothing_is_due_once_the_deletion_is_ordered() {
 
 #[test]
 fn a_copy_comes_before_the_deletion() {
-    let ladder = Ladder { keep_copy: true, ..ladder() };
+    let ladder = LeaseSchedule { keep_copy: true, ..ladder() };
     let mut lease = last_warned(100, 110);
     for hour in [100, 110, 120, 500] {
-        assert_eq!(ladder.due(&lease, at(hour)), Due::Now(Step::KeepCopy));
+        assert_eq!(ladder.due(&lease, at(hour)), Due::Now(LeaseStage::Snapshot));
     }
-    lease = lease.taken(&Step::KeepCopy, at(121));
-    assert_eq!(ladder.due(&lease, at(121)), Due::Now(Step::Delete));
-    assert_eq!(ladder.clone().without_copy().due(&ended(100), at(101)), Due::At(at(110)));
+    lease = lease.with_stage_taken(&LeaseStage::Snapshot, at(121));
+    assert_eq!(ladder.due(&lease, at(121)), Due::Now(LeaseStage::Delete));
+    assert_eq!(ladder.clone().without_snapshot().due(&ended(100), at(101)), Due::At(at(110)));
 }
 
 #[test]
@@ -177,7 +181,7 @@ fn a_short_lease_has_half_of_itself_as_notice() {
     // A lease of 2 h is too short for both configured warnings.
     let lease = Lease::new(at(0), hours(2));
     check(&lease, &[(0, Due::At(at(1))), (1, warn(at(2)))]);
-    let warned = lease.taken(&Step::Warn { ends_at: at(2) }, at(1));
+    let warned = lease.with_stage_taken(&LeaseStage::Warn { ends_at: at(2) }, at(1));
     check(&warned, &[(1, Due::At(at(2))), (2, shut_off(at(22)))]);
 }
 
@@ -190,7 +194,7 @@ fn a_warning_due_at_the_very_start_of_a_term_is_left_out() {
 
 #[test]
 fn without_configured_warnings_one_comes_a_notice_before_the_end() {
-    let ladder = Ladder { warn_before: Vec::new(), ..ladder() };
+    let ladder = LeaseSchedule { warn_before: Vec::new(), ..ladder() };
     assert_eq!(ladder.due(&lease(), at(0)), Due::At(at(88)));
     assert_eq!(ladder.due(&lease(), at(88)), warn(at(100)));
 }

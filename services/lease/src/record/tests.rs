@@ -17,29 +17,38 @@ fn lease() -> Lease {
 }
 
 fn ended() -> Lease {
-    let warned = lease().taken(&Step::Warn { ends_at: at(10) }, at(3));
-    warned.taken(&Step::ShutOff { deleted_at: at(17) }, at(10))
+    let warned = lease().with_stage_taken(&LeaseStage::Warn { ends_at: at(10) }, at(3));
+    warned.with_stage_taken(&LeaseStage::SwitchOff { deleted_at: at(17) }, at(10))
 }
 
 #[test]
 fn the_required_state_follows_from_the_stages_taken() {
-    assert_eq!(lease().wanted(), Wanted::AsAsked);
-    assert_eq!(lease().taken(&Step::Warn { ends_at: at(10) }, at(3)).wanted(), Wanted::AsAsked);
-    assert_eq!(ended().wanted(), Wanted::Off);
-    assert_eq!(ended().taken(&Step::KeepCopy, at(10)).wanted(), Wanted::Off);
-    assert_eq!(ended().taken(&Step::Delete, at(17)).wanted(), Wanted::Gone);
+    assert_eq!(lease().required_state(), RequiredState::AsAsked);
+    assert_eq!(
+        lease().with_stage_taken(&LeaseStage::Warn { ends_at: at(10) }, at(3)).required_state(),
+        RequiredState::AsAsked
+    );
+    assert_eq!(ended().required_state(), RequiredState::Off);
+    assert_eq!(
+        ended().with_stage_taken(&LeaseStage::Snapshot, at(10)).required_state(),
+        RequiredState::Off
+    );
+    assert_eq!(
+        ended().with_stage_taken(&LeaseStage::Delete, at(17)).required_state(),
+        RequiredState::Deleted
+    );
 }
 
 #[test]
 fn the_first_warning_stays_the_first() {
-    let warn = Step::Warn { ends_at: at(10) };
-    let twice = lease().taken(&warn, at(3)).taken(&warn, at(9));
+    let warn = LeaseStage::Warn { ends_at: at(10) };
+    let twice = lease().with_stage_taken(&warn, at(3)).with_stage_taken(&warn, at(9));
     assert_eq!(twice.taken.warned, Some(Warned { first: at(3), last: at(9) }));
 }
 
 #[test]
 fn an_extension_starts_a_new_term() {
-    let warned = lease().taken(&Step::Warn { ends_at: at(10) }, at(3));
+    let warned = lease().with_stage_taken(&LeaseStage::Warn { ends_at: at(10) }, at(3));
     let extended = warned.extended(at(20), "alice", terms(None), at(4)).unwrap();
     let by_alice = Some(Extension { by: "alice".to_owned(), at: at(4) });
     let want = Lease { since: at(4), until: at(20), extended: by_alice, ..lease() };
@@ -48,7 +57,7 @@ fn an_extension_starts_a_new_term() {
 
 #[test]
 fn a_shorter_extension_changes_nothing() {
-    let warned = lease().taken(&Step::Warn { ends_at: at(10) }, at(3));
+    let warned = lease().with_stage_taken(&LeaseStage::Warn { ends_at: at(10) }, at(3));
     for until in [at(-5), at(4), at(9), at(10)] {
         assert_eq!(warned.extended(until, "alice", terms(Some(1)), at(4)), Ok(warned.clone()));
     }
@@ -69,11 +78,11 @@ fn the_longest_lease_counts_from_the_time_of_the_request() {
 #[test]
 fn an_extension_after_the_end_undoes_it() {
     let again = ended().extended(at(20), "alice", terms(None), at(12)).unwrap();
-    assert_eq!((again.wanted(), again.until), (Wanted::AsAsked, at(20)));
-    assert_eq!(again.taken, Taken::default());
+    assert_eq!((again.required_state(), again.until), (RequiredState::AsAsked, at(20)));
+    assert_eq!(again.taken, StagesTaken::default());
     let refused = ended().extended(at(11), "alice", terms(None), at(12)).unwrap_err();
     assert_eq!(refused, ExtendError::InThePast { until: at(11) });
-    let gone = ended().taken(&Step::Delete, at(17));
+    let gone = ended().with_stage_taken(&LeaseStage::Delete, at(17));
     assert_eq!(gone.extended(at(20), "alice", terms(None), at(17)), Err(ExtendError::TooLate));
 }
 
@@ -89,17 +98,17 @@ fn nothing_is_extended_by_less_than_the_shortest_lease() {
 
 #[test]
 fn an_end_is_undone_until_the_deletion() {
-    let ladder = Ladder::default();
+    let ladder = LeaseSchedule::default();
     let again = ended().undone("alice", &ladder, terms(None), at(12)).unwrap();
-    assert_eq!((again.wanted(), again.until), (Wanted::AsAsked, at(13)));
+    assert_eq!((again.required_state(), again.until), (RequiredState::AsAsked, at(13)));
     assert_eq!(lease().undone("alice", &ladder, terms(None), at(1)), Err(UndoError::NotEnded));
-    let gone = ended().taken(&Step::Delete, at(17));
+    let gone = ended().with_stage_taken(&LeaseStage::Delete, at(17));
     assert_eq!(gone.undone("alice", &ladder, terms(None), at(17)), Err(UndoError::TooLate));
 }
 
 #[test]
 fn undoing_gives_no_more_than_the_longest_lease() {
-    let ladder: Ladder = toml::from_str("undo_gives = '5d'").unwrap();
+    let ladder: LeaseSchedule = toml::from_str("undo_gives = '5d'").unwrap();
     let again = ended().undone("alice", &ladder, terms(Some(2)), at(12)).unwrap();
     assert_eq!(again.until, at(14));
 }
@@ -107,7 +116,8 @@ fn undoing_gives_no_more_than_the_longest_lease() {
 #[test]
 fn a_lease_is_read_as_it_was_written() {
     let extended = ended().extended(at(20), "alice", terms(None), at(12)).unwrap();
-    for lease in [lease(), ended(), extended, ended().taken(&Step::Delete, at(17))] {
+    for lease in [lease(), ended(), extended, ended().with_stage_taken(&LeaseStage::Delete, at(17))]
+    {
         let written = serde_json::to_string(&lease).unwrap();
         assert_eq!(serde_json::from_str::<Lease>(&written).unwrap(), lease);
     }

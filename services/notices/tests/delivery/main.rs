@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use database::outbox::Outbox;
 use database::scratch::Scratch;
-use database::{Database, Extent, StoreError};
+use database::{Database, StoreError, WriteKind};
 use jiff::{SignedDuration, Timestamp};
 use lease::MailAddress;
-use notices::{About, GivenUp, Notice, NoticesConfig, Pump, RetryConfig};
+use notices::{Notice, NoticeSubject, NoticesConfig, OutboxSender, RecordGivenUp, RetryConfig};
 use serde_json::Map;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -51,7 +51,7 @@ impl Store {
 
     /// Adds letters like a service does; returns how many letters were dropped.
     async fn append(&self, letters: Vec<database::outbox::Letter>, now: Timestamp) -> usize {
-        let write = self.0.write(Extent::AnyDecides, move |c| {
+        let write = self.0.write(WriteKind::AnyStatementCanFail, move |c| {
             Box::pin(async move { database::outbox::append(c, &letters, now).await })
         });
         write.await.unwrap()
@@ -83,7 +83,11 @@ fn notice(name: &str) -> Notice {
         subject: format!("cluster {name} ends"),
         text: format!("The lease of {name} ends tomorrow."),
         project_id: Some("p".to_owned()),
-        about: About { kind: "cluster".to_owned(), id: "7".to_owned(), name: name.to_owned() },
+        about: NoticeSubject {
+            kind: "cluster".to_owned(),
+            id: "7".to_owned(),
+            name: name.to_owned(),
+        },
         details: Map::new(),
     }
 }
@@ -104,7 +108,7 @@ struct Lost {
     outbox: Outbox,
 }
 
-impl GivenUp for Lost {
+impl RecordGivenUp for Lost {
     async fn given_up(&self, letter: i64, notice: &Notice, why: &str) -> Result<(), StoreError> {
         self.said.lock().unwrap().push(format!("{}: {why}", notice.about.name));
         self.outbox.remove(letter).await
@@ -114,7 +118,7 @@ impl GivenUp for Lost {
 /// A service that sends notices from a database of its own.
 struct Service {
     store: Store,
-    addressees: notices::Addressees,
+    addressees: notices::ReceiverKinds,
     lost: Lost,
     stop: CancellationToken,
     scratch: Scratch,
@@ -122,10 +126,10 @@ struct Service {
 
 impl Service {
     async fn start(config: &NoticesConfig) -> Service {
-        left::listen();
+        left::keep_logs();
         let scratch = Scratch::sqlite();
         let store = Store::open(&scratch.url).await.unwrap();
-        let pump = Pump::new(config, Timestamp::now).unwrap();
+        let pump = OutboxSender::new(config, Timestamp::now).unwrap();
         let lost = Lost { said: Arc::default(), outbox: store.outbox() };
         let (addressees, stop) = (pump.addressees(), CancellationToken::new());
         tokio::spawn(pump.run(store.outbox(), lost.clone(), stop.clone()));

@@ -60,7 +60,7 @@ async fn a_letter_is_written_once_for_each_receiver(store: Store) {
 
 async fn a_postponed_receiver_gets_no_letters(store: Store) {
     store.append(vec![letter("a"), letter("b"), letter("a")], at(0)).await;
-    store.outbox().put_off("a", at(60)).await.unwrap();
+    store.outbox().postpone("a", at(60)).await.unwrap();
     assert_eq!(receivers(&store, at(59)).await, ["b"]);
     assert_eq!(receivers(&store, at(60)).await, ["b", "a", "a"]);
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use notices::{NoticesConfig, Pump, SetupError, WebhookConfig};
+use notices::{NoticesConfig, OutboxSender, SetupError, WebhookConfig};
 use serde_json::{Value, json};
 
 use crate::receiver::{Post, Receiver};
@@ -116,7 +116,8 @@ async fn an_unreachable_webhook_is_given_up() {
 async fn a_local_webhook_is_refused_unless_allowed() {
     let folder = tempfile::tempdir().unwrap();
     for url in ["https://127.0.0.1/hook", "https://[::1]/hook", "https://169.254.169.254/x"] {
-        let refused = Pump::new(&config(folder.path(), url, false), jiff::Timestamp::now).err();
+        let refused =
+            OutboxSender::new(&config(folder.path(), url, false), jiff::Timestamp::now).err();
         assert!(matches!(refused, Some(SetupError::Local { .. })), "{url}: {refused:?}");
     }
     // A host name is resolved, and therefore refused, only when a notice is posted.

@@ -56,7 +56,7 @@ pub fn check_rows(document: &Value, policy: &Value) {
     assert_eq!(rows, routes);
 }
 
-/// Checks that every answer is described; see [`crate::Handle::tells`].
+/// Checks that every answer is described; see [`crate::Route::returns`].
 ///
 /// # Panics
 ///

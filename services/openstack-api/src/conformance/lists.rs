@@ -12,7 +12,7 @@ use crate::listing::PART;
 
 /// The reason why a list stays small in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum MemoryBound {
     /// The list is read and written in parts.
     InParts,
     /// The list has at most so many elements, for this reason.
@@ -44,8 +44,8 @@ pub fn lists(document: &Value) -> BTreeSet<String> {
 /// # Panics
 ///
 /// Panics if the list is kept otherwise.
-pub async fn check_list(path: &str, kept: Kept, answer: Response<Body>) {
-    if matches!(kept, Kept::ByDriver(_)) {
+pub async fn check_list(path: &str, kept: MemoryBound, answer: Response<Body>) {
+    if matches!(kept, MemoryBound::ByDriver(_)) {
         return;
     }
     let status = answer.status();
@@ -59,16 +59,16 @@ pub async fn check_list(path: &str, kept: Kept, answer: Response<Body>) {
     let elements = elements.unwrap();
     let longest = elements.iter().map(|element| element.to_string().len()).max().unwrap_or(0);
     match kept {
-        Kept::InParts => {
+        MemoryBound::InParts => {
             let sizes: Vec<usize> = pieces.iter().map(Bytes::len).collect();
             let count = elements.len();
             assert!(pieces.len() > 1, "{path}: {count} elements are written at once");
             assert!(sizes.iter().all(|size| *size <= PART + longest), "{path}: {sizes:?}");
         }
-        Kept::AtMost(most, why) => {
+        MemoryBound::AtMost(most, why) => {
             let count = elements.len();
             assert!(count <= most, "{path}: {count} elements, more than {most}: {why}");
         }
-        Kept::ByDriver(_) => {}
+        MemoryBound::ByDriver(_) => {}
     }
 }

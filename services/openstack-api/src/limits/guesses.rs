@@ -15,15 +15,15 @@ use http::StatusCode;
 use tokio::sync::Semaphore;
 
 use super::bucket::{Bucket, Pace};
-use super::recent::Recent;
+use super::recent::RecentMap;
 use crate::ApiError;
 
 /// The counters of this many addresses and names are remembered, at most twice as many.
-const SUSPECTS: usize = 10_000;
+const MAX_COUNTERS: usize = 10_000;
 /// How many requests may wait for their turn at one counter.
 const WAITING: usize = 8;
 /// The rate of an address, as a multiple of the rate of a name at an address: several people share an address.
-const PEOPLE: u32 = 10;
+const NAMES_PER_ADDRESS: u32 = 10;
 /// The rate of a name from all addresses, as a multiple of the rate from one address: a person has several addresses, while an attacker may
 /// have thousands.
 const ADDRESSES: u32 = 10;
@@ -36,7 +36,7 @@ pub struct Guesses {
     of_a_name: Pace,
     of_an_address: Pace,
     of_a_name_anywhere: Pace,
-    suspects: Mutex<Recent<Key, Arc<Suspect>>>,
+    suspects: Mutex<RecentMap<Key, Arc<GuessCounter>>>,
     hasher: RandomState,
 }
 
@@ -52,21 +52,21 @@ enum Key {
 }
 
 #[derive(Debug)]
-struct Suspect {
+struct GuessCounter {
     pace: Pace,
-    lately: Mutex<Lately>,
+    lately: Mutex<CounterState>,
     turns: Semaphore,
 }
 
 #[derive(Debug)]
-struct Lately {
+struct CounterState {
     bucket: Bucket,
     waiting: usize,
 }
 
 /// The address of a client that presents credentials, with the counters of wrong guesses.
 #[derive(Clone, Debug)]
-pub struct Door {
+pub struct CredentialSource {
     pub guesses: Arc<Guesses>,
     pub from: IpAddr,
 }
@@ -75,13 +75,13 @@ pub struct Door {
 pub struct Ticket(Vec<Waiting>);
 
 struct Waiting {
-    suspect: Arc<Suspect>,
-    place: Place,
+    suspect: Arc<GuessCounter>,
+    place: GuessState,
 }
 
 /// The state of a guess at one counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum GuessState {
     /// Waits for its turn.
     Queued,
     /// Has a permit, but is not verified yet.
@@ -90,7 +90,7 @@ enum Place {
 }
 
 /// A guess that is being verified. The guess counts as wrong unless it is forgiven.
-pub struct Guess(Vec<Arc<Suspect>>);
+pub struct Guess(Vec<Arc<GuessCounter>>);
 
 impl Guesses {
     /// Allows `per_minute` wrong guesses for a name from one address, and ten times as many for an address and for a name from all
@@ -102,36 +102,36 @@ impl Guesses {
         };
         Guesses {
             of_a_name: pace(1),
-            of_an_address: pace(PEOPLE),
+            of_an_address: pace(NAMES_PER_ADDRESS),
             of_a_name_anywhere: pace(ADDRESSES),
-            suspects: Mutex::new(Recent::of(SUSPECTS)),
+            suspects: Mutex::new(RecentMap::of(MAX_COUNTERS)),
             hasher: RandomState::new(),
         }
     }
 
-    fn suspect(&self, key: &Key) -> Arc<Suspect> {
+    fn suspect(&self, key: &Key) -> Arc<GuessCounter> {
         let pace = match key {
             Key::Household(_) => self.of_an_address,
             Key::NameAt(..) => self.of_a_name,
             Key::Name(_) => self.of_a_name_anywhere,
         };
         let fresh = || {
-            let lately = Lately { bucket: Bucket::full(pace, Instant::now()), waiting: 0 };
-            Arc::new(Suspect { pace, lately: Mutex::new(lately), turns: Semaphore::new(1) })
+            let lately = CounterState { bucket: Bucket::full(pace, Instant::now()), waiting: 0 };
+            Arc::new(GuessCounter { pace, lately: Mutex::new(lately), turns: Semaphore::new(1) })
         };
         let mut suspects = self.suspects.lock().unwrap_or_else(PoisonError::into_inner);
         suspects.get(key, fresh).clone()
     }
 }
 
-impl Door {
+impl CredentialSource {
     /// Queues unverified credentials; `name` is the claimed user name, if there is one.
     ///
     /// # Errors
     ///
     /// 429 if too many guesses wait already.
     pub(crate) fn queue(&self, name: Option<&str>) -> Result<Ticket, ApiError> {
-        let from = household(self.from);
+        let from = client_network(self.from);
         let name = name.map(|name| Key::NameAt(from, self.guesses.hasher.hash_one(name)));
         self.queue_for(name.into_iter().chain([Key::Household(from)]))
     }
@@ -142,7 +142,7 @@ impl Door {
     ///
     /// 429 if too many guesses wait already.
     pub fn queue_password(&self, name: &str) -> Result<Ticket, ApiError> {
-        let (from, name) = (household(self.from), self.guesses.hasher.hash_one(name));
+        let (from, name) = (client_network(self.from), self.guesses.hasher.hash_one(name));
         self.queue_for([Key::NameAt(from, name), Key::Household(from), Key::Name(name)].into_iter())
     }
 
@@ -157,10 +157,10 @@ impl Ticket {
     pub async fn turn(self) -> Guess {
         let mut guess = Guess(Vec::new());
         for mut waiting in self.0 {
-            if waiting.place == Place::Queued {
+            if waiting.place == GuessState::Queued {
                 waiting.suspect.wait().await;
             } else {
-                waiting.place = Place::Used;
+                waiting.place = GuessState::Used;
             }
             guess.0.push(waiting.suspect.clone());
         }
@@ -177,8 +177,8 @@ impl Guess {
     }
 }
 
-impl Suspect {
-    fn lately(&self) -> MutexGuard<'_, Lately> {
+impl GuessCounter {
+    fn lately(&self) -> MutexGuard<'_, CounterState> {
         self.lately.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -190,7 +190,10 @@ impl Suspect {
         }
         lately.waiting += usize::from(waits);
         drop(lately);
-        Ok(Waiting { suspect: self, place: if waits { Place::Queued } else { Place::Taken } })
+        Ok(Waiting {
+            suspect: self,
+            place: if waits { GuessState::Queued } else { GuessState::Taken },
+        })
     }
 
     async fn wait(&self) {
@@ -209,22 +212,22 @@ impl Suspect {
 impl Drop for Waiting {
     fn drop(&mut self) {
         match self.place {
-            Place::Queued => self.suspect.lately().waiting -= 1,
+            GuessState::Queued => self.suspect.lately().waiting -= 1,
             // The permit was not used.
-            Place::Taken => self.suspect.lately().bucket.give_back(),
-            Place::Used => {}
+            GuessState::Taken => self.suspect.lately().bucket.give_back(),
+            GuessState::Used => {}
         }
     }
 }
 
 fn too_many() -> ApiError {
     let why = "too many wrong passwords or tokens came from your address recently: retry later";
-    ApiError::protocol(StatusCode::TOO_MANY_REQUESTS, why).again_in(2)
+    ApiError::protocol(StatusCode::TOO_MANY_REQUESTS, why).retry_after(2)
 }
 
 /// The address that guesses are counted under. All addresses of an IPv6 network of 64 bits count together, because one client usually owns
 /// the whole network.
-fn household(address: IpAddr) -> IpAddr {
+fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
         address @ IpAddr::V4(_) => address,
@@ -237,13 +240,13 @@ mod tests {
 
     use super::*;
 
-    fn doors(per_minute: u32) -> impl Fn(&str) -> Door {
+    fn doors(per_minute: u32) -> impl Fn(&str) -> CredentialSource {
         let guesses = Arc::new(Guesses::new(per_minute.try_into().unwrap()));
-        move |from| Door { guesses: guesses.clone(), from: from.parse().unwrap() }
+        move |from| CredentialSource { guesses: guesses.clone(), from: from.parse().unwrap() }
     }
 
     /// How many wrong guesses are verified without waiting.
-    async fn at_once(door: &Door, name: Option<&str>) -> usize {
+    async fn at_once(door: &CredentialSource, name: Option<&str>) -> usize {
         let mut tried = 0;
         while let Ok(ticket) = door.queue(name) {
             let Ok(_wrong) = tokio::time::timeout(Duration::ZERO, ticket.turn()).await else {
@@ -320,9 +323,10 @@ mod tests {
         let door = doors(60);
         let all = door("10.0.0.1").guesses;
         for number in 0..50_000_u32 {
-            let door = Door { guesses: all.clone(), from: IpAddr::from(number.to_be_bytes()) };
+            let door =
+                CredentialSource { guesses: all.clone(), from: IpAddr::from(number.to_be_bytes()) };
             drop(door.queue(Some("ann")).unwrap().turn().await);
         }
-        assert!(all.suspects.lock().unwrap().len() <= 2 * SUSPECTS);
+        assert!(all.suspects.lock().unwrap().len() <= 2 * MAX_COUNTERS);
     }
 }

@@ -6,15 +6,15 @@ use std::hash::Hash;
 /// Holds at most twice `room` entries. An entry is forgotten if `room` other keys were seen since its last use, at the latest after twice
 /// as many.
 #[derive(Debug)]
-pub(crate) struct Recent<K, V> {
+pub(crate) struct RecentMap<K, V> {
     room: usize,
     young: HashMap<K, V>,
     old: HashMap<K, V>,
 }
 
-impl<K: Eq + Hash + Clone, V> Recent<K, V> {
+impl<K: Eq + Hash + Clone, V> RecentMap<K, V> {
     pub(crate) fn of(room: usize) -> Self {
-        Recent { room, young: HashMap::new(), old: HashMap::new() }
+        RecentMap { room, young: HashMap::new(), old: HashMap::new() }
     }
 
     /// Returns the value of `key`, made by `make` if the key is unknown.
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn frequent_keys_are_remembered_and_the_size_is_bounded() {
-        let mut seen = Recent::of(10);
+        let mut seen = RecentMap::of(10);
         for stranger in 1..10_000 {
             *seen.get(&0, || 0) += 1;
             seen.get(&stranger, || 0);

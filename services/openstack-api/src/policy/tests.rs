@@ -11,13 +11,13 @@ fn caller(scope: &str, roles: &[&str], rule: Rule) -> Caller {
         system: scope == "system",
         ..Identity::default()
     };
-    Caller::known(Arc::new(identity), None).under(rule)
+    Caller::known(Arc::new(identity), None).with_rule(rule)
 }
 
 /// Checks which needs a caller with this scope and these roles meets.
 #[track_caller]
-fn check(policy: Policy, scope: &str, roles: &[&str], want: &[Need]) {
-    let mut may = vec![Need::Read, Need::Change, Need::Administer];
+fn check(policy: ResourceOwnership, scope: &str, roles: &[&str], want: &[RequiredAccess]) {
+    let mut may = vec![RequiredAccess::Read, RequiredAccess::Change, RequiredAccess::Administer];
     may.retain(|need| {
         let rule = policy.rule(*need);
         rule.admit(&caller(scope, roles, rule)).is_ok()
@@ -27,43 +27,43 @@ fn check(policy: Policy, scope: &str, roles: &[&str], want: &[Need]) {
 
 #[test]
 fn a_role_in_a_project_gives_the_access_of_that_role() {
-    use Need::{Administer, Change, Read};
-    check(Policy::Projects, "project", &["reader"], &[Read]);
-    check(Policy::Projects, "project", &["member", "reader"], &[Read, Change]);
-    check(Policy::Projects, "project", &["manager"], &[Read, Change]);
-    check(Policy::Projects, "project", &["service"], &[Read, Change]);
-    check(Policy::Projects, "project", &["admin"], &[Read, Change, Administer]);
-    check(Policy::Projects, "project", &["load-balancer_member"], &[]);
-    check(Policy::Projects, "project", &[], &[]);
-    check(Policy::Projects, "system", &["reader"], &[Read]);
+    use RequiredAccess::{Administer, Change, Read};
+    check(ResourceOwnership::Projects, "project", &["reader"], &[Read]);
+    check(ResourceOwnership::Projects, "project", &["member", "reader"], &[Read, Change]);
+    check(ResourceOwnership::Projects, "project", &["manager"], &[Read, Change]);
+    check(ResourceOwnership::Projects, "project", &["service"], &[Read, Change]);
+    check(ResourceOwnership::Projects, "project", &["admin"], &[Read, Change, Administer]);
+    check(ResourceOwnership::Projects, "project", &["load-balancer_member"], &[]);
+    check(ResourceOwnership::Projects, "project", &[], &[]);
+    check(ResourceOwnership::Projects, "system", &["reader"], &[Read]);
 }
 
 #[test]
 fn resources_of_operators_are_closed_to_project_members() {
-    use Need::{Administer, Change, Read};
-    check(Policy::Operators, "project", &["member", "reader"], &[]);
-    check(Policy::Operators, "project", &["admin"], &[Read, Change, Administer]);
-    check(Policy::Operators, "project", &["service"], &[Read, Change]);
-    check(Policy::Operators, "system", &["reader"], &[Read]);
-    check(Policy::Operators, "system", &["member"], &[Read, Change]);
+    use RequiredAccess::{Administer, Change, Read};
+    check(ResourceOwnership::Operators, "project", &["member", "reader"], &[]);
+    check(ResourceOwnership::Operators, "project", &["admin"], &[Read, Change, Administer]);
+    check(ResourceOwnership::Operators, "project", &["service"], &[Read, Change]);
+    check(ResourceOwnership::Operators, "system", &["reader"], &[Read]);
+    check(ResourceOwnership::Operators, "system", &["member"], &[Read, Change]);
 }
 
 #[test]
 fn an_administrator_of_a_domain_has_no_access() {
     for scope in ["domain", "none"] {
-        check(Policy::Projects, scope, &["admin"], &[]);
-        check(Policy::Operators, scope, &["admin", "service"], &[]);
+        check(ResourceOwnership::Projects, scope, &["admin"], &[]);
+        check(ResourceOwnership::Operators, scope, &["admin", "service"], &[]);
     }
 }
 
 #[test]
 fn a_service_token_beside_a_users_token_gives_no_access() {
-    let rule = Policy::Operators.rule(Need::Read);
+    let rule = ResourceOwnership::Operators.rule(RequiredAccess::Read);
     let with = |roles: &[&str]| {
         let roles = roles.iter().map(|&role| role.to_owned()).collect();
         Arc::new(Identity { roles, project_id: Some("p".to_owned()), ..Identity::default() })
     };
-    let caller = Caller::known(with(&["member"]), Some(with(&["service"]))).under(rule);
+    let caller = Caller::known(with(&["member"]), Some(with(&["service"]))).with_rule(rule);
     assert!(rule.admit(&caller).is_err());
 }
 
@@ -77,24 +77,24 @@ fn owner_and_lessee_need_the_roles_of_the_rule() {
     };
     let may = |roles: &[&str]| {
         let caller = caller("project", roles, rule);
-        let bonds = [caller.bond(Some("p"), None), caller.bond(Some("o"), Some("p"))];
+        let bonds = [caller.relation_to(Some("p"), None), caller.relation_to(Some("o"), Some("p"))];
         bonds.map(|bond| rule.check(&caller, bond.unwrap()).is_ok())
     };
     assert_eq!(may(&["reader"]), [false, false]);
     assert_eq!(may(&["member"]), [true, false]);
     assert_eq!(may(&["manager"]), [true, true]);
     let stranger = caller("project", &["manager"], rule);
-    assert_eq!(stranger.bond(Some("o"), Some("l")), None);
-    assert_eq!(stranger.bond(None, None), None);
-    assert!(Rule { lessee: None, ..rule }.check(&stranger, Bond::Lessee).is_err());
+    assert_eq!(stranger.relation_to(Some("o"), Some("l")), None);
+    assert_eq!(stranger.relation_to(None, None), None);
+    assert!(Rule { lessee: None, ..rule }.check(&stranger, Relation::Lessee).is_err());
 }
 
 #[test]
 fn without_keystone_every_authenticated_caller_may_do_everything() {
-    for policy in [Policy::Projects, Policy::Operators] {
-        let rule = policy.rule(Need::Administer);
+    for policy in [ResourceOwnership::Projects, ResourceOwnership::Operators] {
+        let rule = policy.rule(RequiredAccess::Administer);
         for caller in [Caller::anyone(), Caller::named("ann".to_owned())] {
-            assert_eq!(rule.admit(&caller.under(rule)), Ok(()));
+            assert_eq!(rule.admit(&caller.with_rule(rule)), Ok(()));
         }
     }
 }

@@ -13,16 +13,16 @@ use utoipa::openapi::{
     Schema,
 };
 
-use super::Handle;
-use crate::Shape;
+use super::Route;
+use crate::JsonShape;
 
 /// The body of a successful answer.
 #[derive(Clone)]
-pub(super) enum Told {
-    Unsaid,
+pub(super) enum AnswerBody {
+    Undeclared,
     Nothing,
     /// JSON of this shape.
-    Json(Box<Shape>),
+    Json(Box<JsonShape>),
     /// Text of this media type.
     Text(&'static str),
 }
@@ -48,7 +48,7 @@ const OF_BODIES: [StatusCode; 3] = [
     StatusCode::UNSUPPORTED_MEDIA_TYPE,
 ];
 
-pub(super) fn describe<S>(tag: &str, path: &str, handle: &Handle<S>) -> PathItem {
+pub(super) fn describe<S>(tag: &str, path: &str, handle: &Route<S>) -> PathItem {
     let mut operation = OperationBuilder::new()
         .tag(tag)
         .summary(Some(handle.summary))
@@ -56,7 +56,7 @@ pub(super) fn describe<S>(tag: &str, path: &str, handle: &Handle<S>) -> PathItem
     if let Some(came) = handle.since {
         operation = operation.description(Some(format!("Since API version {came}.")));
     }
-    let text = || RefOr::<Schema>::from(Shape::text());
+    let text = || RefOr::<Schema>::from(JsonShape::text());
     let parts = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     for name in parts {
         let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path);
@@ -87,20 +87,20 @@ pub(super) fn describe<S>(tag: &str, path: &str, handle: &Handle<S>) -> PathItem
 }
 
 /// Describes the answer on success.
-fn success<S>(handle: &Handle<S>) -> DocResponse {
+fn success<S>(handle: &Route<S>) -> DocResponse {
     let said = match &handle.told {
-        Told::Unsaid if handle.status == StatusCode::NO_CONTENT.as_u16() => "Success.",
-        Told::Unsaid => UNSAID,
-        Told::Nothing | Told::Json(_) | Told::Text(_) => "Success.",
+        AnswerBody::Undeclared if handle.status == StatusCode::NO_CONTENT.as_u16() => "Success.",
+        AnswerBody::Undeclared => UNSAID,
+        AnswerBody::Nothing | AnswerBody::Json(_) | AnswerBody::Text(_) => "Success.",
     };
     let mut answer = ResponseBuilder::new().description(said);
-    let content = |shape: Shape| ContentBuilder::new().schema(Some(shape)).build();
+    let content = |shape: JsonShape| ContentBuilder::new().schema(Some(shape)).build();
     match &handle.told {
-        Told::Unsaid | Told::Nothing => {}
-        Told::Json(shape) => {
-            answer = answer.content("application/json", content(Shape::clone(shape)));
+        AnswerBody::Undeclared | AnswerBody::Nothing => {}
+        AnswerBody::Json(shape) => {
+            answer = answer.content("application/json", content(JsonShape::clone(shape)));
         }
-        Told::Text(kind) => answer = answer.content(*kind, content(Shape::anything())),
+        AnswerBody::Text(kind) => answer = answer.content(*kind, content(JsonShape::anything())),
     }
     if let Some(what) = handle.streams {
         let events = ObjectBuilder::new().description(Some(what));
@@ -110,7 +110,7 @@ fn success<S>(handle: &Handle<S>) -> DocResponse {
 }
 
 /// The statuses with which the route may refuse a request.
-fn refusals<S>(path: &str, handle: &Handle<S>) -> BTreeSet<StatusCode> {
+fn refusals<S>(path: &str, handle: &Route<S>) -> BTreeSet<StatusCode> {
     let mut all = BTreeSet::from(ANY);
     if handle.rule.is_some() {
         all.extend(OF_CALLERS);
@@ -129,7 +129,7 @@ fn refusals<S>(path: &str, handle: &Handle<S>) -> BTreeSet<StatusCode> {
 }
 
 fn refusal(status: StatusCode) -> DocResponse {
-    let refusal = ContentBuilder::new().schema(Some(Shape::called(super::REFUSAL))).build();
+    let refusal = ContentBuilder::new().schema(Some(JsonShape::called(super::REFUSAL))).build();
     let said = status.canonical_reason().unwrap_or("Refused");
     ResponseBuilder::new().description(said).content("application/json", refusal).build()
 }

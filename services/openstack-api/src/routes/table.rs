@@ -3,18 +3,18 @@
 use serde::Serialize;
 use utoipa::openapi::path::HttpMethod;
 
-use crate::{Rule, Shape};
+use crate::{JsonShape, Rule};
 
 /// The policy table of an API; the answer of `GET /bedplate/v1/policy`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Table {
+pub struct PolicyTable {
     /// The rows, in the order in which the routes were declared.
-    pub policy: Vec<Row>,
+    pub policy: Vec<PolicyRow>,
 }
 
 /// A route and its rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Row {
+pub struct PolicyRow {
     pub method: &'static str,
     /// The path, with parameters in braces.
     pub path: &'static str,
@@ -27,23 +27,23 @@ pub struct Row {
     pub rule: Option<Rule>,
 }
 
-impl Table {
+impl PolicyTable {
     /// The JSON shape of the table.
-    pub(super) fn shape() -> Shape {
-        let role = || Shape::word(["reader", "member", "manager", "admin"]);
-        let row = Shape::object([
-            ("method", Shape::text()),
-            ("path", Shape::text()),
-            ("public", Shape::flag()),
-            ("recorded", Shape::flag()),
+    pub(super) fn shape() -> JsonShape {
+        let role = || JsonShape::enumeration(["reader", "member", "manager", "admin"]);
+        let row = JsonShape::object([
+            ("method", JsonShape::text()),
+            ("path", JsonShape::text()),
+            ("public", JsonShape::boolean()),
+            ("recorded", JsonShape::boolean()),
         ]);
         let row = row.maybe([
             ("cloud", role()),
-            ("services", Shape::flag()),
+            ("services", JsonShape::boolean()),
             ("owner", role().or_null()),
             ("lessee", role().or_null()),
         ]);
-        Shape::object([("policy", Shape::list(row))])
+        JsonShape::object([("policy", JsonShape::list(row))])
     }
 
     /// Adds the row of a route.
@@ -64,11 +64,11 @@ impl Table {
             HttpMethod::Head => "HEAD",
             HttpMethod::Trace => "TRACE",
         };
-        self.policy.push(Row { method, path, public: rule.is_none(), recorded, rule });
+        self.policy.push(PolicyRow { method, path, public: rule.is_none(), recorded, rule });
     }
 
     /// Combines these rows and `others`.
-    pub(super) fn and(mut self, others: Table) -> Self {
+    pub(super) fn and(mut self, others: PolicyTable) -> Self {
         self.policy.extend(others.policy);
         self
     }

@@ -4,13 +4,13 @@
 //! then says little about the last. So nothing is averaged here. A call depends on the calls that made the objects whose ids are in its
 //! path or body.
 
-use super::listen::Heard;
+use super::listen::RecordedCall;
 
 /// The earliest time, in seconds from the request, at which the last server could have been accepted. `fits` is when the quotas were known.
-pub(crate) fn last_server(calls: &[Heard], fits: f64) -> f64 {
+pub(crate) fn last_server(calls: &[RecordedCall], fits: f64) -> f64 {
     let balancers = calls.iter().filter(|it| is(it, "/load-balancer/", "/loadbalancers"));
     // A server's user data names the address of the API, not the id of the load balancer's port, so this dependency is added here.
-    let addresses: Vec<&Heard> = balancers.flat_map(|it| needs(it, calls)).collect();
+    let addresses: Vec<&RecordedCall> = balancers.flat_map(|it| needs(it, calls)).collect();
     let servers = calls.iter().filter(|it| is(it, "/compute/", "/servers"));
     let done = servers.map(|server| {
         let needs = needs(server, calls).chain(addresses.iter().copied());
@@ -20,19 +20,22 @@ pub(crate) fn last_server(calls: &[Heard], fits: f64) -> f64 {
     done.fold(0.0, f64::max)
 }
 
-fn is(heard: &Heard, begin: &str, end: &str) -> bool {
+fn is(heard: &RecordedCall, begin: &str, end: &str) -> bool {
     let call = &heard.call;
     call.method == "POST" && call.path.starts_with(begin) && call.path.ends_with(end)
 }
 
 /// The earliest time at which this call could have been answered.
-fn answered(heard: &Heard, calls: &[Heard], fits: f64) -> f64 {
+fn answered(heard: &RecordedCall, calls: &[RecordedCall], fits: f64) -> f64 {
     let begun = needs(heard, calls).map(|it| answered(it, calls, fits)).fold(fits, f64::max);
     begun + took(heard)
 }
 
 /// The calls that made the objects named in this call.
-fn needs<'a>(heard: &'a Heard, calls: &'a [Heard]) -> impl Iterator<Item = &'a Heard> {
+fn needs<'a>(
+    heard: &'a RecordedCall,
+    calls: &'a [RecordedCall],
+) -> impl Iterator<Item = &'a RecordedCall> {
     calls.iter().filter(|it| {
         it.call.method == "POST"
             && it.call.answered_millis() <= Some(heard.call.at_millis)
@@ -40,28 +43,28 @@ fn needs<'a>(heard: &'a Heard, calls: &'a [Heard]) -> impl Iterator<Item = &'a H
     })
 }
 
-fn took(heard: &Heard) -> f64 {
+fn took(heard: &RecordedCall) -> f64 {
     heard.call.took_millis.unwrap_or_default() as f64 / 1000.0
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::cloud::Logged;
+    use super::super::cloud::LoggedCall;
     use super::*;
 
     /// A POST at a time, with a duration, both in milliseconds.
-    fn heard(path: &str, (at, took): (u64, u64), says: &str, made: &str) -> Heard {
-        let call = Logged {
+    fn heard(path: &str, (at, took): (u64, u64), says: &str, made: &str) -> RecordedCall {
+        let call = LoggedCall {
             at_millis: at,
             took_millis: Some(took),
             method: "POST".to_owned(),
             path: path.to_owned(),
             status: Some(201),
         };
-        Heard { call, says: says.to_owned(), made: Some(made.to_owned()) }
+        RecordedCall { call, says: says.to_owned(), made: Some(made.to_owned()) }
     }
 
-    fn calls() -> Vec<Heard> {
+    fn calls() -> Vec<RecordedCall> {
         vec![
             heard("/network/v2.0/networks", (0, 100), "", "net"),
             heard("/network/v2.0/ports", (500, 300), "net", "port-a"),
@@ -73,7 +76,7 @@ mod tests {
         ]
     }
 
-    fn check(calls: &[Heard], want: f64) {
+    fn check(calls: &[RecordedCall], want: f64) {
         let path = last_server(calls, 1.0);
         assert!((path - want).abs() < 1e-9, "{path} instead of {want}");
     }

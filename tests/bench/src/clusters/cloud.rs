@@ -98,7 +98,7 @@ fn settings(pace: CloudPace) -> Settings {
 
 /// A call in the log of the cloud, timed by the cloud's clock.
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Logged {
+pub(crate) struct LoggedCall {
     /// Milliseconds from the start of the cloud to the arrival of the call.
     pub(crate) at_millis: u64,
     /// Milliseconds until the answer. `None` while the call is in progress.
@@ -108,7 +108,7 @@ pub(crate) struct Logged {
     pub(crate) status: Option<u16>,
 }
 
-impl Logged {
+impl LoggedCall {
     /// When the call was answered, by the cloud's clock.
     pub(crate) fn answered_millis(&self) -> Option<u64> {
         Some(self.at_millis + self.took_millis?)
@@ -149,7 +149,8 @@ impl EmulatedCloud {
         let now = Instant::now();
         let calls = self.calls().await?;
         let last = calls.iter().rev().find(|call| call.path == "/identity/v3");
-        let answered = last.and_then(Logged::answered_millis).context("our call is not logged")?;
+        let answered =
+            last.and_then(LoggedCall::answered_millis).context("our call is not logged")?;
         self.began = now - Duration::from_millis(answered);
         self.forget_calls().await
     }
@@ -160,7 +161,7 @@ impl EmulatedCloud {
     }
 
     /// The calls since the log was last cleared.
-    pub(crate) async fn calls(&self) -> anyhow::Result<Vec<Logged>> {
+    pub(crate) async fn calls(&self) -> anyhow::Result<Vec<LoggedCall>> {
         let mut client = Client::connect(self.address).await?;
         Ok(serde_json::from_slice(&client.get("/_control/calls").await?)?)
     }

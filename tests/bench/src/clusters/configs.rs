@@ -7,10 +7,10 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use cluster_bootstrap::{
-    Approval, CgroupDriver, Cluster, ClusterDns, Endpoint, Machine, Name, Overrides, PodNetwork,
-    Source, Worker,
+    Approval, CgroupDriver, ClusterDns, ClusterSettings, Endpoint, Member, Name, Overrides,
+    PodNetwork, Source, Worker,
 };
-use cluster_pki::{Validity, seed, token};
+use cluster_pki::{Validity, make_pki, new_bootstrap_token};
 use jiff::Timestamp;
 
 /// The user data of each server of a cluster, control-plane members first.
@@ -23,9 +23,9 @@ pub(crate) fn user_data(
     let name = Name::try_from(stem)?;
     let machine = |number: usize| {
         let address = Ipv4Addr::new(10, 0, 0, u8::try_from(10 + number)?).into();
-        anyhow::Ok(Machine { name: Name::try_from(format!("{stem}-{number}").as_str())?, address })
+        anyhow::Ok(Member { name: Name::try_from(format!("{stem}-{number}").as_str())?, address })
     };
-    let cluster = Cluster {
+    let cluster = ClusterSettings {
         version: "v1.34.1".try_into()?,
         pods: "10.100.0.0/16".try_into()?,
         services: "10.254.0.0/16".try_into()?,
@@ -36,9 +36,9 @@ pub(crate) fn user_data(
         pod_network: PodNetwork::AddOn,
         dns: ClusterDns::CoreDns,
         source: Source::sample(),
-        token: token(),
+        token: new_bootstrap_token(),
         token_hours: 24,
-        pki: seed(&name, 0, validity)?,
+        pki: make_pki(&name, 0, validity)?,
         cgroups: CgroupDriver::Systemd,
         approval: Approval::Automatic,
         external_cloud_provider: false,

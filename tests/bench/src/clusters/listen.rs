@@ -24,10 +24,10 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
 use tokio::net::TcpListener;
 
-use super::cloud::Logged;
+use super::cloud::LoggedCall;
 
 /// The running proxy. Dropping the value stops it.
-pub(crate) struct Listening {
+pub(crate) struct RecordingProxy {
     shared: Arc<Shared>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -38,22 +38,22 @@ struct Shared {
     began: Instant,
     /// The scheme, host and port of each service.
     origins: Mutex<BTreeMap<String, String>>,
-    calls: Mutex<Vec<Heard>>,
+    calls: Mutex<Vec<RecordedCall>>,
 }
 
 /// A recorded call with its contents, and the object that the call made.
 #[derive(Clone, Debug)]
-pub(crate) struct Heard {
-    pub(crate) call: Logged,
+pub(crate) struct RecordedCall {
+    pub(crate) call: LoggedCall,
     /// The path and the body of the call.
     pub(crate) says: String,
     /// The id of the object in the answer. `None` if the answer is not one object.
     pub(crate) made: Option<String>,
 }
 
-impl Listening {
+impl RecordingProxy {
     /// Starts a proxy in front of the Keystone at this URL, which must be plain HTTP.
-    pub(crate) async fn to(keystone: &Uri) -> anyhow::Result<Listening> {
+    pub(crate) async fn to(keystone: &Uri) -> anyhow::Result<RecordingProxy> {
         anyhow::ensure!(
             keystone.scheme_str() == Some("http"),
             "{keystone}: only http can be recorded"
@@ -88,7 +88,7 @@ impl Listening {
                 });
             }
         });
-        Ok(Listening { shared, task })
+        Ok(RecordingProxy { shared, task })
     }
 
     /// The URL of the proxy for this path of Keystone.
@@ -97,7 +97,7 @@ impl Listening {
     }
 
     /// All recorded calls, in the order of their answers.
-    pub(crate) fn calls(&self) -> Vec<Heard> {
+    pub(crate) fn calls(&self) -> Vec<RecordedCall> {
         self.shared.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -107,7 +107,7 @@ impl Listening {
     }
 }
 
-impl Drop for Listening {
+impl Drop for RecordingProxy {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -130,14 +130,14 @@ impl Shared {
             Err(error) => (path.clone(), None, Err::<_, anyhow::Error>(error)),
         };
         let millis = |at: Instant| at.duration_since(self.began).as_millis() as u64;
-        let call = Logged {
+        let call = LoggedCall {
             at_millis: millis(begun),
             took_millis: Some(millis(Instant::now()) - millis(begun)),
             method,
             path,
             status: answer.as_ref().ok().map(|answer| answer.status().as_u16()),
         };
-        let heard = Heard { call, says, made };
+        let heard = RecordedCall { call, says, made };
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(heard);
         answer.unwrap_or_else(|error| {
             let mut answer = Response::new(Full::new(format!("{error:#}").into()));
@@ -161,7 +161,7 @@ impl Shared {
         let (mut parts, body) = answer.into_parts();
         let mut body = body.collect().await?.to_bytes();
         if is_token && parts.status.is_success() {
-            body = self.instead(&body)?;
+            body = self.with_own_urls(&body)?;
         }
         parts.headers.remove(CONNECTION);
         parts.headers.remove(TRANSFER_ENCODING);
@@ -170,7 +170,7 @@ impl Shared {
     }
 
     /// The body of a token with the proxy as URL of every service in the catalog.
-    fn instead(&self, body: &[u8]) -> anyhow::Result<Bytes> {
+    fn with_own_urls(&self, body: &[u8]) -> anyhow::Result<Bytes> {
         let mut token: Value = serde_json::from_slice(body)?;
         let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
         let services = token["token"]["catalog"].as_array_mut().context("no catalogue")?;

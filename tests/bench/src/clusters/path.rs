@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use anyhow::Context;
 use openstack_emulator::Times;
 
-use super::cloud::Logged;
+use super::cloud::LoggedCall;
 
 /// A kind of call that a cluster needs.
 struct Step {
@@ -59,7 +59,7 @@ const fn step(
 }
 
 impl Step {
-    fn is(&self, call: &Logged) -> bool {
+    fn is(&self, call: &LoggedCall) -> bool {
         let (begin, end) = self.path;
         call.method == self.method && call.path.starts_with(begin) && call.path.ends_with(end)
     }
@@ -76,7 +76,7 @@ pub(crate) struct CriticalPath {
 
 impl CriticalPath {
     /// Computes the path from the median duration of each kind of call, and from `times` for objects to come up.
-    pub(crate) fn of(calls: &[Logged], times: &Times) -> anyhow::Result<CriticalPath> {
+    pub(crate) fn of(calls: &[LoggedCall], times: &Times) -> anyhow::Result<CriticalPath> {
         let done = done(calls, STEPS)?;
         let at = |name: &str, later: u32| done[name] + f64::from(later) / 1000.0;
         let ready = [
@@ -91,7 +91,7 @@ impl CriticalPath {
 }
 
 /// When each of these steps is done, in seconds from the request.
-fn done(calls: &[Logged], steps: &[Step]) -> anyhow::Result<BTreeMap<&'static str, f64>> {
+fn done(calls: &[LoggedCall], steps: &[Step]) -> anyhow::Result<BTreeMap<&'static str, f64>> {
     let mut done: BTreeMap<&str, f64> = BTreeMap::new();
     // Each step stands after the steps that it waits for.
     for step in steps {
@@ -105,13 +105,13 @@ fn done(calls: &[Logged], steps: &[Step]) -> anyhow::Result<BTreeMap<&'static st
 }
 
 /// When the quotas are known to suffice, in seconds from the request.
-pub(crate) fn fits(calls: &[Logged]) -> anyhow::Result<f64> {
+pub(crate) fn fits(calls: &[LoggedCall]) -> anyhow::Result<f64> {
     let done = done(calls, &STEPS[..=FITS.len()])?;
     Ok(FITS.iter().filter_map(|step| done.get(step)).copied().fold(0.0, f64::max))
 }
 
 /// The median duration of these calls, in seconds.
-fn median<'a>(calls: impl Iterator<Item = &'a Logged>) -> Option<f64> {
+fn median<'a>(calls: impl Iterator<Item = &'a LoggedCall>) -> Option<f64> {
     let mut took: Vec<u64> = calls.filter_map(|call| call.took_millis).collect();
     took.sort_unstable();
     took.get(took.len() / 2).map(|millis| *millis as f64 / 1000.0)
@@ -119,7 +119,7 @@ fn median<'a>(calls: impl Iterator<Item = &'a Logged>) -> Option<f64> {
 
 /// The minimum of calls for a cluster of this number of servers: one of each kind, but one port and one server for each member, all the
 /// security group rules, one port for the load balancer, two security groups and two DNS names.
-pub(crate) fn fewest(calls: &[Logged], machines: usize) -> Fewest {
+pub(crate) fn fewest(calls: &[LoggedCall], machines: usize) -> MinimumCalls {
     let rules = calls.iter().filter(|call| call.path.ends_with("/security-group-rules")).count();
     let number = |step: &Step| match step.name {
         "port" => machines + 1,
@@ -132,12 +132,12 @@ pub(crate) fn fewest(calls: &[Logged], machines: usize) -> Fewest {
         let some = STEPS.iter().filter(|step| (step.method != "GET") == changes);
         some.map(number).sum::<usize>()
     };
-    Fewest { changes: of(true), looks: of(false) }
+    MinimumCalls { changes: of(true), looks: of(false) }
 }
 
 /// The minimum of calls for a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fewest {
+pub(crate) struct MinimumCalls {
     /// Calls that change something.
     pub(crate) changes: usize,
     /// Calls that only read, without the ones that poll the state of an object.
@@ -149,8 +149,8 @@ mod tests {
     use super::*;
 
     /// One call of each kind, each of 100 ms.
-    fn each() -> Vec<Logged> {
-        let call = |step: &Step| Logged {
+    fn each() -> Vec<LoggedCall> {
+        let call = |step: &Step| LoggedCall {
             at_millis: 0,
             took_millis: Some(100),
             method: step.method.to_owned(),

@@ -15,12 +15,12 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::chain::last_server;
-use super::cloud::Logged;
-use super::listen::{Heard, Listening};
+use super::cloud::LoggedCall;
+use super::listen::{RecordedCall, RecordingProxy};
 use super::path::{CriticalPath, fewest, fits};
 use super::shape::{EIGHT, WITHIN, programs};
 use crate::client::{Call, Client};
-use crate::daemon::Home;
+use crate::daemon::DaemonFolder;
 use crate::report::{Budget, Report, Row};
 
 /// How long a cluster may take until its servers are requested, and to be deleted.
@@ -63,7 +63,7 @@ struct Round {
     /// The critical path in seconds if each kind of call takes its median duration.
     of_medians: f64,
     /// The calls until the last server was accepted.
-    calls: Vec<Logged>,
+    calls: Vec<LoggedCall>,
 }
 
 impl Round {
@@ -80,17 +80,21 @@ impl RealCloud {
         let keystone = config.auth_url.clone();
         let session = Session::new(config)?;
         let zone = zones::create(&session, &self.zone, "hostmaster@bench.example", "").await?;
-        let listening = Listening::to(&keystone.as_str().parse()?).await?;
+        let listening = RecordingProxy::to(&keystone.as_str().parse()?).await?;
         let text = std::fs::read_to_string(file)?;
         let ours = text.replace(keystone.as_str(), &listening.keystone(keystone.path()));
         anyhow::ensure!(ours != text, "{}: it does not name {keystone} like that", file.display());
         let measured = self.rounds(&ours, &listening).await;
         zones::delete(&session, &zone.id).await?;
-        told(measured?, report)?;
+        report_rounds(measured?, report)?;
         Ok(true)
     }
 
-    async fn rounds(&self, clouds_yaml: &str, listening: &Listening) -> anyhow::Result<Vec<Round>> {
+    async fn rounds(
+        &self,
+        clouds_yaml: &str,
+        listening: &RecordingProxy,
+    ) -> anyhow::Result<Vec<Round>> {
         let mut rounds = Vec::with_capacity(self.rounds);
         for _ in 0..self.rounds {
             rounds.push(self.round(clouds_yaml, listening).await?);
@@ -99,9 +103,9 @@ impl RealCloud {
     }
 
     /// Creates and deletes one cluster with a clusterd that has just started, so it has no token and knows no flavor yet.
-    async fn round(&self, clouds_yaml: &str, listening: &Listening) -> anyhow::Result<Round> {
+    async fn round(&self, clouds_yaml: &str, listening: &RecordingProxy) -> anyhow::Result<Round> {
         let from = listening.millis(Instant::now());
-        let home = Home::of("clusterd")?;
+        let home = DaemonFolder::for_program("clusterd")?;
         let file = home.path("clouds.yaml");
         std::fs::write(&file, clouds_yaml)?;
         let free = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
@@ -127,7 +131,7 @@ impl RealCloud {
         });
         let begun = Instant::now();
         let id = sent(&mut client, "/v1/clusters", cluster).await?;
-        let asked = agreed(listening, begun).await;
+        let asked = last_server_accepted(listening, begun).await;
         let of_medians = path_of_medians(listening, from).await;
         let heard = since(listening, from);
         let gone = delete(&mut client, &id).await;
@@ -144,7 +148,7 @@ impl RealCloud {
 }
 
 /// Reports all rounds, and the round of median ratio compared with its critical path.
-fn told(mut rounds: Vec<Round>, report: &mut Report) -> anyhow::Result<()> {
+fn report_rounds(mut rounds: Vec<Round>, report: &mut Report) -> anyhow::Result<()> {
     let all: Vec<String> = rounds
         .iter()
         .map(|it| format!("{:.2} s of {:.2} ({:.2})", it.asked, it.path, it.of_medians))
@@ -175,18 +179,18 @@ fn told(mut rounds: Vec<Round>, report: &mut Report) -> anyhow::Result<()> {
 }
 
 /// The calls since this time of the proxy's clock.
-fn since(listening: &Listening, from: u64) -> Vec<Heard> {
+fn since(listening: &RecordingProxy, from: u64) -> Vec<RecordedCall> {
     let mut heard = listening.calls();
     heard.retain(|heard| heard.call.at_millis >= from);
     heard
 }
 
-fn calls(heard: &[Heard]) -> Vec<Logged> {
+fn calls(heard: &[RecordedCall]) -> Vec<LoggedCall> {
     heard.iter().map(|heard| heard.call.clone()).collect()
 }
 
 /// Waits until the last server is accepted. Returns the seconds from `begun`.
-async fn agreed(listening: &Listening, begun: Instant) -> anyhow::Result<f64> {
+async fn last_server_accepted(listening: &RecordingProxy, begun: Instant) -> anyhow::Result<f64> {
     let from = listening.millis(begun);
     while begun.elapsed() < PATIENCE {
         let calls = calls(&since(listening, from));
@@ -209,7 +213,7 @@ async fn agreed(listening: &Listening, begun: Instant) -> anyhow::Result<f64> {
 
 /// The critical path, as soon as every kind of call was answered. The servers of the real cloud run nothing, so the cluster never becomes
 /// ready.
-async fn path_of_medians(listening: &Listening, from: u64) -> anyhow::Result<CriticalPath> {
+async fn path_of_medians(listening: &RecordingProxy, from: u64) -> anyhow::Result<CriticalPath> {
     let begun = Instant::now();
     loop {
         match CriticalPath::of(&calls(&since(listening, from)), &Times::realistic()) {

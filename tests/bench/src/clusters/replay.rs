@@ -30,7 +30,7 @@ use openstack::load_balancer::monitors::NewMonitor;
 use openstack::load_balancer::pools::{NewMember, NewPool};
 use openstack::network::networks::{self, NewNetwork};
 use openstack::network::ports::{self, NewPort, Port};
-use openstack::network::security_groups::{self, Pass, Remote};
+use openstack::network::security_groups::{self, Remote, RuleSpec};
 use openstack::network::subnets::{self, NewSubnet};
 use openstack::network::{floating_ips, quotas, routers};
 use openstack::{CloudConfig, CloudError, Session, block_storage, dns, load_balancer};
@@ -180,16 +180,16 @@ async fn cluster(
     let rules = step(async {
         let groups = groups.clone().await?;
         let [of_nodes, of_masters] = [&groups[0], &groups[1]];
-        let tcp = |first, last| Pass {
+        let tcp = |first, last| RuleSpec {
             protocol: Some("tcp".to_owned()),
             port_range_min: Some(first),
             port_range_max: Some(last),
-            ..Pass::everything(Remote::Prefix("0.0.0.0/0".to_owned()))
+            ..RuleSpec::everything(Remote::Prefix("0.0.0.0/0".to_owned()))
         };
         let rules = [
-            (of_nodes, Pass::everything(Remote::Group(of_nodes.clone()))),
+            (of_nodes, RuleSpec::everything(Remote::Group(of_nodes.clone()))),
             (of_nodes, tcp(30000, 32767)),
-            (of_nodes, Pass { protocol: Some("udp".to_owned()), ..tcp(30000, 32767) }),
+            (of_nodes, RuleSpec { protocol: Some("udp".to_owned()), ..tcp(30000, 32767) }),
             (of_nodes, tcp(22, 22)),
             (of_masters, tcp(6443, 6443)),
         ];

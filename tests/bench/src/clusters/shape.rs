@@ -3,17 +3,17 @@
 /// The budget, as a factor of the critical path.
 pub(super) const WITHIN: f64 = 1.2;
 /// A cluster of eight servers.
-pub(super) const EIGHT: Shape = Shape { masters: 3, workers: 5 };
+pub(super) const EIGHT: ClusterSize = ClusterSize { masters: 3, workers: 5 };
 /// The smallest cluster.
-pub(super) const SMALLEST: Shape = Shape { masters: 1, workers: 1 };
+pub(super) const SMALLEST: ClusterSize = ClusterSize { masters: 1, workers: 1 };
 
 #[derive(Clone, Copy)]
-pub(super) struct Shape {
+pub(super) struct ClusterSize {
     pub(super) masters: usize,
     pub(super) workers: usize,
 }
 
-impl Shape {
+impl ClusterSize {
     pub(super) fn machines(self) -> usize {
         self.masters + self.workers
     }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use anyhow::Context;
 use bmc_emulator::{BmcKind, BmcSpec, DiskSpec, Firmware, Mac, MachineSpec, NicSpec};
-use machine_emulator::{AgentKind, Machine, Network, Pace, Rack};
+use machine_emulator::{AgentKind, Machine, Network, Rack, Speed};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ pub(crate) fn emulate(count: usize, dhcp: SocketAddr, tftp: SocketAddr) -> anyho
     let network = Network { dhcp, tftp: Some(tftp) };
     let machines = (0..count).map(|index| (whole(index), AgentKind::Light)).collect();
     let (machines, _rack) = runtime.block_on(async {
-        let mut rack = Rack::start(network, Pace::times(PACE)).await?;
+        let mut rack = Rack::start(network, Speed::times(PACE)).await?;
         let added = rack.add(machines).await?;
         // Dropping the rack would stop the machines.
         anyhow::Ok((added, rack))

@@ -13,25 +13,25 @@ mod serial;
 use crate::ipmi::IpmiFace;
 use crate::ipmi::message::LanMessage;
 use crate::ipmi::session::Privilege;
-use crate::log::{Face, Outcome, Request};
+use crate::log::{Outcome, Protocol, Request};
 
 /// A completion code other than success (table 5-2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Completion(pub(crate) u8);
+pub(crate) struct CompletionCode(pub(crate) u8);
 
-impl Completion {
-    pub(crate) const INVALID_COMMAND: Completion = Completion(0xC1);
-    pub(crate) const RESERVATION_CANCELLED: Completion = Completion(0xC5);
-    pub(crate) const DATA_LENGTH: Completion = Completion(0xC7);
-    pub(crate) const OUT_OF_RANGE: Completion = Completion(0xC9);
-    pub(crate) const NOT_PRESENT: Completion = Completion(0xCB);
-    pub(crate) const INVALID_DATA: Completion = Completion(0xCC);
-    pub(crate) const PRIVILEGE: Completion = Completion(0xD4);
-    pub(crate) const NOT_IN_THIS_STATE: Completion = Completion(0xD5);
+impl CompletionCode {
+    pub(crate) const INVALID_COMMAND: CompletionCode = CompletionCode(0xC1);
+    pub(crate) const RESERVATION_CANCELLED: CompletionCode = CompletionCode(0xC5);
+    pub(crate) const DATA_LENGTH: CompletionCode = CompletionCode(0xC7);
+    pub(crate) const OUT_OF_RANGE: CompletionCode = CompletionCode(0xC9);
+    pub(crate) const NOT_PRESENT: CompletionCode = CompletionCode(0xCB);
+    pub(crate) const INVALID_DATA: CompletionCode = CompletionCode(0xCC);
+    pub(crate) const PRIVILEGE: CompletionCode = CompletionCode(0xD4);
+    pub(crate) const NOT_IN_THIS_STATE: CompletionCode = CompletionCode(0xD5);
 }
 
 /// The data of a response, or an error completion code.
-pub(crate) type Answer = Result<Vec<u8>, Completion>;
+pub(crate) type Answer = Result<Vec<u8>, CompletionCode>;
 
 /// The data of one request, and its session.
 pub(crate) struct Call<'a> {
@@ -45,13 +45,13 @@ struct Command {
     net_fn: u8,
     code: u8,
     name: &'static str,
-    needs: Needs,
+    needs: RequiredPrivilege,
     run: fn(&mut IpmiFace, &Call<'_>) -> Answer,
 }
 
 /// The privilege that a command needs (appendix G), and whether the command changes the machine.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Needs {
+enum RequiredPrivilege {
     /// The command needs no session.
     Nothing,
     /// The command reads and needs a session of this privilege.
@@ -69,8 +69,8 @@ mod net_fn {
     pub(super) const TRANSPORT: u8 = 0x0C;
 }
 
-use Needs::{Nothing, ToChange, ToRead};
 use Privilege::{Administrator, Callback, Operator, User};
+use RequiredPrivilege::{Nothing, ToChange, ToRead};
 use net_fn::{APP, CHASSIS, SENSOR, STORAGE, TRANSPORT};
 
 /// All commands of this BMC (appendix G).
@@ -130,12 +130,12 @@ const COMMANDS: &[Command] = &[
 
 impl Call<'_> {
     /// The byte at `index` of the request's data.
-    fn byte(&self, index: usize) -> Result<u8, Completion> {
-        self.data.get(index).copied().ok_or(Completion::DATA_LENGTH)
+    fn byte(&self, index: usize) -> Result<u8, CompletionCode> {
+        self.data.get(index).copied().ok_or(CompletionCode::DATA_LENGTH)
     }
 
     /// The little-endian word at `index`.
-    fn word(&self, index: usize) -> Result<u16, Completion> {
+    fn word(&self, index: usize) -> Result<u16, CompletionCode> {
         Ok(u16::from_le_bytes([self.byte(index)?, self.byte(index + 1)?]))
     }
 }
@@ -148,16 +148,18 @@ impl IpmiFace {
             .iter()
             .find(|known| (known.net_fn, known.code) == (request.net_fn, request.command));
         let answer = match self.machine.faults().completion_for(request.net_fn, request.command) {
-            Some(code) => Err(Completion(code)),
-            None => known.map_or(Err(Completion::INVALID_COMMAND), |known| self.run(known, &call)),
+            Some(code) => Err(CompletionCode(code)),
+            None => {
+                known.map_or(Err(CompletionCode::INVALID_COMMAND), |known| self.run(known, &call))
+            }
         };
         match answer {
             Ok(data) => request.reply(0x00, &data),
-            Err(Completion(code)) => {
+            Err(CompletionCode(code)) => {
                 if let Some(known) = known.filter(|known| matches!(known.needs, ToChange(_))) {
                     let asked = Request::Other(known.name.to_owned());
                     let why = format!("completion code {code:02X}h");
-                    self.machine.record(Face::Ipmi, asked, Outcome::Refused(why));
+                    self.machine.record(Protocol::Ipmi, asked, Outcome::Refused(why));
                 }
                 request.reply(code, &[])
             }
@@ -175,11 +177,11 @@ impl IpmiFace {
                 active.is_some_and(|active| active.privilege >= least)
             }
         };
-        if allowed { (command.run)(self, call) } else { Err(Completion::PRIVILEGE) }
+        if allowed { (command.run)(self, call) } else { Err(CompletionCode::PRIVILEGE) }
     }
 
     /// Logs a change that has no request type of its own.
     fn record_other(&self, what: String) {
-        self.machine.record(Face::Ipmi, Request::Other(what), Outcome::Accepted);
+        self.machine.record(Protocol::Ipmi, Request::Other(what), Outcome::Accepted);
     }
 }

@@ -25,7 +25,7 @@ const DEACTIVATED: u8 = 0x10;
 const OVERRUN: u8 = 0x08;
 
 /// The state of the port while a console has it.
-pub(crate) struct Link {
+pub(crate) struct SerialSession {
     /// The BMC's id of the console's session, and the address of the console.
     pub(crate) session: u32,
     console: SocketAddr,
@@ -52,9 +52,14 @@ struct Sent {
     refused: bool,
 }
 
-impl Link {
-    pub(crate) fn new(session: u32, console: SocketAddr, rules: SerialRules, end: u64) -> Link {
-        Link {
+impl SerialSession {
+    pub(crate) fn new(
+        session: u32,
+        console: SocketAddr,
+        rules: SerialRules,
+        end: u64,
+    ) -> SerialSession {
+        SerialSession {
             session,
             console,
             rules,
@@ -97,7 +102,7 @@ fn next(number: u8) -> u8 {
 
 impl IpmiFace {
     /// Handles a packet of the console. Returns the answer if the packet needs one.
-    pub(super) fn hear_serial(&mut self, session: u32, payload: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn receive_serial(&mut self, session: u32, payload: &[u8]) -> Option<Vec<u8>> {
         let is_on = self.machine.power_now().on;
         let link = self.link.as_mut().filter(|link| link.session == session)?;
         let [number, acknowledged, accepted, operation, keys @ ..] = payload else { return None };
@@ -131,7 +136,7 @@ impl IpmiFace {
     }
 
     /// The packet to send to the console now, and the console's address.
-    pub(crate) fn say_serial(&mut self) -> Option<(Vec<u8>, SocketAddr)> {
+    pub(crate) fn next_serial_packet(&mut self) -> Option<(Vec<u8>, SocketAddr)> {
         self.sessions.forget_stale(self.machine.faults().era());
         if self.link.take_if(|link| !self.sessions.is_active(link.session)).is_some() {
             self.machine.serial().has_read(None);

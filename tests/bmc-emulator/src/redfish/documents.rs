@@ -185,6 +185,6 @@ impl RedfishFace {
 }
 
 /// The `Status` of a part that works.
-fn well() -> Value {
+fn healthy_status() -> Value {
     json!({"State": "Enabled", "Health": "OK"})
 }

@@ -9,7 +9,7 @@ use http::request::Parts;
 use http::{StatusCode, header};
 use serde_json::{Map, Value, json};
 
-use crate::log::Face;
+use crate::log::Protocol;
 use crate::machine::Identify;
 use crate::profile::{IfMatch, ResetAnswer};
 use crate::redfish::RedfishFace;
@@ -33,7 +33,7 @@ impl RedfishFace {
         } else if *resource == Resource::Reset {
             self.reset(&form)
         } else if *resource == Resource::ClearLog {
-            self.machine.clear_events(Face::Redfish);
+            self.machine.clear_events(Protocol::Redfish);
             Ok(Answer::empty(StatusCode::NO_CONTENT))
         } else if let Resource::InsertMedia(index) = *resource {
             self.insert_media(index, &form).unwrap_or_else(|| Err(missing()))
@@ -104,7 +104,7 @@ impl RedfishFace {
         }
         let lasting = self
             .machine
-            .request_power(Face::Redfish, reset.request())
+            .request_power(Protocol::Redfish, reset.request())
             .map_err(|_| Problem::while_off())?;
         Ok(match self.profile.reset.answer {
             ResetAnswer::NoContent => Answer::empty(StatusCode::NO_CONTENT),
@@ -120,10 +120,10 @@ impl RedfishFace {
             identify = Some(self.read_identify(resource, name, value)?);
         }
         if let Some(boot) = boot {
-            self.machine.set_boot(Face::Redfish, boot);
+            self.machine.set_boot(Protocol::Redfish, boot);
         }
         if let Some(identify) = identify {
-            self.machine.set_identify(Face::Redfish, identify);
+            self.machine.set_identify(Protocol::Redfish, identify);
         }
         Ok(())
     }

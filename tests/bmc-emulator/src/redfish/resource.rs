@@ -2,7 +2,7 @@
 
 use http::Method;
 
-use crate::profile::{MediaChange, MediaPlace, Part, Profile, ResetTold};
+use crate::profile::{MediaChange, MediaPlace, Part, Profile, ResetValuesSource};
 use crate::redfish::RedfishFace;
 use crate::sensors::SENSORS;
 
@@ -233,7 +233,7 @@ impl Resource {
             | Resource::Roles
             | Resource::Role => profile.has(Part::Accounts),
             Resource::SystemSettings => profile.boot.settings.is_some(),
-            Resource::ResetActionInfo => profile.reset.told_by == ResetTold::ActionInfo,
+            Resource::ResetActionInfo => profile.reset.told_by == ResetValuesSource::ActionInfo,
             Resource::Processors | Resource::Processor(_) => profile.has(Part::Processors),
             Resource::Dimms | Resource::Dimm(_) => profile.has(Part::Memory),
             Resource::StorageUnits | Resource::Storage | Resource::Drive(_) | Resource::Volumes => {

@@ -22,13 +22,13 @@ struct Session {
 }
 
 /// A new session. The token is shown only once.
-pub(crate) struct Opened {
+pub(crate) struct NewSession {
     pub(crate) id: u32,
     pub(crate) token: String,
 }
 
 /// Every slot is taken.
-pub(crate) struct Full;
+pub(crate) struct NoFreeSlot;
 
 impl Sessions {
     pub(crate) fn new(rules: &SessionRules) -> Sessions {
@@ -36,15 +36,15 @@ impl Sessions {
         Sessions { slots: rules.slots, timeout, open: Vec::new(), last_id: 0 }
     }
 
-    pub(crate) fn open(&mut self, era: u64) -> Result<Opened, Full> {
+    pub(crate) fn open(&mut self, era: u64) -> Result<NewSession, NoFreeSlot> {
         self.forget_stale(era);
         if self.open.len() >= self.slots {
-            return Err(Full);
+            return Err(NoFreeSlot);
         }
         self.last_id += 1;
         let session =
             Session { id: self.last_id, token: rand::random(), used_at: Instant::now(), era };
-        let opened = Opened { id: session.id, token: text(&session.token) };
+        let opened = NewSession { id: session.id, token: text(&session.token) };
         self.open.push(session);
         Ok(opened)
     }

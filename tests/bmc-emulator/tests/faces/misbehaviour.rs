@@ -6,24 +6,24 @@ use bmc_emulator::{FaultSet, ReportedPower, StatusFault, serve_control};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::rack::{Bench, PASSWORD, USER};
+use crate::rack::{PASSWORD, TestMachine, USER};
 
 const RESET: &str = "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset";
 const SYSTEM: &str = "/redfish/v1/Systems/1";
 const SESSIONS: &str = "/redfish/v1/SessionService/Sessions";
 
-async fn log_in(bench: &Bench) -> reqwest::Response {
+async fn log_in(bench: &TestMachine) -> reqwest::Response {
     let login = json!({"UserName": USER, "Password": PASSWORD});
     bench.client.post(bench.url(SESSIONS)).json(&login).send().await.unwrap()
 }
 
-async fn with_token(bench: &Bench, token: &str) -> StatusCode {
+async fn with_token(bench: &TestMachine, token: &str) -> StatusCode {
     bench.client.get(bench.url(SYSTEM)).header("x-auth-token", token).send().await.unwrap().status()
 }
 
 #[tokio::test]
 async fn a_session_token_works_until_the_session_is_deleted() {
-    let bench = Bench::redfish("generic").await;
+    let bench = TestMachine::redfish("generic").await;
     let opened = log_in(&bench).await;
     assert_eq!(opened.status(), 201);
     let token = opened.headers()["x-auth-token"].to_str().unwrap().to_owned();
@@ -44,7 +44,7 @@ async fn a_session_token_works_until_the_session_is_deleted() {
 
 #[tokio::test]
 async fn session_slots_run_out() {
-    let bench = Bench::redfish("dell-idrac").await;
+    let bench = TestMachine::redfish("dell-idrac").await;
     for _ in 0..8 {
         assert_eq!(log_in(&bench).await.status(), 201);
     }
@@ -53,7 +53,7 @@ async fn session_slots_run_out() {
 
 #[tokio::test]
 async fn a_bmc_forgets_its_sessions() {
-    let bench = Bench::redfish("generic").await;
+    let bench = TestMachine::redfish("generic").await;
     let opened = log_in(&bench).await;
     let token = opened.headers()["x-auth-token"].to_str().unwrap().to_owned();
     bench.machine.faults().update(|faults| faults.forget_sessions = true);
@@ -63,7 +63,7 @@ async fn a_bmc_forgets_its_sessions() {
 
 #[tokio::test]
 async fn a_bmc_refuses_and_fills_up() {
-    let bench = Bench::redfish("generic").await;
+    let bench = TestMachine::redfish("generic").await;
     bench.machine.faults().update(|faults| faults.refuse_credentials = true);
     assert_eq!(log_in(&bench).await.status(), 401);
     assert_eq!(bench.ask(Method::GET, SYSTEM).send().await.unwrap().status(), 401);
@@ -74,7 +74,7 @@ async fn a_bmc_refuses_and_fills_up() {
 
 #[tokio::test]
 async fn a_bmc_answers_again_after_it_dropped_requests() {
-    let bench = Bench::redfish("generic").await;
+    let bench = TestMachine::redfish("generic").await;
     bench.machine.faults().update(|faults| faults.drop = true);
     let asked = bench.ask(Method::GET, SYSTEM).timeout(Duration::from_millis(200)).send().await;
     assert!(asked.unwrap_err().is_timeout());
@@ -84,7 +84,7 @@ async fn a_bmc_answers_again_after_it_dropped_requests() {
 
 #[tokio::test]
 async fn a_stalled_bmc_answers_once_the_stall_is_over() {
-    let bench = Bench::redfish("generic").await;
+    let bench = TestMachine::redfish("generic").await;
     bench.machine.faults().update(|faults| faults.stall = Some(Duration::from_millis(400)));
     let asked = bench.ask(Method::GET, SYSTEM).timeout(Duration::from_millis(100)).send().await;
     assert!(asked.unwrap_err().is_timeout());
@@ -94,7 +94,7 @@ async fn a_stalled_bmc_answers_once_the_stall_is_over() {
 
 #[tokio::test]
 async fn a_bmc_lies_about_power_and_ignores_the_button() {
-    let bench = Bench::redfish("generic").await;
+    let bench = TestMachine::redfish("generic").await;
     bench.machine.faults().update(|faults| {
         faults.ignore_power_on = true;
         faults.reported_power = Some(ReportedPower::On);
@@ -106,7 +106,7 @@ async fn a_bmc_lies_about_power_and_ignores_the_button() {
 
 #[tokio::test]
 async fn power_follows_late() {
-    let bench = Bench::redfish("generic").await;
+    let bench = TestMachine::redfish("generic").await;
     bench.machine.faults().update(|faults| faults.power_delay = Some(Duration::from_millis(300)));
     assert_eq!(bench.send(Method::POST, RESET, json!({"ResetType": "On"})).await.0, 204);
     assert_eq!(bench.get(SYSTEM).await["PowerState"], "Off");
@@ -116,7 +116,7 @@ async fn power_follows_late() {
 
 #[tokio::test]
 async fn some_requests_get_an_error() {
-    let bench = Bench::redfish("generic").await;
+    let bench = TestMachine::redfish("generic").await;
     let fault = StatusFault {
         status: 503,
         method: Some("POST".to_owned()),
@@ -133,7 +133,7 @@ async fn some_requests_get_an_error() {
 
 #[tokio::test]
 async fn a_guest_shuts_down_when_asked_and_restarts_by_itself() {
-    let bench = Bench::redfish("generic").await;
+    let bench = TestMachine::redfish("generic").await;
     bench.send(Method::POST, RESET, json!({"ResetType": "On"})).await;
     bench.machine.guest_reboot();
     assert_eq!(bench.machine.power().borrow().generation, 2);
@@ -153,7 +153,7 @@ async fn a_guest_shuts_down_when_asked_and_restarts_by_itself() {
 
 #[tokio::test]
 async fn another_process_can_set_faults() {
-    let bench = Bench::redfish("generic").await;
+    let bench = TestMachine::redfish("generic").await;
     let control =
         serve_control("127.0.0.1:0".parse().unwrap(), vec![bench.machine.clone()]).await.unwrap();
     let at = |path: &str| format!("http://{}/_control/machines{path}", control.address);

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use bmc_emulator::{BmcKind, BootDevice, Firmware, Lasting, Request};
+use bmc_emulator::{BmcKind, BootDevice, Firmware, OverrideDuration, Request};
 use reqwest::Method;
 use serde_json::json;
 
-use crate::rack::{Bench, spec};
+use crate::rack::{TestMachine, spec};
 
 const PXE_ONCE: &str =
     r#"{"Boot": {"BootSourceOverrideTarget": "Pxe", "BootSourceOverrideEnabled": "Once"}}"#;
@@ -17,7 +17,7 @@ fn pxe_once() -> serde_json::Value {
 
 #[tokio::test]
 async fn an_idrac_refuses_the_current_power_state() {
-    let bench = Bench::redfish("dell-idrac").await;
+    let bench = TestMachine::redfish("dell-idrac").await;
     let reset = "/redfish/v1/Systems/System.Embedded.1/Actions/ComputerSystem.Reset";
     let (status, body) = bench.send(Method::POST, reset, json!({"ResetType": "ForceOff"})).await;
     assert_eq!(status, 409);
@@ -29,7 +29,7 @@ async fn an_idrac_refuses_the_current_power_state() {
 
 #[tokio::test]
 async fn an_ilo_answers_a_success_message() {
-    let bench = Bench::redfish("hpe-ilo").await;
+    let bench = TestMachine::redfish("hpe-ilo").await;
     let reset = "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset/";
     let (status, body) = bench.send(Method::POST, reset, json!({"ResetType": "On"})).await;
     assert_eq!((status, &body["error"]["code"]), (200, &json!("Base.1.13.Success")));
@@ -37,7 +37,7 @@ async fn an_ilo_answers_a_success_message() {
 
 #[tokio::test]
 async fn a_megarac_takes_boot_changes_in_its_settings_with_a_tag() {
-    let bench = Bench::redfish("ami-megarac").await;
+    let bench = TestMachine::redfish("ami-megarac").await;
     let system = bench.get("/redfish/v1/Systems/Self").await;
     let settings = system["@Redfish.Settings"]["SettingsObject"]["@odata.id"].as_str().unwrap();
 
@@ -68,7 +68,7 @@ async fn a_megarac_takes_boot_changes_in_its_settings_with_a_tag() {
 
 #[tokio::test]
 async fn a_megarac_resets_in_a_task() {
-    let bench = Bench::redfish("ami-megarac").await;
+    let bench = TestMachine::redfish("ami-megarac").await;
     let reset = "/redfish/v1/Systems/Self/Actions/ComputerSystem.Reset";
     bench.machine.faults().update(|faults| faults.power_delay = Some(Duration::from_millis(300)));
     let response =
@@ -90,7 +90,7 @@ async fn a_megarac_resets_in_a_task() {
 
 #[tokio::test]
 async fn reset_values_may_be_in_an_action_info() {
-    let bench = Bench::redfish("supermicro").await;
+    let bench = TestMachine::redfish("supermicro").await;
     let system = bench.get("/redfish/v1/Systems/1").await;
     let action = &system["Actions"]["#ComputerSystem.Reset"];
     assert!(action.get("ResetType@Redfish.AllowableValues").is_none());
@@ -100,7 +100,7 @@ async fn reset_values_may_be_in_an_action_info() {
 
 #[tokio::test]
 async fn a_poor_bmc_leaves_out_optional_parts() {
-    let bench = Bench::redfish("poor").await;
+    let bench = TestMachine::redfish("poor").await;
     let system = bench.get("/redfish/v1/Systems/system").await;
     for absent in ["Links", "Storage", "EthernetInterfaces", "Processors", "@odata.etag"] {
         assert!(system.get(absent).is_none(), "{absent}");
@@ -115,14 +115,14 @@ async fn a_poor_bmc_leaves_out_optional_parts() {
 async fn http_boot_is_not_offered_to_a_bios() {
     let mut spec = spec("old", BmcKind::Redfish, "generic");
     spec.firmware = Firmware::Bios;
-    let bench = Bench::of(spec).await;
+    let bench = TestMachine::of(spec).await;
     let boot = json!({"Boot": {"BootSourceOverrideTarget": "UefiHttp", "BootSourceOverrideEnabled": "Once"}});
     assert_eq!(bench.send(Method::PATCH, "/redfish/v1/Systems/1", boot).await.0, 400);
 }
 
 #[tokio::test]
 async fn http_boot_keeps_its_url() {
-    let bench = Bench::redfish("generic").await;
+    let bench = TestMachine::redfish("generic").await;
     let boot = json!({"Boot": {
         "BootSourceOverrideTarget": "UefiHttp",
         "BootSourceOverrideEnabled": "Once",
@@ -138,7 +138,7 @@ async fn http_boot_keeps_its_url() {
 
 #[tokio::test]
 async fn an_image_goes_into_the_drive_and_out_again() {
-    let bench = Bench::redfish("generic").await;
+    let bench = TestMachine::redfish("generic").await;
     let drive = "/redfish/v1/Systems/1/VirtualMedia/Cd";
     let insert = format!("{drive}/Actions/VirtualMedia.InsertMedia");
     let eject = format!("{drive}/Actions/VirtualMedia.EjectMedia");
@@ -157,7 +157,7 @@ async fn an_image_goes_into_the_drive_and_out_again() {
 
 #[tokio::test]
 async fn a_full_drive_may_refuse_a_second_image() {
-    let bench = Bench::redfish("dell-idrac").await;
+    let bench = TestMachine::redfish("dell-idrac").await;
     let insert =
         "/redfish/v1/Managers/iDRAC.Embedded.1/VirtualMedia/CD/Actions/VirtualMedia.InsertMedia";
     let image = json!({"Image": "http://10.0.0.1/a.iso"});
@@ -167,7 +167,7 @@ async fn a_full_drive_may_refuse_a_second_image() {
 
 #[tokio::test]
 async fn an_xcc_changes_media_by_patch_with_a_tag() {
-    let bench = Bench::redfish("lenovo-xcc").await;
+    let bench = TestMachine::redfish("lenovo-xcc").await;
     let drive = "/redfish/v1/Managers/1/VirtualMedia/EXT1";
     let shown = bench.get(drive).await;
     assert!(shown.get("Actions").is_none());
@@ -190,7 +190,7 @@ async fn an_xcc_changes_media_by_patch_with_a_tag() {
 async fn both_faces_act_on_one_chassis() {
     let mut spec = spec("both", BmcKind::Redfish, "generic");
     spec.bmc.also_ipmi = Some("127.0.0.1:0".parse().unwrap());
-    let bench = Bench::of(spec).await;
+    let bench = TestMachine::of(spec).await;
     assert!(bench.at.ipmi.is_some());
     assert_eq!(bench.send(Method::PATCH, "/redfish/v1/Systems/1", pxe_once()).await.0, 200);
 
@@ -212,5 +212,8 @@ async fn both_faces_act_on_one_chassis() {
     let told = told.await.unwrap().expect("ipmitool runs; it is in Debian's package `ipmitool`");
     let told = String::from_utf8_lossy(&told.stdout).into_owned();
     assert!(told.contains("Force PXE") && told.contains("Boot Flag Valid"), "{told}");
-    assert_eq!(bench.machine.log()[0].request, Request::Boot(BootDevice::Pxe, Lasting::Once));
+    assert_eq!(
+        bench.machine.log()[0].request,
+        Request::Boot(BootDevice::Pxe, OverrideDuration::Once)
+    );
 }

@@ -54,23 +54,23 @@ fn disk(name: &str, size_bytes: u64, rotational: bool) -> DiskSpec {
 }
 
 /// A served Redfish machine, and a client for it.
-pub(crate) struct Bench {
+pub(crate) struct TestMachine {
     pub(crate) machine: Machine,
     pub(crate) at: ServedMachine,
     pub(crate) client: Client,
     _served: Served,
 }
 
-impl Bench {
-    pub(crate) async fn redfish(profile: &str) -> Bench {
-        Bench::of(spec("r1u7", BmcKind::Redfish, profile)).await
+impl TestMachine {
+    pub(crate) async fn redfish(profile: &str) -> TestMachine {
+        TestMachine::of(spec("r1u7", BmcKind::Redfish, profile)).await
     }
 
-    pub(crate) async fn of(spec: MachineSpec) -> Bench {
+    pub(crate) async fn of(spec: MachineSpec) -> TestMachine {
         let machine = Machine::new(spec);
         let served = serve(vec![machine.clone()]).await.unwrap();
         let at = served.machines[0].clone();
-        Bench { machine, at, client: client(None), _served: served }
+        TestMachine { machine, at, client: client(None), _served: served }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {

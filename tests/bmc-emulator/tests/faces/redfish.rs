@@ -1,16 +1,16 @@
 //! Power, boot overrides and the log over Redfish.
 
-use bmc_emulator::{BootDevice, Face, Lasting, Outcome, PowerRequest, Request};
+use bmc_emulator::{BootDevice, Outcome, OverrideDuration, PowerRequest, Protocol, Request};
 use reqwest::Method;
 use serde_json::json;
 
-use crate::rack::Bench;
+use crate::rack::TestMachine;
 
 const RESET: &str = "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset";
 
 #[tokio::test]
 async fn a_machine_is_switched_on_and_off() {
-    let bench = Bench::redfish("generic").await;
+    let bench = TestMachine::redfish("generic").await;
     assert_eq!(bench.get("/redfish/v1/Systems/1").await["PowerState"], "Off");
 
     let (status, _) = bench.send(Method::POST, RESET, json!({"ResetType": "On"})).await;
@@ -27,7 +27,7 @@ async fn a_machine_is_switched_on_and_off() {
 
 #[tokio::test]
 async fn an_override_for_one_boot_is_gone_after_it() {
-    let bench = Bench::redfish("generic").await;
+    let bench = TestMachine::redfish("generic").await;
     let boot =
         json!({"Boot": {"BootSourceOverrideTarget": "Pxe", "BootSourceOverrideEnabled": "Once"}});
     let (status, shown) = bench.send(Method::PATCH, "/redfish/v1/Systems/1", boot).await;
@@ -43,7 +43,7 @@ async fn an_override_for_one_boot_is_gone_after_it() {
 
 #[tokio::test]
 async fn a_continuous_override_stays_until_it_is_taken_back() {
-    let bench = Bench::redfish("generic").await;
+    let bench = TestMachine::redfish("generic").await;
     let boot = json!({"Boot": {"BootSourceOverrideTarget": "Hdd", "BootSourceOverrideEnabled": "Continuous"}});
     bench.send(Method::PATCH, "/redfish/v1/Systems/1", boot).await;
     assert_eq!(bench.machine.take_boot_device().device, Some(BootDevice::Disk));
@@ -56,7 +56,7 @@ async fn a_continuous_override_stays_until_it_is_taken_back() {
 
 #[tokio::test]
 async fn the_log_holds_accepted_and_refused_requests() {
-    let bench = Bench::redfish("generic").await;
+    let bench = TestMachine::redfish("generic").await;
     bench.send(Method::POST, RESET, json!({"ResetType": "On"})).await;
     bench.send(Method::POST, RESET, json!({"ResetType": "Explode"})).await;
     let boot =
@@ -72,9 +72,13 @@ async fn the_log_holds_accepted_and_refused_requests() {
     assert_eq!(
         told,
         [
-            (Face::Redfish, Request::Power(PowerRequest::On), Outcome::Accepted),
-            (Face::Redfish, Request::Other(format!("POST {RESET}")), refused),
-            (Face::Redfish, Request::Boot(BootDevice::Cdrom, Lasting::Once), Outcome::Accepted),
+            (Protocol::Redfish, Request::Power(PowerRequest::On), Outcome::Accepted),
+            (Protocol::Redfish, Request::Other(format!("POST {RESET}")), refused),
+            (
+                Protocol::Redfish,
+                Request::Boot(BootDevice::Cdrom, OverrideDuration::Once),
+                Outcome::Accepted
+            ),
         ]
     );
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::rack::{Bench, PASSWORD, PROFILES, USER};
+use crate::rack::{PASSWORD, PROFILES, TestMachine, USER};
 
 const VERSION: &str = "5.14.0";
 
@@ -39,7 +39,7 @@ async fn sushy_drives_every_profile() {
         return peers::skip("sushy_drives_every_profile", reason);
     };
     for profile in PROFILES {
-        let bench = Bench::redfish(profile).await;
+        let bench = TestMachine::redfish(profile).await;
         let mut command = Command::new(&python);
         command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/faces/sushy_drives.py"));
         command.args([&bench.url(""), USER, PASSWORD, profile]);

@@ -6,7 +6,7 @@ use bmc_emulator::{BmcKind, Machine, serve};
 use futures::StreamExt;
 use serde_json::Value;
 
-use crate::rack::{Bench, PASSWORD, PROFILES, USER, client, spec};
+use crate::rack::{PASSWORD, PROFILES, TestMachine, USER, client, spec};
 
 const MACHINES: usize = 2000;
 
@@ -123,7 +123,7 @@ async fn an_invalid_spec_is_named() {
 
 #[tokio::test]
 async fn nothing_answers_after_served_is_dropped() {
-    let bench = Bench::redfish("generic").await;
+    let bench = TestMachine::redfish("generic").await;
     let (url, client) = (bench.url("/redfish/v1/"), bench.client.clone());
     assert_eq!(client.get(&url).send().await.unwrap().status(), 200);
     drop(bench);

@@ -7,7 +7,7 @@ use bmc_emulator::BmcKind;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::rack::{Bench, PASSWORD, PROFILES, USER, spec};
+use crate::rack::{PASSWORD, PROFILES, TestMachine, USER, spec};
 
 /// All paths in an `@odata.id` below `value`, without the part after `#`.
 fn links(value: &Value, found: &mut BTreeSet<String>) {
@@ -20,7 +20,7 @@ fn links(value: &Value, found: &mut BTreeSet<String>) {
 }
 
 /// All documents that can be reached from the root.
-async fn walk(bench: &Bench) -> BTreeMap<String, Value> {
+async fn walk(bench: &TestMachine) -> BTreeMap<String, Value> {
     let mut documents = BTreeMap::new();
     let mut waiting = VecDeque::from(["/redfish/v1/".to_owned()]);
     while let Some(path) = waiting.pop_front() {
@@ -39,7 +39,7 @@ async fn walk(bench: &Bench) -> BTreeMap<String, Value> {
 #[tokio::test]
 async fn every_link_of_every_profile_leads_somewhere() {
     for profile in PROFILES {
-        let bench = Bench::redfish(profile).await;
+        let bench = TestMachine::redfish(profile).await;
         let (status, _) =
             bench.send(Method::POST, &reset_target(&bench).await, json!({"ResetType": "On"})).await;
         assert!((200..300).contains(&status), "{profile}: {status}");
@@ -63,14 +63,14 @@ async fn every_link_of_every_profile_leads_somewhere() {
 }
 
 /// The path of the reset action, found in the system's document.
-async fn reset_target(bench: &Bench) -> String {
+async fn reset_target(bench: &TestMachine) -> String {
     let system = bench.get(&bench.system().await).await;
     system["Actions"]["#ComputerSystem.Reset"]["target"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]
 async fn the_inventory_matches_the_machine() {
-    let bench = Bench::redfish("dell-idrac").await;
+    let bench = TestMachine::redfish("dell-idrac").await;
     let documents = walk(&bench).await;
     let of_kind = |kind: &str| -> Vec<&Value> {
         documents
@@ -95,7 +95,7 @@ async fn the_inventory_matches_the_machine() {
 
 #[tokio::test]
 async fn only_public_resources_need_no_login() {
-    let bench = Bench::redfish("generic").await;
+    let bench = TestMachine::redfish("generic").await;
     for (path, status) in [
         ("/redfish", 200),
         ("/redfish/v1", 200),
@@ -114,7 +114,7 @@ async fn only_public_resources_need_no_login() {
 
 #[tokio::test]
 async fn missing_resources_and_wrong_methods_are_refused() {
-    let bench = Bench::redfish("generic").await;
+    let bench = TestMachine::redfish("generic").await;
     let (status, body) = bench.send(Method::GET, "/redfish/v1/Systems/2", json!({})).await;
     assert_eq!(status, 404);
     let info = &body["error"]["@Message.ExtendedInfo"][0];
@@ -136,7 +136,7 @@ async fn missing_resources_and_wrong_methods_are_refused() {
 
 #[tokio::test]
 async fn errors_name_the_wrong_part_of_a_body() {
-    let bench = Bench::redfish("generic").await;
+    let bench = TestMachine::redfish("generic").await;
     let reset = "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset";
     let system = "/redfish/v1/Systems/1";
     for (method, path, body, message) in [
@@ -193,7 +193,7 @@ async fn errors_name_the_wrong_part_of_a_body() {
 async fn curl_reads_the_tree_over_https() {
     let mut spec = spec("r1u9", BmcKind::Redfish, "hpe-ilo");
     spec.bmc.tls = true;
-    let bench = Bench::of(spec).await;
+    let bench = TestMachine::of(spec).await;
     let certificate = std::env::temp_dir().join(format!("bmc-emulator-{}.pem", std::process::id()));
     std::fs::write(&certificate, bench.at.certificate_pem.as_deref().unwrap()).unwrap();
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use compat::patience::wait_for;
+use compat::wait::wait_for;
 use compat::{CommandLine, Service};
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use compat::Service;
-use compat::patience::wait_for;
+use compat::wait::wait_for;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

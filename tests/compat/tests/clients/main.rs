@@ -10,7 +10,7 @@ mod metalsmith;
 mod microversions;
 mod nodes;
 mod ports;
-mod road;
+mod provision_states;
 mod scan;
 mod sdk;
 mod wire;

@@ -312,7 +312,7 @@ fn a_verb_is_accepted_or_refused_at_once() {
     put("management/boot_device", json!({"boot_device": "wanboot"})).expect(400);
     let accepted = put("states/provision", json!({"target": "manage"})).expect(202);
     assert_eq!(accepted.body, "");
-    compat::patience::wait_for("manageable", std::time::Duration::from_secs(30), || {
+    compat::wait::wait_for("manageable", std::time::Duration::from_secs(30), || {
         let states = service.ask("GET", "/v1/nodes/asked/states").expect(200).json();
         (states["provision_state"] == "manageable").then_some(())
     });

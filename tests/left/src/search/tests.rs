@@ -9,7 +9,7 @@ use super::*;
 use crate::canary;
 
 fn search() -> Search {
-    Search::of(canary::ALL).unwrap()
+    Search::new(canary::ALL).unwrap()
 }
 
 fn gzip(text: &[u8]) -> Vec<u8> {

@@ -19,7 +19,7 @@ const LARGEST_BODY: usize = 96 << 20;
 
 /// A command for the agent.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct CommandRequest {
     pub(super) id: String,
     /// Name in the form `extension.command`.
     pub(super) name: String,
@@ -30,7 +30,7 @@ pub(super) struct Asked {
 pub(super) struct Commands {
     machine: Machine,
     token: String,
-    jobs: mpsc::Sender<Asked>,
+    jobs: mpsc::Sender<CommandRequest>,
     list: Mutex<Vec<Command>>,
     /// Counts the commands that have ended.
     ends: watch::Sender<usize>,
@@ -66,7 +66,7 @@ struct Body {
 const RUNNING: &str = "RUNNING";
 
 impl Commands {
-    pub(super) fn new(machine: Machine, token: String, jobs: mpsc::Sender<Asked>) -> Self {
+    pub(super) fn new(machine: Machine, token: String, jobs: mpsc::Sender<CommandRequest>) -> Self {
         Commands {
             machine,
             token,
@@ -171,7 +171,7 @@ impl Commands {
                 command_progress: None,
             });
         }
-        let asked = Asked { id: id.clone(), name: body.name, params: body.params };
+        let asked = CommandRequest { id: id.clone(), name: body.name, params: body.params };
         // The send fails only if the agent is gone, and its API ends with it.
         let _ = self.jobs.send(asked).await;
         self.show(&id, waits).await

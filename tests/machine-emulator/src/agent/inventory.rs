@@ -3,22 +3,26 @@
 use bmc_emulator::{Firmware, MachineSpec};
 use serde_json::{Value, json};
 
-use crate::fault::Lie;
+use crate::fault::InventoryLie;
 use crate::machine::Machine;
 
 /// Builds the body that is posted to `ipa-inspection-callback-url`.
 pub(super) fn report(machine: &Machine, boot_mac: Option<&str>) -> Value {
     let spec = machine.spec();
     let lie = machine.faults().lie;
-    if lie == Some(Lie::Nonsense) {
+    if lie == Some(InventoryLie::Nonsense) {
         return json!({"inventory": "as usual", "error": 7});
     }
-    let disks: Vec<Value> = if lie == Some(Lie::NoDisks) { Vec::new() } else { disks(spec) };
-    let memory_mib =
-        if lie == Some(Lie::HalfTheMemory) { spec.memory_mib / 2 } else { spec.memory_mib };
+    let disks: Vec<Value> =
+        if lie == Some(InventoryLie::NoDisks) { Vec::new() } else { disks(spec) };
+    let memory_mib = if lie == Some(InventoryLie::HalfTheMemory) {
+        spec.memory_mib / 2
+    } else {
+        spec.memory_mib
+    };
     json!({
         "inventory": {
-            "interfaces": interfaces(spec, lie == Some(Lie::OtherPorts)),
+            "interfaces": interfaces(spec, lie == Some(InventoryLie::OtherPorts)),
             "cpu": {
                 "model_name": "Emulated CPU", "frequency": "2000.0", "count": spec.cpus,
                 "architecture": "x86_64", "flags": ["lm"], "socket_count": 1,

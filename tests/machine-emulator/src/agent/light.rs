@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use url::Url;
 
-use super::commands::{Asked, Commands};
+use super::commands::{CommandRequest, Commands};
 use super::identity::Identity;
 use super::inventory;
 use super::parameters::Parameters;
@@ -20,7 +20,7 @@ use super::steps;
 use crate::event::{BootSource, Event};
 use crate::firmware::chain;
 use crate::machine::Machine;
-use crate::rack::World;
+use crate::rack::RackContext;
 
 /// The newest version that agents use; see ironic-python-agent's `ironic_api_client.py`.
 const API_VERSION: &str = "1.68";
@@ -41,7 +41,7 @@ struct Node {
 /// Runs the agent.
 pub(super) async fn run(
     machine: &Machine,
-    world: &World,
+    world: &RackContext,
     source: BootSource,
     parameters: Parameters,
 ) -> Infallible {
@@ -61,7 +61,7 @@ pub(super) async fn run(
 
 struct Agent<'a> {
     machine: &'a Machine,
-    world: &'a World,
+    world: &'a RackContext,
     parameters: Parameters,
 }
 
@@ -174,7 +174,7 @@ impl Agent<'_> {
     }
 
     /// Runs commands, one after the other.
-    async fn work(&self, commands: &Commands, mut asked: mpsc::Receiver<Asked>) {
+    async fn work(&self, commands: &Commands, mut asked: mpsc::Receiver<CommandRequest>) {
         while let Some(asked) = asked.recv().await {
             let done = steps::run(self.machine, self.world, &asked, commands).await;
             let ending = done.as_ref().ok().and_then(|done| done.ending);

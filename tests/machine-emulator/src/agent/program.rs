@@ -21,7 +21,7 @@ pub(super) async fn run(
     folder: &Path,
     command_line: &str,
 ) -> Infallible {
-    if let Err(error) = furnish(machine, folder, command_line) {
+    if let Err(error) = create_files(machine, folder, command_line) {
         return machine.hang(&format!("cannot furnish {}: {error}", folder.display())).await;
     }
     let log = File::options().create(true).append(true).open(folder.join("agent.log"));
@@ -52,7 +52,7 @@ pub(super) async fn run(
 }
 
 /// Creates the files that the agent reads.
-fn furnish(machine: &Machine, root: &Path, command_line: &str) -> io::Result<()> {
+fn create_files(machine: &Machine, root: &Path, command_line: &str) -> io::Result<()> {
     let spec = machine.spec();
     write(root, "proc/cmdline", command_line)?;
     let cpus: String = (0..spec.cpus).map(|cpu| format!("processor\t: {cpu}\n")).collect();

@@ -3,12 +3,12 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::commands::{Asked, Commands};
+use super::commands::{CommandRequest, Commands};
 use super::write;
 use crate::disk::Content;
 use crate::event::Event;
 use crate::machine::Machine;
-use crate::rack::World;
+use crate::rack::RackContext;
 
 /// The result of a successful command.
 #[derive(Debug)]
@@ -54,8 +54,8 @@ impl Ending {
 /// Runs a command.
 pub(super) async fn run(
     machine: &Machine,
-    world: &World,
-    asked: &Asked,
+    world: &RackContext,
+    asked: &CommandRequest,
     commands: &Commands,
 ) -> Result<Done, Failure> {
     let step = asked.params.get("step").and_then(|step| step.get("step")).and_then(Value::as_str);

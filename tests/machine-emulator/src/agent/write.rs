@@ -13,7 +13,7 @@ use crate::disk::{Content, can_be_booted};
 use crate::fetch;
 use crate::firmware::chain;
 use crate::machine::Machine;
-use crate::rack::World;
+use crate::rack::RackContext;
 
 /// The minimum size of a root disk, also ironic-python-agent's default.
 const LEAST_DISK: u64 = 4 << 30;
@@ -23,7 +23,7 @@ const HEAD: usize = 512;
 /// Writes the image that `arguments` name; returns the disk's name.
 pub(super) async fn image(
     machine: &Machine,
-    world: &World,
+    world: &RackContext,
     arguments: &Map<String, Value>,
     hints: &Map<String, Value>,
     told: impl Fn(Progress),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 /// When a command runs, depending on the previous one on its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Joint {
+pub(super) enum Operator {
     /// Always: after `;`, and at the start of a line.
     Always,
     /// If the previous one failed: `||`.
@@ -14,13 +14,13 @@ pub(super) enum Joint {
 }
 
 /// Splits a line into commands, each with the operator that follows. A word that begins with `#` starts a comment.
-pub(super) fn split(line: &str) -> Vec<(Vec<&str>, Joint)> {
+pub(super) fn split(line: &str) -> Vec<(Vec<&str>, Operator)> {
     let (mut commands, mut words) = (Vec::new(), Vec::new());
     for word in line.split_whitespace() {
         let joint = match word {
-            "||" => Joint::IfFailed,
-            "&&" => Joint::IfDone,
-            ";" => Joint::Always,
+            "||" => Operator::IfFailed,
+            "&&" => Operator::IfDone,
+            ";" => Operator::Always,
             comment if comment.starts_with('#') => break,
             _ => {
                 words.push(word);
@@ -30,7 +30,7 @@ pub(super) fn split(line: &str) -> Vec<(Vec<&str>, Joint)> {
         commands.push((std::mem::take(&mut words), joint));
     }
     if !words.is_empty() {
-        commands.push((words, Joint::Always));
+        commands.push((words, Operator::Always));
     }
     commands
 }
@@ -65,13 +65,13 @@ mod tests {
         assert_eq!(
             split("kernel x a=b || goto failed # or not"),
             [
-                (vec!["kernel", "x", "a=b"], Joint::IfFailed),
-                (vec!["goto", "failed"], Joint::Always)
+                (vec!["kernel", "x", "a=b"], Operator::IfFailed),
+                (vec!["goto", "failed"], Operator::Always)
             ]
         );
         assert_eq!(
             split("iseq a b && sanboot ||"),
-            [(vec!["iseq", "a", "b"], Joint::IfDone), (vec!["sanboot"], Joint::IfFailed)]
+            [(vec!["iseq", "a", "b"], Operator::IfDone), (vec!["sanboot"], Operator::IfFailed)]
         );
     }
 

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::index::PROJECT;
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::{Kind, Object};
 use crate::world::World;
 
@@ -15,7 +15,7 @@ fn used(world: &World, project: &str) -> [i64; 3] {
     let size = |kind| {
         world
             .store
-            .saying(kind, PROJECT, project)
+            .with_text(kind, PROJECT, project)
             .map(|one: &Object| one.number("size"))
             .sum::<i64>()
     };
@@ -29,7 +29,7 @@ pub(super) fn check(
     volumes: i64,
     snapshots: i64,
     gigabytes: i64,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     let used = used(world, project);
     let wanted = [volumes, snapshots, gigabytes];
     for (at, (name, default)) in LIMITS.into_iter().enumerate() {
@@ -49,13 +49,13 @@ pub(super) fn check(
                 "Maximum number of snapshots allowed ({limit}) exceeded for quota 'snapshots'."
             ),
         };
-        return Err(Problem::new(413, "", message));
+        return Err(ApiError::new(413, "", message));
     }
     Ok(())
 }
 
 /// Answers `GET /limits`.
-pub(super) fn absolute(world: &World, asked: &Asked) -> Verdict {
+pub(super) fn absolute(world: &World, asked: &ApiRequest) -> AnswerResult {
     let project = &asked.caller.project;
     let [volumes, snapshots, gigabytes] = used(world, project);
     let limit = |at: usize| world.quota(project, LIMITS[at].0, LIMITS[at].1);
@@ -68,16 +68,16 @@ pub(super) fn absolute(world: &World, asked: &Asked) -> Verdict {
 }
 
 /// Answers `/os-quota-sets/{project}`.
-pub(super) fn quotas(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
-    let Some(project) = path.first().copied() else { return Err(Problem::nowhere()) };
+pub(super) fn quotas(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
+    let Some(project) = path.first().copied() else { return Err(ApiError::unknown_path()) };
     if !asked.sees(project) {
-        return Err(Problem::forbidden(
+        return Err(ApiError::forbidden(
             "Policy doesn't allow volume_extension:quotas:show to be performed.",
         ));
     }
     if asked.method == http::Method::PUT {
         if !asked.caller.is_admin() {
-            return Err(Problem::forbidden(
+            return Err(ApiError::forbidden(
                 "Policy doesn't allow volume_extension:quotas:update to be performed.",
             ));
         }

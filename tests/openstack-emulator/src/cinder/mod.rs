@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use crate::index::PROJECT;
 use crate::page;
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
-use crate::store::{Kind, Object, Wanted};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::store::{Condition, Kind, Object};
 use crate::world::{Event, World, fine_stamp};
 
 /// The collections: path, key of one object, kind, and the word in error messages.
@@ -17,14 +17,14 @@ const COLLECTIONS: [(&str, &str, Kind, &str); 2] = [
     ("snapshots", "snapshot", Kind::Snapshot, "Snapshot"),
 ];
 
-pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+pub(crate) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
     // Older clients put the id of the project into the path. The token names the project already.
     let path = match path {
         [project, rest @ ..] if *project == asked.caller.project => rest,
         [project, ..]
             if world.store.get(Kind::Project, project).is_some() && !asked.caller.is_admin() =>
         {
-            return Err(Problem::bad("Malformed request url"));
+            return Err(ApiError::bad("Malformed request url"));
         }
         [project, rest @ ..] if world.store.get(Kind::Project, project).is_some() => rest,
         all => all,
@@ -45,8 +45,8 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
         (_, ["volumes", id, "metadata"]) => metadata(world, asked, id),
         (_, [collection, rest @ ..]) => {
             let found = COLLECTIONS.iter().find(|(name, ..)| name == collection);
-            let (plural, single, kind, word) = *found.ok_or_else(Problem::nowhere)?;
-            let missing = |id: &str| Problem::missing(format!("{word} {id} could not be found."));
+            let (plural, single, kind, word) = *found.ok_or_else(ApiError::unknown_path)?;
+            let missing = |id: &str| ApiError::missing(format!("{word} {id} could not be found."));
             match (method, rest) {
                 ("GET", [] | ["detail"]) => list(world, asked, plural, kind, rest.is_empty()),
                 ("POST", []) if kind == Kind::Volume => create_volume(world, asked),
@@ -70,14 +70,14 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
                     world.seen(kind, id, asked).ok_or_else(|| missing(id))?;
                     delete(world, asked, kind, id)
                 }
-                _ => Err(Problem::nowhere()),
+                _ => Err(ApiError::unknown_path()),
             }
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }
 
-fn types(world: &World, path: &[&str]) -> Verdict {
+fn types(world: &World, path: &[&str]) -> AnswerResult {
     match path {
         [] => {
             let all: Vec<Value> = world.store.all(Kind::VolumeType).map(Object::shown).collect();
@@ -87,29 +87,30 @@ fn types(world: &World, path: &[&str]) -> Verdict {
             let found = world.store.find(Kind::VolumeType, |one| {
                 one.id == *id || *id == "default" || one.text("name") == *id
             });
-            let found = found
-                .ok_or_else(|| Problem::missing(format!("Volume type {id} could not be found.")))?;
+            let found = found.ok_or_else(|| {
+                ApiError::missing(format!("Volume type {id} could not be found."))
+            })?;
             Ok(Answer::ok(json!({"volume_type": found.shown()})))
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }
 
-fn shown(asked: &Asked, plural: &str, object: &Object) -> Value {
+fn shown(asked: &ApiRequest, plural: &str, object: &Object) -> Value {
     let mut body = object.shown();
     let href = format!("{}/v3/{}/{plural}/{}", asked.root(), object.project, object.id);
     body["links"] = json!([{"rel": "self", "href": href}]);
     body
 }
 
-fn list(world: &World, asked: &Asked, plural: &str, kind: Kind, brief: bool) -> Verdict {
+fn list(world: &World, asked: &ApiRequest, plural: &str, kind: Kind, brief: bool) -> AnswerResult {
     let everybody = asked.caller.is_admin()
         && asked.flag("all_tenants")
         && asked.query("all_tenants").is_some();
     let about_pages =
         ["limit", "marker", "offset", "sort", "sort_key", "sort_dir", "all_tenants", "with_count"];
     let filters = asked.query.iter().filter(|(key, _)| !about_pages.contains(&key.as_str()));
-    let mut wanted: Vec<Wanted<'_>> =
+    let mut wanted: Vec<Condition<'_>> =
         filters.filter_map(|(key, value)| page::said(key, &[value])).collect();
     if !everybody {
         wanted.push(vec![(PROJECT, &asked.caller.project)]);
@@ -145,7 +146,7 @@ fn list(world: &World, asked: &Asked, plural: &str, kind: Kind, brief: bool) -> 
     Ok(Answer::ok(body))
 }
 
-fn create_volume(world: &mut World, asked: &Asked) -> Verdict {
+fn create_volume(world: &mut World, asked: &ApiRequest) -> AnswerResult {
     let given = asked.wrapped("volume")?;
     let size =
         given.get("size").and_then(|size| size.as_i64().or_else(|| size.as_str()?.parse().ok()));
@@ -156,12 +157,12 @@ fn create_volume(world: &mut World, asked: &Asked) -> Verdict {
     let size =
         size.or_else(|| snapshot.map(|snapshot| snapshot.number("size"))).unwrap_or_default();
     if size <= 0 {
-        return Err(Problem::bad(format!(
+        return Err(ApiError::bad(format!(
             "Invalid input for field/attribute size. Value: {size}. {size} is less than the minimum of 1"
         )));
     }
     let id = make(world, &asked.caller.project, &asked.caller.user, size, &given)?;
-    let volume = world.store.get(Kind::Volume, &id).ok_or_else(Problem::nowhere)?;
+    let volume = world.store.get(Kind::Volume, &id).ok_or_else(ApiError::unknown_path)?;
     Ok(Answer::json(202, json!({"volume": shown(asked, "volumes", volume)})))
 }
 
@@ -172,7 +173,7 @@ fn make(
     user: &str,
     size: i64,
     given: &Map<String, Value>,
-) -> Result<String, Problem> {
+) -> Result<String, ApiError> {
     limits::check(world, project, 1, 0, size)?;
     let kind = given.get("volume_type").and_then(Value::as_str).unwrap_or("__DEFAULT__");
     let image = given
@@ -202,23 +203,23 @@ fn make(
     Ok(id)
 }
 
-fn create_snapshot(world: &mut World, asked: &Asked) -> Verdict {
+fn create_snapshot(world: &mut World, asked: &ApiRequest) -> AnswerResult {
     let given = asked.wrapped("snapshot")?;
     let volume_id = given.get("volume_id").and_then(Value::as_str).unwrap_or_default();
     let volume = world
         .seen(Kind::Volume, volume_id, asked)
-        .ok_or_else(|| Problem::missing(format!("Volume {volume_id} could not be found.")))?;
+        .ok_or_else(|| ApiError::missing(format!("Volume {volume_id} could not be found.")))?;
     let force = given
         .get("force")
         .is_some_and(|force| *force == json!(true) || *force == "true" || *force == "True");
     let status = volume.text("status");
     if status != "available" && !(force && status == "in-use") {
-        return Err(Problem::bad(format!(
+        return Err(ApiError::bad(format!(
             "Invalid volume: Volume {volume_id} status must be available, but current status is: {status}."
         )));
     }
     let id = snap(world, &asked.caller.project, volume_id, &given)?;
-    let snapshot = world.store.get(Kind::Snapshot, &id).ok_or_else(Problem::nowhere)?;
+    let snapshot = world.store.get(Kind::Snapshot, &id).ok_or_else(ApiError::unknown_path)?;
     Ok(Answer::json(202, json!({"snapshot": shown(asked, "snapshots", snapshot)})))
 }
 
@@ -228,7 +229,7 @@ pub(crate) fn snap(
     project: &str,
     volume: &str,
     given: &Map<String, Value>,
-) -> Result<String, Problem> {
+) -> Result<String, ApiError> {
     let size = world.store.get(Kind::Volume, volume).map(|one| one.number("size"));
     let size = size.unwrap_or_default();
     limits::check(world, project, 0, 1, size)?;
@@ -247,7 +248,7 @@ pub(crate) fn snap(
     Ok(id)
 }
 
-fn delete(world: &mut World, asked: &Asked, kind: Kind, id: &str) -> Verdict {
+fn delete(world: &mut World, asked: &ApiRequest, kind: Kind, id: &str) -> AnswerResult {
     let status =
         world.store.get(kind, id).map(|one| one.text("status").to_owned()).unwrap_or_default();
     if kind == Kind::Volume {
@@ -256,7 +257,7 @@ fn delete(world: &mut World, asked: &Asked, kind: Kind, id: &str) -> Verdict {
         let free = ["available", "error", "error_restoring", "error_extending", "error_managing"]
             .contains(&status.as_str());
         if !free || (!snapshots.is_empty() && !cascade) {
-            return Err(Problem::bad(
+            return Err(ApiError::bad(
                 "Invalid volume: Volume status must be available or error or error_restoring or error_extending or error_managing and must not be migrating, attached, belong to a group, have snapshots, awaiting a transfer, or be disassociated from snapshots after volume transfer.",
             ));
         }
@@ -264,7 +265,7 @@ fn delete(world: &mut World, asked: &Asked, kind: Kind, id: &str) -> Verdict {
             world.store.remove(Kind::Snapshot, &snapshot);
         }
     } else if !["available", "error"].contains(&status.as_str()) {
-        return Err(Problem::bad("Invalid snapshot: Snapshot status must be available or error."));
+        return Err(ApiError::bad("Invalid snapshot: Snapshot status must be available or error."));
     }
     let delay = world.settings.times.volume;
     if let Some(one) = world.store.get_mut(kind, id) {
@@ -274,17 +275,17 @@ fn delete(world: &mut World, asked: &Asked, kind: Kind, id: &str) -> Verdict {
     Ok(Answer::empty(202))
 }
 
-fn action(world: &mut World, asked: &Asked, id: &str) -> Verdict {
+fn action(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerResult {
     let body = asked.json()?;
-    let missing = || Problem::missing(format!("Volume {id} could not be found."));
+    let missing = || ApiError::missing(format!("Volume {id} could not be found."));
     let volume = world.own(Kind::Volume, id, asked, missing)?;
     let action = body.as_object().and_then(|body| body.iter().next());
-    let (name, given) = action.ok_or_else(|| Problem::bad("Malformed request body"))?;
+    let (name, given) = action.ok_or_else(|| ApiError::bad("Malformed request body"))?;
     match name.as_str() {
         "os-extend" => {
             let size = given["new_size"].as_i64().unwrap_or_default();
             if size <= volume.number("size") || volume.text("status") != "available" {
-                return Err(Problem::bad(format!(
+                return Err(ApiError::bad(format!(
                     "Invalid input received: New size for extend must be greater than current size. (current: {}, extended: {size}).",
                     volume.number("size")
                 )));
@@ -298,20 +299,20 @@ fn action(world: &mut World, asked: &Asked, id: &str) -> Verdict {
         }
         "os-reset_status" => {
             if !asked.caller.is_admin() {
-                return Err(Problem::forbidden(
+                return Err(ApiError::forbidden(
                     "Policy doesn't allow volume_extension:volume_admin_actions:reset_status to be performed.",
                 ));
             }
             volume.set("status", given["status"].clone());
         }
-        _ => return Err(Problem::bad(format!("There is no such action: {name}"))),
+        _ => return Err(ApiError::bad(format!("There is no such action: {name}"))),
     }
     Ok(Answer::empty(202))
 }
 
-fn metadata(world: &mut World, asked: &Asked, id: &str) -> Verdict {
+fn metadata(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerResult {
     let volume = world.own(Kind::Volume, id, asked, || {
-        Problem::missing(format!("Volume {id} could not be found."))
+        ApiError::missing(format!("Volume {id} could not be found."))
     })?;
     if asked.method != http::Method::GET {
         let given = asked.wrapped("metadata")?;
@@ -334,7 +335,7 @@ pub(crate) fn for_server(
     project: &str,
     server: &str,
     device: &Value,
-) -> Result<Option<String>, Problem> {
+) -> Result<Option<String>, ApiError> {
     if device["destination_type"] != "volume" && device["source_type"] != "volume" {
         return Ok(None);
     }
@@ -350,7 +351,7 @@ pub(crate) fn for_server(
             given.insert(reference.to_owned(), device["uuid"].clone());
             given.insert("name".to_owned(), json!(""));
             make(world, project, "", size, &given)
-                .map_err(|problem| Problem::forbidden(problem.message))?
+                .map_err(|problem| ApiError::forbidden(problem.message))?
         }
     };
     attach(world, &id, server, "/dev/vda");
@@ -375,7 +376,7 @@ pub(crate) fn attach(world: &mut World, id: &str, server: &str, device: &str) {
 /// and
 /// Nova only logs the refusal.
 pub(crate) fn release(world: &mut World, id: &str, delete: bool) {
-    let kept = world.store.saying(Kind::Snapshot, "volume_id", id).next().is_some();
+    let kept = world.store.with_text(Kind::Snapshot, "volume_id", id).next().is_some();
     if delete && !kept {
         world.store.remove(Kind::Volume, id);
         return;

@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use crate::index::PROJECT;
 use crate::page;
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
-use crate::store::{Kind, Object, Wanted};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::store::{Condition, Kind, Object};
 use crate::world::World;
 
 pub(crate) use zone::gone as zone_gone;
 
-pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+pub(crate) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
     let method = asked.method.as_str();
     if method != "GET" {
         asked.writer()?;
@@ -42,15 +42,15 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
         (_, ["quotas", rest @ ..]) => quota::answer(world, asked, rest),
         ("GET", ["limits"]) => quota::limits(world, asked),
         ("GET", ["tsigkeys" | "tlds" | "blacklists" | "pools" | "service_statuses"]) => {
-            asked.admin("find").map_err(|_| Problem::forbidden("Forbidden"))?;
+            asked.admin("find").map_err(|_| ApiError::forbidden("Forbidden"))?;
             Ok(Answer::ok(json!({path[0]: [], "links": {}, "metadata": {"total_count": 0}})))
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }
 
 /// The project whose objects the request is about: the caller's, or another one that an administrator names. `None` means all projects.
-fn asked_for(asked: &Asked) -> Option<&str> {
+fn asked_for(asked: &ApiRequest) -> Option<&str> {
     let admin = asked.caller.is_admin();
     let all =
         asked.header("x-auth-all-projects").is_some_and(|value| value.eq_ignore_ascii_case("true"));
@@ -63,14 +63,14 @@ fn asked_for(asked: &Asked) -> Option<&str> {
 }
 
 /// Whether `object` belongs to the project of the request.
-fn own(asked: &Asked, object: &Object) -> bool {
+fn own(asked: &ApiRequest, object: &Object) -> bool {
     asked_for(asked).is_none_or(|project| object.project == project)
 }
 
 /// The objects of a kind that the request is about, filtered by name if the request has such a filter.
-fn owned<'w>(world: &'w World, asked: &Asked, kind: Kind) -> Vec<&'w Object> {
+fn owned<'w>(world: &'w World, asked: &ApiRequest, kind: Kind) -> Vec<&'w Object> {
     let name = whole_name(asked);
-    let mut wanted: Vec<Wanted<'_>> = Vec::new();
+    let mut wanted: Vec<Condition<'_>> = Vec::new();
     wanted.extend(asked_for(asked).map(|project| vec![(PROJECT, project)]));
     wanted.extend(name.as_deref().map(|name| vec![("name", name)]));
     let mut found = world.store.narrowed(kind, &wanted);
@@ -79,12 +79,12 @@ fn owned<'w>(world: &'w World, asked: &Asked, kind: Kind) -> Vec<&'w Object> {
 }
 
 /// The name in the filter of a list, in lower case as names are stored. `None` if the filter is a pattern.
-fn whole_name(asked: &Asked) -> Option<String> {
+fn whole_name(asked: &ApiRequest) -> Option<String> {
     asked.query("name").filter(|name| !name.contains('*')).map(str::to_ascii_lowercase)
 }
 
 /// An object with its links.
-fn shown(asked: &Asked, object: &Object) -> Value {
+fn shown(asked: &ApiRequest, object: &Object) -> Value {
     let mut body = object.shown();
     let zone = object.text("zone_id");
     let path = if zone.is_empty() {
@@ -96,7 +96,12 @@ fn shown(asked: &Asked, object: &Object) -> Value {
     body
 }
 
-fn list(world: &World, asked: &Asked, plural: &str, mut objects: Vec<&Object>) -> Verdict {
+fn list(
+    world: &World,
+    asked: &ApiRequest,
+    plural: &str,
+    mut objects: Vec<&Object>,
+) -> AnswerResult {
     let about_pages = ["limit", "marker", "sort_key", "sort_dir"];
     let filters: Vec<&(String, String)> =
         asked.query.iter().filter(|(key, _)| !about_pages.contains(&key.as_str())).collect();
@@ -112,7 +117,7 @@ fn list(world: &World, asked: &Asked, plural: &str, mut objects: Vec<&Object>) -
     page::sort(&mut objects, &page::order(asked));
     let total = objects.len();
     let page = page::cut(asked, objects, world.settings.page_limit)
-        .map_err(|problem| Problem { kind: "marker_not_found".into(), ..problem })?;
+        .map_err(|problem| ApiError { kind: "marker_not_found".into(), ..problem })?;
     let rows: Vec<Value> = page.objects.iter().map(|one| shown(asked, one)).collect();
     let mut links = json!({"self": format!("{}{}", asked.base, asked.path)});
     if let Some(next) = page.next {

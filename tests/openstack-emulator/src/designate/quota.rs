@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::world::World;
 
 const LIMITS: [(&str, i64); 5] = [
@@ -21,10 +21,15 @@ fn limit(world: &World, project: &str, name: &str) -> i64 {
 }
 
 /// Refuses one more object if `count` objects fill the quota already.
-pub(super) fn check(world: &World, project: &str, name: &str, count: usize) -> Result<(), Problem> {
+pub(super) fn check(
+    world: &World,
+    project: &str,
+    name: &str,
+    count: usize,
+) -> Result<(), ApiError> {
     let limit = limit(world, project, name);
     if usize::try_from(limit).is_ok_and(|limit| count >= limit) {
-        return Err(Problem::new(413, "over_quota", format!("Quota exceeded for {name}.")));
+        return Err(ApiError::new(413, "over_quota", format!("Quota exceeded for {name}.")));
     }
     Ok(())
 }
@@ -38,10 +43,10 @@ fn all(world: &World, project: &str) -> Value {
     )
 }
 
-pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
     let project = path.first().copied().unwrap_or(&asked.caller.project).to_owned();
     if !asked.sees(&project) {
-        return Err(Problem::forbidden("Forbidden"));
+        return Err(ApiError::forbidden("Forbidden"));
     }
     match asked.method.as_str() {
         "GET" => Ok(Answer::ok(all(world, &project))),
@@ -61,12 +66,12 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
             });
             Ok(Answer::empty(204))
         }
-        _ => Err(Problem::forbidden("Forbidden")),
+        _ => Err(ApiError::forbidden("Forbidden")),
     }
 }
 
 /// Answers `GET /limits`.
-pub(super) fn limits(world: &World, asked: &Asked) -> Verdict {
+pub(super) fn limits(world: &World, asked: &ApiRequest) -> AnswerResult {
     let project = &asked.caller.project;
     Ok(Answer::ok(json!({
         "max_zones": limit(world, project, "zones"), "max_zone_recordsets": limit(world, project, "zone_recordsets"),

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::zone::{self, invalid, is_name};
 use super::{list, quota, shown, whole_name};
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::{Kind, Object};
 use crate::world::{Event, World, fine_stamp};
 
@@ -16,14 +16,19 @@ const TYPES: [&str; 11] =
 /// The most records in a recordset.
 const MOST_RECORDS: i64 = 20;
 
-pub(super) fn answer(world: &mut World, asked: &Asked, zone_id: &str, path: &[&str]) -> Verdict {
+pub(super) fn answer(
+    world: &mut World,
+    asked: &ApiRequest,
+    zone_id: &str,
+    path: &[&str],
+) -> AnswerResult {
     let zone = zone::find(world, asked, zone_id)?.clone();
     let find = |world: &World, id: &str| {
         let found =
             world.store.get(Kind::Recordset, id).filter(|one| one.text("zone_id") == zone_id);
         found
             .cloned()
-            .ok_or_else(|| Problem::new(404, "recordset_not_found", "Could not find RecordSet"))
+            .ok_or_else(|| ApiError::new(404, "recordset_not_found", "Could not find RecordSet"))
     };
     match (asked.method.as_str(), path) {
         ("GET", []) => {
@@ -73,19 +78,19 @@ pub(super) fn answer(world: &mut World, asked: &Asked, zone_id: &str, path: &[&s
             world.later(usual, Event::Gone(Kind::Recordset, (*id).to_owned()));
             Ok(Answer::json(202, shown(asked, &find(world, id)?)))
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }
 
 /// Refuses to change the recordsets that Designate manages itself.
-fn guard(one: &Object) -> Result<(), Problem> {
+fn guard(one: &Object) -> Result<(), ApiError> {
     if one.hidden.contains_key("managed") {
-        return Err(Problem::new(400, "bad_request", "Managed records may not be updated"));
+        return Err(ApiError::new(400, "bad_request", "Managed records may not be updated"));
     }
     Ok(())
 }
 
-fn create(world: &mut World, asked: &Asked, zone: &Object) -> Verdict {
+fn create(world: &mut World, asked: &ApiRequest, zone: &Object) -> AnswerResult {
     let given = asked.json()?;
     let text = |key: &str| given[key].as_str().unwrap_or_default();
     let name = text("name").to_ascii_lowercase();
@@ -97,7 +102,7 @@ fn create(world: &mut World, asked: &Asked, zone: &Object) -> Verdict {
         return Err(invalid("type", &format!("'{}' is not one of {TYPES:?}", text("type"))));
     }
     if name != zone_name && !name.ends_with(&format!(".{zone_name}")) {
-        return Err(Problem::new(
+        return Err(ApiError::new(
             400,
             "invalid_recordset_location",
             "RecordSet is not contained within it's parent zone",
@@ -106,13 +111,13 @@ fn create(world: &mut World, asked: &Asked, zone: &Object) -> Verdict {
     check_ttl(&given["ttl"])?;
     let records = records(&given)?;
     check_records(world, &zone.project, text("type"), records)?;
-    let all = world.store.saying(Kind::Recordset, "name", &name);
+    let all = world.store.with_text(Kind::Recordset, "name", &name);
     for other in all.filter(|one| one.text("zone_id") == zone.id) {
         if other.text("type") == text("type") {
-            return Err(Problem::new(409, "duplicate_recordset", "Duplicate RecordSet"));
+            return Err(ApiError::new(409, "duplicate_recordset", "Duplicate RecordSet"));
         }
         if text("type") == "CNAME" || other.text("type") == "CNAME" {
-            return Err(Problem::new(
+            return Err(ApiError::new(
                 400,
                 "invalid_recordset_location",
                 "CNAME recordsets may not share a name with any other records",
@@ -128,18 +133,18 @@ fn create(world: &mut World, asked: &Asked, zone: &Object) -> Verdict {
     let id = world.add(Kind::Recordset, &zone.project, body);
     zone::touch(world, &zone.id);
     zone::settle_recordset(world, &id);
-    let one = world.store.get(Kind::Recordset, &id).ok_or_else(Problem::nowhere)?;
+    let one = world.store.get(Kind::Recordset, &id).ok_or_else(ApiError::unknown_path)?;
     Ok(Answer::json(202, shown(asked, one)))
 }
 
-fn records(given: &Value) -> Result<&[Value], Problem> {
+fn records(given: &Value) -> Result<&[Value], ApiError> {
     let records = given["records"].as_array().filter(|records| !records.is_empty());
     let records = records.ok_or_else(|| invalid("records", "'records' is a required property"))?;
     Ok(records)
 }
 
 /// designate, objects/recordset.py: from 0 to 2^31 - 1, or none.
-fn check_ttl(ttl: &Value) -> Result<(), Problem> {
+fn check_ttl(ttl: &Value) -> Result<(), ApiError> {
     let is_right = ttl.is_null()
         || ttl.as_i64().is_some_and(|ttl| i32::try_from(ttl).is_ok_and(|ttl| ttl >= 0));
     if is_right { Ok(()) } else { Err(invalid("ttl", &format!("'{ttl}' is not a 'ttl'"))) }
@@ -150,7 +155,7 @@ fn check_records(
     project: &str,
     kind: &str,
     records: &[Value],
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     for record in records {
         let text = record.as_str().unwrap_or_default();
         let right = match kind {
@@ -168,7 +173,7 @@ fn check_records(
     }
     let limit = world.quota(project, "recordset_records", MOST_RECORDS);
     if usize::try_from(limit).is_ok_and(|limit| records.len() > limit) {
-        return Err(Problem::new(413, "over_quota", "Quota exceeded for recordset_records."));
+        return Err(ApiError::new(413, "over_quota", "Quota exceeded for recordset_records."));
     }
     Ok(())
 }

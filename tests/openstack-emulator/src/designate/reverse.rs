@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::zone::{invalid, is_name};
 use crate::index::PROJECT;
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::{Kind, Object};
 use crate::world::World;
 
-fn shown(world: &World, asked: &Asked, floating: &Object) -> Value {
+fn shown(world: &World, asked: &ApiRequest, floating: &Object) -> Value {
     let id = format!("{}:{}", world.settings.region, floating.id);
     let record = floating.hidden.get("ptr").filter(|ptr| !ptr.is_null());
     let of = |key: &str| record.and_then(|record| record.get(key)).cloned().unwrap_or_default();
@@ -20,11 +20,11 @@ fn shown(world: &World, asked: &Asked, floating: &Object) -> Value {
     })
 }
 
-pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
-    let missing = || Problem::new(404, "floatingip_not_found", "Could not find FloatingIP");
+pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
+    let missing = || ApiError::new(404, "floatingip_not_found", "Could not find FloatingIP");
     match (asked.method.as_str(), path) {
         ("GET", []) => {
-            let mine = world.store.saying(Kind::FloatingIp, PROJECT, &asked.caller.project);
+            let mine = world.store.with_text(Kind::FloatingIp, PROJECT, &asked.caller.project);
             let rows: Vec<Value> = mine.map(|floating| shown(world, asked, floating)).collect();
             let total = rows.len();
             Ok(Answer::ok(
@@ -33,7 +33,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
         }
         (method, [id]) => {
             let (region, floating) = id.split_once(':').ok_or_else(|| {
-                Problem::new(400, "bad_request", "Floating IP must be specified as REGION:ID")
+                ApiError::new(400, "bad_request", "Floating IP must be specified as REGION:ID")
             })?;
             let found = world
                 .seen(Kind::FloatingIp, floating, asked)
@@ -43,7 +43,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
                 return Ok(Answer::ok(shown(world, asked, found)));
             }
             if method != "PATCH" {
-                return Err(Problem::nowhere());
+                return Err(ApiError::unknown_path());
             }
             let given = asked.json()?;
             let name = &given["ptrdname"];
@@ -58,6 +58,6 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
             body["action"] = json!(if name.is_null() { "DELETE" } else { "CREATE" });
             Ok(Answer::json(202, body))
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }

@@ -5,18 +5,22 @@ use serde_json::{Value, json};
 
 use super::{own, quota, shown};
 use crate::misbehave::End;
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::{Kind, Object};
 use crate::world::{Event, World, fine_stamp};
 
 /// The name server of all zones.
 pub(super) const NAME_SERVER: &str = "ns1.emulated.example.";
 
-pub(super) fn find<'w>(world: &'w World, asked: &Asked, id: &str) -> Result<&'w Object, Problem> {
+pub(super) fn find<'w>(
+    world: &'w World,
+    asked: &ApiRequest,
+    id: &str,
+) -> Result<&'w Object, ApiError> {
     let zone =
         world.store.get(Kind::Zone, id).filter(|zone| own(asked, zone) || asked.caller.is_admin());
-    zone.ok_or_else(|| Problem::new(404, "zone_not_found", "Could not find Zone"))
+    zone.ok_or_else(|| ApiError::new(404, "zone_not_found", "Could not find Zone"))
 }
 
 /// Whether a text is a host name with a final dot.
@@ -29,15 +33,15 @@ pub(super) fn is_name(text: &str) -> bool {
     text.len() <= 255 && text.strip_suffix('.').is_some_and(|text| text.split('.').all(label))
 }
 
-pub(super) fn invalid(path: &str, message: &str) -> Problem {
-    Problem::new(
+pub(super) fn invalid(path: &str, message: &str) -> ApiError {
+    ApiError::new(
         400,
         "invalid_object",
         format!("Provided object does not match schema: {path}: {message}"),
     )
 }
 
-pub(super) fn create(world: &mut World, asked: &Asked) -> Verdict {
+pub(super) fn create(world: &mut World, asked: &ApiRequest) -> AnswerResult {
     let given = asked.json()?;
     let text = |key: &str| given[key].as_str().unwrap_or_default().to_owned();
     let name = text("name").to_ascii_lowercase();
@@ -56,17 +60,17 @@ pub(super) fn create(world: &mut World, asked: &Asked) -> Verdict {
     for zone in world.store.all(Kind::Zone) {
         let other = zone.text("name");
         if other == name {
-            return Err(Problem::new(409, "duplicate_zone", "Duplicate Zone"));
+            return Err(ApiError::new(409, "duplicate_zone", "Duplicate Zone"));
         }
         if zone.project != project && name.ends_with(&format!(".{other}")) {
-            return Err(Problem::new(
+            return Err(ApiError::new(
                 403,
                 "forbidden",
                 "Unable to create subzone in another tenants zone",
             ));
         }
         if zone.project != project && other.ends_with(&format!(".{name}")) {
-            return Err(Problem::new(
+            return Err(ApiError::new(
                 403,
                 "forbidden",
                 "Unable to create zone because another tenant owns a subzone of the zone",
@@ -99,7 +103,7 @@ pub(super) fn create(world: &mut World, asked: &Asked) -> Verdict {
     }
     let usual = world.settings.times.zone;
     world.fated(Kind::Zone, &id, usual, rested("ACTIVE"), rested("ERROR"));
-    let zone = world.store.get(Kind::Zone, &id).ok_or_else(Problem::nowhere)?;
+    let zone = world.store.get(Kind::Zone, &id).ok_or_else(ApiError::unknown_path)?;
     Ok(Answer::json(202, shown(asked, zone)))
 }
 
@@ -123,7 +127,7 @@ pub(super) fn touch(world: &mut World, id: &str) {
     }
 }
 
-pub(super) fn update(world: &mut World, asked: &Asked, id: &str) -> Verdict {
+pub(super) fn update(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerResult {
     find(world, asked, id)?;
     let given = asked.json()?;
     if let Some(zone) = world.store.get_mut(Kind::Zone, id) {
@@ -138,14 +142,14 @@ pub(super) fn update(world: &mut World, asked: &Asked, id: &str) -> Verdict {
     Ok(Answer::json(202, shown(asked, find(world, asked, id)?)))
 }
 
-pub(super) fn delete(world: &mut World, asked: &Asked, id: &str) -> Verdict {
+pub(super) fn delete(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerResult {
     let zone = find(world, asked, id)?;
     let (name, project) = (zone.text("name").to_owned(), zone.project.clone());
     let below = world.store.find(Kind::Zone, |other| {
         other.project == project && other.text("name").ends_with(&format!(".{name}"))
     });
     if below.is_some() {
-        return Err(Problem::new(
+        return Err(ApiError::new(
             400,
             "zone_has_sub_zone",
             "Please delete any subzones before deleting this zone",

@@ -4,27 +4,27 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::missing;
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::Kind;
-use crate::world::{Errand, World, stamp};
+use crate::world::{BackgroundTask, World, stamp};
 
 /// The size and checksum that the reader of the request computed.
-fn measured(asked: &Asked) -> (i64, String) {
+fn measured(asked: &ApiRequest) -> (i64, String) {
     let size =
         asked.header("x-emulator-size").and_then(|size| size.parse().ok()).unwrap_or_default();
     (size, asked.header("x-emulator-sha512").unwrap_or_default().to_owned())
 }
 
-fn in_state(world: &World, id: &str, wanted: &str, next: &str) -> Result<(), Problem> {
+fn in_state(world: &World, id: &str, wanted: &str, next: &str) -> Result<(), ApiError> {
     let image = world.store.get(Kind::Image, id).ok_or_else(|| missing(id))?;
     if image.text("disk_format").is_empty() || image.text("container_format").is_empty() {
-        return Err(Problem::bad(
+        return Err(ApiError::bad(
             "Properties disk_format, container_format must be set prior to saving data.",
         ));
     }
     if image.text("status") != wanted {
-        return Err(Problem::conflict(format!(
+        return Err(ApiError::conflict(format!(
             "Image status transition from {} to {next} is not allowed",
             image.text("status")
         )));
@@ -32,14 +32,14 @@ fn in_state(world: &World, id: &str, wanted: &str, next: &str) -> Result<(), Pro
     Ok(())
 }
 
-pub(super) fn upload(world: &mut World, asked: &Asked, id: &str) -> Verdict {
+pub(super) fn upload(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerResult {
     in_state(world, id, "queued", "saving")?;
     let (size, hash) = measured(asked);
     arrived(world, id, size, hash, asked.body.clone());
     Ok(Answer::empty(204))
 }
 
-pub(super) fn stage(world: &mut World, asked: &Asked, id: &str) -> Verdict {
+pub(super) fn stage(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerResult {
     in_state(world, id, "queued", "uploading")?;
     let (size, hash) = measured(asked);
     world.image_bytes.insert(id.to_owned(), asked.body.clone());
@@ -50,23 +50,23 @@ pub(super) fn stage(world: &mut World, asked: &Asked, id: &str) -> Verdict {
     Ok(Answer::empty(204))
 }
 
-pub(super) fn import(world: &mut World, asked: &Asked, id: &str) -> Verdict {
+pub(super) fn import(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerResult {
     let given = asked.json()?;
     let method = &given["method"];
     match method["name"].as_str() {
         Some("web-download") => {
             in_state(world, id, "queued", "importing")?;
             let url = method["uri"].as_str().ok_or_else(|| {
-                Problem::bad("URI is required if import method is 'web-download'")
+                ApiError::bad("URI is required if import method is 'web-download'")
             })?;
             let parsed = url::Url::parse(url).ok();
             if !parsed.is_some_and(|url| ["http", "https"].contains(&url.scheme())) {
-                return Err(Problem::bad(format!(
+                return Err(ApiError::bad(format!(
                     "URI for web-download does not pass filtering: {url}"
                 )));
             }
             world.fetches.insert(id.to_owned(), url.to_owned());
-            world.errand(Errand::Fetch { image: id.to_owned(), url: url.to_owned() });
+            world.errand(BackgroundTask::Fetch { image: id.to_owned(), url: url.to_owned() });
         }
         Some("glance-direct") => {
             in_state(world, id, "uploading", "importing")?;
@@ -80,7 +80,7 @@ pub(super) fn import(world: &mut World, asked: &Asked, id: &str) -> Verdict {
             world.fated(Kind::Image, id, delay, fields, vec![("status", json!("killed"))]);
         }
         other => {
-            return Err(Problem::bad(format!(
+            return Err(ApiError::bad(format!(
                 "Unknown import method name '{}'.",
                 other.unwrap_or_default()
             )));
@@ -119,7 +119,7 @@ pub(crate) fn failed(world: &mut World, id: &str, why: &str) {
     }
 }
 
-pub(super) fn download(world: &World, id: &str) -> Verdict {
+pub(super) fn download(world: &World, id: &str) -> AnswerResult {
     let image = world.store.get(Kind::Image, id).ok_or_else(|| missing(id))?;
     if image.text("status") != "active" {
         return Ok(Answer::empty(204));
@@ -127,7 +127,7 @@ pub(super) fn download(world: &World, id: &str) -> Verdict {
     let bytes = world.image_bytes.get(id).cloned().unwrap_or_default();
     let kept = i64::try_from(bytes.len()).ok() == Some(image.number("size"));
     if !kept {
-        return Err(Problem::new(
+        return Err(ApiError::new(
             410,
             "",
             "The emulator keeps no bytes of an image as large as this one.",

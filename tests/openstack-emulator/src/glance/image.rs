@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::{member, missing, sees, shown};
 use crate::page;
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
-use crate::store::{Kind, Object, Wanted};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::store::{Condition, Kind, Object};
 use crate::world::{World, stamp};
 
 /// The fields that only Glance sets.
@@ -33,22 +33,22 @@ fn blank(project: &str) -> Value {
     })
 }
 
-pub(super) fn create(world: &mut World, asked: &Asked) -> Verdict {
+pub(super) fn create(world: &mut World, asked: &ApiRequest) -> AnswerResult {
     let given = asked.json()?;
     let project = asked.caller.project.clone();
     let mut body = blank(&project);
     for (key, value) in
-        given.as_object().ok_or_else(|| Problem::bad("Malformed JSON in request body."))?
+        given.as_object().ok_or_else(|| ApiError::bad("Malformed JSON in request body."))?
     {
         if READ_ONLY.contains(&key.as_str()) && key != "id" {
-            return Err(Problem::forbidden(format!("Attribute '{key}' is read-only.")));
+            return Err(ApiError::forbidden(format!("Attribute '{key}' is read-only.")));
         }
         check(asked, key, value)?;
         body[key] = value.clone();
     }
     let image = world.object(&project, body);
     if world.store.get(Kind::Image, &image.id).is_some() {
-        return Err(Problem::conflict(format!("Image ID {} already exists!", image.id)));
+        return Err(ApiError::conflict(format!("Image ID {} already exists!", image.id)));
     }
     let (body, location) = (shown(&image), format!("{}/v2/images/{}", asked.root(), image.id));
     world.store.insert(Kind::Image, image);
@@ -56,20 +56,20 @@ pub(super) fn create(world: &mut World, asked: &Asked) -> Verdict {
     Ok(answer.with("openstack-image-import-methods", "glance-direct,web-download"))
 }
 
-fn check(asked: &Asked, key: &str, value: &Value) -> Result<(), Problem> {
+fn check(asked: &ApiRequest, key: &str, value: &Value) -> Result<(), ApiError> {
     let formats =
         ["ami", "ari", "aki", "vhd", "vhdx", "vmdk", "raw", "qcow2", "vdi", "iso", "ploop"];
     match (key, value.as_str()) {
-        ("disk_format", Some(format)) if !formats.contains(&format) => Err(Problem::bad(format!(
+        ("disk_format", Some(format)) if !formats.contains(&format) => Err(ApiError::bad(format!(
             "Invalid value '{format}' for parameter 'disk_format': Value must be one of {formats:?}"
         ))),
         ("visibility", Some("public")) if !asked.caller.is_admin() => {
-            Err(Problem::forbidden("You are not authorized to complete publicize_image action."))
+            Err(ApiError::forbidden("You are not authorized to complete publicize_image action."))
         }
         ("visibility", Some(other))
             if !["public", "private", "shared", "community"].contains(&other) =>
         {
-            Err(Problem::bad(format!(
+            Err(ApiError::bad(format!(
                 "'{other}' is not one of ['community', 'public', 'private', 'shared']"
             )))
         }
@@ -77,10 +77,10 @@ fn check(asked: &Asked, key: &str, value: &Value) -> Result<(), Problem> {
     }
 }
 
-pub(super) fn list(world: &World, asked: &Asked) -> Verdict {
+pub(super) fn list(world: &World, asked: &ApiRequest) -> AnswerResult {
     let hidden = asked.query("os_hidden").is_some_and(|value| value.eq_ignore_ascii_case("true"));
     let said = asked.query.iter().filter_map(|(key, value)| said(key, value));
-    let said: Vec<Wanted<'_>> = said.collect();
+    let said: Vec<Condition<'_>> = said.collect();
     let mut images: Vec<&Object> = world
         .store
         .narrowed(Kind::Image, &said)
@@ -118,14 +118,14 @@ pub(super) fn list(world: &World, asked: &Asked) -> Verdict {
 }
 
 /// Whether a list shows an image that another project shares: by default only after the caller's project accepted it.
-fn taken(asked: &Asked, image: &Object) -> bool {
+fn taken(asked: &ApiRequest, image: &Object) -> bool {
     let wanted = asked.query("member_status").unwrap_or("accepted");
     let said = member::status(image, &asked.caller.project);
     said.is_none_or(|said| wanted == "all" || wanted == said)
 }
 
 /// The index entry for a filter. `None` if no index has it.
-fn said<'a>(key: &'a str, value: &'a str) -> Option<Wanted<'a>> {
+fn said<'a>(key: &'a str, value: &'a str) -> Option<Condition<'a>> {
     match key {
         "tag" => Some(vec![("tags", value)]),
         "name" | "id" if !value.starts_with("in:") => page::said(key, &[value]),
@@ -151,24 +151,24 @@ fn passes(image: &Object, key: &str, value: &str) -> bool {
     }
 }
 
-pub(super) fn show(world: &World, _: &Asked, id: &str) -> Verdict {
+pub(super) fn show(world: &World, _: &ApiRequest, id: &str) -> AnswerResult {
     let image = world.store.get(Kind::Image, id).ok_or_else(|| missing(id))?;
     Ok(Answer::ok(shown(image)))
 }
 
 /// Answers `PATCH /images/{id}`: RFC 6902 on top-level fields.
-pub(super) fn patch(world: &mut World, asked: &Asked, id: &str) -> Verdict {
+pub(super) fn patch(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerResult {
     let operations = asked.json()?;
     let image = world.store.get_mut(Kind::Image, id).ok_or_else(|| missing(id))?;
     for operation in operations
         .as_array()
-        .ok_or_else(|| Problem::bad("Request body must be a JSON array of operation objects."))?
+        .ok_or_else(|| ApiError::bad("Request body must be a JSON array of operation objects."))?
     {
         let path =
             operation["path"].as_str().and_then(|path| path.strip_prefix('/')).unwrap_or_default();
         let path = path.replace("~1", "/").replace("~0", "~");
         if READ_ONLY.contains(&path.as_str()) {
-            return Err(Problem::forbidden(format!("Attribute '{path}' is read-only.")));
+            return Err(ApiError::forbidden(format!("Attribute '{path}' is read-only.")));
         }
         check(asked, &path, &operation["value"])?;
         let there = image.body.contains_key(&path);
@@ -179,31 +179,31 @@ pub(super) fn patch(world: &mut World, asked: &Asked, id: &str) -> Verdict {
                 image.body.remove(&path);
             }
             Some("replace" | "remove") => {
-                return Err(Problem::conflict(format!("Property {path} does not exist.")));
+                return Err(ApiError::conflict(format!("Property {path} does not exist.")));
             }
-            _ => return Err(Problem::bad("Operations must be one of add, remove, replace.")),
+            _ => return Err(ApiError::bad("Operations must be one of add, remove, replace.")),
         }
     }
     image.set("updated_at", stamp());
     Ok(Answer::ok(shown(image)))
 }
 
-pub(super) fn delete(world: &mut World, id: &str) -> Verdict {
+pub(super) fn delete(world: &mut World, id: &str) -> AnswerResult {
     let image = world.store.get(Kind::Image, id).ok_or_else(|| missing(id))?;
     if image.is("protected") {
-        return Err(Problem::forbidden(format!("Image {id} is protected and cannot be deleted.")));
+        return Err(ApiError::forbidden(format!("Image {id} is protected and cannot be deleted.")));
     }
     world.store.remove(Kind::Image, id);
     world.image_bytes.remove(id);
     Ok(Answer::empty(204))
 }
 
-pub(super) fn tag(world: &mut World, id: &str, tag: &str, add: bool) -> Verdict {
+pub(super) fn tag(world: &mut World, id: &str, tag: &str, add: bool) -> AnswerResult {
     let image = world.store.get_mut(Kind::Image, id).ok_or_else(|| missing(id))?;
     let mut tags = image.list("tags").to_vec();
     let there = tags.iter().any(|one| one == tag);
     if !add && !there {
-        return Err(Problem::missing(format!("Tag {tag} not found on image {id}")));
+        return Err(ApiError::missing(format!("Tag {tag} not found on image {id}")));
     }
     tags.retain(|one| one != tag);
     if add {

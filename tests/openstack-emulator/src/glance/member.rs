@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{missing, sees};
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::{Kind, Object};
 use crate::world::{World, stamp};
 
@@ -18,11 +18,16 @@ pub(super) fn status<'i>(image: &'i Object, project: &str) -> Option<&'i str> {
 }
 
 /// Answers `METHOD /images/{id}/members/PATH`.
-pub(super) fn answer(world: &mut World, asked: &Asked, id: &str, path: &[&str]) -> Verdict {
+pub(super) fn answer(
+    world: &mut World,
+    asked: &ApiRequest,
+    id: &str,
+    path: &[&str],
+) -> AnswerResult {
     let image = world.store.get_mut(Kind::Image, id).filter(|image| sees(asked, image));
     let image = image.ok_or_else(|| missing(id))?;
     if image.text("visibility") != "shared" {
-        return Err(Problem::forbidden("Only shared images have members."));
+        return Err(ApiError::forbidden("Only shared images have members."));
     }
     let owns = asked.sees(&image.project);
     let members = image.hidden.get("members").and_then(Value::as_array);
@@ -37,10 +42,10 @@ pub(super) fn answer(world: &mut World, asked: &Asked, id: &str, path: &[&str]) 
             let given = asked.json()?;
             let who = given["member"].as_str().filter(|who| !who.is_empty());
             let who = who.ok_or_else(|| {
-                Problem::bad("Expected a dict in the form: {\"member\": \"image_id\"}")
+                ApiError::bad("Expected a dict in the form: {\"member\": \"image_id\"}")
             })?;
             if place(&members, who).is_some() {
-                return Err(Problem::conflict(format!(
+                return Err(ApiError::conflict(format!(
                     "Image member {who} already exists for image {id}"
                 )));
             }
@@ -53,7 +58,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked, id: &str, path: &[&str]) 
         }
         (method, [who]) if owns || own(who) => {
             let at = place(&members, who).ok_or_else(|| {
-                Problem::missing(format!("Image member {who} could not be found"))
+                ApiError::missing(format!("Image member {who} could not be found"))
             })?;
             match method {
                 "GET" => return Ok(Answer::ok(members[at].clone())),
@@ -62,7 +67,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked, id: &str, path: &[&str]) 
                     let given = asked.json()?;
                     let status = given["status"].as_str().filter(|it| STATUSES.contains(it));
                     let status = status.ok_or_else(|| {
-                        Problem::bad("Status must be one of pending, accepted, rejected.")
+                        ApiError::bad("Status must be one of pending, accepted, rejected.")
                     })?;
                     members[at]["status"] = json!(status);
                     members[at]["updated_at"] = json!(stamp());
@@ -76,7 +81,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked, id: &str, path: &[&str]) 
             }
         }
         ("POST" | "GET" | "PUT" | "DELETE", [] | [_]) => return Err(refused()),
-        _ => return Err(Problem::nowhere()),
+        _ => return Err(ApiError::unknown_path()),
     };
     image.keep("members", members);
     Ok(answer)
@@ -86,6 +91,6 @@ fn place(members: &[Value], who: &str) -> Option<usize> {
     members.iter().position(|member| member["member_id"] == who)
 }
 
-fn refused() -> Problem {
-    Problem::forbidden("You are not authorized to complete this action.")
+fn refused() -> ApiError {
+    ApiError::forbidden("You are not authorized to complete this action.")
 }

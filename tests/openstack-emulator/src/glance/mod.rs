@@ -6,15 +6,15 @@ mod member;
 
 use serde_json::{Value, json};
 
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::{Kind, Object};
 use crate::world::World;
 
 pub(crate) use data::{arrived, failed};
 pub(crate) use image::{plant, snapshot};
 
-pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+pub(crate) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
     let method = asked.method.as_str();
     if method != "GET" {
         asked.writer()?;
@@ -37,7 +37,7 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
             let seen = world.store.get(Kind::Image, id).filter(|image| sees(asked, image));
             let owner = seen.ok_or_else(|| missing(id))?.project.clone();
             if method != "GET" && !asked.sees(&owner) {
-                return Err(Problem::forbidden("You are not authorized to complete this action."));
+                return Err(ApiError::forbidden("You are not authorized to complete this action."));
             }
             match (method, rest) {
                 ("GET", []) => image::show(world, asked, id),
@@ -56,18 +56,18 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
                     }
                     Ok(Answer::empty(204))
                 }
-                _ => Err(Problem::nowhere()),
+                _ => Err(ApiError::unknown_path()),
             }
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }
 
-fn missing(id: &str) -> Problem {
-    Problem::missing(format!("No image found with ID {id}"))
+fn missing(id: &str) -> ApiError {
+    ApiError::missing(format!("No image found with ID {id}"))
 }
 
-fn sees(asked: &Asked, image: &Object) -> bool {
+fn sees(asked: &ApiRequest, image: &Object) -> bool {
     asked.sees(&image.project)
         || ["public", "community"].contains(&image.text("visibility"))
         || member::status(image, &asked.caller.project).is_some()

@@ -3,14 +3,19 @@
 use serde_json::{Value, json};
 
 use super::{links, missing, no_links, role, role_document, roles_of, shown};
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::Kind;
 use crate::world::{World, short_id};
 
-pub(super) fn answer(world: &mut World, asked: &Asked, user: &str, path: &[&str]) -> Verdict {
+pub(super) fn answer(
+    world: &mut World,
+    asked: &ApiRequest,
+    user: &str,
+    path: &[&str],
+) -> AnswerResult {
     if user != asked.caller.user && !asked.caller.is_admin() {
-        return Err(Problem::forbidden(
+        return Err(ApiError::forbidden(
             "You are not authorized to perform the requested action: identity:list_application_credentials.",
         ));
     }
@@ -18,7 +23,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked, user: &str, path: &[&str]
     match (asked.method.as_str(), path) {
         ("GET", []) => {
             let name = asked.query("name");
-            let all = world.store.saying(Kind::ApplicationCredential, "user", user);
+            let all = world.store.with_text(Kind::ApplicationCredential, "user", user);
             let all = all.filter(|one| name.is_none_or(|name| one.text("name") == name));
             let all: Vec<Value> = all.map(|one| shown(asked, &base, one)).collect();
             Ok(Answer::ok(json!({"application_credentials": all, "links": no_links(asked)})))
@@ -42,24 +47,24 @@ pub(super) fn answer(world: &mut World, asked: &Asked, user: &str, path: &[&str]
             world.store.remove(Kind::ApplicationCredential, id);
             Ok(Answer::empty(204))
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }
 
 /// Refuses tokens that come from a restricted application credential or from a trust.
-pub(super) fn unrestricted(asked: &Asked, rule: &str) -> Result<(), Problem> {
+pub(super) fn unrestricted(asked: &ApiRequest, rule: &str) -> Result<(), ApiError> {
     if asked.caller.restricted {
-        return Err(Problem::forbidden(format!(
+        return Err(ApiError::forbidden(format!(
             "You are not authorized to perform the requested action: identity:{rule}."
         )));
     }
     Ok(())
 }
 
-fn create(world: &mut World, asked: &Asked, user: &str, base: &str) -> Verdict {
+fn create(world: &mut World, asked: &ApiRequest, user: &str, base: &str) -> AnswerResult {
     unrestricted(asked, "create_application_credential")?;
     if user != asked.caller.user {
-        return Err(Problem::forbidden(
+        return Err(ApiError::forbidden(
             "You are not authorized to perform the requested action: identity:create_application_credential.",
         ));
     }
@@ -67,7 +72,7 @@ fn create(world: &mut World, asked: &Asked, user: &str, base: &str) -> Verdict {
     let name = given
         .get("name")
         .and_then(Value::as_str)
-        .ok_or_else(|| Problem::bad("'name' is a required property"))?;
+        .ok_or_else(|| ApiError::bad("'name' is a required property"))?;
     let project = asked.caller.project.clone();
     if world
         .store
@@ -76,7 +81,7 @@ fn create(world: &mut World, asked: &Asked, user: &str, base: &str) -> Verdict {
         })
         .is_some()
     {
-        return Err(Problem::conflict(format!(
+        return Err(ApiError::conflict(format!(
             "Conflict occurred attempting to store application_credential - Duplicate entry found with name {name}."
         )));
     }
@@ -89,7 +94,7 @@ fn create(world: &mut World, asked: &Asked, user: &str, base: &str) -> Verdict {
                 let id = found
                     .ok_or_else(|| missing("role", given["name"].as_str().unwrap_or_default()))?;
                 if !mine.contains(&id) {
-                    return Err(Problem::bad(format!(
+                    return Err(ApiError::bad(format!(
                         "Invalid application credential: Could not find role assignment with role: {id}, user or group: {user}, project, domain, or system: {project}."
                     )));
                 }

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{missing, no_links, shown};
 use crate::page::equals;
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::service::SERVICES;
 use crate::store::{Kind, Object};
 use crate::world::World;
@@ -101,7 +101,12 @@ pub(crate) fn register(world: &mut World, name: &str, kind: &str, url: &str) {
 }
 
 /// Answers requests for objects of the catalog.
-pub(super) fn answer(world: &mut World, asked: &Asked, part: Part, path: &[&str]) -> Verdict {
+pub(super) fn answer(
+    world: &mut World,
+    asked: &ApiRequest,
+    part: Part,
+    path: &[&str],
+) -> AnswerResult {
     let (kind, plural, single) = (part.kind(), part.plural(), part.single());
     let action = match (asked.method.as_str(), path) {
         ("GET", []) => format!("list_{plural}"),
@@ -114,7 +119,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked, part: Part, path: &[&str]
     let reads = asked.method == http::Method::GET
         && (part == Part::Regions || asked.caller.project.is_empty() && asked.caller.may("reader"));
     if !(reads || asked.caller.is_admin()) {
-        return Err(Problem::forbidden(format!(
+        return Err(ApiError::forbidden(format!(
             "You are not authorized to perform the requested action: identity:{action}."
         )));
     }
@@ -157,12 +162,12 @@ pub(super) fn answer(world: &mut World, asked: &Asked, part: Part, path: &[&str]
             remove(world, part, id)?;
             Ok(Answer::empty(204))
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }
 
 /// An object of the catalog as administrators see it.
-fn told(asked: &Asked, plural: &str, one: &Object) -> Value {
+fn told(asked: &ApiRequest, plural: &str, one: &Object) -> Value {
     let mut body = shown(asked, plural, one);
     if let Some(url) = one.body.get("url").and_then(Value::as_str) {
         body["url"] = json!(url.replace(BASE, &asked.base));
@@ -170,7 +175,7 @@ fn told(asked: &Asked, plural: &str, one: &Object) -> Value {
     body
 }
 
-fn remove(world: &mut World, part: Part, id: &str) -> Result<(), Problem> {
+fn remove(world: &mut World, part: Part, id: &str) -> Result<(), ApiError> {
     let below = match part {
         Part::Regions => Some("region_id"),
         Part::Services => Some("service_id"),
@@ -179,7 +184,7 @@ fn remove(world: &mut World, part: Part, id: &str) -> Result<(), Problem> {
     let endpoints = below.map(|field| world.store.ids(Kind::Endpoint, field, id));
     let endpoints = endpoints.unwrap_or_default();
     if part == Part::Regions && !endpoints.is_empty() {
-        return Err(Problem::forbidden(format!(
+        return Err(ApiError::forbidden(format!(
             "Unable to delete region {id} because it or its child regions have associated endpoints."
         )));
     }
@@ -191,7 +196,7 @@ fn remove(world: &mut World, part: Part, id: &str) -> Result<(), Problem> {
 }
 
 /// The catalog for a user in a project: the enabled services and endpoints.
-pub(super) fn catalog(world: &World, asked: &Asked, user: &str, project: &str) -> Value {
+pub(super) fn catalog(world: &World, asked: &ApiRequest, user: &str, project: &str) -> Value {
     let services = world.store.all(Kind::Service).filter(|one| one.is("enabled"));
     let entries = services.map(|service| {
         let own = |one: &&Object| one.text("service_id") == service.id && one.is("enabled");

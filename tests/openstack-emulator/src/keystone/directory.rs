@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::{SYSTEM, grant, missing, no_links, revoke, roles_of, shown};
 use crate::page::{self, equals};
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
-use crate::store::{Kind, Wanted};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::store::{Condition, Kind};
 use crate::world::{World, short_id};
 
 /// The collections: path, key of one object, kind, and whether every user may read it.
@@ -17,7 +17,7 @@ const COLLECTIONS: [(&str, &str, Kind, bool); 4] = [
     ("domains", "domain", Kind::Domain, true),
 ];
 
-pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
     let method = asked.method.as_str();
     match (method, path) {
         ("GET", ["role_assignments"]) => assignments(world, asked),
@@ -40,7 +40,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
         }
         (_, [collection, rest @ ..]) => {
             let found = COLLECTIONS.into_iter().find(|(name, ..)| name == collection);
-            let (plural, single, kind, open) = found.ok_or_else(Problem::nowhere)?;
+            let (plural, single, kind, open) = found.ok_or_else(ApiError::unknown_path)?;
             let me = match (kind, rest) {
                 (Kind::User, [id]) => *id == asked.caller.user,
                 (Kind::Project, [id]) => {
@@ -50,14 +50,14 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
                 _ => false,
             };
             if !(asked.caller.is_admin() || method == "GET" && (open || me)) {
-                return Err(Problem::forbidden(format!(
+                return Err(ApiError::forbidden(format!(
                     "You are not authorized to perform the requested action: identity:{}_{single}.",
                     verb(method, rest)
                 )));
             }
             collection_answer(world, asked, plural, single, kind, rest)
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }
 
@@ -73,12 +73,12 @@ fn verb(method: &str, rest: &[&str]) -> &'static str {
 
 fn collection_answer(
     world: &mut World,
-    asked: &Asked,
+    asked: &ApiRequest,
     plural: &str,
     single: &str,
     kind: Kind,
     rest: &[&str],
-) -> Verdict {
+) -> AnswerResult {
     match (asked.method.as_str(), rest) {
         ("GET", []) => {
             let wanted = asked
@@ -86,7 +86,7 @@ fn collection_answer(
                 .iter()
                 .filter(|(key, _)| ["name", "domain_id", "enabled"].contains(&key.as_str()));
             let wanted: Vec<_> = wanted.collect();
-            let said: Vec<Wanted<'_>> =
+            let said: Vec<Condition<'_>> =
                 wanted.iter().filter_map(|(key, value)| page::said(key, &[value])).collect();
             let all = world.store.narrowed(kind, &said).into_iter();
             let all = all
@@ -116,16 +116,22 @@ fn collection_answer(
             world.store.remove(kind, id).ok_or_else(|| missing(single, id))?;
             Ok(Answer::empty(204))
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }
 
-fn create(world: &mut World, asked: &Asked, plural: &str, single: &str, kind: Kind) -> Verdict {
+fn create(
+    world: &mut World,
+    asked: &ApiRequest,
+    plural: &str,
+    single: &str,
+    kind: Kind,
+) -> AnswerResult {
     let mut given = asked.wrapped(single)?;
     let password = given.remove("password");
     let name = given.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
     if world.store.named(kind, &name).is_some() {
-        return Err(Problem::conflict(format!(
+        return Err(ApiError::conflict(format!(
             "Conflict occurred attempting to store {single} - Duplicate entry found with name {name} at domain ID default."
         )));
     }
@@ -155,7 +161,7 @@ fn create(world: &mut World, asked: &Asked, plural: &str, single: &str, kind: Ki
 }
 
 /// Answers `GET /v3/auth/projects`: the projects where the caller has a role.
-pub(super) fn own_projects(world: &World, asked: &Asked) -> Verdict {
+pub(super) fn own_projects(world: &World, asked: &ApiRequest) -> AnswerResult {
     let mine = world
         .store
         .all(Kind::Project)
@@ -164,7 +170,7 @@ pub(super) fn own_projects(world: &World, asked: &Asked) -> Verdict {
     Ok(Answer::ok(json!({"projects": mine, "links": no_links(asked)})))
 }
 
-fn assignments(world: &World, asked: &Asked) -> Verdict {
+fn assignments(world: &World, asked: &ApiRequest) -> AnswerResult {
     let (user, project) = (asked.query("user.id"), asked.query("scope.project.id"));
     if user != Some(asked.caller.user.as_str()) {
         asked.admin("identity:list_role_assignments")?;
@@ -195,7 +201,13 @@ fn assignments(world: &World, asked: &Asked) -> Verdict {
 }
 
 /// Lists, grants or revokes roles of a user. `place` is a project, the domain, or the whole cloud.
-fn roles(world: &mut World, asked: &Asked, place: &str, user: &str, rest: &[&str]) -> Verdict {
+fn roles(
+    world: &mut World,
+    asked: &ApiRequest,
+    place: &str,
+    user: &str,
+    rest: &[&str],
+) -> AnswerResult {
     asked.admin("identity:create_grant")?;
     world.store.get(Kind::User, user).ok_or_else(|| missing("user", user))?;
     match (asked.method.as_str(), rest) {

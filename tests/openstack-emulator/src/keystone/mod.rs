@@ -8,8 +8,8 @@ mod trust;
 
 use serde_json::{Value, json};
 
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::{Kind, Object};
 use crate::world::World;
 
@@ -18,9 +18,9 @@ pub(crate) use catalogue::{plant as plant_catalogue, register};
 pub(crate) use token::{Token, caller, issue};
 
 /// Answers requests that have a token.
-pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+pub(crate) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
     if !asked.body.is_empty() && !asked.json()?.is_object() {
-        return Err(Problem::bad("Expecting to find valid JSON in request body."));
+        return Err(ApiError::bad("Expecting to find valid JSON in request body."));
     }
     match (asked.method.as_str(), path) {
         (_, ["auth", "tokens"]) => token::answer(world, asked),
@@ -45,7 +45,7 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
             Some(part) => catalogue::answer(world, asked, part, rest),
             None => directory::answer(world, asked, path),
         },
-        (_, []) => Err(Problem::nowhere()),
+        (_, []) => Err(ApiError::unknown_path()),
     }
 }
 
@@ -53,20 +53,20 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
 pub(crate) const SYSTEM: &str = "system";
 
 /// Keystone's error for an unknown id.
-fn missing(what: &str, id: &str) -> Problem {
-    Problem::missing(format!("Could not find {what}: {id}."))
+fn missing(what: &str, id: &str) -> ApiError {
+    ApiError::missing(format!("Could not find {what}: {id}."))
 }
 
-fn links(asked: &Asked, path: &str) -> Value {
+fn links(asked: &ApiRequest, path: &str) -> Value {
     json!({"self": format!("{}/v3/{path}", asked.root())})
 }
 
-fn no_links(asked: &Asked) -> Value {
+fn no_links(asked: &ApiRequest) -> Value {
     json!({"self": format!("{}{}", asked.base, asked.path), "previous": null, "next": null})
 }
 
 /// An object with a link to itself.
-fn shown(asked: &Asked, path: &str, object: &Object) -> Value {
+fn shown(asked: &ApiRequest, path: &str, object: &Object) -> Value {
     let mut body = object.shown();
     body["links"] = links(asked, &format!("{path}/{}", object.id));
     body
@@ -111,7 +111,7 @@ fn revoke(world: &mut World, user: &str, project: &str, role: &str) {
         user.keep("roles", roles);
     }
     world.tokens.retain(|_, token| token.user != user || token.project != project);
-    let resting = world.store.saying(Kind::ApplicationCredential, "user", user);
+    let resting = world.store.with_text(Kind::ApplicationCredential, "user", user);
     let resting = resting.filter(|one| one.project == project).map(|one| one.id.clone());
     for id in resting.collect::<Vec<_>>() {
         world.store.remove(Kind::ApplicationCredential, &id);

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{SYSTEM, catalogue, missing, role_document, roles_of};
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Caller, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest, Caller};
 use crate::store::{Kind, Object};
 use crate::world::{World, short_id};
 
@@ -38,7 +38,7 @@ struct Proven {
 }
 
 /// Answers `POST /v3/auth/tokens`.
-pub(crate) fn issue(world: &mut World, asked: &Asked) -> Verdict {
+pub(crate) fn issue(world: &mut World, asked: &ApiRequest) -> AnswerResult {
     let auth = asked.wrapped("auth")?;
     let identity = auth.get("identity").cloned().unwrap_or_default();
     let proven = prove(world, &identity)?;
@@ -51,9 +51,9 @@ pub(crate) fn issue(world: &mut World, asked: &Asked) -> Verdict {
     Ok(Answer::json(201, document).with("x-subject-token", id).with("vary", "X-Auth-Token"))
 }
 
-fn prove(world: &mut World, identity: &Value) -> Result<Proven, Problem> {
+fn prove(world: &mut World, identity: &Value) -> Result<Proven, ApiError> {
     let methods = identity["methods"].as_array().cloned().unwrap_or_default();
-    let no = Problem::unauthorized;
+    let no = ApiError::unauthorized;
     match methods.first().and_then(Value::as_str) {
         Some("password") => {
             let given = &identity["password"]["user"];
@@ -76,7 +76,7 @@ fn prove(world: &mut World, identity: &Value) -> Result<Proven, Problem> {
                 (Some(id), ..) => world.store.get(Kind::ApplicationCredential, id),
                 (None, Some(name), Some(owner)) => world
                     .store
-                    .saying(Kind::ApplicationCredential, "user", owner)
+                    .with_text(Kind::ApplicationCredential, "user", owner)
                     .find(|one| one.text("name") == name),
                 (None, ..) => None,
             };
@@ -116,8 +116,8 @@ fn in_default(domain: &Value) -> bool {
     domain["id"] == "default" || domain["name"] == "Default" || domain["name"] == "default"
 }
 
-fn scope(world: &World, proven: Proven, scope: Option<&Value>) -> Result<Token, Problem> {
-    let no = Problem::unauthorized;
+fn scope(world: &World, proven: Proven, scope: Option<&Value>) -> Result<Token, ApiError> {
+    let no = ApiError::unauthorized;
     let now = Timestamp::now();
     let lasts = Duration::from_secs(world.settings.token_seconds.into());
     let mut token = Token {
@@ -151,7 +151,7 @@ fn scope(world: &World, proven: Proven, scope: Option<&Value>) -> Result<Token, 
         let trust = world.store.get(Kind::Trust, id).ok_or_else(no)?;
         let expired = trust.text("expires_at").parse::<Timestamp>().is_ok_and(|at| at < now);
         if expired || trust.text("trustee_user_id") != token.user {
-            return Err(Problem::forbidden(
+            return Err(ApiError::forbidden(
                 "You are not authorized to perform the requested action.",
             ));
         }
@@ -223,9 +223,9 @@ fn living<'w>(world: &'w World, id: &str) -> Option<&'w Token> {
 }
 
 /// The caller of a request, by its token.
-pub(crate) fn caller(world: &World, asked: &Asked) -> Result<Caller, Problem> {
+pub(crate) fn caller(world: &World, asked: &ApiRequest) -> Result<Caller, ApiError> {
     let id = asked.header("x-auth-token").unwrap_or_default();
-    let token = living(world, id).ok_or_else(Problem::unauthorized)?;
+    let token = living(world, id).ok_or_else(ApiError::unauthorized)?;
     let credential = token.application_credential.as_ref();
     let credential = credential.and_then(|id| world.store.get(Kind::ApplicationCredential, id));
     Ok(Caller {
@@ -240,11 +240,11 @@ pub(crate) fn caller(world: &World, asked: &Asked) -> Result<Caller, Problem> {
 }
 
 /// Answers `GET`, `HEAD` and `DELETE /v3/auth/tokens`, where one token asks about another.
-pub(super) fn answer(world: &mut World, asked: &Asked) -> Verdict {
+pub(super) fn answer(world: &mut World, asked: &ApiRequest) -> AnswerResult {
     let subject = asked.header("x-subject-token").unwrap_or_default().to_owned();
     let token = living(world, &subject).cloned().ok_or_else(|| missing("token", &subject))?;
     if asked.caller.token != subject && !asked.caller.may("service") {
-        return Err(Problem::forbidden(
+        return Err(ApiError::forbidden(
             "You are not authorized to perform the requested action: identity:validate_token.",
         ));
     }
@@ -258,7 +258,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked) -> Verdict {
             world.tokens.remove(&subject);
             Ok(Answer::empty(204))
         }
-        _ => Err(Problem::new(405, "", "The method is not allowed for the requested URL.")),
+        _ => Err(ApiError::new(405, "", "The method is not allowed for the requested URL.")),
     }
 }
 
@@ -267,7 +267,7 @@ fn time(at: Timestamp) -> String {
 }
 
 /// The JSON document of a token.
-fn document(world: &World, asked: &Asked, token: &Token, catalog: bool) -> Value {
+fn document(world: &World, asked: &ApiRequest, token: &Token, catalog: bool) -> Value {
     let domain = json!({"id": "default", "name": "Default"});
     let user = world.store.get(Kind::User, &token.user);
     let mut body = json!({

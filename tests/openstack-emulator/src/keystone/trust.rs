@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use super::application_credential::unrestricted;
 use super::{missing, no_links, role, role_document, roles_of, shown};
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::Kind;
 use crate::world::{World, short_id};
 
 const PATH: &str = "OS-TRUST/trusts";
 
-pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
     let me = asked.caller.user.as_str();
     match (asked.method.as_str(), path) {
         ("GET", []) => {
@@ -19,7 +19,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
             let (trustor, trustee) = (wants("trustor_user_id"), wants("trustee_user_id"));
             let mine = trustor.as_deref() == Some(me) || trustee.as_deref() == Some(me);
             if !mine && !asked.caller.is_admin() {
-                return Err(Problem::forbidden(
+                return Err(ApiError::forbidden(
                     "You are not authorized to perform the requested action: identity:list_trusts.",
                 ));
             }
@@ -41,7 +41,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
                 return Ok(Answer::ok(json!({"trust": shown(asked, PATH, trust)})));
             }
             if trust.text("trustor_user_id") != me && !asked.caller.is_admin() {
-                return Err(Problem::forbidden("Only admin or trustor can delete a trust"));
+                return Err(ApiError::forbidden("Only admin or trustor can delete a trust"));
             }
             world.store.remove(Kind::Trust, id);
             Ok(Answer::empty(204))
@@ -50,17 +50,17 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
             let trust = world.store.get(Kind::Trust, id).ok_or_else(|| missing("trust", id))?;
             Ok(Answer::ok(json!({"roles": trust.list("roles"), "links": no_links(asked)})))
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }
 
-fn create(world: &mut World, asked: &Asked) -> Verdict {
+fn create(world: &mut World, asked: &ApiRequest) -> AnswerResult {
     unrestricted(asked, "create_trust")?;
     let given = asked.wrapped("trust")?;
     let text = |key: &str| given.get(key).and_then(Value::as_str).unwrap_or_default();
     let (trustor, trustee) = (text("trustor_user_id"), text("trustee_user_id"));
     if trustor != asked.caller.user {
-        return Err(Problem::forbidden("The authenticated user should match the trustor"));
+        return Err(ApiError::forbidden("The authenticated user should match the trustor"));
     }
     world.store.get(Kind::User, trustee).ok_or_else(|| missing("user", trustee))?;
     let project = given.get("project_id").and_then(Value::as_str).unwrap_or_default();
@@ -74,7 +74,7 @@ fn create(world: &mut World, asked: &Asked) -> Verdict {
         roles.push(role_document(world, &found.id));
     }
     if roles.is_empty() {
-        return Err(Problem::forbidden("At least one role should be specified"));
+        return Err(ApiError::forbidden("At least one role should be specified"));
     }
     let body = json!({
         "id": short_id(),
@@ -90,6 +90,6 @@ fn create(world: &mut World, asked: &Asked) -> Verdict {
         "deleted_at": null,
     });
     let id = world.add(Kind::Trust, project, body);
-    let trust = world.store.get(Kind::Trust, &id).ok_or_else(Problem::nowhere)?;
+    let trust = world.store.get(Kind::Trust, &id).ok_or_else(ApiError::unknown_path)?;
     Ok(Answer::json(201, json!({"trust": shown(asked, PATH, trust)})))
 }

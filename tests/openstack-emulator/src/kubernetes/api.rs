@@ -18,12 +18,12 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
+use super::auth::User;
 use super::discovery;
 use super::object::{collection, object};
-use super::state::{Cluster, Objects, Place, place};
-use super::who::User;
+use super::state::{Cluster, ObjectKey, Objects, place};
 use crate::cloud::Cloud;
-use crate::meddle::{Instead, Met, meddle};
+use crate::faults::{Instead, MatchedCall, meddle};
 
 const LARGEST_BODY: usize = 3 << 20;
 
@@ -69,7 +69,7 @@ async fn respond(
     let (method, query) = (parts.method.clone(), parts.uri.query().unwrap_or_default().to_owned());
     let path = format!("kubernetes:{}", parts.uri.path());
     let known = body.as_ref().cloned().unwrap_or_default();
-    let met = Met { method: method.as_str(), path: &path, query: &query, body: &known };
+    let met = MatchedCall { method: method.as_str(), path: &path, query: &query, body: &known };
     let work = move || write(reply(&cluster, user, &parts, body.ok().as_ref()));
     let refuse = |(status, _, message): Instead| {
         write(failure(status, "InternalError", &message.unwrap_or_default()))
@@ -94,7 +94,7 @@ fn reply(cluster: &Cluster, user: Option<User>, parts: &Parts, body: Option<&Byt
     let Some(body) = body else {
         return failure(413, "RequestEntityTooLarge", "the request is too large");
     };
-    let asked = Asked {
+    let asked = ParsedRequest {
         user: user.unwrap_or(User { name: "system:anonymous".into(), groups: vec![] }),
         method: parts.method.as_str(),
         path,
@@ -120,7 +120,7 @@ fn write((status, value): Reply) -> Response<Full<Bytes>> {
 }
 
 /// A parsed request.
-pub(super) struct Asked<'r> {
+pub(super) struct ParsedRequest<'r> {
     pub(super) user: User,
     pub(super) method: &'r str,
     path: &'r str,
@@ -130,7 +130,7 @@ pub(super) struct Asked<'r> {
     pub(super) body: &'r [u8],
 }
 
-impl Asked<'_> {
+impl ParsedRequest<'_> {
     /// The value of a query parameter. Empty if it is missing.
     pub(super) fn parameter(&self, wanted: &str) -> String {
         let mut pairs = url::form_urlencoded::parse(self.query.as_bytes());
@@ -151,12 +151,13 @@ fn lost(path: &str) -> Reply {
     failure(404, "NotFound", &format!("the server could not find the requested resource: {path}"))
 }
 
-fn answer(objects: &mut Objects, asked: &Asked<'_>) -> Reply {
+fn answer(objects: &mut Objects, asked: &ParsedRequest<'_>) -> Reply {
     let segments: Vec<&str> = asked.path.split('/').filter(|segment| !segment.is_empty()).collect();
     let or_lost = |body: Option<Value>| body.map_or_else(|| lost(asked.path), |body| (200, body));
     match segments.as_slice() {
         ["version"] => {
-            let release = if objects.release.is_empty() { super::UNTOLD } else { &objects.release };
+            let release =
+                if objects.release.is_empty() { super::DEFAULT_RELEASE } else { &objects.release };
             let minor = objects.minor().to_string();
             let version = json!({"major": "1", "minor": minor, "gitVersion": release, "platform": "linux/amd64", "goVersion": "", "compiler": "", "gitCommit": "", "gitTreeState": "", "buildDate": ""});
             (200, version)
@@ -179,7 +180,7 @@ fn answer(objects: &mut Objects, asked: &Asked<'_>) -> Reply {
     }
 }
 
-fn resource(objects: &mut Objects, asked: &Asked<'_>, group: &str, path: &[&str]) -> Reply {
+fn resource(objects: &mut Objects, asked: &ParsedRequest<'_>, group: &str, path: &[&str]) -> Reply {
     let (namespace, path) = match path {
         ["namespaces", namespace, rest @ ..]
             if !rest.is_empty() && !["status", "finalize"].contains(&rest[0]) =>
@@ -200,7 +201,7 @@ fn resource(objects: &mut Objects, asked: &Asked<'_>, group: &str, path: &[&str]
     let (code, mut body) = match rest {
         [] => collection(objects, asked, &resource, namespace),
         [one, below @ ..] => {
-            let at: Place = place(&resource.group, &resource.name, namespace, one);
+            let at: ObjectKey = place(&resource.group, &resource.name, namespace, one);
             object(objects, asked, &at, below)
         }
     };

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The CAs that a member has on its disk. They survive a restart of the member.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Held {
+pub(super) struct MemberCas {
     pub(super) revision: String,
     /// The CA certificates as PEM, the signing one first. Empty until the first rotation step.
     pub(super) authority: String,
@@ -25,23 +25,23 @@ pub(super) struct Held {
 
 /// The disks of members, by the ids of their servers.
 #[derive(Debug, Default)]
-pub(super) struct Disks(Mutex<HashMap<String, Held>>);
+pub(super) struct Disks(Mutex<HashMap<String, MemberCas>>);
 
 impl Disks {
-    pub(super) fn held(&self, server: &str) -> Option<Held> {
+    pub(super) fn held(&self, server: &str) -> Option<MemberCas> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(server).cloned()
     }
 
     /// A copy of all disks, to store with the cloud.
-    pub(super) fn all(&self) -> HashMap<String, Held> {
+    pub(super) fn all(&self) -> HashMap<String, MemberCas> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn take_up(&self, all: HashMap<String, Held>) {
+    pub(super) fn take_up(&self, all: HashMap<String, MemberCas>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = all;
     }
 
-    fn write(&self, server: &str, held: &Held) {
+    fn write(&self, server: &str, held: &MemberCas) {
         let mut disks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         disks.insert(server.to_owned(), held.clone());
     }
@@ -49,16 +49,16 @@ impl Disks {
 
 /// The URL that a member polls, and the credentials it sends.
 #[derive(Clone, Debug)]
-pub(super) struct Asks {
+pub(super) struct PollSettings {
     url: String,
     bearer: String,
     authority: String,
     revision: String,
 }
 
-impl Asks {
+impl PollSettings {
     /// Reads the settings from the files of a member. `None` if the member polls nothing.
-    pub(super) fn read(files: &BTreeMap<String, String>) -> Option<Asks> {
+    pub(super) fn read(files: &BTreeMap<String, String>) -> Option<PollSettings> {
         let curl = files.iter().find(|(path, _)| path.ends_with("/authorities.curl"))?.1;
         let option = |name: &str| {
             let rest = |line: &'_ str| Some(line.strip_prefix(name)?.trim().to_owned());
@@ -66,7 +66,7 @@ impl Asks {
             Some(value.trim_start_matches('=').trim().trim_matches('"').to_owned())
         };
         let revision = files.iter().find(|(path, _)| path.ends_with("/authorities/revision"))?.1;
-        Some(Asks {
+        Some(PollSettings {
             url: option("url")?,
             bearer: option("header")?.strip_prefix("Authorization: ")?.to_owned(),
             authority: files.get(&option("cacert")?)?.clone(),
@@ -79,9 +79,9 @@ impl Asks {
         &self,
         (server, every): (&str, Duration),
         disks: &Disks,
-        taken: impl Fn(&Held),
+        taken: impl Fn(&MemberCas),
     ) {
-        let first = Held { revision: self.revision.clone(), ..Held::default() };
+        let first = MemberCas { revision: self.revision.clone(), ..MemberCas::default() };
         let mut held = disks.held(server).unwrap_or(first);
         let Ok(client) = self.client() else { return };
         loop {

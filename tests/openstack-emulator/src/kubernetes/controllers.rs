@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::selector::{fits_template, labels_match};
-use super::state::{Objects, Place, place};
+use super::state::{ObjectKey, Objects, place};
 use super::{requests, schedule};
 use crate::world::{short_id, stamp};
 
@@ -32,7 +32,7 @@ pub(super) fn settle(objects: &mut Objects) {
 }
 
 /// Deletes an object, or marks it as being deleted if a controller or kubelet has to act first.
-pub(super) fn delete(objects: &mut Objects, at: &Place, grace: Option<u64>) {
+pub(super) fn delete(objects: &mut Objects, at: &ObjectKey, grace: Option<u64>) {
     let Some(object) = objects.shared(at) else { return };
     let waits = match at.1.as_str() {
         "namespaces" => true,
@@ -67,7 +67,7 @@ fn is_deleted(object: &Value) -> bool {
 fn namespaces(objects: &mut Objects) {
     let going = objects.places(("v1", "namespaces", ""), is_deleted);
     for namespace in going {
-        let inside: Vec<Place> =
+        let inside: Vec<ObjectKey> =
             objects.every().map(|(at, _)| at).filter(|at| at.2 == namespace.3).cloned().collect();
         if inside.is_empty() {
             objects.remove(&namespace);
@@ -87,7 +87,7 @@ fn garbage(objects: &mut Objects) {
     }
     let uids: BTreeSet<&str> =
         objects.every().filter_map(|(_, object)| object["metadata"]["uid"].as_str()).collect();
-    let orphan = |at: &Place, object: &Value| {
+    let orphan = |at: &ObjectKey, object: &Value| {
         let owners = object["metadata"]["ownerReferences"].as_array();
         let owners = owners.filter(|owners| !owners.is_empty());
         let lost = owners.is_some_and(|owners| {
@@ -98,7 +98,7 @@ fn garbage(objects: &mut Objects) {
             node.is_some_and(|node| objects.get(&place("v1", "nodes", "", node)).is_none());
         (lost, homeless)
     };
-    let going: Vec<(Place, bool)> = objects
+    let going: Vec<(ObjectKey, bool)> = objects
         .every()
         .map(|(at, object)| (at, orphan(at, object)))
         .filter(|(_, (lost, homeless))| *lost || *homeless)
@@ -109,7 +109,7 @@ fn garbage(objects: &mut Objects) {
             delete(objects, &at, homeless.then_some(0));
         }
     }
-    let mut undefined: Vec<Place> = Vec::new();
+    let mut undefined: Vec<ObjectKey> = Vec::new();
     // The objects are sorted by resource, so each resource is looked up once.
     let mut last = None;
     for (at, _) in objects.every() {
@@ -288,7 +288,11 @@ fn budgets(objects: &mut Objects) {
 }
 
 /// Evicts a pod if every disruption budget that selects the pod allows one more disruption.
-pub(super) fn evict(objects: &mut Objects, at: &Place, grace: Option<u64>) -> Result<(), String> {
+pub(super) fn evict(
+    objects: &mut Objects,
+    at: &ObjectKey,
+    grace: Option<u64>,
+) -> Result<(), String> {
     let Some(pod) = objects.shared(at) else { return Ok(()) };
     let counts = !is_deleted(&pod) && is_ready(&pod);
     for budget in objects.list("policy/v1", "poddisruptionbudgets", &at.2) {
@@ -328,7 +332,7 @@ fn pod(set: &Value, kind: &str) -> Value {
 }
 
 /// The pods of a set that have neither ended nor are being deleted.
-fn pods_of(objects: &Objects, namespace: &str, set: &Value) -> Vec<Place> {
+fn pods_of(objects: &Objects, namespace: &str, set: &Value) -> Vec<ObjectKey> {
     let counts = |pod: &Value| {
         let ended = ["Succeeded", "Failed"].iter().any(|it| pod["status"]["phase"] == *it);
         is_owned(pod, set) && !is_deleted(pod) && !ended

@@ -7,15 +7,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Nodes;
-use super::authorities::Held;
+use super::authorities::MemberCas;
 use super::state::{Cluster, Objects};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kept {
+struct StoredKubernetes {
     clusters: Vec<One>,
     known: HashSet<String>,
-    disks: HashMap<String, Held>,
+    disks: HashMap<String, MemberCas>,
 }
 
 /// A cluster, with the pins of all its CAs.
@@ -54,7 +54,7 @@ impl Nodes {
     }
 
     pub(super) fn take_up_value(&self, kept: Value) -> serde_json::Result<()> {
-        let kept: Kept = serde_json::from_value(kept)?;
+        let kept: StoredKubernetes = serde_json::from_value(kept)?;
         let mut clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
         for One { pins, objects } in kept.clusters {
             let cluster = Arc::new(Cluster::of(objects));

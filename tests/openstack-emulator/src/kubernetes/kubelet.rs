@@ -6,11 +6,11 @@ use rcgen::{CertificateParams, DnType, KeyPair};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::auth::User;
 use super::layout::Layout;
 use super::programs::{Run, run};
 use super::state::{Cluster, Objects, place};
-use super::who::User;
-use super::{SETTLES, requests};
+use super::{NOT_READY_TIME, requests};
 use crate::guest::GuestMachine;
 use crate::world::stamp;
 
@@ -49,7 +49,7 @@ pub(super) async fn register(cluster: &Cluster, layout: &Layout, machine: &Guest
             mirror_pods(objects, layout);
         }
     });
-    tokio::time::sleep(SETTLES).await;
+    tokio::time::sleep(NOT_READY_TIME).await;
     cluster.with(|objects| objects.set_ready(&layout.name, true));
 }
 
@@ -61,7 +61,7 @@ pub(super) async fn run_pods(cluster: &Cluster, node: &str) {
         cluster.with(|objects| tend(objects, node));
         // An error is impossible: the sender lives as long as the cluster.
         let _ = changes.changed().await;
-        tokio::time::sleep(SETTLES).await;
+        tokio::time::sleep(NOT_READY_TIME).await;
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use x509_parser::pem::parse_x509_pem;
 
-use super::authorities::Asks;
+use super::authorities::PollSettings;
 use crate::guest::{GuestMachine, files};
 use crate::world::stamp;
 
@@ -33,7 +33,7 @@ pub(super) struct Layout {
     /// The bootstrap token of a member that has no certificate yet.
     pub(super) token: Option<String>,
     /// The settings for polling CA rotations. `None` if the member does not poll.
-    pub(super) asks: Option<Asks>,
+    pub(super) asks: Option<PollSettings>,
     /// kubeadm's configurations of `init` and of the cluster. Null if the files have none.
     pub(super) init: Value,
     pub(super) cluster: Value,
@@ -128,7 +128,7 @@ impl Layout {
             repository: repository.unwrap_or_else(|| "registry.k8s.io".to_owned()),
             etcd_tag: etcd_tag.unwrap_or_else(|| "3.5.0-0".to_owned()),
             token,
-            asks: Asks::read(&files),
+            asks: PollSettings::read(&files),
             init: of("InitConfiguration").cloned().unwrap_or_default(),
             cluster: cluster.cloned().unwrap_or_default(),
             labels,

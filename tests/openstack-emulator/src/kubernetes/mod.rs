@@ -10,6 +10,7 @@
 
 mod api;
 mod apply;
+mod auth;
 mod authorities;
 mod controllers;
 mod discovery;
@@ -29,7 +30,6 @@ mod selector;
 mod state;
 mod table;
 mod tls;
-mod who;
 
 use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
@@ -44,16 +44,16 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::guest::{Guest, GuestMachine, Progress};
 use crate::settings::millis;
-use authorities::{Disks, Held};
+use authorities::{Disks, MemberCas};
 use layout::Layout;
 use state::Cluster;
 
 /// The port of an API server.
 const PORT: u16 = 6443;
 /// The release of a cluster whose first server has no release in its files.
-const UNTOLD: &str = "v1.20.2";
+const DEFAULT_RELEASE: &str = "v1.20.2";
 /// How long a new Kubernetes node is NotReady.
-const SETTLES: Duration = Duration::from_millis(20);
+const NOT_READY_TIME: Duration = Duration::from_millis(20);
 
 /// The default guest: a server whose config has a cluster CA becomes a member of that cluster. Any other server counts as joined as soon as
 /// it
@@ -126,7 +126,7 @@ impl Guest for Nodes {
         let Ok(at) = listener.local_addr() else { return };
         cluster.adopt(&layout.authority, key);
         cluster.with(|objects| {
-            let release = layout.version.as_deref().unwrap_or(UNTOLD);
+            let release = layout.version.as_deref().unwrap_or(DEFAULT_RELEASE);
             kubeadm::initialise(objects, release, &layout.init, &layout.cluster);
         });
         machine.cloud.offer(&machine.id, PORT, at);
@@ -177,7 +177,7 @@ impl Nodes {
         serves: Option<watch::Sender<TlsAcceptor>>,
     ) {
         let Some(asks) = &layout.asks else { return };
-        let taken = |held: &Held| {
+        let taken = |held: &MemberCas| {
             let (Some(serves), Some(key)) = (&serves, &held.key) else { return };
             let mut with = layout.clone();
             with.authority.clone_from(&held.authority);

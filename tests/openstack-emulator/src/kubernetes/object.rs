@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::api::{Asked, Reply, failure};
+use super::api::{ParsedRequest, Reply, failure};
 use super::discovery::Resource;
-use super::state::{Objects, Place, place};
+use super::state::{ObjectKey, Objects, place};
 use super::{apply, controllers, patch, protobuf, requests, selector, table};
 use crate::world::{short_id, stamp};
 
@@ -14,7 +14,7 @@ const MODIFIED: &str =
 /// Answers `GET`, `POST` and `DELETE` of a list.
 pub(super) fn collection(
     objects: &mut Objects,
-    asked: &Asked<'_>,
+    asked: &ParsedRequest<'_>,
     resource: &Resource,
     namespace: &str,
 ) -> Reply {
@@ -40,10 +40,10 @@ pub(super) fn collection(
 /// The places of the objects that the query selects.
 fn selected(
     objects: &Objects,
-    asked: &Asked<'_>,
+    asked: &ParsedRequest<'_>,
     resource: &Resource,
     namespace: &str,
-) -> Result<Vec<Place>, Reply> {
+) -> Result<Vec<ObjectKey>, Reply> {
     let (labels, fields) = (asked.parameter("labelSelector"), asked.parameter("fieldSelector"));
     let mut all = Vec::new();
     for (at, object) in objects.each(&resource.group, &resource.name, namespace) {
@@ -57,7 +57,12 @@ fn selected(
     Ok(all)
 }
 
-fn list(objects: &Objects, asked: &Asked<'_>, resource: &Resource, namespace: &str) -> Reply {
+fn list(
+    objects: &Objects,
+    asked: &ParsedRequest<'_>,
+    resource: &Resource,
+    namespace: &str,
+) -> Reply {
     let places = match selected(objects, asked, resource, namespace) {
         Ok(places) => places,
         Err(reply) => return reply,
@@ -84,7 +89,12 @@ fn list(objects: &Objects, asked: &Asked<'_>, resource: &Resource, namespace: &s
     )
 }
 
-fn create(objects: &mut Objects, asked: &Asked<'_>, resource: &Resource, namespace: &str) -> Reply {
+fn create(
+    objects: &mut Objects,
+    asked: &ParsedRequest<'_>,
+    resource: &Resource,
+    namespace: &str,
+) -> Reply {
     let Some(given) = patch::yaml(asked.body) else {
         return failure(400, "BadRequest", "the body cannot be read");
     };
@@ -109,8 +119,8 @@ fn create(objects: &mut Objects, asked: &Asked<'_>, resource: &Resource, namespa
 /// A new object in the form in which it is stored, or the error answer.
 fn admitted(
     objects: &Objects,
-    asked: &Asked<'_>,
-    at: &Place,
+    asked: &ParsedRequest<'_>,
+    at: &ObjectKey,
     mut object: Value,
 ) -> Result<Value, Reply> {
     if !at.2.is_empty() {
@@ -169,8 +179,8 @@ fn stored(secret: &mut Value) {
 /// Answers requests for one object or one of its subresources.
 pub(super) fn object(
     objects: &mut Objects,
-    asked: &Asked<'_>,
-    at: &Place,
+    asked: &ParsedRequest<'_>,
+    at: &ObjectKey,
     below: &[&str],
 ) -> Reply {
     let here = objects.get(at).cloned();
@@ -225,7 +235,13 @@ pub(super) fn object(
 }
 
 /// Replaces an object, or the part of it at the path `below`. Fails if the object has changed since the client read it.
-fn write(objects: &mut Objects, at: &Place, before: &Value, given: Value, below: &[&str]) -> Reply {
+fn write(
+    objects: &mut Objects,
+    at: &ObjectKey,
+    before: &Value,
+    given: Value,
+    below: &[&str],
+) -> Reply {
     let version = &given["metadata"]["resourceVersion"];
     if version.is_string() && *version != before["metadata"]["resourceVersion"] {
         let message = format!("Operation cannot be fulfilled on {} {:?}: {MODIFIED}", at.1, at.3);
@@ -248,7 +264,7 @@ fn write(objects: &mut Objects, at: &Place, before: &Value, given: Value, below:
 }
 
 /// An object in the form in which it is stored.
-fn kept(at: &Place, mut object: Value) -> Value {
+fn kept(at: &ObjectKey, mut object: Value) -> Value {
     if at.1 == "secrets" {
         stored(&mut object);
     }
@@ -257,8 +273,8 @@ fn kept(at: &Place, mut object: Value) -> Value {
 
 fn apply_patch(
     objects: &mut Objects,
-    asked: &Asked<'_>,
-    at: &Place,
+    asked: &ParsedRequest<'_>,
+    at: &ObjectKey,
     before: Option<Value>,
 ) -> Reply {
     let manager = asked.parameter("fieldManager");
@@ -313,14 +329,14 @@ struct Options {
 }
 
 impl Options {
-    fn read(asked: &Asked<'_>, options: &Value) -> Options {
+    fn read(asked: &ParsedRequest<'_>, options: &Value) -> Options {
         let uid = options["preconditions"]["uid"].as_str().map(str::to_owned);
         let said = asked.parameter("gracePeriodSeconds").parse().ok();
         Options { uid, grace: said.or_else(|| options["gracePeriodSeconds"].as_u64()) }
     }
 
     /// The error answer if the uid in the precondition is not the object's.
-    fn objection(&self, at: &Place, object: &Value) -> Option<Reply> {
+    fn objection(&self, at: &ObjectKey, object: &Value) -> Option<Reply> {
         let uid = self.uid.as_ref()?;
         let other = object["metadata"]["uid"] != *uid;
         let message = format!(
@@ -331,7 +347,12 @@ impl Options {
     }
 }
 
-fn delete(objects: &mut Objects, asked: &Asked<'_>, at: &Place, object: &Value) -> Reply {
+fn delete(
+    objects: &mut Objects,
+    asked: &ParsedRequest<'_>,
+    at: &ObjectKey,
+    object: &Value,
+) -> Reply {
     let body = patch::yaml(asked.body).unwrap_or_default();
     let options = Options::read(asked, &body);
     if let Some(reply) = options.objection(at, object) {
@@ -349,7 +370,7 @@ fn delete(objects: &mut Objects, asked: &Asked<'_>, at: &Place, object: &Value) 
     }
 }
 
-fn evict(objects: &mut Objects, asked: &Asked<'_>, at: &Place, pod: &Value) -> Reply {
+fn evict(objects: &mut Objects, asked: &ParsedRequest<'_>, at: &ObjectKey, pod: &Value) -> Reply {
     let body = patch::yaml(asked.body).unwrap_or_default();
     let offered: &[&str] = match objects.minor() {
         0..=21 => &["policy/v1beta1"],

@@ -4,8 +4,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::auth::User;
 use super::state::{Objects, decoded, place};
-use super::who::User;
 use crate::world::stamp;
 
 const GROUP: &str = "certificates.k8s.io/v1";

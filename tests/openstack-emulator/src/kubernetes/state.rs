@@ -81,18 +81,18 @@ impl Cluster {
 }
 
 /// The key of an object: API group and version, resource, namespace (empty for none), name.
-pub(super) type Place = (String, String, String, String);
+pub(super) type ObjectKey = (String, String, String, String);
 
 /// All objects by their keys, and further state of the control plane.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Objects {
     #[serde(with = "pairs")]
-    all: BTreeMap<Place, Arc<Value>>,
+    all: BTreeMap<ObjectKey, Arc<Value>>,
     version: u64,
     authority: Option<(String, String)>,
     /// The last applied config of each field manager, by object.
     #[serde(with = "pairs")]
-    pub(super) applied: BTreeMap<Place, BTreeMap<String, Value>>,
+    pub(super) applied: BTreeMap<ObjectKey, BTreeMap<String, Value>>,
     /// The output of containers, by the uids of their pods.
     pub(super) logs: BTreeMap<String, String>,
     pub(super) members: Members,
@@ -116,12 +116,12 @@ const INERT: [&str; 8] = [
     "csidrivers",
 ];
 
-fn node(name: &str) -> Place {
+fn node(name: &str) -> ObjectKey {
     place("v1", "nodes", "", name)
 }
 
 /// The key of an object.
-pub(super) fn place(group: &str, resource: &str, namespace: &str, name: &str) -> Place {
+pub(super) fn place(group: &str, resource: &str, namespace: &str, name: &str) -> ObjectKey {
     (group.to_owned(), resource.to_owned(), namespace.to_owned(), name.to_owned())
 }
 
@@ -140,12 +140,12 @@ impl Objects {
         self.release.split('.').nth(1).and_then(|minor| minor.parse().ok()).unwrap_or(20)
     }
 
-    pub(super) fn get(&self, place: &Place) -> Option<&Value> {
+    pub(super) fn get(&self, place: &ObjectKey) -> Option<&Value> {
         self.all.get(place).map(Arc::as_ref)
     }
 
     /// A shared copy of an object, which later changes do not affect.
-    pub(super) fn shared(&self, place: &Place) -> Option<Arc<Value>> {
+    pub(super) fn shared(&self, place: &ObjectKey) -> Option<Arc<Value>> {
         self.all.get(place).cloned()
     }
 
@@ -160,7 +160,7 @@ impl Objects {
         group: &str,
         resource: &str,
         namespace: &str,
-    ) -> impl Iterator<Item = (&Place, &Value)> {
+    ) -> impl Iterator<Item = (&ObjectKey, &Value)> {
         let from = place(group, resource, namespace, "");
         self.all
             .range(from..)
@@ -174,18 +174,18 @@ impl Objects {
         &self,
         (group, resource, namespace): (&str, &str, &str),
         mut is_meant: impl FnMut(&Value) -> bool,
-    ) -> Vec<Place> {
+    ) -> Vec<ObjectKey> {
         let all = self.each(group, resource, namespace);
         all.filter(|(_, object)| is_meant(object)).map(|(place, _)| place.clone()).collect()
     }
 
     /// All objects with their keys.
-    pub(super) fn every(&self) -> impl Iterator<Item = (&Place, &Value)> {
+    pub(super) fn every(&self) -> impl Iterator<Item = (&ObjectKey, &Value)> {
         self.all.iter().map(|(place, object)| (place, object.as_ref()))
     }
 
     /// Stores an object. A new object gets a uid. The resource version grows if the object differs from the stored one.
-    pub(super) fn put(&mut self, place: Place, mut object: Value) -> Arc<Value> {
+    pub(super) fn put(&mut self, place: ObjectKey, mut object: Value) -> Arc<Value> {
         let before = self.all.get(&place).map(Arc::as_ref);
         let metadata = before.map(|before| before["metadata"].clone()).unwrap_or_default();
         let keep = |key: &str, new: Value| metadata.get(key).cloned().unwrap_or(new);
@@ -215,7 +215,7 @@ impl Objects {
     }
 
     /// Changes an object, if it exists.
-    pub(super) fn change(&mut self, place: &Place, change: impl FnOnce(&mut Value)) {
+    pub(super) fn change(&mut self, place: &ObjectKey, change: impl FnOnce(&mut Value)) {
         if let Some(mut object) = self.get(place).cloned() {
             change(&mut object);
             self.put(place.clone(), object);
@@ -223,7 +223,7 @@ impl Objects {
     }
 
     /// Removes an object at once.
-    pub(super) fn remove(&mut self, place: &Place) {
+    pub(super) fn remove(&mut self, place: &ObjectKey) {
         let Some(gone) = self.all.remove(place) else { return };
         self.applied.remove(place);
         if let Some(uid) = gone["metadata"]["uid"].as_str() {

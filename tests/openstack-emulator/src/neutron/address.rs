@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use crate::cidr::{Cidr, address, number};
-use crate::problem::Problem;
+use crate::problem::ApiError;
 use crate::store::{Kind, Object};
 use crate::world::World;
 
@@ -14,7 +14,7 @@ pub(crate) fn allocate(
     world: &mut World,
     network: &str,
     wanted: Option<&[Value]>,
-) -> Result<Vec<Value>, Problem> {
+) -> Result<Vec<Value>, ApiError> {
     let subnets = world.store.ids(Kind::Subnet, "network_id", network);
     let Some(wanted) = wanted else {
         let mut got: Vec<Value> = Vec::new();
@@ -31,7 +31,7 @@ pub(crate) fn allocate(
             }
             let one = these.iter().find_map(|subnet| free(world, subnet));
             let one = one.ok_or_else(|| {
-                Problem::new(
+                ApiError::new(
                     409,
                     "IpAddressGenerationFailure",
                     format!("No more IP addresses available on network {network}."),
@@ -59,7 +59,7 @@ fn pick(
     network: &str,
     subnets: &[String],
     wanted: &Value,
-) -> Result<Value, Problem> {
+) -> Result<Value, ApiError> {
     let given = wanted["ip_address"].as_str();
     let subnet = match (wanted["subnet_id"].as_str(), given) {
         (Some(id), _) => id.to_owned(),
@@ -73,10 +73,10 @@ fn pick(
                 cidr.zip(ip).is_some_and(|(cidr, ip)| cidr.contains(ip))
             };
             let found = subnets.iter().find(holds).cloned();
-            found.ok_or_else(|| Problem::new(400, "InvalidIpForNetwork", format!("IP address {text} is not a valid IP for any of the subnets on the specified network.")))?
+            found.ok_or_else(|| ApiError::new(400, "InvalidIpForNetwork", format!("IP address {text} is not a valid IP for any of the subnets on the specified network.")))?
         }
         (None, None) => {
-            return Err(Problem::bad(
+            return Err(ApiError::bad(
                 "Invalid input for fixed_ips. Reason: IP address or subnet_id must be specified",
             ));
         }
@@ -84,7 +84,7 @@ fn pick(
     if !subnets.contains(&subnet) {
         let known = world.store.get(Kind::Subnet, &subnet).is_some();
         return Err(if known {
-            Problem::new(
+            ApiError::new(
                 400,
                 "InvalidInput",
                 format!(
@@ -92,12 +92,12 @@ fn pick(
                 ),
             )
         } else {
-            Problem::new(404, "SubnetNotFound", format!("Subnet {subnet} could not be found."))
+            ApiError::new(404, "SubnetNotFound", format!("Subnet {subnet} could not be found."))
         });
     }
     let Some(text) = given else {
         return free(world, &subnet).ok_or_else(|| {
-            Problem::new(
+            ApiError::new(
                 409,
                 "IpAddressGenerationFailure",
                 format!("No more IP addresses available for subnet {subnet}."),
@@ -105,14 +105,14 @@ fn pick(
         });
     };
     let ip: IpAddr = text.parse().map_err(|_| {
-        Problem::bad(format!(
+        ApiError::bad(format!(
             "Invalid input for fixed_ips. Reason: '{text}' is not a valid IP address."
         ))
     })?;
     let cidr =
         world.store.get(Kind::Subnet, &subnet).and_then(|subnet| Cidr::parse(subnet.text("cidr")));
     if !cidr.is_some_and(|cidr| cidr.contains(ip)) {
-        return Err(Problem::new(
+        return Err(ApiError::new(
             400,
             "InvalidIpForSubnet",
             format!("IP address {text} is not a valid IP for the specified subnet."),
@@ -120,7 +120,7 @@ fn pick(
     }
     let taken = !world.addresses.entry(subnet.clone()).or_default().insert(ip);
     if taken {
-        return Err(Problem::new(
+        return Err(ApiError::new(
             409,
             "IpAddressAlreadyAllocated",
             format!("IP address {text} already allocated in subnet {subnet}."),

@@ -4,24 +4,24 @@ use serde_json::{Map, Value, json};
 
 use super::address::first;
 use super::{delete_port, make_port, merge, router};
-use crate::problem::Problem;
-use crate::request::Asked;
+use crate::problem::ApiError;
+use crate::request::ApiRequest;
 use crate::store::{Kind, Object};
-use crate::world::{Errand, Event, World};
+use crate::world::{BackgroundTask, Event, World};
 
 pub(super) fn make(
     world: &mut World,
-    asked: &Asked,
+    asked: &ApiRequest,
     mut object: Object,
     given: &Map<String, Value>,
-) -> Result<String, Problem> {
+) -> Result<String, ApiError> {
     let network_id = object.text("floating_network_id").to_owned();
     let network = world.store.get(Kind::Network, &network_id);
     let network = network.ok_or_else(|| {
-        Problem::new(404, "NetworkNotFound", format!("Network {network_id} could not be found."))
+        ApiError::new(404, "NetworkNotFound", format!("Network {network_id} could not be found."))
     })?;
     if !network.is("router:external") {
-        return Err(Problem::new(
+        return Err(ApiError::new(
             400,
             "BadRequest",
             format!(
@@ -31,7 +31,7 @@ pub(super) fn make(
     }
     let wanted = object.text("floating_ip_address").to_owned();
     if !wanted.is_empty() && !asked.caller.is_admin() {
-        return Err(Problem::forbidden(
+        return Err(ApiError::forbidden(
             "(rule:create_floatingip and rule:create_floatingip:floating_ip_address) is disallowed by policy",
         ));
     }
@@ -71,36 +71,36 @@ pub(super) fn make(
 
 fn associate(
     world: &mut World,
-    asked: &Asked,
+    asked: &ApiRequest,
     id: &str,
     port_id: &str,
     fixed: Option<&Value>,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     let floating = world.store.get(Kind::FloatingIp, id).cloned();
     let floating = floating.ok_or_else(|| {
-        Problem::new(404, "FloatingIPNotFound", format!("Floating IP {id} could not be found"))
+        ApiError::new(404, "FloatingIPNotFound", format!("Floating IP {id} could not be found"))
     })?;
     let port =
         world.store.get(Kind::Port, port_id).filter(|port| asked.sees(&port.project)).cloned();
     let port = port.ok_or_else(|| {
-        Problem::new(404, "PortNotFound", format!("Port {port_id} could not be found."))
+        ApiError::new(404, "PortNotFound", format!("Port {port_id} could not be found."))
     })?;
     let wanted = fixed.and_then(Value::as_str);
     let ip = port
         .list("fixed_ips")
         .iter()
         .find(|ip| wanted.is_none_or(|wanted| ip["ip_address"] == wanted));
-    let ip = ip.ok_or_else(|| Problem::new(400, "BadRequest", format!("Bad floatingip request: Cannot add floating IP to port {port_id} that has no fixed IPv4 addresses.")))?;
+    let ip = ip.ok_or_else(|| ApiError::new(400, "BadRequest", format!("Bad floatingip request: Cannot add floating IP to port {port_id} that has no fixed IPv4 addresses.")))?;
     let (address, subnet) = (
         ip["ip_address"].as_str().unwrap_or_default(),
         ip["subnet_id"].as_str().unwrap_or_default(),
     );
     let other = world
         .store
-        .saying(Kind::FloatingIp, "port_id", port_id)
+        .with_text(Kind::FloatingIp, "port_id", port_id)
         .find(|other| other.id != id && other.text("fixed_ip_address") == address);
     if let Some(other) = other {
-        return Err(Problem::new(
+        return Err(ApiError::new(
             409,
             "FloatingIPPortAlreadyAssociated",
             format!(
@@ -112,7 +112,7 @@ fn associate(
     }
     let outside = floating.text("floating_network_id");
     let router = router::way_out(world, subnet, outside).ok_or_else(|| {
-        Problem::new(404, "ExternalGatewayForFloatingIPNotFound", format!("External network {outside} is not reachable from subnet {subnet}. Therefore, cannot associate Port {port_id} with a Floating IP."))
+        ApiError::new(404, "ExternalGatewayForFloatingIPNotFound", format!("External network {outside} is not reachable from subnet {subnet}. Therefore, cannot associate Port {port_id} with a Floating IP."))
     })?;
     let details = json!({
         "name": port.text("name"), "network_id": port.text("network_id"), "mac_address": port.text("mac_address"), "admin_state_up": true,
@@ -127,16 +127,16 @@ fn associate(
     let delay = world.settings.times.floating_ip;
     world.later(delay, Event::set(Kind::FloatingIp, id, vec![("status", json!("ACTIVE"))]));
     world.settle();
-    world.errand(Errand::Reopen);
+    world.errand(BackgroundTask::Reopen);
     Ok(())
 }
 
 pub(super) fn change(
     world: &mut World,
-    asked: &Asked,
+    asked: &ApiRequest,
     id: &str,
     given: &Map<String, Value>,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     match given.get("port_id") {
         Some(Value::String(port)) => {
             associate(world, asked, id, port, given.get("fixed_ip_address"))?
@@ -160,7 +160,7 @@ fn part(world: &mut World, id: &str) {
         }
         floating.set("status", "DOWN");
     }
-    world.errand(Errand::Reopen);
+    world.errand(BackgroundTask::Reopen);
 }
 
 /// Disassociates all floating IPs from a port that was deleted.
@@ -170,10 +170,10 @@ pub(super) fn leave(world: &mut World, port: &str) {
     }
 }
 
-pub(super) fn delete(world: &mut World, id: &str, _: &Asked) -> Result<(), Problem> {
+pub(super) fn delete(world: &mut World, id: &str, _: &ApiRequest) -> Result<(), ApiError> {
     if let Some(floating) = world.store.remove(Kind::FloatingIp, id) {
         delete_port(world, floating.note("port"));
     }
-    world.errand(Errand::Reopen);
+    world.errand(BackgroundTask::Reopen);
     Ok(())
 }

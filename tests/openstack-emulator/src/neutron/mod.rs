@@ -15,13 +15,13 @@ use serde_json::{Map, Value, json};
 
 use crate::index::PROJECT;
 use crate::page;
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
-use crate::store::{Kind, Object, Wanted};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::store::{Condition, Kind, Object};
 use crate::world::{World, stamp};
 
 pub(crate) use address::{allocate, release};
-pub(crate) use port::{delete as delete_port, gone as port_gone, make as make_port};
+pub(crate) use port::{delete as delete_port, make as make_port, removed as port_gone};
 pub(crate) use quota::check as check_quota;
 use resource::{RESOURCES, Resource};
 pub(crate) use security_group::{default_group, group_called};
@@ -54,7 +54,7 @@ const EXTENSIONS: [&str; 24] = [
     "standard-attr-revisions",
 ];
 
-pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+pub(crate) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
     let method = asked.method.as_str();
     match (method, path) {
         ("GET", ["extensions"]) => {
@@ -74,11 +74,11 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
         (_, ["quotas", rest @ ..]) => return quota::answer(world, asked, rest),
         _ => {}
     }
-    let [collection, rest @ ..] = path else { return Err(Problem::nowhere()) };
+    let [collection, rest @ ..] = path else { return Err(ApiError::unknown_path()) };
     let resource = RESOURCES
         .iter()
         .find(|resource| resource.path == *collection)
-        .ok_or_else(Problem::nowhere)?;
+        .ok_or_else(ApiError::unknown_path)?;
     if method != "GET" {
         asked.writer()?;
     }
@@ -108,7 +108,7 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
         ("PUT", [id, "remove_router_interface"]) if resource.kind == Kind::Router => {
             router::detach(world, asked, id)
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }
 
@@ -117,7 +117,7 @@ fn extension(alias: &str) -> Value {
 }
 
 /// Whether the caller sees an object: objects of the own project, and networks and subnets that are shared or external.
-fn sees(world: &World, asked: &Asked, kind: Kind, object: &Object) -> bool {
+fn sees(world: &World, asked: &ApiRequest, kind: Kind, object: &Object) -> bool {
     if asked.sees(&object.project) {
         return true;
     }
@@ -130,10 +130,10 @@ fn sees(world: &World, asked: &Asked, kind: Kind, object: &Object) -> bool {
 
 fn visible<'w>(
     world: &'w World,
-    asked: &Asked,
+    asked: &ApiRequest,
     resource: &Resource,
     id: &str,
-) -> Result<&'w Object, Problem> {
+) -> Result<&'w Object, ApiError> {
     let object = world
         .store
         .get(resource.kind, id)
@@ -142,15 +142,15 @@ fn visible<'w>(
 }
 
 /// Refuses to change an object of another project.
-fn owned(world: &World, asked: &Asked, resource: &Resource, id: &str) -> Result<(), Problem> {
+fn owned(world: &World, asked: &ApiRequest, resource: &Resource, id: &str) -> Result<(), ApiError> {
     let object = world.store.get(resource.kind, id).ok_or_else(|| resource.missing(id))?;
     if asked.sees(&object.project) {
         return Ok(());
     }
-    Err(Problem::forbidden(format!("rule:update_{} is disallowed by policy", resource.single)))
+    Err(ApiError::forbidden(format!("rule:update_{} is disallowed by policy", resource.single)))
 }
 
-fn ensure_default_group(world: &mut World, asked: &Asked, resource: &Resource) {
+fn ensure_default_group(world: &mut World, asked: &ApiRequest, resource: &Resource) {
     if resource.kind == Kind::SecurityGroup && !asked.caller.project.is_empty() {
         let project = asked.caller.project.clone();
         default_group(world, &project);
@@ -161,14 +161,14 @@ fn ensure_default_group(world: &mut World, asked: &Asked, resource: &Resource) {
 fn shown(world: &World, object: &Object, resource: &Resource) -> Map<String, Value> {
     let mut body = object.body.clone();
     if resource.kind == Kind::SecurityGroup {
-        let rules = world.store.saying(Kind::SecurityGroupRule, "security_group_id", &object.id);
+        let rules = world.store.with_text(Kind::SecurityGroupRule, "security_group_id", &object.id);
         let rules: Vec<Value> = rules.map(Object::shown).collect();
         body.insert("security_group_rules".into(), json!(rules));
     }
     body
 }
 
-fn list(world: &mut World, asked: &Asked, resource: &Resource) -> Verdict {
+fn list(world: &mut World, asked: &ApiRequest, resource: &Resource) -> AnswerResult {
     ensure_default_group(world, asked, resource);
     let mut filters: Vec<(&str, Vec<&str>)> = Vec::new();
     for (key, value) in &asked.query {
@@ -188,7 +188,7 @@ fn list(world: &mut World, asked: &Asked, resource: &Resource) -> Verdict {
             continue;
         }
         if !resource.knows(key) {
-            return Err(Problem::new(
+            return Err(ApiError::new(
                 400,
                 "HTTPBadRequest",
                 format!("['{key}'] is invalid attribute for filtering"),
@@ -234,7 +234,7 @@ fn list(world: &mut World, asked: &Asked, resource: &Resource) -> Verdict {
 }
 
 /// The index entries for a filter.
-fn said<'a>(key: &'a str, values: &[&'a str]) -> Vec<Wanted<'a>> {
+fn said<'a>(key: &'a str, values: &[&'a str]) -> Vec<Condition<'a>> {
     match key {
         "fixed_ips" => {
             let parts = values.iter().map(|value| value.split_once('=').unwrap_or(("", value)));
@@ -248,7 +248,7 @@ fn said<'a>(key: &'a str, values: &[&'a str]) -> Vec<Wanted<'a>> {
 }
 
 /// The index entry for objects that the caller sees. `None` if the caller sees all objects.
-fn seen_by<'a>(world: &'a World, asked: &'a Asked, kind: Kind) -> Option<Wanted<'a>> {
+fn seen_by<'a>(world: &'a World, asked: &'a ApiRequest, kind: Kind) -> Option<Condition<'a>> {
     if asked.caller.is_admin() {
         return None;
     }
@@ -257,7 +257,7 @@ fn seen_by<'a>(world: &'a World, asked: &'a Asked, kind: Kind) -> Option<Wanted<
         said.extend([("shared", "true"), ("router:external", "true")]);
     }
     if kind == Kind::Subnet {
-        let shared = world.store.saying(Kind::Network, "shared", "true");
+        let shared = world.store.with_text(Kind::Network, "shared", "true");
         said.extend(shared.map(|network| ("network_id", network.id.as_str())));
     }
     Some(said)
@@ -279,7 +279,7 @@ fn passes(object: &Object, key: &str, values: &[&str]) -> bool {
     values.iter().any(|value| page::equals(object.body.get(key), value))
 }
 
-fn create(world: &mut World, asked: &Asked, resource: &Resource) -> Verdict {
+fn create(world: &mut World, asked: &ApiRequest, resource: &Resource) -> AnswerResult {
     let body = asked.json()?;
     if let Some(many) = body[resource.plural].as_array() {
         let mut ids = Vec::new();
@@ -307,19 +307,19 @@ fn create(world: &mut World, asked: &Asked, resource: &Resource) -> Verdict {
 
 fn make(
     world: &mut World,
-    asked: &Asked,
+    asked: &ApiRequest,
     resource: &Resource,
     given: &Value,
-) -> Result<String, Problem> {
+) -> Result<String, ApiError> {
     let Some(given) = given.as_object() else {
-        return Err(Problem::bad(format!("Unable to find '{}' in request body", resource.single)));
+        return Err(ApiError::bad(format!("Unable to find '{}' in request body", resource.single)));
     };
     resource.refuse_unknown(given, resource.create)?;
     let own = |key: &str| given.get(key).and_then(Value::as_str);
     let project =
         own("project_id").or_else(|| own("tenant_id")).unwrap_or(&asked.caller.project).to_owned();
     if !asked.sees(&project) {
-        return Err(Problem::forbidden(format!(
+        return Err(ApiError::forbidden(format!(
             "(rule:create_{}) is disallowed by policy",
             resource.single
         )));
@@ -343,7 +343,7 @@ fn make(
     (resource.make)(world, asked, object, given)
 }
 
-fn update(world: &mut World, asked: &Asked, resource: &Resource, id: &str) -> Verdict {
+fn update(world: &mut World, asked: &ApiRequest, resource: &Resource, id: &str) -> AnswerResult {
     visible(world, asked, resource, id)?;
     owned(world, asked, resource, id)?;
     let given = asked.wrapped(resource.single)?;
@@ -353,7 +353,7 @@ fn update(world: &mut World, asked: &Asked, resource: &Resource, id: &str) -> Ve
     {
         let object = world.store.get(resource.kind, id).ok_or_else(|| resource.missing(id))?;
         if object.number("revision_number").to_string() != wanted {
-            return Err(Problem::new(
+            return Err(ApiError::new(
                 412,
                 "RevisionNumberConstraintFailed",
                 format!(

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::{delete_port, merge, subnet};
-use crate::problem::Problem;
-use crate::request::Asked;
+use crate::problem::ApiError;
+use crate::request::ApiRequest;
 use crate::store::{Kind, Object};
 use crate::world::World;
 
@@ -20,22 +20,22 @@ const ADMINS: [&str; 6] = [
 
 pub(super) fn make(
     world: &mut World,
-    asked: &Asked,
+    asked: &ApiRequest,
     object: Object,
     given: &Map<String, Value>,
-) -> Result<String, Problem> {
+) -> Result<String, ApiError> {
     guard(asked, given)?;
     let id = object.id.clone();
     world.store.insert(Kind::Network, object);
     Ok(id)
 }
 
-fn guard(asked: &Asked, given: &Map<String, Value>) -> Result<(), Problem> {
+fn guard(asked: &ApiRequest, given: &Map<String, Value>) -> Result<(), ApiError> {
     let theirs = given
         .iter()
         .find(|(key, value)| ADMINS.contains(&key.as_str()) && **value != Value::Bool(false));
     match theirs {
-        Some((key, _)) if !asked.caller.is_admin() => Err(Problem::forbidden(format!(
+        Some((key, _)) if !asked.caller.is_admin() => Err(ApiError::forbidden(format!(
             "((rule:create_network and rule:create_network:{key})) is disallowed by policy"
         ))),
         _ => Ok(()),
@@ -44,22 +44,22 @@ fn guard(asked: &Asked, given: &Map<String, Value>) -> Result<(), Problem> {
 
 pub(super) fn change(
     world: &mut World,
-    asked: &Asked,
+    asked: &ApiRequest,
     id: &str,
     given: &Map<String, Value>,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     guard(asked, given)?;
     merge(world, Kind::Network, id, given);
     Ok(())
 }
 
-pub(super) fn delete(world: &mut World, id: &str, _: &Asked) -> Result<(), Problem> {
-    let ports = world.store.saying(Kind::Port, "network_id", id);
+pub(super) fn delete(world: &mut World, id: &str, _: &ApiRequest) -> Result<(), ApiError> {
+    let ports = world.store.with_text(Kind::Port, "network_id", id);
     let (own, others): (Vec<&Object>, Vec<&Object>) =
         ports.partition(|port| port.text("device_owner") == "network:dhcp");
     if !others.is_empty() {
         let ids: Vec<&str> = others.iter().map(|port| port.id.as_str()).collect();
-        return Err(Problem::new(
+        return Err(ApiError::new(
             409,
             "NetworkInUse",
             format!(

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::{allocate, check_quota, default_group, floating_ip, merge, release, sees, tag};
-use crate::problem::Problem;
-use crate::request::Asked;
+use crate::problem::ApiError;
+use crate::request::ApiRequest;
 use crate::store::{Kind, Object};
-use crate::world::{Errand, World, stamp};
+use crate::world::{BackgroundTask, World, stamp};
 
 /// Device owners whose ports can only be deleted with their owner.
 const OWNED: [&str; 4] =
@@ -14,20 +14,20 @@ const OWNED: [&str; 4] =
 
 pub(super) fn create(
     world: &mut World,
-    asked: &Asked,
+    asked: &ApiRequest,
     object: Object,
     given: &Map<String, Value>,
-) -> Result<String, Problem> {
+) -> Result<String, ApiError> {
     let id = object.text("network_id").to_owned();
     let network = world
         .store
         .get(Kind::Network, &id)
         .filter(|network| sees(world, asked, Kind::Network, network));
     let network = network.ok_or_else(|| {
-        Problem::new(404, "NetworkNotFound", format!("Network {id} could not be found."))
+        ApiError::new(404, "NetworkNotFound", format!("Network {id} could not be found."))
     })?;
     if !asked.sees(&network.project) && !network.is("shared") {
-        return Err(Problem::forbidden(format!(
+        return Err(ApiError::forbidden(format!(
             "Tenant {} not allowed to create port on this network",
             object.project
         )));
@@ -39,7 +39,7 @@ pub(super) fn create(
 }
 
 /// Creates a port for another service.
-pub(crate) fn make(world: &mut World, project: &str, body: Value) -> Result<String, Problem> {
+pub(crate) fn make(world: &mut World, project: &str, body: Value) -> Result<String, ApiError> {
     check_quota(world, project, Kind::Port, 1)?;
     let given = body.as_object().cloned().unwrap_or_default();
     let mut full = json!({
@@ -59,7 +59,7 @@ fn finish(
     world: &mut World,
     mut object: Object,
     given: &Map<String, Value>,
-) -> Result<String, Problem> {
+) -> Result<String, ApiError> {
     let network = object.text("network_id").to_owned();
     if object.text("mac_address").is_empty() {
         let bytes = &object.id.as_bytes()[..8];
@@ -100,12 +100,12 @@ fn assignment(port: &Object, ips: &[Value]) -> Vec<Value> {
     ips.iter().map(row).collect()
 }
 
-fn checked_groups(world: &World, groups: &[Value]) -> Result<Vec<Value>, Problem> {
+fn checked_groups(world: &World, groups: &[Value]) -> Result<Vec<Value>, ApiError> {
     for group in groups {
         let id = group.as_str().unwrap_or_default();
         let found = world.store.get(Kind::SecurityGroup, id);
         found.ok_or_else(|| {
-            Problem::new(
+            ApiError::new(
                 404,
                 "SecurityGroupNotFound",
                 format!("Security group {id} does not exist"),
@@ -117,10 +117,10 @@ fn checked_groups(world: &World, groups: &[Value]) -> Result<Vec<Value>, Problem
 
 pub(super) fn change(
     world: &mut World,
-    _: &Asked,
+    _: &ApiRequest,
     id: &str,
     given: &Map<String, Value>,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     let mut given = given.clone();
     if let Some(groups) = given.get("security_groups").and_then(Value::as_array) {
         checked_groups(world, groups)?;
@@ -143,17 +143,17 @@ pub(super) fn change(
         release(world, &gone);
         given.insert("dns_assignment".into(), json!(assignment(&port, &ips)));
         given.insert("fixed_ips".into(), json!(ips));
-        world.errand(Errand::Reopen);
+        world.errand(BackgroundTask::Reopen);
     }
     merge(world, Kind::Port, id, &given);
     Ok(())
 }
 
-pub(super) fn delete_asked(world: &mut World, id: &str, _: &Asked) -> Result<(), Problem> {
+pub(super) fn delete_asked(world: &mut World, id: &str, _: &ApiRequest) -> Result<(), ApiError> {
     let port = world.store.get(Kind::Port, id);
     let owner = port.map(|port| port.text("device_owner").to_owned()).unwrap_or_default();
     if OWNED.contains(&owner.as_str()) && owner != "network:dhcp" {
-        return Err(Problem::new(
+        return Err(ApiError::new(
             409,
             "ServicePortInUse",
             format!(
@@ -167,13 +167,13 @@ pub(super) fn delete_asked(world: &mut World, id: &str, _: &Asked) -> Result<(),
 
 /// Deletes a port, even if a device owns it. Floating IPs are disassociated.
 pub(crate) fn delete(world: &mut World, id: &str) {
-    gone(world, id);
+    removed(world, id);
 }
 
 /// Removes a port, releases its addresses and disassociates its floating IPs.
-pub(crate) fn gone(world: &mut World, id: &str) {
+pub(crate) fn removed(world: &mut World, id: &str) {
     let Some(port) = world.store.remove(Kind::Port, id) else { return };
     release(world, port.list("fixed_ips"));
     floating_ip::leave(world, id);
-    world.errand(Errand::Reopen);
+    world.errand(BackgroundTask::Reopen);
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::Kind;
 use crate::world::World;
 
@@ -19,14 +19,14 @@ const LIMITS: [(&str, Kind, i64); 7] = [
 ];
 
 /// Refuses `more` objects of a kind if they exceed the quota.
-pub(crate) fn check(world: &World, project: &str, kind: Kind, more: usize) -> Result<(), Problem> {
+pub(crate) fn check(world: &World, project: &str, kind: Kind, more: usize) -> Result<(), ApiError> {
     let Some((name, _, default)) = LIMITS.iter().find(|(_, limited, _)| *limited == kind) else {
         return Ok(());
     };
     let limit = world.quota(project, name, *default);
     let used = world.store.count(kind, project);
     if usize::try_from(limit).is_ok_and(|limit| used + more > limit) {
-        return Err(Problem::new(
+        return Err(ApiError::new(
             409,
             "OverQuota",
             format!("Quota exceeded for resources: ['{name}']."),
@@ -35,7 +35,7 @@ pub(crate) fn check(world: &World, project: &str, kind: Kind, more: usize) -> Re
     Ok(())
 }
 
-pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
     match (asked.method.as_str(), path) {
         ("GET", []) => {
             asked.admin("get_quota")?;
@@ -77,7 +77,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
                 }
                 let value = value.as_i64().or_else(|| value.as_str()?.parse().ok());
                 let Some(value) = value.filter(|_| known) else {
-                    return Err(Problem::bad(format!("Unrecognized attribute(s) '{name}'")));
+                    return Err(ApiError::bad(format!("Unrecognized attribute(s) '{name}'")));
                 };
                 world.quotas.insert(((*project).to_owned(), name), value);
             }
@@ -90,15 +90,15 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
             });
             Ok(Answer::empty(204))
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }
 
-fn mine(asked: &Asked, project: &str) -> Result<(), Problem> {
+fn mine(asked: &ApiRequest, project: &str) -> Result<(), ApiError> {
     if asked.sees(project) {
         return Ok(());
     }
-    Err(Problem::forbidden("rule:get_quota is disallowed by policy"))
+    Err(ApiError::forbidden("rule:get_quota is disallowed by policy"))
 }
 
 fn limits(world: &World, project: &str) -> Value {

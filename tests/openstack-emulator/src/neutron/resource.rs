@@ -3,14 +3,14 @@
 use serde_json::{Map, Value, json};
 
 use super::{floating_ip, network, port, router, security_group, subnet};
-use crate::problem::Problem;
-use crate::request::Asked;
+use crate::problem::ApiError;
+use crate::request::ApiRequest;
 use crate::store::{Kind, Object};
 use crate::world::World;
 
-type Make = fn(&mut World, &Asked, Object, &Map<String, Value>) -> Result<String, Problem>;
-type Change = fn(&mut World, &Asked, &str, &Map<String, Value>) -> Result<(), Problem>;
-type Delete = fn(&mut World, &str, &Asked) -> Result<(), Problem>;
+type Make = fn(&mut World, &ApiRequest, Object, &Map<String, Value>) -> Result<String, ApiError>;
+type Change = fn(&mut World, &ApiRequest, &str, &Map<String, Value>) -> Result<(), ApiError>;
+type Delete = fn(&mut World, &str, &ApiRequest) -> Result<(), ApiError>;
 
 /// A resource type.
 pub(super) struct Resource {
@@ -34,8 +34,8 @@ pub(super) struct Resource {
 }
 
 impl Resource {
-    pub(super) fn missing(&self, id: &str) -> Problem {
-        Problem::new(404, self.not_found.0, self.not_found.1.replace("{}", id))
+    pub(super) fn missing(&self, id: &str) -> ApiError {
+        ApiError::new(404, self.not_found.0, self.not_found.1.replace("{}", id))
     }
 
     /// Whether lists can be filtered by this field.
@@ -57,7 +57,7 @@ impl Resource {
         &self,
         given: &Map<String, Value>,
         known: &[&str],
-    ) -> Result<(), Problem> {
+    ) -> Result<(), ApiError> {
         let unknown: Vec<&str> =
             given.keys().map(String::as_str).filter(|key| !known.contains(key)).collect();
         if unknown.is_empty() {
@@ -67,7 +67,7 @@ impl Resource {
             .iter()
             .all(|key| self.create.contains(key) || (self.defaults)().get(key).is_some());
         let list = unknown.join(", ");
-        Err(Problem::new(
+        Err(ApiError::new(
             400,
             "HTTPBadRequest",
             if everywhere {
@@ -307,7 +307,7 @@ pub(super) const RESOURCES: [Resource; 7] = [
         update: &[],
         make: security_group::make_rule,
         change: |_, _, _, _| {
-            Err(Problem::new(405, "", "The method PUT is not allowed for this resource."))
+            Err(ApiError::new(405, "", "The method PUT is not allowed for this resource."))
         },
         delete: security_group::delete_rule,
     },

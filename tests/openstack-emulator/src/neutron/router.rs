@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{delete_port, make_port, merge, sees, touch};
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::{Kind, Object};
 use crate::world::World;
 
@@ -13,10 +13,10 @@ const GATEWAY: &str = "network:router_gateway";
 
 pub(super) fn make(
     world: &mut World,
-    asked: &Asked,
+    asked: &ApiRequest,
     mut object: Object,
     _: &Map<String, Value>,
-) -> Result<String, Problem> {
+) -> Result<String, ApiError> {
     let gateway = object.body.get("external_gateway_info").cloned().filter(|info| !info.is_null());
     object.set("external_gateway_info", Value::Null);
     let id = object.id.clone();
@@ -32,10 +32,10 @@ pub(super) fn make(
 
 pub(super) fn change(
     world: &mut World,
-    asked: &Asked,
+    asked: &ApiRequest,
     id: &str,
     given: &Map<String, Value>,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     let mut given = given.clone();
     match given.remove("external_gateway_info") {
         None => {}
@@ -48,17 +48,22 @@ pub(super) fn change(
     Ok(())
 }
 
-fn set_gateway(world: &mut World, asked: &Asked, id: &str, info: &Value) -> Result<(), Problem> {
+fn set_gateway(
+    world: &mut World,
+    asked: &ApiRequest,
+    id: &str,
+    info: &Value,
+) -> Result<(), ApiError> {
     let network_id = info["network_id"].as_str().unwrap_or_default().to_owned();
     let network = world
         .store
         .get(Kind::Network, &network_id)
         .filter(|network| sees(world, asked, Kind::Network, network));
     let network = network.ok_or_else(|| {
-        Problem::new(404, "NetworkNotFound", format!("Network {network_id} could not be found."))
+        ApiError::new(404, "NetworkNotFound", format!("Network {network_id} could not be found."))
     })?;
     if !network.is("router:external") {
-        return Err(Problem::new(
+        return Err(ApiError::new(
             400,
             "BadRequest",
             format!("Bad router request: Network {network_id} is not an external network."),
@@ -93,12 +98,12 @@ fn set_gateway(world: &mut World, asked: &Asked, id: &str, info: &Value) -> Resu
     Ok(())
 }
 
-fn clear_gateway(world: &mut World, id: &str) -> Result<(), Problem> {
-    let floating = world.store.saying(Kind::FloatingIp, "router_id", id).next();
+fn clear_gateway(world: &mut World, id: &str) -> Result<(), ApiError> {
+    let floating = world.store.with_text(Kind::FloatingIp, "router_id", id).next();
     let gateway = ports(world, id).find(|port| port.text("device_owner") == GATEWAY);
     let Some(gateway) = gateway.map(|port| port.id.clone()) else { return Ok(()) };
     if floating.is_some() {
-        return Err(Problem::new(
+        return Err(ApiError::new(
             409,
             "RouterExternalGatewayInUseByFloatingIp",
             format!(
@@ -114,7 +119,7 @@ fn clear_gateway(world: &mut World, id: &str) -> Result<(), Problem> {
 }
 
 /// Answers `PUT …/add_router_interface`.
-pub(super) fn attach(world: &mut World, asked: &Asked, id: &str) -> Verdict {
+pub(super) fn attach(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerResult {
     let router = world.store.get(Kind::Router, id).filter(|router| asked.sees(&router.project));
     let project = router.ok_or_else(|| lost(id))?.project.clone();
     let given = asked.json()?;
@@ -122,10 +127,10 @@ pub(super) fn attach(world: &mut World, asked: &Asked, id: &str) -> Verdict {
         (Some(subnet), None) => (subnet.to_owned(), None),
         (None, Some(port_id)) => {
             let port = world.store.get(Kind::Port, port_id).ok_or_else(|| {
-                Problem::new(404, "PortNotFound", format!("Port {port_id} could not be found."))
+                ApiError::new(404, "PortNotFound", format!("Port {port_id} could not be found."))
             })?;
             if !port.text("device_id").is_empty() {
-                return Err(Problem::new(
+                return Err(ApiError::new(
                     409,
                     "PortInUse",
                     format!(
@@ -143,7 +148,7 @@ pub(super) fn attach(world: &mut World, asked: &Asked, id: &str) -> Verdict {
             (subnet.to_owned(), Some(port_id.to_owned()))
         }
         _ => {
-            return Err(Problem::new(
+            return Err(ApiError::new(
                 400,
                 "BadRequest",
                 "Bad router request: Either subnet_id or port_id must be specified.",
@@ -155,14 +160,14 @@ pub(super) fn attach(world: &mut World, asked: &Asked, id: &str) -> Verdict {
         .get(Kind::Subnet, &subnet_id)
         .filter(|subnet| sees(world, asked, Kind::Subnet, subnet));
     let subnet = subnet.ok_or_else(|| {
-        Problem::new(404, "SubnetNotFound", format!("Subnet {subnet_id} could not be found."))
+        ApiError::new(404, "SubnetNotFound", format!("Subnet {subnet_id} could not be found."))
     })?;
     let (network, gateway) =
         (subnet.text("network_id").to_owned(), subnet.text("gateway_ip").to_owned());
     let twice = ports(world, id)
         .find(|port| port.list("fixed_ips").iter().any(|ip| ip["subnet_id"] == subnet_id.as_str()));
     if twice.is_some() {
-        return Err(Problem::new(
+        return Err(ApiError::new(
             400,
             "BadRequest",
             format!("Bad router request: Router already has a port on subnet {subnet_id}."),
@@ -171,7 +176,7 @@ pub(super) fn attach(world: &mut World, asked: &Asked, id: &str) -> Verdict {
     let port_id = match port_id {
         Some(port) => port,
         None if gateway.is_empty() => {
-            return Err(Problem::new(
+            return Err(ApiError::new(
                 400,
                 "BadRequest",
                 "Bad router request: Subnet for router interface must have a gateway IP.",
@@ -193,7 +198,7 @@ pub(super) fn attach(world: &mut World, asked: &Asked, id: &str) -> Verdict {
 }
 
 /// Answers `PUT …/remove_router_interface`.
-pub(super) fn detach(world: &mut World, asked: &Asked, id: &str) -> Verdict {
+pub(super) fn detach(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerResult {
     let router = world.store.get(Kind::Router, id).filter(|router| asked.sees(&router.project));
     let project = router.ok_or_else(|| lost(id))?.project.clone();
     let given = asked.json()?;
@@ -206,12 +211,12 @@ pub(super) fn detach(world: &mut World, asked: &Asked, id: &str) -> Verdict {
             })
     });
     let port = found.ok_or_else(|| match wanted {
-        (Some(subnet), _) => Problem::new(
+        (Some(subnet), _) => ApiError::new(
             404,
             "RouterInterfaceNotFoundForSubnet",
             format!("Router {id} has no interface on subnet {subnet}"),
         ),
-        (None, port) => Problem::new(
+        (None, port) => ApiError::new(
             404,
             "RouterInterfaceNotFound",
             format!("Router {id} does not have an interface with id {}", port.unwrap_or_default()),
@@ -221,12 +226,12 @@ pub(super) fn detach(world: &mut World, asked: &Asked, id: &str) -> Verdict {
     let subnet =
         port.list("fixed_ips").first().and_then(|ip| ip["subnet_id"].as_str()).unwrap_or_default();
     let network = port.text("network_id");
-    let needed = world.store.saying(Kind::FloatingIp, "router_id", id).find(|ip| {
+    let needed = world.store.with_text(Kind::FloatingIp, "router_id", id).find(|ip| {
         let inside = world.store.get(Kind::Port, ip.text("port_id"));
         inside.is_some_and(|inside| inside.text("network_id") == network)
     });
     if needed.is_some() {
-        return Err(Problem::new(
+        return Err(ApiError::new(
             409,
             "RouterInterfaceInUseByFloatingIP",
             format!(
@@ -246,14 +251,14 @@ fn interface(id: &str, project: &str, network: &str, subnet: &str, port: &str) -
     })
 }
 
-fn lost(id: &str) -> Problem {
-    Problem::new(404, "RouterNotFound", format!("Router {id} could not be found"))
+fn lost(id: &str) -> ApiError {
+    ApiError::new(404, "RouterNotFound", format!("Router {id} could not be found"))
 }
 
-pub(super) fn delete(world: &mut World, id: &str, _: &Asked) -> Result<(), Problem> {
+pub(super) fn delete(world: &mut World, id: &str, _: &ApiRequest) -> Result<(), ApiError> {
     let inside = ports(world, id).find(|port| port.text("device_owner") == INTERFACE);
     if inside.is_some() {
-        return Err(Problem::new(409, "RouterInUse", format!("Router {id} still has ports")));
+        return Err(ApiError::new(409, "RouterInUse", format!("Router {id} still has ports")));
     }
     clear_gateway(world, id)?;
     world.store.remove(Kind::Router, id);
@@ -262,7 +267,7 @@ pub(super) fn delete(world: &mut World, id: &str, _: &Asked) -> Result<(), Probl
 
 /// The ports of a router.
 fn ports<'w>(world: &'w World, id: &str) -> impl Iterator<Item = &'w Object> + use<'w> {
-    world.store.saying(Kind::Port, "device_id", id)
+    world.store.with_text(Kind::Port, "device_id", id)
 }
 
 /// The router that connects a subnet to an external network.

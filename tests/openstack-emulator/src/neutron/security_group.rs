@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 use super::{check_quota, merge, touch};
 use crate::cidr::Cidr;
 use crate::index::PROJECT;
-use crate::problem::Problem;
-use crate::request::Asked;
+use crate::problem::ApiError;
+use crate::request::ApiRequest;
 use crate::store::{Kind, Object};
 use crate::world::{World, stamp};
 
@@ -77,13 +77,13 @@ fn add_rule(world: &mut World, project: &str, given: Value) {
 
 pub(super) fn make(
     world: &mut World,
-    _: &Asked,
+    _: &ApiRequest,
     object: Object,
     _: &Map<String, Value>,
-) -> Result<String, Problem> {
+) -> Result<String, ApiError> {
     let (id, project) = (object.id.clone(), object.project.clone());
     if object.text("name") == "default" {
-        return Err(Problem::new(
+        return Err(ApiError::new(
             409,
             "SecurityGroupDefaultAlreadyExists",
             "Default security group already exists.",
@@ -105,17 +105,17 @@ pub(super) fn make(
 
 pub(super) fn change(
     world: &mut World,
-    _: &Asked,
+    _: &ApiRequest,
     id: &str,
     given: &Map<String, Value>,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     merge(world, Kind::SecurityGroup, id, given);
     Ok(())
 }
 
-pub(super) fn delete(world: &mut World, id: &str, asked: &Asked) -> Result<(), Problem> {
-    if world.store.saying(Kind::Port, "security_groups", id).next().is_some() {
-        return Err(Problem::new(
+pub(super) fn delete(world: &mut World, id: &str, asked: &ApiRequest) -> Result<(), ApiError> {
+    if world.store.with_text(Kind::Port, "security_groups", id).next().is_some() {
+        return Err(ApiError::new(
             409,
             "SecurityGroupInUse",
             format!("Security Group {id} in use."),
@@ -123,7 +123,7 @@ pub(super) fn delete(world: &mut World, id: &str, asked: &Asked) -> Result<(), P
     }
     let name = world.store.get(Kind::SecurityGroup, id).map(|group| group.text("name"));
     if name == Some("default") && !asked.caller.is_admin() {
-        return Err(Problem::new(
+        return Err(ApiError::new(
             409,
             "SecurityGroupCannotRemoveDefault",
             "Insufficient rights for removing default security group.",
@@ -141,23 +141,23 @@ pub(super) fn delete(world: &mut World, id: &str, asked: &Asked) -> Result<(), P
 
 pub(super) fn make_rule(
     world: &mut World,
-    asked: &Asked,
+    asked: &ApiRequest,
     mut object: Object,
     _: &Map<String, Value>,
-) -> Result<String, Problem> {
+) -> Result<String, ApiError> {
     for field in ["security_group_id", "remote_group_id"] {
         let id = object.text(field);
         let found =
             world.store.get(Kind::SecurityGroup, id).filter(|group| asked.sees(&group.project));
         if found.is_none() && (field == "security_group_id" || !id.is_empty()) {
-            return Err(Problem::new(
+            return Err(ApiError::new(
                 404,
                 "SecurityGroupNotFound",
                 format!("Security group {id} does not exist"),
             ));
         }
     }
-    let bad = |kind: &str, message: String| Problem::new(400, kind, message);
+    let bad = |kind: &str, message: String| ApiError::new(400, kind, message);
     if !["ingress", "egress"].contains(&object.text("direction")) {
         return Err(bad(
             "HTTPBadRequest",
@@ -191,10 +191,12 @@ pub(super) fn make_rule(
         .all(|field| rule.body.get(*field) == object.body.get(*field))
     };
     let group = object.text("security_group_id");
-    let twin =
-        world.store.saying(Kind::SecurityGroupRule, "security_group_id", group).find(|it| same(it));
+    let twin = world
+        .store
+        .with_text(Kind::SecurityGroupRule, "security_group_id", group)
+        .find(|it| same(it));
     if let Some(rule) = twin {
-        return Err(Problem::new(
+        return Err(ApiError::new(
             409,
             "SecurityGroupRuleExists",
             format!("Security group rule already exists. Rule id is {}.", rule.id),
@@ -207,8 +209,8 @@ pub(super) fn make_rule(
 }
 
 /// Brings protocol, ports and address range into their stored form.
-fn normalise(object: &mut Object, prefix: &str) -> Result<(), Problem> {
-    let bad = |kind: &str, message: String| Err(Problem::new(400, kind, message));
+fn normalise(object: &mut Object, prefix: &str) -> Result<(), ApiError> {
+    let bad = |kind: &str, message: String| Err(ApiError::new(400, kind, message));
     let protocol = match object.body.get("protocol") {
         Some(Value::Number(number)) => number.to_string(),
         Some(Value::String(name)) => name.to_ascii_lowercase(),
@@ -277,7 +279,7 @@ fn normalise(object: &mut Object, prefix: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-pub(super) fn delete_rule(world: &mut World, id: &str, _: &Asked) -> Result<(), Problem> {
+pub(super) fn delete_rule(world: &mut World, id: &str, _: &ApiRequest) -> Result<(), ApiError> {
     let rule = world.store.remove(Kind::SecurityGroupRule, id);
     if let Some(rule) = rule {
         touch(world, Kind::SecurityGroup, rule.text("security_group_id"));

@@ -6,37 +6,37 @@ use serde_json::{Map, Value, json};
 
 use super::{delete_port, make_port, merge, sees};
 use crate::cidr::{Cidr, address, number};
-use crate::problem::Problem;
-use crate::request::Asked;
+use crate::problem::ApiError;
+use crate::request::ApiRequest;
 use crate::store::{Kind, Object};
 use crate::world::World;
 
-fn invalid(why: impl Into<String>) -> Problem {
-    Problem::new(400, "InvalidInput", format!("Invalid input for operation: {}.", why.into()))
+fn invalid(why: impl Into<String>) -> ApiError {
+    ApiError::new(400, "InvalidInput", format!("Invalid input for operation: {}.", why.into()))
 }
 
 pub(super) fn make(
     world: &mut World,
-    asked: &Asked,
+    asked: &ApiRequest,
     mut object: Object,
     given: &Map<String, Value>,
-) -> Result<String, Problem> {
+) -> Result<String, ApiError> {
     let network_id = object.text("network_id").to_owned();
     let network = world
         .store
         .get(Kind::Network, &network_id)
         .filter(|network| sees(world, asked, Kind::Network, network));
     let network = network.ok_or_else(|| {
-        Problem::new(404, "NetworkNotFound", format!("Network {network_id} could not be found."))
+        ApiError::new(404, "NetworkNotFound", format!("Network {network_id} could not be found."))
     })?;
     if !asked.sees(&network.project) {
-        return Err(Problem::forbidden(
+        return Err(ApiError::forbidden(
             "(rule:create_subnet and rule:network_owner) is disallowed by policy",
         ));
     }
     let text = object.text("cidr").to_owned();
     let cidr = Cidr::parse(&text).ok_or_else(|| {
-        Problem::bad(format!("Invalid input for cidr. Reason: '{text}' is not a valid IP subnet."))
+        ApiError::bad(format!("Invalid input for cidr. Reason: '{text}' is not a valid IP subnet."))
     })?;
     if object.number("ip_version") != if cidr.v6 { 6 } else { 4 } {
         return Err(invalid(format!(
@@ -44,7 +44,7 @@ pub(super) fn make(
             object.number("ip_version")
         )));
     }
-    for sibling in world.store.saying(Kind::Subnet, "network_id", &network_id) {
+    for sibling in world.store.with_text(Kind::Subnet, "network_id", &network_id) {
         if Cidr::parse(sibling.text("cidr")).is_some_and(|other| other.overlaps(cidr)) {
             return Err(invalid(format!(
                 "Requested subnet with cidr: {} for network: {network_id} overlaps with another subnet",
@@ -97,12 +97,12 @@ fn pools(cidr: Cidr, gateway: Option<IpAddr>) -> Vec<Value> {
     }
 }
 
-fn check_pools(cidr: Cidr, pools: &[Value]) -> Result<(), Problem> {
+fn check_pools(cidr: Cidr, pools: &[Value]) -> Result<(), ApiError> {
     for pool in pools {
         let end = |key: &str| pool[key].as_str().and_then(|text| text.parse::<IpAddr>().ok());
         let within = |key: &str| end(key).is_some_and(|address| cidr.contains(address));
         if !within("start") || !within("end") {
-            return Err(Problem::new(
+            return Err(ApiError::new(
                 400,
                 "OutOfBoundsAllocationPool",
                 format!("The allocation pool {pool} spans beyond the subnet cidr {}.", cidr.text()),
@@ -114,10 +114,10 @@ fn check_pools(cidr: Cidr, pools: &[Value]) -> Result<(), Problem> {
 
 pub(super) fn change(
     world: &mut World,
-    _: &Asked,
+    _: &ApiRequest,
     id: &str,
     given: &Map<String, Value>,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     let cidr =
         world.store.get(Kind::Subnet, id).and_then(|subnet| Cidr::parse(subnet.text("cidr")));
     if let (Some(cidr), Some(pools)) =
@@ -129,12 +129,12 @@ pub(super) fn change(
     Ok(())
 }
 
-pub(super) fn delete(world: &mut World, id: &str, _: &Asked) -> Result<(), Problem> {
-    let ports = world.store.saying(Kind::Port, "fixed_ips", id);
+pub(super) fn delete(world: &mut World, id: &str, _: &ApiRequest) -> Result<(), ApiError> {
+    let ports = world.store.with_text(Kind::Port, "fixed_ips", id);
     let (own, others): (Vec<&Object>, Vec<&Object>) =
         ports.partition(|port| port.text("device_owner") == "network:dhcp");
     if let Some(port) = others.first() {
-        return Err(Problem::new(
+        return Err(ApiError::new(
             409,
             "SubnetInUse",
             format!(

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::resource::Resource;
 use super::touch;
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::world::World;
 
 /// The most characters of a tag.
@@ -13,19 +13,19 @@ const LONGEST: usize = 255;
 
 pub(super) fn answer(
     world: &mut World,
-    asked: &Asked,
+    asked: &ApiRequest,
     resource: &Resource,
     id: &str,
     path: &[&str],
-) -> Verdict {
+) -> AnswerResult {
     let object = world.store.get_mut(resource.kind, id).ok_or_else(|| resource.missing(id))?;
     if asked.method != http::Method::GET && !asked.sees(&object.project) {
-        return Err(Problem::forbidden("rule:update_tags is disallowed by policy"));
+        return Err(ApiError::forbidden("rule:update_tags is disallowed by policy"));
     }
     let mut tags = object.list("tags").to_vec();
     let has = |tag: &str| tags.iter().any(|mine| mine == tag);
     let missing =
-        |tag: &str| Problem::new(404, "TagNotFound", format!("Tag {tag} could not be found."));
+        |tag: &str| ApiError::new(404, "TagNotFound", format!("Tag {tag} could not be found."));
     let answer = match (asked.method.as_str(), path) {
         ("GET", []) => return Ok(Answer::ok(json!({"tags": tags}))),
         ("GET", [tag]) => return if has(tag) { Ok(Answer::empty(204)) } else { Err(missing(tag)) },
@@ -50,7 +50,7 @@ pub(super) fn answer(
             tags.retain(|mine| mine != tag);
             Answer::empty(204)
         }
-        _ => return Err(Problem::nowhere()),
+        _ => return Err(ApiError::unknown_path()),
     };
     object.set("tags", tags);
     touch(world, resource.kind, id);
@@ -58,9 +58,9 @@ pub(super) fn answer(
 }
 
 /// The tags of a request without duplicates. Refuses tags that are too long.
-pub(super) fn checked(tags: Option<&Vec<Value>>) -> Result<Vec<Value>, Problem> {
+pub(super) fn checked(tags: Option<&Vec<Value>>) -> Result<Vec<Value>, ApiError> {
     let invalid = |what: &str| {
-        Problem::new(400, "HTTPBadRequest", format!("Invalid input for tags. Reason: {what}."))
+        ApiError::new(400, "HTTPBadRequest", format!("Invalid input for tags. Reason: {what}."))
     };
     let mut checked: Vec<Value> = Vec::new();
     for tag in tags.ok_or_else(|| invalid("a list is needed"))? {

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::{console, life, migrate, parts, resize, server, snapshot, view};
 use crate::neutron;
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::{Kind, Object};
-use crate::world::{Errand, Event, World};
+use crate::world::{BackgroundTask, Event, World};
 
 /// The name of an action, the statuses that allow it, the status and task meanwhile, and the status and power state afterwards.
 type Move = (&'static str, &'static [&'static str], &'static str, &'static str, &'static str, i64);
@@ -25,14 +25,14 @@ const MOVES: [Move; 9] = [
     ("changePassword", &["ACTIVE"], "PASSWORD", "updating_password", "ACTIVE", 1),
 ];
 
-pub(super) fn answer(world: &mut World, asked: &Asked, id: &str) -> Verdict {
+pub(super) fn answer(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerResult {
     let body = asked.json()?;
     let action = body.as_object().and_then(|body| body.iter().next());
-    let (name, given) = action.ok_or_else(|| Problem::bad("Malformed request body"))?;
+    let (name, given) = action.ok_or_else(|| ApiError::bad("Malformed request body"))?;
     let one = server(world, asked, id)?;
     let locked = one.hidden.contains_key("locked") && !asked.caller.is_admin();
     if locked && !["unlock", "lock", "os-getConsoleOutput"].contains(&name.as_str()) {
-        return Err(Problem::conflict(format!("Instance {id} is locked")));
+        return Err(ApiError::conflict(format!("Instance {id} is locked")));
     }
     if let Some(step) = MOVES.iter().find(|(known, ..)| known == name) {
         return moved(world, asked, id, step);
@@ -76,12 +76,12 @@ pub(super) fn answer(world: &mut World, asked: &Asked, id: &str) -> Verdict {
             given["name"].as_str().unwrap_or_default(),
             name == "addSecurityGroup",
         ),
-        _ => Err(Problem::bad(format!("There is no such action: {name}"))),
+        _ => Err(ApiError::bad(format!("There is no such action: {name}"))),
     }
 }
 
 /// Starts an action that only changes the status.
-fn moved(world: &mut World, asked: &Asked, id: &str, step: &Move) -> Verdict {
+fn moved(world: &mut World, asked: &ApiRequest, id: &str, step: &Move) -> AnswerResult {
     let (name, from, during, task, after, power) = *step;
     ready(server(world, asked, id)?, name, from)?;
     parts::note_action(world, asked, id, name);
@@ -89,7 +89,7 @@ fn moved(world: &mut World, asked: &Asked, id: &str, step: &Move) -> Verdict {
 }
 
 /// Nova's `check_instance_state`: refuses an action that the status does not allow, or while another action is in progress.
-pub(super) fn ready(server: &Object, action: &str, from: &[&str]) -> Result<(), Problem> {
+pub(super) fn ready(server: &Object, action: &str, from: &[&str]) -> Result<(), ApiError> {
     let (status, task) = (server.text("status"), server.note("task"));
     // Nova's error messages use other names for some actions than requests do.
     let action = match action {
@@ -98,7 +98,7 @@ pub(super) fn ready(server: &Object, action: &str, from: &[&str]) -> Result<(), 
     };
     let held = |attribute: &str, value: &str| {
         let id = &server.id;
-        Problem::conflict(format!(
+        ApiError::conflict(format!(
             "Cannot '{action}' instance {id} while it is in {attribute} {value}"
         ))
     };
@@ -111,7 +111,7 @@ pub(super) fn ready(server: &Object, action: &str, from: &[&str]) -> Result<(), 
     Ok(())
 }
 
-fn reboot(world: &mut World, asked: &Asked, id: &str, given: &Value) -> Verdict {
+fn reboot(world: &mut World, asked: &ApiRequest, id: &str, given: &Value) -> AnswerResult {
     let one = server(world, asked, id)?;
     let (during, task) = match given["type"].as_str() {
         Some("SOFT") => {
@@ -127,7 +127,7 @@ fn reboot(world: &mut World, asked: &Asked, id: &str, given: &Value) -> Verdict 
             ("HARD_REBOOT", "rebooting_hard")
         }
         _ => {
-            return Err(Problem::bad(format!(
+            return Err(ApiError::bad(format!(
                 "Invalid input for field/attribute type. Value: {}. {} is not one of ['HARD', 'Hard', 'hard', 'SOFT', 'Soft', 'soft']",
                 given["type"], given["type"]
             )));
@@ -137,13 +137,13 @@ fn reboot(world: &mut World, asked: &Asked, id: &str, given: &Value) -> Verdict 
     Ok(begin(world, id, during, task, "ACTIVE", 1))
 }
 
-fn rebuild(world: &mut World, asked: &Asked, id: &str, given: &Value) -> Verdict {
+fn rebuild(world: &mut World, asked: &ApiRequest, id: &str, given: &Value) -> AnswerResult {
     ready(server(world, asked, id)?, "rebuild", &["ACTIVE", "SHUTOFF", "ERROR"])?;
     let image = given["imageRef"].as_str().unwrap_or_default().to_owned();
     world
         .store
         .get(Kind::Image, &image)
-        .ok_or_else(|| Problem::bad("Cannot find image for rebuild"))?;
+        .ok_or_else(|| ApiError::bad("Cannot find image for rebuild"))?;
     if let Some(one) = world.store.get_mut(Kind::Server, id) {
         one.set("image", image);
         if let Some(name) = given["name"].as_str() {
@@ -177,11 +177,11 @@ pub(super) fn begin(
     Answer::empty(202)
 }
 
-fn groups(world: &mut World, asked: &Asked, id: &str, name: &str, add: bool) -> Verdict {
+fn groups(world: &mut World, asked: &ApiRequest, id: &str, name: &str, add: bool) -> AnswerResult {
     let group = neutron::group_called(world, &asked.caller.project, name);
     let group = group.map(|group| group.id.clone());
     let group = group.ok_or_else(|| {
-        Problem::missing(format!(
+        ApiError::missing(format!(
             "Security group {name} not found for project {}.",
             asked.caller.project
         ))
@@ -197,6 +197,6 @@ fn groups(world: &mut World, asked: &Asked, id: &str, name: &str, add: bool) -> 
         }
         neutron::touch(world, Kind::Port, &port);
     }
-    world.errand(Errand::Reopen);
+    world.errand(BackgroundTask::Reopen);
     Ok(Answer::json(202, Value::Null))
 }

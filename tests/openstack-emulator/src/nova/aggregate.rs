@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::compute;
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::{Kind, Object};
 use crate::world::{World, fine_stamp};
 
@@ -65,7 +65,7 @@ fn shown(one: &Object) -> Value {
 }
 
 /// Answers `/os-aggregates`.
-pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
     asked.admin("os_compute_api:os-aggregates:index")?;
     let wrapped = |one: &Object| Ok(Answer::ok(json!({"aggregate": shown(one)})));
     match (asked.method.as_str(), path) {
@@ -77,14 +77,14 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
             let body = asked.wrapped("aggregate")?;
             let name = body.get("name").and_then(Value::as_str).unwrap_or_default();
             if name.is_empty() || name.len() > 255 {
-                return Err(Problem::bad("Invalid input for field/attribute name."));
+                return Err(ApiError::bad("Invalid input for field/attribute name."));
             }
             let zone = body.get("availability_zone").and_then(Value::as_str);
             if zone.is_some_and(|zone| zone.contains(':')) {
-                return Err(Problem::bad("Invalid input for field/attribute availability_zone."));
+                return Err(ApiError::bad("Invalid input for field/attribute availability_zone."));
             }
             if world.store.find(Kind::Aggregate, |one| one.text("name") == name).is_some() {
-                return Err(Problem::conflict(format!("Aggregate {name} already exists.")));
+                return Err(ApiError::conflict(format!("Aggregate {name} already exists.")));
             }
             let id = insert(world, name, zone);
             wrapped(find(world, &id)?)
@@ -92,7 +92,7 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
         ("GET", [id]) => wrapped(find(world, id)?),
         ("DELETE", [id]) => {
             if !find(world, id)?.list("hosts").is_empty() {
-                return Err(Problem::bad(format!(
+                return Err(ApiError::bad(format!(
                     "Cannot remove host from aggregate {id}. Reason: Host aggregate is not empty."
                 )));
             }
@@ -105,30 +105,30 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
             match (host("add_host"), host("remove_host")) {
                 (Some(host), None) => add_host(world, id, host)?,
                 (None, Some(host)) => remove_host(world, id, host)?,
-                _ => return Err(Problem::bad("There is no such action.")),
+                _ => return Err(ApiError::bad("There is no such action.")),
             }
             wrapped(find(world, id)?)
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }
 
-fn find<'w>(world: &'w World, id: &str) -> Result<&'w Object, Problem> {
-    let missing = || Problem::missing(format!("Aggregate {id} could not be found."));
+fn find<'w>(world: &'w World, id: &str) -> Result<&'w Object, ApiError> {
+    let missing = || ApiError::missing(format!("Aggregate {id} could not be found."));
     world.store.get(Kind::Aggregate, id).ok_or_else(missing)
 }
 
-fn add_host(world: &mut World, id: &str, host: &str) -> Result<(), Problem> {
+fn add_host(world: &mut World, id: &str, host: &str) -> Result<(), ApiError> {
     let aggregate = find(world, id)?;
     if compute::discovered(world, host).is_none() {
-        return Err(Problem::missing(format!("Compute host {host} could not be found.")));
+        return Err(ApiError::missing(format!("Compute host {host} could not be found.")));
     }
     if has(aggregate, host) {
-        return Err(Problem::conflict(format!("Aggregate {id} already has host {host}.")));
+        return Err(ApiError::conflict(format!("Aggregate {id} already has host {host}.")));
     }
     let (wanted, now) = (aggregate.note("zone"), zone(world, host));
     if !wanted.is_empty() && now != DEFAULT_ZONE && now != wanted {
-        return Err(Problem::conflict(format!(
+        return Err(ApiError::conflict(format!(
             "Cannot add host to aggregate {id}. Reason: One or more hosts already in availability zone(s) ['{now}']."
         )));
     }
@@ -136,9 +136,9 @@ fn add_host(world: &mut World, id: &str, host: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-fn remove_host(world: &mut World, id: &str, host: &str) -> Result<(), Problem> {
+fn remove_host(world: &mut World, id: &str, host: &str) -> Result<(), ApiError> {
     if !has(find(world, id)?, host) {
-        return Err(Problem::missing(format!("Aggregate {id} has no host {host}.")));
+        return Err(ApiError::missing(format!("Aggregate {id} has no host {host}.")));
     }
     remove(world, id, host);
     Ok(())

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::life;
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::{Kind, Object};
 use crate::world::World;
 use crate::{cinder, neutron};
@@ -16,7 +16,12 @@ fn interface(port: &Object) -> Value {
     })
 }
 
-pub(super) fn interfaces(world: &mut World, asked: &Asked, id: &str, path: &[&str]) -> Verdict {
+pub(super) fn interfaces(
+    world: &mut World,
+    asked: &ApiRequest,
+    id: &str,
+    path: &[&str],
+) -> AnswerResult {
     let ports = life::ports(world, id);
     match (asked.method.as_str(), path) {
         ("GET", []) => {
@@ -37,10 +42,10 @@ pub(super) fn interfaces(world: &mut World, asked: &Asked, id: &str, path: &[&st
             let (port, made) = match (text("port_id"), text("net_id")) {
                 (Some(port), _) => {
                     let found = world.seen(Kind::Port, port, asked).ok_or_else(|| {
-                        Problem::missing(format!("Port {port} could not be found."))
+                        ApiError::missing(format!("Port {port} could not be found."))
                     })?;
                     if !found.text("device_id").is_empty() {
-                        return Err(Problem::bad(format!("Port {port} is still in use.")));
+                        return Err(ApiError::bad(format!("Port {port} is still in use.")));
                     }
                     (port.to_owned(), false)
                 }
@@ -52,7 +57,7 @@ pub(super) fn interfaces(world: &mut World, asked: &Asked, id: &str, path: &[&st
                     )?,
                     true,
                 ),
-                (None, None) => return Err(Problem::bad("Either port_id or net_id is needed.")),
+                (None, None) => return Err(ApiError::bad("Either port_id or net_id is needed.")),
             };
             let active = world
                 .store
@@ -88,9 +93,9 @@ pub(super) fn interfaces(world: &mut World, asked: &Asked, id: &str, path: &[&st
             Ok(Answer::empty(202))
         }
         (_, [port]) => {
-            Err(Problem::missing(format!("Port {port} is not attached to the instance {id}")))
+            Err(ApiError::missing(format!("Port {port} is not attached to the instance {id}")))
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }
 
@@ -112,7 +117,12 @@ fn drop_from(world: &mut World, id: &str, list: &str, gone: impl Fn(&Value) -> b
     }
 }
 
-pub(super) fn volumes(world: &mut World, asked: &Asked, id: &str, path: &[&str]) -> Verdict {
+pub(super) fn volumes(
+    world: &mut World,
+    asked: &ApiRequest,
+    id: &str,
+    path: &[&str],
+) -> AnswerResult {
     let attached = world
         .store
         .get(Kind::Server, id)
@@ -130,7 +140,7 @@ pub(super) fn volumes(world: &mut World, asked: &Asked, id: &str, path: &[&str])
         ("GET", [volume]) => {
             let one = attached.iter().find(|one| one["id"] == *volume);
             let one = one.ok_or_else(|| {
-                Problem::missing(format!("Instance {id} is not attached to volume {volume}"))
+                ApiError::missing(format!("Instance {id} is not attached to volume {volume}"))
             })?;
             Ok(Answer::ok(json!({"volumeAttachment": shown(one)})))
         }
@@ -143,11 +153,11 @@ pub(super) fn volumes(world: &mut World, asked: &Asked, id: &str, path: &[&str])
                 .map(|volume| volume.text("status").to_owned());
             match status.as_deref() {
                 None => {
-                    return Err(Problem::missing(format!("Volume {volume} could not be found.")));
+                    return Err(ApiError::missing(format!("Volume {volume} could not be found.")));
                 }
                 Some("available") => {}
                 Some(other) => {
-                    return Err(Problem::bad(format!(
+                    return Err(ApiError::bad(format!(
                         "Invalid input received: Invalid volume: Volume {volume} status must be available or downloading to reserve, but the current status is {other}."
                     )));
                 }
@@ -167,7 +177,7 @@ pub(super) fn volumes(world: &mut World, asked: &Asked, id: &str, path: &[&str])
         }
         ("DELETE", [volume]) => {
             if !attached.iter().any(|one| one["id"] == *volume) {
-                return Err(Problem::missing(format!(
+                return Err(ApiError::missing(format!(
                     "Instance {id} is not attached to volume {volume}"
                 )));
             }
@@ -175,6 +185,6 @@ pub(super) fn volumes(world: &mut World, asked: &Asked, id: &str, path: &[&str])
             cinder::release(world, volume, false);
             Ok(Answer::empty(202))
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }

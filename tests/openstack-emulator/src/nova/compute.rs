@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::aggregate;
 use super::hosts::used;
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::settings::{Hypervisor, millis};
 use crate::store::{Kind, Object};
 use crate::world::{World, new_id};
@@ -110,7 +110,7 @@ pub(super) fn takes_servers(world: &World, provider: &Object) -> bool {
 }
 
 /// Answers `GET /os-availability-zone`.
-pub(super) fn zones(world: &World, detail: bool) -> Verdict {
+pub(super) fn zones(world: &World, detail: bool) -> AnswerResult {
     let mut zones: BTreeMap<&str, Vec<&Object>> = BTreeMap::new();
     for host in world.store.all(Kind::ComputeHost) {
         zones.entry(aggregate::zone(world, host.text("name"))).or_default().push(host);
@@ -135,7 +135,7 @@ fn stamp(host: &Object) -> Option<String> {
 }
 
 /// Answers `/os-hypervisors`.
-pub(super) fn hypervisors(world: &World, asked: &Asked, path: &[&str]) -> Verdict {
+pub(super) fn hypervisors(world: &World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
     asked.admin("os_compute_api:os-hypervisors:list")?;
     let detail = |host: &Object| {
         let provider = world.store.get(Kind::Provider, &host.id);
@@ -160,23 +160,23 @@ pub(super) fn hypervisors(world: &World, asked: &Asked, path: &[&str]) -> Verdic
             let all: Vec<Value> = listed.filter(fits).map(detail).collect();
             if let (Some(pattern), true) = (pattern, all.is_empty()) {
                 let message = format!("No hypervisor matching '{pattern}' could be found.");
-                return Err(Problem::missing(message));
+                return Err(ApiError::missing(message));
             }
             Ok(Answer::ok(json!({"hypervisors": all})))
         }
         [id] => {
             let mut listed = listed;
             let host = listed.find(|host| host.id == *id).ok_or_else(|| {
-                Problem::missing(format!("Hypervisor with ID '{id}' could not be found."))
+                ApiError::missing(format!("Hypervisor with ID '{id}' could not be found."))
             })?;
             Ok(Answer::ok(json!({"hypervisor": detail(host)})))
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }
 
 /// Answers `/os-services`.
-pub(super) fn services(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+pub(super) fn services(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
     match (asked.method.as_str(), path) {
         ("GET", []) => {
             asked.admin("os_compute_api:os-services:list")?;
@@ -206,7 +206,7 @@ pub(super) fn services(world: &mut World, asked: &Asked, path: &[&str]) -> Verdi
             asked.admin("os_compute_api:os-services:delete")?;
             let host = of_service(world, id)?;
             if world.store.all(Kind::Server).any(|server| server.note("provider") == host) {
-                return Err(Problem::conflict(
+                return Err(ApiError::conflict(
                     "Unable to delete compute service that is hosting instances. Migrate or delete the instances first.",
                 ));
             }
@@ -217,31 +217,31 @@ pub(super) fn services(world: &mut World, asked: &Asked, path: &[&str]) -> Verdi
             world.store.remove(Kind::Provider, &host);
             Ok(Answer::empty(204))
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }
 
 /// Whether an update disables the service.
-fn is_to_be_disabled(body: &Value) -> Result<bool, Problem> {
+fn is_to_be_disabled(body: &Value) -> Result<bool, ApiError> {
     match body["status"].as_str() {
         Some("disabled") => Ok(true),
         Some("enabled") if body.get("disabled_reason").is_some() => {
-            Err(Problem::bad("Specifying 'disabled_reason' when status is 'enabled' is invalid."))
+            Err(ApiError::bad("Specifying 'disabled_reason' when status is 'enabled' is invalid."))
         }
         Some("enabled") => Ok(false),
-        Some(_) => Err(Problem::bad(
+        Some(_) => Err(ApiError::bad(
             "Invalid input for field/attribute status. It is not one of ['enabled', 'disabled']",
         )),
-        None => Err(Problem::bad(
+        None => Err(ApiError::bad(
             "No updates were requested. Fields 'status' or 'forced_down' should be specified.",
         )),
     }
 }
 
 /// The id of the host with this service.
-fn of_service(world: &World, service: &str) -> Result<String, Problem> {
+fn of_service(world: &World, service: &str) -> Result<String, ApiError> {
     let found = world.store.find(Kind::ComputeHost, |host| host.note("service") == service);
-    let missing = || Problem::missing(format!("Service {service} could not be found."));
+    let missing = || ApiError::missing(format!("Service {service} could not be found."));
     found.map(|host| host.id.clone()).ok_or_else(missing)
 }
 

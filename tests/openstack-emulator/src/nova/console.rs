@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::server;
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::Kind;
 use crate::world::{World, new_id};
 
@@ -19,14 +19,14 @@ const KINDS: [(&str, &str, bool); 6] = [
 ];
 
 /// Answers `POST /servers/{id}/remote-consoles`.
-pub(super) fn remote(world: &World, asked: &Asked, id: &str) -> Verdict {
+pub(super) fn remote(world: &World, asked: &ApiRequest, id: &str) -> AnswerResult {
     let given = asked.wrapped("remote_console")?;
     let text = |key: &str| given.get(key).and_then(Value::as_str).unwrap_or_default();
     let (protocol, kind) = (text("protocol"), text("type"));
     for (field, value) in [("protocol", protocol), ("type", kind)] {
         let known = KINDS.iter().any(|(a, b, _)| [*a, *b].contains(&value));
         if !known {
-            return Err(Problem::bad(format!(
+            return Err(ApiError::bad(format!(
                 "Invalid input for field/attribute {field}. Value: {value}. '{value}' is not one of the known consoles"
             )));
         }
@@ -37,7 +37,12 @@ pub(super) fn remote(world: &World, asked: &Asked, id: &str) -> Verdict {
 }
 
 /// Answers `os-getVNCConsole` and similar actions, which microversion 2.6 removed.
-pub(super) fn by_action(world: &World, asked: &Asked, id: &str, given: &Value) -> Verdict {
+pub(super) fn by_action(
+    world: &World,
+    asked: &ApiRequest,
+    id: &str,
+    given: &Value,
+) -> AnswerResult {
     let kind = given["type"].as_str().unwrap_or_default();
     let protocol = KINDS.iter().find(|(_, known, _)| *known == kind).map_or("", |row| row.0);
     let url = address(world, asked, id, (protocol, kind))?;
@@ -45,13 +50,18 @@ pub(super) fn by_action(world: &World, asked: &Asked, id: &str, given: &Value) -
 }
 
 /// The URL of a console, with a new token each time.
-fn address(world: &World, asked: &Asked, id: &str, kind: (&str, &str)) -> Result<String, Problem> {
+fn address(
+    world: &World,
+    asked: &ApiRequest,
+    id: &str,
+    kind: (&str, &str),
+) -> Result<String, ApiError> {
     let one = server(world, asked, id)?;
     if one.note("host").is_empty() {
-        return Err(Problem::conflict("Instance not yet ready"));
+        return Err(ApiError::conflict("Instance not yet ready"));
     }
     if !KINDS.contains(&(kind.0, kind.1, true)) {
-        return Err(Problem::bad(format!("Unavailable console type {}.", kind.1)));
+        return Err(ApiError::bad(format!("Unavailable console type {}.", kind.1)));
     }
     let (base, token) = (&asked.base, new_id());
     Ok(match kind.0 {
@@ -61,7 +71,7 @@ fn address(world: &World, asked: &Asked, id: &str, kind: (&str, &str)) -> Result
 }
 
 /// Answers `os-getConsoleOutput`.
-pub(super) fn output(world: &World, id: &str, given: &Value) -> Verdict {
+pub(super) fn output(world: &World, id: &str, given: &Value) -> AnswerResult {
     let one = world.store.get(Kind::Server, id);
     let text = one.map(|one| one.note("console").to_owned()).unwrap_or_default();
     let length = given["length"].as_u64().or_else(|| given["length"].as_str()?.parse().ok());

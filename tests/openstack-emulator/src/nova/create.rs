@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::flavor::is_open;
 use super::{group, limits, parts};
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::{Kind, Object};
 use crate::world::{World, short_id, stamp};
 use crate::{cinder, misbehave::End, neutron, world};
@@ -15,7 +15,7 @@ use crate::{cinder, misbehave::End, neutron, world};
 const LONGEST_USER_DATA: usize = 65535;
 
 /// A validated request.
-struct Wanted {
+struct ServerRequest {
     name: String,
     flavor: Object,
     given: Map<String, Value>,
@@ -29,7 +29,7 @@ enum Port {
     New { network: String, ip: Option<String>, tag: Value },
 }
 
-pub(super) fn create(world: &mut World, asked: &Asked) -> Verdict {
+pub(super) fn create(world: &mut World, asked: &ApiRequest) -> AnswerResult {
     let body = asked.json()?;
     let given = asked.wrapped("server")?;
     let hints =
@@ -45,7 +45,7 @@ pub(super) fn create(world: &mut World, asked: &Asked) -> Verdict {
     let (least, most) = (count("min_count", 1), count("max_count", count("min_count", 1)));
     let count = usize::try_from(most.max(least)).unwrap_or(1);
     if count > 1 && wanted.ports.iter().any(|port| matches!(port, Port::There { .. })) {
-        return Err(Problem::bad(
+        return Err(ApiError::bad(
             "Unable to launch multiple instances with a single configured port ID. Please launch your instance one by one with different ports.",
         ));
     }
@@ -79,15 +79,15 @@ pub(super) fn create(world: &mut World, asked: &Asked) -> Verdict {
 
 fn check(
     world: &World,
-    asked: &Asked,
+    asked: &ApiRequest,
     given: Map<String, Value>,
     hints: Option<&Value>,
-) -> Result<Wanted, Problem> {
+) -> Result<ServerRequest, ApiError> {
     let text = |key: &str| given.get(key).and_then(Value::as_str);
     let name = text("name").filter(|name| !name.is_empty() && name.len() <= 255);
     let name = name
         .ok_or_else(|| {
-            Problem::bad("Invalid input for field/attribute name. Value: . '' is too short")
+            ApiError::bad("Invalid input for field/attribute name. Value: . '' is too short")
         })?
         .to_owned();
     let flavor = given
@@ -100,24 +100,24 @@ fn check(
         .get(Kind::Flavor, flavor)
         .filter(|it| is_open(asked, it))
         .cloned()
-        .ok_or_else(|| Problem::bad(format!("Flavor {flavor} could not be found.")))?;
+        .ok_or_else(|| ApiError::bad(format!("Flavor {flavor} could not be found.")))?;
     check_image(world, asked, &given, &flavor)?;
     if let Some(data) = text("user_data") {
         if data.len() > LONGEST_USER_DATA {
-            return Err(Problem::bad(format!(
+            return Err(ApiError::bad(format!(
                 "Invalid input for field/attribute user_data. Value: {}... '...' is too long",
                 &data[..16]
             )));
         }
         if base64::engine::general_purpose::STANDARD.decode(data).is_err() {
-            return Err(Problem::bad(format!(
+            return Err(ApiError::bad(format!(
                 "Invalid input for field/attribute user_data. Value: {data}. '{data}' is not a 'base64'"
             )));
         }
     }
     if let Some(key) = text("key_name") {
         let known = super::keypair::of_user(world, &asked.caller.user, key);
-        known.ok_or_else(|| Problem::bad("Invalid key_name provided."))?;
+        known.ok_or_else(|| ApiError::bad("Invalid key_name provided."))?;
     }
     if let Some(zone) = text("availability_zone") {
         let zone = zone.split(':').next().unwrap_or_default();
@@ -125,7 +125,7 @@ fn check(
             super::aggregate::zone(world, host.text("name")) == zone
         });
         if known.is_none() {
-            return Err(Problem::bad("The requested availability zone is not available"));
+            return Err(ApiError::bad("The requested availability zone is not available"));
         }
     }
     if let Some(tags) = given.get("tags").and_then(Value::as_array) {
@@ -141,7 +141,7 @@ fn check(
         let wanted = one["name"].as_str().unwrap_or_default();
         let project = &asked.caller.project;
         if wanted != "default" && neutron::group_called(world, project, wanted).is_none() {
-            return Err(Problem::bad(format!(
+            return Err(ApiError::bad(format!(
                 "Security group {wanted} not found for project {}.",
                 asked.caller.project
             )));
@@ -153,18 +153,18 @@ fn check(
     if let Some(id) = &group {
         let known =
             world.store.get(Kind::ServerGroup, id).filter(|group| asked.sees(&group.project));
-        known.ok_or_else(|| Problem::bad(format!("Instance group {id} could not be found.")))?;
+        known.ok_or_else(|| ApiError::bad(format!("Instance group {id} could not be found.")))?;
     }
     let ports = ports(world, asked, &given)?;
-    Ok(Wanted { name, flavor, given, group, ports })
+    Ok(ServerRequest { name, flavor, given, group, ports })
 }
 
 fn check_image(
     world: &World,
-    asked: &Asked,
+    asked: &ApiRequest,
     given: &Map<String, Value>,
     flavor: &Object,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     let devices = given.get("block_device_mapping_v2").and_then(Value::as_array);
     let boot = devices
         .and_then(|all| all.iter().find(|one| one["boot_index"] == 0 || one["boot_index"] == "0"));
@@ -172,7 +172,7 @@ fn check_image(
     let image = image.rsplit('/').next().unwrap_or_default();
     let image = if image.is_empty() {
         let Some(boot) = boot else {
-            return Err(Problem::bad(
+            return Err(ApiError::bad(
                 "Block Device Mapping is Invalid: Boot sequence for the instance and image/block device mapping combination is not valid.",
             ));
         };
@@ -182,10 +182,10 @@ fn check_image(
                 world.store.get(Kind::Volume, volume).filter(|volume| asked.sees(&volume.project));
             return match volume.map(|volume| volume.text("status")) {
                 Some("available") => Ok(()),
-                Some(_) => Err(Problem::bad(
+                Some(_) => Err(ApiError::bad(
                     "Invalid volume: The volume is not in a state to be attached.",
                 )),
-                None => Err(Problem::bad(format!(
+                None => Err(ApiError::bad(format!(
                     "Block Device Mapping is Invalid: failed to get volume {}.",
                     boot["uuid"]
                 ))),
@@ -203,20 +203,20 @@ fn check_image(
         .get(Kind::Image, image)
         .filter(|one| asked.sees(&one.project) || one.text("visibility") == "public");
     let found = found.ok_or_else(|| {
-        Problem::bad(format!(
+        ApiError::bad(format!(
             "Invalid image identifier or unable to access requested image: {image}"
         ))
     })?;
     if found.text("status") != "active" {
-        return Err(Problem::bad(format!("Image {image} is not active.")));
+        return Err(ApiError::bad(format!("Image {image} is not active.")));
     }
     if found.number("min_ram") > flavor.number("ram") {
-        return Err(Problem::bad("Flavor's memory is too small for requested image."));
+        return Err(ApiError::bad("Flavor's memory is too small for requested image."));
     }
     let on_volume = boot.filter(|boot| boot["destination_type"] == "volume");
     match on_volume.map(|boot| boot["volume_size"].as_i64()) {
         Some(size) if size.is_some_and(|size| size < found.number("min_disk")) => {
-            Err(Problem::bad(format!(
+            Err(ApiError::bad(format!(
                 "Volume is smaller than the minimum size specified in image metadata. Volume size is {} bytes, minimum size is {} bytes.",
                 size.unwrap_or_default() << 30,
                 found.number("min_disk") << 30
@@ -228,10 +228,10 @@ fn check_image(
 }
 
 /// Refuses a flavor whose disk is smaller than the image needs. A disk of 0 GiB takes the size of the image.
-pub(super) fn fits_disk(image: &Object, flavor: &Object) -> Result<(), Problem> {
+pub(super) fn fits_disk(image: &Object, flavor: &Object) -> Result<(), ApiError> {
     let (least, disk) = (image.number("min_disk"), flavor.number("disk"));
     if disk > 0 && least > disk {
-        return Err(Problem::bad(format!(
+        return Err(ApiError::bad(format!(
             "Flavor's disk is too small for requested image. Flavor disk is {} bytes, minimum size is {} bytes.",
             disk << 30,
             least << 30
@@ -240,7 +240,11 @@ pub(super) fn fits_disk(image: &Object, flavor: &Object) -> Result<(), Problem> 
     Ok(())
 }
 
-fn ports(world: &World, asked: &Asked, given: &Map<String, Value>) -> Result<Vec<Port>, Problem> {
+fn ports(
+    world: &World,
+    asked: &ApiRequest,
+    given: &Map<String, Value>,
+) -> Result<Vec<Port>, ApiError> {
     let project = &asked.caller.project;
     let usable = |network: &&Object| {
         (network.project == *project || network.is("shared"))
@@ -254,7 +258,7 @@ fn ports(world: &World, asked: &Asked, given: &Map<String, Value>) -> Result<Vec
         Some(Value::Array(all)) if !all.is_empty() => all,
         Some(Value::String(_)) | Some(Value::Array(_)) | None => {
             if asked.since(37) && !given.contains_key("networks") {
-                return Err(Problem::bad(
+                return Err(ApiError::bad(
                     "Invalid input for field/attribute server. 'networks' is a required property",
                 ));
             }
@@ -262,12 +266,12 @@ fn ports(world: &World, asked: &Asked, given: &Map<String, Value>) -> Result<Vec
             return match mine.as_slice() {
                 [] => Ok(Vec::new()),
                 [one] => Ok(vec![new(one)]),
-                _ => Err(Problem::conflict(
+                _ => Err(ApiError::conflict(
                     "Multiple possible networks found, use a Network ID to be more specific.",
                 )),
             };
         }
-        Some(_) => return Err(Problem::bad("Invalid input for field/attribute networks.")),
+        Some(_) => return Err(ApiError::bad("Invalid input for field/attribute networks.")),
     };
     let mut ports = Vec::new();
     for one in wanted {
@@ -275,18 +279,18 @@ fn ports(world: &World, asked: &Asked, given: &Map<String, Value>) -> Result<Vec
         if let Some(id) = one["port"].as_str() {
             let port = world.store.get(Kind::Port, id).filter(|port| asked.sees(&port.project));
             let port =
-                port.ok_or_else(|| Problem::bad(format!("Port {id} could not be found.")))?;
+                port.ok_or_else(|| ApiError::bad(format!("Port {id} could not be found.")))?;
             if !port.text("device_id").is_empty() {
-                return Err(Problem::conflict(format!("Port {id} is still in use.")));
+                return Err(ApiError::conflict(format!("Port {id} is still in use.")));
             }
             if port.list("fixed_ips").is_empty() {
-                return Err(Problem::bad(format!(
+                return Err(ApiError::bad(format!(
                     "Port {id} requires a FixedIP in order to be used."
                 )));
             }
             if ports.iter().any(|port| matches!(port, Port::There { id: other, .. } if other == id))
             {
-                return Err(Problem::bad(format!("Port {id} is given twice.")));
+                return Err(ApiError::bad(format!("Port {id} is given twice.")));
             }
             ports.push(Port::There { id: id.to_owned(), tag });
             continue;
@@ -296,14 +300,14 @@ fn ports(world: &World, asked: &Asked, given: &Map<String, Value>) -> Result<Vec
             asked.sees(&network.project) || network.is("shared") || network.is("router:external")
         });
         let network =
-            network.ok_or_else(|| Problem::bad(format!("Network {id} could not be found.")))?;
+            network.ok_or_else(|| ApiError::bad(format!("Network {id} could not be found.")))?;
         if network.list("subnets").is_empty() {
-            return Err(Problem::bad(format!(
+            return Err(ApiError::bad(format!(
                 "Network {id} requires a subnet in order to boot instances on."
             )));
         }
         if network.is("router:external") && !network.is("shared") && !asked.caller.is_admin() {
-            return Err(Problem::forbidden(format!(
+            return Err(ApiError::forbidden(format!(
                 "It is not allowed to create an interface on external network {id}"
             )));
         }
@@ -315,17 +319,17 @@ fn ports(world: &World, asked: &Asked, given: &Map<String, Value>) -> Result<Vec
     }
     let new = ports.iter().filter(|port| matches!(port, Port::New { .. })).count();
     neutron::check_quota(world, project, Kind::Port, new)
-        .map_err(|_| Problem::forbidden("Maximum number of ports exceeded"))?;
+        .map_err(|_| ApiError::forbidden("Maximum number of ports exceeded"))?;
     Ok(ports)
 }
 
 /// Creates the record of one server with its ports and volumes, and starts the build.
 fn begin(
     world: &mut World,
-    asked: &Asked,
-    wanted: &Wanted,
+    asked: &ApiRequest,
+    wanted: &ServerRequest,
     name: String,
-) -> Result<String, Problem> {
+) -> Result<String, ApiError> {
     let project = asked.caller.project.clone();
     let given = &wanted.given;
     let now = stamp();
@@ -391,7 +395,12 @@ fn begin(
 }
 
 /// Prepares the ports and volumes of a new server.
-fn furnish(world: &mut World, asked: &Asked, wanted: &Wanted, id: &str) -> Result<(), Problem> {
+fn furnish(
+    world: &mut World,
+    asked: &ApiRequest,
+    wanted: &ServerRequest,
+    id: &str,
+) -> Result<(), ApiError> {
     let project = asked.caller.project.clone();
     let groups = group_ids(world, asked, &wanted.given);
     let (mut ports, mut made) = (Vec::new(), Vec::new());
@@ -404,7 +413,7 @@ fn furnish(world: &mut World, asked: &Asked, wanted: &Wanted, id: &str) -> Resul
                     body["fixed_ips"] = json!([{"ip_address": ip}]);
                 }
                 let port_id =
-                    neutron::make_port(world, &project, body).map_err(|problem| Problem {
+                    neutron::make_port(world, &project, body).map_err(|problem| ApiError {
                         status: if problem.status == 409 { 400 } else { problem.status },
                         ..problem
                     })?;
@@ -436,7 +445,7 @@ fn furnish(world: &mut World, asked: &Asked, wanted: &Wanted, id: &str) -> Resul
 }
 
 /// The ids of the security groups in a request.
-fn group_ids(world: &mut World, asked: &Asked, given: &Map<String, Value>) -> Vec<Value> {
+fn group_ids(world: &mut World, asked: &ApiRequest, given: &Map<String, Value>) -> Vec<Value> {
     let default = neutron::default_group(world, &asked.caller.project);
     let Some(names) = given.get("security_groups").and_then(Value::as_array) else {
         return vec![json!(default)];

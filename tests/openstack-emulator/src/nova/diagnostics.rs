@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::{action, life, server};
-use crate::request::{Answer, Asked, Verdict};
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::Kind;
 use crate::world::World;
 
 /// By Nova's default policy only administrators may read diagnostics. The server must run.
-pub(super) fn show(world: &World, asked: &Asked, id: &str) -> Verdict {
+pub(super) fn show(world: &World, asked: &ApiRequest, id: &str) -> AnswerResult {
     asked.admin("os_compute_api:os-server-diagnostics")?;
     let one = server(world, asked, id)?;
     action::ready(one, "get_diagnostics", &["ACTIVE", "PAUSED", "SUSPENDED"])?;

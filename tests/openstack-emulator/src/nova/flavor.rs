@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::page;
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::{Kind, Object};
 use crate::world::{World, new_id};
 
-fn shown(asked: &Asked, flavor: &Object) -> Value {
+fn shown(asked: &ApiRequest, flavor: &Object) -> Value {
     let mut body = flavor.shown();
     body["links"] =
         json!([{"rel": "self", "href": format!("{}/v2.1/flavors/{}", asked.root(), flavor.id)}]);
@@ -24,8 +24,8 @@ fn shown(asked: &Asked, flavor: &Object) -> Value {
     body
 }
 
-pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
-    let missing = |id: &str| Problem::missing(format!("Flavor {id} could not be found."));
+pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
+    let missing = |id: &str| ApiError::missing(format!("Flavor {id} could not be found."));
     match (asked.method.as_str(), path) {
         ("GET", [] | ["detail"]) => {
             let least =
@@ -78,11 +78,11 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
             flavor.keep("extra_specs", specs);
             Ok(Answer::ok(json!({"extra_specs": given})))
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }
 
-fn create(world: &mut World, asked: &Asked) -> Verdict {
+fn create(world: &mut World, asked: &ApiRequest) -> AnswerResult {
     asked.admin("os_compute_api:os-flavor-manage:create")?;
     let given = asked.wrapped("flavor")?;
     let number = |key: &str| {
@@ -102,10 +102,10 @@ fn create(world: &mut World, asked: &Asked) -> Verdict {
         .find(Kind::Flavor, |flavor| flavor.id == id || flavor.text("name") == name)
         .is_some()
     {
-        return Err(Problem::conflict(format!("Flavor with name {name} already exists.")));
+        return Err(ApiError::conflict(format!("Flavor with name {name} already exists.")));
     }
     let id = add(world, &id, name, number("vcpus"), number("ram"), number("disk"), json!({}));
-    let flavor = world.store.get_mut(Kind::Flavor, &id).ok_or_else(Problem::nowhere)?;
+    let flavor = world.store.get_mut(Kind::Flavor, &id).ok_or_else(ApiError::unknown_path)?;
     if let Some(is_public) = given.get("os-flavor-access:is_public") {
         flavor.set("os-flavor-access:is_public", is_public.clone());
     }
@@ -114,7 +114,7 @@ fn create(world: &mut World, asked: &Asked) -> Verdict {
 }
 
 /// Whether the caller may see and use a flavor. Flavors that are not public are for administrators only.
-pub(super) fn is_open(asked: &Asked, flavor: &Object) -> bool {
+pub(super) fn is_open(asked: &ApiRequest, flavor: &Object) -> bool {
     flavor.is("os-flavor-access:is_public") || asked.caller.is_admin()
 }
 

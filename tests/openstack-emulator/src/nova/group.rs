@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::index::PROJECT;
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::{Kind, Object};
 use crate::world::World;
 
 const POLICIES: [&str; 4] = ["anti-affinity", "affinity", "soft-anti-affinity", "soft-affinity"];
 
-fn shown(asked: &Asked, group: &Object) -> Value {
+fn shown(asked: &ApiRequest, group: &Object) -> Value {
     let policy = group.note("policy");
     let mut body =
         json!({"id": group.id, "name": group.text("name"), "members": group.list("members")});
@@ -28,8 +28,8 @@ fn shown(asked: &Asked, group: &Object) -> Value {
     body
 }
 
-pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
-    let missing = |id: &str| Problem::missing(format!("Instance group {id} could not be found."));
+pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
+    let missing = |id: &str| ApiError::missing(format!("Instance group {id} could not be found."));
     match (asked.method.as_str(), path) {
         ("GET", []) => {
             let all = asked.caller.is_admin() && asked.query("all_projects").is_some();
@@ -58,11 +58,11 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
             world.store.remove(Kind::ServerGroup, id);
             Ok(Answer::empty(204))
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }
 
-fn create(world: &mut World, asked: &Asked) -> Verdict {
+fn create(world: &mut World, asked: &ApiRequest) -> AnswerResult {
     let given = asked.wrapped("server_group")?;
     let project = &asked.caller.project;
     let field = if asked.since(64) { "policy" } else { "policies" };
@@ -71,7 +71,7 @@ fn create(world: &mut World, asked: &Asked) -> Verdict {
         .map(|policy| if policy.is_array() { policy[0].clone() } else { policy.clone() });
     let policy = policy.as_ref().and_then(Value::as_str).unwrap_or_default();
     if !POLICIES.contains(&policy) || (policy.starts_with("soft-") && !asked.since(15)) {
-        return Err(Problem::bad(format!(
+        return Err(ApiError::bad(format!(
             "Invalid input for field/attribute {field}. Value: {policy}. '{policy}' is not one of {POLICIES:?}"
         )));
     }
@@ -79,14 +79,14 @@ fn create(world: &mut World, asked: &Asked) -> Verdict {
     if usize::try_from(limit)
         .is_ok_and(|limit| world.store.count(Kind::ServerGroup, project) >= limit)
     {
-        return Err(Problem::forbidden("Quota exceeded, too many server groups."));
+        return Err(ApiError::forbidden("Quota exceeded, too many server groups."));
     }
     let mut group = world.object(project, json!({"name": given.get("name"), "members": []}));
     group.keep("policy", policy);
     group.keep("user", asked.caller.user.clone());
     if let Some(rules) = given.get("rules").and_then(Value::as_object) {
         if policy != "anti-affinity" {
-            return Err(Problem::bad(
+            return Err(ApiError::bad(
                 "Invalid input for field/attribute rules. Only anti-affinity policy supports rules.",
             ));
         }
@@ -106,10 +106,10 @@ fn create(world: &mut World, asked: &Asked) -> Verdict {
 /// Refuses more members than the quota allows.
 pub(super) fn check_room(
     world: &World,
-    asked: &Asked,
+    asked: &ApiRequest,
     id: &str,
     more: usize,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     let members = world
         .store
         .get(Kind::ServerGroup, id)
@@ -117,7 +117,7 @@ pub(super) fn check_room(
         .unwrap_or_default();
     let limit = world.quota(&asked.caller.project, "server_group_members", 10);
     if usize::try_from(limit).is_ok_and(|limit| members + more > limit) {
-        return Err(Problem::forbidden("Quota exceeded, too many servers in group"));
+        return Err(ApiError::forbidden("Quota exceeded, too many servers in group"));
     }
     Ok(())
 }

@@ -4,12 +4,12 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::page;
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::{Kind, Object};
 use crate::world::{World, fine_stamp};
 
-fn shown(asked: &Asked, pair: &Object) -> Value {
+fn shown(asked: &ApiRequest, pair: &Object) -> Value {
     let mut body = Map::new();
     for key in ["name", "public_key", "fingerprint", "user_id"] {
         body.insert(key.to_owned(), pair.body.get(key).cloned().unwrap_or_default());
@@ -20,7 +20,7 @@ fn shown(asked: &Asked, pair: &Object) -> Value {
     Value::Object(body)
 }
 
-pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
     let user = asked
         .query("user_id")
         .filter(|_| asked.caller.is_admin())
@@ -30,11 +30,12 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
         let found = of_user(world, &user, name);
         found
             .cloned()
-            .ok_or_else(|| Problem::missing(format!("Keypair {name} not found for user {user}")))
+            .ok_or_else(|| ApiError::missing(format!("Keypair {name} not found for user {user}")))
     };
     match (asked.method.as_str(), path) {
         ("GET", []) => {
-            let mut mine: Vec<&Object> = world.store.saying(Kind::Keypair, "user", &user).collect();
+            let mut mine: Vec<&Object> =
+                world.store.with_text(Kind::Keypair, "user", &user).collect();
             page::sort(&mut mine, &[("name".to_owned(), false)]);
             let page =
                 page::cut_by(asked, mine, world.settings.page_limit, |pair| pair.text("name"))?;
@@ -60,40 +61,40 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
             world.store.remove(Kind::Keypair, &pair.id);
             Ok(Answer::empty(if asked.since(2) { 204 } else { 202 }))
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }
 
 /// The key pair of a user with this name.
 pub(super) fn of_user<'w>(world: &'w World, user: &str, name: &str) -> Option<&'w Object> {
-    world.store.saying(Kind::Keypair, "user", user).find(|pair| pair.text("name") == name)
+    world.store.with_text(Kind::Keypair, "user", user).find(|pair| pair.text("name") == name)
 }
 
-fn create(world: &mut World, asked: &Asked, user: &str) -> Verdict {
+fn create(world: &mut World, asked: &ApiRequest, user: &str) -> AnswerResult {
     let given = asked.wrapped("keypair")?;
     let name = given.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
     let legal = |c: char| c.is_ascii_alphanumeric() || " _-.@".contains(c);
     if name.is_empty() || !name.chars().all(legal) {
-        return Err(Problem::bad(format!(
+        return Err(ApiError::bad(format!(
             "Keypair data is invalid: Keypair name contains unsafe characters: {name}"
         )));
     }
     if of_user(world, user, &name).is_some() {
-        return Err(Problem::conflict(format!("Key pair '{name}' already exists.")));
+        return Err(ApiError::conflict(format!("Key pair '{name}' already exists.")));
     }
     let count = world.store.how_many(Kind::Keypair, "user", user);
     let limit = world.quota(&asked.caller.project, "key_pairs", 100);
     if usize::try_from(limit).is_ok_and(|limit| count >= limit) {
-        return Err(Problem::forbidden("Quota exceeded, too many key pairs."));
+        return Err(ApiError::forbidden("Quota exceeded, too many key pairs."));
     }
     // From 2.92 on, Nova generates no keys. Here it never does, because no test needs generated keys.
     let Some(key) = given.get("public_key").and_then(Value::as_str) else {
-        return Err(Problem::bad(
+        return Err(ApiError::bad(
             "Invalid input for field/attribute keypair. 'public_key' is a required property",
         ));
     };
     if !key.starts_with("ssh-") && !key.starts_with("ecdsa-") {
-        return Err(Problem::bad("Keypair data is invalid: failed to generate fingerprint"));
+        return Err(ApiError::bad("Keypair data is invalid: failed to generate fingerprint"));
     }
     let digest = Sha256::digest(key.as_bytes());
     let fingerprint: Vec<String> =

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{group, hosts, limits, parts, server};
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::Kind;
-use crate::world::{Errand, Event, World, stamp};
+use crate::world::{BackgroundTask, Event, World, stamp};
 use crate::{cinder, neutron};
 
 /// Ends the build of a server.
@@ -41,9 +41,9 @@ pub(crate) fn built(world: &mut World, id: &str) {
         neutron::touch(world, Kind::Port, &port);
     }
     // A floating IP may have been associated with a port before the server existed.
-    world.errand(Errand::Reopen);
+    world.errand(BackgroundTask::Reopen);
     if boots {
-        world.errand(Errand::Boot(id.to_owned()));
+        world.errand(BackgroundTask::Boot(id.to_owned()));
     }
 }
 
@@ -97,10 +97,10 @@ pub(super) fn release_port(world: &mut World, id: &str) {
 }
 
 /// Answers `DELETE /servers/{id}`.
-pub(super) fn delete(world: &mut World, asked: &Asked, id: &str) -> Verdict {
+pub(super) fn delete(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerResult {
     let server = server(world, asked, id)?;
     if server.hidden.contains_key("locked") && !asked.caller.is_admin() {
-        return Err(Problem::conflict(format!("Instance {id} is locked")));
+        return Err(ApiError::conflict(format!("Instance {id} is locked")));
     }
     if server.note("task") != "deleting" {
         let delay = world.settings.times.server_delete;
@@ -108,7 +108,7 @@ pub(super) fn delete(world: &mut World, asked: &Asked, id: &str) -> Verdict {
             server.keep("task", "deleting");
         }
         parts::note_action(world, asked, id, "delete");
-        world.errand(Errand::Halt(id.to_owned()));
+        world.errand(BackgroundTask::Halt(id.to_owned()));
         world.later(delay, Event::Gone(Kind::Server, id.to_owned()));
     }
     Ok(Answer::empty(204))
@@ -129,7 +129,7 @@ pub(crate) fn gone(world: &mut World, id: &str) {
     world.configs.remove(id);
     world.actions.remove(id);
     world.store.remove(Kind::Server, id);
-    world.errand(Errand::Halt(id.to_owned()));
+    world.errand(BackgroundTask::Halt(id.to_owned()));
 }
 
 /// Ends an action of a server.
@@ -148,9 +148,9 @@ pub(crate) fn acted(world: &mut World, id: &str, status: &str, power: i64) {
         && (restarted || was == "SHUTOFF")
         && !server.hidden.contains_key("never_boots");
     if restarted || status == "SHUTOFF" {
-        world.errand(Errand::Halt(id.to_owned()));
+        world.errand(BackgroundTask::Halt(id.to_owned()));
     }
     if boots {
-        world.errand(Errand::Boot(id.to_owned()));
+        world.errand(BackgroundTask::Boot(id.to_owned()));
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::{Kind, Object};
 use crate::world::World;
 
@@ -38,10 +38,10 @@ fn used(world: &World, project: &str, name: &str) -> i64 {
 /// Refuses new servers if they exceed a quota.
 pub(super) fn check(
     world: &World,
-    asked: &Asked,
+    asked: &ApiRequest,
     flavor: &Object,
     count: usize,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     let project = &asked.caller.project;
     let count = i64::try_from(count).unwrap_or(i64::MAX);
     let wanted = [
@@ -60,7 +60,7 @@ pub(super) fn check(
     let list = |one: fn(&(&str, i64, i64, i64)) -> String| {
         over.iter().map(one).collect::<Vec<_>>().join(", ")
     };
-    Err(Problem::forbidden(format!(
+    Err(ApiError::forbidden(format!(
         "Quota exceeded for {}: Requested {}, but already used {} of {} {}",
         list(|one| one.0.to_owned()),
         list(|one| one.1.to_string()),
@@ -76,12 +76,12 @@ pub(super) fn check_resize(
     project: &str,
     now: &Object,
     next: &Object,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     for (name, field) in [("cores", "vcpus"), ("ram", "ram")] {
         let more = next.number(field) - now.number(field);
         let (used, limit) = (used(world, project, name), limit(world, project, name));
         if more > 0 && limit >= 0 && used + more > limit {
-            return Err(Problem::forbidden(format!(
+            return Err(ApiError::forbidden(format!(
                 "Quota exceeded for {name}: Requested {more}, but already used {used} of {limit} {name}"
             )));
         }
@@ -107,7 +107,7 @@ pub(super) fn give_back(world: &mut World, server: &Object) {
 }
 
 /// Answers `GET /limits`.
-pub(super) fn absolute(world: &World, asked: &Asked) -> Verdict {
+pub(super) fn absolute(world: &World, asked: &ApiRequest) -> AnswerResult {
     let own = asked.caller.project.as_str();
     let project = asked
         .query("tenant_id")
@@ -129,10 +129,10 @@ pub(super) fn absolute(world: &World, asked: &Asked) -> Verdict {
 }
 
 /// Answers `/os-quota-sets/{project}`.
-pub(super) fn quotas(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
-    let Some(project) = path.first().copied() else { return Err(Problem::nowhere()) };
+pub(super) fn quotas(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
+    let Some(project) = path.first().copied() else { return Err(ApiError::unknown_path()) };
     if !asked.sees(project) {
-        return Err(Problem::forbidden(
+        return Err(ApiError::forbidden(
             "Policy doesn't allow os_compute_api:os-quota-sets:show to be performed.",
         ));
     }
@@ -164,7 +164,7 @@ pub(super) fn quotas(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
                 let value = value.as_i64().or_else(|| value.as_str()?.parse().ok());
                 let known = LIMITS.iter().any(|(limit, _)| *limit == name);
                 let Some(value) = value.filter(|_| known) else {
-                    return Err(Problem::bad(format!(
+                    return Err(ApiError::bad(format!(
                         "Invalid input for field/attribute quota_set. Additional properties are not allowed ('{name}' was unexpected)"
                     )));
                 };
@@ -185,6 +185,6 @@ pub(super) fn quotas(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
             });
             Ok(Answer::empty(202))
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }

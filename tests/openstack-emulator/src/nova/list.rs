@@ -5,29 +5,29 @@ use serde_json::{Value, json};
 use super::view;
 use crate::index::PROJECT;
 use crate::page;
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
-use crate::store::{Kind, Object, Wanted};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::store::{Condition, Kind, Object};
 use crate::world::World;
 
-pub(super) fn brief(world: &World, asked: &Asked) -> Verdict {
+pub(super) fn brief(world: &World, asked: &ApiRequest) -> AnswerResult {
     answer(world, asked, |server| view::brief(asked, server))
 }
 
-pub(super) fn detail(world: &World, asked: &Asked) -> Verdict {
+pub(super) fn detail(world: &World, asked: &ApiRequest) -> AnswerResult {
     answer(world, asked, |server| view::detail(world, asked, server))
 }
 
-fn answer(world: &World, asked: &Asked, shown: impl Fn(&Object) -> Value) -> Verdict {
+fn answer(world: &World, asked: &ApiRequest, shown: impl Fn(&Object) -> Value) -> AnswerResult {
     let everybody = asked.flag("all_tenants") && asked.query("all_tenants").is_some();
     if everybody && !asked.caller.is_admin() {
-        return Err(Problem::forbidden(
+        return Err(ApiError::forbidden(
             "Policy doesn't allow os_compute_api:servers:index:get_all_tenants to be performed.",
         ));
     }
     let project =
         asked.query("project_id").or_else(|| asked.query("tenant_id")).filter(|_| everybody);
-    let mut said: Vec<Wanted<'_>> =
+    let mut said: Vec<Condition<'_>> =
         asked.query.iter().filter_map(|(key, value)| said(key, value)).collect();
     if asked.since(26) {
         said.extend(page::said_tags(asked));
@@ -60,7 +60,7 @@ fn answer(world: &World, asked: &Asked, shown: impl Fn(&Object) -> Value) -> Ver
 }
 
 /// The index entry for a filter.
-fn said<'a>(key: &str, value: &'a str) -> Option<Wanted<'a>> {
+fn said<'a>(key: &str, value: &'a str) -> Option<Condition<'a>> {
     let field = match key {
         "name" | "display_name" => return Some(vec![("name", whole(value)?)]),
         "uuid" | "id" => "id",
@@ -78,7 +78,7 @@ fn whole(pattern: &str) -> Option<&str> {
     pattern.strip_prefix('^')?.strip_suffix('$').filter(|name| !name.contains('\\'))
 }
 
-fn wanted(asked: &Asked, server: &Object) -> bool {
+fn wanted(asked: &ApiRequest, server: &Object) -> bool {
     let plain = asked.query.iter().all(|(key, value)| match key.as_str() {
         "name" | "display_name" => found(server.text("name"), value),
         "status" => server.text("status").eq_ignore_ascii_case(value),

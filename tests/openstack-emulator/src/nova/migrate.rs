@@ -4,21 +4,21 @@ use serde_json::Value;
 
 use super::{action, hosts, life, parts, server};
 use crate::neutron;
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::Kind;
 use crate::world::{Event, World, stamp};
 
 /// Answers `os-migrateLive`. The request is accepted if the status of the server allows it. Since 2.34 a missing host only shows later, and
 /// the
 /// server then stays where it is.
-pub(super) fn live(world: &mut World, asked: &Asked, id: &str, given: &Value) -> Verdict {
+pub(super) fn live(world: &mut World, asked: &ApiRequest, id: &str, given: &Value) -> AnswerResult {
     asked.admin("os_compute_api:os-migrate-server:migrate_live")?;
     let block = &given["block_migration"];
     let is_block = block.is_boolean() || (asked.since(25) && *block == "auto");
     if !is_block || given.get("host").is_none() {
         let field = if is_block { "host" } else { "block_migration" };
-        return Err(Problem::bad(format!(
+        return Err(ApiError::bad(format!(
             "Invalid input for field/attribute os-migrateLive. Value: {given}. '{field}' is a required property"
         )));
     }
@@ -27,14 +27,14 @@ pub(super) fn live(world: &mut World, asked: &Asked, id: &str, given: &Value) ->
     let (status, here) = (one.text("status").to_owned(), one.note("host").to_owned());
     let target = given["host"].as_str().unwrap_or_default().to_owned();
     if target == here && !target.is_empty() {
-        return Err(Problem::bad(format!(
+        return Err(ApiError::bad(format!(
             "Unable to migrate instance ({id}) to current host ({target})."
         )));
     }
     let known = target.is_empty()
         || world.store.all(Kind::Provider).any(|host| host.text("name") == target);
     if !known {
-        return Err(Problem::bad(format!("Compute host {target} could not be found.")));
+        return Err(ApiError::bad(format!("Compute host {target} could not be found.")));
     }
     parts::note_action(world, asked, id, "live-migration");
     if let Some(one) = world.store.get_mut(Kind::Server, id) {

@@ -22,8 +22,8 @@ mod view;
 
 use serde_json::json;
 
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::{Kind, Object};
 use crate::world::World;
 
@@ -32,7 +32,7 @@ pub(crate) use life::{acted, built, gone};
 pub(crate) use migrate::migrated;
 pub(crate) use snapshot::went_on as snapshot_went_on;
 
-pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+pub(crate) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
     let method = asked.method.as_str();
     if method != "GET" {
         asked.writer()?;
@@ -56,12 +56,12 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
         (_, ["os-services", rest @ ..]) => compute::services(world, asked, rest),
         (_, ["os-aggregates", rest @ ..]) => aggregate::answer(world, asked, rest),
         ("GET", ["extensions"]) => Ok(Answer::ok(json!({"extensions": []}))),
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }
 
 /// Answers requests for one server.
-fn one(world: &mut World, asked: &Asked, id: &str, rest: &[&str]) -> Verdict {
+fn one(world: &mut World, asked: &ApiRequest, id: &str, rest: &[&str]) -> AnswerResult {
     let server = server(world, asked, id)?;
     match (asked.method.as_str(), rest) {
         ("GET", []) => {
@@ -87,12 +87,12 @@ fn one(world: &mut World, asked: &Asked, id: &str, rest: &[&str]) -> Verdict {
         ("GET", ["os-instance-actions", rest @ ..]) => parts::actions(world, id, rest),
         (_, ["os-interface", rest @ ..]) => attach::interfaces(world, asked, id, rest),
         (_, ["os-volume_attachments", rest @ ..]) => attach::volumes(world, asked, id, rest),
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }
 
 /// A server of the caller's project.
-fn server<'w>(world: &'w World, asked: &Asked, id: &str) -> Result<&'w Object, Problem> {
+fn server<'w>(world: &'w World, asked: &ApiRequest, id: &str) -> Result<&'w Object, ApiError> {
     let server = world.seen(Kind::Server, id, asked);
-    server.ok_or_else(|| Problem::missing(format!("Instance {id} could not be found.")))
+    server.ok_or_else(|| ApiError::missing(format!("Instance {id} could not be found.")))
 }

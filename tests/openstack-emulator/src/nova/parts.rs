@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{life, server, view};
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::{Kind, Object};
 use crate::world::{World, fine_stamp, stamp};
 
@@ -12,7 +12,7 @@ use crate::world::{World, fine_stamp, stamp};
 const MOST_TAGS: usize = 50;
 
 /// Answers `PUT /servers/{id}`.
-pub(super) fn rename(world: &mut World, asked: &Asked, id: &str) -> Verdict {
+pub(super) fn rename(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerResult {
     let given = asked.wrapped("server")?;
     if let Some(server) = world.store.get_mut(Kind::Server, id) {
         for key in ["name", "description"] {
@@ -26,12 +26,17 @@ pub(super) fn rename(world: &mut World, asked: &Asked, id: &str) -> Verdict {
     Ok(Answer::ok(json!({"server": shown})))
 }
 
-pub(super) fn metadata(world: &mut World, asked: &Asked, id: &str, path: &[&str]) -> Verdict {
+pub(super) fn metadata(
+    world: &mut World,
+    asked: &ApiRequest,
+    id: &str,
+    path: &[&str],
+) -> AnswerResult {
     let Some(server) = world.store.get_mut(Kind::Server, id) else {
-        return Err(Problem::nowhere());
+        return Err(ApiError::unknown_path());
     };
     let mut metadata = server.body.get("metadata").cloned().unwrap_or_else(|| json!({}));
-    let missing = || Problem::missing("Metadata item was not found");
+    let missing = || ApiError::missing("Metadata item was not found");
     let answer = match (asked.method.as_str(), path) {
         ("GET", []) => return Ok(Answer::ok(json!({"metadata": metadata}))),
         ("GET", [key]) => {
@@ -60,36 +65,38 @@ pub(super) fn metadata(world: &mut World, asked: &Asked, id: &str, path: &[&str]
                 .ok_or_else(missing)?;
             Answer::empty(204)
         }
-        _ => return Err(Problem::nowhere()),
+        _ => return Err(ApiError::unknown_path()),
     };
     server.set("metadata", metadata);
     Ok(answer)
 }
 
 /// Refuses tags that Nova does not accept.
-pub(super) fn check_tags(tags: &[Value]) -> Result<(), Problem> {
+pub(super) fn check_tags(tags: &[Value]) -> Result<(), ApiError> {
     let wrong = tags.iter().find(|tag| {
         !tag.as_str()
             .is_some_and(|tag| !tag.is_empty() && tag.len() <= 60 && !tag.contains([',', '/']))
     });
     if let Some(tag) = wrong {
-        return Err(Problem::bad(format!("Invalid input for field/attribute tags. Value: {tag}.")));
+        return Err(ApiError::bad(format!(
+            "Invalid input for field/attribute tags. Value: {tag}."
+        )));
     }
     if tags.len() > MOST_TAGS {
-        return Err(Problem::bad(format!(
+        return Err(ApiError::bad(format!(
             "The number of tags exceeded the per-server limit {MOST_TAGS}"
         )));
     }
     Ok(())
 }
 
-pub(super) fn tags(world: &mut World, asked: &Asked, id: &str, path: &[&str]) -> Verdict {
+pub(super) fn tags(world: &mut World, asked: &ApiRequest, id: &str, path: &[&str]) -> AnswerResult {
     let Some(server) = world.store.get_mut(Kind::Server, id) else {
-        return Err(Problem::nowhere());
+        return Err(ApiError::unknown_path());
     };
     let mut tags = server.list("tags").to_vec();
     let there = |tag: &str| tags.iter().any(|one| one == tag);
-    let missing = |tag: &str| Problem::missing(format!("Server {id} has no tag '{tag}'"));
+    let missing = |tag: &str| ApiError::missing(format!("Server {id} has no tag '{tag}'"));
     let answer = match (asked.method.as_str(), path) {
         ("GET", []) => return Ok(Answer::ok(json!({"tags": tags}))),
         ("GET", [tag]) => {
@@ -119,14 +126,14 @@ pub(super) fn tags(world: &mut World, asked: &Asked, id: &str, path: &[&str]) ->
             tags.retain(|one| one != tag);
             Answer::empty(204)
         }
-        _ => return Err(Problem::nowhere()),
+        _ => return Err(ApiError::unknown_path()),
     };
     server.set("tags", tags);
     Ok(answer)
 }
 
 /// Answers `GET /servers/{id}/os-security-groups`.
-pub(super) fn security_groups(world: &World, id: &str) -> Verdict {
+pub(super) fn security_groups(world: &World, id: &str) -> AnswerResult {
     let ports = life::ports(world, id);
     let ports = ports.iter().filter_map(|port| world.store.get(Kind::Port, port));
     let mut ids: Vec<&str> =
@@ -140,7 +147,7 @@ pub(super) fn security_groups(world: &World, id: &str) -> Verdict {
 }
 
 /// Adds an action to a server's history.
-pub(super) fn note_action(world: &mut World, asked: &Asked, id: &str, action: &str) {
+pub(super) fn note_action(world: &mut World, asked: &ApiRequest, id: &str, action: &str) {
     let entry = json!({
         "action": action.trim_start_matches("os-"), "instance_uuid": id, "request_id": asked.request_id, "user_id": asked.caller.user,
         "project_id": asked.caller.project, "start_time": fine_stamp(), "updated_at": fine_stamp(), "message": null,
@@ -149,20 +156,20 @@ pub(super) fn note_action(world: &mut World, asked: &Asked, id: &str, action: &s
 }
 
 /// Answers `GET /servers/{id}/os-instance-actions`.
-pub(super) fn actions(world: &World, id: &str, path: &[&str]) -> Verdict {
+pub(super) fn actions(world: &World, id: &str, path: &[&str]) -> AnswerResult {
     let all = world.actions.get(id).cloned().unwrap_or_default();
     match path {
         [] => Ok(Answer::ok(json!({"instanceActions": all}))),
         [request] => {
             let one = all.into_iter().find(|one| one["request_id"] == *request);
             let mut one = one.ok_or_else(|| {
-                Problem::missing(format!(
+                ApiError::missing(format!(
                     "Action for request_id {request} on instance {id} not found"
                 ))
             })?;
             one["events"] = json!([]);
             Ok(Answer::ok(json!({"instanceAction": one})))
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }

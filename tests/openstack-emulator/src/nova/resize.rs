@@ -3,29 +3,34 @@
 use serde_json::Value;
 
 use super::{action, create, hosts, limits, parts, server};
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::{Kind, Object};
 use crate::world::World;
 
 /// Answers `resize`. The request is accepted if flavor, image and quota allow it. A host without room, or a flavor with a smaller disk,
 /// only
 /// shows later, and the server then keeps its flavor.
-pub(super) fn begin(world: &mut World, asked: &Asked, id: &str, given: &Value) -> Verdict {
+pub(super) fn begin(
+    world: &mut World,
+    asked: &ApiRequest,
+    id: &str,
+    given: &Value,
+) -> AnswerResult {
     let before = server(world, asked, id)?.clone();
     action::ready(&before, "resize", &["ACTIVE", "SHUTOFF"])?;
     let wanted = given["flavorRef"].as_str().unwrap_or_default();
     let flavor = |id: &str| world.store.get(Kind::Flavor, id).cloned();
     let next = flavor(wanted)
-        .ok_or_else(|| Problem::bad(format!("Flavor {wanted} could not be found.")))?;
+        .ok_or_else(|| ApiError::bad(format!("Flavor {wanted} could not be found.")))?;
     if next.id == before.note("flavor") {
-        return Err(Problem::bad("When resizing, instances must change flavor!"));
+        return Err(ApiError::bad("When resizing, instances must change flavor!"));
     }
     let now = flavor(before.note("flavor"));
     let image = world.store.get(Kind::Image, before.text("image"));
     if let Some(image) = image {
         if image.number("min_ram") > next.number("ram") {
-            return Err(Problem::bad("Flavor's memory is too small for requested image."));
+            return Err(ApiError::bad("Flavor's memory is too small for requested image."));
         }
         create::fits_disk(image, &next)?;
     }
@@ -49,7 +54,7 @@ pub(super) fn begin(world: &mut World, asked: &Asked, id: &str, given: &Value) -
 }
 
 /// Answers `confirmResize`: the server returns to its status before the resize, on or off.
-pub(super) fn confirm(world: &mut World, asked: &Asked, id: &str) -> Verdict {
+pub(super) fn confirm(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerResult {
     let one = server(world, asked, id)?;
     action::ready(one, "confirmResize", &["VERIFY_RESIZE"])?;
     let (after, power) = rest(one);
@@ -59,7 +64,7 @@ pub(super) fn confirm(world: &mut World, asked: &Asked, id: &str) -> Verdict {
 }
 
 /// Answers `revertResize`: the server gets its former flavor back.
-pub(super) fn revert(world: &mut World, asked: &Asked, id: &str) -> Verdict {
+pub(super) fn revert(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerResult {
     let one = server(world, asked, id)?;
     action::ready(one, "revertResize", &["VERIFY_RESIZE"])?;
     let (after, power) = rest(one);

@@ -8,17 +8,22 @@ use serde_json::{Map, Value, json};
 
 use super::{action, parts, server};
 use crate::misbehave::End;
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::{Kind, Object};
 use crate::world::{Event, World, stamp};
 use crate::{cinder, glance};
 
-pub(super) fn create(world: &mut World, asked: &Asked, id: &str, given: &Value) -> Verdict {
+pub(super) fn create(
+    world: &mut World,
+    asked: &ApiRequest,
+    id: &str,
+    given: &Value,
+) -> AnswerResult {
     let name = given["name"].as_str().filter(|name| !name.is_empty() && name.len() <= 255);
     let name = name
         .ok_or_else(|| {
-            Problem::bad("Invalid input for field/attribute name. Value: . '' is too short")
+            ApiError::bad("Invalid input for field/attribute name. Value: . '' is too short")
         })?
         .to_owned();
     let one = server(world, asked, id)?.clone();
@@ -109,7 +114,7 @@ fn of_volumes(
     server: &Object,
     name: &str,
     mut properties: Value,
-) -> Result<String, Problem> {
+) -> Result<String, ApiError> {
     let mut mapping = Vec::new();
     for volume in server.hidden.get("volumes").and_then(Value::as_array).into_iter().flatten() {
         let id = volume["id"].as_str().unwrap_or_default();

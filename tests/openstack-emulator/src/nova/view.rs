@@ -2,22 +2,22 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::request::Asked;
+use crate::request::ApiRequest;
 use crate::store::{Kind, Object};
 use crate::world::World;
 
 /// Id, name and links of a server.
-pub(super) fn brief(asked: &Asked, server: &Object) -> Value {
+pub(super) fn brief(asked: &ApiRequest, server: &Object) -> Value {
     json!({"id": server.id, "name": server.text("name"), "links": links(asked, &server.id)})
 }
 
-fn links(asked: &Asked, id: &str) -> Value {
+fn links(asked: &ApiRequest, id: &str) -> Value {
     let root = asked.root();
     json!([{"rel": "self", "href": format!("{root}/v2.1/servers/{id}")}, {"rel": "bookmark", "href": format!("{root}/servers/{id}")}])
 }
 
 /// All fields of a server.
-pub(super) fn detail(world: &World, asked: &Asked, server: &Object) -> Value {
+pub(super) fn detail(world: &World, asked: &ApiRequest, server: &Object) -> Value {
     let status = server.text("status");
     let task = server.note("task");
     let zone = if status == "BUILD" { "" } else { server.note("zone") };
@@ -117,7 +117,7 @@ pub(super) fn vm_state(status: &str) -> &'static str {
 }
 
 /// Adds the fields of later microversions.
-fn extra(asked: &Asked, server: &Object, body: &mut Value) {
+fn extra(asked: &ApiRequest, server: &Object, body: &mut Value) {
     if asked.since(9) {
         body["locked"] = json!(server.hidden.contains_key("locked"));
     }
@@ -145,7 +145,7 @@ fn extra(asked: &Asked, server: &Object, body: &mut Value) {
     }
 }
 
-fn flavor(world: &World, asked: &Asked, server: &Object) -> Value {
+fn flavor(world: &World, asked: &ApiRequest, server: &Object) -> Value {
     let id = server.note("flavor");
     let Some(flavor) = world.store.get(Kind::Flavor, id) else {
         return json!({"id": id, "original_name": id});
@@ -160,7 +160,7 @@ fn flavor(world: &World, asked: &Asked, server: &Object) -> Value {
 }
 
 /// The addresses of a server, by network.
-pub(super) fn addresses(world: &World, _: &Asked, server: &Object) -> Value {
+pub(super) fn addresses(world: &World, _: &ApiRequest, server: &Object) -> Value {
     let mut networks: Map<String, Value> = Map::new();
     let ports = server.hidden.get("ports").and_then(Value::as_array).into_iter().flatten();
     let ports = ports.filter_map(|id| world.store.get(Kind::Port, id.as_str()?));
@@ -178,7 +178,7 @@ pub(super) fn addresses(world: &World, _: &Asked, server: &Object) -> Value {
         for ip in port.list("fixed_ips") {
             row(ip["ip_address"].as_str().unwrap_or_default(), "fixed");
         }
-        for floating in world.store.saying(Kind::FloatingIp, "port_id", &port.id) {
+        for floating in world.store.with_text(Kind::FloatingIp, "port_id", &port.id) {
             row(floating.text("floating_ip_address"), "floating");
         }
     }

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::sort::{SORTS, Sort};
+use super::sort::{ResourceType, SORTS};
 use super::{change, fill, find, full, list, quota};
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::{Kind, Object};
 use crate::world::{World, bare_stamp};
 
@@ -16,7 +16,7 @@ const ALGORITHMS: [&str; 4] = ["ROUND_ROBIN", "LEAST_CONNECTIONS", "SOURCE_IP", 
 const MONITORS: [&str; 7] = ["HTTP", "HTTPS", "PING", "TCP", "TLS-HELLO", "UDP-CONNECT", "SCTP"];
 
 /// Answers `POST /listeners` and the like.
-pub(super) fn create(world: &mut World, asked: &Asked, sort: &Sort) -> Verdict {
+pub(super) fn create(world: &mut World, asked: &ApiRequest, sort: &ResourceType) -> AnswerResult {
     let given = asked.wrapped(sort.single)?;
     let balancer = balancer_of(world, asked, &given)?;
     let usual = world.settings.times.load_balancer_child;
@@ -37,19 +37,19 @@ pub(super) fn create(world: &mut World, asked: &Asked, sort: &Sort) -> Verdict {
 /// The load balancer of a new child.
 fn balancer_of(
     world: &World,
-    asked: &Asked,
+    asked: &ApiRequest,
     given: &Map<String, Value>,
-) -> Result<String, Problem> {
+) -> Result<String, ApiError> {
     for (key, path) in
         [("loadbalancer_id", "loadbalancers"), ("listener_id", "listeners"), ("pool_id", "pools")]
     {
         let Some(id) = given.get(key).and_then(Value::as_str) else { continue };
-        let parent = find(world, asked, Sort::of(path)?, id)?;
+        let parent = find(world, asked, ResourceType::of(path)?, id)?;
         let balancer =
             if key == "loadbalancer_id" { parent.id.as_str() } else { parent.note("balancer") };
         return Ok(balancer.to_owned());
     }
-    Err(Problem::bad(
+    Err(ApiError::bad(
         "Validation failure: Must provide at least one of loadbalancer_id, listener_id or pool_id.",
     ))
 }
@@ -57,10 +57,10 @@ fn balancer_of(
 /// Creates a child of the parents that its fields name.
 pub(super) fn make(
     world: &mut World,
-    asked: &Asked,
-    sort: &Sort,
+    asked: &ApiRequest,
+    sort: &ResourceType,
     given: Map<String, Value>,
-) -> Result<String, Problem> {
+) -> Result<String, ApiError> {
     let balancer = balancer_of(world, asked, &given)?;
     let project = world
         .store
@@ -140,12 +140,12 @@ fn refer(world: &mut World, kind: Kind, parent: &str, field: &str, child: &str) 
     }
 }
 
-fn one_of(given: &Map<String, Value>, field: &str, known: &[&str]) -> Result<(), Problem> {
+fn one_of(given: &Map<String, Value>, field: &str, known: &[&str]) -> Result<(), ApiError> {
     let value = given.get(field).and_then(Value::as_str).unwrap_or_default();
     if known.contains(&value) {
         return Ok(());
     }
-    Err(Problem::bad(format!(
+    Err(ApiError::bad(format!(
         "Invalid input for field/attribute {field}. Value: '{value}'. Value should be one of: {}",
         known.join(", ")
     )))
@@ -153,26 +153,26 @@ fn one_of(given: &Map<String, Value>, field: &str, known: &[&str]) -> Result<(),
 
 fn check(
     world: &World,
-    sort: &Sort,
+    sort: &ResourceType,
     balancer: &str,
     given: &Map<String, Value>,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     let port = given.get("protocol_port").and_then(Value::as_i64);
     match sort.path {
         "listeners" => {
             one_of(given, "protocol", &LISTENER_PROTOCOLS)?;
             let port = port.filter(|port| (1..=65535).contains(port)).ok_or_else(|| {
-                Problem::bad(
+                ApiError::bad(
                     "Invalid input for field/attribute protocol_port. Mandatory field missing.",
                 )
             })?;
             let udp = |protocol: &str| protocol == "UDP";
             let protocol = given.get("protocol").and_then(Value::as_str).unwrap_or_default();
-            let mut others = world.store.saying(Kind::Listener, "balancer", balancer);
+            let mut others = world.store.with_text(Kind::Listener, "balancer", balancer);
             if others.any(|one| {
                 one.number("protocol_port") == port && udp(one.text("protocol")) == udp(protocol)
             }) {
-                return Err(Problem::conflict(format!(
+                return Err(ApiError::conflict(format!(
                     "Another Listener on this Load Balancer is already using protocol {protocol} and protocol_port {port}"
                 )));
             }
@@ -181,7 +181,7 @@ fn check(
                     .store
                     .get(Kind::Pool, pool)
                     .filter(|pool| pool.note("balancer") == balancer);
-                known.ok_or_else(|| Problem::missing(format!("Pool {pool} not found.")))?;
+                known.ok_or_else(|| ApiError::missing(format!("Pool {pool} not found.")))?;
             }
         }
         "pools" => {
@@ -194,7 +194,7 @@ fn check(
             if let Some(listener) =
                 listener.filter(|listener| !listener.text("default_pool_id").is_empty())
             {
-                return Err(Problem::conflict(format!(
+                return Err(ApiError::conflict(format!(
                     "Listener {} already has a default pool: {}",
                     listener.id,
                     listener.text("default_pool_id")
@@ -204,21 +204,21 @@ fn check(
         "members" => {
             let address = given.get("address").and_then(Value::as_str).unwrap_or_default();
             if address.parse::<std::net::IpAddr>().is_err() {
-                return Err(Problem::bad(format!(
+                return Err(ApiError::bad(format!(
                     "Invalid input for field/attribute address. Value: '{address}'. Value should be IPv4 or IPv6 format"
                 )));
             }
             let port = port.ok_or_else(|| {
-                Problem::bad(
+                ApiError::bad(
                     "Invalid input for field/attribute protocol_port. Mandatory field missing.",
                 )
             })?;
             let pool = given.get("pool_id").and_then(Value::as_str).unwrap_or_default();
-            let mut others = world.store.saying(Kind::Member, "pool", pool);
+            let mut others = world.store.with_text(Kind::Member, "pool", pool);
             if others
                 .any(|one| one.text("address") == address && one.number("protocol_port") == port)
             {
-                return Err(Problem::conflict(format!(
+                return Err(ApiError::conflict(format!(
                     "Another member on this pool is already using ip {address} on protocol_port {port}"
                 )));
             }
@@ -227,14 +227,14 @@ fn check(
             one_of(given, "type", &MONITORS)?;
             for field in ["delay", "timeout", "max_retries"] {
                 if given.get(field).and_then(Value::as_i64).is_none() {
-                    return Err(Problem::bad(format!(
+                    return Err(ApiError::bad(format!(
                         "Invalid input for field/attribute {field}. Mandatory field missing."
                     )));
                 }
             }
             let pool = given.get("pool_id").and_then(Value::as_str).unwrap_or_default();
-            if world.store.saying(Kind::HealthMonitor, "pool", pool).next().is_some() {
-                return Err(Problem::conflict("This pool already has a health monitor"));
+            if world.store.with_text(Kind::HealthMonitor, "pool", pool).next().is_some() {
+                return Err(ApiError::conflict("This pool already has a health monitor"));
             }
         }
         _ => {}
@@ -243,7 +243,12 @@ fn check(
 }
 
 /// Answers `PUT` for any object, including a load balancer.
-pub(super) fn update(world: &mut World, asked: &Asked, sort: &Sort, id: &str) -> Verdict {
+pub(super) fn update(
+    world: &mut World,
+    asked: &ApiRequest,
+    sort: &ResourceType,
+    id: &str,
+) -> AnswerResult {
     let given = asked.wrapped(sort.single)?;
     fill(sort, &given, sort.update)?;
     let object = world.store.get(sort.kind, id).ok_or_else(|| sort.missing(id))?;
@@ -269,7 +274,7 @@ pub(super) fn update(world: &mut World, asked: &Asked, sort: &Sort, id: &str) ->
 }
 
 /// Answers `DELETE` for a child.
-pub(super) fn delete(world: &mut World, sort: &Sort, id: &str) -> Verdict {
+pub(super) fn delete(world: &mut World, sort: &ResourceType, id: &str) -> AnswerResult {
     let object = world.store.get(sort.kind, id).ok_or_else(|| sort.missing(id))?;
     let balancer = object.note("balancer").to_owned();
     let usual = world.settings.times.load_balancer_child;
@@ -326,8 +331,13 @@ pub(super) fn take_out(world: &mut World, kind: Kind, id: &str) {
 }
 
 /// Answers `/pools/{pool}/members`.
-pub(super) fn members(world: &mut World, asked: &Asked, pool: &str, path: &[&str]) -> Verdict {
-    let sort = Sort::of("members")?;
+pub(super) fn members(
+    world: &mut World,
+    asked: &ApiRequest,
+    pool: &str,
+    path: &[&str],
+) -> AnswerResult {
+    let sort = ResourceType::of("members")?;
     match (asked.method.as_str(), path) {
         ("GET", []) => list(world, asked, sort, Some(pool)),
         ("POST", []) => {
@@ -346,15 +356,15 @@ pub(super) fn members(world: &mut World, asked: &Asked, pool: &str, path: &[&str
                 "GET" => Ok(Answer::ok(json!({"member": member.shown()}))),
                 "PUT" => update(world, asked, sort, id),
                 "DELETE" => delete(world, sort, id),
-                _ => Err(Problem::nowhere()),
+                _ => Err(ApiError::unknown_path()),
             }
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }
 
 /// Answers `PUT /pools/{pool}/members`: replaces all members, or adds some if the request says so.
-fn replace(world: &mut World, asked: &Asked, pool: &str, sort: &Sort) -> Verdict {
+fn replace(world: &mut World, asked: &ApiRequest, pool: &str, sort: &ResourceType) -> AnswerResult {
     let wanted = asked.json()?["members"].as_array().cloned().unwrap_or_default();
     let additive = asked.query("additive_only").is_some() && asked.flag("additive_only");
     let balancer = world
@@ -366,7 +376,7 @@ fn replace(world: &mut World, asked: &Asked, pool: &str, sort: &Sort) -> Verdict
     change(world, &balancer, usual)?;
     let there: Vec<(String, String, i64)> = world
         .store
-        .saying(Kind::Member, "pool", pool)
+        .with_text(Kind::Member, "pool", pool)
         .map(|member| {
             (member.id.clone(), member.text("address").to_owned(), member.number("protocol_port"))
         })

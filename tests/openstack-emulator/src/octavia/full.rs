@@ -3,24 +3,24 @@
 use serde_json::{Map, Value, json};
 
 use super::children::make;
-use super::sort::Sort;
-use crate::problem::Problem;
-use crate::request::Asked;
+use super::sort::ResourceType;
+use crate::problem::ApiError;
+use crate::request::ApiRequest;
 use crate::store::{Kind, Object};
 use crate::world::World;
 
 /// Creates the children in a request. Pools come first, because listeners may refer to them.
 pub(super) fn below(
     world: &mut World,
-    asked: &Asked,
+    asked: &ApiRequest,
     balancer: &str,
     given: &Map<String, Value>,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     let mut named: Vec<(String, String)> = Vec::new();
     for one in given.get("pools").and_then(Value::as_array).into_iter().flatten() {
         let name = one["name"].as_str().unwrap_or_default().to_owned();
         if name.is_empty() {
-            return Err(Problem::bad(
+            return Err(ApiError::bad(
                 "Validation failure: Pools must be named when they are given beside listeners.",
             ));
         }
@@ -31,14 +31,14 @@ pub(super) fn below(
         let mut fields = one.as_object().cloned().unwrap_or_default();
         let default = fields.remove("default_pool");
         fields.insert("loadbalancer_id".into(), json!(balancer));
-        let listener = make(world, asked, Sort::of("listeners")?, fields)?;
+        let listener = make(world, asked, ResourceType::of("listeners")?, fields)?;
         let Some(default) = default.filter(|pool| !pool.is_null()) else { continue };
         let reference = default.as_object().is_some_and(|pool| pool.len() == 1);
         let known = named.iter().find(|(name, _)| reference && default["name"] == name.as_str());
         match known {
             Some((_, id)) => tie(world, &listener, id),
             None if reference => {
-                return Err(Problem::bad(format!(
+                return Err(ApiError::bad(format!(
                     "Validation failure: Pool {} is not among the pools.",
                     default["name"]
                 )));
@@ -53,11 +53,11 @@ pub(super) fn below(
 
 fn pool(
     world: &mut World,
-    asked: &Asked,
+    asked: &ApiRequest,
     balancer: &str,
     listener: Option<&str>,
     given: &Value,
-) -> Result<String, Problem> {
+) -> Result<String, ApiError> {
     let mut fields = given.as_object().cloned().unwrap_or_default();
     let members = fields.remove("members");
     let monitor = fields.remove("healthmonitor").filter(|monitor| !monitor.is_null());
@@ -65,16 +65,16 @@ fn pool(
         Some(listener) => fields.insert("listener_id".into(), json!(listener)),
         None => fields.insert("loadbalancer_id".into(), json!(balancer)),
     };
-    let pool = make(world, asked, Sort::of("pools")?, fields)?;
+    let pool = make(world, asked, ResourceType::of("pools")?, fields)?;
     for member in members.as_ref().and_then(Value::as_array).into_iter().flatten() {
         let mut fields = member.as_object().cloned().unwrap_or_default();
         fields.insert("pool_id".into(), json!(pool));
-        make(world, asked, Sort::of("members")?, fields)?;
+        make(world, asked, ResourceType::of("members")?, fields)?;
     }
     if let Some(monitor) = monitor {
         let mut fields = monitor.as_object().cloned().unwrap_or_default();
         fields.insert("pool_id".into(), json!(pool));
-        make(world, asked, Sort::of("healthmonitors")?, fields)?;
+        make(world, asked, ResourceType::of("healthmonitors")?, fields)?;
     }
     Ok(pool)
 }
@@ -94,7 +94,7 @@ pub(super) fn tie(world: &mut World, listener: &str, pool: &str) {
 /// A load balancer with all children, as the answer to a create shows it.
 pub(super) fn shown(world: &World, id: &str) -> Value {
     let Some(balancer) = world.store.get(Kind::LoadBalancer, id) else { return Value::Null };
-    let of = |kind: Kind| world.store.saying(kind, "balancer", id);
+    let of = |kind: Kind| world.store.with_text(kind, "balancer", id);
     let pool = |pool: &Object| {
         let mut body = pool.shown();
         let members =

@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::sort::Sort;
+use super::sort::ResourceType;
 use super::{below, change, fill, full, immutable, quota};
 use crate::misbehave::End;
 use crate::neutron;
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::Kind;
-use crate::world::{Errand, Event, World, bare_stamp};
+use crate::world::{BackgroundTask, Event, World, bare_stamp};
 
 /// How long a load balancer takes to come up, in milliseconds.
 pub(super) fn usual(world: &World) -> u32 {
@@ -17,20 +17,20 @@ pub(super) fn usual(world: &World) -> u32 {
 }
 
 /// Answers `POST /loadbalancers`, fully populated or not.
-pub(super) fn create(world: &mut World, asked: &Asked) -> Verdict {
+pub(super) fn create(world: &mut World, asked: &ApiRequest) -> AnswerResult {
     let given = asked.wrapped("loadbalancer")?;
-    let sort = Sort::of("loadbalancers")?;
+    let sort = ResourceType::of("loadbalancers")?;
     let mut body = fill(sort, &given, sort.create)?;
     let project =
         given.get("project_id").and_then(Value::as_str).unwrap_or(&asked.caller.project).to_owned();
     if !asked.sees(&project) {
-        return Err(Problem::forbidden("Policy does not allow this request to be performed."));
+        return Err(ApiError::forbidden("Policy does not allow this request to be performed."));
     }
     quota::check(world, &project, Kind::LoadBalancer, "Load Balancer")?;
     if let Some(flavor) = given.get("flavor_id").and_then(Value::as_str) {
         let known = world.store.get(Kind::LoadBalancerFlavor, flavor);
         known.ok_or_else(|| {
-            Problem::bad(format!("Validation failure: Invalid flavor_id: {flavor}."))
+            ApiError::bad(format!("Validation failure: Invalid flavor_id: {flavor}."))
         })?;
     }
     body["project_id"] = json!(project);
@@ -42,7 +42,7 @@ pub(super) fn create(world: &mut World, asked: &Asked) -> Verdict {
     let mut balancer = world.object(&project, body);
     let id = balancer.id.clone();
     let port = vip(world, asked, &project, &id, balancer.text("name"), &given)?;
-    let object = world.store.get(Kind::Port, &port).cloned().ok_or_else(Problem::nowhere)?;
+    let object = world.store.get(Kind::Port, &port).cloned().ok_or_else(ApiError::unknown_path)?;
     let ip = object.list("fixed_ips").first().cloned().unwrap_or_default();
     balancer.set("vip_port_id", port.clone());
     balancer.set("vip_network_id", object.text("network_id"));
@@ -74,18 +74,18 @@ pub(super) fn create(world: &mut World, asked: &Asked) -> Verdict {
 /// The VIP port: the port that the request names, or a new one.
 fn vip(
     world: &mut World,
-    asked: &Asked,
+    asked: &ApiRequest,
     project: &str,
     id: &str,
     name: &str,
     given: &Map<String, Value>,
-) -> Result<String, Problem> {
+) -> Result<String, ApiError> {
     let text = |key: &str| given.get(key).and_then(Value::as_str);
     if let Some(port) = text("vip_port_id") {
         let found = world.seen(Kind::Port, port, asked);
-        let found = found.ok_or_else(|| Problem::bad(format!("Port {port} not found.")))?;
+        let found = found.ok_or_else(|| ApiError::bad(format!("Port {port} not found.")))?;
         if !found.text("device_id").is_empty() {
-            return Err(Problem::conflict(format!("VIP port {port} is already in use.")));
+            return Err(ApiError::conflict(format!("VIP port {port} is already in use.")));
         }
         if let Some(port) = world.store.get_mut(Kind::Port, port) {
             port.set("device_owner", "Octavia");
@@ -107,17 +107,17 @@ fn vip(
                 .filter(|subnet| visible(subnet.text("network_id")).is_some());
             ip["subnet_id"] = json!(subnet);
             found
-                .ok_or_else(|| Problem::bad(format!("Subnet {subnet} not found.")))?
+                .ok_or_else(|| ApiError::bad(format!("Subnet {subnet} not found.")))?
                 .text("network_id")
                 .to_owned()
         }
         (None, Some(network)) => {
             visible(network)
-                .ok_or_else(|| Problem::bad(format!("Network {network} not found.")))?;
+                .ok_or_else(|| ApiError::bad(format!("Network {network} not found.")))?;
             network.to_owned()
         }
         (None, None) => {
-            return Err(Problem::bad(
+            return Err(ApiError::bad(
                 "Validation failure: VIP must contain one of: vip_port_id, vip_network_id, vip_subnet_id.",
             ));
         }
@@ -141,7 +141,7 @@ pub(crate) fn settled(world: &mut World, id: &str) {
     let Some(balancer) = world.store.get(Kind::LoadBalancer, id) else { return };
     if balancer.text("provisioning_status") == "PENDING_DELETE" {
         remove(world, id);
-        world.errand(Errand::Reopen);
+        world.errand(BackgroundTask::Reopen);
         return;
     }
     let doomed = balancer.hidden.contains_key("doomed");
@@ -163,7 +163,7 @@ pub(crate) fn settled(world: &mut World, id: &str) {
         balancer.set("operating_status", if doomed { "ERROR" } else { "ONLINE" });
         balancer.hidden.remove("doomed");
     }
-    world.errand(Errand::Reopen);
+    world.errand(BackgroundTask::Reopen);
 }
 
 /// Removes a load balancer, its children and its port.
@@ -182,7 +182,7 @@ fn remove(world: &mut World, id: &str) {
 }
 
 /// Answers `DELETE /loadbalancers/{id}`.
-pub(super) fn delete(world: &mut World, asked: &Asked, id: &str) -> Verdict {
+pub(super) fn delete(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerResult {
     let cascade = asked.query("cascade").is_some() && asked.flag("cascade");
     let children = below(world, id);
     let status = world
@@ -193,7 +193,7 @@ pub(super) fn delete(world: &mut World, asked: &Asked, id: &str) -> Verdict {
         return Err(immutable(id));
     }
     if !cascade && !children.is_empty() {
-        return Err(Problem::bad(format!(
+        return Err(ApiError::bad(format!(
             "Validation failure: Cannot delete Load Balancer {id} - it has children"
         )));
     }

@@ -11,24 +11,24 @@ use serde_json::{Map, Value, json};
 
 use crate::index::PROJECT;
 use crate::page;
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
-use crate::store::{Kind, Object, Wanted};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::store::{Condition, Kind, Object};
 use crate::world::{Event, World, bare_stamp};
 
 pub(crate) use load_balancer::settled;
-use sort::{SORTS, Sort};
+use sort::{ResourceType, SORTS};
 
-pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+pub(crate) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
     if !["load-balancer_member", "load-balancer_admin", "load-balancer_observer"]
         .iter()
         .any(|role| asked.caller.may(role))
     {
-        return Err(Problem::forbidden("Policy does not allow this request to be performed."));
+        return Err(ApiError::forbidden("Policy does not allow this request to be performed."));
     }
     let path = match path {
         ["lbaas", rest @ ..] | ["octavia", rest @ ..] => rest,
-        _ => return Err(Problem::nowhere()),
+        _ => return Err(ApiError::unknown_path()),
     };
     let method = asked.method.as_str();
     match (method, path) {
@@ -50,17 +50,17 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
         }
         ("PUT", ["loadbalancers", id, "failover"]) => {
             asked.admin("os_load-balancer_api:loadbalancer:put_failover")?;
-            let sort = Sort::of("loadbalancers")?;
+            let sort = ResourceType::of("loadbalancers")?;
             find(world, asked, sort, id)?;
             change(world, id, load_balancer::usual(world))?;
             Ok(Answer::empty(202))
         }
         (_, ["pools", pool, "members", rest @ ..]) => {
-            find(world, asked, Sort::of("pools")?, pool)?;
+            find(world, asked, ResourceType::of("pools")?, pool)?;
             children::members(world, asked, pool, rest)
         }
         (_, [collection, rest @ ..]) => {
-            let sort = Sort::of(collection)?;
+            let sort = ResourceType::of(collection)?;
             match (method, rest) {
                 ("GET", []) => list(world, asked, sort, None),
                 ("POST", []) if sort.kind == Kind::LoadBalancer => {
@@ -83,19 +83,29 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
                         children::delete(world, sort, id)
                     }
                 }
-                _ => Err(Problem::nowhere()),
+                _ => Err(ApiError::unknown_path()),
             }
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }
 
-fn find<'w>(world: &'w World, asked: &Asked, sort: &Sort, id: &str) -> Result<&'w Object, Problem> {
+fn find<'w>(
+    world: &'w World,
+    asked: &ApiRequest,
+    sort: &ResourceType,
+    id: &str,
+) -> Result<&'w Object, ApiError> {
     world.seen(sort.kind, id, asked).ok_or_else(|| sort.missing(id))
 }
 
 /// Lists objects. Members are those of `pool`.
-fn list(world: &World, asked: &Asked, sort: &Sort, pool: Option<&str>) -> Verdict {
+fn list(
+    world: &World,
+    asked: &ApiRequest,
+    sort: &ResourceType,
+    pool: Option<&str>,
+) -> AnswerResult {
     let about_pages = [
         "fields",
         "limit",
@@ -136,7 +146,7 @@ fn list(world: &World, asked: &Asked, sort: &Sort, pool: Option<&str>) -> Verdic
 }
 
 /// The index entry for a filter.
-fn said<'a>(key: &'a str, value: &'a str) -> Option<Wanted<'a>> {
+fn said<'a>(key: &'a str, value: &'a str) -> Option<Condition<'a>> {
     match key {
         "loadbalancer_id" | "load_balancer_id" => Some(vec![("balancer", value)]),
         "listener_id" => Some(vec![("listeners", value)]),
@@ -158,8 +168,14 @@ fn passes(one: &Object, key: &str, value: &str) -> bool {
 }
 
 /// Flavors and flavor profiles, which belong to no load balancer.
-fn plain(world: &mut World, asked: &Asked, single: &str, kind: Kind, path: &[&str]) -> Verdict {
-    let missing = |id: &str| Problem::missing(format!("{single} {id} not found."));
+fn plain(
+    world: &mut World,
+    asked: &ApiRequest,
+    single: &str,
+    kind: Kind,
+    path: &[&str],
+) -> AnswerResult {
+    let missing = |id: &str| ApiError::missing(format!("{single} {id} not found."));
     match (asked.method.as_str(), path) {
         ("GET", []) => {
             let all = world
@@ -191,20 +207,20 @@ fn plain(world: &mut World, asked: &Asked, single: &str, kind: Kind, path: &[&st
                 .find(Kind::LoadBalancer, |balancer| balancer.text("flavor_id") == *id)
                 .is_some()
             {
-                return Err(Problem::conflict(format!(
+                return Err(ApiError::conflict(format!(
                     "Flavor {id} is in use and cannot be modified."
                 )));
             }
             world.store.remove(kind, id).ok_or_else(|| missing(id))?;
             Ok(Answer::empty(204))
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }
 
 /// Refuses a change while another one is in progress. Otherwise sets the load balancer to PENDING_UPDATE for this time.
-fn change(world: &mut World, balancer: &str, time: u32) -> Result<(), Problem> {
-    let missing = || Problem::missing(format!("Load Balancer {balancer} not found."));
+fn change(world: &mut World, balancer: &str, time: u32) -> Result<(), ApiError> {
+    let missing = || ApiError::missing(format!("Load Balancer {balancer} not found."));
     let object = world.store.get_mut(Kind::LoadBalancer, balancer).ok_or_else(missing)?;
     if !["ACTIVE"].contains(&object.text("provisioning_status")) {
         return Err(immutable(balancer));
@@ -215,16 +231,20 @@ fn change(world: &mut World, balancer: &str, time: u32) -> Result<(), Problem> {
     Ok(())
 }
 
-fn immutable(balancer: &str) -> Problem {
-    Problem::conflict(format!("Load Balancer {balancer} is immutable and cannot be updated."))
+fn immutable(balancer: &str) -> ApiError {
+    ApiError::conflict(format!("Load Balancer {balancer} is immutable and cannot be updated."))
 }
 
 /// The defaults with the given fields. Refuses unknown fields.
-fn fill(sort: &Sort, given: &Map<String, Value>, known: &[&str]) -> Result<Value, Problem> {
+fn fill(
+    sort: &ResourceType,
+    given: &Map<String, Value>,
+    known: &[&str],
+) -> Result<Value, ApiError> {
     let mut body = (sort.defaults)();
     for (key, value) in given {
         if !known.contains(&key.as_str()) {
-            return Err(Problem::bad(format!(
+            return Err(ApiError::bad(format!(
                 "Invalid input for field/attribute {}. Value: '{{{key:?}: ...}}'. Unknown attribute: {key}",
                 sort.single
             )));

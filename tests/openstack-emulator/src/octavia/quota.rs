@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::Kind;
 use crate::world::World;
 
@@ -17,13 +17,13 @@ const LIMITS: [(&str, Kind); 5] = [
 ];
 
 /// Refuses one more object if it exceeds the quota.
-pub(super) fn check(world: &World, project: &str, kind: Kind, word: &str) -> Result<(), Problem> {
+pub(super) fn check(world: &World, project: &str, kind: Kind, word: &str) -> Result<(), ApiError> {
     let Some((name, _)) = LIMITS.iter().find(|(_, limited)| *limited == kind) else {
         return Ok(());
     };
     let limit = world.quota(project, name, -1);
     if usize::try_from(limit).is_ok_and(|limit| world.store.count(kind, project) >= limit) {
-        return Err(Problem::forbidden(format!("Quota has been met for resources: {word}")));
+        return Err(ApiError::forbidden(format!("Quota has been met for resources: {word}")));
     }
     Ok(())
 }
@@ -38,7 +38,7 @@ fn limits(world: &World, project: &str) -> Value {
     body
 }
 
-pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
     match (asked.method.as_str(), path) {
         ("GET", ["defaults"] | [_, "default"]) => {
             Ok(Answer::ok(json!({"quota": limits(world, "")})))
@@ -65,6 +65,6 @@ pub(super) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
             });
             Ok(Answer::empty(204))
         }
-        _ => Err(Problem::forbidden("Policy does not allow this request to be performed.")),
+        _ => Err(ApiError::forbidden("Policy does not allow this request to be performed.")),
     }
 }

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::problem::Problem;
+use crate::problem::ApiError;
 use crate::store::Kind;
 
 /// A resource type.
-pub(super) struct Sort {
+pub(super) struct ResourceType {
     pub(super) path: &'static str,
     pub(super) plural: &'static str,
     pub(super) single: &'static str,
@@ -19,19 +19,19 @@ pub(super) struct Sort {
     pub(super) update: &'static [&'static str],
 }
 
-impl Sort {
-    pub(super) fn of(path: &str) -> Result<&'static Sort, Problem> {
-        SORTS.iter().find(|sort| sort.path == path).ok_or_else(Problem::nowhere)
+impl ResourceType {
+    pub(super) fn of(path: &str) -> Result<&'static ResourceType, ApiError> {
+        SORTS.iter().find(|sort| sort.path == path).ok_or_else(ApiError::unknown_path)
     }
 
-    pub(super) fn missing(&self, id: &str) -> Problem {
-        Problem::missing(format!("{} {id} not found.", self.word))
+    pub(super) fn missing(&self, id: &str) -> ApiError {
+        ApiError::missing(format!("{} {id} not found.", self.word))
     }
 }
 
 /// All resource types, the highest first.
-pub(super) static SORTS: [Sort; 5] = [
-    Sort {
+pub(super) static SORTS: [ResourceType; 5] = [
+    ResourceType {
         path: "loadbalancers",
         plural: "loadbalancers",
         single: "loadbalancer",
@@ -73,7 +73,7 @@ pub(super) static SORTS: [Sort; 5] = [
             "vip_sg_ids",
         ],
     },
-    Sort {
+    ResourceType {
         path: "listeners",
         plural: "listeners",
         single: "listener",
@@ -126,7 +126,7 @@ pub(super) static SORTS: [Sort; 5] = [
             "tags",
         ],
     },
-    Sort {
+    ResourceType {
         path: "pools",
         plural: "pools",
         single: "pool",
@@ -165,7 +165,7 @@ pub(super) static SORTS: [Sort; 5] = [
             "tls_enabled",
         ],
     },
-    Sort {
+    ResourceType {
         path: "members",
         plural: "members",
         single: "member",
@@ -201,7 +201,7 @@ pub(super) static SORTS: [Sort; 5] = [
             "tags",
         ],
     },
-    Sort {
+    ResourceType {
         path: "healthmonitors",
         plural: "healthmonitors",
         single: "healthmonitor",

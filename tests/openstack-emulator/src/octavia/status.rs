@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use super::find;
-use super::sort::Sort;
-use crate::request::{Answer, Asked, Verdict};
+use super::sort::ResourceType;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::{Kind, Object};
 use crate::world::World;
 
-pub(super) fn tree(world: &World, asked: &Asked, id: &str) -> Verdict {
-    let balancer = find(world, asked, Sort::of("loadbalancers")?, id)?;
-    let of = |kind: Kind| world.store.saying(kind, "balancer", id);
+pub(super) fn tree(world: &World, asked: &ApiRequest, id: &str) -> AnswerResult {
+    let balancer = find(world, asked, ResourceType::of("loadbalancers")?, id)?;
+    let of = |kind: Kind| world.store.with_text(kind, "balancer", id);
     let pool = |pool: &Object| {
         let mut body = short(pool);
         let members =

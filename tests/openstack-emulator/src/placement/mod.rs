@@ -6,17 +6,17 @@ use serde_json::{Map, Value, json};
 
 use crate::index::PROJECT;
 use crate::nova::hosts::{allocations, capacity, used};
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::{Kind, Object};
 use crate::world::World;
 
 const CLASSES: [&str; 4] = ["VCPU", "MEMORY_MB", "DISK_GB", "PGPU"];
 
-pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict {
+pub(crate) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
     // Only administrators, and services such as nova-compute, may use Placement.
     if !asked.caller.may("service") {
-        return Err(Problem::forbidden("Access was denied to this resource.\n\n admin_required "));
+        return Err(ApiError::forbidden("Access was denied to this resource.\n\n admin_required "));
     }
     match (asked.method.as_str(), path) {
         ("POST", ["resource_providers"]) => return provider::create(world, asked),
@@ -28,7 +28,7 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
     let provider = |id: &str| {
         let found = world.store.get(Kind::Provider, id);
         found.ok_or_else(|| {
-            Problem::missing(format!(
+            ApiError::missing(format!(
                 "The resource could not be found.\n\n No resource provider with uuid {id} found  "
             ))
         })
@@ -61,7 +61,7 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
         }
         ("GET", ["resource_providers", id, "allocations"]) => {
             let one = provider(id)?;
-            let servers = world.store.saying(Kind::Server, "provider", &one.id);
+            let servers = world.store.with_text(Kind::Server, "provider", &one.id);
             let all: Map<String, Value> = servers
                 .map(|server| (server.id.clone(), json!({"resources": held(server)})))
                 .collect();
@@ -90,7 +90,7 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
         ("GET", ["usages"]) => {
             let project = asked.query("project_id").unwrap_or_default();
             let mut usages: Map<String, Value> = Map::new();
-            for server in world.store.saying(Kind::Server, PROJECT, project) {
+            for server in world.store.with_text(Kind::Server, PROJECT, project) {
                 for (class, amount) in allocations(server) {
                     let sum =
                         usages.get(&class).and_then(Value::as_i64).unwrap_or_default() + amount;
@@ -106,7 +106,7 @@ pub(crate) fn answer(world: &mut World, asked: &Asked, path: &[&str]) -> Verdict
         ("GET", ["traits"]) => {
             Ok(Answer::ok(json!({"traits": ["HW_CPU_X86_AVX", "COMPUTE_NODE"]})))
         }
-        _ => Err(Problem::nowhere()),
+        _ => Err(ApiError::unknown_path()),
     }
 }
 
@@ -114,7 +114,7 @@ fn classes(provider: &Object) -> impl Iterator<Item = &'static str> {
     CLASSES.into_iter().filter(|class| capacity(provider, class) > 0)
 }
 
-fn shown(asked: &Asked, provider: &Object) -> Value {
+fn shown(asked: &ApiRequest, provider: &Object) -> Value {
     let path = format!("/placement/resource_providers/{}", provider.id);
     let link = |rel: &str| json!({"rel": rel, "href": format!("{path}/{rel}")});
     let mut links = vec![
@@ -154,14 +154,14 @@ fn held(server: &Object) -> Value {
 }
 
 /// Parses `VCPU:4,MEMORY_MB:2048`.
-fn resources(text: &str) -> Result<Vec<(String, i64)>, Problem> {
+fn resources(text: &str) -> Result<Vec<(String, i64)>, ApiError> {
     let parts = text.split(',').filter(|part| !part.is_empty());
     parts
         .map(|part| {
             let (class, amount) = part.split_once(':').unwrap_or((part, ""));
-            let amount: i64 = amount.parse().map_err(|_| Problem::bad(format!("Badly formed resources parameter. Expected resources query string in form: ?resources=VCPU:2,MEMORY_MB:1024. Got: {text}.")))?;
+            let amount: i64 = amount.parse().map_err(|_| ApiError::bad(format!("Badly formed resources parameter. Expected resources query string in form: ?resources=VCPU:2,MEMORY_MB:1024. Got: {text}.")))?;
             if !CLASSES.contains(&class) && !class.starts_with("CUSTOM_") {
-                return Err(Problem::bad(format!("Invalid resource class in resources parameter: No such resource class {class}.")));
+                return Err(ApiError::bad(format!("Invalid resource class in resources parameter: No such resource class {class}.")));
             }
             Ok((class.to_owned(), amount))
         })
@@ -176,10 +176,10 @@ fn fits(provider: &Object, wanted: &[(String, i64)]) -> bool {
 }
 
 /// Answers `GET /allocation_candidates`: the hosts with room for the whole request.
-fn candidates(world: &World, asked: &Asked) -> Verdict {
+fn candidates(world: &World, asked: &ApiRequest) -> AnswerResult {
     let wanted = resources(asked.query("resources").unwrap_or_default())?;
     if wanted.is_empty() {
-        return Err(Problem::bad(
+        return Err(ApiError::bad(
             "At least one request group (`resources` or `resources{$S}`) is required.",
         ));
     }

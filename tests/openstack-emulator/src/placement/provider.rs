@@ -3,24 +3,24 @@
 use serde_json::{Value, json};
 
 use super::{CLASSES, inventories, shown};
-use crate::problem::Problem;
-use crate::request::{Answer, Asked, Verdict};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::store::Kind;
 use crate::world::World;
 
 /// Answers `POST /resource_providers`.
-pub(super) fn create(world: &mut World, asked: &Asked) -> Verdict {
+pub(super) fn create(world: &mut World, asked: &ApiRequest) -> AnswerResult {
     let body = asked.json()?;
     let name = body["name"].as_str().unwrap_or_default().to_owned();
     if name.is_empty() {
-        return Err(Problem::bad("JSON does not validate: 'name' is a required property"));
+        return Err(ApiError::bad("JSON does not validate: 'name' is a required property"));
     }
     let given = body["uuid"].as_str().map(str::to_owned);
     let taken = world.store.find(Kind::Provider, |one| {
         one.text("name") == name || given.as_deref().is_some_and(|id| one.id == id)
     });
     if taken.is_some() {
-        return Err(Problem::conflict(format!(
+        return Err(ApiError::conflict(format!(
             "Conflicting resource provider name: {name} already exists."
         )));
     }
@@ -35,16 +35,16 @@ pub(super) fn create(world: &mut World, asked: &Asked) -> Verdict {
 }
 
 /// Answers `PUT /resource_providers/{id}/inventories`. Refuses an outdated generation.
-pub(super) fn stock(world: &mut World, asked: &Asked, id: &str) -> Verdict {
+pub(super) fn stock(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerResult {
     let body = asked.json()?;
     let missing = || {
-        Problem::missing(format!(
+        ApiError::missing(format!(
             "The resource could not be found.\n\n No resource provider with uuid {id} found  "
         ))
     };
     let provider = world.store.get_mut(Kind::Provider, id).ok_or_else(missing)?;
     if body["resource_provider_generation"].as_i64() != Some(provider.number("generation")) {
-        return Err(Problem::new(
+        return Err(ApiError::new(
             409,
             "placement.concurrent_update",
             "resource provider generation conflict",

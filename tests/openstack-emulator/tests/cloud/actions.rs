@@ -1,12 +1,12 @@
 //! Actions of servers, and Nova's answers to them.
 
-use openstack_emulator::{End, Fate, Kind, Settings};
+use openstack_emulator::{CreateOutcome, End, Kind, Settings};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::somebody::{Somebody, alice, text};
+use crate::somebody::{TestUser, alice, text};
 
-async fn act(who: &Somebody, server: &str, body: Value) -> (u16, String) {
+async fn act(who: &TestUser, server: &str, body: Value) -> (u16, String) {
     let path = format!("/compute/v2.1/servers/{server}/action");
     let (status, answer) = who.ask(Method::POST, &path, body).await;
     let said = answer.as_object().and_then(|fault| fault.values().next());
@@ -15,7 +15,7 @@ async fn act(who: &Somebody, server: &str, body: Value) -> (u16, String) {
 }
 
 /// A running server of the smallest flavor.
-async fn running(alice: &Somebody, more: Value) -> String {
+async fn running(alice: &TestUser, more: Value) -> String {
     let (network, _) = alice.network("10.0.0.0/24").await;
     let id = alice.server("own", &network, more).await;
     alice.server_is(&id, "ACTIVE").await;
@@ -96,7 +96,7 @@ async fn a_resize_to_a_smaller_disk_or_beyond_the_quota_fails() {
     assert_eq!(act(&alice, &id, json!({"resize": {"flavorRef": "1"}})).await.0, 202);
     assert_eq!(alice.server_is(&id, "ACTIVE").await["flavor"]["ram"], 2048);
     let quotas = json!({"quota_set": {"cores": 4}});
-    let admin = Somebody::log_in(&alice.cloud, "admin", "admin").await;
+    let admin = TestUser::log_in(&alice.cloud, "admin", "admin").await;
     let path = format!("/compute/v2.1/os-quota-sets/{}", alice.project);
     assert_eq!(admin.ask(Method::PUT, &path, quotas).await.0, 200);
     let more = act(&alice, &id, json!({"resize": {"flavorRef": "6"}})).await;
@@ -154,7 +154,13 @@ async fn an_image_of_a_server_is_queued_saved_and_active() {
 async fn an_image_that_fails_is_deleted_by_nova() {
     let (_emulator, alice) = alice(Settings::default()).await;
     let end = End::Error("no space left".into());
-    alice.cloud.decide(Fate { kind: Kind::Image, name: "kept".into(), after: 0, times: None, end });
+    alice.cloud.set_fate(CreateOutcome {
+        kind: Kind::Image,
+        name: "kept".into(),
+        after: 0,
+        times: None,
+        end,
+    });
     let id = running(&alice, json!({})).await;
     assert_eq!(act(&alice, &id, json!({"createImage": {"name": "kept"}})).await.0, 202);
     alice
@@ -259,7 +265,7 @@ async fn a_console_has_a_new_token_each_time_and_diagnostics_are_for_administrat
 
     let path = format!("/compute/v2.1/servers/{id}/diagnostics");
     assert_eq!(alice.ask(Method::GET, &path, Value::Null).await.0, 403);
-    let admin = Somebody::log_in(&alice.cloud, "admin", "admin").await;
+    let admin = TestUser::log_in(&alice.cloud, "admin", "admin").await;
     let seen = admin.get(&path).await;
     assert_eq!(
         (&seen["state"], &seen["num_cpus"], &seen["num_nics"]),

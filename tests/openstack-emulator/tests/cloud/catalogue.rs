@@ -4,19 +4,19 @@ use openstack_emulator::{Emulator, Settings};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::somebody::{Somebody, alice, text};
+use crate::somebody::{TestUser, alice, text};
 
 const SERVICES: &str = "/identity/v3/services";
 const ENDPOINTS: &str = "/identity/v3/endpoints";
 
-async fn admin() -> (Emulator, Somebody) {
+async fn admin() -> (Emulator, TestUser) {
     let emulator = Emulator::start(Settings::default()).await.unwrap();
-    let admin = Somebody::log_in(&emulator.cloud, "admin", "admin").await;
+    let admin = TestUser::log_in(&emulator.cloud, "admin", "admin").await;
     (emulator, admin)
 }
 
 /// The endpoints of a service type in the catalog of a new token.
-async fn shown(who: &Somebody, kind: &str) -> Vec<Value> {
+async fn shown(who: &TestUser, kind: &str) -> Vec<Value> {
     let all = who.get("/identity/v3/auth/catalog").await["catalog"].clone();
     let entries = all.as_array().unwrap().iter().filter(|entry| entry["type"] == kind);
     entries.flat_map(|entry| entry["endpoints"].as_array().unwrap().clone()).collect()
@@ -39,7 +39,7 @@ async fn a_registered_service_is_in_the_catalog_of_all_users() {
     let found = admin.get(&format!("{ENDPOINTS}?service_id={id}&interface=internal")).await;
     assert_eq!(found["endpoints"], json!([]));
 
-    let alice = Somebody::log_in(&emulator.cloud, "alice", "tenant-a").await;
+    let alice = TestUser::log_in(&emulator.cloud, "alice", "tenant-a").await;
     let seen = shown(&alice, "baremetal").await;
     assert_eq!(seen[0]["url"], format!("http://h/v1/{}", alice.project));
     let path = format!("{ENDPOINTS}/{}", text(&endpoint["id"]));

@@ -24,7 +24,7 @@ use sha2::{Digest, Sha512};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::somebody::Somebody;
+use crate::somebody::TestUser;
 
 /// An HTTPS server of configs with its own certificate.
 struct Configs {
@@ -96,12 +96,12 @@ impl Configs {
 
 /// A guest that records the final config of every server.
 #[derive(Default)]
-struct Keeps {
+struct RecordsConfigs {
     configs: Mutex<Vec<(String, Value)>>,
 }
 
 #[async_trait]
-impl Guest for Keeps {
+impl Guest for RecordsConfigs {
     async fn run(&self, machine: GuestMachine, config: Value) {
         self.configs.lock().unwrap().push((machine.name.clone(), config));
         machine.report(Progress::Joined);
@@ -110,10 +110,10 @@ impl Guest for Keeps {
 
 /// Boots a server with this user data. Returns the progress of its guest, and the configs of all guests that ran.
 async fn boot(user_data: &str) -> (Progress, Vec<(String, Value)>) {
-    let guest = Arc::new(Keeps::default());
+    let guest = Arc::new(RecordsConfigs::default());
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let emulator = Emulator::start_with(Settings::default(), address, guest.clone()).await.unwrap();
-    let alice = Somebody::log_in(&emulator.cloud, "alice", "tenant-a").await;
+    let alice = TestUser::log_in(&emulator.cloud, "alice", "tenant-a").await;
     let (network, _) = alice.network("10.0.0.0/24").await;
     let id = alice.server("v", &network, json!({"user_data": STANDARD.encode(user_data)})).await;
     let end = emulator.cloud.wait_until(|cloud| {

@@ -6,12 +6,12 @@ use openstack_emulator::Settings;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::somebody::{Somebody, alice};
+use crate::somebody::{TestUser, alice};
 
 const NOVA: &str = "/compute/v2.1";
 
 /// Reports a host as nova-compute does over the message bus.
-async fn report(somebody: &Somebody, name: &str) -> Value {
+async fn report(somebody: &TestUser, name: &str) -> Value {
     let url = format!("{}/_control/compute-hosts", somebody.cloud.url());
     let host = json!({"name": name, "vcpus": 8, "memory_mb": 32_768, "disk_gb": 100});
     let answer = somebody.client.put(url).json(&json!({"host": host})).send().await.unwrap();
@@ -19,7 +19,7 @@ async fn report(somebody: &Somebody, name: &str) -> Value {
     answer.json().await.unwrap()
 }
 
-async fn service(admin: &Somebody, host: &str) -> Value {
+async fn service(admin: &TestUser, host: &str) -> Value {
     let path = format!("{NOVA}/os-services?host={host}&binary=nova-compute");
     admin.get(&path).await["services"][0].clone()
 }
@@ -42,7 +42,7 @@ async fn a_host_that_reports_comes_up_is_discovered_and_goes_down_when_it_falls_
     settings.times.host_discovery = 200;
     settings.times.service_down = 400;
     let (_emulator, alice) = alice(settings).await;
-    let admin = Somebody::log_in(&alice.cloud, "admin", "admin").await;
+    let admin = TestUser::log_in(&alice.cloud, "admin", "admin").await;
     assert_eq!(service(&admin, "h1").await, Value::Null);
     let told = report(&admin, "h1").await;
     assert_eq!(report(&admin, "h1").await["id"], told["id"]);
@@ -76,7 +76,7 @@ async fn servers_go_to_hosts_that_are_enabled_and_have_a_resource_provider() {
     let settings =
         Settings { hypervisors: Vec::new(), enable_new_services: false, ..Settings::default() };
     let (_emulator, alice) = alice(settings).await;
-    let admin = Somebody::log_in(&alice.cloud, "admin", "admin").await;
+    let admin = TestUser::log_in(&alice.cloud, "admin", "admin").await;
     let (network, _) = alice.network("10.0.0.0/24").await;
     let id = report(&admin, "h1").await["id"].as_str().unwrap().to_owned();
     let path =
@@ -110,7 +110,7 @@ async fn servers_go_to_hosts_that_are_enabled_and_have_a_resource_provider() {
 #[tokio::test]
 async fn a_host_is_in_one_zone_and_any_number_of_aggregates() {
     let (_emulator, alice) = alice(Settings::default()).await;
-    let admin = Somebody::log_in(&alice.cloud, "admin", "admin").await;
+    let admin = TestUser::log_in(&alice.cloud, "admin", "admin").await;
     let make = async |name: &str, zone: Value| {
         let body = json!({"aggregate": {"name": name, "availability_zone": zone}});
         admin.ask(Method::POST, &format!("{NOVA}/os-aggregates"), body).await

@@ -4,12 +4,12 @@ use openstack_emulator::Settings;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::somebody::{Somebody, alice, text};
+use crate::somebody::{TestUser, alice, text};
 
 const IMAGES: &str = "/image/v2/images";
 
 /// The names in a list of images.
-async fn listed(who: &Somebody, query: &str) -> Vec<String> {
+async fn listed(who: &TestUser, query: &str) -> Vec<String> {
     let all = who.get(&format!("{IMAGES}?{query}")).await;
     all["images"].as_array().unwrap().iter().map(|image| text(&image["name"])).collect()
 }
@@ -17,12 +17,12 @@ async fn listed(who: &Somebody, query: &str) -> Vec<String> {
 #[tokio::test]
 async fn members_see_a_shared_image_and_list_it_after_they_accepted_it() {
     let (emulator, alice) = alice(Settings::default()).await;
-    let bob = Somebody::log_in(&emulator.cloud, "bob", "tenant-b").await;
+    let bob = TestUser::log_in(&emulator.cloud, "bob", "tenant-b").await;
     let made = alice.make(IMAGES, json!({"name": "ours"})).await;
     assert_eq!(made["visibility"], "shared");
     let image = format!("{IMAGES}/{}", text(&made["id"]));
     let (members, own) = (format!("{image}/members"), format!("{image}/members/{}", bob.project));
-    let say = async |who: &Somebody, status: &str| {
+    let say = async |who: &TestUser, status: &str| {
         who.ask(Method::PUT, &own, json!({"status": status})).await.0
     };
     assert_eq!(bob.ask(Method::GET, &image, Value::Null).await.0, 404);
@@ -51,7 +51,7 @@ async fn members_see_a_shared_image_and_list_it_after_they_accepted_it() {
 #[tokio::test]
 async fn only_shared_images_have_members() {
     let (emulator, alice) = alice(Settings::default()).await;
-    let bob = Somebody::log_in(&emulator.cloud, "bob", "tenant-b").await;
+    let bob = TestUser::log_in(&emulator.cloud, "bob", "tenant-b").await;
     let made = alice.make(IMAGES, json!({"name": "mine", "visibility": "private"})).await;
     let image = format!("{IMAGES}/{}", text(&made["id"]));
     let member = json!({"member": bob.project});

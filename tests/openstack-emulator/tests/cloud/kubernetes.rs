@@ -16,7 +16,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::somebody::{Somebody, alice, text};
+use crate::somebody::{TestUser, alice, text};
 
 /// The CA of a cluster, and its administrator's certificate.
 struct Pki {
@@ -81,7 +81,7 @@ discovery:
 ";
 
 /// Creates a load balancer on 6443 with a floating IP, one control-plane member behind it, and one worker. Returns the floating IP.
-async fn cluster(alice: &Somebody, pki: &Pki) -> String {
+async fn cluster(alice: &TestUser, pki: &Pki) -> String {
     let cloud = &alice.cloud;
     let (network, subnet) = alice.network("10.0.0.0/24").await;
     let outside = cloud.objects(Kind::Network)[0].id.clone();

@@ -4,7 +4,7 @@ use openstack_emulator::{Kind, Settings};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::somebody::{Somebody, alice, text};
+use crate::somebody::{TestUser, alice, text};
 
 /// How many objects of each kind the test creates.
 const MANY: usize = 40;
@@ -27,7 +27,7 @@ struct One {
     zone: String,
 }
 
-async fn make(alice: &Somebody, number: usize) -> One {
+async fn make(alice: &TestUser, number: usize) -> One {
     let cidr = format!("10.0.{number}.0/24");
     let net = json!({"network": {"name": format!("net-{number}")}});
     let net = alice.make("/network/v2.0/networks", net).await;
@@ -74,7 +74,7 @@ async fn make(alice: &Somebody, number: usize) -> One {
 }
 
 /// The number of rows that a list shows, and of objects that the list visited.
-async fn listed(who: &Somebody, path: &str) -> (u64, u64) {
+async fn listed(who: &TestUser, path: &str) -> (u64, u64) {
     let before = who.cloud.looked_at();
     let body = who.get(path).await;
     let looked_at = who.cloud.looked_at() - before;
@@ -121,7 +121,7 @@ async fn a_list_of_few_objects_visits_few() {
     });
     rest.await;
 
-    let admin = Somebody::log_in(&emulator.cloud, "admin", "admin").await;
+    let admin = TestUser::log_in(&emulator.cloud, "admin", "admin").await;
     let One { network, subnet, router, port, address, mac, group, server, .. } = &all[7];
     let One { balancer, listener, pool, zone, .. } = &all[7];
     let (net, lb) = ("/network/v2.0", "/load-balancer/v2/lbaas");
@@ -163,7 +163,7 @@ async fn a_list_of_few_objects_visits_few() {
     }
 
     // A list in a project with few objects visits few, even without a filter.
-    let bob = Somebody::log_in(&emulator.cloud, "bob", "tenant-b").await;
+    let bob = TestUser::log_in(&emulator.cloud, "bob", "tenant-b").await;
     for path in [
         format!("{net}/networks"),
         format!("{net}/ports"),

@@ -4,35 +4,35 @@ use openstack_emulator::{Emulator, Settings};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::somebody::{Somebody, alice, text};
+use crate::somebody::{TestUser, alice, text};
 
 /// A cloud, alice with a running server, and the administrator.
-async fn running() -> (Emulator, Somebody, Somebody, String) {
+async fn running() -> (Emulator, TestUser, TestUser, String) {
     let (emulator, alice) = alice(Settings::default()).await;
-    let admin = Somebody::log_in(&alice.cloud, "admin", "admin").await;
+    let admin = TestUser::log_in(&alice.cloud, "admin", "admin").await;
     let (network, _) = alice.network("10.0.0.0/24").await;
     let id = alice.server("own", &network, json!({})).await;
     alice.server_is(&id, "ACTIVE").await;
     (emulator, alice, admin, id)
 }
 
-async fn shown(admin: &Somebody, id: &str) -> Value {
+async fn shown(admin: &TestUser, id: &str) -> Value {
     admin.get(&format!("/compute/v2.1/servers/{id}")).await["server"].clone()
 }
 
-async fn migrate(who: &Somebody, id: &str, given: Value) -> (u16, String) {
+async fn migrate(who: &TestUser, id: &str, given: Value) -> (u16, String) {
     let path = format!("/compute/v2.1/servers/{id}/action");
     let (status, answer) = who.ask(Method::POST, &path, json!({"os-migrateLive": given})).await;
     let said = answer.as_object().and_then(|fault| fault.values().next());
     (status, said.map(|fault| text(&fault["message"])).unwrap_or_default())
 }
 
-async fn services(admin: &Somebody) -> Vec<Value> {
+async fn services(admin: &TestUser) -> Vec<Value> {
     let told = admin.get("/compute/v2.1/os-services?binary=nova-compute").await;
     told["services"].as_array().unwrap().clone()
 }
 
-async fn set(admin: &Somebody, service: &Value, body: Value) -> u16 {
+async fn set(admin: &TestUser, service: &Value, body: Value) -> u16 {
     let path = format!("/compute/v2.1/os-services/{}", text(&service["id"]));
     admin.ask(Method::PUT, &path, body).await.0
 }

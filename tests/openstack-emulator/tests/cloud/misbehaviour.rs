@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use openstack_emulator::{Act, Cloud, End, Fate, Kind, Lag, Rule, Settings, Stop};
+use openstack_emulator::{Act, Cloud, CreateOutcome, End, Kind, Lag, Rule, Settings, Stop};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::somebody::{Somebody, alice, text};
+use crate::somebody::{TestUser, alice, text};
 
 const NETWORKS: &str = "/network/v2.0/networks";
 
@@ -47,7 +47,7 @@ async fn an_answer_is_lost_after_the_work_and_a_request_before_it() {
         2,
         "hers and public"
     );
-    emulator.cloud.forgive(rule);
+    emulator.cloud.end_rule(rule);
     emulator.cloud.misbehave(Rule::new("POST", NETWORKS, Act::Close).times(1));
     assert!(alice.send(Method::POST, NETWORKS, &network()).await.is_err());
     assert_eq!(alice.get(NETWORKS).await["networks"].as_array().unwrap().len(), 2);
@@ -105,7 +105,7 @@ async fn a_call_hangs_until_it_is_forgiven() {
         |cloud: &openstack_emulator::Cloud| (cloud.objects(Kind::Network).len() == 2).then_some(());
     emulator.cloud.wait_until(made).await;
     assert!(!hanging.is_finished());
-    emulator.cloud.forgive(rule);
+    emulator.cloud.end_rule(rule);
     assert!(hanging.await.unwrap());
 }
 
@@ -125,15 +125,15 @@ async fn a_service_is_down_for_a_while_and_the_others_are_not() {
 #[tokio::test]
 async fn servers_fail_are_stuck_or_have_no_room() {
     let (emulator, alice) = alice(Settings::default()).await;
-    let fate = |name: &str, end| Fate {
+    let fate = |name: &str, end| CreateOutcome {
         kind: Kind::Server,
         name: name.into(),
         after: 0,
         times: None,
         end,
     };
-    emulator.cloud.decide(fate("bad-*", End::Error("the disk is on fire".into())));
-    emulator.cloud.decide(fate("stuck-*", End::Stuck));
+    emulator.cloud.set_fate(fate("bad-*", End::Error("the disk is on fire".into())));
+    emulator.cloud.set_fate(fate("stuck-*", End::Stuck));
     let (network, _) = alice.network("10.0.0.0/24").await;
     let bad = alice.server("bad-1", &network, json!({})).await;
     let stuck = alice.server("stuck-1", &network, json!({})).await;
@@ -169,7 +169,7 @@ async fn servers_fail_are_stuck_or_have_no_room() {
 #[tokio::test]
 async fn a_load_balancer_is_stuck_and_refuses_to_be_deleted() {
     let (emulator, alice) = alice(Settings::default()).await;
-    emulator.cloud.decide(Fate {
+    emulator.cloud.set_fate(CreateOutcome {
         kind: Kind::LoadBalancer,
         name: "**".into(),
         after: 0,
@@ -207,7 +207,7 @@ async fn a_list_lags_behind_creates_but_a_get_does_not() {
 #[tokio::test]
 async fn a_lowered_quota_does_not_affect_other_projects() {
     let (emulator, alice) = alice(Settings::default()).await;
-    let bob = Somebody::log_in(&emulator.cloud, "bob", "tenant-b").await;
+    let bob = TestUser::log_in(&emulator.cloud, "bob", "tenant-b").await;
     let (network, _) = alice.network("10.0.0.0/24").await;
     let port = || json!({"port": {"network_id": network}});
     alice.make("/network/v2.0/ports", port()).await;

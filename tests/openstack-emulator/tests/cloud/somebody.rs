@@ -4,7 +4,7 @@ use openstack_emulator::{Cloud, Emulator, Settings};
 use reqwest::{Client, Method, Response};
 use serde_json::{Value, json};
 
-pub(crate) struct Somebody {
+pub(crate) struct TestUser {
     pub(crate) cloud: Cloud,
     pub(crate) client: Client,
     pub(crate) token: String,
@@ -18,14 +18,14 @@ pub(crate) fn client() -> Client {
 }
 
 /// A cloud, and alice in it.
-pub(crate) async fn alice(settings: Settings) -> (Emulator, Somebody) {
+pub(crate) async fn alice(settings: Settings) -> (Emulator, TestUser) {
     let emulator = Emulator::start(settings).await.unwrap();
-    let alice = Somebody::log_in(&emulator.cloud, "alice", "tenant-a").await;
+    let alice = TestUser::log_in(&emulator.cloud, "alice", "tenant-a").await;
     (emulator, alice)
 }
 
-impl Somebody {
-    pub(crate) async fn log_in(cloud: &Cloud, user: &str, project: &str) -> Somebody {
+impl TestUser {
+    pub(crate) async fn log_in(cloud: &Cloud, user: &str, project: &str) -> TestUser {
         let client = client();
         let domain = json!({"id": "default"});
         let body = json!({"auth": {
@@ -42,7 +42,7 @@ impl Somebody {
         let token = answer.headers()["x-subject-token"].to_str().unwrap().to_owned();
         let body: Value = answer.json().await.unwrap();
         let project = body["token"]["project"]["id"].as_str().unwrap().to_owned();
-        Somebody { cloud: cloud.clone(), client, token, project }
+        TestUser { cloud: cloud.clone(), client, token, project }
     }
 
     pub(crate) async fn send(

@@ -1,7 +1,8 @@
 //! The routes of clusterd.
 
 use cluster_core::{
-    FlavorSize, Owner, Snapshot, SnapshotUuid, SnapshotWhy, Told, Vm, VmFlavor, VmImage, VmUuid,
+    FlavorSize, Owner, Snapshot, SnapshotOrigin, SnapshotUuid, UserDataFormat, Vm, VmFlavor,
+    VmImage, VmUuid,
 };
 use jiff::Timestamp;
 use lease::Lease;
@@ -10,8 +11,8 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::service::{Cloud, Service};
-use crate::walk::About::{self, List, Nobodys, Persons, PersonsList, Project, Thing};
-use crate::walk::{OWNER, Step, Things, walk};
+use crate::walk::StepSubject::{self, List, Nobodys, Persons, PersonsList, Project, Thing};
+use crate::walk::{OWNER, ResourceIds, Step, walk};
 
 #[tokio::test]
 async fn every_route_of_clusters_enforces_its_row() {
@@ -40,7 +41,7 @@ async fn everybody_tries(cloud: Cloud) {
         let unused = service.ask_as(member, "POST", "/v1/clustertemplates", &body).await;
         let unused = unused.has(201).json()["uuid"].as_str().unwrap().to_owned();
         let (machine, snapshot) = lent(&service, &owner).await;
-        Things::from([
+        ResourceIds::from([
             ("cluster", cluster),
             ("template", unused),
             ("project", owner.clone()),
@@ -62,7 +63,7 @@ async fn lent(service: &Service, project: &str) -> (String, String) {
     let image = VmImage {
         id: "i".to_owned(),
         name: "i".to_owned(),
-        told: Told::CloudInit,
+        told: UserDataFormat::CloudInit,
         min_disk_gib: 0,
         min_ram_mib: 0,
     };
@@ -75,14 +76,14 @@ async fn lent(service: &Service, project: &str) -> (String, String) {
     let vm = Vm { lease: Some(Lease::new(now, "30d".parse().unwrap())), ..vm };
     store.insert_vm(&vm, None, &[], None).await.unwrap().unwrap();
     let name = name("kept", &snapshot.to_string());
-    let snapshot = Snapshot::new(snapshot, &vm, name, SnapshotWhy::Asked, now);
+    let snapshot = Snapshot::new(snapshot, &vm, name, SnapshotOrigin::Asked, now);
     store.insert_snapshot(&snapshot, &[], None).await.unwrap().unwrap();
     (vm.id.to_string(), snapshot.id.to_string())
 }
 
 #[rustfmt::skip]
 fn steps() -> Vec<Step> {
-    let step = |about: About, method, path, body| Step { method, path, body, about };
+    let step = |about: StepSubject, method, path, body| Step { method, path, body, about };
     let nothing = || Value::Null;
     let one = |method, path, body| step(Thing, method, path, body);
     let see = |path| step(Thing, "GET", path, Value::Null);

@@ -18,7 +18,7 @@ pub(crate) struct Keystone {
 }
 
 /// The scope of a role assignment, as in the paths of the Identity API.
-pub(crate) enum Place<'a> {
+pub(crate) enum RoleScope<'a> {
     Project(&'a str),
     /// The only domain.
     Domain,
@@ -61,11 +61,11 @@ impl Keystone {
         format!("{name}-{}", self.run)
     }
 
-    pub(crate) async fn grant(&self, place: Place<'_>, user: &str, role: &str) {
+    pub(crate) async fn grant(&self, place: RoleScope<'_>, user: &str, role: &str) {
         let place = match place {
-            Place::Project(id) => format!("projects/{id}"),
-            Place::Domain => "domains/default".to_owned(),
-            Place::System => "system".to_owned(),
+            RoleScope::Project(id) => format!("projects/{id}"),
+            RoleScope::Domain => "domains/default".to_owned(),
+            RoleScope::System => "system".to_owned(),
         };
         let role = self.role(role).await;
         let path = format!("{place}/users/{user}/roles/{role}");

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::service::{Cloud, Service};
-use crate::walk::About::{self, List, Nobodys, Own, OwnList, Thing};
-use crate::walk::{Step, Things, walk};
+use crate::walk::StepSubject::{self, List, Nobodys, Own, OwnList, Thing};
+use crate::walk::{ResourceIds, Step, walk};
 
 #[tokio::test]
 async fn every_route_of_machines_enforces_its_row() {
@@ -37,7 +37,7 @@ async fn everybody_tries(cloud: Cloud) {
         let body = json!({"resource_class": "none", "owner": owner});
         let wish = service.ask_as(admin, "POST", "/v1/allocations", &body).await.has(201).json();
         let id = |made: &Value| made["uuid"].as_str().unwrap().to_owned();
-        Things::from([("node", node), ("port", id(&port)), ("allocation", id(&wish))])
+        ResourceIds::from([("node", node), ("port", id(&port)), ("allocation", id(&wish))])
     };
     walk(&service, &steps(), make).await;
     service.end().await;
@@ -51,7 +51,7 @@ fn mac() -> String {
 
 #[rustfmt::skip]
 fn steps() -> Vec<Step> {
-    let step = |about: About, method, path, body| Step { method, path, body, about };
+    let step = |about: StepSubject, method, path, body| Step { method, path, body, about };
     let nothing = || Value::Null;
     let node = |method, path, body| step(Thing, method, path, body);
     let see = |path| step(Thing, "GET", path, Value::Null);

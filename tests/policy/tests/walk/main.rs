@@ -1,14 +1,14 @@
 //! Tries every route as every kind of caller.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
-mod borrowing;
 mod clusters;
+mod field_access;
 mod keystone;
-mod lending;
 mod machines;
 mod people;
 mod reserving;
 mod reviewed;
 mod service;
+mod shared_objects;
 mod trail;
 mod walk;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::keystone::{Keystone, Place};
+use crate::keystone::{Keystone, RoleScope};
 
 /// Keystone's roles; each includes the one before.
 pub(crate) const ROLES: [&str; 4] = ["reader", "member", "manager", "admin"];
@@ -12,7 +12,7 @@ pub(crate) const PROJECTS: [&str; 3] = ["project-a", "project-l", "project-b"];
 
 /// How a caller is related to the resource that is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum Relation {
     /// The caller has no valid token.
     Unknown,
     /// The caller has this role in the whole cloud, or is an administrator of any project.
@@ -30,20 +30,20 @@ pub(crate) enum Standing {
 }
 
 /// A caller of the walk, with a token.
-pub(crate) struct Person {
+pub(crate) struct TestCaller {
     pub(crate) name: String,
     /// Keystone's id of the user; empty if the caller is no user of Keystone.
     pub(crate) id: String,
     pub(crate) token: Option<String>,
-    pub(crate) standing: Standing,
+    pub(crate) standing: Relation,
 }
 
 /// Returns the ids of [`PROJECTS`], and one caller of each kind. Services have a project of their own.
 pub(crate) async fn everybody(
     keystone: &mut Keystone,
     services: &str,
-) -> ([String; 3], Vec<Person>) {
-    let known = |name: String, (id, token): (String, String), standing| Person {
+) -> ([String; 3], Vec<TestCaller>) {
+    let known = |name: String, (id, token): (String, String), standing| TestCaller {
         name,
         id,
         token: Some(token),
@@ -51,47 +51,47 @@ pub(crate) async fn everybody(
     };
     let nobodys = (String::new(), "gAAAAAnobodys".to_owned());
     let mut people = vec![
-        Person {
+        TestCaller {
             name: "no token".to_owned(),
             id: String::new(),
             token: None,
-            standing: Standing::Unknown,
+            standing: Relation::Unknown,
         },
-        known("a token that is nobody's".to_owned(), nobodys, Standing::Unknown),
+        known("a token that is nobody's".to_owned(), nobodys, Relation::Unknown),
     ];
     let mut projects = [const { String::new() }; 3];
     for (id, project) in projects.iter_mut().zip(PROJECTS) {
         *id = keystone.project(project).await;
         for role in ROLES {
             let standing = match (project, role) {
-                (_, "admin") => Standing::Cloud("admin"),
-                ("project-a", _) => Standing::Owner(role),
-                ("project-l", _) => Standing::Lessee(role),
-                _ => Standing::Stranger(role),
+                (_, "admin") => Relation::Cloud("admin"),
+                ("project-a", _) => Relation::Owner(role),
+                ("project-l", _) => Relation::Lessee(role),
+                _ => Relation::Stranger(role),
             };
             let name = format!("{project}-{role}");
             let token =
-                somebody(keystone, &name, Place::Project(id), role, &project_scope(id)).await;
+                somebody(keystone, &name, RoleScope::Project(id), role, &project_scope(id)).await;
             people.push(known(name, token, standing));
         }
     }
     for role in ROLES {
         let (name, scope) = (format!("system-{role}"), json!({"system": {"all": true}}));
-        let token = somebody(keystone, &name, Place::System, role, &scope).await;
-        people.push(known(name, token, Standing::Cloud(role)));
+        let token = somebody(keystone, &name, RoleScope::System, role, &scope).await;
+        people.push(known(name, token, Relation::Cloud(role)));
     }
     for (name, role, standing) in [
-        ("helper", "service", Standing::Service),
-        ("other", "load-balancer_member", Standing::Nothing),
+        ("helper", "service", Relation::Service),
+        ("other", "load-balancer_member", Relation::Nothing),
     ] {
-        let (place, scope) = (Place::Project(services), project_scope(services));
+        let (place, scope) = (RoleScope::Project(services), project_scope(services));
         let token = somebody(keystone, name, place, role, &scope).await;
         people.push(known(name.to_owned(), token, standing));
     }
     let domain = json!({"domain": {"id": "default"}});
     for (name, scope) in [("admin of a domain", domain), ("admin of nothing yet", Value::Null)] {
-        let token = somebody(keystone, name, Place::Domain, "admin", &scope).await;
-        people.push(known(name.to_owned(), token, Standing::Nothing));
+        let token = somebody(keystone, name, RoleScope::Domain, "admin", &scope).await;
+        people.push(known(name.to_owned(), token, Relation::Nothing));
     }
     (projects, people)
 }
@@ -104,7 +104,7 @@ fn project_scope(id: &str) -> Value {
 async fn somebody(
     keystone: &mut Keystone,
     name: &str,
-    place: Place<'_>,
+    place: RoleScope<'_>,
     role: &str,
     scope: &Value,
 ) -> (String, String) {

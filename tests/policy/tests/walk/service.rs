@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::keystone::{Keystone, Place};
-use crate::people::{Person, Standing, everybody};
+use crate::keystone::{Keystone, RoleScope};
+use crate::people::{Relation, TestCaller, everybody};
 
 /// The cloud whose Keystone the service uses.
 pub(crate) enum Cloud {
@@ -21,7 +21,7 @@ pub(crate) enum Cloud {
 
 /// A service with its cloud and its callers.
 pub(crate) struct Service {
-    pub(crate) people: Vec<Person>,
+    pub(crate) people: Vec<TestCaller>,
     /// The ids of [`PROJECTS`].
     pub(crate) projects: [String; 3],
     client: Client,
@@ -112,8 +112,8 @@ impl Service {
             Service::of_clusters(cloud, "[quotas.project]\nclusters = 100000\n").await;
         // Clusters have no lessees.
         for person in &mut service.people {
-            if let Standing::Lessee(role) = person.standing {
-                person.standing = Standing::Stranger(role);
+            if let Relation::Lessee(role) = person.standing {
+                person.standing = Relation::Stranger(role);
             }
         }
         service
@@ -129,7 +129,7 @@ impl Service {
         let users = own.cloud.emulator().cloud.objects(Kind::User);
         let user = users.iter().find(|it| it.text("name") == "clusterd").unwrap();
         for project in &own.projects {
-            own.keystone.grant(Place::Project(project), &user.id, "member").await;
+            own.keystone.grant(RoleScope::Project(project), &user.id, "member").await;
         }
         [shared, own]
     }
@@ -153,7 +153,7 @@ impl Service {
         begin: impl AsyncFnOnce(String) -> (String, AbortOnDropHandle<()>),
     ) -> Service {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        left::listen();
+        left::keep_logs();
         let client = Client::builder().no_proxy().build().unwrap();
         let state = tempfile::tempdir().unwrap();
         let clouds = cloud.file(state.path());
@@ -163,7 +163,7 @@ impl Service {
         let (projects, people) = everybody(&mut keystone, &services).await;
         // The role `service` is enough to validate tokens.
         let validator = keystone.user("validator").await;
-        keystone.grant(Place::Project(&services), &validator, "service").await;
+        keystone.grant(RoleScope::Project(&services), &validator, "service").await;
         let auth = json!({
             "auth_url": keystone.url(), "user_id": validator, "password": keystone.password(), "project_id": services,
         });
@@ -257,7 +257,7 @@ impl Drop for Service {
     /// Keeps the stored state for the search for leaked secrets.
     fn drop(&mut self) {
         if let Cloud::Emulated(emulator) = &self.cloud {
-            left::know(emulator.cloud.secrets());
+            left::add_secrets(emulator.cloud.secrets());
         }
         left::keep(&self.state.path().join("state"), "policy");
     }

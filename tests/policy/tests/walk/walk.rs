@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::people::{Person, ROLES, Standing};
+use crate::people::{ROLES, Relation, TestCaller};
 use crate::service::{Answer, Service};
 
 /// The resource that a step uses.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum About {
+pub(crate) enum StepSubject {
     /// No resource of anybody.
     Nobodys,
     /// Lists the resources that the caller may see.
@@ -29,17 +29,19 @@ pub(crate) enum About {
     Project,
 }
 
-impl About {
+impl StepSubject {
     /// How the caller is related to the resource of this step.
-    fn standing(self, person: &Person) -> Standing {
-        let is_persons = matches!(self, About::Persons | About::PersonsList);
+    fn standing(self, person: &TestCaller) -> Relation {
+        let is_persons = matches!(self, StepSubject::Persons | StepSubject::PersonsList);
         match (self, person.standing) {
-            (About::Own | About::OwnList, Standing::Lessee(role)) => Standing::Stranger(role),
+            (StepSubject::Own | StepSubject::OwnList, Relation::Lessee(role)) => {
+                Relation::Stranger(role)
+            }
             // The resource belongs to another person, and the caller does not manage the project.
-            (_, Standing::Owner(role @ ("reader" | "member")))
+            (_, Relation::Owner(role @ ("reader" | "member")))
                 if is_persons && person.name != OWNER =>
             {
-                Standing::Stranger(role)
+                Relation::Stranger(role)
             }
             (_, of) => of,
         }
@@ -53,7 +55,7 @@ pub(crate) struct Step {
     pub(crate) path: &'static str,
     /// A text `"{name}"` in the body is replaced in the same way.
     pub(crate) body: Value,
-    pub(crate) about: About,
+    pub(crate) about: StepSubject,
 }
 
 /// Words for path parameters that name no resource.
@@ -70,7 +72,7 @@ const WORDS: [(&str, &str); 9] = [
 ];
 
 /// Ids of resources by the names of their path parameters.
-pub(crate) type Things = BTreeMap<&'static str, String>;
+pub(crate) type ResourceIds = BTreeMap<&'static str, String>;
 
 /// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +86,7 @@ enum Outcome {
 }
 
 /// Lets every caller try each step. `make` creates new resources, because a step may delete its resource.
-pub(crate) async fn walk(service: &Service, steps: &[Step], make: impl AsyncFn() -> Things) {
+pub(crate) async fn walk(service: &Service, steps: &[Step], make: impl AsyncFn() -> ResourceIds) {
     let table = service.ask_as("system-admin", "GET", "/bedplate/v1/policy", &Value::Null).await;
     let table = table.has(200).json();
     let rows = table["policy"].as_array().unwrap();
@@ -112,11 +114,16 @@ pub(crate) async fn walk(service: &Service, steps: &[Step], make: impl AsyncFn()
             let standing = step.about.standing(person);
             let (want, got) = (expected(row, step, standing), outcome(&answer, &things));
             let mut why = (want != got).then(|| format!("{got:?}, the table says {want:?}"));
-            if got == Outcome::Hidden && !hidden_well(service, step, person, &things).await {
+            if got == Outcome::Hidden
+                && !is_indistinguishable_from_missing(service, step, person, &things).await
+            {
                 why = Some("what is not there is answered otherwise".to_owned());
             }
             if got == Outcome::LetIn
-                && matches!(step.about, About::List | About::OwnList | About::PersonsList)
+                && matches!(
+                    step.about,
+                    StepSubject::List | StepSubject::OwnList | StepSubject::PersonsList
+                )
             {
                 let shown = things.values().any(|id| answer.text.contains(id.as_str()));
                 if shown != sees(row, standing) {
@@ -136,7 +143,12 @@ pub(crate) async fn walk(service: &Service, steps: &[Step], make: impl AsyncFn()
     assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-async fn tried(service: &Service, step: &Step, person: &Person, things: &Things) -> Answer {
+async fn tried(
+    service: &Service,
+    step: &Step,
+    person: &TestCaller,
+    things: &ResourceIds,
+) -> Answer {
     let (path, body) = (filled(step.path, things), filled(&step.body.to_string(), things));
     let body = serde_json::from_str(&body).unwrap();
     let answer = service.ask(person.token.as_deref(), step.method, &path, &body).await;
@@ -147,21 +159,27 @@ async fn tried(service: &Service, step: &Step, person: &Person, things: &Things)
 }
 
 /// Whether a missing resource and a hidden one get the same answer.
-async fn hidden_well(service: &Service, step: &Step, person: &Person, things: &Things) -> bool {
-    let others: Things = things.keys().map(|name| (*name, Uuid::new_v4().to_string())).collect();
+async fn is_indistinguishable_from_missing(
+    service: &Service,
+    step: &Step,
+    person: &TestCaller,
+    things: &ResourceIds,
+) -> bool {
+    let others: ResourceIds =
+        things.keys().map(|name| (*name, Uuid::new_v4().to_string())).collect();
     let there = tried(service, step, person, things).await;
     let absent = tried(service, step, person, &others).await;
     there.status == absent.status && outcome(&absent, &others) == Outcome::Hidden
 }
 
-fn filled(text: &str, things: &Things) -> String {
+fn filled(text: &str, things: &ResourceIds) -> String {
     let things = things.iter().map(|(name, id)| (*name, id.as_str()));
     things
         .chain(WORDS)
         .fold(text.to_owned(), |it, (name, id)| it.replace(&format!("{{{name}}}"), id))
 }
 
-fn outcome(answer: &Answer, things: &Things) -> Outcome {
+fn outcome(answer: &Answer, things: &ResourceIds) -> Outcome {
     let missing = |id: &String| answer.text.contains(&format!("{id} could not be found"));
     match answer.status {
         401 => Outcome::Unknown,
@@ -172,11 +190,11 @@ fn outcome(answer: &Answer, things: &Things) -> Outcome {
 }
 
 /// Whether a caller with this relation must find the resource in a list.
-fn sees(row: &Value, standing: Standing) -> bool {
+fn sees(row: &Value, standing: Relation) -> bool {
     match standing {
-        Standing::Service => row["services"] == true,
-        Standing::Cloud(_) | Standing::Owner(_) | Standing::Lessee(_) => true,
-        Standing::Unknown | Standing::Stranger(_) | Standing::Nothing => false,
+        Relation::Service => row["services"] == true,
+        Relation::Cloud(_) | Relation::Owner(_) | Relation::Lessee(_) => true,
+        Relation::Unknown | Relation::Stranger(_) | Relation::Nothing => false,
     }
 }
 
@@ -184,7 +202,7 @@ fn sees(row: &Value, standing: Standing) -> bool {
 pub(crate) const OWNER: &str = "project-a-member";
 
 /// The result that `row` of the table requires.
-fn expected(row: &Value, step: &Step, standing: Standing) -> Outcome {
+fn expected(row: &Value, step: &Step, standing: Relation) -> Outcome {
     let rank = |role: &str| ROLES.iter().position(|it| *it == role).unwrap();
     let needed = |column: &str| row[column].as_str().map(rank);
     let enough = |role: &str, needed: Option<usize>| match needed {
@@ -195,23 +213,29 @@ fn expected(row: &Value, step: &Step, standing: Standing) -> Outcome {
     let in_project = |role: &str, bond: Option<&str>| {
         let gate = enough(role, least);
         match (gate, step.about, bond) {
-            (Outcome::LetIn, About::Thing | About::Own | About::Persons, None) => Outcome::Hidden,
-            (Outcome::LetIn, About::Project, None) => Outcome::Forbidden,
-            (Outcome::LetIn, About::Thing | About::Own | About::Persons, Some(column)) => {
-                enough(role, needed(column))
-            }
+            (
+                Outcome::LetIn,
+                StepSubject::Thing | StepSubject::Own | StepSubject::Persons,
+                None,
+            ) => Outcome::Hidden,
+            (Outcome::LetIn, StepSubject::Project, None) => Outcome::Forbidden,
+            (
+                Outcome::LetIn,
+                StepSubject::Thing | StepSubject::Own | StepSubject::Persons,
+                Some(column),
+            ) => enough(role, needed(column)),
             (gate, ..) => gate,
         }
     };
     match standing {
         _ if row["public"] == true => Outcome::LetIn,
-        Standing::Unknown => Outcome::Unknown,
-        Standing::Nothing => Outcome::Forbidden,
-        Standing::Cloud(role) => enough(role, needed("cloud")),
-        Standing::Service if row["services"] == true => Outcome::LetIn,
-        Standing::Service => in_project("member", None),
-        Standing::Owner(role) => in_project(role, Some("owner")),
-        Standing::Lessee(role) => in_project(role, Some("lessee")),
-        Standing::Stranger(role) => in_project(role, None),
+        Relation::Unknown => Outcome::Unknown,
+        Relation::Nothing => Outcome::Forbidden,
+        Relation::Cloud(role) => enough(role, needed("cloud")),
+        Relation::Service if row["services"] == true => Outcome::LetIn,
+        Relation::Service => in_project("member", None),
+        Relation::Owner(role) => in_project(role, Some("owner")),
+        Relation::Lessee(role) => in_project(role, Some("lessee")),
+        Relation::Stranger(role) => in_project(role, None),
     }
 }

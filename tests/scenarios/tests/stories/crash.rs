@@ -2,7 +2,7 @@
 
 use bmc_emulator::{Outcome, PowerRequest, Request};
 use futures::{StreamExt, stream};
-use lab::{Killed, Lab, Machine, Placed, Settings, until};
+use lab::{KillResult, Lab, Machine, RackedMachine, Settings, until};
 use machine_emulator::{Content, Event, Stage};
 
 /// How many labs run in parallel.
@@ -48,7 +48,8 @@ async fn an_image_is_written_only_once_if_the_service_dies() {
 async fn check(blueprint: fn() -> Machine) {
     let runs = stream::iter(1..MOST_LINES).map(|line| killed_at(line, blueprint()));
     let runs = runs.buffered(AT_ONCE);
-    let killed = runs.take_while(|killed| std::future::ready(*killed == Killed::AtLine)).count();
+    let killed =
+        runs.take_while(|killed| std::future::ready(*killed == KillResult::AtLine)).count();
     let killed = killed.await;
     // The ramdisk, on; write, next boot, flush; off, the disk, on; and three states after the first.
     assert!(killed >= 11, "a deployment says only {killed} lines");
@@ -57,7 +58,7 @@ async fn check(blueprint: fn() -> Machine) {
 
 /// Deploys a machine with a service that is killed at its `line`-th line, or when the deployment is done. A second service, which is not
 /// killed, finishes the work.
-async fn killed_at(line: usize, blueprint: Machine) -> Killed {
+async fn killed_at(line: usize, blueprint: Machine) -> KillResult {
     let lab = Lab::with_child(Settings::default()).await;
     let machine = lab.rack(blueprint).await;
     let node = lab.available(&machine).await;
@@ -78,7 +79,7 @@ async fn killed_at(line: usize, blueprint: Machine) -> Killed {
 }
 
 /// Checks that the machine has the requested image, without detours.
-fn check_machine(lab: &Lab, machine: &Placed, events: &[Event], story: &str) {
+fn check_machine(lab: &Lab, machine: &RackedMachine, events: &[Event], story: &str) {
     let disks = machine.disks();
     let [Content::Image { name, checksum, .. }] = &disks[..] else {
         panic!("the disk holds {:?}, {story}", machine.disks());
@@ -97,7 +98,7 @@ fn check_machine(lab: &Lab, machine: &Placed, events: &[Event], story: &str) {
 }
 
 /// Checks that power was never switched at a harmful moment, nor twice to the same state.
-fn check_bmc(machine: &Placed, before: usize, story: &str) {
+fn check_bmc(machine: &RackedMachine, before: usize, story: &str) {
     let log = machine.chassis().log();
     let changes = log[before..].iter().filter(|entry| entry.outcome == Outcome::Accepted);
     let power: Vec<PowerRequest> = changes

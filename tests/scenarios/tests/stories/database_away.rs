@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use bmc_emulator::PowerRequest::{ForceOff, On};
-use lab::{Answer, Lab, LossyWay, Machine, Node, Placed, Postgres, Settings};
+use lab::{Answer, Lab, LossyWay, Machine, Node, Postgres, RackedMachine, Settings};
 use machine_emulator::{BootSource, Event, Stage};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::outlive::{Before, DEPLOYMENT, ERASES, UNDEPLOYMENT, WRITES};
-use crate::own_machine::until;
+use crate::kill_points::{DEPLOYMENT, ERASES, StateBefore, UNDEPLOYMENT, WRITES};
+use crate::own_vm::until;
 use crate::services::Services;
 
 /// The boot timeout. A healthy machine reports sooner, even on a busy computer.
@@ -56,7 +56,13 @@ async fn refuses(lab: &Lab, node: Node) {
 }
 
 /// Waits for the end of the node's work, and asserts that everything happened once.
-async fn ends_once(lab: &Lab, node: Node, machine: &Placed, before: &Before, want: &Want) {
+async fn ends_once(
+    lab: &Lab,
+    node: Node,
+    machine: &RackedMachine,
+    before: &StateBefore,
+    want: &Want,
+) {
     let (states, power, steps) = *want;
     let end = *states.last().expect("it ends somewhere");
     let ended = |node: &Value| {
@@ -90,7 +96,7 @@ async fn a_machine_is_installed_while_the_database_comes_and_goes() {
     let node = lab.available(&machine).await;
 
     // The machine boots while the database is away. The time does not count against it.
-    let before = Before::of(&lab, node, &machine).await;
+    let before = StateBefore::of(&lab, node, &machine).await;
     machine.misbehave(|faults| faults.agent_is_silent = true);
     lab.provision(node, "active").await.reaches("wait call-back").await;
     let is_up = |stage: &Stage| *stage == Stage::Ramdisk(BootSource::Network);
@@ -108,7 +114,7 @@ async fn a_machine_is_installed_while_the_database_comes_and_goes() {
     ends_once(&lab, node, &machine, &before, &(DEPLOYMENT, &[On, ForceOff, On], WRITES)).await;
 
     // The agent writes the image while the database is frozen, and ends before that is over.
-    let before = Before::of(&lab, node, &machine).await;
+    let before = StateBefore::of(&lab, node, &machine).await;
     machine.misbehave(|faults| faults.download_rate = Some(SLOW_LINE));
     lab.provision(node, "rebuild").await.reaches("wait call-back").await;
     let happens = async |event: Event| {
@@ -125,7 +131,7 @@ async fn a_machine_is_installed_while_the_database_comes_and_goes() {
     ends_once(&lab, node, &machine, &before, &(DEPLOYMENT, power, WRITES)).await;
 
     // The database commits the request, and the answer is lost: the conductor finds the request.
-    let before = Before::of(&lab, node, &machine).await;
+    let before = StateBefore::of(&lab, node, &machine).await;
     way.lose_commit_of("deleting");
     let begun = Instant::now();
     let path = format!("/v1/nodes/{}/states/provision", node.0);

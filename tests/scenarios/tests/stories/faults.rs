@@ -2,14 +2,14 @@
 //! cause is gone.
 
 use bmc_emulator::StatusFault;
-use lab::{Image, ImageFault, Lab, Machine, Node, Placed, Settings};
+use lab::{Image, ImageFault, Lab, Machine, Node, RackedMachine, Settings};
 use machine_emulator::{Content, FaultSet, Stage};
 use serde_json::Value;
 
 /// A machine that is ready to be deployed.
 struct Story {
     lab: Lab,
-    machine: Placed,
+    machine: RackedMachine,
     node: Node,
 }
 

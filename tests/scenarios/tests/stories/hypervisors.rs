@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Output, Stdio};
 
 use futures::{StreamExt, stream};
-use lab::{Killed, Lab, Machine, Placed, Settings};
+use lab::{KillResult, Lab, Machine, RackedMachine, Settings};
 use openstack_emulator::{Act, Cloud, Emulator, Kind, Rule};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ const PASSWORD: &str = left::canary::KEYSTONE;
 const ROLES: [&str; 3] = ["service", "member", "reader"];
 
 /// A cloud without hosts, and a lab whose machines may join the cloud.
-struct Given {
+struct HypervisorSite {
     cloud: Cloud,
     lab: Lab,
     folder: TempDir,
@@ -39,8 +39,8 @@ fn no_hosts() -> openstack_emulator::Settings {
     }
 }
 
-impl Given {
-    async fn start(start: impl AsyncFnOnce(Settings) -> Lab) -> Given {
+impl HypervisorSite {
+    async fn start(start: impl AsyncFnOnce(Settings) -> Lab) -> HypervisorSite {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let emulator = Emulator::start(no_hosts()).await.expect("the emulator starts");
         let cloud = emulator.cloud.clone();
@@ -49,7 +49,7 @@ impl Given {
         let clouds = folder.path().join("clouds.yaml");
         std::fs::write(&clouds, cloud.clouds_yaml()).expect("a file");
         let lab = start(Settings { cloud: Some(clouds), ..Settings::default() }).await;
-        Given { cloud, lab, folder, _emulator: emulator }
+        HypervisorSite { cloud, lab, folder, _emulator: emulator }
     }
 
     /// Writes the file of a profile; the files of its secrets are in the same folder.
@@ -88,7 +88,7 @@ impl Given {
     }
 
     /// Puts machines into the rack of the lab and enrolls them as rack r1.
-    async fn rack(&self, number: u32) -> Vec<Placed> {
+    async fn rack(&self, number: u32) -> Vec<RackedMachine> {
         let blueprints = (1..=number).map(|place| Machine::redfish(&format!("r1u{place}")));
         let machines = self.lab.rack_all(blueprints.collect()).await;
         let rows: Vec<Value> = (1..).zip(&machines).map(|(line, one)| one.row(line)).collect();
@@ -120,15 +120,15 @@ impl Given {
     }
 }
 
-impl Drop for Given {
+impl Drop for HypervisorSite {
     fn drop(&mut self) {
-        left::know(self.cloud.secrets());
+        left::add_secrets(self.cloud.secrets());
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rack_becomes_hypervisors_by_one_command() {
-    let given = Given::start(async |settings| Lab::start_with(settings).await).await;
+    let given = HypervisorSite::start(async |settings| Lab::start_with(settings).await).await;
     let machines = given.rack(4).await;
     let file = given.profile("cloud-init", "60s");
     let file = file.to_str().expect("a path");
@@ -205,7 +205,7 @@ async fn a_rack_becomes_hypervisors_by_one_command() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_host_that_fails_to_join_explains_why_and_joins_on_retry() {
-    let given = Given::start(async |settings| Lab::start_with(settings).await).await;
+    let given = HypervisorSite::start(async |settings| Lab::start_with(settings).await).await;
     given.rack(1).await;
     given.cloud.add_user_with("nova", "another", "service", &ROLES);
     // nova-compute reports, but Placement refuses its password.
@@ -235,7 +235,8 @@ async fn a_host_that_fails_to_join_explains_why_and_joins_on_retry() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn joining_survives_a_kill_at_any_step() {
     let runs = stream::iter(DEPLOYED..MOST_LINES).map(killed_at).buffered(AT_ONCE);
-    let killed = runs.take_while(|killed| std::future::ready(*killed == Killed::AtLine)).count();
+    let killed =
+        runs.take_while(|killed| std::future::ready(*killed == KillResult::AtLine)).count();
     let killed = killed.await;
     // Four conditions are met, three calls change the cloud, and the machine has joined.
     assert!(killed >= 8, "joining says only {killed} lines");
@@ -244,8 +245,8 @@ async fn joining_survives_a_kill_at_any_step() {
 
 /// Brings a machine up with a service that is killed at its `line`-th line, or when the machine has joined. A second service, which is not
 /// killed, finishes the work.
-async fn killed_at(line: usize) -> Killed {
-    let given = Given::start(async |settings| Lab::with_child(settings).await).await;
+async fn killed_at(line: usize) -> KillResult {
+    let given = HypervisorSite::start(async |settings| Lab::with_child(settings).await).await;
     given.rack(1).await;
     let up = async |body: Value| {
         // The service records a request before it logs anything of it, so a lost answer does not matter.
@@ -267,7 +268,7 @@ async fn killed_at(line: usize) -> Killed {
     };
     up(json!({"profile": "kvm"})).await;
     let joined_now = given.lab.api().until(rack, "a machine that has joined", joined);
-    let killed = given.lab.killed_unless(joined_now).await;
+    let killed = given.lab.killed_or_done(joined_now).await;
     given.lab.restart().await;
     up(json!({"profile": "kvm"})).await;
     given.lab.api().until(rack, "a machine that has joined", joined).await;

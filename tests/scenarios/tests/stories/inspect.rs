@@ -2,7 +2,7 @@
 
 use bmc_emulator::DiskSpec;
 use lab::{Lab, Machine, Settings};
-use machine_emulator::Lie;
+use machine_emulator::InventoryLie;
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -43,7 +43,7 @@ async fn an_invalid_inventory_is_refused_and_not_stored() {
     let lab = Lab::start_with(Settings { boot_timeout: "3s", ..Settings::default() }).await;
     let machine = lab.rack(Machine::redfish("r1u2")).await;
     let node = lab.manageable(&machine).await;
-    machine.misbehave(|faults| faults.lie = Some(Lie::Nonsense));
+    machine.misbehave(|faults| faults.lie = Some(InventoryLie::Nonsense));
     let error = lab.provision(node, "inspect").await.fails("inspect failed").await;
     assert!(error.contains("sent no inventory"), "{error}");
 

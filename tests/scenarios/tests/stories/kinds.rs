@@ -1,6 +1,6 @@
 //! Every kind of BMC, and every way to boot the ramdisk.
 
-use lab::{Lab, Machine, Placed};
+use lab::{Lab, Machine, RackedMachine};
 use machine_emulator::{BootSource, Event, Stage};
 
 /// Takes a machine from enrolled to installed, and checks how the ramdisk was booted.
@@ -18,7 +18,7 @@ async fn check(blueprint: Machine, way: BootSource) {
     assert_eq!(machine.chassis().media(), None, "no medium is left in the drive");
 }
 
-fn ways(machine: &Placed) -> Vec<BootSource> {
+fn ways(machine: &RackedMachine) -> Vec<BootSource> {
     let tried = machine.events().into_iter();
     tried
         .filter_map(|event| if let Event::Tries(source) = event { Some(source) } else { None })

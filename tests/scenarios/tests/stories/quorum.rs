@@ -6,7 +6,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::own_machine::until;
+use crate::own_vm::until;
 use crate::services::Services;
 
 /// How often both hosts are requested at the same time.

@@ -1,11 +1,11 @@
 //! A rack is enrolled as a whole, and brought up with a limit on parallel machines.
 
-use lab::{Lab, Machine, Placed};
+use lab::{Lab, Machine, RackedMachine};
 use machine_emulator::Stage;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-async fn six_machines(lab: &Lab) -> Vec<Placed> {
+async fn six_machines(lab: &Lab) -> Vec<RackedMachine> {
     let blueprints = (1..=6).map(|place| match place {
         1 | 2 => Machine::redfish(&format!("r1u{place}")),
         3 | 4 => Machine::redfish(&format!("r1u{place}")).uefi(),
@@ -15,7 +15,7 @@ async fn six_machines(lab: &Lab) -> Vec<Placed> {
     lab.rack_all(blueprints.collect()).await
 }
 
-fn manifest(machines: &[Placed]) -> Value {
+fn manifest(machines: &[RackedMachine]) -> Value {
     let rows = (1..).zip(machines).map(|(line, machine)| machine.row(line));
     json!({"name": "r1", "description": "a rack of six", "machines": rows.collect::<Vec<_>>()})
 }

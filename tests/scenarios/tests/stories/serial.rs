@@ -70,7 +70,7 @@ async fn look(lab: &Lab, node: Node) -> Console {
     let client = Client::builder().no_proxy().tls_certs_only([]).build().expect("a client");
     let path = format!("/bedplate/v1/nodes/{}/console", node.0);
     let url = lab.api().url().join(&path).expect("a path makes a URL");
-    let (request, asked) = websocket::ask(client.get(url));
+    let (request, asked) = websocket::upgrade_request(client.get(url));
     let answer = request.send().await.expect("the service answers");
     let socket = asked.open(answer).await.expect("it is a WebSocket");
     Console { socket, rest: String::new() }

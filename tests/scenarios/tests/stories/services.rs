@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use url::Url;
 
-use crate::own_machine::{Said, until};
+use crate::own_vm::{ProgramOutput, until};
 use crate::site::Site;
 
 /// Nothing downloads or runs these programs: emulated servers become a cluster without them.
@@ -56,12 +56,16 @@ impl Clusters {
     }
 
     /// Runs `bedplate …` with further arguments before those.
-    async fn bedplate(&self, before: &[&str], arguments: &[&str]) -> Said {
+    async fn bedplate(&self, before: &[&str], arguments: &[&str]) -> ProgramOutput {
         let mut command = Command::new(compat::program("bedplate"));
         command.env_clear().args(["--clusters-url", &self.url]).args(before).args(arguments);
         let output = command.output().await.expect("bedplate starts");
         let text = |bytes| String::from_utf8(bytes).expect("text");
-        Said { done: output.status.success(), out: text(output.stdout), error: text(output.stderr) }
+        ProgramOutput {
+            done: output.status.success(),
+            out: text(output.stdout),
+            error: text(output.stderr),
+        }
     }
 
     /// Requests a person's VM of this name, and waits until it is active.
@@ -95,7 +99,7 @@ impl Services {
     }
 
     /// Runs `bedplate …`.
-    pub(crate) async fn bedplate(&self, arguments: &[&str]) -> Said {
+    pub(crate) async fn bedplate(&self, arguments: &[&str]) -> ProgramOutput {
         self.clusters.bedplate(&["--url", &self.machines], arguments).await
     }
 
@@ -189,7 +193,7 @@ fn keep(site: &Site, name: &str) {
     left::keep(&folder.join(name), &format!("services-{name}"));
     let log = folder.join(format!("{name}.log"));
     let said = std::fs::read_to_string(log).unwrap_or_default();
-    left::note("children", said.as_bytes());
+    left::keep_text("children", said.as_bytes());
     if std::thread::panicking() {
         let lines: Vec<&str> = said.lines().collect();
         let last = &lines[lines.len().saturating_sub(40)..];

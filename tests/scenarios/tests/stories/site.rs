@@ -59,6 +59,6 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        left::know(self.cloud.secrets());
+        left::add_secrets(self.cloud.secrets());
     }
 }

@@ -1,6 +1,6 @@
 //! Power changes that the service did not request: a button is pushed, or an operating system shuts down.
 
-use lab::{Lab, Machine, Node, Placed, Settings};
+use lab::{Lab, Machine, Node, RackedMachine, Settings};
 use machine_emulator::Stage;
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ async fn is_recorded(lab: &Lab, node: Node, power: &str) -> Value {
 /// A person switches an available machine on and off by its button: the record follows, and the service does not interfere.
 async fn the_record_follows(machine: Machine) {
     let lab = watchful().await;
-    let machine: Placed = lab.rack(machine).await;
+    let machine: RackedMachine = lab.rack(machine).await;
     let node = lab.available(&machine).await;
     is_recorded(&lab, node, "power off").await;
     let asked = machine.chassis().log().len();

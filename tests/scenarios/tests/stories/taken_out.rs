@@ -6,7 +6,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::own_machine::until;
+use crate::own_vm::until;
 use crate::services::Services;
 
 /// The host that `bedplate where` shows for a VM.

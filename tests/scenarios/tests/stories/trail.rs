@@ -25,7 +25,7 @@ async fn token(client: &Client, keystone: &str, user: &str, project: &str) -> St
 #[tokio::test]
 async fn the_audit_trail_names_the_request_behind_a_call_to_the_cloud() {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    left::listen();
+    left::keep_logs();
     let emulator = Emulator::start(Settings::default()).await.unwrap();
     let cloud = &emulator.cloud;
     let state = tempfile::tempdir().unwrap();
@@ -80,6 +80,6 @@ async fn the_audit_trail_names_the_request_behind_a_call_to_the_cloud() {
         "{trail}"
     );
     assert_eq!(asked["source"], "127.0.0.1");
-    left::know(cloud.secrets());
+    left::add_secrets(cloud.secrets());
     left::keep(&state.path().join("state"), "trail");
 }

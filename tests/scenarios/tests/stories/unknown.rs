@@ -1,6 +1,6 @@
 //! Machines that are not enrolled: discovered without writing to them, or refused.
 
-use lab::{Lab, Machine, Placed, Settings};
+use lab::{Lab, Machine, RackedMachine, Settings};
 use machine_emulator::{BootSource, Content, Event};
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 const REMAINS: Content = Content::Broken { bytes: 1 << 20 };
 
 /// Puts a machine with content on its disk into the rack, and switches it on.
-async fn appears(lab: &Lab, machine: Machine) -> Placed {
+async fn appears(lab: &Lab, machine: Machine) -> RackedMachine {
     let machine = lab.rack(machine).await;
     machine.put_on_disk(0, REMAINS);
     machine.chassis().push_power_button();
@@ -16,7 +16,7 @@ async fn appears(lab: &Lab, machine: Machine) -> Placed {
 }
 
 /// Waits for a discovery of this machine that `look` accepts.
-async fn discovered(lab: &Lab, machine: &Placed, look: impl Fn(&Value) -> bool) -> Value {
+async fn discovered(lab: &Lab, machine: &RackedMachine, look: impl Fn(&Value) -> bool) -> Value {
     let mac = machine.spec().nics[0].mac.to_string();
     let found = |list: &Value| {
         let mut found = list["discoveries"].as_array()?.iter();

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tidy::{Crate, Kind, Layer, crates, graph, none, text_files};
+use tidy::{Crate, Kind, Layer, assert_none, crates, graph, text_files};
 
 /// Crates that compute without I/O, clock or randomness.
 const PURE: [&str; 12] = [
@@ -24,7 +24,7 @@ const PURE: [&str; 12] = [
 const IMPURE: [&str; 7] = ["axum", "hyper", "rand", "reqwest", "socket2", "sqlx", "tokio"];
 
 /// Crates with a restricted set of users, so that there is a single place to look.
-const KEPT_APART: [(&str, &[&str]); 4] = [
+const RESTRICTED_USERS: [(&str, &[&str]); 4] = [
     ("sqlx", &["database"]),
     ("database", &["audit-store", "baremetal-store", "cluster-store", "notices"]),
     ("redfish", &["baremetal-conductor"]),
@@ -69,7 +69,7 @@ fn dependencies_point_one_way() {
             Some(format!("{} depends on {}: {why}", from.path(), to.path()))
         })
     });
-    none("dependencies that point the wrong way", wrong);
+    assert_none("dependencies that point the wrong way", wrong);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn pure_crates_link_no_impure_crate() {
         let impure = IMPURE.iter().filter(move |name| linked.contains(**name));
         impure.map(move |name| format!("{pure} links {name}"))
     });
-    none("pure crates that could act", wrong);
+    assert_none("pure crates that could act", wrong);
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn pure_crates_forbid_clocks_and_the_environment() {
         let missing = FORBIDDEN.iter().filter(move |name| !paths.iter().any(|path| path == *name));
         missing.map(|name| format!("{}/.clippy.toml does not forbid {name}", one.path()))
     });
-    none("pure crates that may look at the world", wrong);
+    assert_none("pure crates that may look at the world", wrong);
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn sql_and_bmcs_have_few_users() {
     let crates = crates();
     let run = crates.iter().filter(|one| one.layer != Layer::Tests);
     let wrong = run.flat_map(|one| {
-        let taken = |name: &str| KEPT_APART.iter().find(|(what, _)| *what == name);
+        let taken = |name: &str| RESTRICTED_USERS.iter().find(|(what, _)| *what == name);
         let linked = one.dependencies.iter().filter(|it| it.kind == Kind::Normal);
         let taken = linked.filter_map(move |it| taken(&it.name));
         let others = taken.filter(|(_, users)| !users.contains(&one.folder.as_str()));
@@ -112,7 +112,7 @@ fn sql_and_bmcs_have_few_users() {
             format!("{} uses {what}, which is for {}", one.path(), users.join(" and "))
         })
     });
-    none("crates that use what is another's", wrong);
+    assert_none("crates that use what is another's", wrong);
 }
 
 #[test]
@@ -125,14 +125,14 @@ fn no_service_or_driver_starts_a_program() {
         run && source && !file.path.starts_with("services/bedplate/src/dev/")
     });
     let wrong = sources.filter(|file| starts.iter().any(|word| file.text.contains(word)));
-    none("sources that start programs", wrong.map(|file| file.path));
+    assert_none("sources that start programs", wrong.map(|file| file.path));
 }
 
 #[test]
 fn every_core_is_pure() {
     let cores = crates().into_iter().filter(|one| one.folder.ends_with("-core"));
     let wrong = cores.filter(|one| !PURE.contains(&one.folder.as_str()));
-    none("cores that nobody keeps pure", wrong.map(|one| one.path()));
+    assert_none("cores that nobody keeps pure", wrong.map(|one| one.path()));
 }
 
 #[test]
@@ -144,5 +144,5 @@ fn every_api_makes_its_routes_with_routes() {
         api.iter().any(|folder| file.path.starts_with(folder))
     });
     let wrong = sources.filter(|file| around.iter().any(|word| file.text.contains(word)));
-    none("sources that make routes without `Routes`", wrong.map(|file| file.path));
+    assert_none("sources that make routes without `Routes`", wrong.map(|file| file.path));
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tidy::{Crate, circles, crates, none};
+use tidy::{Crate, assert_none, circles, crates};
 
 /// Crates whose modules still import from each other, with the number of modules in circles. The numbers only fall.
 const TIED: [(&str, usize); 10] = [
@@ -26,14 +26,14 @@ fn modules_import_downwards_only() {
         let known = TIED.iter().find(|(path, _)| *path == one.path());
         objection(one, &found, known.map_or(0, |(_, known)| *known))
     });
-    none("modules that import from each other", wrong);
+    assert_none("modules that import from each other", wrong);
 }
 
 #[test]
 fn every_tied_crate_exists() {
     let crates: Vec<String> = crates().iter().map(Crate::path).collect();
     let wrong = TIED.iter().filter(|(path, _)| !crates.iter().any(|one| one == path));
-    none("crates in the table that do not exist", wrong.map(|(path, _)| (*path).to_owned()));
+    assert_none("crates in the table that do not exist", wrong.map(|(path, _)| (*path).to_owned()));
 }
 
 fn objection(one: &Crate, found: &BTreeMap<String, Vec<String>>, known: usize) -> Option<String> {

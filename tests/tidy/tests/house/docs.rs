@@ -3,7 +3,7 @@
 //! The `missing_docs` lint of the compiler would also require comments on fields and variants. A field with a clear name needs no comment,
 //! and a comment that repeats the name hides the useful ones.
 
-use tidy::{TextFile, none, text_files};
+use tidy::{TextFile, assert_none, text_files};
 
 const ITEMS: [&str; 9] = [
     "pub fn ",
@@ -27,7 +27,7 @@ fn every_public_item_has_a_doc_comment() {
         let bare = items.filter(|at| !lines[*at].contains('$') && !is_documented(&lines[..*at]));
         bare.map(|at| format!("{}:{}: {}", file.path, at + 1, lines[at])).collect::<Vec<_>>()
     });
-    none("public items without a doc comment", wrong);
+    assert_none("public items without a doc comment", wrong);
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn every_file_begins_with_a_description() {
         !first.is_some_and(|line| line.starts_with("//!"))
             && !file.text.contains("#![doc = include_str!")
     });
-    none("files that do not begin with //!", bare.map(|file| file.path));
+    assert_none("files that do not begin with //!", bare.map(|file| file.path));
 }
 
 fn sources() -> impl Iterator<Item = TextFile> {

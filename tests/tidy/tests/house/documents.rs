@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use tidy::{Crate, crates, files, none, root, text_files};
+use tidy::{Crate, assert_none, crates, files, root, text_files};
 
 /// The most lines of a crate's README.
 const LONGEST: usize = 40;
@@ -25,7 +25,7 @@ fn every_crate_has_a_short_readme() {
         let titled = text.lines().next() == Some(&format!("# {}", one.folder));
         (!titled).then(|| format!("{}: does not begin with the crate's name", one.path()))
     });
-    none("READMEs that are missing, long or untitled", wrong);
+    assert_none("READMEs that are missing, long or untitled", wrong);
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn every_recipe_of_an_image_has_a_readme() {
     let folders: BTreeSet<&str> = inside.map(|(folder, _)| folder).collect();
     assert!(!folders.is_empty(), "images/ holds no recipe");
     let lacks = |folder: &&str| !files.contains(&format!("images/{folder}/README.md"));
-    none("recipes without a README", folders.into_iter().filter(lacks).map(str::to_owned));
+    assert_none("recipes without a README", folders.into_iter().filter(lacks).map(str::to_owned));
 }
 
 #[test]
@@ -45,7 +45,10 @@ fn a_readme_says_where_to_start_reading() {
         let text = fs::read_to_string(one.file("README.md")).unwrap_or_default();
         !["tart reading", "`src/", "`tests/"].iter().any(|sign| text.contains(sign))
     };
-    none("READMEs that do not say where to start", crates.iter().filter(lacks).map(Crate::path));
+    assert_none(
+        "READMEs that do not say where to start",
+        crates.iter().filter(lacks).map(Crate::path),
+    );
 }
 
 #[test]
@@ -57,7 +60,7 @@ fn a_readme_is_its_crates_front_page() {
         let text = root.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
         !text.starts_with("#![doc = include_str!(\"../README.md\")]")
     };
-    none("crates with another front page", crates.iter().filter(lacks).map(Crate::path));
+    assert_none("crates with another front page", crates.iter().filter(lacks).map(Crate::path));
 }
 
 #[test]
@@ -65,7 +68,7 @@ fn architecture_describes_every_crate() {
     let map = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("there is a map");
     let missing =
         crates().into_iter().filter(|one| !map.contains(&format!("**`{}`**", one.folder)));
-    none("crates without a paragraph in ARCHITECTURE.md", missing.map(|one| one.path()));
+    assert_none("crates without a paragraph in ARCHITECTURE.md", missing.map(|one| one.path()));
 }
 
 #[test]
@@ -74,7 +77,10 @@ fn architecture_describes_no_missing_crate() {
     let shown = map.split("**`").skip(1).filter_map(|rest| rest.split_once("`**"));
     let there = crates();
     let gone = shown.filter(|(name, _)| !there.iter().any(|one| one.folder == *name));
-    none("paragraphs in ARCHITECTURE.md without a crate", gone.map(|(name, _)| name.to_owned()));
+    assert_none(
+        "paragraphs in ARCHITECTURE.md without a crate",
+        gone.map(|(name, _)| name.to_owned()),
+    );
 }
 
 #[test]
@@ -93,7 +99,7 @@ fn documents_name_existing_files() {
         let gone: Vec<&str> = named.into_iter().filter(|name| !there(name)).collect();
         gone.iter().map(|name| format!("{} names {name}", document.path)).collect::<Vec<_>>()
     });
-    none("documents that name what is not there", wrong);
+    assert_none("documents that name what is not there", wrong);
 }
 
 /// The paths of this repository that `text` names, quoted in backticks or linked.

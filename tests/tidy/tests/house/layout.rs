@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tidy::{crates, files, none};
+use tidy::{assert_none, crates, files};
 use toml::Value;
 
 /// The files and folders allowed at the top, apart from dot files.
@@ -25,11 +25,11 @@ fn the_top_folder_contains_only_allowed_files() {
     let files = files();
     let top: BTreeSet<&str> = files.iter().filter_map(|file| file.split('/').next()).collect();
     let expected = |name: &str| TOP.contains(&name) || name.starts_with('.');
-    none(
+    assert_none(
         "not expected at the top",
         top.iter().filter(|name| !expected(name)).map(|name| (*name).to_owned()),
     );
-    none(
+    assert_none(
         "missing at the top",
         TOP.iter().filter(|name| !top.contains(**name)).map(|name| (*name).to_owned()),
     );
@@ -41,7 +41,7 @@ fn a_crate_is_named_as_its_folder() {
         Some(manifest.get("package")?.get("name").and_then(Value::as_str)?.to_owned())
     };
     let wrong = crates().into_iter().filter(|one| name(&one.manifest) != Some(one.folder.clone()));
-    none("crates named otherwise than their folders", wrong.map(|one| one.path()));
+    assert_none("crates named otherwise than their folders", wrong.map(|one| one.path()));
 }
 
 #[test]
@@ -52,5 +52,5 @@ fn no_crate_contains_another_crate() {
             ["drivers/", "services/", "tests/"].iter().any(|layer| file.starts_with(layer));
         !layered || file.split('/').count() != 3
     });
-    none("crates elsewhere than in a layer's folder", wrong);
+    assert_none("crates elsewhere than in a layer's folder", wrong);
 }

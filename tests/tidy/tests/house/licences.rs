@@ -1,6 +1,6 @@
 //! Checks that all dependencies have permissive licences.
 
-use tidy::{graph, none};
+use tidy::{assert_none, graph};
 
 /// Licences that only require their text to be passed on with the code. Add another licence here only with the reason. 0BSD, which requires
 /// nothing, is the licence of the crate that encodes mail.
@@ -15,7 +15,7 @@ fn every_dependency_is_permissively_licensed() {
         let name = format!("{} {}: {licence}", package.name, package.version);
         (!permits(licence)).then_some(name)
     });
-    none("dependencies whose licences are not on the list", wrong);
+    assert_none("dependencies whose licences are not on the list", wrong);
 }
 
 /// Whether permissive licences alone satisfy an SPDX expression. `AND` binds more tightly than `OR` (SPDX 2.3 annex D.4); a slash is the

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tidy::{Crate, crates, none, root};
+use tidy::{Crate, assert_none, crates, root};
 use toml::{Table, Value};
 
 /// Dependencies that appear in no source line, because macros use them.
@@ -50,7 +50,7 @@ fn every_crate_inherits_common_settings_from_the_root() {
         let own = same.iter().filter(own);
         own.map(|path| format!("{}/Cargo.toml lacks {} = true", one.path(), path.join(".")))
     });
-    none("manifests that go their own way", wrong);
+    assert_none("manifests that go their own way", wrong);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn every_dependency_is_declared_in_the_root() {
         let own = one.dependencies.iter().filter(|it| !it.from_root || !chosen.contains(&it.name));
         own.map(|it| format!("{}/Cargo.toml chooses {} for itself", one.path(), it.name))
     });
-    none("dependencies that the root manifest does not know", wrong);
+    assert_none("dependencies that the root manifest does not know", wrong);
 }
 
 #[test]
@@ -70,13 +70,13 @@ fn every_dependency_of_the_root_is_used() {
     let used: BTreeSet<&str> =
         crates.iter().flat_map(|one| &one.dependencies).map(|it| it.name.as_str()).collect();
     let wrong = chosen().into_iter().filter(|name| !used.contains(name.as_str()));
-    none("entries of [workspace.dependencies] that no crate uses", wrong);
+    assert_none("entries of [workspace.dependencies] that no crate uses", wrong);
 }
 
 #[test]
 fn every_crate_uses_its_dependencies() {
     let crates = crates();
-    none("dependencies that their crate never names", crates.iter().flat_map(unused));
+    assert_none("dependencies that their crate never names", crates.iter().flat_map(unused));
 }
 
 fn unused(one: &Crate) -> Vec<String> {

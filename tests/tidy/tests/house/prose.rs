@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use tidy::{none, text_files};
+use tidy::{assert_none, text_files};
 
 /// The most sentences of a crate that open with a clause or a bare "Those", in thousandths.
 const CLAUSES: usize = 5;
@@ -66,7 +66,7 @@ fn comments_are_plain_sentences() {
         }
         wrong
     });
-    none("comments that are hard to read", wrong);
+    assert_none("comments that are hard to read", wrong);
 }
 
 #[test]

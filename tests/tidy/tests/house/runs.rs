@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use tempfile::TempDir;
-use tidy::{none, root, text_files};
+use tidy::{assert_none, root, text_files};
 
 /// `make` for these tests: each target does what its name says.
 const MAKE: &str = r#"#!/bin/sh
@@ -111,5 +111,5 @@ fn no_test_is_ignored() {
         });
         found.map(|(at, _)| format!("{}:{}", file.path, at + 1)).collect::<Vec<_>>()
     });
-    none("tests that are ignored or want a panic", ignored);
+    assert_none("tests that are ignored or want a panic", ignored);
 }

@@ -1,9 +1,9 @@
 //! Checks the sample racks and systemd units that administrators start from.
 
-use rack_manifest::{Manifest, Mistake, check, read_csv, read_yaml};
-use tidy::{none, root, text_files};
+use rack_manifest::{Manifest, ManifestError, check, read_csv, read_yaml};
+use tidy::{assert_none, root, text_files};
 
-fn read(path: &str, text: &str) -> Option<Result<Manifest, Vec<Mistake>>> {
+fn read(path: &str, text: &str) -> Option<Result<Manifest, Vec<ManifestError>>> {
     let file = path.strip_prefix("deploy/")?.rsplit('/').next()?;
     let (name, format) = file.rsplit_once('.')?;
     match format {
@@ -22,7 +22,7 @@ fn sample_racks_have_no_mistakes() {
         Ok(rack) => check(&rack).iter().map(|mistake| format!("{path}: {mistake}")).collect(),
         Err(error) => vec![format!("{path}: {error:?}")],
     });
-    none("sample racks that cannot be enrolled", wrong);
+    assert_none("sample racks that cannot be enrolled", wrong);
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn files_named_by_sample_racks_exist() {
         named.filter_map(|rest| rest.split([',', '}', '\n']).next()).map(str::trim).collect();
     assert!(!named.is_empty(), "deploy/dev/rack.yaml names no password file");
     let gone = named.into_iter().filter(|name| !folder.join(name).is_file());
-    none("deploy/dev/rack.yaml names files that are not there", gone.map(str::to_owned));
+    assert_none("deploy/dev/rack.yaml names files that are not there", gone.map(str::to_owned));
 }
 
 /// Whether the unit limits the memory of its service: bytes, with an optional suffix of systemd.
@@ -52,6 +52,6 @@ fn every_unit_limits_the_memory_of_its_service() {
     let units: Vec<_> = text_files().into_iter().filter(|it| is_unit(&it.path)).collect();
     assert!(units.len() >= 3, "deploy/systemd lacks a unit");
     let without = units.into_iter().filter(|unit| !bounds_memory(&unit.text));
-    none("units without a MemoryMax=", without.map(|unit| unit.path));
+    assert_none("units without a MemoryMax=", without.map(|unit| unit.path));
     assert!(!bounds_memory("[Unit]\nMemoryMax=1G\n[Service]\nMemoryMax=infinity\n"));
 }

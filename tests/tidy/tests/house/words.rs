@@ -1,6 +1,6 @@
 //! Texts that no file may contain: folders of a developer's machine, and addresses of registries.
 
-use tidy::{none, text_files};
+use tidy::{assert_none, text_files};
 
 /// Written in pieces, so that this file does not contain them.
 const UNWANTED: [&str; 7] = [
@@ -25,5 +25,5 @@ fn no_file_names_a_registry_or_a_developers_folder() {
         });
         found.collect::<Vec<_>>()
     });
-    none("words that belong into no file", wrong);
+    assert_none("words that belong into no file", wrong);
 }

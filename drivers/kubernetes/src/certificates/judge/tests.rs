@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::*;
 
 /// A valid request that a test can modify: the member `worker-1` joins, or requests a server certificate.
-struct Asked {
+struct TestRequest {
     signer: Signer,
     username: &'static str,
     groups: Vec<&'static str>,
@@ -25,8 +25,8 @@ fn params(common: &str, organization: &str) -> CertificateParams {
     params
 }
 
-fn joins() -> Asked {
-    Asked {
+fn joins() -> TestRequest {
+    TestRequest {
         signer: Signer::Client,
         username: "system:bootstrap:abcdef",
         groups: vec![
@@ -39,16 +39,16 @@ fn joins() -> Asked {
     }
 }
 
-fn renews() -> Asked {
-    Asked {
+fn renews() -> TestRequest {
+    TestRequest {
         username: "system:node:worker-1",
         groups: vec!["system:nodes", "system:authenticated"],
         ..joins()
     }
 }
 
-fn serves() -> Asked {
-    let mut asked = Asked {
+fn serves() -> TestRequest {
+    let mut asked = TestRequest {
         signer: Signer::Serving,
         usages: vec!["digital signature", "key encipherment", "server auth"],
         ..renews()
@@ -61,7 +61,7 @@ fn serves() -> Asked {
     asked
 }
 
-impl Asked {
+impl TestRequest {
     fn pem(&self) -> String {
         let key = KeyPair::generate().unwrap();
         self.params.serialize_request(&key).unwrap().pem().unwrap()
@@ -82,8 +82,8 @@ impl Asked {
     }
 }
 
-fn machines() -> Vec<Machine> {
-    let machine = |name: &str, last: u8, may_join| Machine {
+fn machines() -> Vec<ClusterMember> {
+    let machine = |name: &str, last: u8, may_join| ClusterMember {
         name: name.to_owned(),
         names: vec![format!("{name}.c.example")],
         addresses: vec![IpAddr::from([10, 0, 0, last]), format!("fd00::{last}").parse().unwrap()],
@@ -101,7 +101,7 @@ fn told(request: &CertificateRequest) -> String {
 }
 
 #[track_caller]
-fn check(asked: &Asked, want: Expect) {
+fn check(asked: &TestRequest, want: Expect) {
     want.assert_eq(&told(&asked.request()));
 }
 
@@ -115,11 +115,11 @@ fn requests_of_kubelets_are_approved() {
 #[test]
 fn newer_kubelets_leave_key_encipherment_out() {
     check(
-        &Asked { usages: vec!["client auth", "digital signature"], ..joins() },
+        &TestRequest { usages: vec!["client auth", "digital signature"], ..joins() },
         expect!["approve: worker-1"],
     );
     check(
-        &Asked { usages: vec!["digital signature", "server auth"], ..serves() },
+        &TestRequest { usages: vec!["digital signature", "server auth"], ..serves() },
         expect!["approve: worker-1"],
     );
 }
@@ -141,7 +141,10 @@ fn other_usages_are_denied() {
         vec!["client auth"],
         vec![],
     ] {
-        check(&Asked { usages, ..joins() }, expect!["deny: its usages are not those of a kubelet"]);
+        check(
+            &TestRequest { usages, ..joins() },
+            expect!["deny: its usages are not those of a kubelet"],
+        );
     }
 }
 
@@ -154,7 +157,7 @@ fn other_subjects_are_denied() {
         ("worker-1", "system:nodes"),
         ("system:node:", "system:nodes"),
     ] {
-        let asked = Asked { params: params(common, organization), ..joins() };
+        let asked = TestRequest { params: params(common, organization), ..joins() };
         assert_eq!(told(&asked.request()), want, "{common} {organization}");
     }
     let mut without = joins();
@@ -195,7 +198,7 @@ fn other_extensions_are_denied() {
 
 #[test]
 fn a_client_has_no_other_names() {
-    let asked = Asked { params: serves().params, ..joins() };
+    let asked = TestRequest { params: serves().params, ..joins() };
     check(
         &asked,
         expect!["deny: it requests names in a client's certificate, which a kubelet never does"],
@@ -237,32 +240,33 @@ fn a_server_certificate_has_only_the_members_names_and_addresses() {
 #[test]
 fn a_node_asks_for_itself() {
     for asked in [renews(), serves()] {
-        let asked = Asked { username: "system:node:worker-2", ..asked };
+        let asked = TestRequest { username: "system:node:worker-2", ..asked };
         check(&asked, expect!["deny: system:node:worker-2 requests a certificate of worker-1"]);
     }
 }
 
 #[test]
 fn a_token_cannot_request_a_server_certificate() {
-    let asked = Asked { username: "system:bootstrap:abcdef", groups: joins().groups, ..serves() };
+    let asked =
+        TestRequest { username: "system:bootstrap:abcdef", groups: joins().groups, ..serves() };
     check(&asked, expect!["deny: system:bootstrap:abcdef requests a certificate of worker-1"]);
 }
 
 #[test]
 fn a_token_cannot_take_over_a_joined_member() {
-    let asked = Asked { params: params("system:node:cp-1", "system:nodes"), ..joins() };
+    let asked = TestRequest { params: params("system:node:cp-1", "system:nodes"), ..joins() };
     check(&asked, expect!["leave: cp-1 has joined already and cannot join by token again"]);
 }
 
 #[test]
 fn an_unknown_machine_is_left_to_people() {
-    let asked = Asked { params: params("system:node:stranger", "system:nodes"), ..joins() };
+    let asked = TestRequest { params: params("system:node:stranger", "system:nodes"), ..joins() };
     check(&asked, expect![[r#"leave: no member of the cluster has the name "stranger""#]]);
 }
 
 #[test]
 fn other_peoples_requests_are_left_to_people() {
-    let admin = Asked {
+    let admin = TestRequest {
         username: "kubernetes-admin",
         groups: vec!["system:masters", "system:authenticated"],
         ..joins()
@@ -272,12 +276,12 @@ fn other_peoples_requests_are_left_to_people() {
         expect!["leave: kubernetes-admin is neither a node nor the user of a bootstrap token"],
     );
     // Anyone who creates users can choose such a name; only the group comes from the API server.
-    let pretends = Asked { groups: vec!["system:authenticated"], ..renews() };
+    let pretends = TestRequest { groups: vec!["system:authenticated"], ..renews() };
     check(
         &pretends,
         expect!["leave: system:node:worker-1 is neither a node nor the user of a bootstrap token"],
     );
-    let account = Asked {
+    let account = TestRequest {
         username: "system:serviceaccount:default:x",
         groups: vec!["system:bootstrappers"],
         ..joins()

@@ -1,107 +1,114 @@
 //! A hypervisor profile in the form that clients see, with its secrets masked.
 
 use baremetal_store::ProfileRow;
-use openstack_api::{ApiError, Shape, Time};
+use openstack_api::{ApiError, JsonShape, Time};
 use serde_json::{Map, Value};
 
 use crate::secret::Masked;
 
 /// The JSON shape of a profile in a request.
-pub(super) fn asked() -> Shape {
-    Shape::object([
-        ("name", Shape::text()),
+pub(super) fn asked() -> JsonShape {
+    JsonShape::object([
+        ("name", JsonShape::text()),
         ("kind", kind()),
-        ("instance_info", Shape::open()),
+        ("instance_info", JsonShape::any_object()),
         ("settings", settings()),
     ])
     .maybe([
-        ("description", Shape::text().or_null()),
+        ("description", JsonShape::text().or_null()),
         ("joining", limits()),
         ("placement", placement()),
     ])
 }
 
 /// The JSON shape of a profile in an answer.
-pub(super) fn shape() -> Shape {
-    Shape::object([
-        ("name", Shape::text()),
-        ("description", Shape::text().or_null()),
+pub(super) fn shape() -> JsonShape {
+    JsonShape::object([
+        ("name", JsonShape::text()),
+        ("description", JsonShape::text().or_null()),
         ("kind", kind()),
-        ("instance_info", Shape::open()),
+        ("instance_info", JsonShape::any_object()),
         ("settings", settings()),
         ("joining", limits()),
         ("placement", placement()),
-        ("created_at", Shape::text()),
-        ("updated_at", Shape::text().or_null()),
+        ("created_at", JsonShape::text()),
+        ("updated_at", JsonShape::text().or_null()),
     ])
 }
 
-fn kind() -> Shape {
-    Shape::word(["cloud-init", "ignition"])
+fn kind() -> JsonShape {
+    JsonShape::enumeration(["cloud-init", "ignition"])
 }
 
-fn settings() -> Shape {
-    let maybe = || Shape::text().or_null();
-    let keystone = Shape::object([
-        ("auth_url", Shape::text()),
-        ("username", Shape::text()),
-        ("password", Shape::text()),
+fn settings() -> JsonShape {
+    let maybe = || JsonShape::text().or_null();
+    let keystone = JsonShape::object([
+        ("auth_url", JsonShape::text()),
+        ("username", JsonShape::text()),
+        ("password", JsonShape::text()),
     ])
     .maybe([
-        ("user_domain", Shape::text()),
-        ("project", Shape::text()),
-        ("project_domain", Shape::text()),
+        ("user_domain", JsonShape::text()),
+        ("project", JsonShape::text()),
+        ("project_domain", JsonShape::text()),
         ("region", maybe()),
     ]);
-    let bridge = Shape::object([("bridge", Shape::text())]).maybe([("interface", maybe())]);
-    let neutron = Shape::object([])
-        .maybe([("bridge_mappings", Shape::map(bridge)), ("tunnels", Shape::flag())]);
-    let modes = Shape::word(["host-model", "host-passthrough", "none"]);
-    let compute = Shape::object([])
-        .maybe([("virtualization", Shape::word(["kvm", "qemu"])), ("cpu_mode", modes.or_null())]);
-    let storage =
-        Shape::either(Shape::word(["qcow2", "raw"]), Shape::object([("lvm", Shape::text())]));
-    let argument = Shape::object([("key", Shape::text())]).maybe([("value", maybe())]);
-    let pages = Shape::object([("size", Shape::word(["2M", "1G"])), ("count", Shape::whole())]);
-    let device = Shape::object([
-        ("vendor_id", Shape::text()),
-        ("product_id", Shape::text()),
-        ("alias", Shape::text()),
+    let bridge = JsonShape::object([("bridge", JsonShape::text())]).maybe([("interface", maybe())]);
+    let neutron = JsonShape::object([])
+        .maybe([("bridge_mappings", JsonShape::map(bridge)), ("tunnels", JsonShape::boolean())]);
+    let modes = JsonShape::enumeration(["host-model", "host-passthrough", "none"]);
+    let compute = JsonShape::object([]).maybe([
+        ("virtualization", JsonShape::enumeration(["kvm", "qemu"])),
+        ("cpu_mode", modes.or_null()),
     ]);
-    let base = Shape::object([("url", Shape::text()), ("sha256", Shape::text())]);
-    Shape::object([
+    let storage = JsonShape::either(
+        JsonShape::enumeration(["qcow2", "raw"]),
+        JsonShape::object([("lvm", JsonShape::text())]),
+    );
+    let argument = JsonShape::object([("key", JsonShape::text())]).maybe([("value", maybe())]);
+    let pages = JsonShape::object([
+        ("size", JsonShape::enumeration(["2M", "1G"])),
+        ("count", JsonShape::integer()),
+    ]);
+    let device = JsonShape::object([
+        ("vendor_id", JsonShape::text()),
+        ("product_id", JsonShape::text()),
+        ("alias", JsonShape::text()),
+    ]);
+    let base = JsonShape::object([("url", JsonShape::text()), ("sha256", JsonShape::text())]);
+    JsonShape::object([
         ("keystone", keystone),
-        ("message_bus", Shape::object([("transport_url", Shape::text())])),
+        ("message_bus", JsonShape::object([("transport_url", JsonShape::text())])),
     ])
     .maybe([
         ("neutron", neutron),
         ("compute", compute),
         ("storage", storage),
-        ("kernel_arguments", Shape::list(argument)),
-        ("hugepages", Shape::list(pages)),
-        ("iommu", Shape::word(["intel", "amd"]).or_null()),
-        ("passthrough", Shape::list(device)),
-        ("ssh_keys", Shape::list(Shape::text())),
+        ("kernel_arguments", JsonShape::list(argument)),
+        ("hugepages", JsonShape::list(pages)),
+        ("iommu", JsonShape::enumeration(["intel", "amd"]).or_null()),
+        ("passthrough", JsonShape::list(device)),
+        ("ssh_keys", JsonShape::list(JsonShape::text())),
         ("base_ignition", base.or_null()),
     ])
 }
 
 /// Durations in ISO 8601 such as `PT20M`; the short form `20m` is accepted too.
-fn limits() -> Shape {
-    Shape::object([]).maybe([
-        ("compute_service", Shape::text()),
-        ("hypervisor", Shape::text()),
-        ("resource_provider", Shape::text()),
-        ("placement", Shape::text()),
+fn limits() -> JsonShape {
+    JsonShape::object([]).maybe([
+        ("compute_service", JsonShape::text()),
+        ("hypervisor", JsonShape::text()),
+        ("resource_provider", JsonShape::text()),
+        ("placement", JsonShape::text()),
     ])
 }
 
-fn placement() -> Shape {
+fn placement() -> JsonShape {
     let named = || {
-        let place = Shape::word(["rack", "group", "rack_and_group"]);
-        Shape::either(place, Shape::object([("fixed", Shape::text())])).or_null()
+        let place = JsonShape::enumeration(["rack", "group", "rack_and_group"]);
+        JsonShape::either(place, JsonShape::object([("fixed", JsonShape::text())])).or_null()
     };
-    Shape::object([]).maybe([("availability_zone", named()), ("aggregate", named())])
+    JsonShape::object([]).maybe([("availability_zone", named()), ("aggregate", named())])
 }
 
 /// Returns the profile with its secrets masked.

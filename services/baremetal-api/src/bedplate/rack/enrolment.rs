@@ -4,13 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 
 use baremetal_core::{
-    Driver, Interface, Node, NodeName, NodeUuid, Place, Port, PortFilter, PortSort, PortUuid, Rack,
+    Driver, Interface, Node, NodeName, NodeUuid, Port, PortFilter, PortSort, PortUuid, Rack,
+    RackLocation,
 };
 use baremetal_store::StoreError;
 use hardware::MacAddress;
 use jiff::Timestamp;
-use openstack_api::{ApiError, Shape};
-use rack_manifest::{MachineRequest, Mistake, RackRequest};
+use openstack_api::{ApiError, JsonShape};
+use rack_manifest::{MachineRequest, ManifestError, RackRequest};
 use serde::Serialize;
 use serde_json::Map;
 
@@ -28,11 +29,11 @@ pub(super) struct Enrolment {
     new: Vec<Node>,
     changed: Vec<Node>,
     ports: Vec<Port>,
-    told: Vec<Told>,
+    told: Vec<EnrolmentResult>,
 }
 
 #[derive(Clone, Serialize)]
-struct Told {
+struct EnrolmentResult {
     name: String,
     uuid: NodeUuid,
     /// `enrolled`, `updated` or `unchanged`.
@@ -40,42 +41,43 @@ struct Told {
 }
 
 /// The JSON shape of `rack_manifest::RackRequest`.
-pub(super) fn asked() -> Shape {
-    let maybe = || Shape::text().or_null();
-    let machine = Shape::object([
-        ("name", Shape::text()),
-        ("position", Shape::whole()),
-        ("driver", Shape::text()),
+pub(super) fn request_shape() -> JsonShape {
+    let maybe = || JsonShape::text().or_null();
+    let machine = JsonShape::object([
+        ("name", JsonShape::text()),
+        ("position", JsonShape::integer()),
+        ("driver", JsonShape::text()),
     ]);
     let machine = machine.maybe([
-        ("line", Shape::whole()),
-        ("ports", Shape::list(Shape::text())),
-        ("driver_info", Shape::open()),
+        ("line", JsonShape::integer()),
+        ("ports", JsonShape::list(JsonShape::text())),
+        ("driver_info", JsonShape::any_object()),
         ("boot_interface", maybe()),
         ("group", maybe()),
         ("role", maybe()),
         ("resource_class", maybe()),
-        ("properties", Shape::open()),
+        ("properties", JsonShape::any_object()),
     ]);
-    let rack = Shape::object([("name", Shape::text()), ("machines", Shape::list(machine))]);
+    let rack =
+        JsonShape::object([("name", JsonShape::text()), ("machines", JsonShape::list(machine))]);
     rack.maybe([("description", maybe())])
 }
 
 /// The JSON shape of the answer.
-pub(super) fn shape() -> Shape {
-    let told = Shape::object([
-        ("name", Shape::text()),
-        ("uuid", Shape::text()),
-        ("result", Shape::word(["enrolled", "updated", "unchanged"])),
+pub(super) fn shape() -> JsonShape {
+    let told = JsonShape::object([
+        ("name", JsonShape::text()),
+        ("uuid", JsonShape::text()),
+        ("result", JsonShape::enumeration(["enrolled", "updated", "unchanged"])),
     ]);
-    Shape::object([("name", Shape::text()), ("machines", Shape::list(told))])
+    JsonShape::object([("name", JsonShape::text()), ("machines", JsonShape::list(told))])
 }
 
 /// The answer: the result for each machine.
 #[derive(Serialize)]
 pub(super) struct Answer<'a> {
     name: &'a str,
-    machines: &'a [Told],
+    machines: &'a [EnrolmentResult],
 }
 
 impl Enrolment {
@@ -119,9 +121,9 @@ impl Enrolment {
         mistakes: &mut Mistakes,
     ) {
         let now = (app.clock)();
-        let Some(node) = wanted(app, &self.name, asked, known, now, mistakes) else { return };
+        let Some(node) = desired_node(app, &self.name, asked, known, now, mistakes) else { return };
         for raw in &asked.ports {
-            let Some(mac) = mistakes.unless(asked.line, "mac", raw.parse::<MacAddress>()) else {
+            let Some(mac) = mistakes.or_note(asked.line, "mac", raw.parse::<MacAddress>()) else {
                 continue;
             };
             if !mistakes.macs.insert(mac) {
@@ -150,7 +152,7 @@ impl Enrolment {
             }
             Some(_) => "updated",
         };
-        self.told.push(Told { name: asked.name.clone(), uuid: node.id, result });
+        self.told.push(EnrolmentResult { name: asked.name.clone(), uuid: node.id, result });
         match result {
             "enrolled" => self.new.push(node),
             "updated" => self.changed.push(Node { updated_at: Some(now), ..node }),
@@ -185,13 +187,13 @@ impl Enrolment {
     }
 
     /// The results for the answer.
-    pub(super) fn told<'a>(&'a self, name: &'a str) -> Answer<'a> {
+    pub(super) fn answer<'a>(&'a self, name: &'a str) -> Answer<'a> {
         Answer { name, machines: &self.told }
     }
 }
 
 /// The node that a machine of the manifest describes.
-fn wanted(
+fn desired_node(
     app: &App,
     rack: &str,
     asked: &MachineRequest,
@@ -200,8 +202,8 @@ fn wanted(
     mistakes: &mut Mistakes,
 ) -> Option<Node> {
     let line = asked.line;
-    let name = mistakes.unless(line, "name", asked.name.parse::<NodeName>());
-    let driver = mistakes.unless(line, "bmc.type", asked.driver.parse::<Driver>())?;
+    let name = mistakes.or_note(line, "name", asked.name.parse::<NodeName>());
+    let driver = mistakes.or_note(line, "bmc.type", asked.driver.parse::<Driver>())?;
     if !mistakes.names.insert(asked.name.clone()) {
         mistakes.note(line, "name", format!("{:?} appears twice in this rack", asked.name));
     }
@@ -213,11 +215,15 @@ fn wanted(
     node.driver = driver;
     node.driver_info.clone_from(&asked.driver_info);
     let before = known.map(|known| known.driver_info.clone()).unwrap_or_default();
-    mistakes.unless(line, "bmc", secret::keep("driver_info", &before, &mut node.driver_info));
+    mistakes.or_note(
+        line,
+        "bmc",
+        secret::restore_masked("driver_info", &before, &mut node.driver_info),
+    );
     if let Some(known) = known {
-        app.store.secrets().settle(known, &mut node);
+        app.store.secrets().keep_unchanged_seals(known, &mut node);
     }
-    node.place = Some(Place {
+    node.place = Some(RackLocation {
         rack: rack.to_owned(),
         position: asked.position,
         group: asked.group.clone(),
@@ -288,7 +294,7 @@ fn port(node: &Node, address: MacAddress, now: Timestamp) -> Port {
 /// The mistakes found so far, and the values used by machines further up.
 #[derive(Default)]
 struct Mistakes {
-    found: Vec<Mistake>,
+    found: Vec<ManifestError>,
     names: HashSet<String>,
     positions: HashSet<u32>,
     macs: HashSet<MacAddress>,
@@ -296,11 +302,11 @@ struct Mistakes {
 
 impl Mistakes {
     fn note(&mut self, line: u64, field: &str, problem: String) {
-        self.found.push(Mistake { line, field: field.to_owned(), problem });
+        self.found.push(ManifestError { line, field: field.to_owned(), problem });
     }
 
     /// Returns the parsed value, or notes the error as a mistake.
-    fn unless<T, E: Display>(&mut self, line: u64, field: &str, read: Result<T, E>) -> Option<T> {
+    fn or_note<T, E: Display>(&mut self, line: u64, field: &str, read: Result<T, E>) -> Option<T> {
         read.map_err(|why| self.note(line, field, why.to_string())).ok()
     }
 

@@ -2,63 +2,64 @@
 
 use agent_protocol::Progress;
 use baremetal_core::{
-    CurrentTask, Failure, Node, NodeUuid, Rack, RackGoal, Reach, Way, current_task, way,
+    CurrentTask, Failure, Node, NodeUuid, Rack, RackGoal, RackProgress, RackTarget, current_task,
+    rack_progress,
 };
 use hardware::PowerState;
-use openstack_api::{Shape, Time};
+use openstack_api::{JsonShape, Time};
 use serde::Serialize;
 
 use crate::bedplate::explain::{failure, task as task_shape};
 use crate::bedplate::hypervisor;
 
 /// The JSON shape of the state that machines are brought to.
-pub(super) fn reach() -> Shape {
-    Shape::word(["inspected", "available", "installed"])
+pub(super) fn reach() -> JsonShape {
+    JsonShape::enumeration(["inspected", "available", "installed"])
 }
 
 /// The JSON shape of a rack in a list.
-pub(super) fn summary() -> Shape {
-    let goal = Shape::object([
+pub(super) fn summary() -> JsonShape {
+    let goal = JsonShape::object([
         ("reach", reach()),
-        ("image", Shape::text().or_null()),
-        ("profile", Shape::text().or_null()),
-        ("limit", Shape::whole()),
-        ("asked_at", Shape::text()),
+        ("image", JsonShape::text().or_null()),
+        ("profile", JsonShape::text().or_null()),
+        ("limit", JsonShape::integer()),
+        ("asked_at", JsonShape::text()),
     ]);
-    Shape::object([
-        ("name", Shape::text()),
-        ("description", Shape::text().or_null()),
+    JsonShape::object([
+        ("name", JsonShape::text()),
+        ("description", JsonShape::text().or_null()),
         ("goal", goal.or_null()),
     ])
 }
 
 /// The JSON shape of a rack.
-pub(super) fn shape() -> Shape {
-    let maybe = || Shape::text().or_null();
-    let machine = Shape::object([
-        ("uuid", Shape::text()),
+pub(super) fn shape() -> JsonShape {
+    let maybe = || JsonShape::text().or_null();
+    let machine = JsonShape::object([
+        ("uuid", JsonShape::text()),
         ("name", maybe()),
-        ("position", Shape::whole().or_null()),
+        ("position", JsonShape::integer().or_null()),
         ("group", maybe()),
         ("role", maybe()),
-        ("provision_state", Shape::text()),
+        ("provision_state", JsonShape::text()),
         ("power_state", maybe()),
-        ("since", Shape::text()),
+        ("since", JsonShape::text()),
         ("task", task_shape().or_null()),
         ("failure", failure().or_null()),
         ("hypervisor", hypervisor::shape().or_null()),
         ("way", maybe()),
     ]);
-    summary().and([("machines", Shape::list(machine))])
+    summary().and([("machines", JsonShape::list(machine))])
 }
 
 /// The JSON shape of the answer to a bring-up.
-pub(super) fn begun_shape() -> Shape {
-    Shape::object([
-        ("rack", Shape::text()),
-        ("there", Shape::whole()),
-        ("to_do", Shape::whole()),
-        ("left_alone", Shape::whole()),
+pub(super) fn begun_shape() -> JsonShape {
+    JsonShape::object([
+        ("rack", JsonShape::text()),
+        ("there", JsonShape::integer()),
+        ("to_do", JsonShape::integer()),
+        ("left_alone", JsonShape::integer()),
     ])
 }
 
@@ -72,7 +73,7 @@ pub(super) struct Summary {
 
 #[derive(Serialize)]
 struct GoalView {
-    reach: Reach,
+    reach: RackTarget,
     image: Option<String>,
     profile: Option<String>,
     limit: u32,
@@ -156,7 +157,7 @@ impl<'a> RackView<'a> {
             task: current_task(node).map(|doing| task(doing, progress(node))),
             failure: node.failure.as_ref(),
             hypervisor: hypervisor::View::of(node),
-            way: rack.goal.as_ref().map(|goal| word(way(goal, node))),
+            way: rack.goal.as_ref().map(|goal| word(rack_progress(goal, node))),
         };
         RackView {
             name,
@@ -172,32 +173,34 @@ fn task(doing: CurrentTask, progress: Option<Progress>) -> TaskView {
     TaskView { what, number, of, since: Time(since), progress }
 }
 
-const fn word(way: Way) -> &'static str {
+const fn word(way: RackProgress) -> &'static str {
     match way {
-        Way::There => "there",
-        Way::UnderWay => "under_way",
-        Way::Next(_) => "next",
-        Way::Stuck => "stuck",
-        Way::LeftAlone => "left_alone",
+        RackProgress::Done => "there",
+        RackProgress::InProgress => "under_way",
+        RackProgress::Next(_) => "next",
+        RackProgress::NeedsAttention => "stuck",
+        RackProgress::Skipped => "left_alone",
     }
 }
 
 /// How many machines a bring-up affects, by what happens to them.
 #[derive(Serialize)]
-pub(super) struct Begun<'a> {
+pub(super) struct BringUpSummary<'a> {
     rack: &'a str,
     there: usize,
     to_do: usize,
     left_alone: usize,
 }
 
-pub(super) fn begun(rack: &str, ways: impl Iterator<Item = Way>) -> Begun<'_> {
-    let mut begun = Begun { rack, there: 0, to_do: 0, left_alone: 0 };
+pub(super) fn begun(rack: &str, ways: impl Iterator<Item = RackProgress>) -> BringUpSummary<'_> {
+    let mut begun = BringUpSummary { rack, there: 0, to_do: 0, left_alone: 0 };
     for way in ways {
         match way {
-            Way::There => begun.there += 1,
-            Way::UnderWay | Way::Next(_) | Way::Stuck => begun.to_do += 1,
-            Way::LeftAlone => begun.left_alone += 1,
+            RackProgress::Done => begun.there += 1,
+            RackProgress::InProgress | RackProgress::Next(_) | RackProgress::NeedsAttention => {
+                begun.to_do += 1
+            }
+            RackProgress::Skipped => begun.left_alone += 1,
         }
     }
     begun

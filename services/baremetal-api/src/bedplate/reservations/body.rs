@@ -18,7 +18,7 @@ const MOST_TRAITS: usize = 50;
 /// The body of `POST /bedplate/v1/reservations`.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wish {
+pub(super) struct ReservationBody {
     /// The name of the reservation, which also becomes the host name of the machine.
     #[serde(default)]
     name: Option<String>,
@@ -60,7 +60,7 @@ pub(super) struct WholeDisk {
     format: Option<String>,
 }
 
-impl Wish {
+impl ReservationBody {
     /// The name of the reservation.
     pub(super) fn name(&self) -> Result<Option<NodeName>, ApiError> {
         let name = self.name.clone().map(NodeName::try_from).transpose();
@@ -150,7 +150,7 @@ fn is_public_key(key: &str) -> bool {
 }
 
 /// Translates a mistake in `instance_info` to the field of the reservation that caused it.
-pub(super) fn in_our_words(why: &str) -> ApiError {
+pub(super) fn to_reservation_field(why: &str) -> ApiError {
     let fields = [
         ("instance_info.image_source", "image.url"),
         ("instance_info.image_os_hash_algo", "image.checksum"),

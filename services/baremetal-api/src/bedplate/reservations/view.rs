@@ -2,11 +2,11 @@
 
 use baremetal_core::{Allocation, AllocationUuid, Node, NodeName, NodeUuid, State};
 use hardware::PowerState;
-use lease::Wanted;
-use openstack_api::{Shape, Time};
+use lease::RequiredState;
+use openstack_api::{JsonShape, Time};
 use serde::Serialize;
 
-use super::super::term;
+use super::super::lease_term;
 use crate::app::App;
 
 /// A reservation in the form that clients see.
@@ -21,32 +21,32 @@ pub(super) struct View<'a> {
     traits: Vec<&'a str>,
     image: Option<&'a str>,
     node: Option<Machine<'a>>,
-    lease: Option<term::Shown>,
+    lease: Option<lease_term::LeaseView>,
     created_at: Time,
 }
 
 /// The JSON shape of a reservation.
-pub(super) fn shape() -> Shape {
-    let text = || Shape::text().or_null();
-    let machine = Shape::object([
-        ("uuid", Shape::text()),
+pub(super) fn shape() -> JsonShape {
+    let text = || JsonShape::text().or_null();
+    let machine = JsonShape::object([
+        ("uuid", JsonShape::text()),
         ("name", text()),
         ("power_state", text()),
-        ("provision_state", Shape::text()),
+        ("provision_state", JsonShape::text()),
     ]);
     let states = ["installing", "active", "ended", "failed", "leaving", "gone"];
-    Shape::object([
-        ("uuid", Shape::text()),
+    JsonShape::object([
+        ("uuid", JsonShape::text()),
         ("name", text()),
         ("project", text()),
         ("user", text()),
-        ("state", Shape::word(states)),
+        ("state", JsonShape::enumeration(states)),
         ("resource_class", text()),
-        ("traits", Shape::list(Shape::text())),
+        ("traits", JsonShape::list(JsonShape::text())),
         ("image", text()),
         ("node", machine.or_null()),
-        ("lease", term::shape().or_null()),
-        ("created_at", Shape::text()),
+        ("lease", lease_term::shape().or_null()),
+        ("created_at", JsonShape::text()),
     ])
 }
 
@@ -79,7 +79,7 @@ impl<'a> View<'a> {
                 power_state: node.power_state,
                 provision_state: node.provision_state.as_str(),
             }),
-            lease: lending.map(|lending| term::Shown::of(lending, ladder, now)),
+            lease: lending.map(|lending| lease_term::LeaseView::of(lending, ladder, now)),
             created_at: Time(it.created_at),
         }
     }
@@ -90,7 +90,7 @@ fn state(node: &Node) -> &'static str {
     match node.provision_state {
         State::Deploying | State::DeployWait => "installing",
         State::Active if node.leads_to() == Some(State::Available) => "leaving",
-        State::Active if node.wanted_by_lease() == Wanted::AsAsked => "active",
+        State::Active if node.wanted_by_lease() == RequiredState::AsAsked => "active",
         State::Active => "ended",
         State::DeployFailed | State::Error => "failed",
         State::Deleting => "leaving",

@@ -8,7 +8,9 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRu
 
 use super::*;
 use crate::boot_again::MOST_REPEATED_BOOTS;
-use crate::{Interface, Loan, Maintenance, TRANSITIONS, ask_power, lend, lending_taken};
+use crate::{
+    Interface, LendRequest, Maintenance, TRANSITIONS, lend, request_power, with_stage_taken,
+};
 
 type Checked = Result<(), TestCaseError>;
 
@@ -66,12 +68,14 @@ impl Life {
 
     fn befalls(&mut self, happening: &Happening) -> Checked {
         match happening {
-            Happening::Asked(verb) => match ask(&self.node, *verb, WorkUuid::nil(), self.now) {
-                Ok((asked, _)) => self.becomes(asked),
-                Err(_) => Ok(()),
-            },
+            Happening::Asked(verb) => {
+                match request_verb(&self.node, *verb, WorkUuid::nil(), self.now) {
+                    Ok((asked, _)) => self.becomes(asked),
+                    Err(_) => Ok(()),
+                }
+            }
             Happening::Power(change) => {
-                match ask_power(&self.node, *change, self.now + timeouts().power) {
+                match request_power(&self.node, *change, self.now + timeouts().power) {
                     Ok(asked) => self.becomes(asked),
                     Err(_) => Ok(()),
                 }
@@ -117,14 +121,16 @@ impl Life {
             Step::Wait { until } => prop_assert!(until > self.now, "it waits for what is over"),
             Step::Act(action) => self.act(action, seen, performed)?,
             Step::NextTask => self.next_task()?,
-            Step::Finish => self.becomes(legal(finish(&node, WorkUuid::nil(), self.now))?.0)?,
+            Step::Finish => {
+                self.becomes(legal(finish_work(&node, WorkUuid::nil(), self.now))?.0)?
+            }
             Step::BootAgain => {
                 prop_assert_eq!(&seen.agent, &AgentSeen::Absent);
                 self.becomes(legal(boot_again(&node, WorkUuid::nil(), self.now))?.0)?;
                 let repeated = self.node.work.as_ref().map_or(0, |work| work.repeated_boots);
                 prop_assert!((1..=MOST_REPEATED_BOOTS).contains(&repeated), "{} boots", repeated);
             }
-            Step::GiveUp(failure) => self.becomes(legal(give_up(&node, failure, self.now))?.0)?,
+            Step::GiveUp(failure) => self.becomes(legal(fail_work(&node, failure, self.now))?.0)?,
             Step::PowerStepDone => self.becomes(power_step_done(&node))?,
             Step::PowerGivenUp(failure) => {
                 self.becomes(Node { power_request: None, failure: Some(failure), ..node })?;
@@ -138,7 +144,7 @@ impl Life {
         match (performed, action) {
             (Performed::Interrupted, _) => return Ok(()),
             (Performed::Badly, _) if next.work.is_some() => {
-                return self.becomes(legal(give_up(&next, problem(false).into(), self.now))?.0);
+                return self.becomes(legal(fail_work(&next, problem(false).into(), self.now))?.0);
             }
             (Performed::Badly, _) => {
                 next.power_request = None;
@@ -168,7 +174,7 @@ impl Life {
     fn next_task(&mut self) -> Checked {
         self.becomes(legal(start_next_task(&self.node, self.now))?.0)?;
         if self.node.work.as_ref().is_some_and(|work| work.task().is_none()) {
-            let (done, _) = legal(finish(&self.node, WorkUuid::nil(), self.now))?;
+            let (done, _) = legal(finish_work(&self.node, WorkUuid::nil(), self.now))?;
             self.becomes(done)?;
         }
         Ok(())
@@ -306,10 +312,10 @@ fn nodes() -> impl Strategy<Value = Node> {
             };
             let Some(is_over) = lent else { return node };
             let length = Length::from_secs(3600).expect("an hour is a length");
-            let loan = Loan { lessee: "lab".to_owned(), length, notify: None };
+            let loan = LendRequest { lessee: "lab".to_owned(), length, notify: None };
             let (lent, _) =
                 lend(&node, loan, "root", Terms::default(), T0).expect("it can be lent");
-            if is_over { lending_taken(&lent, lease::Step::Delete, T0).0 } else { lent }
+            if is_over { with_stage_taken(&lent, lease::LeaseStage::Delete, T0).0 } else { lent }
         },
     )
 }

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use baremetal_core::{
-    AllocationUuid, Driver, Failure, Hypervisor, Interface, Leaving, Lending, Maintenance, Node,
-    NodeName, NodeUuid, Place, PowerRequest, State, Work,
+    AllocationUuid, DrainRequest, Driver, Failure, Hypervisor, Interface, Maintenance, Node,
+    NodeLease, NodeName, NodeUuid, PowerRequest, RackLocation, State, Work,
 };
 use hardware::BootMode;
 use jiff::Timestamp;
@@ -44,7 +44,7 @@ pub(super) struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     lessee: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    lending: Option<Cow<'a, Lending>>,
+    lending: Option<Cow<'a, NodeLease>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     shard: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,15 +63,15 @@ pub(super) struct Document<'a> {
     #[serde(default, skip_serializing_if = "is_off")]
     console_enabled: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    place: Option<Cow<'a, Place>>,
+    place: Option<Cow<'a, RackLocation>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hypervisor: Option<Cow<'a, Hypervisor>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    leaving: Option<Cow<'a, Leaving>>,
+    leaving: Option<Cow<'a, DrainRequest>>,
 
-    provision_state: Word,
+    provision_state: StateName,
     #[serde(skip_serializing_if = "Option::is_none")]
-    target_provision_state: Option<Word>,
+    target_provision_state: Option<StateName>,
     #[serde(skip_serializing_if = "Option::is_none")]
     provision_updated_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,18 +98,18 @@ fn is_off(enabled: &bool) -> bool {
 }
 
 /// A provision state, stored as its name.
-struct Word(State);
+struct StateName(State);
 
-impl Serialize for Word {
+impl Serialize for StateName {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.0.as_str())
     }
 }
 
-impl<'de> Deserialize<'de> for Word {
+impl<'de> Deserialize<'de> for StateName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let word = Cow::<'de, str>::deserialize(deserializer)?;
-        word.parse().map(Word).map_err(de::Error::custom)
+        word.parse().map(StateName).map_err(de::Error::custom)
     }
 }
 
@@ -147,8 +147,8 @@ impl<'a> Document<'a> {
             place: node.place.as_ref().map(Cow::Borrowed),
             hypervisor: node.hypervisor.as_ref().map(Cow::Borrowed),
             leaving: node.leaving.as_ref().map(Cow::Borrowed),
-            provision_state: Word(node.provision_state),
-            target_provision_state: node.target_provision_state.map(Word),
+            provision_state: StateName(node.provision_state),
+            target_provision_state: node.target_provision_state.map(StateName),
             provision_updated_at: node.provision_updated_at,
             power_request: node.power_request.as_ref().map(Cow::Borrowed),
             work: node.work.as_ref().map(Cow::Borrowed),
@@ -197,7 +197,7 @@ impl<'a> Document<'a> {
             hypervisor: self.hypervisor.map(Cow::into_owned),
             leaving: self.leaving.map(Cow::into_owned),
             provision_state: self.provision_state.0,
-            target_provision_state: self.target_provision_state.map(|Word(state)| state),
+            target_provision_state: self.target_provision_state.map(|StateName(state)| state),
             provision_updated_at: self.provision_updated_at,
             power_state: None,
             power_request: self.power_request.map(Cow::into_owned),

@@ -1,6 +1,6 @@
 //! The search for a free node: pages of candidates until one matches.
 
-use baremetal_core::{Allocation, Node, NodeUuid, Pool, State};
+use baremetal_core::{Allocation, Node, NodePool, NodeUuid, State};
 use database::{Connection, Query, StoreError, Value};
 use newtype_uuid::GenericUuid;
 
@@ -8,29 +8,29 @@ use super::list::VISIBLE;
 use super::{SELECT, read};
 
 /// A search in progress.
-pub(crate) struct Free<'a> {
+pub(crate) struct FreeNodeSearch<'a> {
     wanted: &'a Allocation,
-    pool: &'a Pool,
+    pool: &'a NodePool,
     /// The id after which the search begins. The id differs between allocations, so that not all of them try the same node first.
     start: NodeUuid,
-    at: Leg,
+    at: SearchPosition,
 }
 
 /// The position in the circle of ids that begins and ends at `start`.
-enum Leg {
+enum SearchPosition {
     /// Between `start` and the end; the last id that was read.
-    Behind(NodeUuid),
+    AfterStart(NodeUuid),
     /// Between the beginning and `start`; the last id that was read, if any.
-    Before(Option<NodeUuid>),
+    BeforeStart(Option<NodeUuid>),
     /// The circle is complete.
     Done,
 }
 
-impl<'a> Free<'a> {
+impl<'a> FreeNodeSearch<'a> {
     /// Starts a search for nodes that match `wanted` in everything that has a column; the caller checks the rest.
-    pub(crate) fn of(wanted: &'a Allocation, pool: &'a Pool) -> Self {
+    pub(crate) fn of(wanted: &'a Allocation, pool: &'a NodePool) -> Self {
         let start = NodeUuid::from_untyped_uuid(wanted.id.into_untyped_uuid());
-        Free { wanted, pool, start, at: Leg::Behind(start) }
+        FreeNodeSearch { wanted, pool, start, at: SearchPosition::AfterStart(start) }
     }
 
     /// Returns the next candidates, at most `limit`; an empty list means that none is left.
@@ -42,22 +42,26 @@ impl<'a> Free<'a> {
         loop {
             let mut query = self.query();
             match &self.at {
-                Leg::Behind(last) => query.and_value("id > ?", *last),
-                Leg::Before(last) => {
+                SearchPosition::AfterStart(last) => query.and_value("id > ?", *last),
+                SearchPosition::BeforeStart(last) => {
                     query.and_value("id <= ?", self.start);
                     query.and_if_set("id > ?", *last);
                 }
-                Leg::Done => return Ok(Vec::new()),
+                SearchPosition::Done => return Ok(Vec::new()),
             }
             let (sql, values) = query.first_by_id(limit);
             let rows = connection.rows(sql, values).await?;
             let found = rows.iter().map(read).collect::<Result<Vec<Node>, _>>()?;
             let last = found.last().map(|node| node.id);
             self.at = match (&self.at, last) {
-                (Leg::Behind(_), Some(last)) => Leg::Behind(last),
-                (Leg::Behind(_), None) => Leg::Before(None),
-                (Leg::Before(_), Some(last)) => Leg::Before(Some(last)),
-                (Leg::Before(_), None) | (Leg::Done, _) => Leg::Done,
+                (SearchPosition::AfterStart(_), Some(last)) => SearchPosition::AfterStart(last),
+                (SearchPosition::AfterStart(_), None) => SearchPosition::BeforeStart(None),
+                (SearchPosition::BeforeStart(_), Some(last)) => {
+                    SearchPosition::BeforeStart(Some(last))
+                }
+                (SearchPosition::BeforeStart(_), None) | (SearchPosition::Done, _) => {
+                    SearchPosition::Done
+                }
             };
             if !found.is_empty() {
                 return Ok(found);
@@ -77,9 +81,9 @@ impl<'a> Free<'a> {
             query.and_any("id", self.wanted.candidate_nodes.iter().map(|id| Value::from(*id)));
         }
         match self.pool {
-            Pool::All => {}
-            Pool::Of(project) => query.and_value(VISIBLE, project.as_str()),
-            Pool::Lendable(project) => {
+            NodePool::All => {}
+            NodePool::Project(project) => query.and_value(VISIBLE, project.as_str()),
+            NodePool::Lendable(project) => {
                 query.and("lessee IS NULL");
                 match project {
                     Some(own) => query.and_value("(owner IS NULL OR owner = ?)", own.as_str()),

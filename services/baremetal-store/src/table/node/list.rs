@@ -1,7 +1,7 @@
 //! Lists and counts of nodes: filters and sort orders.
 
 use baremetal_core::{Node, NodeFilter, NodeSort, Page, State};
-use database::table::{Listed, Listing, Part};
+use database::table::{Listing, PagePart, PageRows};
 use database::{Connection, Key, Query, Row, StoreError, Value, values};
 
 use super::{SELECT, read};
@@ -11,7 +11,7 @@ pub(super) const VISIBLE: &str = "(owner = ? OR lessee = ?)";
 
 /// The number of nodes in the same condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tally {
+pub struct NodeCount {
     pub state: State,
     /// Whether work, a change of power or a drain is in progress.
     pub is_busy: bool,
@@ -25,14 +25,14 @@ pub(crate) async fn list(
     connection: &mut Connection,
     filter: &NodeFilter,
     page: &Page<NodeSort>,
-    part: Option<&Part>,
-) -> Result<Listed<Node>, StoreError> {
+    part: Option<&PagePart>,
+) -> Result<PageRows<Node>, StoreError> {
     let key = key(page.sort);
     let seen = filter.seen_by.as_deref().map(|project| (VISIBLE, project));
     let listing = Listing { table: "nodes", key: &key, seen, document: 4 };
     let after = listing.begin(connection, page.marker, part).await?;
     let mut query = Query::new(SELECT);
-    narrow(&mut query, filter);
+    add_conditions(&mut query, filter);
     query.page(&key, after, page.descending, page.limit);
     let (sql, values) = query.into_parts();
     let rows = connection.rows(sql, values).await?;
@@ -43,13 +43,13 @@ pub(crate) async fn list(
 pub(crate) async fn tally(
     connection: &mut Connection,
     seen_by: Option<&str>,
-) -> Result<Vec<Tally>, StoreError> {
+) -> Result<Vec<NodeCount>, StoreError> {
     let mut query = Query::new("SELECT provision_state, busy, failed, count(*) FROM nodes");
     query.and("parent_node IS NULL");
     query.and_if_set(VISIBLE, seen_by);
     let (sql, values) = query.grouped_by("provision_state, busy, failed");
     let tally = |row: &Row| {
-        Ok(Tally {
+        Ok(NodeCount {
             state: row.parse("nodes", 0)?,
             is_busy: row.int(1)? != 0,
             is_failed: row.int(2)? != 0,
@@ -67,7 +67,7 @@ pub(crate) async fn shards(
     connection: &mut Connection,
     limit: u32,
     after: Option<&Option<String>>,
-) -> Result<Listed<ShardCount, Option<String>>, StoreError> {
+) -> Result<PageRows<ShardCount, Option<String>>, StoreError> {
     const NONE: &str = "SELECT count(*) FROM nodes WHERE shard IS NULL";
     let mut found = Vec::new();
     if after.is_none() {
@@ -85,11 +85,11 @@ pub(crate) async fn shards(
     }
     let is_full = rows.len() >= limit as usize;
     let more = found.last().filter(|_| is_full).map(|(shard, _)| shard.clone());
-    Ok(Listed { found, more })
+    Ok(PageRows { found, more })
 }
 
 /// Adds the conditions of `filter` to `query`.
-fn narrow(query: &mut Query, filter: &NodeFilter) {
+fn add_conditions(query: &mut Query, filter: &NodeFilter) {
     let NodeFilter {
         instance_uuid,
         associated,

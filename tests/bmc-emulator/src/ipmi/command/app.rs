@@ -1,7 +1,7 @@
 //! Commands about the BMC: its identity, logins, its channel and its users (IPMI 2.0 chapters 20 and 22).
 
 use crate::ipmi::IpmiFace;
-use crate::ipmi::command::{Answer, Call, Completion};
+use crate::ipmi::command::{Answer, Call, CompletionCode};
 use crate::ipmi::session::Privilege;
 
 /// The number of the LAN channel.
@@ -49,7 +49,7 @@ impl IpmiFace {
     pub(super) fn get_channel_authentication_capabilities(&mut self, call: &Call<'_>) -> Answer {
         check_channel(call.byte(0)? & 0x0F)?;
         if Privilege::read(call.byte(1)? & 0x0F).is_none() {
-            return Err(Completion::INVALID_DATA);
+            return Err(CompletionCode::INVALID_DATA);
         }
         // No IPMI 1.5 authentication. User names are required, and each message and each user is authenticated.
         let named_users = 0x04;
@@ -63,7 +63,7 @@ impl IpmiFace {
     pub(super) fn get_channel_cipher_suites(&mut self, call: &Call<'_>) -> Answer {
         check_channel(call.byte(0)? & 0x0F)?;
         if call.byte(1)? & 0x3F != 0 {
-            return Err(Completion::INVALID_DATA);
+            return Err(CompletionCode::INVALID_DATA);
         }
         let mut list = Vec::new();
         for suite in self.suites() {
@@ -85,12 +85,13 @@ impl IpmiFace {
     pub(super) fn set_session_privilege_level(&mut self, call: &Call<'_>) -> Answer {
         let asked = call.byte(0)? & 0x0F;
         let session = call.session.and_then(|id| self.sessions.find(id));
-        let active =
-            session.and_then(|session| session.active.as_mut()).ok_or(Completion::INVALID_DATA)?;
+        let active = session
+            .and_then(|session| session.active.as_mut())
+            .ok_or(CompletionCode::INVALID_DATA)?;
         if asked != 0 {
-            let privilege = Privilege::read(asked).ok_or(Completion::INVALID_DATA)?;
+            let privilege = Privilege::read(asked).ok_or(CompletionCode::INVALID_DATA)?;
             if privilege > active.limit {
-                return Err(Completion(0x81));
+                return Err(CompletionCode(0x81));
             }
             active.privilege = privilege;
         }
@@ -105,15 +106,15 @@ impl IpmiFace {
         let privilege =
             asking.and_then(|session| session.active.as_ref()).map(|active| active.privilege);
         if !own && privilege < Some(Privilege::Administrator) {
-            return Err(Completion::PRIVILEGE);
+            return Err(CompletionCode::PRIVILEGE);
         }
-        if self.sessions.close(id) { Ok(vec![]) } else { Err(Completion(0x87)) }
+        if self.sessions.close(id) { Ok(vec![]) } else { Err(CompletionCode(0x87)) }
     }
 
     /// Get Session Info (§22.20), for the session of the caller only.
     pub(super) fn get_session_info(&mut self, call: &Call<'_>) -> Answer {
         if call.byte(0)? != 0 {
-            return Err(Completion::NOT_PRESENT);
+            return Err(CompletionCode::NOT_PRESENT);
         }
         let (slots, active) = (self.sessions.slots(), self.sessions.active_count());
         let asking = call.session.and_then(|id| self.sessions.find(id));
@@ -144,7 +145,7 @@ impl IpmiFace {
             // Two user ids, one of them enabled, none with a fixed name. Link and messaging enabled, administrator.
             USER => Ok(vec![0x02, 0x41, 0x00, 0x34]),
             1 => Ok(vec![0x02, 0x41, 0x00, 0x0F]),
-            _ => Err(Completion::INVALID_DATA),
+            _ => Err(CompletionCode::INVALID_DATA),
         }
     }
 
@@ -153,7 +154,7 @@ impl IpmiFace {
         let mut name = match call.byte(0)? & 0x3F {
             USER => self.machine.spec().bmc.username.clone().into_bytes(),
             1 => vec![],
-            _ => return Err(Completion::INVALID_DATA),
+            _ => return Err(CompletionCode::INVALID_DATA),
         };
         name.resize(16, 0);
         Ok(name)
@@ -167,10 +168,10 @@ impl IpmiFace {
     }
 }
 
-pub(super) fn check_channel(channel: u8) -> Result<(), Completion> {
+pub(super) fn check_channel(channel: u8) -> Result<(), CompletionCode> {
     if channel == CHANNEL || channel == THIS_CHANNEL {
         Ok(())
     } else {
-        Err(Completion::INVALID_DATA)
+        Err(CompletionCode::INVALID_DATA)
     }
 }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::boot::{BootDevice, BootOverride, Lasting};
+use crate::boot::{BootDevice, BootOverride, OverrideDuration};
 use crate::ipmi::IpmiFace;
-use crate::ipmi::command::{Answer, Call, Completion};
-use crate::log::Face;
+use crate::ipmi::command::{Answer, Call, CompletionCode};
+use crate::log::Protocol;
 use crate::spec::Firmware;
 
 /// The only version of the parameters.
@@ -23,8 +23,8 @@ const DEVICE: u8 = 0x3C;
 const KEEP_PAST_TIMEOUT: u8 = 0x08;
 
 /// Completion codes of §28.12 and §28.13.
-const PARAMETER_NOT_SUPPORTED: Completion = Completion(0x80);
-const ALREADY_IN_PROGRESS: Completion = Completion(0x81);
+const PARAMETER_NOT_SUPPORTED: CompletionCode = CompletionCode(0x80);
+const ALREADY_IN_PROGRESS: CompletionCode = CompletionCode(0x81);
 
 /// The parameters as a client wrote them.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ impl IpmiFace {
         } else {
             self.boot.invalid | invalid
         };
-        let [_, data @ ..] = call.data else { return Err(Completion::DATA_LENGTH) };
+        let [_, data @ ..] = call.data else { return Err(CompletionCode::DATA_LENGTH) };
         if data.is_empty() {
             // A client may set the lock bit alone.
             return Ok(vec![]);
@@ -68,10 +68,10 @@ impl IpmiFace {
                 self.boot.acknowledged = self.boot.acknowledged & !mask | call.byte(2)? & mask;
             }
             5 => {
-                let flags = data.first_chunk().ok_or(Completion::DATA_LENGTH)?;
+                let flags = data.first_chunk().ok_or(CompletionCode::DATA_LENGTH)?;
                 return self.set_boot_flags(*flags);
             }
-            _ => self.boot.initiator = *data.first_chunk().ok_or(Completion::DATA_LENGTH)?,
+            _ => self.boot.initiator = *data.first_chunk().ok_or(CompletionCode::DATA_LENGTH)?,
         }
         self.record_other(format!("boot option parameter {parameter}"));
         Ok(vec![])
@@ -96,20 +96,24 @@ impl IpmiFace {
     }
 
     /// Takes or frees the lock between two writers. A writer that finds the lock taken has to wait.
-    fn set_in_progress(&mut self, state: u8) -> Result<(), Completion> {
+    fn set_in_progress(&mut self, state: u8) -> Result<(), CompletionCode> {
         match (state & 0x03, self.boot.in_progress) {
             (0, _) => self.boot.in_progress = 0,
             (1, 0) => self.boot.in_progress = 1,
             (1, _) => return Err(ALREADY_IN_PROGRESS),
             // "Commit write" is optional and not implemented.
-            _ => return Err(Completion::INVALID_DATA),
+            _ => return Err(CompletionCode::INVALID_DATA),
         }
         Ok(())
     }
 
     fn set_boot_flags(&mut self, flags: [u8; 5]) -> Answer {
         let valid = flags[0] & VALID != 0;
-        let lasting = if flags[0] & PERSISTENT == 0 { Lasting::Once } else { Lasting::Always };
+        let lasting = if flags[0] & PERSISTENT == 0 {
+            OverrideDuration::Once
+        } else {
+            OverrideDuration::Always
+        };
         let device = match device_of(flags[1] & DEVICE) {
             Ok(device) => device.filter(|_| valid),
             Err(refused) => return Err(refused),
@@ -122,15 +126,16 @@ impl IpmiFace {
             lapses_at: self.lapse(lasting),
         });
         self.boot.flags = flags;
-        self.machine.set_boot(Face::Ipmi, boot);
+        self.machine.set_boot(Protocol::Ipmi, boot);
         Ok(vec![])
     }
 
     /// When flags for one boot expire unless a chassis control command comes first.
-    fn lapse(&self, lasting: Lasting) -> Option<Instant> {
+    fn lapse(&self, lasting: OverrideDuration) -> Option<Instant> {
         let seconds = self.profile.ipmi.boot_flags_timeout_seconds;
-        let lapses =
-            lasting == Lasting::Once && self.boot.clearing & KEEP_PAST_TIMEOUT == 0 && seconds > 0;
+        let lapses = lasting == OverrideDuration::Once
+            && self.boot.clearing & KEEP_PAST_TIMEOUT == 0
+            && seconds > 0;
         lapses.then(|| Instant::now() + Duration::from_secs(seconds))
     }
 
@@ -139,7 +144,7 @@ impl IpmiFace {
         let mut flags = self.boot.flags;
         match self.machine.boot_override() {
             Some(boot) => {
-                let lasting = if boot.lasting == Lasting::Always { PERSISTENT } else { 0 };
+                let lasting = if boot.lasting == OverrideDuration::Always { PERSISTENT } else { 0 };
                 let efi = if boot.mode == Some(Firmware::Uefi) { EFI } else { 0 };
                 flags[0] = VALID | lasting | efi;
                 flags[1] = flags[1] & !DEVICE | selector_of(boot.device);
@@ -153,7 +158,7 @@ impl IpmiFace {
 }
 
 /// The device of a selector, which is bits 5 to 2 of the second byte.
-fn device_of(selector: u8) -> Result<Option<BootDevice>, Completion> {
+fn device_of(selector: u8) -> Result<Option<BootDevice>, CompletionCode> {
     match selector >> 2 {
         0x0 => Ok(None),
         0x1 => Ok(Some(BootDevice::Pxe)),
@@ -165,7 +170,7 @@ fn device_of(selector: u8) -> Result<Option<BootDevice>, Completion> {
         0x6 => Ok(Some(BootDevice::Setup)),
         0x7 | 0xF => Ok(Some(BootDevice::Floppy)),
         0x9 => Ok(Some(BootDevice::Usb)),
-        _ => Err(Completion::INVALID_DATA),
+        _ => Err(CompletionCode::INVALID_DATA),
     }
 }
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::ipmi::IpmiFace;
-use crate::ipmi::command::{Answer, Call, Completion};
+use crate::ipmi::command::{Answer, Call, CompletionCode};
 use crate::ipmi::message::BMC_ADDRESS;
-use crate::log::{Face, PowerRequest};
+use crate::log::{PowerRequest, Protocol};
 use crate::machine::Identify;
 
 impl IpmiFace {
@@ -38,10 +38,10 @@ impl IpmiFace {
             0x03 => PowerRequest::ForceRestart,
             0x04 => PowerRequest::Interrupt,
             0x05 => PowerRequest::SoftOff,
-            _ => return Err(Completion::INVALID_DATA),
+            _ => return Err(CompletionCode::INVALID_DATA),
         };
-        let done = self.machine.request_power(Face::Ipmi, request);
-        done.map(|_| vec![]).map_err(|_| Completion::NOT_IN_THIS_STATE)
+        let done = self.machine.request_power(Protocol::Ipmi, request);
+        done.map(|_| vec![]).map_err(|_| CompletionCode::NOT_IN_THIS_STATE)
     }
 
     /// Chassis Identify (§28.5): 15 seconds by default.
@@ -53,7 +53,7 @@ impl IpmiFace {
             0 => Identify::Off,
             seconds => Identify::Until(Instant::now() + Duration::from_secs(seconds.into())),
         };
-        self.machine.set_identify(Face::Ipmi, identify);
+        self.machine.set_identify(Protocol::Ipmi, identify);
         Ok(vec![])
     }
 
@@ -65,7 +65,7 @@ impl IpmiFace {
                 self.record_other(format!("power restore policy {policy}"));
             }
             3 => {}
-            _ => return Err(Completion::INVALID_DATA),
+            _ => return Err(CompletionCode::INVALID_DATA),
         }
         Ok(vec![0x07])
     }

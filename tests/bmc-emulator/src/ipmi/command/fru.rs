@@ -1,7 +1,7 @@
 //! Field replaceable unit 0, the machine itself (IPMI 2.0 chapter 34; FRU Information Storage Definition 1.0).
 
 use crate::ipmi::IpmiFace;
-use crate::ipmi::command::{Answer, Call, Completion};
+use crate::ipmi::command::{Answer, Call, CompletionCode};
 use crate::ipmi::message::checksum;
 use crate::spec::MachineSpec;
 
@@ -27,16 +27,18 @@ impl IpmiFace {
     pub(super) fn read_fru_data(&mut self, call: &Call<'_>) -> Answer {
         let fru = self.fru(call)?;
         let (offset, count) = (usize::from(call.word(1)?), usize::from(call.byte(3)?));
-        let rest =
-            fru.get(offset..).filter(|rest| !rest.is_empty()).ok_or(Completion::OUT_OF_RANGE)?;
+        let rest = fru
+            .get(offset..)
+            .filter(|rest| !rest.is_empty())
+            .ok_or(CompletionCode::OUT_OF_RANGE)?;
         let read = &rest[..rest.len().min(count).min(LARGEST_READ)];
         Ok([&[read.len() as u8], read].concat())
     }
 
-    fn fru(&self, call: &Call<'_>) -> Result<Vec<u8>, Completion> {
+    fn fru(&self, call: &Call<'_>) -> Result<Vec<u8>, CompletionCode> {
         match call.byte(0)? {
             0 => Ok(inventory(self.machine.spec())),
-            _ => Err(Completion::NOT_PRESENT),
+            _ => Err(CompletionCode::NOT_PRESENT),
         }
     }
 }

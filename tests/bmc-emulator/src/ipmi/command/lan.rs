@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::ipmi::IpmiFace;
 use crate::ipmi::command::app::check_channel;
-use crate::ipmi::command::{Answer, Call, Completion};
+use crate::ipmi::command::{Answer, Call, CompletionCode};
 
 /// The revision of the parameters: 1, compatible back to 1.
 const REVISION: u8 = 0x11;
@@ -39,7 +39,7 @@ impl IpmiFace {
             }
             // Every suite is allowed up to administrator.
             24 => [&[0x00], [0x44; 8].as_slice()].concat(),
-            _ => return Err(Completion(0x80)),
+            _ => return Err(CompletionCode(0x80)),
         };
         Ok([&[REVISION], data.as_slice()].concat())
     }

@@ -2,7 +2,7 @@
 
 use crate::ipmi::IpmiFace;
 use crate::ipmi::command::sensor::{raw, readable_thresholds};
-use crate::ipmi::command::{Answer, Call, Completion};
+use crate::ipmi::command::{Answer, Call, CompletionCode};
 use crate::ipmi::message::BMC_ADDRESS;
 use crate::sensors::{SENSORS, Sensor, Unit};
 
@@ -32,7 +32,7 @@ impl IpmiFace {
         let (reservation, id) = (call.word(0)?, call.word(2)?);
         let (offset, count) = (usize::from(call.byte(4)?), usize::from(call.byte(5)?));
         if offset != 0 && (reservation == 0 || reservation != self.sdr_reservation) {
-            return Err(Completion::RESERVATION_CANCELLED);
+            return Err(CompletionCode::RESERVATION_CANCELLED);
         }
         // Records have the numbers of their sensors, from 1. 0 is the first record, FFFFh the last.
         let number = match id {
@@ -43,11 +43,11 @@ impl IpmiFace {
         let sensor = number
             .checked_sub(1)
             .and_then(|index| SENSORS.get(index))
-            .ok_or(Completion::NOT_PRESENT)?;
+            .ok_or(CompletionCode::NOT_PRESENT)?;
         let next = if number == SENSORS.len() { LAST_RECORD } else { number as u16 + 1 };
 
         let record = full_record(number as u8, sensor);
-        let rest = record.get(offset..).ok_or(Completion::OUT_OF_RANGE)?;
+        let rest = record.get(offset..).ok_or(CompletionCode::OUT_OF_RANGE)?;
         let part = &rest[..rest.len().min(count)];
         Ok([next.to_le_bytes().as_slice(), part].concat())
     }

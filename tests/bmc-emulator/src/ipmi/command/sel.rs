@@ -4,9 +4,9 @@ use jiff::Timestamp;
 
 use crate::events::{Event, EventKind};
 use crate::ipmi::IpmiFace;
-use crate::ipmi::command::{Answer, Call, Completion};
+use crate::ipmi::command::{Answer, Call, CompletionCode};
 use crate::ipmi::message::BMC_ADDRESS;
-use crate::log::Face;
+use crate::log::Protocol;
 
 const SEL_VERSION: u8 = 0x51;
 const RECORD: usize = 16;
@@ -47,7 +47,7 @@ impl IpmiFace {
         let (reservation, id) = (call.word(0)?, call.word(2)?);
         let (offset, count) = (usize::from(call.byte(4)?), usize::from(call.byte(5)?));
         if offset != 0 && (reservation == 0 || reservation != self.sel_reservation) {
-            return Err(Completion::RESERVATION_CANCELLED);
+            return Err(CompletionCode::RESERVATION_CANCELLED);
         }
         let chassis = self.machine.chassis();
         let mut events = chassis.events.all();
@@ -56,30 +56,30 @@ impl IpmiFace {
             LAST => events.last(),
             id => events.find(|event| event.id == id),
         };
-        let event = event.ok_or(Completion::NOT_PRESENT)?;
+        let event = event.ok_or(CompletionCode::NOT_PRESENT)?;
         let mut after = chassis.events.all().skip_while(|other| other.id != event.id).skip(1);
         let next = after.next().map_or(LAST, |event| event.id);
 
         let record = record(event);
-        let rest = record.get(offset..).ok_or(Completion::OUT_OF_RANGE)?;
+        let rest = record.get(offset..).ok_or(CompletionCode::OUT_OF_RANGE)?;
         Ok([next.to_le_bytes().as_slice(), &rest[..rest.len().min(count)]].concat())
     }
 
     /// Clear SEL (§31.9): needs a reservation and the letters CLR. The log is cleared at once.
     pub(super) fn clear_sel(&mut self, call: &Call<'_>) -> Answer {
         if call.word(0)? != self.sel_reservation || self.sel_reservation == 0 {
-            return Err(Completion::RESERVATION_CANCELLED);
+            return Err(CompletionCode::RESERVATION_CANCELLED);
         }
         if [call.byte(2)?, call.byte(3)?, call.byte(4)?] != *b"CLR" {
-            return Err(Completion::INVALID_DATA);
+            return Err(CompletionCode::INVALID_DATA);
         }
         match call.byte(5)? {
             0xAA => {
-                self.machine.clear_events(Face::Ipmi);
+                self.machine.clear_events(Protocol::Ipmi);
                 self.sel_reservation = 0;
             }
             0x00 => {}
-            _ => return Err(Completion::INVALID_DATA),
+            _ => return Err(CompletionCode::INVALID_DATA),
         }
         Ok(vec![0x01])
     }

@@ -2,7 +2,7 @@
 
 use crate::ipmi::IpmiFace;
 use crate::ipmi::command::sdr::{factors, kind_and_unit};
-use crate::ipmi::command::{Answer, Call, Completion};
+use crate::ipmi::command::{Answer, Call, CompletionCode};
 use crate::sensors::{SENSORS, Sensor};
 
 /// Events and scanning are enabled.
@@ -82,7 +82,7 @@ fn crossed(sensor: &Sensor, value: f64) -> u8 {
 }
 
 /// The sensor of the request. Sensors are numbered from 1.
-fn sensor_of(call: &Call<'_>) -> Result<&'static Sensor, Completion> {
+fn sensor_of(call: &Call<'_>) -> Result<&'static Sensor, CompletionCode> {
     let index = usize::from(call.byte(0)?).checked_sub(1);
-    index.and_then(|index| SENSORS.get(index)).ok_or(Completion::NOT_PRESENT)
+    index.and_then(|index| SENSORS.get(index)).ok_or(CompletionCode::NOT_PRESENT)
 }

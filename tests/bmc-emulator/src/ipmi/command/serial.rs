@@ -2,9 +2,9 @@
 
 use crate::ipmi::IpmiFace;
 use crate::ipmi::command::app::check_channel;
-use crate::ipmi::command::{Answer, Call, Completion};
+use crate::ipmi::command::{Answer, Call, CompletionCode};
 use crate::ipmi::packet::PayloadType;
-use crate::ipmi::serial::Link;
+use crate::ipmi::serial::SerialSession;
 use crate::profile::SerialRules;
 
 /// The payload instance of the only port.
@@ -17,16 +17,16 @@ impl IpmiFace {
         check_instance(call)?;
         // All sessions are encrypted, whatever bit 7 says. Without bit 6 packets would have no authentication code.
         if call.byte(2)? & 0xC0 != 0xC0 {
-            return Err(Completion(0x84));
+            return Err(CompletionCode(0x84));
         }
-        let (session, console) = call.session.zip(self.from).ok_or(Completion::PRIVILEGE)?;
+        let (session, console) = call.session.zip(self.from).ok_or(CompletionCode::PRIVILEGE)?;
         if self.link.as_ref().is_some_and(|link| link.session != session) {
-            return Err(Completion(0x80));
+            return Err(CompletionCode(0x80));
         }
         if self.link.is_none() {
             let end = *self.machine.serial().end().borrow();
             self.machine.serial().has_read(Some(end));
-            self.link = Some(Link::new(session, console, rules, end));
+            self.link = Some(SerialSession::new(session, console, rules, end));
         }
         let mut answer = vec![0; 4];
         answer.extend(rules.payload_bytes.to_le_bytes());
@@ -40,7 +40,7 @@ impl IpmiFace {
     pub(super) fn deactivate_payload(&mut self, call: &Call<'_>) -> Answer {
         self.serial_rules()?;
         check_instance(call)?;
-        if self.end_serial() { Ok(vec![]) } else { Err(Completion(0x80)) }
+        if self.end_serial() { Ok(vec![]) } else { Err(CompletionCode(0x80)) }
     }
 
     /// Get Payload Activation Status (§24.4).
@@ -69,23 +69,23 @@ impl IpmiFace {
             5 | 6 => vec![0x0A],
             7 => vec![0x01],
             8 => vec![port_low, port_high],
-            _ => return Err(Completion(0x80)),
+            _ => return Err(CompletionCode(0x80)),
         };
         Ok([&[0x11], data.as_slice()].concat())
     }
 
     /// The serial rules of the profile. Without them, serial over LAN is an invalid command.
-    fn serial_rules(&self) -> Result<SerialRules, Completion> {
-        self.profile.ipmi.serial.ok_or(Completion::INVALID_COMMAND)
+    fn serial_rules(&self) -> Result<SerialRules, CompletionCode> {
+        self.profile.ipmi.serial.ok_or(CompletionCode::INVALID_COMMAND)
     }
 }
 
-fn check_serial(call: &Call<'_>) -> Result<(), Completion> {
+fn check_serial(call: &Call<'_>) -> Result<(), CompletionCode> {
     let is_serial = call.byte(0)? & 0x3F == PayloadType::Serial as u8;
-    if is_serial { Ok(()) } else { Err(Completion::INVALID_DATA) }
+    if is_serial { Ok(()) } else { Err(CompletionCode::INVALID_DATA) }
 }
 
-fn check_instance(call: &Call<'_>) -> Result<(), Completion> {
+fn check_instance(call: &Call<'_>) -> Result<(), CompletionCode> {
     check_serial(call)?;
-    if call.byte(1)? & 0x0F == INSTANCE { Ok(()) } else { Err(Completion::INVALID_DATA) }
+    if call.byte(1)? & 0x0F == INSTANCE { Ok(()) } else { Err(CompletionCode::INVALID_DATA) }
 }

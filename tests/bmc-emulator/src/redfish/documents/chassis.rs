@@ -20,7 +20,7 @@ impl RedfishFace {
             "Model": spec.model,
             "SerialNumber": spec.serial,
             "PowerState": if self.machine.reported_on() { "On" } else { "Off" },
-            "Status": super::well(),
+            "Status": super::healthy_status(),
         });
         if self.profile.has(Part::IndicatorLed) {
             let lit = self.machine.identify() != Identify::Off;
@@ -49,7 +49,7 @@ impl RedfishFace {
             "@odata.type": "#Thermal.v1_7_0.Thermal",
             "Id": "Thermal",
             "Name": "Thermal",
-            "Status": super::well(),
+            "Status": super::healthy_status(),
             "Temperatures": temperatures,
             "Fans": fans,
         })
@@ -72,7 +72,7 @@ impl RedfishFace {
                 "Name": "System Power Control",
                 "PowerConsumedWatts": watts,
                 "PowerCapacityWatts": 800,
-                "Status": super::well(),
+                "Status": super::healthy_status(),
             }],
             "Voltages": self.legacy(Unit::Volts, &base, "Voltages", "ReadingVolts"),
         })
@@ -131,7 +131,7 @@ impl RedfishFace {
 /// The status of a sensor. A sensor without a reading is absent, not faulty.
 fn status(reading: Option<f64>) -> Value {
     match reading {
-        Some(_) => super::well(),
+        Some(_) => super::healthy_status(),
         None => json!({"State": "StandbyOffline"}),
     }
 }

@@ -48,7 +48,7 @@ impl RedfishFace {
             "MaxSpeedMHz": 3600,
             "TotalCores": threads,
             "TotalThreads": threads,
-            "Status": super::well(),
+            "Status": super::healthy_status(),
         })
     }
 
@@ -66,7 +66,7 @@ impl RedfishFace {
             "PartNumber": "EM-DDR4-3200",
             "SerialNumber": format!("{}-M{}", spec.serial, index + 1),
             "ErrorCorrection": "MultiBitECC",
-            "Status": super::well(),
+            "Status": super::healthy_status(),
         })
     }
 
@@ -77,7 +77,7 @@ impl RedfishFace {
             "@odata.type": "#Storage.v1_10_0.Storage",
             "Id": self.profile.ids.storage,
             "Name": "Storage",
-            "Status": super::well(),
+            "Status": super::healthy_status(),
             "Drives@odata.count": drives.len(),
             "Drives": drives,
             "Volumes": self.link(Resource::Volumes),
@@ -99,7 +99,7 @@ impl RedfishFace {
             "Protocol": if is_nvme { "NVMe" } else { "SATA" },
             "BlockSizeBytes": 512,
             "FailurePredicted": false,
-            "Status": super::well(),
+            "Status": super::healthy_status(),
         });
         if disk.rotational {
             drive["RotationSpeedRPM"] = json!(7200);
@@ -120,7 +120,7 @@ impl RedfishFace {
             "SpeedMbps": nic.speed_mbps,
             "FullDuplex": true,
             "LinkStatus": "LinkUp",
-            "Status": super::well(),
+            "Status": super::healthy_status(),
         }))
     }
 }

@@ -21,7 +21,7 @@ impl RedfishFace {
             "DateTime": Timestamp::now().to_string(),
             "DateTimeLocalOffset": "+00:00",
             "PowerState": "On",
-            "Status": super::well(),
+            "Status": super::healthy_status(),
         });
         self.add_links(
             &mut manager,
@@ -50,7 +50,7 @@ impl RedfishFace {
             "LinkStatus": "LinkUp",
             "SpeedMbps": 1000,
             "IPv4Addresses": [{"Address": self.machine.spec().bmc.address.ip(), "AddressOrigin": "Static"}],
-            "Status": super::well(),
+            "Status": super::healthy_status(),
         })
     }
 
@@ -93,7 +93,7 @@ impl RedfishFace {
             "DateTime": Timestamp::now().to_string(),
             "Entries": self.link(Resource::LogEntries),
             "Actions": {"#LogService.ClearLog": {"target": Resource::ClearLog.path(self.profile)}},
-            "Status": super::well(),
+            "Status": super::healthy_status(),
         })
     }
 

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::boot::{BootOverride, Lasting};
+use crate::boot::{BootOverride, OverrideDuration};
 use crate::machine::Identify;
-use crate::profile::{BootTarget, Part, ResetTold};
+use crate::profile::{BootTarget, Part, ResetValuesSource};
 use crate::redfish::RedfishFace;
 use crate::redfish::resource::Resource;
 use crate::spec::Firmware;
@@ -24,18 +24,18 @@ impl RedfishFace {
             "SerialNumber": spec.serial,
             "UUID": spec.uuid,
             "BiosVersion": profile.bios_version,
-            "Status": super::well(),
+            "Status": super::healthy_status(),
             "PowerState": if self.machine.reported_on() { "On" } else { "Off" },
             "Boot": self.boot(),
             "ProcessorSummary": {
                 "Count": self.processor_count(),
                 "LogicalProcessorCount": spec.cpus,
                 "Model": super::inventory::PROCESSOR,
-                "Status": super::well(),
+                "Status": super::healthy_status(),
             },
             "MemorySummary": {
                 "TotalSystemMemoryGiB": gibibytes(spec.memory_mib),
-                "Status": super::well(),
+                "Status": super::healthy_status(),
             },
             "Actions": {"#ComputerSystem.Reset": self.reset_action()},
         });
@@ -116,13 +116,13 @@ impl RedfishFace {
     fn reset_action(&self) -> Value {
         let mut action = json!({"target": Resource::Reset.path(self.profile)});
         match self.profile.reset.told_by {
-            ResetTold::AllowableValues => {
+            ResetValuesSource::AllowableValues => {
                 action["ResetType@Redfish.AllowableValues"] = self.reset_values()
             }
-            ResetTold::ActionInfo => {
+            ResetValuesSource::ActionInfo => {
                 action["@Redfish.ActionInfo"] = json!(Resource::ResetActionInfo.path(self.profile));
             }
-            ResetTold::Nowhere => {}
+            ResetValuesSource::Nowhere => {}
         }
         action
     }
@@ -163,8 +163,8 @@ impl RedfishFace {
 fn enabled(boot: Option<&BootOverride>) -> &'static str {
     match boot.map(|boot| boot.lasting) {
         None => "Disabled",
-        Some(Lasting::Once) => "Once",
-        Some(Lasting::Always) => "Continuous",
+        Some(OverrideDuration::Once) => "Once",
+        Some(OverrideDuration::Always) => "Continuous",
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::boot::{BootOverride, Lasting};
+use crate::boot::{BootOverride, OverrideDuration};
 use crate::redfish::RedfishFace;
 use crate::redfish::problem::Problem;
 use crate::redfish::resource::Resource;
@@ -30,8 +30,8 @@ impl RedfishFace {
         let current = self.machine.boot_override();
         let lasting = match text(form, ENABLED)? {
             Some("Disabled") => None,
-            Some("Once") => Some(Lasting::Once),
-            Some("Continuous") if self.profile.boot.continuous => Some(Lasting::Always),
+            Some("Once") => Some(OverrideDuration::Once),
+            Some("Continuous") if self.profile.boot.continuous => Some(OverrideDuration::Always),
             Some(other) => return Err(Problem::property_not_in_list(&path(ENABLED), other)),
             None => current.as_ref().map(|boot| boot.lasting),
         };

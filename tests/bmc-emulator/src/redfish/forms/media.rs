@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::log::Face;
+use crate::log::Protocol;
 use crate::profile::{MediaDrive, MediaRules};
 use crate::redfish::RedfishFace;
 use crate::redfish::answer::Answer;
@@ -102,7 +102,7 @@ impl RedfishFace {
         if let (Some(refusal), Some(_)) = (&rules.full, self.machine.media_in(drive)) {
             return Err(Problem::vendor(refusal));
         }
-        self.machine.insert_media(Face::Redfish, drive, image);
+        self.machine.insert_media(Protocol::Redfish, drive, image);
         Ok(())
     }
 
@@ -110,7 +110,7 @@ impl RedfishFace {
         if let (Some(refusal), None) = (&rules.empty, self.machine.media_in(drive)) {
             return Err(Problem::vendor(refusal));
         }
-        self.machine.eject_media(Face::Redfish, drive);
+        self.machine.eject_media(Protocol::Redfish, drive);
         Ok(())
     }
 

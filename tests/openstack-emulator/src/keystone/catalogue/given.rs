@@ -3,20 +3,20 @@
 use serde_json::{Map, Value, json};
 
 use super::{INTERFACES, Part};
-use crate::problem::Problem;
-use crate::request::Asked;
+use crate::problem::ApiError;
+use crate::request::ApiRequest;
 use crate::store::{Kind, Object};
 use crate::world::{World, short_id};
 
 /// The variables that a URL may contain (`keystone.common.utils.check_endpoint_url`).
 const VARIABLES: [&str; 3] = ["project_id", "tenant_id", "user_id"];
 
-pub(super) fn new_region(world: &World, asked: &Asked) -> Result<Object, Problem> {
+pub(super) fn new_region(world: &World, asked: &ApiRequest) -> Result<Object, ApiError> {
     let given = asked.wrapped("region")?;
     if let Some(id) = given.get("id").and_then(Value::as_str)
         && world.store.get(Kind::Region, id).is_some()
     {
-        return Err(Problem::conflict(format!(
+        return Err(ApiError::conflict(format!(
             "Conflict occurred attempting to store region - Duplicate ID, {id}.."
         )));
     }
@@ -29,10 +29,10 @@ pub(super) fn new_region(world: &World, asked: &Asked) -> Result<Object, Problem
     Ok(world.object("", Value::Object(body)))
 }
 
-pub(super) fn new_service(world: &World, asked: &Asked) -> Result<Object, Problem> {
+pub(super) fn new_service(world: &World, asked: &ApiRequest) -> Result<Object, ApiError> {
     let mut given = asked.wrapped("service")?;
     if !given.contains_key("type") {
-        return Err(Problem::bad("'type' is a required property"));
+        return Err(ApiError::bad("'type' is a required property"));
     }
     valid_service(&given)?;
     given.insert("id".to_owned(), json!(short_id()));
@@ -40,17 +40,19 @@ pub(super) fn new_service(world: &World, asked: &Asked) -> Result<Object, Proble
     Ok(world.object("", Value::Object(given)))
 }
 
-pub(super) fn new_endpoint(world: &mut World, asked: &Asked) -> Result<Object, Problem> {
+pub(super) fn new_endpoint(world: &mut World, asked: &ApiRequest) -> Result<Object, ApiError> {
     let mut given = asked.wrapped("endpoint")?;
     if let Some(lacks) =
         ["interface", "service_id", "url"].into_iter().find(|key| !given.contains_key(*key))
     {
-        return Err(Problem::bad(format!("'{lacks}' is a required property")));
+        return Err(ApiError::bad(format!("'{lacks}' is a required property")));
     }
     valid_endpoint(world, &mut given)?;
     let url = given["url"].as_str().unwrap_or_default();
     if !has_known_variables(url) {
-        return Err(Problem::bad(format!("Cannot create an endpoint with an invalid URL: {url}.")));
+        return Err(ApiError::bad(format!(
+            "Cannot create an endpoint with an invalid URL: {url}."
+        )));
     }
     given.insert("id".to_owned(), json!(short_id()));
     given.entry("enabled").or_insert(json!(true));
@@ -60,13 +62,13 @@ pub(super) fn new_endpoint(world: &mut World, asked: &Asked) -> Result<Object, P
 /// The validated changes of a `PATCH`.
 pub(super) fn changes(
     world: &mut World,
-    asked: &Asked,
+    asked: &ApiRequest,
     part: Part,
     id: &str,
-) -> Result<Map<String, Value>, Problem> {
+) -> Result<Map<String, Value>, ApiError> {
     let mut given = asked.wrapped(part.single())?;
     if given.get("id").is_some_and(|given| given != id) {
-        return Err(Problem::bad(format!("Cannot change {} ID", part.single())));
+        return Err(ApiError::bad(format!("Cannot change {} ID", part.single())));
     }
     match part {
         Part::Regions => {}
@@ -76,7 +78,7 @@ pub(super) fn changes(
     Ok(given)
 }
 
-fn valid_service(given: &Map<String, Value>) -> Result<(), Problem> {
+fn valid_service(given: &Map<String, Value>) -> Result<(), ApiError> {
     for key in ["type", "name"] {
         let is_good = |value: &Value| {
             value.as_str().is_some_and(|text| (1..=255).contains(&text.chars().count()))
@@ -86,7 +88,7 @@ fn valid_service(given: &Map<String, Value>) -> Result<(), Problem> {
     valid(given, "enabled", Value::is_boolean, "is not of type 'boolean'")
 }
 
-fn valid_endpoint(world: &mut World, given: &mut Map<String, Value>) -> Result<(), Problem> {
+fn valid_endpoint(world: &mut World, given: &mut Map<String, Value>) -> Result<(), ApiError> {
     let is_interface = |value: &Value| INTERFACES.iter().any(|known| value == known);
     valid(given, "interface", is_interface, "is not one of ['admin', 'internal', 'public']")?;
     let is_url = |value: &Value| {
@@ -99,7 +101,7 @@ fn valid_endpoint(world: &mut World, given: &mut Map<String, Value>) -> Result<(
     valid(given, "url", is_url, "does not match '^[a-zA-Z0-9+.-]+:.+'")?;
     valid(given, "enabled", Value::is_boolean, "is not of type 'boolean'")?;
     let expected = |what: &str, kind: &str| {
-        Problem::bad(format!(
+        ApiError::bad(format!(
             "Expecting to find endpoint {what} in {kind} table. The server could not comply with the request since it is either malformed or otherwise incorrect. The client is assumed to be in error."
         ))
     };
@@ -132,9 +134,9 @@ fn valid(
     key: &str,
     is_good: impl Fn(&Value) -> bool,
     why: &str,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     match given.get(key) {
-        Some(value) if !is_good(value) => Err(Problem::bad(format!(
+        Some(value) if !is_good(value) => Err(ApiError::bad(format!(
             "Invalid input for field/attribute {key}. Value: {value}. {value} {why}"
         ))),
         Some(_) | None => Ok(()),

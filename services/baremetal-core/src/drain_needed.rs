@@ -1,0 +1,130 @@
+//! Compute hosts that need a drain: the host name of a node, and the requests that stop the servers on it.
+
+use hardware::PowerChange;
+use serde_json::{Map, Value};
+
+use crate::{Node, RequestRefused, State, Verb};
+
+/// The key of `instance_info` for nodes that joined an OpenStack without a hypervisor profile: the operator writes the host's name there.
+const COMPUTE_HOST: &str = "hypervisor_hostname";
+
+/// Returns the name of the compute host that an installed node is or becomes, or `None` if the node is not a compute host.
+pub fn compute_host(node: &Node) -> Option<&str> {
+    let joined = node.hypervisor.as_ref().filter(|hypervisor| !hypervisor.is_leaving());
+    let joined = joined.map(|hypervisor| hypervisor.host.as_str());
+    let said = || node.instance_info.get(COMPUTE_HOST).and_then(Value::as_str);
+    let named = joined.or_else(said)?;
+    (is_host_name(named) && node.provision_state == State::Active).then_some(named)
+}
+
+/// Refuses an `instance_info` whose compute host has a name that no host can have. A name that was stored `before` is not checked again.
+pub fn check_compute_host(
+    before: Option<&Map<String, Value>>,
+    instance_info: &Map<String, Value>,
+) -> Result<(), RequestRefused> {
+    let named = instance_info.get(COMPUTE_HOST);
+    if before.and_then(|before| before.get(COMPUTE_HOST)) == named {
+        return Ok(());
+    }
+    let shown = match named {
+        None | Some(Value::Null) => return Ok(()),
+        Some(Value::String(name)) if name.is_empty() || is_host_name(name) => return Ok(()),
+        Some(Value::String(name)) => format!("{:?}", name.chars().take(64).collect::<String>()),
+        Some(_) => "the value".to_owned(),
+    };
+    let problem = format!(
+        "{shown} cannot be a host's name: it must have 1 to 255 letters, digits, '-', '.' and '_', and more than dots"
+    );
+    Err(RequestRefused::Field { field: format!("instance_info.{COMPUTE_HOST}"), problem })
+}
+
+/// Whether Nova takes `name` for a host (`nova/api/validation/parameter_types.py`, `hostname`) and a URL can hold the name as one segment of
+/// its path: RFC 3986 §5.2.4 takes "." and ".." out.
+fn is_host_name(name: &str) -> bool {
+    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    let is_named = name.chars().any(|c| c != '.');
+    is_named && name.len() <= 255 && name.chars().all(legal)
+}
+
+/// Returns whether `verb`, asked of an installed machine, stops the servers on it.
+pub fn verb_stops_servers(verb: Verb) -> bool {
+    match verb {
+        Verb::Rebuild | Verb::Undeploy => true,
+        Verb::Manage
+        | Verb::Provide
+        | Verb::Inspect
+        | Verb::Clean(_)
+        | Verb::Deploy
+        | Verb::Abort
+        | Verb::Adopt => false,
+    }
+}
+
+/// Returns whether `change` stops the servers on the machine.
+pub fn power_change_stops_servers(change: PowerChange) -> bool {
+    match change {
+        PowerChange::On => false,
+        PowerChange::ForceOff
+        | PowerChange::ForceRestart
+        | PowerChange::SoftOff
+        | PowerChange::SoftRestart => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::{AgentCommand, Driver, JoinState, NodeUuid};
+
+    #[test]
+    fn only_an_installed_node_with_a_host_name_is_a_compute_host() {
+        let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
+        node.provision_state = State::Active;
+        assert_eq!(compute_host(&node), None);
+        node.instance_info.insert(COMPUTE_HOST.to_owned(), "r1u07".into());
+        assert_eq!(compute_host(&node), Some("r1u07"));
+        node.hypervisor = Some(crate::hypervisor::tests::host(JoinState::Joined));
+        assert_eq!(compute_host(&node), Some("h1"), "it says so itself");
+        node.provision_state = State::Available;
+        assert_eq!(compute_host(&node), None);
+    }
+
+    #[test]
+    fn what_cannot_be_a_segment_of_a_path_is_no_compute_host() {
+        let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
+        node.provision_state = State::Active;
+        let long = "a".repeat(256);
+        for name in [".", "..", "...", "a/b", "a%2fb", "a b", "r1?u1", "r1#u1", "h\u{f6}st", &long]
+        {
+            node.instance_info.insert(COMPUTE_HOST.to_owned(), name.into());
+            assert_eq!(compute_host(&node), None, "{name}");
+            let refusal = check_compute_host(None, &node.instance_info).unwrap_err().to_string();
+            assert!(refusal.starts_with("instance_info.hypervisor_hostname: \""), "{refusal}");
+            assert_eq!(check_compute_host(Some(&node.instance_info), &node.instance_info), Ok(()));
+        }
+        for value in [Value::from(7), Value::from(vec!["h1"])] {
+            node.instance_info.insert(COMPUTE_HOST.to_owned(), value);
+            assert!(check_compute_host(None, &node.instance_info).is_err());
+        }
+        for name in ["h1", "r1u07.dc_1.example", "..a", ""] {
+            node.instance_info.insert(COMPUTE_HOST.to_owned(), name.into());
+            assert_eq!(compute_host(&node), Some(name).filter(|name| !name.is_empty()));
+            assert_eq!(check_compute_host(None, &node.instance_info), Ok(()), "{name}");
+        }
+    }
+
+    #[test]
+    fn verbs_and_power_changes_that_stop_servers_are_recognized() {
+        assert!(verb_stops_servers(Verb::Rebuild) && verb_stops_servers(Verb::Undeploy));
+        assert!(
+            !verb_stops_servers(Verb::Inspect)
+                && !verb_stops_servers(Verb::Clean(AgentCommand::EraseDisks))
+        );
+        assert!(
+            power_change_stops_servers(PowerChange::SoftRestart)
+                && !power_change_stops_servers(PowerChange::On)
+        );
+    }
+}

@@ -1,0 +1,357 @@
+//! Requests that wait until the node's compute host is drained, because they take the machine away from the servers on it.
+//!
+//! The API writes the request in the transaction that checks it; the conductor asks clusterd for the drain. Each stage is recorded before
+//! clusterd is asked, and every question may be asked twice, so a crash at any point is harmless.
+
+use std::time::Duration;
+
+use hardware::{PowerChange, PowerState};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{Failure, HistoryEntry, Node, Reason, State, Verb};
+
+/// A request that waits until the node's compute host is drained.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DrainRequest {
+    /// The name of the compute host in the cloud.
+    pub host: String,
+    /// The action that follows when the host is drained.
+    pub then: AfterDrain,
+    /// Clusters that may lose their quorum by the drain, as allowed by the caller.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forced: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<String>,
+    pub asked_at: Timestamp,
+    /// The progress of the drain.
+    pub stage: DrainStage,
+}
+
+/// The action that follows when the host is drained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AfterDrain {
+    /// Nothing: an operator works on the node and does not wait for the drain.
+    Maintenance,
+    /// The node is installed again.
+    Rebuild,
+    /// The node is taken out of use.
+    Undeploy,
+    /// The node's power changes.
+    Power {
+        change: PowerChange,
+        /// How long the change may take once it begins.
+        timeout: Duration,
+    },
+}
+
+/// The progress of a host's drain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DrainStage {
+    /// The conductor has not looked yet whether the host is drained already.
+    Wanted,
+    /// The conductor asks clusterd for the drain and has not seen the answer yet.
+    Asking(DrainOwner),
+    /// clusterd drains the host.
+    Waiting(DrainOwner),
+    /// The drain has to end: the host takes servers again, and the request is withdrawn.
+    Ending,
+}
+
+/// The originator of a drain, which decides whether the drain ends when the request fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DrainOwner {
+    /// This request. If the request fails, its drain ends too.
+    Request,
+    /// An operator, before this request. If the request fails, the drain stays.
+    Operator,
+}
+
+/// The state of a host's drain, as clusterd reports it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DrainSeen {
+    /// The cloud has no such host.
+    NoHost,
+    /// The host is not drained.
+    NotDrained,
+    /// Servers are being moved away; this many are left.
+    Draining(usize),
+    /// No running server is left on the host.
+    Drained,
+    /// This many servers cannot be moved. The text is set if moving them would now cost a cluster its quorum.
+    Stuck(usize, Option<String>),
+    /// The drain is ending: the host takes servers again.
+    Ending,
+    /// clusterd refused the drain, because a cluster would lose its quorum.
+    Refused(String),
+    /// clusterd did not answer, for this reason.
+    Unknown(String),
+}
+
+/// The next step for a node that waits for a drain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DrainStep {
+    /// Record that the drain has reached this stage.
+    Enter(DrainStage),
+    /// Carry out the request that waited.
+    Proceed,
+    /// Look again later. The text says what stops the drain, if anything does.
+    Wait(Option<String>),
+    /// Refuse the request for this reason. `DrainFate` says whether the drain ends too.
+    Refuse(String, DrainFate),
+    /// Remove the request: nothing is left to do.
+    Over,
+}
+
+/// The fate of the drain when its request is not carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DrainFate {
+    /// The drain ends too.
+    EndDrain,
+    /// The drain stays as it is.
+    LeaveDrain,
+}
+
+/// A new request that needs the node's host drained first.
+#[derive(Clone, Debug)]
+pub struct NewDrainRequest {
+    /// The name of the compute host in the cloud.
+    pub host: String,
+    /// The action that follows when the host is drained.
+    pub then: AfterDrain,
+    /// Clusters that may lose their quorum by the drain.
+    pub forced: Vec<String>,
+    /// The user who makes the request.
+    pub by: Option<String>,
+}
+
+/// Returns the next step for a node that waits for a drain, given clusterd's answer to the call that belongs to the stage.
+pub fn plan_leaving(leaving: &DrainRequest, seen: &DrainSeen) -> DrainStep {
+    use DrainStage::{Asking, Ending, Waiting, Wanted};
+
+    let follows = leaving.then != AfterDrain::Maintenance;
+    match (leaving.stage, seen) {
+        (_, DrainSeen::Unknown(why)) => DrainStep::Wait(Some(why.clone())),
+        (Ending, _) => DrainStep::Over,
+        (Wanted | Asking(_) | Waiting(_), DrainSeen::NoHost) if follows => DrainStep::Proceed,
+        (Wanted | Asking(_) | Waiting(_), DrainSeen::NoHost) => DrainStep::Over,
+
+        (Wanted, DrainSeen::NotDrained | DrainSeen::Ending) => {
+            DrainStep::Enter(Asking(DrainOwner::Request))
+        }
+        (Wanted, DrainSeen::Draining(_) | DrainSeen::Drained | DrainSeen::Stuck(..)) => {
+            DrainStep::Enter(Asking(DrainOwner::Operator))
+        }
+
+        (Asking(_), DrainSeen::NotDrained) => DrainStep::Wait(None),
+        (
+            Asking(owner),
+            DrainSeen::Draining(_) | DrainSeen::Drained | DrainSeen::Stuck(..) | DrainSeen::Ending,
+        ) => match follows {
+            true => DrainStep::Enter(Waiting(owner)),
+            false => DrainStep::Over,
+        },
+
+        (Waiting(_), DrainSeen::Drained) => DrainStep::Proceed,
+        (Waiting(_), DrainSeen::Draining(_)) => DrainStep::Wait(None),
+        (Waiting(owner), DrainSeen::Stuck(_, Some(why))) => {
+            DrainStep::Refuse(why.clone(), owner.end())
+        }
+        (Waiting(_), DrainSeen::Stuck(left, None)) => {
+            DrainStep::Wait(Some(format!("{left} servers run on the host and cannot be moved")))
+        }
+        (Waiting(_), DrainSeen::NotDrained | DrainSeen::Ending) => DrainStep::Refuse(
+            format!("the drain of host {} was ended", leaving.host),
+            DrainFate::LeaveDrain,
+        ),
+        // clusterd refuses to extend a drain that it has granted to an earlier request, and keeps that drain.
+        (Wanted | Asking(_) | Waiting(_), DrainSeen::Refused(why)) => {
+            DrainStep::Refuse(why.clone(), DrainFate::LeaveDrain)
+        }
+    }
+}
+
+impl DrainOwner {
+    /// Returns who is the originator of a drain that is requested now, given the state of the drain before the request. `None` if the state
+    /// is not known, or the host cannot be drained.
+    pub fn of(before: &DrainSeen) -> Option<DrainOwner> {
+        match before {
+            DrainSeen::NotDrained | DrainSeen::Ending => Some(DrainOwner::Request),
+            DrainSeen::Draining(_) | DrainSeen::Drained | DrainSeen::Stuck(..) => {
+                Some(DrainOwner::Operator)
+            }
+            DrainSeen::NoHost | DrainSeen::Refused(_) | DrainSeen::Unknown(_) => None,
+        }
+    }
+
+    /// Returns what happens to the drain when the request is not carried out.
+    pub fn end(self) -> DrainFate {
+        match self {
+            DrainOwner::Request => DrainFate::EndDrain,
+            DrainOwner::Operator => DrainFate::LeaveDrain,
+        }
+    }
+}
+
+impl AfterDrain {
+    /// Returns the Bare Metal API's word for what follows.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AfterDrain::Maintenance => "maintenance",
+            AfterDrain::Rebuild => Verb::Rebuild.as_str(),
+            AfterDrain::Undeploy => Verb::Undeploy.as_str(),
+            AfterDrain::Power { change, .. } => match change {
+                PowerChange::On => "power on",
+                PowerChange::ForceOff => "power off",
+                PowerChange::SoftOff => "soft power off",
+                PowerChange::ForceRestart => "rebooting",
+                PowerChange::SoftRestart => "soft rebooting",
+            },
+        }
+    }
+}
+
+impl DrainRequest {
+    /// Returns whether a request waits, and is not being withdrawn.
+    pub fn is_waiting(&self) -> bool {
+        self.stage != DrainStage::Ending && self.then != AfterDrain::Maintenance
+    }
+
+    /// Returns whether a change of power waits.
+    pub(crate) fn awaits_power(&self) -> bool {
+        self.is_waiting() && matches!(self.then, AfterDrain::Power { .. })
+    }
+
+    /// Returns the record that ends the drain, or `None` if the drain stays as it is.
+    fn withdrawn(&self, end: DrainFate) -> Option<DrainRequest> {
+        match end {
+            DrainFate::EndDrain => Some(DrainRequest { stage: DrainStage::Ending, ..self.clone() }),
+            DrainFate::LeaveDrain => None,
+        }
+    }
+
+    /// Returns what remains of this request when the node gets another request that needs no drain.
+    pub(crate) fn superseded(&self) -> Option<DrainRequest> {
+        (self.stage == DrainStage::Ending).then(|| self.clone())
+    }
+
+    /// Returns what remains of this request when a caller cancels it: nothing, or the record that ends the drain.
+    pub(crate) fn cancelled(&self) -> Option<DrainRequest> {
+        match self.stage {
+            DrainStage::Wanted => None,
+            DrainStage::Asking(owner) | DrainStage::Waiting(owner) => self.withdrawn(owner.end()),
+            DrainStage::Ending => Some(self.clone()),
+        }
+    }
+}
+
+/// Returns the node with a request that waits for the drain of its host. The new request replaces an earlier one and continues the earlier
+/// one's drain.
+pub fn wait_for_drain(
+    node: &Node,
+    request: NewDrainRequest,
+    now: Timestamp,
+) -> (Node, HistoryEntry) {
+    let stage = match node.leaving.as_ref().map(|before| before.stage) {
+        Some(DrainStage::Asking(owner) | DrainStage::Waiting(owner)) => DrainStage::Asking(owner),
+        Some(DrainStage::Wanted | DrainStage::Ending) | None => DrainStage::Wanted,
+    };
+    let NewDrainRequest { host, then, forced, by } = request;
+    let event = format!("{:?} requested; draining host {host} first", then.as_str());
+    let leaving = DrainRequest { host, then, forced, asked_by: by, asked_at: now, stage };
+    let asked = Node { leaving: Some(leaving), failure: None, ..node.clone() };
+    let entry = HistoryEntry::changed(node, &asked, event, now);
+    (asked, entry)
+}
+
+/// Returns the node when its maintenance ends: the conductor will end the drain of `host`, unless another request waits for the drain.
+pub fn end_maintenance_drain(node: &Node, host: &str, by: Option<String>, now: Timestamp) -> Node {
+    if node.leaving.as_ref().is_some_and(DrainRequest::is_waiting) {
+        return node.clone();
+    }
+    let leaving = DrainRequest {
+        host: host.to_owned(),
+        then: AfterDrain::Maintenance,
+        forced: Vec::new(),
+        asked_by: by,
+        asked_at: now,
+        stage: DrainStage::Ending,
+    };
+    Node { leaving: Some(leaving), ..node.clone() }
+}
+
+/// Returns the node after its request was refused, with the entry for its history.
+pub fn drain_refused(
+    node: &Node,
+    why: &str,
+    end: DrainFate,
+    now: Timestamp,
+) -> (Node, HistoryEntry) {
+    let leaving = node.leaving.as_ref().and_then(|leaving| leaving.withdrawn(end));
+    let (host, then) = names(node);
+    let why = shown_reason(node, why);
+    let cause = format!("\"{then}\" was not carried out on host {host}: {why}");
+    let failure = Failure::new(Reason::DrainRefused, cause);
+    let entry = HistoryEntry::failed(node, node, failure.to_string(), now);
+    (Node { leaving, failure: Some(failure), ..node.clone() }, entry)
+}
+
+/// Returns the node with the reason why its drain makes no progress and the entry for its history, or `None` if that was recorded before.
+pub fn drain_stuck(node: &Node, why: &str, now: Timestamp) -> Option<(Node, HistoryEntry)> {
+    let is_told = |failure: &Failure| failure.reason == Reason::DrainWaits;
+    if node.failure.as_ref().is_some_and(is_told) {
+        return None;
+    }
+    let is_ending =
+        node.leaving.as_ref().is_some_and(|leaving| leaving.stage == DrainStage::Ending);
+    let (host, then) = names(node);
+    let why = shown_reason(node, why);
+    let cause = match is_ending {
+        true => format!("host {host} takes no servers because its drain has not ended: {why}"),
+        false => format!("\"{then}\" waits for the drain of host {host}: {why}"),
+    };
+    let failure = Failure::new(Reason::DrainWaits, cause);
+    let entry = HistoryEntry::failed(node, node, failure.to_string(), now);
+    Some((Node { failure: Some(failure), ..node.clone() }, entry))
+}
+
+/// Returns the host and the request that the node waits for.
+fn names(node: &Node) -> (&str, &'static str) {
+    node.leaving.as_ref().map_or(("", ""), |leaving| (&leaving.host, leaving.then.as_str()))
+}
+
+/// Returns the reason to show on the node. The reason names other projects' servers, which the lessee of a node must not see.
+pub(crate) fn shown_reason<'a>(node: &Node, why: &'a str) -> &'a str {
+    if node.lessee.is_some() { "the host carries servers of other projects" } else { why }
+}
+
+impl Node {
+    /// Returns the power state after a change of power that waits for the drain.
+    pub(crate) fn power_after_drain(&self) -> Option<PowerState> {
+        let leaving = self.leaving.as_ref().filter(|leaving| leaving.is_waiting())?;
+        match leaving.then {
+            AfterDrain::Power { change, .. } => {
+                crate::PowerRequest::new(change, leaving.asked_at).leads_to()
+            }
+            AfterDrain::Maintenance | AfterDrain::Rebuild | AfterDrain::Undeploy => None,
+        }
+    }
+
+    /// Returns the provision state in which the current work ends, or a request that waits for a drain.
+    pub fn leads_to(&self) -> Option<State> {
+        let waiting = self.leaving.as_ref().filter(|leaving| leaving.is_waiting());
+        let after_drain = waiting.and_then(|leaving| match leaving.then {
+            AfterDrain::Rebuild => Some(State::Active),
+            AfterDrain::Undeploy => Some(State::Available),
+            AfterDrain::Maintenance | AfterDrain::Power { .. } => None,
+        });
+        self.target_provision_state.or(after_drain)
+    }
+}
+
+#[cfg(test)]
+mod tests;

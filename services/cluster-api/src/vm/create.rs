@@ -1,0 +1,98 @@
+//! `POST /bedplate/v1/machines`: creates a VM.
+
+use ::lease::{Lease, Length, Terms};
+use axum::extract::State;
+use axum::response::Response;
+use cluster_conductor::{ObjectUser, VmRequestObjects};
+use cluster_core::{Owner, QuotaScope, Vm, VmEvent, VmUuid};
+use http::header::LOCATION;
+use http::{HeaderValue, StatusCode};
+use jiff::Timestamp;
+use newtype_uuid::GenericUuid;
+use openstack_api::{ApiError, Caller, Origin, StrictJson};
+
+use super::body::NewVm;
+use crate::app::App;
+use crate::error::Error;
+
+/// Records the request. The conductor creates the VM.
+pub(super) async fn create(
+    caller: Caller,
+    State(app): State<App>,
+    origin: Origin,
+    StrictJson(body): StrictJson<NewVm>,
+) -> Result<Response, Error> {
+    app.admit(&caller).await?;
+    let now = (app.clock)();
+    let id = VmUuid::from_untyped_uuid((app.ids)());
+    let name = body.name(&id.to_string())?;
+    let (keys, told) = (body.keys()?, body.user_data()?);
+    let owner = Owner::new(app.project(&caller)?, app.user(&caller));
+    let lease = app.lent(&owner, body.lease, now).await?;
+    if lease.is_none() && body.notify.is_some() {
+        let why = "needs lease: a VM without a lease sends no notices";
+        return Err(ApiError::bad_field("notify", why).into());
+    }
+    let snapshots = app.visible_vms(&caller);
+    let order = VmRequestObjects {
+        who: ObjectUser { project: &owner.project, is_admin: caller.is_admin() },
+        image: &body.image,
+        flavor: &body.flavor,
+        network: body.network.as_deref(),
+        is_public: body.floating_ip_enabled.unwrap_or(false),
+        root_volume: body.root_volume_gib,
+        snapshots: &snapshots,
+    };
+    let found = app.conductor.resolve_vm(order).await?;
+    let sealed = match &told {
+        Some(bytes) => Some(app.conductor.seal_user_data(id, bytes)?),
+        None => None,
+    };
+    let (user_data, sealed) = sealed.unzip();
+    let vm = Vm {
+        ssh_keys: keys,
+        root_volume: body.root_volume_gib,
+        public: found.public,
+        zone: found.zone,
+        availability_zone: body.availability_zone,
+        user_data,
+        lease,
+        notify: body.notify,
+        ..Vm::new(id, owner, name, (found.image, found.flavor, found.network), now)
+    };
+    let event = VmEvent::info(&vm, "CreateAsked", "VM requested", now);
+    let within = Some(&app.settings.quotas);
+    let written = app.store.insert_vm(&vm, sealed.as_deref(), &[event], within).await?;
+    written.map_err(|denial| Error::Denied(denial, None))?;
+    app.conductor.wake_vm(id);
+    let mut answer = app.shown(StatusCode::ACCEPTED, &vm);
+    if let Ok(location) = HeaderValue::try_from(format!("{origin}/bedplate/v1/machines/{id}")) {
+        answer.headers_mut().insert(LOCATION, location);
+    }
+    Ok(answer)
+}
+
+impl App {
+    /// The default and maximum duration of the owner's VM leases: the configured values, shortened to the limits of the project and the
+    /// owner.
+    pub(super) async fn vm_lease_terms(&self, owner: &Owner) -> Result<Terms, Error> {
+        let project = QuotaScope { project: owner.project.clone(), person: None };
+        let person = QuotaScope { person: Some(owner.user.clone()), ..project.clone() };
+        let mut terms = self.settings.machines.terms;
+        for whose in [project, person] {
+            let account = self.store.account(&whose, &self.settings.quotas).await?;
+            terms = terms.limited_to(account.limits.longest_lease());
+        }
+        Ok(terms)
+    }
+
+    async fn lent(
+        &self,
+        owner: &Owner,
+        asked: Option<Length>,
+        now: Timestamp,
+    ) -> Result<Option<Lease>, Error> {
+        let granted = self.vm_lease_terms(owner).await?.grant(asked, now);
+        granted.map_err(|why| ApiError::bad_field("lease", why).into())
+    }
+}

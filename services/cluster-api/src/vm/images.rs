@@ -1,0 +1,53 @@
+//! `GET /bedplate/v1/images`: the images that VMs can boot.
+
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use openstack_api::{Caller, JsonShape, Route, Routes, Rule, json};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::error::Error;
+
+pub(super) fn routes() -> Routes<App> {
+    let list = Route::get("List the images that VMs can boot", list)
+        .with_rule(Rule::ANY_READER)
+        .returns(JsonShape::object([("images", JsonShape::list(shape()))]))
+        .refuses([StatusCode::SERVICE_UNAVAILABLE]);
+    Routes::new("images").at("/bedplate/v1/images", [list])
+}
+
+fn shape() -> JsonShape {
+    JsonShape::object([
+        ("id", JsonShape::text()),
+        ("name", JsonShape::text()),
+        ("told_by", JsonShape::text()),
+        ("min_ram_mib", JsonShape::integer()),
+        ("min_disk_gib", JsonShape::integer()),
+    ])
+}
+
+/// Lists the images that the operator offers. Snapshots of VMs are listed under `/bedplate/v1/snapshots`.
+async fn list(caller: Caller, State(app): State<App>) -> Result<Response, Error> {
+    #[derive(Serialize)]
+    struct Shown {
+        id: String,
+        name: String,
+        told_by: &'static str,
+        min_ram_mib: u64,
+        min_disk_gib: u64,
+    }
+    #[derive(Serialize)]
+    struct Body {
+        images: Vec<Shown>,
+    }
+    let offered = app.conductor.offered_images(app.project(&caller)?).await?;
+    let shown = offered.into_iter().map(|image| Shown {
+        id: image.id,
+        name: image.name,
+        told_by: image.told.as_str(),
+        min_ram_mib: image.min_ram_mib,
+        min_disk_gib: image.min_disk_gib,
+    });
+    Ok(json(StatusCode::OK, &Body { images: shown.collect() }))
+}

@@ -1,0 +1,110 @@
+//! `/bedplate/v1/machines/{machine}/lease`: extends the lease of a VM, and undoes its end.
+
+use ::lease::{ExtendError, Lease, UndoError};
+use axum::extract::State;
+use axum::response::Response;
+use cluster_core::{Owner, Vm, VmEvent};
+use http::StatusCode;
+use openstack_api::{ApiError, Caller, PathParam, Route, Routes, StrictJson};
+use utoipa::PartialSchema;
+
+use super::body::Extension;
+use super::view;
+use crate::app::App;
+use crate::error::Error;
+
+pub(super) fn routes() -> Routes<App> {
+    let extend = Route::put("Extend the lease of a VM", extend)
+        .reads(Extension::schema())
+        .returns(view::shape());
+    let undo = Route::post("Undo the end of a VM's lease", undo)
+        .answers(StatusCode::ACCEPTED)
+        .returns(view::shape());
+    Routes::new("machines")
+        .at("/bedplate/v1/machines/{machine}/lease", [extend])
+        .at("/bedplate/v1/machines/{machine}/lease/undo", [undo])
+}
+
+/// `PUT /bedplate/v1/machines/{machine}/lease`: extends the lease. A duration counts from now.
+async fn extend(
+    caller: Caller,
+    State(app): State<App>,
+    PathParam(ident): PathParam<String>,
+    StrictJson(body): StrictJson<Extension>,
+) -> Result<Response, Error> {
+    let owner = owner(&app.machine(&caller, &ident).await?);
+    let (terms, by) = (app.vm_lease_terms(&owner).await?, app.user(&caller));
+    let vm = app
+        .change_vm(&caller, &ident, |vm| {
+            let now = (app.clock)();
+            let until = match (body.until, body.length) {
+                (Some(_), Some(_)) => {
+                    return Err(
+                        ApiError::bad_field("until", "set either for or until, not both").into()
+                    );
+                }
+                (Some(until), None) => Some(until),
+                (None, length) => {
+                    let granted = terms.grant(length, now);
+                    let granted = granted.map_err(|why| ApiError::bad_field("for", why))?;
+                    granted.map(|lease| lease.until)
+                }
+            };
+            let Some(until) = until else {
+                return Err(ApiError::bad_field(
+                    "for",
+                    "is required: leases have no default duration",
+                )
+                .into());
+            };
+            let lease = lease_of(vm)?.extended(until, &by, terms, now).map_err(extend_refusal)?;
+            let said = format!("lease extended until {}", lease.until);
+            let event = VmEvent::info(vm, "LeaseExtended", said, now);
+            Ok((Vm { lease: Some(lease), updated_at: Some(now), ..vm.clone() }, event))
+        })
+        .await?;
+    Ok(app.shown(StatusCode::OK, &vm))
+}
+
+/// `POST /bedplate/v1/machines/{machine}/lease/undo`: undoes the end of the lease and switches the VM on again.
+async fn undo(
+    caller: Caller,
+    State(app): State<App>,
+    PathParam(ident): PathParam<String>,
+) -> Result<Response, Error> {
+    let owner = owner(&app.machine(&caller, &ident).await?);
+    let (terms, by) = (app.vm_lease_terms(&owner).await?, app.user(&caller));
+    let ladder = &app.settings.machines.ladder;
+    let vm = app
+        .change_vm(&caller, &ident, |vm| {
+            let now = (app.clock)();
+            let undone = lease_of(vm)?.undone(&by, ladder, terms, now);
+            let lease = undone.map_err(|why| match why {
+                UndoError::NotEnded | UndoError::TooLate => ApiError::conflict(why.to_string()),
+            })?;
+            let said = format!("end of the lease undone: the lease lasts until {}", lease.until);
+            let event = VmEvent::info(vm, "LeaseUndone", said, now);
+            Ok((Vm { lease: Some(lease), updated_at: Some(now), ..vm.clone() }, event))
+        })
+        .await?;
+    Ok(app.shown(StatusCode::ACCEPTED, &vm))
+}
+
+fn owner(vm: &Vm) -> Owner {
+    Owner::new(&vm.project, &vm.user)
+}
+
+fn lease_of(vm: &Vm) -> Result<&Lease, ApiError> {
+    let lent = vm.lease.as_ref();
+    lent.ok_or_else(|| ApiError::conflict("the VM has no lease to extend"))
+}
+
+fn extend_refusal(why: ExtendError) -> ApiError {
+    match why {
+        ExtendError::InThePast { .. } | ExtendError::TooShort { .. } => {
+            ApiError::bad_field("until", why)
+        }
+        ExtendError::TooLong { .. } => ApiError::new(StatusCode::FORBIDDEN, why.to_string()),
+        ExtendError::TooLate => ApiError::conflict(why.to_string()),
+    }
+}

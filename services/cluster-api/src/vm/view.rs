@@ -1,0 +1,241 @@
+//! A VM and a snapshot in a response.
+
+use cluster_core::{Snapshot, Vm, VmPhase};
+use jiff::Timestamp;
+use lease::{Due, Lease, LeaseSchedule, LeaseStage, MailAddress};
+use openstack_api::{JsonShape, Time};
+use serde::Serialize;
+
+/// A VM in a response.
+#[derive(Serialize)]
+pub(super) struct View<'a> {
+    uuid: String,
+    name: &'a str,
+    project_id: &'a str,
+    user_id: &'a str,
+    status: VmPhase,
+    /// Why the VM makes no progress; null if nothing is wrong.
+    status_reason: Option<&'a str>,
+    /// The action that a person has to take; empty if none is needed.
+    next_action: &'a str,
+    image: &'a str,
+    image_id: &'a str,
+    flavor: &'a str,
+    flavor_id: &'a str,
+    vcpus: u64,
+    ram_mib: u64,
+    disk_gib: u64,
+    gpus: u64,
+    root_volume_gib: Option<u32>,
+    ssh_keys: &'a [String],
+    network_id: &'a str,
+    availability_zone: Option<&'a str>,
+    address: Option<String>,
+    floating_ip_enabled: bool,
+    floating_ip: Option<String>,
+    dns_name: Option<String>,
+    /// Whether the VM has user data. The user data itself is never shown.
+    has_user_data: bool,
+    server_id: Option<&'a str>,
+    lease: Option<ShownLease>,
+    /// The mail address that gets the notices about the end of the lease.
+    notify: Option<&'a str>,
+    /// Whether the VM is off because its lease ended. An undo switches such a VM on again.
+    off_by_lease: bool,
+    created_at: Time,
+    updated_at: Option<Time>,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn of(vm: &'a Vm, ladder: &LeaseSchedule, now: Timestamp) -> View<'a> {
+        let problem = vm.problem.as_ref();
+        View {
+            uuid: vm.id.to_string(),
+            name: vm.name.as_str(),
+            project_id: &vm.project,
+            user_id: &vm.user,
+            status: vm.phase(),
+            status_reason: problem.map(|it| it.message.as_str()),
+            next_action: problem.map_or("", |it| &it.next_action),
+            image: &vm.image.name,
+            image_id: &vm.image.id,
+            flavor: &vm.flavor.name,
+            flavor_id: &vm.flavor.id,
+            vcpus: vm.flavor.size.vcpus,
+            ram_mib: vm.flavor.size.ram_mib,
+            disk_gib: vm.disk_gib(),
+            gpus: vm.flavor.size.gpus,
+            root_volume_gib: vm.root_volume,
+            ssh_keys: &vm.ssh_keys,
+            network_id: &vm.network,
+            availability_zone: vm.availability_zone.as_deref(),
+            address: vm.address.map(|it| it.to_string()),
+            floating_ip_enabled: vm.public.is_some(),
+            floating_ip: vm.public_address.map(|it| it.to_string()),
+            dns_name: vm.host(),
+            has_user_data: vm.user_data.is_some(),
+            server_id: vm.server.as_ref().map(|server| server.id.as_str()),
+            lease: vm.lease.as_ref().map(|lease| ShownLease::of(lease, ladder, now)),
+            notify: vm.notify.as_ref().map(MailAddress::as_str),
+            off_by_lease: vm.off_by_lease,
+            created_at: Time(vm.created_at),
+            updated_at: Time::some(vm.updated_at),
+        }
+    }
+}
+
+/// The response schema of a VM.
+pub(super) fn shape() -> JsonShape {
+    JsonShape::object([
+        ("uuid", JsonShape::text()),
+        ("name", JsonShape::text()),
+        ("project_id", JsonShape::text()),
+        ("user_id", JsonShape::text()),
+        ("status", JsonShape::text()),
+        ("status_reason", JsonShape::text().or_null()),
+        ("next_action", JsonShape::text()),
+        ("image", JsonShape::text()),
+        ("image_id", JsonShape::text()),
+        ("flavor", JsonShape::text()),
+        ("flavor_id", JsonShape::text()),
+        ("vcpus", JsonShape::integer()),
+        ("ram_mib", JsonShape::integer()),
+        ("disk_gib", JsonShape::integer()),
+        ("gpus", JsonShape::integer()),
+        ("root_volume_gib", JsonShape::integer().or_null()),
+        ("ssh_keys", JsonShape::list(JsonShape::text())),
+        ("network_id", JsonShape::text()),
+        ("availability_zone", JsonShape::text().or_null()),
+        ("address", JsonShape::text().or_null()),
+        ("floating_ip_enabled", JsonShape::boolean()),
+        ("floating_ip", JsonShape::text().or_null()),
+        ("dns_name", JsonShape::text().or_null()),
+        ("has_user_data", JsonShape::boolean()),
+        ("server_id", JsonShape::text().or_null()),
+        ("lease", lease_shape().or_null()),
+        ("notify", JsonShape::text().or_null()),
+        ("off_by_lease", JsonShape::boolean()),
+        ("created_at", JsonShape::text()),
+        ("updated_at", JsonShape::text().or_null()),
+    ])
+}
+
+/// The response schema of a lease.
+fn lease_shape() -> JsonShape {
+    let next = JsonShape::object([("step", JsonShape::text()), ("at", JsonShape::text())]);
+    JsonShape::object([
+        ("since", JsonShape::text()),
+        ("until", JsonShape::text()),
+        ("ended_at", JsonShape::text().or_null()),
+        ("deleted_at", JsonShape::text().or_null()),
+        ("next", next.or_null()),
+    ])
+}
+
+/// The response schema of a snapshot.
+pub(super) fn snapshot_shape() -> JsonShape {
+    JsonShape::object([
+        ("uuid", JsonShape::text()),
+        ("name", JsonShape::text()),
+        ("project_id", JsonShape::text()),
+        ("user_id", JsonShape::text()),
+        ("machine_id", JsonShape::text()),
+        ("machine", JsonShape::text()),
+        ("status", JsonShape::text()),
+        ("status_reason", JsonShape::text().or_null()),
+        ("lease_ended", JsonShape::boolean()),
+        ("size_gib", JsonShape::integer()),
+        ("image_id", JsonShape::text().or_null()),
+        ("created_at", JsonShape::text()),
+        ("made_at", JsonShape::text().or_null()),
+        ("keep_until", JsonShape::text().or_null()),
+    ])
+}
+
+/// A lease in a response, with its next stage.
+#[derive(Serialize)]
+pub(crate) struct ShownLease {
+    since: Time,
+    until: Time,
+    ended_at: Option<Time>,
+    deleted_at: Option<Time>,
+    next: Option<NextStep>,
+}
+
+#[derive(Serialize)]
+struct NextStep {
+    step: &'static str,
+    at: Time,
+}
+
+impl ShownLease {
+    pub(crate) fn of(lease: &Lease, ladder: &LeaseSchedule, now: Timestamp) -> ShownLease {
+        let next = match ladder.due(lease, now) {
+            Due::Nothing => None,
+            Due::Now(step) => Some((word(&step), now)),
+            // The stage at that time depends only on the time, so it can be computed now.
+            Due::At(at) => match ladder.due(lease, at) {
+                Due::Now(step) => Some((word(&step), at)),
+                Due::At(_) | Due::Nothing => None,
+            },
+        };
+        ShownLease {
+            since: Time(lease.since),
+            until: Time(lease.until),
+            ended_at: Time::some(lease.taken.ended_at),
+            deleted_at: Time::some(lease.taken.deleted_at),
+            next: next.map(|(step, at)| NextStep { step, at: Time(at) }),
+        }
+    }
+}
+
+fn word(step: &LeaseStage) -> &'static str {
+    match step {
+        LeaseStage::Warn { .. } => "warn",
+        LeaseStage::SwitchOff { .. } => "shut_off",
+        LeaseStage::Snapshot => "keep_copy",
+        LeaseStage::WarnOfDeletion { .. } => "warn_of_deletion",
+        LeaseStage::Delete => "delete",
+    }
+}
+
+/// A snapshot in a response.
+#[derive(Serialize)]
+pub(super) struct ShownSnapshot<'a> {
+    uuid: String,
+    name: &'a str,
+    project_id: &'a str,
+    user_id: &'a str,
+    machine_id: String,
+    machine: &'a str,
+    status: &'static str,
+    status_reason: Option<&'a str>,
+    /// Whether the snapshot was taken because the lease of its VM ended.
+    lease_ended: bool,
+    size_gib: u64,
+    image_id: Option<&'a str>,
+    created_at: Time,
+    made_at: Option<Time>,
+    keep_until: Option<Time>,
+}
+
+impl<'a> From<&'a Snapshot> for ShownSnapshot<'a> {
+    fn from(it: &'a Snapshot) -> ShownSnapshot<'a> {
+        ShownSnapshot {
+            uuid: it.id.to_string(),
+            name: it.name.as_str(),
+            project_id: &it.project,
+            user_id: &it.user,
+            machine_id: it.vm.to_string(),
+            machine: it.vm_name.as_str(),
+            status: it.state.as_str(),
+            status_reason: it.reason.as_deref(),
+            lease_ended: it.why == cluster_core::SnapshotOrigin::LeaseEnded,
+            size_gib: it.size_gib,
+            image_id: it.image.as_deref(),
+            created_at: Time(it.created_at),
+            made_at: Time::some(it.made_at),
+            keep_until: Time::some(it.keep_until),
+        }
+    }
+}

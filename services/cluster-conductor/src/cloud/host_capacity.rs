@@ -1,0 +1,129 @@
+//! Checks whether the cloud's hosts have capacity for the servers that are still to be created, as far as Placement answers.
+
+use std::collections::BTreeMap;
+
+use cluster_core::{ClusterObservation, DesiredObjects, Key, Problem, ResourceSpec};
+use openstack::CloudError;
+use openstack::compute::flavors::Flavor;
+use openstack::placement::candidates::{self, Need};
+
+use super::error::CloudWorkError;
+use super::lookups::CloudLookups;
+
+/// How many allocation candidates Placement may return per server. Placement may list a host several times, once for each way to divide it,
+/// which must not hide the other hosts.
+const CANDIDATES_PER_HOST: u32 = 16;
+
+/// Returns the missing capacity as a problem that stops the creation; `None` when everything may fit, or Placement does not answer.
+///
+/// Checks each flavor separately, so it can miss a combined shortage but never reports a false one.
+pub(crate) async fn missing_capacity(
+    site: &CloudLookups<'_>,
+    shape: &DesiredObjects,
+    seen: &ClusterObservation,
+) -> Result<Option<Problem>, CloudWorkError> {
+    let mut wanted: BTreeMap<(&str, bool), u32> = BTreeMap::new();
+    let missing = shape.iter().filter(|(key, _)| !seen.objects.contains_key(*key));
+    for (key, object) in missing.filter(|(key, _)| matches!(key, Key::Server(_))) {
+        let ResourceSpec::Server { flavor: Some(flavor), disks, .. } = &object.thing else {
+            continue;
+        };
+        // A server in back-off is created by a later turn.
+        if !seen.held.contains_key(key) {
+            let boots_from_volume = disks.iter().any(|disk| disk.purpose == "boot");
+            *wanted.entry((flavor, boots_from_volume)).or_default() += 1;
+        }
+    }
+    for ((given, boots_from_volume), count) in wanted {
+        let need = need(site.flavor(given).await?, boots_from_volume);
+        if need.resources.is_empty() {
+            continue;
+        }
+        let limit = count.saturating_mul(CANDIDATES_PER_HOST);
+        let hosts = match candidates::list(site.own, &need, limit).await {
+            Ok(hosts) => hosts,
+            // Placement usually answers administrators only. Other errors do not matter either: Nova reports a real problem.
+            Err(error) => {
+                log(&error);
+                return Ok(None);
+            }
+        };
+        let room: u64 = hosts.iter().map(|host| host.holds(&need)).sum();
+        if room < u64::from(count) {
+            return Ok(Some(no_room(given, count, room)));
+        }
+    }
+    Ok(None)
+}
+
+fn log(error: &CloudError) {
+    tracing::debug!("cannot read the capacity of the hosts: {error}");
+}
+
+fn no_room(flavor: &str, count: u32, room: u64) -> Problem {
+    Problem {
+        reason: "NoRoom".to_owned(),
+        message: format!(
+            "nothing more is created, because the cloud's hosts lack capacity; needed: {count} servers of flavor {flavor} ({room} fit)"
+        ),
+        next_action: "wait until capacity is free, resize the cluster, or use another flavor"
+            .to_owned(),
+        is_final: false,
+    }
+}
+
+/// Computes the least that Nova requests from Placement for one server of a flavor.
+///
+/// Nova's documentation, "Extra Specs": `resources:CLASS` replaces the amount of the flavor, and dedicated processors (`hw:cpu_policy`) are
+/// another resource class.
+fn need(flavor: &Flavor, boots_from_volume: bool) -> Need {
+    let disk = if boots_from_volume { 0 } else { flavor.disk };
+    let mut need = Need::of(flavor.vcpus, flavor.ram, disk);
+    for (key, value) in &flavor.extra_specs {
+        if key == "hw:cpu_policy" && value != "shared" {
+            need.resources.remove("VCPU");
+        } else if let Some(class) = key.strip_prefix("resources:") {
+            match value.parse() {
+                Ok(0) | Err(_) => need.resources.remove(class),
+                Ok(amount) => need.resources.insert(class.to_owned(), amount),
+            };
+        } else if let Some(name) = key.strip_prefix("trait:")
+            && value == "required"
+        {
+            need.traits.push(name.to_owned());
+        }
+    }
+    need
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flavor_needs_what_nova_asks_placement_for() {
+        let specs = [
+            ("resources:PGPU", "1"),
+            ("resources:VCPU", "0"),
+            ("trait:CUSTOM_A10", "required"),
+            ("trait:CUSTOM_SLOW", "forbidden"),
+        ];
+        let specs = specs.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let flavor = Flavor {
+            id: "g1".to_owned(),
+            name: "g1".to_owned(),
+            vcpus: 4,
+            ram: 8192,
+            disk: 40,
+            extra_specs: specs.into(),
+        };
+        let resources = |need: &Need| {
+            let each = need.resources.iter().map(|(class, amount)| format!("{class}:{amount}"));
+            each.collect::<Vec<_>>().join(",")
+        };
+        let whole = need(&flavor, false);
+        assert_eq!(resources(&whole), "DISK_GB:40,MEMORY_MB:8192,PGPU:1");
+        assert_eq!(whole.traits, ["CUSTOM_A10"]);
+        assert_eq!(resources(&need(&flavor, true)), "MEMORY_MB:8192,PGPU:1");
+    }
+}

@@ -1,0 +1,207 @@
+//! A short-lived cache of observations. While a cluster is being created, turns follow each other within seconds, and only objects in
+//! progress are observed again.
+//!
+//! The cache may lose its content at any time: a turn without it observes everything.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use cluster_core::{CloudObject, CloudObjectState, ClusterObservation, ClusterUuid, Key, Kind};
+use jiff::{SignedDuration, Timestamp};
+
+use super::ledger::Ledger;
+use super::lookups::LookupCache;
+
+/// How long an observation is used.
+const LASTS: Duration = Duration::from_secs(10);
+
+/// The observations of all clusters.
+#[derive(Default)]
+pub(crate) struct ObservationCache {
+    kept: Mutex<HashMap<ClusterUuid, CachedObservations>>,
+}
+
+/// The observations of one cluster.
+#[derive(Default)]
+pub(crate) struct CachedObservations {
+    /// The cluster's `asked_at` at that time. A later request invalidates the observations.
+    asked_at: Option<Timestamp>,
+    /// Objects that the cluster uses and does not own, and since when they are known.
+    looked_up: Arc<LookupCache>,
+    since: Option<Timestamp>,
+    /// Ready objects, and when each was observed.
+    objects: BTreeMap<Key, (Timestamp, CloudObject)>,
+}
+
+impl ObservationCache {
+    /// Removes and returns the observations of a cluster that are recent enough, at most `look_every` old. Returns none when the cluster
+    /// was changed after them.
+    pub(crate) fn take(
+        &self,
+        (cluster, asked_at): (ClusterUuid, Timestamp),
+        now: Timestamp,
+        look_every: Duration,
+    ) -> CachedObservations {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(&cluster);
+        let asked_at = Some(asked_at);
+        let kept = kept.filter(|looks| looks.asked_at == asked_at).unwrap_or_default();
+        let lasts = SignedDuration::try_from(LASTS.min(look_every)).unwrap_or_default();
+        let is_fresh = |at: Timestamp| now.duration_since(at) < lasts;
+        let mut objects = kept.objects;
+        objects.retain(|_, (at, _)| is_fresh(*at));
+        match kept.since.filter(|at| is_fresh(*at)) {
+            Some(since) => CachedObservations {
+                asked_at,
+                looked_up: kept.looked_up,
+                since: Some(since),
+                objects,
+            },
+            None => CachedObservations {
+                asked_at,
+                looked_up: Arc::default(),
+                since: Some(now),
+                objects,
+            },
+        }
+    }
+
+    /// Stores observations for the cluster's next turn.
+    pub(crate) fn keep(&self, cluster: ClusterUuid, looks: CachedObservations) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(cluster, looks);
+    }
+
+    /// Removes the observations of a cluster.
+    pub(crate) fn forget(&self, cluster: ClusterUuid) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(&cluster);
+    }
+}
+
+impl CachedObservations {
+    /// Returns the objects that the cluster uses and does not own.
+    pub(crate) fn looked_up(&self) -> Arc<LookupCache> {
+        self.looked_up.clone()
+    }
+
+    /// Returns all objects of a kind, if every one in the ledger was ready.
+    pub(crate) fn all_of(
+        &self,
+        ledger: &Ledger<'_>,
+        kind: Kind,
+    ) -> Option<Vec<(Key, CloudObject)>> {
+        let known = |key: &Key, id: Option<&String>| {
+            let (_, found) = self.objects.get(key)?;
+            (id == Some(&found.id)).then(|| (key.clone(), found.clone()))
+        };
+        let lines = ledger.of_kind(kind).into_iter();
+        lines.map(|(key, line)| known(key, line.cloud_id.as_ref())).collect()
+    }
+
+    /// Adds what a turn that began at `now` observed and created. Objects from the cache keep their age.
+    pub(crate) fn note(&mut self, seen: &ClusterObservation, now: Timestamp) {
+        let mut before = std::mem::take(&mut self.objects);
+        for (key, found) in &seen.objects {
+            if found.state == CloudObjectState::Ready && !key.is_made_inside() {
+                let at = before.remove(key).map_or(now, |(at, _)| at);
+                self.objects.insert(key.clone(), (at, found.clone()));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster_core::{CloudObjectDetails, LedgerEntry, LedgerState, LedgerUuid};
+    use cluster_store::Store;
+
+    use super::*;
+
+    const EVERY: Duration = Duration::from_secs(60);
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + seconds).unwrap()
+    }
+
+    fn found(id: &str, state: CloudObjectState) -> CloudObject {
+        CloudObject { id: id.to_owned(), state, address: None, facts: CloudObjectDetails::None }
+    }
+
+    /// The cache after a turn at second 0, of a cluster requested at second -1: the network was ready, the server in progress.
+    struct CacheFixture {
+        store: Store,
+        cluster: ClusterUuid,
+        lately: ObservationCache,
+    }
+
+    impl CacheFixture {
+        async fn new() -> CacheFixture {
+            let store = Store::open("sqlite::memory:").await.unwrap();
+            let (cluster, lately) = (ClusterUuid::new_v4(), ObservationCache::default());
+            let given = CacheFixture { store, cluster, lately };
+            given.looked(0);
+            given
+        }
+
+        fn looked(&self, seconds: i64) {
+            let mut seen = ClusterObservation::default();
+            seen.objects.insert(Key::Network, found("n", CloudObjectState::Ready));
+            seen.objects
+                .insert("server/w-0".parse().unwrap(), found("s", CloudObjectState::Working));
+            let mut looks = self.lately.take((self.cluster, at(-1)), at(seconds), EVERY);
+            looks.note(&seen, at(seconds));
+            self.lately.keep(self.cluster, looks);
+        }
+
+        /// Returns the kinds that a turn need not observe, when the ledger has this id for the network.
+        fn known(&self, asked: i64, now: i64, every: Duration, id: Option<&str>) -> String {
+            let line = |kind: &str, id: Option<&str>| LedgerEntry {
+                id: LedgerUuid::new_v4(),
+                of: self.cluster.into(),
+                kind: kind.to_owned(),
+                name: kind.to_owned(),
+                cloud_id: id.map(str::to_owned),
+                state: LedgerState::Present,
+                created_at: at(0),
+                updated_at: None,
+            };
+            let lines = vec![line("network", id), line("server/w-0", Some("s"))];
+            let ledger = Ledger::new(&self.store, self.cluster, at(now), lines);
+            let looks = self.lately.take((self.cluster, at(asked)), at(now), every);
+            let known = [Kind::Network, Kind::Server]
+                .into_iter()
+                .filter(|kind| looks.all_of(&ledger, *kind).is_some());
+            known.map(|kind| format!("{kind:?}")).collect::<Vec<_>>().join(" ")
+        }
+    }
+
+    #[tokio::test]
+    async fn an_object_that_was_ready_a_moment_ago_is_not_observed_again() {
+        let given = CacheFixture::new().await;
+        assert_eq!(given.known(-1, 9, EVERY, Some("n")), "Network");
+        // `take` removed the observations, and nothing stored them again.
+        assert_eq!(given.known(-1, 9, EVERY, Some("n")), "");
+    }
+
+    #[tokio::test]
+    async fn an_old_observation_is_dropped_however_often_it_was_used() {
+        let given = CacheFixture::new().await;
+        given.looked(5);
+        assert_eq!(given.known(-1, 10, EVERY, Some("n")), "");
+        given.looked(5);
+        assert_eq!(given.known(-1, 6, Duration::from_secs(1), Some("n")), "");
+    }
+
+    #[tokio::test]
+    async fn a_changed_cluster_is_observed_again() {
+        let given = CacheFixture::new().await;
+        assert_eq!(given.known(1, 2, EVERY, Some("n")), "");
+    }
+
+    #[tokio::test]
+    async fn an_object_with_another_id_is_observed_again() {
+        for id in [None, Some("other")] {
+            let given = CacheFixture::new().await;
+            assert_eq!(given.known(-1, 1, EVERY, id), "");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Checks the images, networks and zones that a cluster uses without owning them: its project must own them, or they must be offered to
+//! everybody.
+//!
+//! clusterd may see more of the cloud than the caller, so ownership is always checked as the project would see it. The name is replaced by
+//! the id, because a stranger may create a newer image of the same name.
+
+use cluster_core::{Cluster, ClusterParameters, Labels, PodNetwork};
+use openstack::compute::keypairs;
+use openstack::dns::zones;
+use openstack::image::images::{self, Image};
+use openstack::network::networks::{self, Network};
+use openstack::network::subnets;
+use openstack::{CloudError, Session};
+
+use crate::Conductor;
+use crate::cloud::operators_zone;
+use crate::tenancy::{CloudAccess, TenancyError};
+
+/// The caller on whose behalf names are checked.
+#[derive(Clone, Copy, Debug)]
+pub struct ObjectUser<'a> {
+    /// The project that the cluster is for.
+    pub project: &'a str,
+    /// Whether the caller is an administrator, who may use objects of any project.
+    pub is_admin: bool,
+}
+
+/// Why an object may not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ExternalObjectError {
+    /// The object does not exist, or the project may not use it. The message does not say which, to reveal nothing about other projects.
+    #[error("{setting}: the cloud has no {given:?} that this project may use")]
+    NotAllowed {
+        /// The setting that names the object.
+        setting: &'static str,
+        /// The name or id, cut to 64 characters.
+        given: String,
+    },
+    /// Pods with routable addresses would share a network with other projects.
+    #[error("labels.pod_network: routes needs a fixed_network that this project owns")]
+    SharedNetworkWithRoutes,
+    /// The cloud did not answer.
+    #[error(
+        "{setting}: cannot check in the cloud whether this project may use it; try again later"
+    )]
+    Unchecked {
+        /// The setting that names the object.
+        setting: &'static str,
+        source: CloudError,
+    },
+    /// clusterd cannot work in the project.
+    #[error(transparent)]
+    Closed(TenancyError),
+}
+
+impl Conductor {
+    /// Returns `wanted` with every name that differs from `before` checked and replaced by an id. Without a cloud `wanted` is returned
+    /// unchanged, because nothing can be created.
+    ///
+    /// # Errors
+    ///
+    /// An object that the caller may not use, or that cannot be checked now.
+    pub async fn borrow(
+        &self,
+        who: ObjectUser<'_>,
+        before: Option<&ClusterParameters>,
+        wanted: ClusterParameters,
+    ) -> Result<ClusterParameters, ExternalObjectError> {
+        let Some(premises) = &self.world.cloud else { return Ok(wanted) };
+        let (session, own) = (&eyes(premises, who).await?, premises.own());
+        let of = |field: fn(&ClusterParameters) -> Option<&str>| before.and_then(field);
+        let zone = |it: &ClusterParameters| it.labels.settings().dns_zone.clone();
+        let named = zone(&wanted).filter(|it| before.and_then(zone).as_ref() != Some(it));
+        if let Some(name) = named {
+            own_zone((session, own), who, &name).await?;
+        }
+        let image = match of(|it| Some(it.image.as_str())) == Some(wanted.image.as_str()) {
+            true => wanted.image,
+            false => told("image_id", &wanted.image, own_image(session, who, &wanted.image).await)?,
+        };
+        let (mut network, mut subnet) = (wanted.fixed_network, wanted.fixed_subnet);
+        let mut external = wanted.external_network;
+        if let Some(given) = changed(&network, of(|it| it.fixed_network.as_deref())) {
+            network = Some(own_network(session, who, given).await?);
+        }
+        let routes = |it: &Labels| it.settings().pod_network == PodNetwork::Routes;
+        let routed = before.filter(|it| routes(&it.labels));
+        if routes(&wanted.labels)
+            && let Some(id) = changed(&network, routed.and_then(|it| it.fixed_network.as_deref()))
+        {
+            own_for_pods(session, who, id).await?;
+        }
+        if let Some(given) = changed(&subnet, of(|it| it.fixed_subnet.as_deref())) {
+            subnet = Some(own_subnet(session, who, given).await?);
+        }
+        if let Some(given) = changed(&external, of(|it| it.external_network.as_deref())) {
+            external = Some(external_network(session, given).await?);
+        }
+        if let Some(given) = changed(&wanted.keypair, of(|it| it.keypair.as_deref())) {
+            // Servers are created by clusterd's own user. Nova keeps keypairs by user, so only keypairs that an operator added to this user
+            // can be used, by all projects.
+            let found = by_id(keypairs::find(session, given).await);
+            told("keypair", given, found.map(|found| found.map(drop)))?;
+        }
+        Ok(ClusterParameters {
+            image,
+            fixed_network: network,
+            fixed_subnet: subnet,
+            external_network: external,
+            ..wanted
+        })
+    }
+
+    /// Returns the id of an image that the caller may use for servers of this cluster.
+    ///
+    /// # Errors
+    ///
+    /// As [`Conductor::borrow`].
+    pub async fn borrow_image(
+        &self,
+        who: ObjectUser<'_>,
+        cluster: &Cluster,
+        given: &str,
+    ) -> Result<String, ExternalObjectError> {
+        let sessions = self.world.sessions(cluster, false).await.map_err(closed)?;
+        let Some((session, _)) = sessions else { return Ok(given.to_owned()) };
+        told("image_id", given, own_image(&session, who, given).await)
+    }
+}
+
+/// Returns a session that sees the cloud as the caller's project does.
+async fn eyes(premises: &CloudAccess, who: ObjectUser<'_>) -> Result<Session, ExternalObjectError> {
+    premises.session_as_seen_by(who.project).await.map_err(closed)
+}
+
+fn closed(why: TenancyError) -> ExternalObjectError {
+    match why {
+        TenancyError::KeystoneFailed(source) => {
+            ExternalObjectError::Unchecked { setting: "project", source }
+        }
+        closed @ (TenancyError::Roleless { .. }
+        | TenancyError::Bound { .. }
+        | TenancyError::Nowhere) => ExternalObjectError::Closed(closed),
+    }
+}
+
+/// Returns the new value when it differs from the old one.
+fn changed<'a>(now: &'a Option<String>, before: Option<&str>) -> Option<&'a str> {
+    now.as_deref().filter(|now| before != Some(*now))
+}
+
+fn told<T>(
+    setting: &'static str,
+    given: &str,
+    found: Result<Option<T>, CloudError>,
+) -> Result<T, ExternalObjectError> {
+    let found = found.map_err(|source| ExternalObjectError::Unchecked { setting, source })?;
+    let missing =
+        || ExternalObjectError::NotAllowed { setting, given: given.chars().take(64).collect() };
+    found.ok_or_else(missing)
+}
+
+/// Returns the object that a request by id found. A name such as `debian/12` cannot be part of a URL path, so the driver refuses the
+/// request: nothing was found by id.
+pub(crate) fn by_id<T>(found: Result<Option<T>, CloudError>) -> Result<Option<T>, CloudError> {
+    match found {
+        Err(CloudError::InvalidId { .. }) => Ok(None),
+        found => found,
+    }
+}
+
+/// Returns an image that the project owns, else a public one, else one that is shared with the project.
+async fn own_image(
+    session: &Session,
+    who: ObjectUser<'_>,
+    given: &str,
+) -> Result<Option<String>, CloudError> {
+    let named = match by_id(images::show(session, given).await)? {
+        Some(image) => vec![image],
+        None => images::find(session, given).await?,
+    };
+    let is_own = |image: &&Image| image.owner.as_deref() == Some(who.project);
+    let is_for_all = |image: &&Image| image.visibility == "public";
+    if let Some(image) = named.iter().find(is_own).or_else(|| named.iter().find(is_for_all)) {
+        return Ok(Some(image.id.clone()));
+    }
+    for image in &named {
+        // Community images are accepted only by id, because anybody can publish one under any name.
+        let offered = image.visibility == "community" && image.id == given;
+        let shared = image.visibility == "shared"
+            && images::members(session, &image.id).await?.iter().any(|it| it == who.project);
+        if offered || shared || (who.is_admin && image.id == given) {
+            return Ok(Some(image.id.clone()));
+        }
+    }
+    Ok(None)
+}
+
+pub(crate) async fn own_network(
+    session: &Session,
+    who: ObjectUser<'_>,
+    given: &str,
+) -> Result<String, ExternalObjectError> {
+    const SETTING: &str = "fixed_network";
+    let named = match by_id(networks::show(session, given).await) {
+        Ok(Some(network)) => Ok(vec![network]),
+        Ok(None) => networks::find(session, given).await,
+        Err(why) => Err(why),
+    };
+    let found = named.map(|named| {
+        let theirs = named.into_iter().find(|network| may_use(who, network, given));
+        theirs.map(|network| network.id)
+    });
+    told(SETTING, given, found)
+}
+
+fn may_use(who: ObjectUser<'_>, network: &Network, given: &str) -> bool {
+    let own = network.project_id.as_deref() == Some(who.project);
+    own || network.is_shared || (who.is_admin && network.id == given)
+}
+
+/// Ports of a cluster with routes may send from any address of the pods' range. On a shared network they could take over addresses of other
+/// projects.
+async fn own_for_pods(
+    session: &Session,
+    who: ObjectUser<'_>,
+    id: &str,
+) -> Result<(), ExternalObjectError> {
+    let found = by_id(networks::show(session, id).await);
+    let away = |source| ExternalObjectError::Unchecked { setting: "fixed_network", source };
+    let is_own = |network: Network| network.project_id.as_deref() == Some(who.project);
+    let own = found.map_err(away)?.is_some_and(is_own);
+    if own || who.is_admin { Ok(()) } else { Err(ExternalObjectError::SharedNetworkWithRoutes) }
+}
+
+/// A subnet may be used when the project owns it, or may use its network.
+async fn own_subnet(
+    session: &Session,
+    who: ObjectUser<'_>,
+    given: &str,
+) -> Result<String, ExternalObjectError> {
+    let look = async {
+        let named = match by_id(subnets::show(session, given).await)? {
+            Some(subnet) => vec![subnet],
+            None => subnets::find(session, given).await?,
+        };
+        for subnet in named {
+            if subnet.project_id.as_deref() == Some(who.project) {
+                return Ok(Some(subnet.id));
+            }
+            let network = networks::show(session, &subnet.network_id).await?;
+            if network
+                .is_some_and(|it| may_use(who, &it, "") || (who.is_admin && subnet.id == given))
+            {
+                return Ok(Some(subnet.id));
+            }
+        }
+        Ok(None)
+    };
+    told("fixed_subnet", given, look.await)
+}
+
+/// Any project may take floating IPs from an external network.
+async fn external_network(session: &Session, given: &str) -> Result<String, ExternalObjectError> {
+    let found = networks::external(session).await.map(|all| {
+        let named = all.into_iter().find(|it| it.id == given || it.name == given);
+        named.map(|it| it.id)
+    });
+    told("external_network_id", given, found)
+}
+
+/// A zone may be used when the project owns it, or when it belongs to clusterd's own project, where an operator offers it to all.
+async fn own_zone(
+    (session, own): (&Session, &Session),
+    who: ObjectUser<'_>,
+    name: &str,
+) -> Result<(), ExternalObjectError> {
+    let look = async {
+        let theirs = zones::find(session, name)
+            .await?
+            .filter(|zone| who.is_admin || zone.project_id.as_deref() == Some(who.project));
+        match theirs {
+            Some(_) => Ok(Some(())),
+            None => Ok(operators_zone(own, name).await?.map(drop)),
+        }
+    };
+    told("labels.dns_zone", name, look.await)
+}

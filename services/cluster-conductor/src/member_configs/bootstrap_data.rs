@@ -1,0 +1,158 @@
+//! The bootstrap data of a cluster: the members that found the control plane, and the token with which others join.
+//!
+//! Both are sealed in the store from the first server on. Member numbers are never reused, so a founding member is one of the first control
+//! plane; every other control-plane member joins.
+
+use cluster_bootstrap::BootstrapToken;
+use cluster_core::{Cluster, ClusterObservation, ClusterSpec, MemberName, desired_objects};
+use jiff::{SignedDuration, Timestamp};
+use sealing::SealError;
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use super::MemberConfigError;
+use super::facts::{NamedAddress, masters, placed};
+use crate::handle::ConductorContext;
+
+/// The name of the secret.
+const BOOTSTRAP: &str = "bootstrap";
+/// How long a token is valid.
+pub(super) const TOKEN_HOURS: u32 = 24;
+/// A token with less time left is replaced. The time is enough for a claim to be redeemed and for the node to join.
+const LEFT: SignedDuration = SignedDuration::from_hours(4);
+
+/// The bootstrap data. The type has no `Debug`, so the token is never printed.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct BootstrapData {
+    /// The members of the first control plane.
+    pub(crate) founders: Vec<Founder>,
+    token: String,
+    token_made_at: Timestamp,
+    token_expires_at: Timestamp,
+}
+
+/// A founding member.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Founder {
+    pub(crate) machine: MemberName,
+    /// The name and the address that the other founding members were told.
+    pub(crate) placed: NamedAddress,
+}
+
+/// The token with which nodes join now. The cluster's API must know it: the first founding member registers the first token, the conductor
+/// every later one.
+#[derive(Clone, Debug)]
+pub(crate) struct JoinToken {
+    pub(crate) token: BootstrapToken,
+    pub(crate) made_at: Timestamp,
+    pub(crate) expires_at: Timestamp,
+}
+
+/// Returns the bootstrap data, which is made on first use. A token that expires soon is replaced.
+pub(crate) async fn founding(
+    world: &ConductorContext,
+    spec: &ClusterSpec<'_>,
+    seen: &ClusterObservation,
+) -> Result<BootstrapData, MemberConfigError> {
+    let (cluster, now) = (spec.cluster, (world.settings.clock)());
+    let kept = match world.store.find_secret(cluster.id, BOOTSTRAP).await? {
+        Some(sealed) => open(world, cluster, &sealed)?,
+        None => {
+            let founders = founders(spec, seen)?;
+            let sealed = seal(world, cluster, &with_token(founders, now))?;
+            // Concurrent callers all get the data that was written first.
+            let sealed = world.store.keep_secret(cluster.id, BOOTSTRAP, &sealed).await?;
+            open(world, cluster, &sealed)?
+        }
+    };
+    renew(world, cluster, kept).await
+}
+
+/// As [`founding`], for a cluster that has bootstrap data.
+pub(super) async fn renewed(
+    world: &ConductorContext,
+    cluster: &Cluster,
+) -> Result<BootstrapData, MemberConfigError> {
+    let sealed =
+        world.store.find_secret(cluster.id, BOOTSTRAP).await?.ok_or(SealError::CannotOpen)?;
+    renew(world, cluster, open(world, cluster, &sealed)?).await
+}
+
+async fn renew(
+    world: &ConductorContext,
+    cluster: &Cluster,
+    kept: BootstrapData,
+) -> Result<BootstrapData, MemberConfigError> {
+    let now = (world.settings.clock)();
+    if kept.token_expires_at.duration_since(now) > LEFT {
+        return Ok(kept);
+    }
+    let renewed = with_token(kept.founders, now);
+    world.store.save_secret(cluster.id, BOOTSTRAP, &seal(world, cluster, &renewed)?).await?;
+    Ok(renewed)
+}
+
+/// Returns the token with which nodes join now. The caller has to register it as Secret `bootstrap-token-ID` in the cluster.
+pub(crate) async fn join_token(
+    world: &ConductorContext,
+    spec: &ClusterSpec<'_>,
+    seen: &ClusterObservation,
+) -> Result<JoinToken, MemberConfigError> {
+    founding(world, spec, seen).await?.token()
+}
+
+fn founders(
+    spec: &ClusterSpec<'_>,
+    seen: &ClusterObservation,
+) -> Result<Vec<Founder>, MemberConfigError> {
+    let shape = desired_objects(spec);
+    let founder = |machine: MemberName| {
+        let placed = placed(&machine, &shape, seen)?;
+        Ok(Founder { machine, placed })
+    };
+    masters(spec).map(founder).collect()
+}
+
+impl BootstrapData {
+    /// Returns the token with its times.
+    pub(super) fn token(&self) -> Result<JoinToken, MemberConfigError> {
+        let token = BootstrapToken::try_from(self.token.as_str());
+        let token = token.map_err(|_| SealError::CannotOpen)?;
+        Ok(JoinToken { token, made_at: self.token_made_at, expires_at: self.token_expires_at })
+    }
+}
+
+fn with_token(founders: Vec<Founder>, now: Timestamp) -> BootstrapData {
+    let lasts = SignedDuration::from_hours(TOKEN_HOURS.into());
+    BootstrapData {
+        founders,
+        token: cluster_pki::new_bootstrap_token().expose().to_owned(),
+        token_made_at: now,
+        token_expires_at: now.saturating_add(lasts).unwrap_or(Timestamp::MAX),
+    }
+}
+
+fn place(cluster: &Cluster) -> String {
+    format!("{}/{BOOTSTRAP}", cluster.id)
+}
+
+fn kept(source: serde_json::Error) -> MemberConfigError {
+    MemberConfigError::Kept { what: "the bootstrap data of the cluster", source }
+}
+
+fn seal(
+    world: &ConductorContext,
+    cluster: &Cluster,
+    of: &BootstrapData,
+) -> Result<String, MemberConfigError> {
+    let plain = Zeroizing::new(serde_json::to_vec(of).map_err(kept)?);
+    Ok(world.keys.seal(&place(cluster), &plain)?)
+}
+
+fn open(
+    world: &ConductorContext,
+    cluster: &Cluster,
+    sealed: &str,
+) -> Result<BootstrapData, MemberConfigError> {
+    serde_json::from_slice(&world.keys.open_sealed(&place(cluster), sealed)?).map_err(kept)
+}

@@ -1,0 +1,204 @@
+//! Makes the Ignition config of a member from the cluster's labels, the administrator's settings and the facts of the member.
+
+use std::collections::BTreeMap;
+
+use cluster_bootstrap as bootstrap;
+use cluster_bootstrap::{
+    BootstrapToken, ClusterSettings, Endpoint, InvalidName, Member, Name, NodeConfig, Overrides,
+    Pki, Proxies, Source, Taint, Volume, Worker, with_volumes,
+};
+use cluster_core::{
+    ClusterSpec, MemberName, NodeGroup, NodeTaint, PodNetwork, ProxyField, ProxyValue, Settings,
+    TaintEffect,
+};
+use ignition::Config;
+use serde_json::{Map, Value, json};
+
+use super::bootstrap_data::{JoinToken, TOKEN_HOURS};
+use super::facts::{BootstrapRole, MemberFacts, NamedAddress, group_of};
+use super::{KubernetesSettings, MemberConfigError};
+use crate::handle::{ConductorContext, dns_label};
+
+/// Returns the whole config of a member, including its keys.
+pub(crate) async fn render(
+    world: &ConductorContext,
+    spec: &ClusterSpec<'_>,
+    machine: &MemberName,
+    facts: &MemberFacts,
+    outside: &[String],
+    token: JoinToken,
+) -> Result<NodeConfig, MemberConfigError> {
+    let pki = world.pki(spec.cluster).await?;
+    compose(
+        &world.settings.machines.kubernetes,
+        spec,
+        machine,
+        (facts, outside),
+        (token.token, pki),
+    )
+}
+
+/// As [`render`], for given keys and token.
+pub(super) fn compose(
+    kubernetes: &KubernetesSettings,
+    spec: &ClusterSpec<'_>,
+    machine: &MemberName,
+    (facts, outside): (&MemberFacts, &[String]),
+    (token, pki): (BootstrapToken, Pki),
+) -> Result<NodeConfig, MemberConfigError> {
+    let group = group_of(spec, machine)?;
+    for labels in [&spec.cluster.blueprint.labels, &group.labels] {
+        if let Some(unread) = labels.unknown_label() {
+            return Err(unread.clone().into());
+        }
+    }
+    let asked = spec.cluster.blueprint.labels.settings();
+    let cluster = ClusterSettings {
+        name: dns_label(spec.cluster),
+        version: spec.cluster.kubernetes.to_string().as_str().try_into()?,
+        pods: range(asked.pod_cidr),
+        services: range(asked.service_cidr),
+        domain: asked.cluster_domain.clone(),
+        endpoint: Endpoint {
+            host: facts.endpoint.clone(),
+            port: spec.cluster.blueprint.api_port(),
+        },
+        also_known_as: outside.to_vec(),
+        control_plane: facts.control_plane.iter().map(placed).collect::<Result<_, _>>()?,
+        pod_network: match asked.pod_network {
+            PodNetwork::Routes => bootstrap::PodNetwork::HostRoutes,
+            PodNetwork::Driver => bootstrap::PodNetwork::AddOn,
+        },
+        dns: kubernetes.dns,
+        source: source(kubernetes, spec, asked)?,
+        token,
+        token_hours: TOKEN_HOURS,
+        pki,
+        cgroups: kubernetes.cgroups,
+        approval: kubernetes.approval,
+        external_cloud_provider: asked.cloud_provider,
+        overrides: overrides(&kubernetes.overrides, asked, group.labels.settings()),
+        extra: proxies(spec, facts)?,
+    };
+    let own = placed(&facts.own)?;
+    let node = match facts.part {
+        BootstrapRole::Founds => bootstrap::control_plane(&cluster, &own.name)?,
+        BootstrapRole::JoinsControlPlane => bootstrap::joining_control_plane(&cluster, &own)?,
+        BootstrapRole::Works => bootstrap::worker(&cluster, &worker(own, group))?,
+    };
+    let volumes: Vec<Volume> = facts.volumes.iter().filter_map(|it| Volume::tagged(it)).collect();
+    Ok(with_volumes(&node, &volumes))
+}
+
+fn placed(of: &NamedAddress) -> Result<Member, InvalidName> {
+    Ok(Member { name: Name::try_from(of.name.as_str())?, address: of.address })
+}
+
+fn range(of: cluster_core::Cidr) -> bootstrap::Cidr {
+    let text = of.to_string();
+    bootstrap::Cidr::try_from(text.as_str()).expect("a range is a range to both")
+}
+
+/// Returns the source of programs and images for the cluster's version. The cluster's own registry replaces the one of the images.
+fn source(
+    kubernetes: &KubernetesSettings,
+    spec: &ClusterSpec<'_>,
+    asked: &Settings,
+) -> Result<Source, MemberConfigError> {
+    let versions = &kubernetes.versions;
+    let version = spec.cluster.kubernetes;
+    let mut source = versions.get(&version).cloned().ok_or_else(|| {
+        let known: Vec<String> = versions.keys().map(ToString::to_string).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        MemberConfigError::NoVersion { version, known }
+    })?;
+    if let Some(registry) = &asked.registry {
+        source.images.repository = registry.clone();
+    }
+    Ok(source)
+}
+
+/// Returns the administrator's settings for all clusters, with those of the cluster's labels added.
+fn overrides(base: &Overrides, asked: &Settings, of_group: &Settings) -> Overrides {
+    let label = |settings: &Settings, component: &str| {
+        let arguments = settings.arguments.get(component).cloned().unwrap_or_default();
+        arguments.into_iter().collect::<BTreeMap<_, _>>()
+    };
+    let mut all = base.clone();
+    asked.kube_proxy.iter().for_each(|field| set(&mut all.kube_proxy, field));
+    all.api_server.extend(label(asked, "kube-apiserver"));
+    all.controller_manager.extend(label(asked, "kube-controller-manager"));
+    all.scheduler.extend(label(asked, "kube-scheduler"));
+    all.kubelet_arguments.extend(label(of_group, "kubelet"));
+    if !asked.admission_plugins.is_empty() {
+        // kubeadm enables this plugin by default, and an explicit list replaces the default.
+        let own = ["NodeRestriction".to_owned()];
+        let others = asked.admission_plugins.iter().filter(|it| *it != "NodeRestriction");
+        let plugins: Vec<&str> = own.iter().chain(others).map(String::as_str).collect();
+        all.api_server.insert("enable-admission-plugins".to_owned(), plugins.join(","));
+    }
+    all
+}
+
+/// Sets a field of kube-proxy's configuration. Other fields of the same object stay.
+fn set(configuration: &mut Map<String, Value>, field: &ProxyField) {
+    let value = match &field.value {
+        ProxyValue::Text(text) => json!(text),
+        ProxyValue::Flag(flag) => json!(flag),
+        ProxyValue::Number(number) => json!(number),
+        ProxyValue::List(list) => json!(list),
+        ProxyValue::Gates(gates) => gates.iter().map(|(name, on)| (name.clone(), *on)).collect(),
+    };
+    let (first, rest) = field.path.split_first().expect("a field has a path");
+    let top = configuration.entry(*first).or_insert(Value::Null);
+    if !rest.is_empty() && !top.is_object() {
+        *top = json!({});
+    }
+    *rest.iter().fold(top, |at, name| &mut at[*name]) = value;
+}
+
+/// Returns the proxy settings of the members. Addresses and names within the cluster bypass the proxies.
+fn proxies(
+    spec: &ClusterSpec<'_>,
+    facts: &MemberFacts,
+) -> Result<Option<Config>, MemberConfigError> {
+    let blueprint = &spec.cluster.blueprint;
+    let asked = blueprint.labels.settings();
+    let url = |field, raw: &Option<String>| {
+        let read = raw.as_deref().filter(|it| !it.is_empty()).map(str::parse).transpose();
+        read.map_err(|_| MemberConfigError::Field { field, why: "it is not a URL".to_owned() })
+    };
+    let given = blueprint.no_proxy.as_deref().unwrap_or_default().split(',').map(str::trim);
+    let given = given.filter(|it| !it.is_empty()).map(str::to_owned);
+    let ranges = [asked.pod_cidr, asked.service_cidr, asked.node_cidr];
+    let own = ["localhost".to_owned(), "127.0.0.1".to_owned(), ".svc".to_owned()];
+    let own = own.into_iter().chain([format!(".{}", asked.cluster_domain), facts.endpoint.clone()]);
+    let machines = facts.control_plane.iter().map(|it| it.address.to_string());
+    let except = given.chain(own).chain(ranges.iter().map(ToString::to_string)).chain(machines);
+    let proxies = Proxies {
+        http: url("http_proxy", &blueprint.http_proxy)?,
+        https: url("https_proxy", &blueprint.https_proxy)?,
+        except: except.collect(),
+    };
+    Ok(proxies.config().map_err(bootstrap::BootstrapError::Settings)?)
+}
+
+fn worker(machine: Member, group: &NodeGroup) -> Worker {
+    // Node labels of Magnum, by which its users select nodes.
+    let own = [
+        ("magnum.openstack.org/nodegroup", group.name.label(63)),
+        ("magnum.openstack.org/role", group.role.as_str().to_owned()),
+    ];
+    let own = own.into_iter().map(|(key, value)| (key.to_owned(), value));
+    let labels = own.chain(group.node_labels.clone()).collect();
+    Worker { machine, labels, taints: group.node_taints.iter().map(taint).collect() }
+}
+
+fn taint(of: &NodeTaint) -> Taint {
+    let effect = match of.effect {
+        TaintEffect::NoSchedule => bootstrap::TaintEffect::NoSchedule,
+        TaintEffect::PreferNoSchedule => bootstrap::TaintEffect::PreferNoSchedule,
+        TaintEffect::NoExecute => bootstrap::TaintEffect::NoExecute,
+    };
+    Taint { key: of.key.clone(), value: of.value.clone(), effect }
+}

@@ -1,0 +1,161 @@
+//! The facts that distinguish a member's config from those of other members, known before its server exists. No fact is secret.
+
+use std::net::IpAddr;
+
+use cluster_core::{
+    BalancerPurpose, ClusterObservation, ClusterSpec, DesiredObjects, GroupRole, Key, MemberName,
+    NodeGroup, ResourceSpec, api_name, api_name_for_members, desired_objects,
+};
+use serde::{Deserialize, Serialize};
+
+use super::MemberConfigError;
+use super::bootstrap_data::Founder;
+
+/// The facts of a member.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MemberFacts {
+    pub(crate) own: NamedAddress,
+    pub(crate) part: BootstrapRole,
+    /// The address or DNS name at which members reach the API.
+    pub(crate) endpoint: String,
+    /// The control plane: for a founding member the founding members, otherwise the members that should exist.
+    pub(crate) control_plane: Vec<NamedAddress>,
+    /// The external address of the cluster's router, from which requests of the members come.
+    pub(crate) router: Option<IpAddr>,
+    /// The purposes of the volumes that the server is created with.
+    #[serde(default)]
+    pub(crate) volumes: Vec<String>,
+}
+
+/// The name and the address of a member.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NamedAddress {
+    /// The name of the server, which becomes the host name and the node name.
+    pub(crate) name: String,
+    /// The address of the port.
+    pub(crate) address: IpAddr,
+}
+
+/// The role of a member in the bootstrap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum BootstrapRole {
+    /// A member of the first control plane.
+    Founds,
+    /// An additional control-plane member.
+    JoinsControlPlane,
+    /// A worker.
+    Works,
+}
+
+impl MemberFacts {
+    /// Collects the facts: names from the desired objects, addresses from the observation.
+    pub(crate) fn gather(
+        spec: &ClusterSpec<'_>,
+        machine: &MemberName,
+        seen: &ClusterObservation,
+        founders: &[Founder],
+    ) -> Result<Self, MemberConfigError> {
+        let shape = desired_objects(spec);
+        let part = match group_of(spec, machine)?.role {
+            GroupRole::Worker(_) => BootstrapRole::Works,
+            GroupRole::Master if founders.iter().any(|it| it.machine == *machine) => {
+                BootstrapRole::Founds
+            }
+            GroupRole::Master => BootstrapRole::JoinsControlPlane,
+        };
+        let control_plane: Vec<NamedAddress> = match part {
+            // A founding member that was deleted since is listed with the name and address that the other founders know.
+            BootstrapRole::Founds => {
+                let now = |it: &Founder| placed(&it.machine, &shape, seen);
+                founders.iter().map(|it| now(it).unwrap_or_else(|_| it.placed.clone())).collect()
+            }
+            BootstrapRole::JoinsControlPlane | BootstrapRole::Works => {
+                let placed = |it: MemberName| placed(&it, &shape, seen);
+                masters(spec).map(placed).collect::<Result<_, _>>()?
+            }
+        };
+        let endpoint = if spec.cluster.blueprint.master_lb_enabled {
+            address(&Key::VipPort(BalancerPurpose::Api), seen)?.to_string()
+        } else if let Some(name) = api_name_for_members(spec) {
+            name
+        } else {
+            let first = control_plane.first().map(|it| it.address.to_string());
+            first.ok_or_else(|| MemberConfigError::NoMachine(machine.clone()))?
+        };
+        let router = seen.objects.get(&Key::Router).and_then(|found| found.address);
+        let own = placed(machine, &shape, seen)?;
+        let volumes = volumes(machine, &shape);
+        Ok(MemberFacts { own, part, endpoint, control_plane, router, volumes })
+    }
+}
+
+/// Returns the additional names and addresses of the API for its certificates. Floating IPs that the cluster should have must be known.
+pub(crate) fn outside(
+    spec: &ClusterSpec<'_>,
+    seen: Option<&ClusterObservation>,
+) -> Result<Vec<String>, MemberConfigError> {
+    let (cluster, blueprint) = (spec.cluster, &spec.cluster.blueprint);
+    let seen = |key: &Key| seen.and_then(|seen| seen.objects.get(key)?.address);
+    let mut names: Vec<String> = api_name(cluster).into_iter().collect();
+    if blueprint.master_lb_enabled && blueprint.has_floating_balancer() {
+        let key = Key::BalancerAddress(BalancerPurpose::Api);
+        let known = seen(&key).or_else(|| host(cluster.api_address.as_deref()?));
+        names.push(known.ok_or(MemberConfigError::Waits(key))?.to_string());
+    }
+    if blueprint.has_floating_machines() {
+        for machine in masters(spec) {
+            let known = cluster.machine_addresses.get(&machine).copied();
+            let key = Key::MachineAddress(machine);
+            let known = seen(&key).or(known);
+            names.push(known.ok_or(MemberConfigError::Waits(key))?.to_string());
+        }
+    }
+    Ok(names)
+}
+
+/// Returns the node group of a member.
+pub(crate) fn group_of<'a>(
+    spec: &ClusterSpec<'a>,
+    machine: &MemberName,
+) -> Result<&'a NodeGroup, MemberConfigError> {
+    let of = |group: &&NodeGroup| {
+        group.name == machine.group && group.machines.contains(&machine.number)
+    };
+    spec.groups.iter().find(of).ok_or_else(|| MemberConfigError::NoMachine(machine.clone()))
+}
+
+/// Returns the control-plane members.
+pub(crate) fn masters<'a>(spec: &ClusterSpec<'a>) -> impl Iterator<Item = MemberName> + 'a {
+    let of_role = spec.groups.iter().filter(|group| group.role == GroupRole::Master);
+    of_role.flat_map(NodeGroup::refs)
+}
+
+/// Returns the name and the address of a member.
+pub(crate) fn placed(
+    machine: &MemberName,
+    shape: &DesiredObjects,
+    seen: &ClusterObservation,
+) -> Result<NamedAddress, MemberConfigError> {
+    let server = shape.get(&Key::Server(machine.clone()));
+    let name = server.ok_or_else(|| MemberConfigError::NoMachine(machine.clone()))?.name.clone();
+    Ok(NamedAddress { name, address: address(&Key::Port(machine.clone()), seen)? })
+}
+
+/// Returns the purposes of the member's volumes.
+fn volumes(machine: &MemberName, shape: &DesiredObjects) -> Vec<String> {
+    let server = shape.get(&Key::Server(machine.clone())).map(|object| &object.thing);
+    let Some(ResourceSpec::Server { disks, .. }) = server else { return Vec::new() };
+    disks.iter().map(|disk| disk.purpose.to_owned()).collect()
+}
+
+fn address(key: &Key, seen: &ClusterObservation) -> Result<IpAddr, MemberConfigError> {
+    let found = seen.objects.get(key).and_then(|found| found.address);
+    found.ok_or_else(|| MemberConfigError::Waits(key.clone()))
+}
+
+/// Returns the address in `https://ADDRESS:PORT`.
+fn host(url: &str) -> Option<IpAddr> {
+    let (host, _) = url.strip_prefix("https://")?.rsplit_once(':')?;
+    host.trim_start_matches('[').trim_end_matches(']').parse().ok()
+}

@@ -1,0 +1,226 @@
+//! Hands out configs for claims, and records the reports of members.
+//!
+//! **Single use.** The first caller that shows a claim in time and from the member's address redeems it, in one statement of the store.
+//! Ignition repeats a request whose answer broke off, and a server whose answer was lost would be useless. So the same address may get the
+//! answer again, a few times within [`AGAIN`], until the member reports. The member reports when its first unit has succeeded or failed,
+//! which is before any workload runs there. From then on a claim that is found in user-data is worthless, even to a process that shares the
+//! member's address.
+
+use std::net::IpAddr;
+
+use cluster_bootstrap::{Reports, reporting};
+use cluster_core::{
+    ClaimUuid, Cluster, ClusterSpec, ClusterUuid, DesiredState, Event, Ident, NodeGroup, Severity,
+};
+use cluster_store::{BootstrapReport, Claim, RedeemOutcome, Scope};
+use jiff::{SignedDuration, Timestamp};
+use newtype_uuid::GenericUuid;
+use sealing::{DerivedToken, Purpose};
+use subtle::ConstantTimeEq;
+use tracing::{debug, info, warn};
+
+use super::claims::{digest_of, kept};
+use super::facts::{MemberFacts, group_of, outside};
+use super::own::own_config;
+use super::{MemberConfigError, NodesListener, SourceAddress, StepReport, bootstrap_data, config};
+use crate::handle::ConductorContext;
+
+/// How long a lost answer may be requested again.
+const AGAIN: SignedDuration = SignedDuration::from_secs(120);
+/// A report with the same content is not written again for this time.
+const SAME: SignedDuration = SignedDuration::from_secs(30);
+
+/// The answer to a caller that shows a claim.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The config as JSON, with secrets.
+    Config(String),
+    /// Refused, without a reason.
+    Nothing,
+    /// Not possible yet: the caller may ask again in a moment.
+    Later,
+}
+
+/// Redeems a claim that the caller at `from` shows.
+pub(super) async fn redeem(
+    world: &ConductorContext,
+    id: ClaimUuid,
+    token: &str,
+    from: IpAddr,
+) -> Result<Answer, MemberConfigError> {
+    let now = (world.settings.clock)();
+    let Some(nodes) = &world.settings.machines.nodes else { return Ok(Answer::Nothing) };
+    let Some(claim) = world.store.find_claim(id).await? else {
+        debug!("{from} shows an unknown claim");
+        return Ok(Answer::Nothing);
+    };
+    if !bool::from(digest_of(token).as_bytes().ct_eq(claim.digest.as_bytes())) {
+        warn!(cluster.id = %claim.cluster, "{from} asks for the config of {} with a wrong credential", claim.machine);
+        return Ok(Answer::Nothing);
+    }
+    let Some((cluster, groups)) = of(world, &claim).await? else { return Ok(Answer::Nothing) };
+    let spec = ClusterSpec { cluster: &cluster, groups: &groups };
+    let facts: MemberFacts = serde_json::from_str(&claim.facts).map_err(kept)?;
+    if nodes.source == SourceAddress::Machine && !sources(&cluster, &claim, &facts).contains(&from)
+    {
+        let said = "tried to fetch the config, but is not an address of that member; source_address in [nodes] of \
+                    clusterd's configuration can allow other addresses";
+        record_event(world, &claim, Severity::Warning, "ClaimFromElsewhere", from, said).await?;
+        return Ok(Answer::Nothing);
+    }
+    if claim.redeemed_at.is_none() && claim.expires_at <= now {
+        let said = "tried to fetch the config after the claim expired; repair replaces the member";
+        record_event(world, &claim, Severity::Warning, "ClaimExpired", from, said).await?;
+        return Ok(Answer::Nothing);
+    }
+    // The server would start with authorities that are about to be removed.
+    if !cluster.authorities.is_settled() {
+        return Ok(Answer::Later);
+    }
+    // The config is made first, so that an error does not use up the claim.
+    let reports = world.keys.derive(Purpose::Report, &id.to_string())?;
+    let Some(config) = config(world, nodes, &spec, &claim, &facts, &reports).await? else {
+        return Ok(Answer::Later);
+    };
+    let since = now.saturating_sub(AGAIN).unwrap_or(Timestamp::MIN);
+    match world.store.redeem_claim(id, from, now, since, &reports.key).await? {
+        RedeemOutcome::First => {
+            let said = "fetched the config";
+            record_event(world, &claim, Severity::Info, "ClaimRedeemed", from, said).await?;
+        }
+        RedeemOutcome::Again => {
+            let said = "fetched the config again, as after a lost answer";
+            record_event(world, &claim, Severity::Info, "ClaimRedeemedAgain", from, said).await?;
+        }
+        RedeemOutcome::TooOften => {
+            let said = "tried to fetch the config too often; repair replaces the member";
+            record_event(world, &claim, Severity::Warning, "ClaimAskedTooOften", from, said)
+                .await?;
+            return Ok(Answer::Nothing);
+        }
+        RedeemOutcome::No => {
+            let said = "tried to fetch the config, which was handed out before: somebody may have read the member's user-data";
+            record_event(world, &claim, Severity::Warning, "ClaimReused", from, said).await?;
+            return Ok(Answer::Nothing);
+        }
+    }
+    Ok(Answer::Config(config))
+}
+
+/// The result of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReportResult {
+    /// The token is wrong.
+    Refused,
+    /// The report says nothing new, or its member was deleted.
+    Old,
+    /// The report is new for this cluster.
+    News(ClusterUuid),
+}
+
+/// Records a report of a member, which authenticates with the report token in its config.
+pub(super) async fn note(
+    world: &ConductorContext,
+    id: ClaimUuid,
+    token: &str,
+    said: &StepReport,
+) -> Result<ReportResult, MemberConfigError> {
+    let plain = |text: &str| {
+        let legal = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+        text.chars().filter(|c| legal(*c)).take(64).collect::<String>()
+    };
+    if !world.keys.verify(Purpose::Report, &id.to_string(), token) {
+        return Ok(ReportResult::Refused);
+    }
+    let (failed, result) = (said.result != "success", plain(&said.result));
+    let message = match said.status.filter(|_| failed) {
+        Some(status) => format!("{result}, status {status}"),
+        None => result,
+    };
+    let now = (world.settings.clock)();
+    let said = BootstrapReport { step: plain(&said.step), failed, message, at: now };
+    debug!(claim.id = %id, "step {}: {}", said.step, said.message);
+    let since = now.saturating_sub(SAME).unwrap_or(Timestamp::MIN);
+    let noted = world.store.note_report(id, &said, since).await?;
+    Ok(noted.map_or(ReportResult::Old, ReportResult::News))
+}
+
+/// Returns the cluster of a claim's member, if both still exist.
+pub(super) async fn of(
+    world: &ConductorContext,
+    claim: &Claim,
+) -> Result<Option<(Cluster, Vec<NodeGroup>)>, MemberConfigError> {
+    let ident = Ident::Id(claim.cluster.into_untyped_uuid());
+    let found = world.store.find_clusters(&ident, &Scope::All).await?;
+    let Some(cluster) = found.into_iter().find(|it| it.desire == DesiredState::Exist) else {
+        return Ok(None);
+    };
+    let groups = world.store.groups_of(cluster.id).await?;
+    let of_group = |group: &NodeGroup| {
+        group.name == claim.machine.group && group.machines.contains(&claim.machine.number)
+    };
+    Ok(groups.iter().any(of_group).then_some((cluster, groups)))
+}
+
+/// Returns the addresses from which the member may call.
+fn sources(cluster: &Cluster, claim: &Claim, facts: &MemberFacts) -> Vec<IpAddr> {
+    let floating = cluster.machine_addresses.get(&claim.machine).copied();
+    [Some(facts.own.address), floating, facts.router].into_iter().flatten().collect()
+}
+
+/// Returns the config; `None` while an address that it needs is unknown.
+async fn config(
+    world: &ConductorContext,
+    nodes: &NodesListener,
+    spec: &ClusterSpec<'_>,
+    claim: &Claim,
+    facts: &MemberFacts,
+    reports: &DerivedToken,
+) -> Result<Option<String>, MemberConfigError> {
+    if let Some(own) = own_config(world, spec.cluster, group_of(spec, &claim.machine)?).await? {
+        return Ok(Some(own.json()));
+    }
+    let outside = match outside(spec, None) {
+        Err(MemberConfigError::Waits(_)) => return Ok(None),
+        outside => outside?,
+    };
+    let token = bootstrap_data::renewed(world, spec.cluster).await?.token()?;
+    let node = config::render(world, spec, &claim.machine, facts, &outside, token).await?;
+    let id = claim.id.to_string();
+    let reports = Reports {
+        url: nodes.url.join("v1/reports").expect("it is a path"),
+        authorities: nodes.url.join(&format!("v1/authorities/{id}")).expect("an id is a path"),
+        holds: spec.cluster.authorities.revision,
+        token: reports.token.as_str().into(),
+        claim: id,
+        authority: nodes.authority.clone(),
+    };
+    Ok(Some(ignition::json(&reporting(&node, &reports).config)))
+}
+
+/// Records an event about a claim. The same event is suppressed for a while, because the holder of a claim could otherwise flood the
+/// cluster's events.
+async fn record_event(
+    world: &ConductorContext,
+    claim: &Claim,
+    severity: Severity,
+    reason: &'static str,
+    from: IpAddr,
+    said: &str,
+) -> Result<(), MemberConfigError> {
+    let now = (world.settings.clock)();
+    let message = format!("{from} {said} ({})", claim.machine);
+    info!(cluster.id = %claim.cluster, claim.id = %claim.id, event.reason = reason, "{message}");
+    if severity != Severity::Info && !world.hush.lets(claim.id, reason, now) {
+        return Ok(());
+    }
+    let event = Event {
+        id: None,
+        cluster: claim.cluster,
+        at: now,
+        severity,
+        reason: reason.to_owned(),
+        message,
+    };
+    Ok(world.store.append_events(claim.cluster, &[event]).await?)
+}

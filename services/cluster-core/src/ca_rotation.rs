@@ -1,0 +1,350 @@
+//! The certificate authorities of a cluster, and the rotation that replaces them while the cluster is in use.
+//!
+//! A revision numbers the set of authorities that all members must hold. A rotation is four revisions; each begins when every member holds
+//! the one before. So the record keeps only a number, and after a crash the next turn continues from it. The procedure is "Manual Rotation
+//! of CA Certificates" in the documentation of Kubernetes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Cluster, ClusterObservation, ClusterSpec, DesiredState, GroupRole, MemberName, NodeGroup,
+    Refusal,
+};
+
+/// The number of revisions in a rotation.
+const STEPS: u32 = 4;
+
+/// The certificate authorities of a cluster, by number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaRevision {
+    /// The revision that all members must hold.
+    pub revision: u32,
+    /// The last revision that completed a rotation; equal to `revision` when no rotation is in progress.
+    pub settled: u32,
+}
+
+/// The purpose of a revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RotationStep {
+    /// Members trust the new authorities besides the old ones; the old ones still sign.
+    TrustBoth,
+    /// The new authorities sign: the control plane gets new certificates.
+    NewSigns,
+    /// Kubelets get certificates from the new authorities.
+    KubeletsAsk,
+    /// Members no longer trust the old authorities.
+    TrustNew,
+}
+
+/// The part of an observation that concerns a CA rotation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CaRotationObservation {
+    /// The revision that each member last reported.
+    pub held: BTreeMap<MemberName, u32>,
+    /// The revision for which the pods in kube-system were restarted, after all members held it.
+    pub renewed: Option<u32>,
+    /// Why the pods were not restarted, when the reason is known.
+    pub trouble: Option<String>,
+}
+
+impl CaRevision {
+    /// Whether no rotation is in progress.
+    pub fn is_settled(self) -> bool {
+        self.revision == self.settled
+    }
+
+    /// Returns the purpose of the current revision. After a rotation this is `TrustNew`.
+    pub fn step(self) -> RotationStep {
+        match self.revision % STEPS {
+            1 => RotationStep::TrustBoth,
+            2 => RotationStep::NewSigns,
+            3 => RotationStep::KubeletsAsk,
+            _ => RotationStep::TrustNew,
+        }
+    }
+
+    /// Returns the generation of the authorities that sign, counted from 0, and the generation that is trusted besides.
+    pub fn generations(self) -> (u32, Option<u32>) {
+        let old = self.revision / STEPS;
+        match self.step() {
+            RotationStep::TrustBoth => (old, Some(old + 1)),
+            RotationStep::NewSigns | RotationStep::KubeletsAsk => (old + 1, Some(old)),
+            RotationStep::TrustNew => (old, None),
+        }
+    }
+
+    /// Returns the authorities of a cluster that has no members yet: the next generation, without a rotation.
+    pub fn replaced(self) -> CaRevision {
+        let revision = self.revision + STEPS;
+        CaRevision { revision, settled: revision }
+    }
+
+    /// Returns the authorities after an observation: the next revision once every member holds the current one and pods were restarted.
+    pub(crate) fn next(self, spec: &ClusterSpec<'_>, seen: &ClusterObservation) -> CaRevision {
+        let is_done = !self.is_settled()
+            && members_without_revision(spec, seen).is_empty()
+            && self.is_renewed(seen);
+        match (is_done, self.step()) {
+            (false, _) => self,
+            (true, RotationStep::TrustNew) => CaRevision { settled: self.revision, ..self },
+            (true, _) => CaRevision { revision: self.revision + 1, ..self },
+        }
+    }
+
+    /// Whether the pods in kube-system were restarted, if the step requires a restart: they read the trusted authorities at their start.
+    pub(crate) fn is_renewed(self, seen: &ClusterObservation) -> bool {
+        !self.has_to_renew() || seen.authorities.renewed == Some(self.revision)
+    }
+
+    /// Whether the step changes the authorities that pods trust, so that they must be restarted.
+    pub fn has_to_renew(self) -> bool {
+        matches!(self.step(), RotationStep::TrustBoth | RotationStep::TrustNew)
+    }
+}
+
+impl RotationStep {
+    /// Returns the name of the step in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RotationStep::TrustBoth => "TrustBoth",
+            RotationStep::NewSigns => "NewSigns",
+            RotationStep::KubeletsAsk => "KubeletsAsk",
+            RotationStep::TrustNew => "TrustNew",
+        }
+    }
+
+    /// Describes the step for people.
+    pub fn describe(self) -> &'static str {
+        match self {
+            RotationStep::TrustBoth => {
+                "members learn to trust the new certificate authorities besides the old ones"
+            }
+            RotationStep::NewSigns => {
+                "the control plane gets certificates from the new certificate authorities"
+            }
+            RotationStep::KubeletsAsk => {
+                "kubelets get certificates from the new certificate authorities"
+            }
+            RotationStep::TrustNew => "members stop trusting the old certificate authorities",
+        }
+    }
+}
+
+/// Returns the members that do not hold the current revision yet.
+///
+/// Deleted members do not count. Members without a server yet do not count either: they are created after the rotation and start with its
+/// result.
+pub fn members_without_revision(
+    spec: &ClusterSpec<'_>,
+    seen: &ClusterObservation,
+) -> Vec<MemberName> {
+    let holds = |machine: &MemberName| {
+        seen.authorities.held.get(machine) == Some(&spec.cluster.authorities.revision)
+    };
+    members(spec.cluster, spec.groups).filter(|machine| !holds(machine)).collect()
+}
+
+/// Whether a member that holds another revision may take the current one now. Control-plane members take it one after the other, so that
+/// the API stays available.
+pub fn may_take_revision(
+    cluster: &Cluster,
+    groups: &[NodeGroup],
+    machine: &MemberName,
+    held: &BTreeMap<MemberName, u32>,
+) -> bool {
+    let masters: Vec<MemberName> = groups
+        .iter()
+        .filter(|group| group.role == GroupRole::Master)
+        .flat_map(NodeGroup::refs)
+        .filter(|machine| cluster.nodes.contains(machine))
+        .collect();
+    if !masters.contains(machine) {
+        return true;
+    }
+    let before = masters.iter().take_while(|other| *other != machine);
+    before.into_iter().all(|other| held.get(other) == Some(&cluster.authorities.revision))
+}
+
+/// Returns the authorities with a rotation started, or the reason why none can start now.
+///
+/// `has_machines` says whether anything of the cluster was created; without servers the authorities are replaced at once. `drained` are the
+/// members that drains of hosts take out.
+pub fn start_rotation(
+    cluster: &Cluster,
+    groups: &[NodeGroup],
+    held: &BTreeMap<MemberName, u32>,
+    drained: &BTreeSet<MemberName>,
+    has_machines: bool,
+) -> Result<CaRevision, Refusal> {
+    if cluster.desire == DesiredState::Gone {
+        return Err(Refusal::Deleting { name: cluster.name.to_string() });
+    }
+    let now = cluster.authorities;
+    if !has_machines {
+        return Ok(now.replaced());
+    }
+    let busy = |why: String| Err(Refusal::Busy { why });
+    if !now.is_settled() {
+        return busy(format!(
+            "a CA rotation of cluster {} is already in progress: {}",
+            cluster.name,
+            now.step().describe()
+        ));
+    }
+    if let Some(machine) = drained.first() {
+        return busy(format!(
+            "member {machine} is on a host that is being drained and may be switched off; try again after the drain"
+        ));
+    }
+    let is_new = |machine: &MemberName| !cluster.nodes.contains(machine);
+    if let Some(machine) = groups.iter().flat_map(NodeGroup::refs).find(is_new) {
+        return busy(format!(
+            "member {machine} is not a Kubernetes node yet; try again when it is"
+        ));
+    }
+    let is_deaf = |machine: &MemberName| held.get(machine) != Some(&now.revision);
+    if let Some(machine) = groups.iter().flat_map(NodeGroup::refs).find(is_deaf) {
+        return busy(format!(
+            "member {machine} has not reported which revision of the certificate authorities it has: it has just \
+             started, or it got its config inline, a config of its own, or one from an older clusterd; try again in a \
+             minute, or replace the member"
+        ));
+    }
+    Ok(CaRevision { revision: now.revision + 1, ..now })
+}
+
+/// Returns the desired members that are Kubernetes nodes.
+fn members<'a>(
+    cluster: &'a Cluster,
+    groups: &'a [NodeGroup],
+) -> impl Iterator<Item = MemberName> + 'a {
+    groups.iter().flat_map(NodeGroup::refs).filter(|machine| cluster.nodes.contains(machine))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Key;
+    use crate::sample::Sample;
+
+    fn begun() -> (Sample, ClusterObservation) {
+        let mut sample = Sample::highly_available();
+        let mut seen = sample.complete();
+        let all: Vec<MemberName> = sample.groups.iter().flat_map(NodeGroup::refs).collect();
+        sample.cluster.nodes = all.iter().cloned().collect();
+        seen.authorities.held = all.into_iter().map(|machine| (machine, 0)).collect();
+        let held = &seen.authorities.held;
+        sample.cluster.authorities =
+            start_rotation(&sample.cluster, &sample.groups, held, &BTreeSet::new(), true).unwrap();
+        (sample, seen)
+    }
+
+    fn hold(seen: &mut ClusterObservation, revision: u32) {
+        seen.authorities.held.values_mut().for_each(|it| *it = revision);
+    }
+
+    #[test]
+    fn a_step_begins_when_all_members_hold_the_one_before() {
+        let (mut sample, mut seen) = begun();
+        let mut told = Vec::new();
+        for _ in 0..9 {
+            let now = sample.cluster.authorities;
+            told.push(format!("{} {:?}", now.step().as_str(), now.generations()));
+            assert_eq!(now.next(&sample.spec(), &seen), now, "nobody holds it yet");
+            hold(&mut seen, now.revision);
+            let last = seen.authorities.held.keys().last().cloned().unwrap();
+            seen.authorities.held.insert(last.clone(), now.revision - 1);
+            assert_eq!(members_without_revision(&sample.spec(), &seen), [last]);
+            assert_eq!(now.next(&sample.spec(), &seen), now, "one does not");
+            hold(&mut seen, now.revision);
+            if now.has_to_renew() {
+                assert_eq!(now.next(&sample.spec(), &seen), now, "pods trust the old alone");
+                seen.authorities.renewed = Some(now.revision);
+            }
+            sample.cluster.authorities = now.next(&sample.spec(), &seen);
+            if sample.cluster.authorities.is_settled() {
+                break;
+            }
+        }
+        assert_eq!(
+            told,
+            [
+                "TrustBoth (0, Some(1))",
+                "NewSigns (1, Some(0))",
+                "KubeletsAsk (1, Some(0))",
+                "TrustNew (1, None)"
+            ]
+        );
+        assert_eq!(sample.cluster.authorities, CaRevision::default().replaced());
+    }
+
+    #[test]
+    fn no_server_is_created_during_a_rotation() {
+        let (mut sample, mut seen) = begun();
+        let added = Key::Server(sample.groups[1].add_machine());
+        sample.settle(&mut seen);
+        assert!(!seen.objects.contains_key(&added));
+        sample.cluster.authorities = CaRevision::default().replaced();
+        sample.settle(&mut seen);
+        assert!(seen.objects.contains_key(&added));
+    }
+
+    #[test]
+    fn control_plane_members_take_a_step_one_after_the_other() {
+        let (sample, mut seen) = begun();
+        let machines: Vec<MemberName> = seen.authorities.held.keys().cloned().collect();
+        let may = |seen: &ClusterObservation| -> Vec<String> {
+            let may = |machine: &&MemberName| {
+                may_take_revision(&sample.cluster, &sample.groups, machine, &seen.authorities.held)
+            };
+            machines.iter().filter(may).map(ToString::to_string).collect()
+        };
+        let (masters, workers): (Vec<_>, Vec<_>) = machines
+            .iter()
+            .map(ToString::to_string)
+            .partition(|machine| machine.starts_with("default-master"));
+        let with = |count: usize| [masters[..count].to_vec(), workers.clone()].concat();
+        let sorted = |mut of: Vec<String>| {
+            of.sort();
+            of
+        };
+        assert_eq!(sorted(may(&seen)), sorted(with(1)));
+        let first = masters[0].parse().unwrap();
+        seen.authorities.held.insert(first, 1);
+        assert_eq!(sorted(may(&seen)), sorted(with(2)));
+    }
+
+    #[test]
+    fn a_rotation_does_not_wait_for_a_replaced_member() {
+        let (mut sample, mut seen) = begun();
+        hold(&mut seen, 1);
+        let lost: MemberName = sample.groups[1].refs().next().unwrap();
+        seen.authorities.held.insert(lost.clone(), 0);
+        assert_eq!(members_without_revision(&sample.spec(), &seen), std::slice::from_ref(&lost));
+        sample.groups[1].replace_machine(lost.number);
+        assert_eq!(members_without_revision(&sample.spec(), &seen), []);
+    }
+
+    #[test]
+    fn one_rotation_runs_at_a_time_and_only_when_all_members_report() {
+        let (mut sample, mut seen) = begun();
+        let refusal = |sample: &Sample, seen: &ClusterObservation| {
+            let held = &seen.authorities.held;
+            start_rotation(&sample.cluster, &sample.groups, held, &BTreeSet::new(), true)
+                .unwrap_err()
+                .to_string()
+        };
+        let said = refusal(&sample, &seen);
+        assert!(said.contains("is already in progress"), "{said}");
+        sample.cluster.authorities = CaRevision::default();
+        let deaf = seen.authorities.held.keys().next().cloned().unwrap();
+        seen.authorities.held.remove(&deaf);
+        let said = refusal(&sample, &seen);
+        assert!(said.starts_with(&format!("member {deaf} has not reported")), "{said}");
+        sample.cluster.nodes.remove(&deaf);
+        let said = refusal(&sample, &seen);
+        assert!(said.contains("is not a Kubernetes node yet"), "{said}");
+    }
+}

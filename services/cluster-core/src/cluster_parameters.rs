@@ -1,0 +1,119 @@
+//! The parameters of a cluster template, which each cluster copies.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Labels, NetworkDriver as Network};
+
+/// The parameters of a cluster. A cluster keeps its own copy, so that a later change of the template does not change the cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterParameters {
+    /// The image of the servers: an id or a name.
+    pub image: String,
+    /// The Nova keypair that may log in to the servers.
+    pub keypair: Option<String>,
+    /// The network that floating IPs come from.
+    pub external_network: Option<String>,
+    /// The network of the servers; `None`: the cluster gets a network of its own.
+    pub fixed_network: Option<String>,
+    /// The subnet of `fixed_network`; given together with it or not at all.
+    pub fixed_subnet: Option<String>,
+    pub network_driver: Network,
+    pub volume_driver: Option<VolumeDriver>,
+    /// The name servers of the subnet, when the cluster has a network of its own.
+    pub dns_nameservers: Vec<IpAddr>,
+    /// The flavor of workers: an id or a name.
+    pub flavor: Option<String>,
+    /// The flavor of control-plane members: an id or a name. `None` in a template: clusters use `flavor`.
+    pub master_flavor: Option<String>,
+    /// The size of a volume for images and containers, in GiB.
+    pub docker_volume_size: Option<u32>,
+    /// The HTTP proxy of the nodes.
+    pub http_proxy: Option<String>,
+    /// The HTTPS proxy of the nodes.
+    pub https_proxy: Option<String>,
+    /// Hosts that the nodes reach without a proxy.
+    pub no_proxy: Option<String>,
+    /// The port of the Kubernetes API; `None`: 6443.
+    pub apiserver_port: Option<u16>,
+    /// Whether each server gets a floating IP.
+    pub floating_ip_enabled: bool,
+    /// Whether the control plane gets a load balancer.
+    pub master_lb_enabled: bool,
+    /// All other settings.
+    pub labels: Labels,
+}
+
+/// The pod network that the template asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NetworkDriver {
+    Flannel,
+    /// clusterd does not install Calico; accepted only with the label `pod_network=routes`.
+    Calico,
+}
+
+impl NetworkDriver {
+    /// Returns Magnum's name of the driver.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            NetworkDriver::Flannel => "flannel",
+            NetworkDriver::Calico => "calico",
+        }
+    }
+}
+
+/// The driver of persistent volumes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum VolumeDriver {
+    Cinder,
+}
+
+impl ClusterParameters {
+    /// Returns the DNS zone of the cluster's names, with the final dot.
+    pub fn zone(&self) -> Option<&str> {
+        self.labels.settings().dns_zone.as_deref()
+    }
+
+    /// Makes the parameters of a template that names only an image; everything else has Magnum's defaults.
+    pub fn new(image: String) -> Self {
+        ClusterParameters {
+            image,
+            keypair: None,
+            external_network: None,
+            fixed_network: None,
+            fixed_subnet: None,
+            network_driver: Network::Flannel,
+            volume_driver: None,
+            dns_nameservers: vec![IpAddr::from([8, 8, 8, 8])],
+            flavor: None,
+            master_flavor: None,
+            docker_volume_size: None,
+            http_proxy: None,
+            https_proxy: None,
+            no_proxy: None,
+            apiserver_port: None,
+            floating_ip_enabled: true,
+            master_lb_enabled: false,
+            labels: Labels::default(),
+        }
+    }
+
+    /// Returns the port of the Kubernetes API.
+    pub fn api_port(&self) -> u16 {
+        self.apiserver_port.unwrap_or(6443)
+    }
+
+    /// Whether servers get floating IPs: floating IPs must be enabled, and there must be an external network that has them.
+    pub fn has_floating_machines(&self) -> bool {
+        self.floating_ip_enabled && self.external_network.is_some()
+    }
+
+    /// Whether the load balancer gets a floating IP: by its label, or without the label when servers get floating IPs.
+    pub fn has_floating_balancer(&self) -> bool {
+        let wished = self.labels.settings().balancer_floating_ip;
+        wished.unwrap_or(self.floating_ip_enabled) && self.external_network.is_some()
+    }
+}

@@ -1,0 +1,51 @@
+//! Wakes readers that wait for events when this process writes some.
+
+use cluster_core::LedgerOwner;
+use tokio::sync::broadcast;
+
+/// A listener that is more notifications behind than this is woken, without the notifications it missed.
+const BEHIND: usize = 64;
+
+/// Notified at each write.
+#[derive(Clone)]
+pub(crate) struct WriteNotifier(broadcast::Sender<LedgerOwner>);
+
+impl WriteNotifier {
+    pub(crate) fn new() -> Self {
+        WriteNotifier(broadcast::Sender::new(BEHIND))
+    }
+
+    /// Notifies the listeners of this cluster or VM.
+    pub(crate) fn ring(&self, of: impl Into<LedgerOwner>) {
+        // Fails when nobody listens, which is fine.
+        let _ = self.0.send(of.into());
+    }
+
+    pub(crate) fn listen(&self, of: impl Into<LedgerOwner>) -> Listener {
+        Listener { of: of.into(), bell: self.0.subscribe() }
+    }
+}
+
+/// Waits for events that this process writes about one cluster or VM, and for its deletion. Writes of other processes on the same database
+/// do not wake the listener.
+pub struct Listener {
+    of: LedgerOwner,
+    bell: broadcast::Receiver<LedgerOwner>,
+}
+
+impl Listener {
+    /// Waits until something was written since the last call. May return without a write.
+    pub async fn heard(&mut self) {
+        loop {
+            match self.bell.recv().await {
+                Ok(of) if of != self.of => {}
+                Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {
+                    // The caller reads the database next, and sees everything that was written before.
+                    self.bell = self.bell.resubscribe();
+                    return;
+                }
+                Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+            }
+        }
+    }
+}

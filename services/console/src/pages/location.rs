@@ -1,0 +1,143 @@
+//! `/where`: finds the location of a resource: rack, node, host, server, and the cluster or VM of the server.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::Router;
+use axum::extract::Query;
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::get;
+use futures::future::join_all;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::api::{Api, segment};
+use crate::page_request::AuthorizedUser;
+use crate::problem::Problem;
+use crate::service::Console;
+
+/// The maximum number of hosts whose nodes are looked up.
+const HOSTS: usize = 40;
+
+pub(super) fn routes() -> Router<Console> {
+    Router::new().route("/where", get(find))
+}
+
+#[derive(Deserialize)]
+struct LocationQuery {
+    #[serde(default)]
+    thing: String,
+}
+
+/// A node that is a compute host of the cloud.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct HostNode {
+    uuid: String,
+    name: String,
+    state: String,
+    rack: Option<String>,
+    position: Option<u64>,
+    host: Option<String>,
+}
+
+/// `GET /where?thing=`: redirects to the page of a rack, node or host, or shows the locations of a server, cluster or VM.
+async fn find(
+    person: AuthorizedUser,
+    Query(wanted): Query<LocationQuery>,
+) -> Result<Response, Problem> {
+    let thing = wanted.thing.trim();
+    let page = person.page("where.html", "Location").under("hosts");
+    let page = page.put("thing", thing).put("rows", Vec::<Row>::new()).put("is_asked", false);
+    if thing.is_empty() {
+        return person.show(page);
+    }
+    let name = segment(thing)?;
+    let machines = person.baremetald()?;
+    let rack = format!("/bedplate/v1/racks/{name}");
+    let (rack, node) = tokio::join!(machines.find(&rack), of_node(&machines, thing));
+    if rack?.is_some() {
+        return Ok(Redirect::to(&format!("/racks/{name}")).into_response());
+    }
+    if let Some(node) = node? {
+        // A host can have the same name as its node; the page of the host shows both.
+        let to = match &node.host {
+            Some(host) => format!("/hosts/{}", segment(host)?),
+            None => format!("/nodes/{}", segment(&node.uuid)?),
+        };
+        return Ok(Redirect::to(&to).into_response());
+    }
+    let clusters = person.clusterd()?;
+    let (host, places) =
+        (format!("/bedplate/v1/hosts/{name}"), format!("/bedplate/v1/places/{name}"));
+    if clusters.find(&host).await?.is_some() {
+        return Ok(Redirect::to(&format!("/hosts/{name}")).into_response());
+    }
+    let mut found = clusters.get(&places).await?;
+    let places = match found["places"].take() {
+        Value::Array(places) => places,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            Vec::new()
+        }
+    };
+    let hosts: BTreeSet<&str> = places.iter().filter_map(|it| it["host"].as_str()).collect();
+    let hosts: Vec<&str> = hosts.into_iter().take(HOSTS).collect();
+    let nodes = join_all(hosts.iter().map(|host| node_of_host(&person, host))).await;
+    let mut by_host = BTreeMap::new();
+    for (host, node) in hosts.iter().zip(nodes) {
+        by_host.insert((*host).to_owned(), node?);
+    }
+    let row = |place: Value| {
+        let host = place["host"].as_str().unwrap_or_default();
+        Row { node: by_host.get(host).cloned().flatten(), place }
+    };
+    let rows: Vec<Row> = places.into_iter().map(row).collect();
+    person.show(page.put("rows", rows).put("is_asked", true))
+}
+
+/// The location of one server.
+#[derive(Serialize)]
+struct Row {
+    node: Option<HostNode>,
+    place: Value,
+}
+
+/// Finds the node that is the compute host `host`. A host is named like its node, or `node-` and the node's id, if a profile made it a
+/// host.
+pub(super) async fn node_of_host(
+    person: &AuthorizedUser,
+    host: &str,
+) -> Result<Option<HostNode>, Problem> {
+    let Ok(api) = person.baremetald() else { return Ok(None) };
+    for ident in [Some(host), host.strip_prefix("node-")].into_iter().flatten() {
+        match of_node(&api, ident).await {
+            Ok(Some(node)) if node.host.as_deref() == Some(host) => return Ok(Some(node)),
+            Ok(_) => {}
+            Err(Problem::LoggedOut) => return Err(Problem::LoggedOut),
+            // The location is shown without its node if baremetald does not answer.
+            Err(_) => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+/// Finds a node and the name of the compute host that it is.
+async fn of_node(api: &Api, ident: &str) -> Result<Option<HostNode>, Problem> {
+    let ident = segment(ident)?;
+    let [shown, explained] = [
+        format!("/v1/nodes/{ident}?fields=uuid,name,provision_state,instance_info"),
+        format!("/bedplate/v1/nodes/{ident}/explain"),
+    ];
+    let (shown, explained) = tokio::join!(api.find(&shown), api.find(&explained));
+    let Some(node) = shown? else { return Ok(None) };
+    let told = explained?.unwrap_or_default();
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let said = text(&node["instance_info"]["hypervisor_hostname"]);
+    let uuid = text(&node["uuid"]).unwrap_or_default();
+    Ok(Some(HostNode {
+        name: text(&node["name"]).unwrap_or_else(|| uuid.clone()),
+        uuid,
+        state: text(&node["provision_state"]).unwrap_or_default(),
+        rack: text(&told["place"]["rack"]),
+        position: told["place"]["position"].as_u64(),
+        host: text(&told["hypervisor"]["host"]).or(said),
+    }))
+}

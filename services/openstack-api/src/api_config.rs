@@ -1,0 +1,201 @@
+//! The layer around all handlers: checks each request before its handler, and completes each answer after it.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use audit::Trail;
+use axum::body::Body;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use axum::{Router, response::IntoResponse};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderName, HeaderValue, StatusCode};
+use jiff::Timestamp;
+use tower_http::normalize_path::NormalizePath;
+use tracing::{Instrument, debug, debug_span, error};
+use uuid::{Builder, Uuid};
+
+use crate::limits::{Limiter, PermitSlot};
+use crate::request_recorder::RequestRecorder;
+use crate::security_headers::guard;
+use crate::{ApiError, BrowserCheck, Envelope, Forwarded, Limits, Scheme, VersionHeaders};
+
+/// The behaviour of one API that does not depend on the route.
+#[derive(Clone)]
+pub struct ApiConfig {
+    /// The headers of microversions.
+    pub dialect: VersionHeaders,
+    /// The format of refusals.
+    pub envelope: Envelope,
+    /// The value of `WWW-Authenticate` in answers with 401.
+    pub challenge: String,
+    /// The scheme of the listener.
+    pub scheme: Scheme,
+    /// Whether the headers of a proxy are trusted.
+    pub forwarded: Forwarded,
+    /// Which requests of browsers are refused.
+    pub browsers: BrowserCheck,
+    /// The audit trail that requests are recorded in.
+    pub trail: Arc<dyn Trail>,
+    /// The largest body, in bytes, if neither the route nor `limits` sets a limit.
+    pub longest_body: usize,
+    pub limits: Limits,
+}
+
+/// The id of a request, for logs and support.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestId(Uuid);
+
+impl std::fmt::Display for RequestId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "req-{}", self.0)
+    }
+}
+
+impl RequestId {
+    /// Makes an id that sorts after the ids of earlier milliseconds (RFC 9562, version 7), so that an index on ids grows at its end.
+    fn new(now: Timestamp) -> Self {
+        let millis = now.as_millisecond().unsigned_abs();
+        // In a version 4 UUID all bytes but two are fully random.
+        let [a, b, c, d, e, f, _, g, _, h, i, j, ..] = Uuid::new_v4().into_bytes();
+        let random = [a, b, c, d, e, f, g, h, i, j];
+        RequestId(Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
+    }
+}
+
+/// Clients read one header or the other, so both are sent.
+const REQUEST_ID_HEADERS: [HeaderName; 2] = [
+    HeaderName::from_static("openstack-request-id"),
+    HeaderName::from_static("x-openstack-request-id"),
+];
+
+/// Headers with credentials. Marked as sensitive, so that logs of headers do not show them.
+pub(crate) const CREDENTIAL_HEADERS: [HeaderName; 3] = [
+    AUTHORIZATION,
+    HeaderName::from_static("x-auth-token"),
+    HeaderName::from_static("x-service-token"),
+];
+
+/// `Retry-After` in seconds, for refusals with 503 that do not set their own.
+const DEFAULT_RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
+
+/// Wraps `router` with the layer. Call this last: routes that are added afterwards bypass the layer.
+pub fn apply(router: Router, manners: ApiConfig) -> Router {
+    let unknown = || async { ApiError::protocol(StatusCode::NOT_FOUND, "path not found") };
+    let mismatch = || async {
+        ApiError::protocol(StatusCode::METHOD_NOT_ALLOWED, "method not allowed for this path")
+    };
+    let longest = manners.limits.body.map_or(manners.longest_body, NonZeroUsize::get);
+    let limiter = Arc::new(Limiter::new(manners.limits));
+    let router = router
+        .layer(DefaultBodyLimit::max(longest))
+        .fallback(unknown)
+        .method_not_allowed_fallback(mismatch)
+        .layer(from_fn_with_state((Arc::new(manners), limiter), handle_request));
+    // python-ironicclient requests lists as `/v1/nodes/?…`, and OpenStack's own services ignore a trailing slash.
+    Router::new().fallback_service(NormalizePath::trim_trailing_slash(router))
+}
+
+type Set = (Arc<ApiConfig>, Arc<Limiter>);
+
+async fn handle_request(
+    State((manners, limiter)): State<Set>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let id = RequestId::new(Timestamp::now());
+    let span = debug_span!(
+        "request", request.id = %id, request.method = %request.method(), request.path = request.uri().path()
+    );
+    for proof in CREDENTIAL_HEADERS {
+        if let Some(value) = request.headers_mut().get_mut(proof) {
+            value.set_sensitive(true);
+        }
+    }
+    let negotiated = manners.dialect.negotiate(request.headers()).map_err(ApiError::from);
+    let bearable = limiter.check_head(request.uri(), request.headers());
+    let bearable = bearable.and_then(|()| manners.browsers.check(&request));
+    let watch = RequestRecorder::begin(&manners.trail, id, &request, manners.forwarded);
+    let looks = request.method().is_safe();
+    // Held until the answer is complete.
+    let seat = PermitSlot::default();
+    let mut answer = match bearable.and(negotiated.clone()) {
+        Ok(version) => {
+            let extensions = request.extensions_mut();
+            extensions.insert(version);
+            extensions.insert(id);
+            extensions.insert((manners.scheme, manners.forwarded));
+            extensions.insert((limiter, seat.clone()));
+            extensions.insert(watch.clone());
+            // Calls to the cloud made by the handler carry the id of this request.
+            let running = openstack::on_behalf_of(watch.known_as(), next.run(request));
+            running.instrument(span.clone()).await
+        }
+        Err(why) => why.into_response(),
+    };
+    if let Some(seat) = seat.get() {
+        answer = seat.hold_answer(answer, looks).await;
+    }
+    drop(seat);
+    watch.end(answer.status()).instrument(span.clone()).await;
+
+    let _entered = span.enter();
+    if let Some(refusal) = refusal(&mut answer) {
+        wrap(&mut answer, &refusal, &manners, id);
+    }
+    guard(answer.headers_mut(), manners.scheme);
+    manners.dialect.announce(answer.headers_mut(), negotiated.ok());
+    if let Ok(value) = HeaderValue::try_from(id.to_string()) {
+        for header in REQUEST_ID_HEADERS {
+            answer.headers_mut().insert(header, value.clone());
+        }
+    }
+    debug!(answer.status = answer.status().as_u16(), "answered {}", answer.status());
+    answer
+}
+
+/// The refusal in an answer, if the answer is one: made by our code, or by axum, which knows no envelope.
+fn refusal(answer: &mut Response) -> Option<ApiError> {
+    let ours = answer.extensions_mut().remove::<ApiError>();
+    let status = answer.status();
+    let refused = status.is_client_error() || status.is_server_error();
+    let reason = || ApiError::protocol(status, status.canonical_reason().unwrap_or("refused"));
+    ours.or_else(|| refused.then(reason))
+}
+
+/// Writes a refusal in the envelope of the API.
+fn wrap(answer: &mut Response, refusal: &ApiError, manners: &ApiConfig, id: RequestId) {
+    if refusal.status.is_server_error() {
+        error!("answering {}: {refusal}", refusal.status);
+    }
+    *answer.body_mut() = Body::from((manners.envelope)(refusal, id));
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if refusal.status == StatusCode::UNAUTHORIZED
+        && let Ok(challenge) = HeaderValue::try_from(&manners.challenge)
+    {
+        headers.insert(WWW_AUTHENTICATE, challenge);
+    }
+    if let Some(seconds) = refusal.retry_after {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if refusal.status == StatusCode::SERVICE_UNAVAILABLE {
+        headers.entry(RETRY_AFTER).or_insert(DEFAULT_RETRY_AFTER);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn request_ids_are_ordered_by_time_and_unique() {
+        let at = |millis: i64| Timestamp::from_millisecond(1_767_323_045_000 + millis).unwrap();
+        let id = |millis| RequestId::new(at(millis)).to_string();
+        assert!(id(1) < id(2) && id(2) < id(1000));
+        assert_ne!(id(1), id(1));
+        let read = Uuid::parse_str(id(3).strip_prefix("req-").unwrap()).unwrap();
+        assert_eq!(read.get_version_num(), 7);
+    }
+}

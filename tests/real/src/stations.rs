@@ -1,0 +1,171 @@
+//! The stations of one machine, by `openstack baremetal`: from enrolling to the installed system, and back to a blank disk.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::{Image, Machine, Story};
+
+/// How long a change of state that boots a machine may take, in seconds, on two cores with other machines.
+const WAIT: &str = "420";
+
+/// How long an installed machine may take to boot.
+const BOOT_TIMEOUT: Duration = Duration::from_secs(180);
+
+/// The line that the ramdisk prints if it has no configured address.
+pub const ASKS_BY_DHCP: &str = "asking for an address on";
+
+/// The driver, its settings, and the boot interface for a machine.
+pub struct ManagementAccess {
+    driver: &'static str,
+    boot_interface: &'static str,
+    driver_info: Vec<String>,
+}
+
+impl ManagementAccess {
+    /// Manages the machine over IPMI.
+    pub fn ipmi(machine: &Machine, boot_interface: &'static str) -> Self {
+        let driver_info = vec![
+            format!("ipmi_address={}", machine.bmc),
+            format!("ipmi_port={}", machine.ipmi_port),
+            format!("ipmi_username={}", machine.username),
+            format!("ipmi_password={}", machine.password),
+            // virtualbmc supports no other suite.
+            "ipmi_cipher_suite=3".to_owned(),
+        ];
+        ManagementAccess { driver: "ipmi", boot_interface, driver_info }
+    }
+
+    /// Manages the machine over Redfish, and verifies the BMC's certificate.
+    pub fn redfish(machine: &Machine, boot_interface: &'static str) -> Self {
+        let driver_info = vec![
+            format!("redfish_address={}", machine.redfish),
+            format!("redfish_system_id=/redfish/v1/Systems/{}", machine.uuid),
+            format!("redfish_username={}", machine.username),
+            format!("redfish_password={}", machine.password),
+            "redfish_verify_ca=true".to_owned(),
+        ];
+        ManagementAccess { driver: "redfish", boot_interface, driver_info }
+    }
+}
+
+/// Runs all stations. Every story of one machine consists of this, with another machine.
+#[track_caller]
+pub fn deploy_and_undeploy(
+    story: &mut Story,
+    machine: &Machine,
+    reach: &ManagementAccess,
+    image: &Image,
+) {
+    enroll(story, machine, reach);
+    inspect(story, machine);
+    provide(story, machine);
+    deploy(story, machine, image);
+    give_back(story, machine);
+}
+
+/// Creates the node and its port, and makes the service verify the BMC's credentials.
+#[track_caller]
+pub fn enroll(story: &mut Story, machine: &Machine, reach: &ManagementAccess) {
+    let mut words = vec!["node", "create", "--name", &machine.name, "--driver", reach.driver];
+    words.extend(["--boot-interface", reach.boot_interface]);
+    for pair in &reach.driver_info {
+        words.extend(["--driver-info", pair]);
+    }
+    let node = story.client.json(&words);
+    let uuid = node["uuid"].as_str().expect("a uuid").to_owned();
+    story.client.done(&["port", "create", &machine.mac, "--node", &uuid]);
+
+    story.client.done(&["node", "manage", &machine.name, "--wait", "60"]);
+    assert_eq!(story.field(&machine.name, "provision_state"), "manageable");
+}
+
+/// Inspects the machine: the inventory must equal QEMU's settings.
+#[track_caller]
+pub fn inspect(story: &mut Story, machine: &Machine) {
+    moved(story, machine, "inspect", "manageable");
+    let saved = story.client.done(&["node", "inventory", "save", &machine.name]);
+    let saved: Value = serde_json::from_str(&saved).expect("an inventory is JSON");
+    let inventory = &saved["inventory"];
+    assert_eq!(inventory["cpu"]["count"], machine.cpus, "{inventory}");
+    assert_eq!(inventory["cpu"]["architecture"], "x86_64", "{inventory}");
+    assert_eq!(inventory["memory"]["physical_mb"], machine.memory_mib, "{inventory}");
+    let disks: Vec<Value> = inventory["disks"]
+        .as_array()
+        .expect("disks")
+        .iter()
+        .map(|disk| json!([disk["serial"], disk["size"]]))
+        .collect();
+    assert_eq!(disks, [json!([machine.disk_serial, machine.disk_bytes])], "{inventory}");
+    let interfaces = inventory["interfaces"].as_array().expect("interfaces");
+    let addresses: Vec<&Value> =
+        interfaces.iter().map(|interface| &interface["mac_address"]).collect();
+    assert_eq!(addresses, [&machine.mac], "{inventory}");
+    assert_eq!(inventory["system_vendor"]["serial_number"], machine.serial, "{inventory}");
+    assert_eq!(inventory["bmc_address"], machine.bmc, "{inventory}");
+    let mode = if machine.firmware == crate::Firmware::Bios { "bios" } else { "uefi" };
+    assert_eq!(inventory["boot"]["current_boot_mode"], mode, "{inventory}");
+}
+
+/// Cleans the machine and makes it available.
+#[track_caller]
+pub fn provide(story: &mut Story, machine: &Machine) {
+    moved(story, machine, "provide", "available");
+    assert_eq!(story.field(&machine.name, "power_state"), "power off");
+    assert!(is_blank(machine), "the disk of a machine on offer holds something");
+}
+
+/// Selects the image to install.
+#[track_caller]
+pub fn choose(story: &mut Story, machine: &Machine, image: &Image) {
+    story.client.done(&[
+        "node",
+        "set",
+        &machine.name,
+        "--instance-info",
+        &format!("image_source={}", image.url),
+        "--instance-info",
+        "image_os_hash_algo=sha256",
+        "--instance-info",
+        &format!("image_os_hash_value={}", image.sha256),
+        "--instance-info",
+        &format!("image_disk_format={}", image.format),
+    ]);
+}
+
+/// Deploys the image and checks that the machine's firmware boots it from the disk.
+#[track_caller]
+pub fn deploy(story: &mut Story, machine: &Machine, image: &Image) {
+    choose(story, machine, image);
+    moved(story, machine, "deploy", "active");
+    assert_eq!(story.field(&machine.name, "power_state"), "power on");
+    machine.prints(machine.firmware.boots_as(), 1, BOOT_TIMEOUT);
+}
+
+/// Undeploys the machine: the disk must be blank, and the machine off.
+#[track_caller]
+pub fn give_back(story: &mut Story, machine: &Machine) {
+    moved(story, machine, "undeploy", "available");
+    assert_eq!(story.field(&machine.name, "power_state"), "power off");
+    assert!(is_blank(machine), "the disk of a machine given back holds something");
+    assert_eq!(machine.printed().matches("DISK-BOOTED").count(), 1, "the image ran again");
+}
+
+/// Whether the disk has neither a partition table nor a boot loader.
+#[track_caller]
+pub fn is_blank(machine: &Machine) -> bool {
+    machine.edges().iter().all(|byte| *byte == 0)
+}
+
+/// Requests a change of state by its verb, and waits for its end.
+#[track_caller]
+fn moved(story: &mut Story, machine: &Machine, verb: &str, end: &str) {
+    let answer = story.client.run(&["node", verb, &machine.name, "--wait", WAIT]);
+    let error = story.field(&machine.name, "last_error");
+    assert_eq!(answer.code, 0, "{verb} {}: {}\nlast_error: {error}", machine.name, answer.stderr);
+    assert_eq!(
+        story.field(&machine.name, "provision_state"),
+        end,
+        "after {verb}; last_error: {error}"
+    );
+}
