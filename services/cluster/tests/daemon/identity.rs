@@ -152,7 +152,7 @@ async fn a_request_without_a_valid_token_is_answered_with_the_address_of_keyston
     assert_eq!(given.asked(), 0);
 
     for _ in 0..3 {
-        given.get("gAAAAAnobodys", "/v1/clusters").await.refuses(401, "not valid");
+        given.get("gAAAAAnobodys", "/v1/clusters").await.refuses(401, "is invalid");
     }
     assert_eq!(given.asked(), 1, "that a token is nobody's is known for a while");
     given.get(&"x".repeat(8193), "/v1/clusters").await.refuses(401, "is not a Keystone token");

@@ -83,7 +83,7 @@ fn a_refusal_names_the_mistake() {
     words.push("monitoring_enabled=true");
     let refused = client.refused(&words);
     assert!(
-        refused.contains("labels/monitoring_enabled: it is not installed by clusterd"),
+        refused.contains("labels/monitoring_enabled: clusterd does not install it"),
         "{refused}"
     );
     client.done(TEMPLATE);
