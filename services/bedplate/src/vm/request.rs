@@ -117,7 +117,7 @@ fn read_user_data(file: &Path) -> anyhow::Result<String> {
 pub(super) async fn run(options: Options, api: &Api, format: Format) -> anyhow::Result<()> {
     let asked = api.post(MACHINES, &options.body()?).await;
     let vm = asked.map_err(|why| match &options.name {
-        Some(name) if why.to_string().contains("is taken already") => anyhow::anyhow!(
+        Some(name) if why.to_string().contains("is already in use") => anyhow::anyhow!(
             "{why}. Hint: choose another name, or show the existing VM with `bedplate vm show {name}`"
         ),
         _ => why,
