@@ -122,10 +122,10 @@ rustdoc:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet
 	tests/deps-cache.sh save
 
-# What needs nothing but the crate itself.
+# What needs nothing but the crate itself, and a PostgreSQL.
 unit: build-tests
 	$(forget_skips)
-	cargo $(TEST) --workspace --lib --bins
+	tests/real/postgres.sh cargo $(TEST) --workspace --lib --bins
 	$(tell_skips)
 
 mutants: build-packages
