@@ -5,6 +5,7 @@ pub(crate) mod claim;
 pub(crate) mod cluster;
 pub(crate) mod drain;
 pub(crate) mod event;
+mod event_part;
 pub(crate) mod grant;
 pub(crate) mod holding;
 pub(crate) mod ledger;

@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use uuid::Uuid;
 
+use crate::StoreError;
+use crate::table::{PagePart, PageRows};
+
 /// An empty database for one test. On drop the SQLite file is deleted; a PostgreSQL schema stays, because the server belongs to the tests
 /// too.
 pub struct Scratch {
@@ -44,6 +47,23 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         if let Some(folder) = &self.folder {
             std::fs::remove_dir_all(folder).unwrap();
+        }
+    }
+}
+
+/// Reads a list in parts of at most so many bytes; returns its rows and the lengths of the parts.
+pub async fn read_in_parts<T, P>(
+    bytes: usize,
+    read: impl AsyncFn(PagePart<P>) -> Result<PageRows<T, P>, StoreError>,
+) -> (Vec<T>, Vec<usize>) {
+    let (mut all, mut lengths, mut after) = (Vec::new(), Vec::new(), None);
+    loop {
+        let PageRows { found, more } = read(PagePart { after, bytes }).await.unwrap();
+        lengths.push(found.len());
+        all.extend(found);
+        after = more;
+        if after.is_none() {
+            return (all, lengths);
         }
     }
 }

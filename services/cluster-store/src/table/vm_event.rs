@@ -1,10 +1,11 @@
 //! The table `vm_events`.
 
 use cluster_core::{EventUuid, Severity, VmEvent, VmUuid};
-use database::table::{PagePart, PageRows, cut};
+use database::table::{PagePart, PageRows};
 use database::{Connection, Row, StoreError, values};
 use newtype_uuid::GenericUuid;
 
+use super::event_part::{EventQueries, list_part};
 use super::{of_vm, refused};
 
 const TABLE: &str = "vm_events";
@@ -48,19 +49,8 @@ pub(crate) async fn list(
     const MARKER: &str = "SELECT seq FROM vm_events WHERE id = $1";
     const LIST: &str = "SELECT id, vm, at, severity, reason, message, seq FROM vm_events \
          WHERE vm = $1 AND seq > $2 ORDER BY seq LIMIT $3";
-    let after = match (part.after, marker) {
-        (Some(after), _) => after,
-        (None, None) => i64::MIN,
-        (None, Some(marker)) => match connection.row(MARKER, values![marker]).await? {
-            Some(row) => row.int(0)?,
-            None => return Ok(PageRows { found: Vec::new(), more: None }),
-        },
-    };
-    let mut rows = connection.rows(LIST, values![vm, after, limit]).await?;
-    let is_full = cut(&mut rows, limit, part.bytes, 5)?;
-    let more = rows.last().filter(|_| is_full).map(|row| row.int(6)).transpose()?;
-    let found = rows.iter().map(read).collect::<Result<_, StoreError>>()?;
-    Ok(PageRows { found, more })
+    let queries = EventQueries { marker: MARKER, list: LIST };
+    list_part(connection, queries, vm.into_untyped_uuid(), (limit, marker), part, read).await
 }
 
 /// Returns the events of `vm` with numbers above `number`, each with its number; `None` when there is no such VM.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use cluster_core::{
     Cluster, Event, Key, LedgerEntry, LedgerState, LedgerUuid, MemberName, Page, VmSort,
 };
-use cluster_store::{PagePart, PageRows, Store, StoreError, VmScope};
+use cluster_store::{Store, VmScope};
+use database::scratch::read_in_parts;
 
 use crate::samples::{at, event, on_both, stored};
 use crate::vms::vm;
@@ -17,35 +18,18 @@ on_both! { Store:
     vms_are_read_in_parts
 }
 
-/// Reads a list in parts of at most so many bytes; returns its rows and the lengths of the parts.
-async fn in_parts<T, P>(
-    bytes: usize,
-    read: impl AsyncFn(PagePart<P>) -> Result<PageRows<T, P>, StoreError>,
-) -> (Vec<T>, Vec<usize>) {
-    let (mut all, mut lengths, mut after) = (Vec::new(), Vec::new(), None);
-    loop {
-        let PageRows { found, more } = read(PagePart { after, bytes }).await.unwrap();
-        lengths.push(found.len());
-        all.extend(found);
-        after = more;
-        if after.is_none() {
-            return (all, lengths);
-        }
-    }
-}
-
 async fn events_are_read_in_parts(store: Store) {
     let (_, cluster) = stored(&store, "p", "one").await;
     let message = "x".repeat(100);
     let told = |n| Event { message: message.clone(), ..event(&cluster, &format!("E{n}")) };
     store.append_events(cluster.id, &(0..5).map(told).collect::<Vec<_>>()).await.unwrap();
     let read = async |part| store.events_part_of(cluster.id, 4, None, part).await;
-    let (all, lengths) = in_parts(250, read).await;
+    let (all, lengths) = read_in_parts(250, read).await;
     assert_eq!(all, store.events_of(cluster.id, 10, None).await.unwrap());
     // The first event came with the cluster, and is short.
     assert_eq!((all.len(), lengths), (6, vec![3, 2, 1]));
     let read = async |part| store.events_part_of(cluster.id, 4, all[1].id, part).await;
-    assert_eq!(in_parts(250, read).await, (all[2..].to_vec(), vec![2, 2]));
+    assert_eq!(read_in_parts(250, read).await, (all[2..].to_vec(), vec![2, 2]));
 }
 
 async fn the_ledger_is_read_in_parts(store: Store) {
@@ -63,7 +47,7 @@ async fn the_ledger_is_read_in_parts(store: Store) {
     let entries = [("c", 1), ("a", 2), ("b", 2), ("d", 2), ("e", 3)].map(entry);
     store.save_ledger(&entries).await.unwrap();
     let read = async |part| store.ledger_part_of(cluster.id, 2, part).await;
-    assert_eq!(in_parts(1000, read).await, (entries.to_vec(), vec![2, 2, 1]));
+    assert_eq!(read_in_parts(1000, read).await, (entries.to_vec(), vec![2, 2, 1]));
 }
 
 async fn the_servers_of_some_members_are_found(store: Store) {
@@ -100,7 +84,7 @@ async fn vms_are_read_in_parts(store: Store) {
     }
     let page = Page { limit: 2, marker: None, sort: VmSort::Name, descending: false };
     let read = async |part| store.list_vms_part(&VmScope::All, None, &page, part).await;
-    let (all, lengths) = in_parts(100_000, read).await;
+    let (all, lengths) = read_in_parts(100_000, read).await;
     let names: Vec<_> = all.iter().map(|vm| vm.name.as_str()).collect();
     assert_eq!((names, lengths), (vec!["a", "b", "c", "d", "e"], vec![2, 2, 1]));
 }
