@@ -24,7 +24,7 @@ impl Conductor {
     ///
     /// Returns the field and the reason.
     pub fn check_hosts(&self, before: Option<&Node>, node: &Node) -> Result<(), RequestRefused> {
-        let allowed = &self.world.settings.bmc.allowed;
+        let allowed = &self.context.settings.bmc.allowed;
         for key in BMC_KEYS {
             let is_new = before.and_then(|it| it.driver_info.get(key)) != node.driver_info.get(key);
             if let Some(address) =
@@ -52,7 +52,7 @@ impl Conductor {
         &self,
         instance_info: &Map<String, Value>,
     ) -> Result<(), RequestRefused> {
-        check_image(&self.world.settings.image_hosts, instance_info)
+        check_image(&self.context.settings.image_hosts, instance_info)
     }
 }
 

@@ -143,17 +143,17 @@ impl Conductor {
         mac: MacAddress,
         capability: &str,
     ) -> Result<String, BootError> {
-        let world = &self.world;
+        let context = &self.context;
         let parts = [&*id.to_string(), &*work.to_string(), &*mac.to_string()];
-        if !world.key.verify(Purpose::BootScript, &parts, capability) {
+        if !context.key.verify(Purpose::BootScript, &parts, capability) {
             return Err(BootError::Forbidden);
         }
-        let node = world.node_awaiting_boot(id, work).await?;
+        let node = context.node_awaiting_boot(id, work).await?;
         let boot = Boot { script_at: Some(Timestamp::now()), ..new_boot(id, work) };
-        world.store.save_boot(&boot).await?;
-        world.sightings.note(id, ObservedPart::Http, "fetched its boot script");
+        context.store.save_boot(&boot).await?;
+        context.sightings.note(id, ObservedPart::Http, "fetched its boot script");
         info!(node.id = %id, "node {id} fetched its boot script");
-        let parameters = world.parameters(&node, &boot, Some((mac, None))).await;
+        let parameters = context.parameters(&node, &boot, Some((mac, None))).await;
         self.ramdisk_script(&parameters)
     }
 
@@ -163,10 +163,10 @@ impl Conductor {
         mac: MacAddress,
         capability: &str,
     ) -> Result<String, BootError> {
-        let world = &self.world;
+        let context = &self.context;
         self.check_discovery(mac, capability).await?;
-        let mut parameters = world.common_parameters();
-        let back = world.provisioning(&format!("discover/{mac}/{capability}/inventory"));
+        let mut parameters = context.common_parameters();
+        let back = context.provisioning(&format!("discover/{mac}/{capability}/inventory"));
         parameters.extend(back.map(|url| set(parameter::INSPECTION_CALLBACK_URL, url.to_string())));
         parameters.push(boot_interface(mac));
         self.ramdisk_script(&parameters)
@@ -175,24 +175,24 @@ impl Conductor {
     /// Checks that this machine may be discovered: discovery has to be enabled, and an enrolled machine is refused even if it has an older
     /// capability.
     async fn check_discovery(&self, mac: MacAddress, capability: &str) -> Result<(), BootError> {
-        let world = &self.world;
+        let context = &self.context;
         let what = "a discovery";
-        if world.settings.unknown_machines != crate::UnknownMachines::Discover {
+        if context.settings.unknown_machines != crate::UnknownMachines::Discover {
             return Err(BootError::NotFound { what });
         }
-        if !world.key.verify(Purpose::Discovery, &[&mac.to_string()], capability) {
+        if !context.key.verify(Purpose::Discovery, &[&mac.to_string()], capability) {
             return Err(BootError::Forbidden);
         }
-        match world.store.find_port_by_address(mac).await? {
+        match context.store.find_port_by_address(mac).await? {
             Some(_) => Err(BootError::NotFound { what }),
             None => Ok(()),
         }
     }
 
     fn ramdisk_script(&self, parameters: &[(String, Option<String>)]) -> Result<String, BootError> {
-        let world = &self.world;
+        let context = &self.context;
         let (Some(kernel), Some(ramdisk)) =
-            (world.provisioning("ramdisk/kernel"), world.provisioning("ramdisk/ramdisk"))
+            (context.provisioning("ramdisk/kernel"), context.provisioning("ramdisk/ramdisk"))
         else {
             return Err(BootError::NotFound { what: "a provisioning address" });
         };
@@ -214,21 +214,21 @@ impl Conductor {
         work: WorkUuid,
         capability: &str,
     ) -> Result<Vec<(String, Option<String>)>, BootError> {
-        let world = &self.world;
-        let boot = world.store.find_boot(id).await?.filter(|boot| boot.work == work);
+        let context = &self.context;
+        let boot = context.store.find_boot(id).await?.filter(|boot| boot.work == work);
         let boot = boot.ok_or(BootError::NotFound { what: "a boot in progress" })?;
         let parts = [&*id.to_string(), &*work.to_string(), &*boot.nonce];
-        if !world.key.verify(Purpose::BootMedium, &parts, capability) {
+        if !context.key.verify(Purpose::BootMedium, &parts, capability) {
             return Err(BootError::Forbidden);
         }
-        let node = world.node_awaiting_boot(id, work).await?;
-        let port = world.store.ports_of(id).await?.into_iter().find(|port| port.pxe_enabled);
+        let node = context.node_awaiting_boot(id, work).await?;
+        let port = context.store.ports_of(id).await?.into_iter().find(|port| port.pxe_enabled);
         let port = match port {
-            Some(port) => Some((port.address, world.static_address(&port).await)),
+            Some(port) => Some((port.address, context.static_address(&port).await)),
             None => None,
         };
-        world.sightings.note(id, ObservedPart::Http, "its BMC fetched the boot medium");
-        Ok(world.parameters(&node, &boot, port).await)
+        context.sightings.note(id, ObservedPart::Http, "its BMC fetched the boot medium");
+        Ok(context.parameters(&node, &boot, port).await)
     }
 
     /// Tells an agent which node it runs on. The answer contains only what an agent needs, and no secret.
@@ -237,7 +237,7 @@ impl Conductor {
         addresses: &[MacAddress],
         node: Option<NodeUuid>,
     ) -> Result<LookupAnswer, BootError> {
-        let world = &self.world;
+        let context = &self.context;
         let none =
             BootError::NotFound { what: "a node with these addresses that waits for an agent" };
         let id = match node {
@@ -253,7 +253,7 @@ impl Conductor {
                     sort: baremetal_core::PortSort::Id,
                     descending: false,
                 };
-                let ports = world.store.list_ports(&filter, &page).await?;
+                let ports = context.store.list_ports(&filter, &page).await?;
                 let Some(first) = ports.first() else { return Err(none) };
                 if ports.iter().any(|port| port.node != first.node) {
                     return Err(BootError::Invalid {
@@ -264,7 +264,9 @@ impl Conductor {
                 first.node
             }
         };
-        let Some(node) = world.store.find_node(&NodeIdent::Id(id)).await? else { return Err(none) };
+        let Some(node) = context.store.find_node(&NodeIdent::Id(id)).await? else {
+            return Err(none);
+        };
         if !node.work.as_ref().is_some_and(Work::boots_ramdisk) {
             return Err(none);
         }
@@ -281,7 +283,7 @@ impl Conductor {
                 links: Vec::new(),
             },
             config: AgentConfig {
-                heartbeat_timeout: world.settings.heartbeat_timeout.as_secs(),
+                heartbeat_timeout: context.settings.heartbeat_timeout.as_secs(),
                 agent_token: Some("******".to_owned()),
                 agent_token_required: true,
             },
@@ -295,20 +297,20 @@ impl Conductor {
         beat: &Heartbeat,
         peer: IpAddr,
     ) -> Result<(), BootError> {
-        let world = &self.world;
-        let boot = world
+        let context = &self.context;
+        let boot = context
             .store
             .find_boot(id)
             .await?
             .ok_or(BootError::NotFound { what: "a boot of this node" })?;
         let parts = [&*boot.node.to_string(), &*boot.work.to_string(), &*boot.nonce];
         let shown = beat.agent_token.as_deref().unwrap_or("");
-        if !world.key.verify(Purpose::AgentToken, &parts, shown) {
+        if !context.key.verify(Purpose::AgentToken, &parts, shown) {
             warn!(node.id = %id, "an agent at {peer} reported for node {id} with a wrong token");
             return Err(BootError::Forbidden);
         }
         // The agent of finished work keeps reporting until its machine is off.
-        let node = world.store.find_node(&NodeIdent::Id(id)).await?;
+        let node = context.store.find_node(&NodeIdent::Id(id)).await?;
         if node.and_then(|node| node.work).is_none_or(|work| work.id != boot.work) {
             return Err(BootError::NotFound { what: "work of this boot" });
         }
@@ -328,7 +330,7 @@ impl Conductor {
             let problem = "must not change within a boot".to_owned();
             return Err(BootError::Invalid { field: "callback_url", problem });
         }
-        world.sightings.note(id, ObservedPart::Agent, format!("heartbeat from {peer}"));
+        context.sightings.note(id, ObservedPart::Agent, format!("heartbeat from {peer}"));
         let reported = Boot {
             callback_url: Some(beat.callback_url.clone()),
             certificate: Some(certificate.to_owned()),
@@ -337,7 +339,7 @@ impl Conductor {
             ..boot
         };
         // The machine may have fetched another script meanwhile. From then on only the new script's token counts.
-        if !world.store.report_boot(&reported).await? {
+        if !context.store.report_boot(&reported).await? {
             return Err(BootError::Forbidden);
         }
         if first {
@@ -354,14 +356,14 @@ impl Conductor {
         capability: &str,
         body: Map<String, Value>,
     ) -> Result<(), BootError> {
-        let world = &self.world;
+        let context = &self.context;
         let none = || BootError::NotFound { what: "a node that waits for an inventory" };
-        let boot = world.store.find_boot(id).await?.ok_or_else(none)?;
+        let boot = context.store.find_boot(id).await?.ok_or_else(none)?;
         let parts = [&*boot.node.to_string(), &*boot.work.to_string(), &*boot.nonce];
-        if !world.key.verify(Purpose::Inventory, &parts, capability) {
+        if !context.key.verify(Purpose::Inventory, &parts, capability) {
             return Err(BootError::Forbidden);
         }
-        let node = world.store.find_node(&NodeIdent::Id(id)).await?.ok_or_else(none)?;
+        let node = context.store.find_node(&NodeIdent::Id(id)).await?.ok_or_else(none)?;
         if node.provision_state != State::InspectWait
             || node.work.as_ref().is_none_or(|work| work.id != boot.work)
         {
@@ -371,10 +373,10 @@ impl Conductor {
         let now = Timestamp::now();
         let found = InspectionReport { node: id, at: now, inventory, plugin_data };
         let reported = Boot { inventory_at: Some(now), seen_at: Some(now), ..boot };
-        if !world.store.report_inventory(&reported, &found).await? {
+        if !context.store.report_inventory(&reported, &found).await? {
             return Err(BootError::Forbidden);
         }
-        world.sightings.note(id, ObservedPart::Agent, "sent its inventory");
+        context.sightings.note(id, ObservedPart::Agent, "sent its inventory");
         self.wake(id);
         Ok(())
     }
@@ -386,13 +388,13 @@ impl Conductor {
         capability: &str,
         body: Map<String, Value>,
     ) -> Result<(), BootError> {
-        let world = &self.world;
+        let context = &self.context;
         self.check_discovery(mac, capability).await?;
         let (inventory, plugin_data) = split(body)?;
         let now = Timestamp::now();
         let data = Some(serde_json::json!({"inventory": inventory, "plugin_data": plugin_data}));
         let found = baremetal_core::Discovery { mac, first_seen_at: now, last_seen_at: now, data };
-        world.store.save_discovery(&found).await?;
+        context.store.save_discovery(&found).await?;
         info!(%mac, "an unknown machine with port {mac} sent its inventory");
         Ok(())
     }

@@ -41,25 +41,28 @@ impl TurnVersions {
 }
 
 /// Looks for such nodes until `stop` is cancelled; the first look resumes all work in progress.
-pub(crate) async fn run(world: Arc<TurnContext>, stop: CancellationToken) -> Result<(), RunError> {
+pub(crate) async fn run(
+    context: Arc<TurnContext>,
+    stop: CancellationToken,
+) -> Result<(), RunError> {
     loop {
-        match look(&world).await {
+        match look(&context).await {
             Ok(0) => {}
             Ok(nodes) => info!(nodes, "{nodes} nodes have records that no turn has read"),
             Err(error) => warn!(error = chain(&error), "cannot list the nodes that have work"),
         }
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
-            () = sleep(world.settings.look_every) => {}
+            () = sleep(context.settings.look_every) => {}
         }
     }
 }
 
-async fn look(world: &TurnContext) -> Result<usize, StoreError> {
+async fn look(context: &TurnContext) -> Result<usize, StoreError> {
     let mut woken = 0;
-    for (id, version) in world.store.unfinished_nodes().await? {
-        if world.turn_versions.misses(id, version) {
-            world.queue.wake(id);
+    for (id, version) in context.store.unfinished_nodes().await? {
+        if context.turn_versions.misses(id, version) {
+            context.queue.wake(id);
             woken += 1;
         }
     }

@@ -102,7 +102,7 @@ impl Conductor {
     /// Returns the name of the compute host that has to be drained before the node is taken out. Returns `None` if no clusterd is
     /// configured, the node is not a compute host, or `forced` contains the host's name.
     pub fn host_to_drain(&self, node: &Node, forced: &[String]) -> Option<String> {
-        self.world.settings.clusters.as_ref()?;
+        self.context.settings.clusters.as_ref()?;
         let host = compute_host(node)?;
         if forced.iter().any(|name| name == host) {
             warn!(node.id = %node.id, "node {} is taken out by force without asking clusterd about host {host}", node.label());
@@ -138,7 +138,7 @@ impl Conductor {
     }
 
     async fn look_at_host(&self, node: &Node, forced: &[String]) -> Result<(), TakeOutRefused> {
-        let Some(clusters) = &self.world.settings.clusters else { return Ok(()) };
+        let Some(clusters) = &self.context.settings.clusters else { return Ok(()) };
         let Some(host) = self.host_to_drain(node, forced) else { return Ok(()) };
         let seen = clusters.check(&host, forced).await;
         check_drain_state(node, host, seen)

@@ -229,10 +229,10 @@ impl TurnContext {
         self: &Arc<Self>,
         node: &Node,
     ) -> Result<ConsoleViewer, ConsoleError> {
-        let (world, id) = (self.clone(), node.id);
+        let (context, id) = (self.clone(), node.id);
         self.consoles.enter(node, move || {
-            let world = world.clone();
-            async move { world.open_port(id).await }
+            let context = context.clone();
+            async move { context.open_port(id).await }
         })
     }
 
@@ -261,7 +261,7 @@ impl TurnContext {
 
 /// Ends consoles that must not be open any more, until `stop` is cancelled; then ends all.
 pub(crate) async fn run(
-    world: Arc<TurnContext>,
+    context: Arc<TurnContext>,
     stop: CancellationToken,
 ) -> Result<(), crate::RunError> {
     loop {
@@ -269,28 +269,28 @@ pub(crate) async fn run(
             () = stop.cancelled() => break,
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
-        let held = world.consoles.held();
+        let held = context.consoles.held();
         if held.is_empty() {
             continue;
         }
         let idents: Vec<NodeIdent> = held.iter().copied().map(NodeIdent::Id).collect();
-        match world.store.find_nodes(&idents).await {
+        match context.store.find_nodes(&idents).await {
             Ok(found) => {
                 let found: HashMap<NodeUuid, Node> =
                     found.into_iter().map(|node| (node.id, node)).collect();
                 for id in held {
                     match found.get(&id) {
-                        None => world.consoles.end(id, ConsoleEnd::Deleted),
+                        None => context.consoles.end(id, ConsoleEnd::Deleted),
                         Some(node) if !node.console_enabled => {
-                            world.consoles.end(id, ConsoleEnd::Disabled);
+                            context.consoles.end(id, ConsoleEnd::Disabled);
                         }
-                        Some(node) => world.consoles.end_if_handed_over(node),
+                        Some(node) => context.consoles.end_if_handed_over(node),
                     }
                 }
             }
             Err(why) => warn!("cannot check which consoles are enabled: {}", chain(&why)),
         }
     }
-    world.consoles.close().await;
+    context.consoles.close().await;
     Ok(())
 }

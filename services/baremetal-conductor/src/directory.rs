@@ -29,7 +29,7 @@ impl Directory for Conductor {
     }
 
     async fn declined(&self, client: MacAddress, address: Ipv4Addr) {
-        match self.world.skip_address(client, address).await {
+        match self.context.skip_address(client, address).await {
             Ok(true) => {
                 warn!(mac = %client, %address, "{address} is in use by another machine and will not be leased for a while")
             }
@@ -67,24 +67,24 @@ impl Directory for Conductor {
                 (ObservedPart::Tftp, format!("did not get {file}: {reason}"))
             }
         };
-        self.world.sightings.note_address(client, side, what);
+        self.context.sightings.note_address(client, side, what);
     }
 }
 
 impl Conductor {
     async fn answer(&self, client: &Client) -> Result<Decision, StoreError> {
-        let world = &self.world;
-        let Some(port) = world.store.find_port_by_address(client.mac).await? else {
+        let context = &self.context;
+        let Some(port) = context.store.find_port_by_address(client.mac).await? else {
             return self.answer_stranger(client).await;
         };
-        let Some(node) = world.store.find_node(&NodeIdent::Id(port.node)).await? else {
+        let Some(node) = context.store.find_node(&NodeIdent::Id(port.node)).await? else {
             return Ok(Decision::Ignore { reason: "the node was deleted".to_owned() });
         };
-        world.sightings.note_address_owner(node.id, client.mac);
+        context.sightings.note_address_owner(node.id, client.mac);
         let hostname = node.name.as_ref().map(ToString::to_string);
         let lease = self.lease(client.mac, hostname).await?;
         let boot = work_to_boot(&node, &port).and_then(|work| {
-            let script = || world.script_url(&node, work, client.mac);
+            let script = || context.script_url(&node, work, client.mac);
             self.boot_file(client, script)
         });
         Ok(Decision::Answer { lease, boot })
@@ -92,12 +92,12 @@ impl Conductor {
 
     /// Answers a machine that nobody has enrolled. The machine is recorded and never installed.
     async fn answer_stranger(&self, client: &Client) -> Result<Decision, StoreError> {
-        let world = &self.world;
+        let context = &self.context;
         if client.kind == ClientKind::Other {
             return self.answer_ramdisk_of_stranger(client).await;
         }
-        world.store.touch_discovery(client.mac, Timestamp::now()).await?;
-        match world.settings.unknown_machines {
+        context.store.touch_discovery(client.mac, Timestamp::now()).await?;
+        match context.settings.unknown_machines {
             UnknownMachines::Refuse => {
                 info!(mac = %client.mac, "an unknown machine with port {} requested a boot and is refused", client.mac);
                 Ok(Decision::Ignore {
@@ -106,7 +106,7 @@ impl Conductor {
             }
             UnknownMachines::Discover => {
                 let lease = self.lease(client.mac, None).await?;
-                let boot = self.boot_file(client, || world.discovery_url(client.mac));
+                let boot = self.boot_file(client, || context.discovery_url(client.mac));
                 Ok(Decision::Answer { lease, boot })
             }
         }
@@ -115,9 +115,9 @@ impl Conductor {
     /// Answers the ramdisk of an unknown machine, which sends a second DHCP request as an operating system. A machine without a lease has
     /// not booted from here and is not to be discovered.
     async fn answer_ramdisk_of_stranger(&self, client: &Client) -> Result<Decision, StoreError> {
-        let world = &self.world;
-        let discovers = world.settings.unknown_machines == UnknownMachines::Discover;
-        if !discovers || world.store.find_lease(client.mac).await?.is_none() {
+        let context = &self.context;
+        let discovers = context.settings.unknown_machines == UnknownMachines::Discover;
+        if !discovers || context.store.find_lease(client.mac).await?.is_none() {
             return Ok(Decision::Ignore { reason: "no port has this address".to_owned() });
         }
         let lease = self.lease(client.mac, None).await?;
@@ -129,7 +129,7 @@ impl Conductor {
         if client.kind == ClientKind::Ipxe {
             return script().map(|url| BootFile::Http { url });
         }
-        Loader::boot_file(client, &self.world.provisioning("ipxe/")?)
+        Loader::boot_file(client, &self.context.provisioning("ipxe/")?)
     }
 
     async fn lease(
@@ -137,7 +137,7 @@ impl Conductor {
         mac: MacAddress,
         hostname: Option<String>,
     ) -> Result<Option<Lease>, StoreError> {
-        Ok(self.world.lease(mac).await?.map(|address| Lease { address, hostname }))
+        Ok(self.context.lease(mac).await?.map(|address| Lease { address, hostname }))
     }
 }
 

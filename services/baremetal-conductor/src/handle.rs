@@ -33,7 +33,7 @@ const LOG_OUT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The conductor of this process. All clones are the same conductor.
 #[derive(Clone)]
 pub struct Conductor {
-    pub(crate) world: Arc<TurnContext>,
+    pub(crate) context: Arc<TurnContext>,
 }
 
 /// Everything that a turn uses.
@@ -77,7 +77,7 @@ impl Conductor {
         let redfish =
             redfish::Connector::new(authorities, allowed.clone()).map_err(StartError::Redfish)?;
         let ipmi = ipmi::Connector::bind().await.map_err(StartError::Socket)?;
-        let world = TurnContext {
+        let context = TurnContext {
             bmcs: Bmcs::new(
                 settings.bmc.clone(),
                 redfish,
@@ -98,7 +98,7 @@ impl Conductor {
             turn_versions: TurnVersions::default(),
             watch: Watch::begin(Timestamp::now()),
         };
-        Ok(Conductor { world: Arc::new(world) })
+        Ok(Conductor { context: Arc::new(context) })
     }
 
     /// Resumes all work in progress, and works until `stop` is cancelled.
@@ -108,18 +108,20 @@ impl Conductor {
     /// Fails if a turn panicked.
     pub async fn run(self, stop: CancellationToken) -> Result<(), RunError> {
         let mut tasks = JoinSet::new();
-        let world = self.world.clone();
-        let turns =
-            reconcile::run(world.queue.clone(), world.settings.workers, stop.clone(), move |id| {
-                turn::turn(id, world.clone())
-            });
+        let context = self.context.clone();
+        let turns = reconcile::run(
+            context.queue.clone(),
+            context.settings.workers,
+            stop.clone(),
+            move |id| turn::turn(id, context.clone()),
+        );
         tasks.spawn(async move { turns.await.map_err(RunError::Turn) });
-        tasks.spawn(catch_up::run(self.world.clone(), stop.clone()));
-        tasks.spawn(sweep::run(self.world.clone(), stop.clone()));
-        tasks.spawn(sweep::announce(self.world.clone(), stop.clone()));
-        tasks.spawn(racks::run(self.world.clone(), stop.clone()));
-        tasks.spawn(seal_keys::run(self.world.clone(), stop.clone()));
-        tasks.spawn(consoles::run(self.world.clone(), stop.clone()));
+        tasks.spawn(catch_up::run(self.context.clone(), stop.clone()));
+        tasks.spawn(sweep::run(self.context.clone(), stop.clone()));
+        tasks.spawn(sweep::announce(self.context.clone(), stop.clone()));
+        tasks.spawn(racks::run(self.context.clone(), stop.clone()));
+        tasks.spawn(seal_keys::run(self.context.clone(), stop.clone()));
+        tasks.spawn(consoles::run(self.context.clone(), stop.clone()));
         let mut outcome = Ok(());
         while let Some(ended) = tasks.join_next().await {
             let ended = ended.map_err(RunError::Turn).flatten();
@@ -129,68 +131,68 @@ impl Conductor {
             outcome = outcome.and(ended);
         }
         // A BMC that does not answer must not delay the end of the process.
-        let _ = timeout(LOG_OUT_TIMEOUT, self.world.bmcs.close()).await;
+        let _ = timeout(LOG_OUT_TIMEOUT, self.context.bmcs.close()).await;
         outcome
     }
 
     /// Returns the stages at the end of a node's lease.
     pub fn ladder(&self) -> &LeaseSchedule {
-        &self.world.settings.lending.ladder
+        &self.context.settings.lending.ladder
     }
 
     /// Returns the name under which this conductor is listed.
     pub fn hostname(&self) -> &str {
-        &self.world.settings.hostname
+        &self.context.settings.hostname
     }
 
     /// Wakes the conductor after a request to `node` was recorded.
     pub fn wake(&self, node: NodeUuid) {
-        self.world.queue.wake(node);
+        self.context.queue.wake(node);
     }
 
     /// Returns whether an OpenStack is configured that machines can join.
     pub fn has_cloud(&self) -> bool {
-        self.world.settings.cloud.is_some()
+        self.context.settings.cloud.is_some()
     }
 
     /// Wakes the conductor after the goal or the machines of a rack have changed.
     pub fn wake_racks(&self) {
-        self.world.rack_changed.notify_one();
+        self.context.rack_changed.notify_one();
     }
 
     /// Returns the nodes of a rack, in the order of their positions.
     pub async fn nodes_of_rack(&self, name: &str) -> Result<Vec<Node>, StoreError> {
-        self.world.nodes_of_rack(name).await
+        self.context.nodes_of_rack(name).await
     }
 
     /// Drops everything that the conductor remembers about `node`, which was deleted.
     pub fn forget(&self, node: NodeUuid) {
-        self.world.forget(node);
+        self.context.forget(node);
     }
 
     /// Returns the time limit for a change of power.
     pub fn power_timeout(&self) -> Duration {
-        self.world.settings.timeouts.power
+        self.context.settings.timeouts.power
     }
 
     /// Returns the progress of the command that the node's agent is executing.
     pub fn progress(&self, node: NodeUuid) -> Option<Progress> {
-        self.world.progress.lock().unwrap_or_else(PoisonError::into_inner).get(&node).copied()
+        self.context.progress.lock().unwrap_or_else(PoisonError::into_inner).get(&node).copied()
     }
 
     /// Returns the latest observations of the node's machine.
     pub fn last_seen(&self, node: NodeUuid) -> LastSeen {
-        self.world.sightings.of(node)
+        self.context.sightings.of(node)
     }
 
     /// Checks that `driver_info` suffices to reach the node's BMC. The error names the wrong key.
     pub fn check_driver_info(&self, node: &Node) -> Result<(), String> {
-        self.world.bmcs.check(node).map_err(|invalid| invalid.to_string())
+        self.context.bmcs.check(node).map_err(|invalid| invalid.to_string())
     }
 
     /// Checks that the node has everything that its installation needs. The config drive is unsealed for the check.
     pub fn check_deploy(&self, node: &Node) -> Result<(), RequestRefused> {
-        let node = self.world.with_instance(node)?;
+        let node = self.context.with_instance(node)?;
         check_deploy(&node)?;
         self.check_image_host(&node.instance_info)
     }
@@ -227,24 +229,24 @@ impl Conductor {
 
     /// Opens the serial console of the node's machine for one viewer, who can read and type.
     pub fn watch_console(&self, node: &Node) -> Result<ConsoleViewer, ConsoleError> {
-        self.world.watch_console(node)
+        self.context.watch_console(node)
     }
 
     /// Returns the latest output of the serial console, as far as anybody was viewing it; at most the size of the buffer.
     pub fn console_log(&self, node: &Node) -> Result<Bytes, ConsoleError> {
-        self.world.console_log(node)
+        self.context.console_log(node)
     }
 
     /// Ends the console of the node, because it was disabled.
     pub fn end_console(&self, node: NodeUuid) {
-        self.world.consoles.end(node, ConsoleEnd::Disabled);
+        self.context.consoles.end(node, ConsoleEnd::Disabled);
     }
 
     fn bmc(&self, node: &Node) -> Result<bmc::Bmc, BmcError> {
         let unusable = |invalid: crate::bmcs::InvalidDriverInfo| BmcError::Unsupported {
             what: format!("be reached: {invalid}"),
         };
-        self.world.bmcs.of(node).map_err(unusable)
+        self.context.bmcs.of(node).map_err(unusable)
     }
 
     fn sensing(&self, node: &Node) -> Result<Arc<dyn bmc::Sensors>, BmcError> {

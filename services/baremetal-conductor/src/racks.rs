@@ -27,33 +27,36 @@ const GATHER: Duration = Duration::from_millis(100);
 const PAGE: u32 = 1000;
 
 /// Brings racks up until `stop` is cancelled.
-pub(crate) async fn run(world: Arc<TurnContext>, stop: CancellationToken) -> Result<(), RunError> {
+pub(crate) async fn run(
+    context: Arc<TurnContext>,
+    stop: CancellationToken,
+) -> Result<(), RunError> {
     let mut due = interval(LOOK_EVERY);
     loop {
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
-            () = world.rack_changed.notified() => sleep(GATHER).await,
+            () = context.rack_changed.notified() => sleep(GATHER).await,
             _ = due.tick() => {}
         }
-        if let Err(error) = look(&world).await {
+        if let Err(error) = look(&context).await {
             warn!(error = chain(&error), "cannot bring racks up now");
         }
     }
 }
 
-async fn look(world: &TurnContext) -> Result<(), StoreError> {
-    for (name, document, _) in world.store.list_racks().await? {
+async fn look(context: &TurnContext) -> Result<(), StoreError> {
+    for (name, document, _) in context.store.list_racks().await? {
         let Ok(Rack { goal: Some(mut goal), .. }) = serde_json::from_value::<Rack>(document) else {
             continue;
         };
-        if let Err(why) = world.store.secrets().open_rack(&name, &mut goal.instance_info) {
+        if let Err(why) = context.store.secrets().open_rack(&name, &mut goal.instance_info) {
             warn!("cannot bring up rack {name}: cannot unseal its secrets: {why}");
             continue;
         }
-        let nodes = world.nodes_of_rack(&name).await?;
+        let nodes = context.nodes_of_rack(&name).await?;
         for (id, step) in plan_rack(&goal, &nodes) {
             let Some(node) = nodes.iter().find(|node| node.id == id) else { continue };
-            match begin(world, &goal, node, step).await {
+            match begin(context, &goal, node, step).await {
                 // Another writer was faster. The next examination uses the new record.
                 Ok(()) | Err(StoreError::Stale) => {}
                 Err(StoreError::Duplicate { field, value }) => {
@@ -68,14 +71,14 @@ async fn look(world: &TurnContext) -> Result<(), StoreError> {
 }
 
 async fn begin(
-    world: &TurnContext,
+    context: &TurnContext,
     goal: &RackGoal,
     node: &Node,
     step: RackStep,
 ) -> Result<(), StoreError> {
     let now = Timestamp::now();
     let asked = match step {
-        RackStep::Ask(Verb::Deploy) => deploy(world, goal, node.clone(), now).await?,
+        RackStep::Ask(Verb::Deploy) => deploy(context, goal, node.clone(), now).await?,
         RackStep::Ask(verb) => {
             request_verb(node, verb, WorkUuid::new_v4(), now).map(|(to, it)| (to, Some(it)))
         }
@@ -84,13 +87,13 @@ async fn begin(
     match asked {
         Ok((mut asked, entry)) => {
             asked.updated_at = Some(now);
-            world.store.update_node(&asked, entry.as_slice()).await?;
+            context.store.update_node(&asked, entry.as_slice()).await?;
             let what = match step {
                 RackStep::Ask(verb) => verb.as_str(),
                 RackStep::Join => "join",
             };
             info!(node.id = %node.id, "bringing up node {}: {what}", node.label());
-            world.queue.wake(node.id);
+            context.queue.wake(node.id);
         }
         Err(refusal) => {
             warn!(node.id = %node.id, %refusal, "cannot bring up node {}", node.label())
@@ -103,7 +106,7 @@ type RequestResult = Result<(Node, Option<HistoryEntry>), RequestRefused>;
 
 /// Requests the installation of a machine with the goal's image and, if the goal names a profile, the config drive of a hypervisor.
 async fn deploy(
-    world: &TurnContext,
+    context: &TurnContext,
     goal: &RackGoal,
     mut node: Node,
     now: Timestamp,
@@ -112,7 +115,7 @@ async fn deploy(
         node.instance_info.insert(key.clone(), value.clone());
     }
     if let Some(profile) = &goal.profile {
-        node = match world.with_hypervisor_config(node, profile, now).await? {
+        node = match context.with_hypervisor_config(node, profile, now).await? {
             Ok(node) => node,
             Err(refusal) => return Ok(Err(refusal)),
         };

@@ -19,23 +19,23 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 impl Conductor {
     /// Returns all keys, each with the number of records that need it.
     pub async fn keys(&self) -> Result<Vec<KeyUsage>, StoreError> {
-        let Some(keyring) = self.world.store.keyring() else { return Ok(Vec::new()) };
-        let stored = self.world.store.seals_in_use().await?;
+        let Some(keyring) = self.context.store.keyring() else { return Ok(Vec::new()) };
+        let stored = self.context.store.seals_in_use().await?;
         let stored: Vec<_> = stored.into_iter().map(|(id, records)| (id, records, 0)).collect();
         Ok(KeyUsage::count(&keyring.keys(), &stored))
     }
 
     /// Creates a key that seals from now on, and returns its id. Records sealed with older keys are re-encrypted soon.
     pub async fn rotate_keys(&self) -> Result<String, KeyFileError> {
-        let keyring = self.world.store.keyring().ok_or(KeyFileError::NoFile)?.clone();
+        let keyring = self.context.store.keyring().ok_or(KeyFileError::NoFile)?.clone();
         let id = on_blocking_thread(move || keyring.rotate()).await?;
-        self.world.rotated.notify_one();
+        self.context.rotated.notify_one();
         Ok(id)
     }
 
     /// Removes a key that no record needs any more.
     pub async fn retire_key(&self, id: &str) -> Result<(), RetireError<StoreError>> {
-        let store = &self.world.store;
+        let store = &self.context.store;
         RetireError::check(&self.keys().await.map_err(RetireError::Store)?, id)?;
         // From here on the database refuses records that are sealed with the key.
         match store.forget_seal(id).await {
@@ -60,19 +60,22 @@ async fn on_blocking_thread<T: Send + 'static>(
 }
 
 /// Re-encrypts records that are sealed with older keys, until `stop` is cancelled.
-pub(crate) async fn run(world: Arc<TurnContext>, stop: CancellationToken) -> Result<(), RunError> {
-    let keyring: Option<Arc<Keyring>> = world.store.keyring().cloned();
+pub(crate) async fn run(
+    context: Arc<TurnContext>,
+    stop: CancellationToken,
+) -> Result<(), RunError> {
+    let keyring: Option<Arc<Keyring>> = context.store.keyring().cloned();
     let Some(keyring) = keyring else { return Ok(()) };
     let mut due = interval(LOOK_EVERY);
     loop {
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
-            () = world.rotated.notified() => {}
+            () = context.rotated.notified() => {}
             _ = due.tick() => {}
         }
         let resealed = tokio::select! {
             () = stop.cancelled() => return Ok(()),
-            resealed = world.store.reseal() => resealed,
+            resealed = context.store.reseal() => resealed,
         };
         match resealed {
             Ok(ReencryptionResult { done: 0, .. }) => {}

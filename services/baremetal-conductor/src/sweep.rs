@@ -23,8 +23,11 @@ const PAGE: u32 = 500;
 const ANNOUNCE_EVERY: Duration = Duration::from_secs(10);
 
 /// Sweeps until `stop` is cancelled.
-pub(crate) async fn run(world: Arc<TurnContext>, stop: CancellationToken) -> Result<(), RunError> {
-    let every = world.settings.sweep.every;
+pub(crate) async fn run(
+    context: Arc<TurnContext>,
+    stop: CancellationToken,
+) -> Result<(), RunError> {
+    let every = context.settings.sweep.every;
     let mut due = interval_at(Instant::now() + every, every);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -34,7 +37,7 @@ pub(crate) async fn run(world: Arc<TurnContext>, stop: CancellationToken) -> Res
         }
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
-            swept = sweep(&world) => match swept {
+            swept = sweep(&context) => match swept {
                 Ok((seen, changed)) => debug!(seen, changed, "read the power states of {seen} machines; {changed} had changed"),
                 Err(error) => warn!(error = chain(&error), "the power states cannot be refreshed"),
             }
@@ -45,25 +48,25 @@ pub(crate) async fn run(world: Arc<TurnContext>, stop: CancellationToken) -> Res
 /// Asks every idle node's BMC once; returns how many BMCs answered and how many power states had changed.
 ///
 /// A BMC that does not answer blocks one of the parallel requests, and no other node.
-async fn sweep(world: &Arc<TurnContext>) -> Result<(usize, usize), StoreError> {
+async fn sweep(context: &Arc<TurnContext>) -> Result<(usize, usize), StoreError> {
     let mut swept =
         SweepInProgress { looks: JoinSet::new(), told: Vec::new(), seen: 0, changed: 0 };
     let mut after = None;
     loop {
-        let page = world.store.sweep_page(after, PAGE).await?;
+        let page = context.store.sweep_page(after, PAGE).await?;
         let Some(last) = page.last() else { break };
         after = Some(last.id);
         for node in page {
-            while swept.looks.len() >= world.settings.sweep.at_once {
-                swept.join(world).await?;
+            while swept.looks.len() >= context.settings.sweep.at_once {
+                swept.join(context).await?;
             }
-            swept.looks.spawn(look(world.clone(), node));
+            swept.looks.spawn(look(context.clone(), node));
         }
     }
     while !swept.looks.is_empty() {
-        swept.join(world).await?;
+        swept.join(context).await?;
     }
-    swept.record(world).await?;
+    swept.record(context).await?;
     Ok((swept.seen, swept.changed))
 }
 
@@ -78,37 +81,37 @@ struct SweepInProgress {
 
 impl SweepInProgress {
     /// Waits for the next answer.
-    async fn join(&mut self, world: &TurnContext) -> Result<(), StoreError> {
+    async fn join(&mut self, context: &TurnContext) -> Result<(), StoreError> {
         match self.looks.join_next().await {
             Some(Ok(told)) => self.told.extend(told),
             // A panic ends the process, as everywhere.
             Some(Err(panicked)) => resume_unwind(panicked.into_panic()),
             None => {}
         }
-        if self.told.len() >= PAGE as usize { self.record(world).await } else { Ok(()) }
+        if self.told.len() >= PAGE as usize { self.record(context).await } else { Ok(()) }
     }
 
-    async fn record(&mut self, world: &TurnContext) -> Result<(), StoreError> {
+    async fn record(&mut self, context: &TurnContext) -> Result<(), StoreError> {
         self.seen += self.told.len();
-        self.changed += world.store.record_power(&self.told, Timestamp::now()).await?;
+        self.changed += context.store.record_power(&self.told, Timestamp::now()).await?;
         self.told.clear();
         Ok(())
     }
 }
 
-async fn look(world: Arc<TurnContext>, node: Node) -> Option<SeenPower> {
-    let bmc = world.bmcs.of(&node).ok()?;
+async fn look(context: Arc<TurnContext>, node: Node) -> Option<SeenPower> {
+    let bmc = context.bmcs.of(&node).ok()?;
     // `glance` keeps no connection open: ten thousand open connections need a hundred MiB, and would be closed long before the next sweep.
     match bmc.power.state_once().await {
         Ok(power) => {
-            world.sightings.note(node.id, ObservedPart::Bmc, power.as_str());
+            context.sightings.note(node.id, ObservedPart::Bmc, power.as_str());
             if node.power_state.is_some_and(|known| known != power) {
                 info!(node.id = %node.id, "node {} is now {power}, which was not requested here", node.id);
             }
             Some(SeenPower::of(&node, power))
         }
         Err(error) => {
-            world.sightings.note(node.id, ObservedPart::Bmc, problem::of_bmc(&error).cause);
+            context.sightings.note(node.id, ObservedPart::Bmc, problem::of_bmc(&error).cause);
             None
         }
     }
@@ -116,7 +119,7 @@ async fn look(world: Arc<TurnContext>, node: Node) -> Option<SeenPower> {
 
 /// Reports that this conductor is alive, until `stop` is cancelled.
 pub(crate) async fn announce(
-    world: Arc<TurnContext>,
+    context: Arc<TurnContext>,
     stop: CancellationToken,
 ) -> Result<(), RunError> {
     let mut due = interval(ANNOUNCE_EVERY);
@@ -125,10 +128,10 @@ pub(crate) async fn announce(
             () = stop.cancelled() => return Ok(()),
             _ = due.tick() => {}
         }
-        match world.store.touch_conductor(&world.settings.hostname, Timestamp::now()).await {
-            Ok(()) => world.watch.answered(Timestamp::now()),
+        match context.store.touch_conductor(&context.settings.hostname, Timestamp::now()).await {
+            Ok(()) => context.watch.answered(Timestamp::now()),
             Err(error) => {
-                world.watch.failed();
+                context.watch.failed();
                 warn!(error = chain(&error), "cannot record that this conductor is alive");
             }
         }

@@ -34,13 +34,13 @@ pub(crate) enum TurnError {
 
 /// Runs one turn for one node. The turn is the only writer of `provision_state` once work has begun.
 #[instrument(skip_all, fields(node.id = %id))]
-pub(crate) async fn turn(id: NodeUuid, world: Arc<TurnContext>) -> Requeue {
-    match world.turn(id).await {
+pub(crate) async fn turn(id: NodeUuid, context: Arc<TurnContext>) -> Requeue {
+    match context.turn(id).await {
         Ok(requeue) => requeue,
         // Another writer was faster: read the node again immediately.
         Err(TurnError::Store(StoreError::Stale)) => Requeue::Now,
         Err(TurnError::Store(error)) if error.is_transient() => {
-            world.watch.failed();
+            context.watch.failed();
             warn!(error = chain(&error), "a turn for node {id} waits for the database");
             Requeue::After(STORE_RETRY_PAUSE)
         }

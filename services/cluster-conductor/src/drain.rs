@@ -60,13 +60,13 @@ impl Conductor {
     ///
     /// When a cluster that was not forced would lose its quorum, or the servers on the host are unknown.
     pub async fn drain(&self, name: &HostName, ask: &DrainRequest) -> Result<Drain, DrainError> {
-        let now = (self.world.settings.clock)();
+        let now = (self.context.settings.clock)();
         for _ in 0..ATTEMPTS {
-            let host = self.world.host(name).await?;
+            let host = self.context.host(name).await?;
             let by = (ask.by.clone(), ask.request.clone());
             let forced = ask.forced.clone();
             let asked = Drain::new((ask.id, host.name.clone()), by, forced, host.members(), now);
-            match self.world.store.grant_drain(&asked).await {
+            match self.context.store.grant_drain(&asked).await {
                 Ok(granted) => {
                     let granted = granted?;
                     self.queue.wake(ResourceRef::Drain(granted.id));
@@ -89,17 +89,17 @@ impl Conductor {
         name: &HostName,
         ask: &DrainRequest,
     ) -> Result<Option<Drain>, DrainError> {
-        let now = (self.world.settings.clock)();
-        let host = self.world.host(name).await?;
+        let now = (self.context.settings.clock)();
+        let host = self.context.host(name).await?;
         let by = (ask.by.clone(), ask.request.clone());
         let asked =
             Drain::new((ask.id, host.name.clone()), by, ask.forced.clone(), host.members(), now);
-        Ok(self.world.store.check_drain(&asked).await??)
+        Ok(self.context.store.check_drain(&asked).await??)
     }
 
     /// Ends a drain, so that the host accepts servers again. `None` when the host is not drained.
     pub async fn end_drain(&self, host: &HostName) -> Result<Option<Drain>, StoreError> {
-        let ending = self.world.store.end_drain(host).await?;
+        let ending = self.context.store.end_drain(host).await?;
         if let Some(drain) = &ending {
             self.queue.wake(ResourceRef::Drain(drain.id));
         }
@@ -109,74 +109,78 @@ impl Conductor {
 
 /// Runs one turn of a drain, on behalf of the request that started it.
 #[instrument(skip_all, fields(drain.id = %id, drain.host = Empty, request.id = Empty))]
-pub(crate) async fn turn(world: &ConductorContext, id: DrainUuid) -> Result<Requeue, KeysError> {
-    let Some(drain) = world.store.drain_of(id).await? else { return Ok(Requeue::OnChange) };
+pub(crate) async fn turn(context: &ConductorContext, id: DrainUuid) -> Result<Requeue, KeysError> {
+    let Some(drain) = context.store.drain_of(id).await? else { return Ok(Requeue::OnChange) };
     Span::current().record("drain.host", drain.host.as_str());
     let request = drain.request.clone().unwrap_or_else(|| format!("req-{}", Uuid::new_v4()));
     Span::current().record("request.id", &request);
-    match openstack::on_behalf_of(request, Box::pin(work(world, drain))).await {
+    match openstack::on_behalf_of(request, Box::pin(work(context, drain))).await {
         // The drain was changed by another request.
         Err(KeysError::Store(StoreError::Stale)) => Ok(Requeue::Now),
         worked => worked,
     }
 }
 
-async fn work(world: &ConductorContext, drain: Drain) -> Result<Requeue, KeysError> {
-    let host = match world.host(&drain.host).await {
+async fn work(context: &ConductorContext, drain: Drain) -> Result<Requeue, KeysError> {
+    let host = match context.host(&drain.host).await {
         Ok(host) => host,
         // The record of a drained host that was removed from the cloud is deleted, and nobody has to end the drain. A host that gets the
         // name later is a new one.
         Err(HostError::NoHost(_))
             if [DrainPhase::Ending, DrainPhase::Drained].contains(&drain.phase) =>
         {
-            world.store.forget_drain(&drain).await?;
+            context.store.forget_drain(&drain).await?;
             info!("the host was removed from the cloud, so its drain is over");
             return Ok(Requeue::OnChange);
         }
         Err(HostError::Store(error)) => return Err(error.into()),
         Err(error) => {
             warn!("cannot observe the host: {error}");
-            return Ok(Requeue::After(world.settings.look_every));
+            return Ok(Requeue::After(context.settings.look_every));
         }
     };
-    let now = (world.settings.clock)();
+    let now = (context.settings.clock)();
     let here = Drain { takes: host.members(), ..drain.clone() };
     let DrainDecision { drain: turned, steps, due, is_over } =
-        drain_turn(&here, &host.seen(now), &rules(world));
-    let noted = note(world, &drain, turned).await?;
-    let (outcomes, is_done) = perform(world, &host, &steps).await;
+        drain_turn(&here, &host.seen(now), &rules(context));
+    let noted = note(context, &drain, turned).await?;
+    let (outcomes, is_done) = perform(context, &host, &steps).await;
     let noted = match outcomes.as_slice() {
         [] => noted,
-        outcomes => note(world, &noted, noted.with_outcomes(outcomes)).await?,
+        outcomes => note(context, &noted, noted.with_outcomes(outcomes)).await?,
     };
     if is_over && is_done {
-        world.store.forget_drain(&noted).await?;
+        context.store.forget_drain(&noted).await?;
         info!("the host accepts servers again");
         return Ok(Requeue::OnChange);
     }
     let due = due.map(|due| time_left(due, now));
     let pause = match noted.phase {
-        DrainPhase::Draining | DrainPhase::Ending => PAUSE.min(world.settings.look_every),
-        DrainPhase::Drained | DrainPhase::Stuck => world.settings.look_every,
+        DrainPhase::Draining | DrainPhase::Ending => PAUSE.min(context.settings.look_every),
+        DrainPhase::Drained | DrainPhase::Stuck => context.settings.look_every,
     };
     Ok(Requeue::After(due.map_or(pause, |due| due.min(pause))))
 }
 
 /// Returns the times that rule a drain.
-fn rules(world: &ConductorContext) -> DrainRules {
-    let repair = &world.settings.repair;
+fn rules(context: &ConductorContext) -> DrainRules {
+    let repair = &context.settings.repair;
     let shows_within = DrainRules::DEFAULT.shows_within.min(repair.lands_within);
     DrainRules { shows_within, backoff: repair.backoff }
 }
 
 /// Records a drain, if anything changed.
-async fn note(world: &ConductorContext, before: &Drain, after: Drain) -> Result<Drain, StoreError> {
+async fn note(
+    context: &ConductorContext,
+    before: &Drain,
+    after: Drain,
+) -> Result<Drain, StoreError> {
     // As long as members are on a host that may be switched off, the quorum check is repeated in every turn.
     let is_weighed = before.phase == DrainPhase::Drained && !before.takes.is_empty();
     if *before == after && !is_weighed {
         return Ok(after);
     }
-    let noted = world.store.update_drain(&after).await?;
+    let noted = context.store.update_drain(&after).await?;
     if noted.phase != before.phase {
         let (from, to) = (before.phase.as_str(), noted.phase.as_str());
         info!(state.from = from, state.to = to, "host {} is now {to}", noted.host);
@@ -186,14 +190,14 @@ async fn note(world: &ConductorContext, before: &Drain, after: Drain) -> Result<
 
 /// Performs the steps. Returns their results, and whether all were performed.
 async fn perform(
-    world: &ConductorContext,
+    context: &ConductorContext,
     host: &Host,
     steps: &[DrainStep],
 ) -> (Vec<DrainOutcome>, bool) {
     let (mut outcomes, mut is_done) = (Vec::new(), true);
     for step in steps {
         info!(action.name = ?step, "performing {step:?} on host {}", host.name);
-        match take(world, host, step).await {
+        match take(context, host, step).await {
             Ok(outcome) => outcomes.extend(outcome),
             Err(error) => {
                 warn!("cannot perform {step:?} on host {}: {error}", host.name);
@@ -224,17 +228,17 @@ enum StepError {
 }
 
 async fn take(
-    world: &ConductorContext,
+    context: &ConductorContext,
     host: &Host,
     step: &DrainStep,
 ) -> Result<Option<DrainOutcome>, StepError> {
-    let session = world.administrator()?;
+    let session = context.administrator()?;
     match step {
         DrainStep::Disable => services::disable(session, &host.service.id, OUR_REASON).await?,
         DrainStep::Enable => services::enable(session, &host.service.id).await?,
         DrainStep::Migrate(server) => return Ok(migrate(session, server).await),
-        DrainStep::Evict(member) => return evict(world, host, member).await,
-        DrainStep::Uncordon(member) => return uncordon(world, member).await,
+        DrainStep::Evict(member) => return evict(context, host, member).await,
+        DrainStep::Uncordon(member) => return uncordon(context, member).await,
     }
     Ok(None)
 }
@@ -256,27 +260,27 @@ async fn migrate(session: &openstack::Session, server: &str) -> Option<DrainOutc
 }
 
 async fn evict(
-    world: &ConductorContext,
+    context: &ConductorContext,
     host: &Host,
     member: &Member,
 ) -> Result<Option<DrainOutcome>, StepError> {
     let Some((cluster, _)) = cluster_of(&host.ours, member) else { return Ok(None) };
-    let client = nodes::client_of(world, cluster).await?.ok_or(StepError::NoClient)?;
+    let client = nodes::client_of(context, cluster).await?.ok_or(StepError::NoClient)?;
     let left = kubernetes::drain::drain(&client, &machine_name(cluster, &member.machine)).await?;
     Ok(left.is_empty().then(|| DrainOutcome::Emptied(member.clone())))
 }
 
 async fn uncordon(
-    world: &ConductorContext,
+    context: &ConductorContext,
     member: &Member,
 ) -> Result<Option<DrainOutcome>, StepError> {
     let refilled = Some(DrainOutcome::Refilled(member.clone()));
-    let cluster = world.cluster(member.cluster).await?;
+    let cluster = context.cluster(member.cluster).await?;
     // Members of a deleted cluster need no uncordon.
     let Some(cluster) = cluster.filter(|it| it.desire == cluster_core::DesiredState::Exist) else {
         return Ok(refilled);
     };
-    let client = nodes::client_of(world, &cluster).await?.ok_or(StepError::NoClient)?;
+    let client = nodes::client_of(context, &cluster).await?.ok_or(StepError::NoClient)?;
     let name = machine_name(&cluster, &member.machine);
     if kubernetes::nodes::find(&client, &name).await?.is_some() {
         kubernetes::nodes::uncordon(&client, &name).await?;

@@ -66,8 +66,8 @@ impl Conductor {
         before: Option<&ClusterParameters>,
         wanted: ClusterParameters,
     ) -> Result<ClusterParameters, ExternalObjectError> {
-        let Some(premises) = &self.world.cloud else { return Ok(wanted) };
-        let (session, own) = (&eyes(premises, who).await?, premises.own());
+        let Some(cloud_access) = &self.context.cloud else { return Ok(wanted) };
+        let (session, own) = (&eyes(cloud_access, who).await?, cloud_access.own());
         let of = |field: fn(&ClusterParameters) -> Option<&str>| before.and_then(field);
         let zone = |it: &ClusterParameters| it.labels.settings().dns_zone.clone();
         let named = zone(&wanted).filter(|it| before.and_then(zone).as_ref() != Some(it));
@@ -122,15 +122,18 @@ impl Conductor {
         cluster: &Cluster,
         given: &str,
     ) -> Result<String, ExternalObjectError> {
-        let sessions = self.world.sessions(cluster, false).await.map_err(closed)?;
+        let sessions = self.context.sessions(cluster, false).await.map_err(closed)?;
         let Some((session, _)) = sessions else { return Ok(given.to_owned()) };
         told("image_id", given, own_image(&session, who, given).await)
     }
 }
 
 /// Returns a session that sees the cloud as the caller's project does.
-async fn eyes(premises: &CloudAccess, who: ObjectUser<'_>) -> Result<Session, ExternalObjectError> {
-    premises.session_as_seen_by(who.project).await.map_err(closed)
+async fn eyes(
+    cloud_access: &CloudAccess,
+    who: ObjectUser<'_>,
+) -> Result<Session, ExternalObjectError> {
+    cloud_access.session_as_seen_by(who.project).await.map_err(closed)
 }
 
 fn closed(why: TenancyError) -> ExternalObjectError {

@@ -60,7 +60,7 @@ pub(crate) enum ResourceRef {
 /// Operates clusters, VMs, snapshots and drains. Clones share the same conductor.
 #[derive(Clone)]
 pub struct Conductor {
-    pub(crate) world: Arc<ConductorContext>,
+    pub(crate) context: Arc<ConductorContext>,
     pub(crate) queue: Queue<ResourceRef>,
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct ConductorContext {
     pub(crate) hush: EventLimiter,
     pub(crate) clients: Clients,
     /// The observations of the last seconds.
-    pub(crate) lately: ObservationCache,
+    pub(crate) observation_cache: ObservationCache,
     /// The flavors of the last seconds, for requests to the API.
     pub(crate) flavors: Flavors,
     /// Machines are late from its beginning at the earliest, because what they said before may have been missed.
@@ -133,7 +133,7 @@ impl Conductor {
         cloud: Option<CloudAccess>,
     ) -> Self {
         let watch = Watch::begin((settings.clock)());
-        let world = ConductorContext {
+        let context = ConductorContext {
             settings,
             store,
             cloud,
@@ -141,11 +141,11 @@ impl Conductor {
             rotated: Notify::new(),
             clients: Clients::default(),
             hush: EventLimiter::default(),
-            lately: ObservationCache::default(),
+            observation_cache: ObservationCache::default(),
             flavors: Flavors::default(),
             watch,
         };
-        Conductor { world: Arc::new(world), queue: Queue::default() }
+        Conductor { context: Arc::new(context), queue: Queue::default() }
     }
 
     /// Runs turns of all resources until `stop` is cancelled.
@@ -156,32 +156,32 @@ impl Conductor {
     pub async fn run(self, stop: CancellationToken) -> Result<(), JoinError> {
         self.note_reports().await;
         let catching_up =
-            tokio::spawn(catch_up(self.world.clone(), self.queue.clone(), stop.clone()));
-        let alive = tokio::spawn(turn::stay_alive(self.world.clone(), stop.clone()));
-        let sealing = tokio::spawn(seals::run(self.world.clone(), stop.clone()));
-        let (world, workers) = (self.world.clone(), self.world.settings.workers);
+            tokio::spawn(catch_up(self.context.clone(), self.queue.clone(), stop.clone()));
+        let alive = tokio::spawn(turn::stay_alive(self.context.clone(), stop.clone()));
+        let sealing = tokio::spawn(seals::run(self.context.clone(), stop.clone()));
+        let (context, workers) = (self.context.clone(), self.context.settings.workers);
         let queue = self.queue.clone();
         let ended = reconcile::run(self.queue, workers, stop, move |subject| {
-            let (world, queue) = (world.clone(), queue.clone());
+            let (context, queue) = (context.clone(), queue.clone());
             async move {
                 let turn = match subject {
-                    ResourceRef::Cluster(id) => turn::turn(&world, id).await,
-                    ResourceRef::Vm(id) => Box::pin(vm::turn(&world, &queue, id)).await,
-                    ResourceRef::Drain(id) => Box::pin(drain::turn(&world, id)).await,
+                    ResourceRef::Cluster(id) => turn::turn(&context, id).await,
+                    ResourceRef::Vm(id) => Box::pin(vm::turn(&context, &queue, id)).await,
+                    ResourceRef::Drain(id) => Box::pin(drain::turn(&context, id)).await,
                     ResourceRef::Snapshot(id) => {
-                        Box::pin(vm::snapshot_turn(&world, &queue, id)).await
+                        Box::pin(vm::snapshot_turn(&context, &queue, id)).await
                     }
                 };
                 match turn {
                     Ok(next) => next,
                     Err(KeysError::Store(error)) if error.is_transient() => {
-                        world.watch.failed();
+                        context.watch.failed();
                         tracing::warn!("the turn of {subject:?} waits for the database: {error}");
-                        Requeue::After(PAUSE.min(world.settings.look_every))
+                        Requeue::After(PAUSE.min(context.settings.look_every))
                     }
                     Err(error) => {
                         tracing::warn!("the turn of {subject:?} failed: {error}");
-                        Requeue::After(world.settings.look_every)
+                        Requeue::After(context.settings.look_every)
                     }
                 }
             }
@@ -210,7 +210,7 @@ impl Conductor {
     /// Returns the certificate of the cluster's certificate authority in PEM; the authority is made on first use. During a CA rotation both
     /// authorities are returned, the signing one first.
     pub async fn authority(&self, cluster: &Cluster) -> Result<String, KeysError> {
-        Ok(self.world.pki(cluster).await?.cluster.certificate)
+        Ok(self.context.pki(cluster).await?.cluster.certificate)
     }
 
     /// Signs a certificate request in PEM with the cluster's certificate authority, and records for whom.
@@ -220,8 +220,8 @@ impl Conductor {
         request: &str,
         user: &str,
     ) -> Result<String, KeysError> {
-        let pki = self.world.pki(cluster).await?;
-        let now = (self.world.settings.clock)();
+        let pki = self.context.pki(cluster).await?;
+        let now = (self.context.settings.clock)();
         let validity = Validity { now, lifetime: CERTIFICATE_LASTS };
         let certificate =
             cluster_pki::sign(&pki.cluster, request, validity).map_err(KeysError::Sign)?;
@@ -238,8 +238,8 @@ impl Conductor {
         let Some(endpoint) = cluster.api_address.as_deref().and_then(endpoint) else {
             return Ok(None);
         };
-        let pki = self.world.pki(cluster).await?;
-        let now = (self.world.settings.clock)();
+        let pki = self.context.pki(cluster).await?;
+        let now = (self.context.settings.clock)();
         let validity = Validity { now, lifetime: CERTIFICATE_LASTS };
         let config =
             cluster_pki::admin_kubeconfig(&dns_label(cluster), &endpoint, &pki.cluster, validity)?;
@@ -263,25 +263,25 @@ impl Conductor {
             created_at: now,
             not_after: now.saturating_add(lasts).unwrap_or(Timestamp::MAX),
         };
-        self.world.store.insert_certificate(&line).await
+        self.context.store.insert_certificate(&line).await
     }
 }
 
 /// Wakes all that rests, again and again until `stop` is cancelled. A request that was recorded may never have woken what it asked for: the
 /// answer of the database was lost, or the client hung up before.
 async fn catch_up(
-    world: Arc<ConductorContext>,
+    context: Arc<ConductorContext>,
     queue: Queue<ResourceRef>,
     stop: CancellationToken,
 ) {
     loop {
-        match world.subjects().await {
+        match context.subjects().await {
             Ok(all) => all.into_iter().for_each(|it| queue.wake_resting(it)),
             Err(error) => tracing::warn!("cannot read the list of clusters and VMs: {error}"),
         }
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(world.settings.look_every) => {}
+            () = tokio::time::sleep(context.settings.look_every) => {}
         }
     }
 }

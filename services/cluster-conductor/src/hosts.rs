@@ -77,7 +77,7 @@ impl Conductor {
     ///
     /// When there is no such host, or the cloud does not answer.
     pub async fn host(&self, name: &HostName) -> Result<Host, HostError> {
-        self.world.host(name).await
+        self.context.host(name).await
     }
 
     /// Returns the compute services of all hosts, sorted by host. Takes one call.
@@ -86,7 +86,7 @@ impl Conductor {
     ///
     /// When the cloud does not answer.
     pub async fn hosts(&self) -> Result<Vec<ComputeService>, HostError> {
-        Ok(services::list_compute(self.world.administrator()?).await?)
+        Ok(services::list_compute(self.context.administrator()?).await?)
     }
 
     /// Returns the servers of a cluster or a VM, by its id or name, or a server by its id or name.
@@ -95,7 +95,7 @@ impl Conductor {
     ///
     /// When the cloud does not answer.
     pub async fn places(&self, thing: &str) -> Result<ServersWithHosts, HostError> {
-        self.world.places(thing).await
+        self.context.places(thing).await
     }
 }
 

@@ -51,11 +51,11 @@ pub(crate) enum LeaseTurn {
 
 /// Takes the stage of the cluster's lease that is due, if there is one.
 pub(crate) async fn take_due_stage(
-    world: &ConductorContext,
+    context: &ConductorContext,
     cluster: &Cluster,
 ) -> Result<LeaseTurn, KeysError> {
-    let LendingSettings { ladder, addressees } = &world.settings.lending;
-    let now = (world.settings.clock)();
+    let LendingSettings { ladder, addressees } = &context.settings.lending;
+    let now = (context.settings.clock)();
     let step = match lease_due(cluster, ladder, now) {
         Due::Now(step) => step,
         Due::At(at) => return Ok(LeaseTurn::Rests(Some(at))),
@@ -74,13 +74,13 @@ pub(crate) async fn take_due_stage(
     };
     let taken = after_lease_stage(cluster, step, now);
     let change = ClusterChange { events: vec![event], letters, ..ClusterChange::of(taken) };
-    match world.store.change_cluster(&change).await {
+    match context.store.change_cluster(&change).await {
         Ok(_) => info!("the lease of cluster {}: {}", cluster.id, told.message),
         Err(StoreError::Stale) => {}
         Err(error) => return Err(error.into()),
     }
     if matches!(step, LeaseStage::SwitchOff { .. }) {
-        world.lately.forget(cluster.id);
+        context.observation_cache.forget(cluster.id);
     }
     Ok(LeaseTurn::Took)
 }
@@ -113,23 +113,23 @@ fn notice(cluster: &Cluster, told: &LeaseNotice, now: Timestamp) -> Notice {
 
 /// Switches off the servers of a cluster whose lease ended. Returns the observation, and when to look again.
 pub(crate) async fn keep_off(
-    world: &ConductorContext,
-    premises: &CloudAccess,
+    context: &ConductorContext,
+    cloud_access: &CloudAccess,
     cluster: &Cluster,
 ) -> WorkResult {
-    let look_every = world.settings.look_every;
+    let look_every = context.settings.look_every;
     let mut next = look_every;
-    let problem = match switch(premises, cluster, &ServerAction::Stop).await {
+    let problem = match switch(cloud_access, cluster, &ServerAction::Stop).await {
         Ok(still_on) => {
             if still_on > 0 {
                 next = SWITCHING_EVERY.min(look_every);
             }
-            off_problem(cluster, &world.settings.lending.ladder, still_on)
+            off_problem(cluster, &context.settings.lending.ladder, still_on)
         }
         Err(trouble) => {
             warn!("cannot switch off the members of a cluster whose lease ended: {trouble}");
             let Problem { message, .. } = trouble.problem("switch off the members");
-            let off = off_problem(cluster, &world.settings.lending.ladder, 0);
+            let off = off_problem(cluster, &context.settings.lending.ladder, 0);
             Problem { message: format!("the lease has ended: {message}"), ..off }
         }
     };
@@ -138,8 +138,8 @@ pub(crate) async fn keep_off(
 }
 
 /// Switches on the servers of a cluster whose lease was extended after its end.
-pub(crate) async fn switch_on(premises: &CloudAccess, cluster: &Cluster) {
-    match switch(premises, cluster, &ServerAction::Start).await {
+pub(crate) async fn switch_on(cloud_access: &CloudAccess, cluster: &Cluster) {
+    match switch(cloud_access, cluster, &ServerAction::Start).await {
         Ok(0) => {}
         Ok(still_off) => {
             info!("switching on {still_off} members of cluster {}", cluster.id)
@@ -150,13 +150,13 @@ pub(crate) async fn switch_on(premises: &CloudAccess, cluster: &Cluster) {
 
 /// Stops or starts all servers of the cluster. Returns how many are not in the wanted state yet.
 async fn switch(
-    premises: &CloudAccess,
+    cloud_access: &CloudAccess,
     cluster: &Cluster,
     action: &ServerAction,
 ) -> Result<usize, CloudWorkError> {
     let (on, off) = (ServerStatus::Active, ServerStatus::Shutoff);
     let (from, wanted) = if *action == ServerAction::Stop { (on, off) } else { (off, on) };
-    let session = &premises.of(cluster, true).await?;
+    let session = &cloud_access.of(cluster, true).await?;
     let all = servers::tagged(session, &tag(cluster.id)).await?;
     let others: Vec<Server> = all.into_iter().filter(|server| server.status != wanted).collect();
     let idle = others.iter().filter(|it| it.status == from && it.task_state.is_none());

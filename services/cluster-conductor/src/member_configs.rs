@@ -37,30 +37,30 @@ use redeem::ReportResult;
 ///
 /// The addresses of the ports that the config names come from `seen`.
 pub(crate) async fn user_data(
-    world: &ConductorContext,
+    context: &ConductorContext,
     spec: &ClusterSpec<'_>,
     machine: &MemberName,
     seen: &ClusterObservation,
 ) -> Result<UserData, MemberConfigError> {
-    let founding = bootstrap_data::founding(world, spec, seen).await?;
+    let founding = bootstrap_data::founding(context, spec, seen).await?;
     let facts = MemberFacts::gather(spec, machine, seen, &founding.founders)?;
     let (outside, token) = (facts::outside(spec, Some(seen)), founding.token()?);
     let group = group_of(spec, machine)?;
-    let own = own::own_config(world, spec.cluster, group).await?;
+    let own = own::own_config(context, spec.cluster, group).await?;
     match (group.labels.settings().delivery, own) {
         (Delivery::Inline, Some(own)) => {
             UserData::from_document(&own).map_err(MemberConfigError::TooLong)
         }
-        (Delivery::Claim, Some(_)) => claims::claim(world, spec.cluster, machine, &facts).await,
+        (Delivery::Claim, Some(_)) => claims::claim(context, spec.cluster, machine, &facts).await,
         (Delivery::Inline, None) => {
-            let config = config::render(world, spec, machine, &facts, &outside?, token).await?;
+            let config = config::render(context, spec, machine, &facts, &outside?, token).await?;
             inline(&config).map_err(MemberConfigError::TooLong)
         }
         (Delivery::Claim, None) => {
             // An error in the config is reported now, not when the claim is redeemed. Floating IPs may still be missing.
             let outside = outside.unwrap_or_default();
-            config::render(world, spec, machine, &facts, &outside, token).await?;
-            claims::claim(world, spec.cluster, machine, &facts).await
+            config::render(context, spec, machine, &facts, &outside, token).await?;
+            claims::claim(context, spec.cluster, machine, &facts).await
         }
     }
 }
@@ -85,13 +85,13 @@ impl Conductor {
         machine: &MemberName,
         seen: &ClusterObservation,
     ) -> Result<UserData, MemberConfigError> {
-        user_data(&self.world, &ClusterSpec { cluster, groups }, machine, seen).await
+        user_data(&self.context, &ClusterSpec { cluster, groups }, machine, seen).await
     }
 
     /// Returns the config for a claim that is redeemed from this address.
     pub async fn redeem(&self, claim: &str, token: &str, from: IpAddr) -> Answer {
         let Ok(id) = claim.parse() else { return Answer::Nothing };
-        match redeem::redeem(&self.world, id, token, from.to_canonical()).await {
+        match redeem::redeem(&self.context, id, token, from.to_canonical()).await {
             Ok(answer) => answer,
             Err(error) => {
                 tracing::error!(claim.id = %id, "cannot hand out a config: {error}");
@@ -103,7 +103,7 @@ impl Conductor {
     /// Tells a member that holds this CA revision what to do. The member authenticates with its report token.
     pub async fn authorities_for(&self, claim: &str, token: &str, holds: u32) -> CaHandout {
         let Ok(id) = claim.parse() else { return CaHandout::Nothing };
-        match authorities::ask(&self.world, id, token, holds).await {
+        match authorities::ask(&self.context, id, token, holds).await {
             Ok((told, news)) => {
                 if let Some(cluster) = news {
                     self.wake(cluster);
@@ -120,7 +120,7 @@ impl Conductor {
     /// Records a report. Returns false when the token is wrong.
     pub async fn note_report(&self, claim: &str, token: &str, said: &StepReport) -> bool {
         let Ok(id) = claim.parse() else { return false };
-        match redeem::note(&self.world, id, token, said).await {
+        match redeem::note(&self.context, id, token, said).await {
             Ok(ReportResult::Refused) => false,
             Ok(ReportResult::Old) => true,
             Ok(ReportResult::News(cluster)) => {

@@ -42,7 +42,7 @@ struct CachedClient {
 
 /// A cluster's Kubernetes API within one turn.
 pub(crate) struct Nodes<'a> {
-    world: &'a ConductorContext,
+    context: &'a ConductorContext,
     spec: &'a ClusterSpec<'a>,
     shape: &'a DesiredObjects,
     /// `None` when the API does not answer.
@@ -60,14 +60,14 @@ struct Answers {
 impl<'a> Nodes<'a> {
     /// Lists the nodes of a cluster, if the address of its API is known.
     pub(crate) async fn reach(
-        world: &'a ConductorContext,
+        context: &'a ConductorContext,
         spec: &'a ClusterSpec<'a>,
         shape: &'a DesiredObjects,
     ) -> Result<Self, KeysError> {
-        let mut nodes = Nodes { world, spec, shape, answers: None, silence: None };
+        let mut nodes = Nodes { context, spec, shape, answers: None, silence: None };
         let is_going = spec.cluster.desire == cluster_core::DesiredState::Gone;
         let address = spec.cluster.api_address.as_deref().filter(|_| !is_going);
-        let Some(client) = client(world, spec.cluster, address).await? else { return Ok(nodes) };
+        let Some(client) = client(context, spec.cluster, address).await? else { return Ok(nodes) };
         nodes.answers = match ask(&client).await {
             Ok(Some(all)) => Some(Answers { client, nodes: all }),
             Ok(None) => {
@@ -103,25 +103,25 @@ async fn ask(client: &Client) -> Result<Option<Vec<Node>>, KubernetesError> {
 
 /// Returns an administrator's client of the cluster's API, once its address is known.
 pub(crate) async fn client_of(
-    world: &ConductorContext,
+    context: &ConductorContext,
     cluster: &Cluster,
 ) -> Result<Option<Client>, KeysError> {
-    client(world, cluster, cluster.api_address.as_deref()).await
+    client(context, cluster, cluster.api_address.as_deref()).await
 }
 
 /// Returns an administrator's client of the cluster's API at `address`.
 async fn client(
-    world: &ConductorContext,
+    context: &ConductorContext,
     cluster: &Cluster,
     address: Option<&str>,
 ) -> Result<Option<Client>, KeysError> {
     let Some(address) = address else { return Ok(None) };
     let Some(endpoint) = endpoint(address) else { return Ok(None) };
-    let (now, revision) = ((world.settings.clock)(), cluster.authorities.revision);
-    if let Some(client) = world.clients.find(cluster.id, address, revision, now) {
+    let (now, revision) = ((context.settings.clock)(), cluster.authorities.revision);
+    if let Some(client) = context.clients.find(cluster.id, address, revision, now) {
         return Ok(Some(client));
     }
-    let pki = world.pki(cluster).await?;
+    let pki = context.pki(cluster).await?;
     let validity = Validity { now, lifetime: CERTIFICATE_LASTS };
     let config =
         cluster_pki::admin_kubeconfig(&dns_label(cluster), &endpoint, &pki.cluster, validity)?;
@@ -138,7 +138,7 @@ async fn client(
                 until,
                 client: client.clone(),
             };
-            world.clients.keep(cluster.id, kept);
+            context.clients.keep(cluster.id, kept);
             Ok(Some(client))
         }
         Err(error) => {

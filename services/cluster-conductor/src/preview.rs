@@ -44,11 +44,11 @@ impl Conductor {
     ) -> Result<Preview, StoreError> {
         let spec = ClusterSpec { cluster, groups };
         let shape = desired_objects(&spec);
-        let ledger = self.world.store.ledger_of(cluster.id).await?;
+        let ledger = self.context.store.ledger_of(cluster.id).await?;
         let present = ledger.iter().filter(|line| line.cloud_id.is_some());
         let there: BTreeSet<Key> = present.filter_map(|line| line.kind.parse().ok()).collect();
         let asked = async {
-            let sessions = self.world.sessions(cluster, !ledger.is_empty()).await;
+            let sessions = self.context.sessions(cluster, !ledger.is_empty()).await;
             let sessions = sessions.map_err(|closed| closed.to_string())?;
             let Some((session, own)) = sessions else {
                 return Err("clusterd has no cloud configured".to_owned());

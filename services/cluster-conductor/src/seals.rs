@@ -20,9 +20,9 @@ const PAGE: u32 = 50;
 impl Conductor {
     /// Records the report key of members that redeemed claims before the key was recorded. The key is known as long as there is only one.
     pub(crate) async fn note_reports(&self) {
-        let keys = self.world.keys.keys();
+        let keys = self.context.keys.keys();
         if keys.ids().count() == 1
-            && let Err(error) = self.world.store.assume_report_key(keys.current()).await
+            && let Err(error) = self.context.store.assume_report_key(keys.current()).await
         {
             warn!("cannot record the key of the report tokens: {error}");
         }
@@ -30,15 +30,15 @@ impl Conductor {
 
     /// Returns the keys, and what each is needed for.
     pub async fn keys(&self) -> Result<Vec<KeyUsage>, StoreError> {
-        let stored = self.world.store.seals_in_use().await?;
-        Ok(KeyUsage::count(&self.world.keys.keys(), &stored))
+        let stored = self.context.store.seals_in_use().await?;
+        Ok(KeyUsage::count(&self.context.keys.keys(), &stored))
     }
 
     /// Makes a new key that seals from now on, and returns its id. Secrets of other keys are re-encrypted soon.
     pub async fn rotate_keys(&self) -> Result<String, KeyFileError> {
-        let world = self.world.clone();
-        let id = off_the_runtime(move || world.keys.rotate()).await?;
-        self.world.rotated.notify_one();
+        let context = self.context.clone();
+        let id = off_the_runtime(move || context.keys.rotate()).await?;
+        self.context.rotated.notify_one();
         Ok(id)
     }
 
@@ -46,15 +46,15 @@ impl Conductor {
     pub async fn retire_key(&self, id: &str) -> Result<(), RetireError<StoreError>> {
         RetireError::check(&self.keys().await.map_err(RetireError::Store)?, id)?;
         // From here on the database refuses anything sealed with the key.
-        match self.world.store.forget_seal(id).await {
+        match self.context.store.forget_seal(id).await {
             Ok(()) => {}
             Err(StoreError::InUse { by }) => {
                 return Err(RetireError::Needed { id: id.to_owned(), by: by.to_owned() });
             }
             Err(why) => return Err(RetireError::Store(why)),
         }
-        let (world, id) = (self.world.clone(), id.to_owned());
-        off_the_runtime(move || world.keys.retire(&id)).await.map_err(RetireError::File)
+        let (context, id) = (self.context.clone(), id.to_owned());
+        off_the_runtime(move || context.keys.retire(&id)).await.map_err(RetireError::File)
     }
 }
 
@@ -67,17 +67,17 @@ async fn off_the_runtime<T: Send + 'static>(
 }
 
 /// Re-encrypts secrets that another key than the current one sealed, until `stop` is cancelled.
-pub(crate) async fn run(world: Arc<ConductorContext>, stop: CancellationToken) {
+pub(crate) async fn run(context: Arc<ConductorContext>, stop: CancellationToken) {
     let mut due = interval(LOOK_EVERY);
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            () = world.rotated.notified() => {}
+            () = context.rotated.notified() => {}
             _ = due.tick() => {}
         }
         tokio::select! {
             () = stop.cancelled() => return,
-            resealed = reseal(&world) => if let Err(error) = resealed {
+            resealed = reseal(&context) => if let Err(error) = resealed {
                 warn!("cannot re-encrypt secrets: {error}");
             },
         }
@@ -85,13 +85,13 @@ pub(crate) async fn run(world: Arc<ConductorContext>, stop: CancellationToken) {
 }
 
 /// Re-encrypts all secrets of other keys with the current one, page by page. After an interruption the next run finds the rest.
-async fn reseal(world: &ConductorContext) -> Result<(), StoreError> {
-    let keys = world.keys.keys();
-    for (id, sealed, _) in world.store.seals_in_use().await? {
+async fn reseal(context: &ConductorContext) -> Result<(), StoreError> {
+    let keys = context.keys.keys();
+    for (id, sealed, _) in context.store.seals_in_use().await? {
         if sealed == 0 || id == keys.current() {
             continue;
         }
-        let done = secrets(world, &keys, &id).await? + user_data(world, &keys, &id).await?;
+        let done = secrets(context, &keys, &id).await? + user_data(context, &keys, &id).await?;
         info!(key.id = keys.current(), "re-encrypted {done} secrets with key {}", keys.current());
     }
     Ok(())
@@ -99,40 +99,40 @@ async fn reseal(world: &ConductorContext) -> Result<(), StoreError> {
 
 /// Re-encrypts secrets of clusters. Returns how many.
 async fn secrets(
-    world: &ConductorContext,
+    context: &ConductorContext,
     keys: &SealingKeys,
     id: &str,
 ) -> Result<u64, StoreError> {
     let (mut after, mut done) = (None, 0);
     loop {
-        let page = world.store.secrets_sealed_by(id, after.as_ref(), PAGE).await?;
+        let page = context.store.secrets_sealed_by(id, after.as_ref(), PAGE).await?;
         let anew: Vec<_> = page
             .iter()
             .filter_map(|secret| Some((secret.clone(), secret_anew(keys, secret)?)))
             .collect();
         let Some(last) = page.into_iter().next_back() else { return Ok(done) };
         after = Some(last);
-        done += world.store.reseal_secrets(&anew).await?;
+        done += context.store.reseal_secrets(&anew).await?;
         info!("re-encrypted {} secrets, {done} so far", anew.len());
     }
 }
 
 /// Re-encrypts user-data of VMs that are not built yet. Returns how many.
 async fn user_data(
-    world: &ConductorContext,
+    context: &ConductorContext,
     keys: &SealingKeys,
     id: &str,
 ) -> Result<u64, StoreError> {
     let (mut after, mut done) = (None, 0);
     loop {
-        let page = world.store.user_data_sealed_by(id, after, PAGE).await?;
+        let page = context.store.user_data_sealed_by(id, after, PAGE).await?;
         let anew: Vec<_> = page
             .iter()
             .filter_map(|told| Some((told.clone(), user_data_anew(keys, told)?)))
             .collect();
         let Some(last) = page.last() else { return Ok(done) };
         after = Some(last.vm);
-        done += world.store.reseal_user_data(&anew).await?;
+        done += context.store.reseal_user_data(&anew).await?;
         info!("re-encrypted the user-data of {} VMs, {done} so far", anew.len());
     }
 }

@@ -33,7 +33,7 @@ impl Conductor {
         flavors: &BTreeSet<String>,
     ) -> Result<BTreeMap<String, FlavorSize>, SizesUnknown> {
         let unknown = |why: String| SizesUnknown { why, is_asked_wrong: false };
-        if self.world.cloud.is_none() {
+        if self.context.cloud.is_none() {
             return Err(unknown("clusterd has no cloud configured".to_owned()));
         }
         let told = tokio::time::timeout(CLOUD_TIMEOUT, self.told(cluster, flavors)).await;
@@ -50,9 +50,9 @@ impl Conductor {
         cluster: &Cluster,
         flavors: &BTreeSet<String>,
     ) -> Result<BTreeMap<String, FlavorSize>, CloudWorkError> {
-        let Some((session, _)) = self.world.sessions(cluster, false).await? else {
+        let Some((session, _)) = self.context.sessions(cluster, false).await? else {
             return Ok(BTreeMap::new());
         };
-        self.world.flavors.sizes(&session, flavors).await
+        self.context.flavors.sizes(&session, flavors).await
     }
 }

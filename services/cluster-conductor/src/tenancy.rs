@@ -199,8 +199,8 @@ impl ConductorContext {
         cluster: &Cluster,
         is_begun: bool,
     ) -> Result<Option<(Session, &Session)>, TenancyError> {
-        let Some(premises) = &self.cloud else { return Ok(None) };
-        Ok(Some((premises.of(cluster, is_begun).await?, premises.own())))
+        let Some(cloud_access) = &self.cloud else { return Ok(None) };
+        Ok(Some((cloud_access.of(cluster, is_begun).await?, cloud_access.own())))
     }
 }
 
@@ -211,8 +211,8 @@ impl Conductor {
     ///
     /// When clusterd's user lacks the role in the project, or Keystone does not answer.
     pub async fn admit(&self, project: &str, name: &str) -> Result<(), TenancyError> {
-        match &self.world.cloud {
-            Some(premises) => premises.admit(project, name).await,
+        match &self.context.cloud {
+            Some(cloud_access) => cloud_access.admit(project, name).await,
             None => Ok(()),
         }
     }
@@ -224,8 +224,8 @@ impl Conductor {
     ///
     /// When Keystone does not answer.
     pub async fn has_no_access(&self, cluster: &Cluster) -> Result<bool, TenancyError> {
-        let Some(premises) = &self.world.cloud else { return Ok(true) };
-        match premises.of(cluster, true).await {
+        let Some(cloud_access) = &self.context.cloud else { return Ok(true) };
+        match cloud_access.of(cluster, true).await {
             Ok(_) => Ok(false),
             Err(TenancyError::Roleless { .. } | TenancyError::Bound { .. }) => Ok(true),
             Err(unknown @ (TenancyError::Nowhere | TenancyError::KeystoneFailed(_))) => {
@@ -236,6 +236,6 @@ impl Conductor {
 
     /// Returns in which of the cloud's projects clusters are created.
     pub fn tenancy(&self) -> Tenancy {
-        self.world.cloud.as_ref().map_or(Tenancy::Shared, |premises| premises.tenancy)
+        self.context.cloud.as_ref().map_or(Tenancy::Shared, |cloud_access| cloud_access.tenancy)
     }
 }

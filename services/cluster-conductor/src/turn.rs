@@ -26,52 +26,57 @@ const SOON: Duration = Duration::from_millis(100);
 
 /// Runs one turn of a cluster. Calls to the cloud carry the id of the request that last asked for a change.
 #[instrument(skip_all, fields(cluster.id = %id, request.id = Empty))]
-pub(crate) async fn turn(world: &ConductorContext, id: ClusterUuid) -> Result<Requeue, KeysError> {
-    let Some(cluster) = world.cluster(id).await? else { return Ok(Requeue::OnChange) };
-    world.watch.answered((world.settings.clock)());
+pub(crate) async fn turn(
+    context: &ConductorContext,
+    id: ClusterUuid,
+) -> Result<Requeue, KeysError> {
+    let Some(cluster) = context.cluster(id).await? else { return Ok(Requeue::OnChange) };
+    context.watch.answered((context.settings.clock)());
     // A request from before ids were recorded gets a new id in each turn.
     let request = cluster.asked_by.clone().unwrap_or_else(|| format!("req-{}", Uuid::new_v4()));
     Span::current().record("request.id", &request);
-    openstack::on_behalf_of(request, Box::pin(work(world, cluster))).await
+    openstack::on_behalf_of(request, Box::pin(work(context, cluster))).await
 }
 
 /// Does the work of a turn. Nothing else writes the conditions of a cluster.
-async fn work(world: &ConductorContext, cluster: Cluster) -> Result<Requeue, KeysError> {
+async fn work(context: &ConductorContext, cluster: Cluster) -> Result<Requeue, KeysError> {
     let id = cluster.id;
-    let ledger = world.store.ledger_of(id).await?;
+    let ledger = context.store.ledger_of(id).await?;
     if cluster.desire == DesiredState::Gone && ledger.is_empty() {
-        return delete_record(world, &cluster).await;
+        return delete_record(context, &cluster).await;
     }
-    let due = match lending::take_due_stage(world, &cluster).await? {
+    let due = match lending::take_due_stage(context, &cluster).await? {
         LeaseTurn::Took => return Ok(Requeue::Now),
         LeaseTurn::Rests(due) => due,
     };
-    let cluster = match record_project(world, cluster, !ledger.is_empty()).await {
+    let cluster = match record_project(context, cluster, !ledger.is_empty()).await {
         Err(KeysError::Store(StoreError::Stale)) => return Ok(Requeue::Now),
         placed => placed?,
     };
-    let groups = world.store.groups_of(id).await?;
+    let groups = context.store.groups_of(id).await?;
     let spec = ClusterSpec { cluster: &cluster, groups: &groups };
-    if let (Some(premises), true) = (&world.cloud, cluster.waking_since().is_some()) {
-        lending::switch_on(premises, &cluster).await;
+    if let (Some(cloud_access), true) = (&context.cloud, cluster.waking_since().is_some()) {
+        lending::switch_on(cloud_access, &cluster).await;
     }
-    let drained = world.store.drained_of(id).await?;
-    let WorkResult { seen, next } = match &world.cloud {
-        Some(premises) if cluster.is_off() => lending::keep_off(world, premises, &cluster).await,
-        Some(premises) => match cloud::work(world, premises, &spec, ledger).await {
+    let drained = context.store.drained_of(id).await?;
+    let WorkResult { seen, next } = match &context.cloud {
+        Some(cloud_access) if cluster.is_off() => {
+            lending::keep_off(context, cloud_access, &cluster).await
+        }
+        Some(cloud_access) => match cloud::work(context, cloud_access, &spec, ledger).await {
             // The cluster was changed after it was read.
             Err(KeysError::Store(StoreError::Stale)) => {
-                return Ok(Requeue::After(SOON.min(world.settings.look_every)));
+                return Ok(Requeue::After(SOON.min(context.settings.look_every)));
             }
             worked => worked?,
         },
-        None => WorkResult { seen: no_cloud(), next: Requeue::After(world.settings.look_every) },
+        None => WorkResult { seen: no_cloud(), next: Requeue::After(context.settings.look_every) },
     };
     let seen = ClusterObservation { drained, ..seen };
-    let now = (world.settings.clock)();
+    let now = (context.settings.clock)();
     let next = no_later(next, &cluster, due, now);
     let concluded = cluster.with_observation(&groups, &seen, now);
-    let replaced = members_to_replace(&spec, &seen, &world.settings.repair, now);
+    let replaced = members_to_replace(&spec, &seen, &context.settings.repair, now);
     if concluded == cluster && replaced.is_empty() {
         debug!("nothing has changed");
         return Ok(next);
@@ -80,7 +85,7 @@ async fn work(world: &ConductorContext, cluster: Cluster) -> Result<Requeue, Key
     let changed = replace(&groups, &replaced);
     let events = events(&cluster, &concluded, &replaced, now);
     let change = ClusterChange { changed, events, ..ClusterChange::of(concluded) };
-    match world.store.change_cluster(&change).await {
+    match context.store.change_cluster(&change).await {
         Ok(_) => {
             if before != after {
                 info!(state.from = %before, state.to = %after, "cluster {id} is now {after}");
@@ -95,17 +100,18 @@ async fn work(world: &ConductorContext, cluster: Cluster) -> Result<Requeue, Key
 /// Records the cloud's project in which the cluster will be created, before anything is. When the project cannot be determined, the turn
 /// reports why.
 async fn record_project(
-    world: &ConductorContext,
+    context: &ConductorContext,
     cluster: Cluster,
     is_begun: bool,
 ) -> Result<Cluster, KeysError> {
-    let Some(premises) = world.cloud.as_ref().filter(|_| cluster.cloud_project.is_none()) else {
+    let Some(cloud_access) = context.cloud.as_ref().filter(|_| cluster.cloud_project.is_none())
+    else {
         return Ok(cluster);
     };
-    let Ok(place) = premises.project_of(&cluster, is_begun).await else { return Ok(cluster) };
+    let Ok(place) = cloud_access.project_of(&cluster, is_begun).await else { return Ok(cluster) };
     info!("cluster {} uses project {place} of the cloud", cluster.id);
     let noted = Cluster { cloud_project: Some(place), ..cluster };
-    Ok(world.store.change_cluster(&ClusterChange::of(noted)).await?)
+    Ok(context.store.change_cluster(&ClusterChange::of(noted)).await?)
 }
 
 /// Returns when the next turn is due: at the next stage of the lease at the latest, and soon while servers are starting.
@@ -169,11 +175,14 @@ fn events(before: &Cluster, after: &Cluster, replaced: &[MemberName], at: Timest
 }
 
 /// Deletes the record of a cluster that owns nothing in the cloud any more.
-async fn delete_record(world: &ConductorContext, cluster: &Cluster) -> Result<Requeue, KeysError> {
-    match world.store.delete_cluster(cluster).await {
+async fn delete_record(
+    context: &ConductorContext,
+    cluster: &Cluster,
+) -> Result<Requeue, KeysError> {
+    match context.store.delete_cluster(cluster).await {
         Ok(()) => {
-            world.clients.forget(cluster.id);
-            world.lately.forget(cluster.id);
+            context.clients.forget(cluster.id);
+            context.observation_cache.forget(cluster.id);
             info!("cluster {} is deleted, with everything it owned in the cloud", cluster.id);
             Ok(Requeue::OnChange)
         }
@@ -194,13 +203,13 @@ fn no_cloud() -> ClusterObservation {
 }
 
 /// Records at regular intervals that this conductor is alive.
-pub(crate) async fn stay_alive(world: Arc<ConductorContext>, stop: CancellationToken) {
+pub(crate) async fn stay_alive(context: Arc<ConductorContext>, stop: CancellationToken) {
     loop {
-        let now = (world.settings.clock)();
-        match world.store.touch_service(&world.settings.hostname, now).await {
-            Ok(()) => world.watch.answered((world.settings.clock)()),
+        let now = (context.settings.clock)();
+        match context.store.touch_service(&context.settings.hostname, now).await {
+            Ok(()) => context.watch.answered((context.settings.clock)()),
             Err(error) => {
-                world.watch.failed();
+                context.watch.failed();
                 tracing::warn!("cannot record that this conductor is alive: {error}");
             }
         }

@@ -70,12 +70,12 @@ impl ConductorContext {
         project: &str,
         place: Option<&str>,
     ) -> Result<Option<(Session, &Session)>, TenancyError> {
-        let Some(premises) = &self.cloud else { return Ok(None) };
+        let Some(cloud_access) = &self.cloud else { return Ok(None) };
         let place = match place {
             Some(place) => place.to_owned(),
-            None => premises.place_of(project).await?,
+            None => cloud_access.place_of(project).await?,
         };
-        Ok(Some((premises.enter(&place).await?, premises.own())))
+        Ok(Some((cloud_access.enter(&place).await?, cloud_access.own())))
     }
 
     fn vm_rules(&self) -> VmRules {
@@ -102,7 +102,7 @@ impl ConductorContext {
 impl Conductor {
     /// Returns the settings of VMs.
     pub fn vm_settings(&self) -> &VmSettings {
-        &self.world.settings.vms
+        &self.context.settings.vms
     }
 
     /// Returns the URL of a VM's console, which is valid for some minutes. The URL is a secret: it grants access to anybody.
@@ -112,7 +112,7 @@ impl Conductor {
     /// When the VM has no server, or the cloud does not answer.
     pub async fn console(&self, of: &Vm, kind: ConsoleKind) -> Result<Url, VmError> {
         let place = of.cloud_project.as_deref();
-        let sessions = self.world.session_for(&of.project, place).await?;
+        let sessions = self.context.session_for(&of.project, place).await?;
         let (session, _) = sessions.ok_or(VmError::NoCloud)?;
         let server = of.server.as_ref().ok_or(VmError::NoServer)?;
         Ok(consoles::url(&session, &server.id, kind).await?)

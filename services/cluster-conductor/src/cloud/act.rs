@@ -30,7 +30,7 @@ const MAX_IN_PROGRESS: usize = 32;
 #[derive(Clone, Copy)]
 pub(crate) struct TurnContext<'a> {
     pub(crate) site: &'a CloudLookups<'a>,
-    pub(crate) world: &'a ConductorContext,
+    pub(crate) context: &'a ConductorContext,
     /// The cluster or VM whose turn it is.
     pub(crate) of: Owner<'a>,
     /// The desired objects.
@@ -60,7 +60,7 @@ pub(crate) struct ActionResults {
 ///
 /// The intent of every action is in the ledger before the action is performed. No action is performed twice in a turn.
 pub(crate) async fn act(
-    ground: TurnContext<'_>,
+    turn_context: TurnContext<'_>,
     ledger: &mut Ledger<'_>,
     seen: &mut ClusterObservation,
 ) -> Result<ActionResults, KeysError> {
@@ -72,34 +72,34 @@ pub(crate) async fn act(
         let mut ready = Vec::new();
         // While actions wait for a free slot, a new plan could start nothing.
         if may_begin && waiting.is_empty() {
-            ready = ground.ready(seen, &tried);
+            ready = turn_context.ready(seen, &tried);
         }
         if !under_way.is_empty() {
             ready.retain(may_run_in_parallel);
         }
         if tried.is_empty() && ready.iter().any(|action| is_new(action, ledger)) {
-            may_create = ground.fits(seen, &mut acted).await;
+            may_create = turn_context.fits(seen, &mut acted).await;
             may_begin = acted.troubles.is_empty();
         }
         ready.retain(|action| may_begin && (may_create || !matches!(action, Action::Create(_))));
         if !ready.is_empty() {
             acted.is_gone_soon |= ready.iter().any(|action| is_asked_first(action, ledger));
             acted.has_changed |= !ready.iter().all(may_run_in_parallel);
-            ledger.record_intents(&ready, ground.shape).await?;
+            ledger.record_intents(&ready, turn_context.shape).await?;
             tried.extend(ready.iter().cloned());
-            let means = Arc::new(ground.means(ledger, seen));
-            waiting.extend(ready.into_iter().map(|action| (means.clone(), action)));
+            let action_context = Arc::new(turn_context.action_context(ledger, seen));
+            waiting.extend(ready.into_iter().map(|action| (action_context.clone(), action)));
         }
         while under_way.len() < MAX_IN_PROGRESS
-            && let Some((means, action)) = waiting.pop_front()
+            && let Some((action_context, action)) = waiting.pop_front()
         {
-            under_way.push(async move { means.perform(action).await });
+            under_way.push(async move { action_context.perform(action).await });
         }
         let Some(first) = under_way.next().await else { break };
-        ground.note(first, seen, &mut acted);
+        turn_context.note(first, seen, &mut acted);
         // Results that arrived at the same time.
         while let Some(Some(other)) = under_way.next().now_or_never() {
-            ground.note(other, seen, &mut acted);
+            turn_context.note(other, seen, &mut acted);
         }
         // A service that asked for a later retry must not get more requests in this turn.
         if acted.troubles.iter().any(|trouble| trouble.retry_after().is_some()) {
@@ -115,7 +115,8 @@ impl<'a> TurnContext<'a> {
     fn ready(&self, seen: &ClusterObservation, tried: &BTreeSet<Action>) -> Vec<Action> {
         let mut all = match self.of {
             Owner::Cluster(spec) => {
-                let again = servers_to_recreate(spec, seen, &self.world.settings.repair, self.now);
+                let again =
+                    servers_to_recreate(spec, seen, &self.context.settings.repair, self.now);
                 let again = again.into_iter().map(|machine| Action::Delete(Key::Server(machine)));
                 plan(spec, seen).into_iter().chain(again).collect()
             }
@@ -140,7 +141,7 @@ impl<'a> TurnContext<'a> {
             self.site.prefetch_images(self.shape),
             async {
                 match self.of {
-                    Owner::Cluster(spec) => self.world.pki(spec.cluster).await.map(drop),
+                    Owner::Cluster(spec) => self.context.pki(spec.cluster).await.map(drop),
                     Owner::Vm(_) => Ok(()),
                 }
             },
@@ -162,10 +163,10 @@ impl<'a> TurnContext<'a> {
         }
     }
 
-    fn means(&self, ledger: &Ledger<'a>, seen: &ClusterObservation) -> ActionContext<'a> {
+    fn action_context(&self, ledger: &Ledger<'a>, seen: &ClusterObservation) -> ActionContext<'a> {
         ActionContext {
             site: self.site,
-            world: self.world,
+            conductor: self.context,
             of: self.of,
             shape: self.shape,
             ledger: ledger.clone(),

@@ -30,12 +30,12 @@ const RECORD_TTL: u32 = 60;
 
 /// Creates an object under `name`. Everything it depends on is in the observation. Returns the new object.
 pub(crate) async fn create(
-    means: &ActionContext<'_>,
+    action_context: &ActionContext<'_>,
     (key, name, thing): (&Key, &str, &ResourceSpec),
 ) -> Result<CloudObject, CloudWorkError> {
-    let (site, seen) = (means.site, &means.seen);
+    let (site, seen) = (action_context.site, &action_context.seen);
     let session = site.session;
-    let about = means.of.tag();
+    let about = action_context.of.tag();
     match thing {
         ResourceSpec::Network => {
             let new = NewNetwork { name: name.to_owned(), description: about, mtu: None };
@@ -152,8 +152,8 @@ pub(crate) async fn create(
             };
             Ok(volumes::create(session, &new).await?.found())
         }
-        ResourceSpec::Server { .. } => server::create(means, (key, name, thing)).await,
-        ResourceSpec::Credential => server::credential(means, key, name).await,
+        ResourceSpec::Server { .. } => server::create(action_context, (key, name, thing)).await,
+        ResourceSpec::Credential => server::credential(action_context, key, name).await,
     }
 }
 

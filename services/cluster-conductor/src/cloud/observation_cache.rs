@@ -130,14 +130,14 @@ mod tests {
     struct CacheFixture {
         store: Store,
         cluster: ClusterUuid,
-        lately: ObservationCache,
+        observation_cache: ObservationCache,
     }
 
     impl CacheFixture {
         async fn new() -> CacheFixture {
             let store = Store::open("sqlite::memory:").await.unwrap();
-            let (cluster, lately) = (ClusterUuid::new_v4(), ObservationCache::default());
-            let given = CacheFixture { store, cluster, lately };
+            let (cluster, observation_cache) = (ClusterUuid::new_v4(), ObservationCache::default());
+            let given = CacheFixture { store, cluster, observation_cache };
             given.looked(0);
             given
         }
@@ -147,9 +147,9 @@ mod tests {
             seen.objects.insert(Key::Network, found("n", CloudObjectState::Ready));
             seen.objects
                 .insert("server/w-0".parse().unwrap(), found("s", CloudObjectState::Working));
-            let mut looks = self.lately.take((self.cluster, at(-1)), at(seconds), EVERY);
+            let mut looks = self.observation_cache.take((self.cluster, at(-1)), at(seconds), EVERY);
             looks.note(&seen, at(seconds));
-            self.lately.keep(self.cluster, looks);
+            self.observation_cache.keep(self.cluster, looks);
         }
 
         /// Returns the kinds that a turn need not observe, when the ledger has this id for the network.
@@ -166,7 +166,7 @@ mod tests {
             };
             let lines = vec![line("network", id), line("server/w-0", Some("s"))];
             let ledger = Ledger::new(&self.store, self.cluster, at(now), lines);
-            let looks = self.lately.take((self.cluster, at(asked)), at(now), every);
+            let looks = self.observation_cache.take((self.cluster, at(asked)), at(now), every);
             let known = [Kind::Network, Kind::Server]
                 .into_iter()
                 .filter(|kind| looks.all_of(&ledger, *kind).is_some());

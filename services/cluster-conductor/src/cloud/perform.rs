@@ -28,7 +28,7 @@ use crate::nodes::Nodes;
 /// The context of an action.
 pub(crate) struct ActionContext<'a> {
     pub(crate) site: &'a CloudLookups<'a>,
-    pub(crate) world: &'a ConductorContext,
+    pub(crate) conductor: &'a ConductorContext,
     /// The cluster or VM whose action it is.
     pub(crate) of: Owner<'a>,
     /// The desired objects.

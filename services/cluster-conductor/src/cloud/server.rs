@@ -18,7 +18,7 @@ const ROLES: [&str; 3] = ["member", "_member_", "load-balancer_member"];
 
 /// Creates a server. Everything it depends on is in the observation, as are the addresses in its user-data.
 pub(crate) async fn create(
-    means: &ActionContext<'_>,
+    action_context: &ActionContext<'_>,
     (key, name, thing): (&Key, &str, &ResourceSpec),
 ) -> Result<CloudObject, CloudWorkError> {
     let lacks = || CloudWorkError::DependencyMissing(key.clone());
@@ -32,8 +32,9 @@ pub(crate) async fn create(
     let flavor = flavor
         .as_deref()
         .ok_or_else(|| CloudWorkError::NoSuch { setting: "flavor_id", given: String::new() })?;
-    let (image, flavor) = tokio::try_join!(means.site.image(image), means.site.flavor(flavor))?;
-    let root = means.seen.objects.get(&Key::RootVolume);
+    let (image, flavor) =
+        tokio::try_join!(action_context.site.image(image), action_context.site.flavor(flavor))?;
+    let root = action_context.seen.objects.get(&Key::RootVolume);
     let boot = disks.iter().find(|disk| disk.purpose == "boot");
     let boot = match (boot, root) {
         (_, Some(root)) => Boot::ExistingVolume { volume_id: root.id.clone() },
@@ -43,19 +44,24 @@ pub(crate) async fn create(
         }
     };
     let others = disks.iter().filter(|disk| disk.purpose != "boot");
-    let (user_data, server_group) = match means.of {
+    let (user_data, server_group) = match action_context.of {
         Owner::Cluster(spec) => {
-            let user_data =
-                member_configs::user_data(means.world, spec, machine, &means.seen).await?;
+            let user_data = member_configs::user_data(
+                action_context.conductor,
+                spec,
+                machine,
+                &action_context.seen,
+            )
+            .await?;
             let group = Key::ServerGroup(machine.group.clone());
-            let group = id_of(&group, &means.seen)?.to_owned();
+            let group = id_of(&group, &action_context.seen)?.to_owned();
             (Some(user_data.text().as_bytes().to_vec()), Some(group))
         }
-        Owner::Vm(vm) => (means.world.user_data(vm).await?, None),
+        Owner::Vm(vm) => (action_context.conductor.user_data(vm).await?, None),
     };
     let new = NewServer {
         name: name.to_owned(),
-        tags: vec![means.of.tag()],
+        tags: vec![action_context.of.tag()],
         flavor_id: flavor.id.clone(),
         boot,
         disks: others
@@ -65,7 +71,7 @@ pub(crate) async fn create(
                 tag: Some(disk.purpose.to_owned()),
             })
             .collect(),
-        ports: vec![id_of(&Key::Port(machine.clone()), &means.seen)?.to_owned()],
+        ports: vec![id_of(&Key::Port(machine.clone()), &action_context.seen)?.to_owned()],
         user_data,
         config_drive: ConfigDrive::Always,
         key_name: keypair.clone(),
@@ -74,7 +80,7 @@ pub(crate) async fn create(
         hints: BTreeMap::new(),
         metadata: BTreeMap::new(),
     };
-    let id = servers::create(means.site.session, &new).await?;
+    let id = servers::create(action_context.site.session, &new).await?;
     Ok(CloudObject {
         id,
         state: CloudObjectState::Working,
@@ -85,15 +91,15 @@ pub(crate) async fn create(
 
 /// Creates the cluster's application credential. Its secret is stored before the request, so that a lost answer does not lose the secret.
 pub(crate) async fn credential(
-    means: &ActionContext<'_>,
+    action_context: &ActionContext<'_>,
     key: &Key,
     name: &str,
 ) -> Result<CloudObject, CloudWorkError> {
-    let (Key::Credential(generation), Owner::Cluster(spec)) = (key, means.of) else {
+    let (Key::Credential(generation), Owner::Cluster(spec)) = (key, action_context.of) else {
         return Err(CloudWorkError::DependencyMissing(key.clone()));
     };
-    let session = means.site.session;
-    let secret = means.world.credential(spec.cluster, *generation).await?;
+    let session = action_context.site.session;
+    let secret = action_context.conductor.credential(spec.cluster, *generation).await?;
     let identity = session.identity().await?;
     let roles: Vec<String> =
         identity.roles.into_iter().filter(|role| ROLES.contains(&role.as_str())).collect();
@@ -103,7 +109,7 @@ pub(crate) async fn credential(
     }
     let new = NewApplicationCredential {
         name: name.to_owned(),
-        description: means.of.tag(),
+        description: action_context.of.tag(),
         secret,
         roles,
         access_rules: Vec::new(),

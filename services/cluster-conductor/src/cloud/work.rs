@@ -35,33 +35,33 @@ pub(crate) struct WorkResult {
 ///
 /// Nothing is retried within a turn: the next turn is the retry, and observes first.
 pub(crate) async fn work(
-    world: &ConductorContext,
-    premises: &CloudAccess,
+    context: &ConductorContext,
+    cloud_access: &CloudAccess,
     spec: &ClusterSpec<'_>,
     lines: Vec<LedgerEntry>,
 ) -> Result<WorkResult, KeysError> {
-    let now = (world.settings.clock)();
-    let session = match premises.of(spec.cluster, !lines.is_empty()).await {
+    let now = (context.settings.clock)();
+    let session = match cloud_access.of(spec.cluster, !lines.is_empty()).await {
         Ok(session) => session,
         Err(closed) => {
             let trouble = CloudWorkError::Tenancy(closed);
             tracing::warn!("cannot work in the cluster's project: {trouble}");
             return Ok(without_observation(
-                world,
+                context,
                 trouble,
                 "work in the cluster's project of the cloud",
             ));
         }
     };
     let of = (spec.cluster.id, spec.cluster.asked_at);
-    let mut looks = world.lately.take(of, now, world.settings.look_every);
-    let place = (&session, premises.own());
+    let mut looks = context.observation_cache.take(of, now, context.settings.look_every);
+    let place = (&session, cloud_access.own());
     let site = CloudLookups::new(place, spec.cluster.blueprint.zone(), looks.looked_up());
     let shape = desired_objects(spec);
-    let mut ledger = Ledger::new(&world.store, spec.cluster.id, now, lines);
+    let mut ledger = Ledger::new(&context.store, spec.cluster.id, now, lines);
     let (observed, nodes) = tokio::join!(
         observe(&site, Owner::Cluster(spec), &ledger, &looks),
-        Nodes::reach(world, spec, &shape)
+        Nodes::reach(context, spec, &shape)
     );
     let nodes = nodes?;
     let mut seen = match observed {
@@ -70,16 +70,16 @@ pub(crate) async fn work(
         }
         Err(trouble) => {
             tracing::warn!("cannot observe the cloud: {trouble}");
-            return Ok(without_observation(world, trouble, "observe the cloud"));
+            return Ok(without_observation(context, trouble, "observe the cloud"));
         }
     };
-    let limits = &world.settings.repair;
+    let limits = &context.settings.repair;
     seen.failures = failures(&shape, &seen);
     seen.held = backing_off(spec.cluster, &limits.backoff, now);
     let agreed = ledger.reconcile(&seen, &shape, limits.lands_within).await?;
     let asked_at = |machine: &MemberName| {
         let line = ledger.line(&Key::Server(machine.clone()))?;
-        Some(line.updated_at.unwrap_or(line.created_at).max(world.watch.since()))
+        Some(line.updated_at.unwrap_or(line.created_at).max(context.watch.since()))
     };
     nodes.observe(&mut seen, asked_at).await?;
     let (mut troubles, mut inside) = (Vec::new(), None);
@@ -103,15 +103,15 @@ pub(crate) async fn work(
         }
     }
 
-    let ground = TurnContext {
+    let turn_context = TurnContext {
         site: &site,
-        world,
+        context,
         of: Owner::Cluster(spec),
         shape: &shape,
         nodes: Some(&nodes),
         now,
     };
-    let acted = act(ground, &mut ledger, &mut seen).await?;
+    let acted = act(turn_context, &mut ledger, &mut seen).await?;
     troubles.extend(acted.troubles);
 
     let is_at_work = seen
@@ -119,7 +119,7 @@ pub(crate) async fn work(
         .values()
         .any(|found| matches!(found.state, CloudObjectState::Working | CloudObjectState::Deleting));
     let next = if !troubles.is_empty() {
-        Requeue::After(pause(world, &troubles))
+        Requeue::After(pause(context, &troubles))
     } else if agreed == LedgerMatch::Struck || acted.is_gone_soon {
         Requeue::Now
     } else if is_at_work || agreed == LedgerMatch::MayStillCome || nodes.is_under_way(&seen) {
@@ -128,11 +128,11 @@ pub(crate) async fn work(
             && !acted.has_changed
         {
             looks.note(&seen, now);
-            world.lately.keep(spec.cluster.id, looks);
+            context.observation_cache.keep(spec.cluster.id, looks);
         }
-        Requeue::After(PAUSE.min(world.settings.look_every))
+        Requeue::After(PAUSE.min(context.settings.look_every))
     } else {
-        Requeue::After(world.settings.look_every)
+        Requeue::After(context.settings.look_every)
     };
     let next = no_later(next, &seen.held, now);
     if !acted.given_up.is_empty() {
@@ -145,7 +145,7 @@ pub(crate) async fn work(
             message: message.clone(),
         };
         let events: Vec<Event> = acted.given_up.iter().map(event).collect();
-        world.store.append_events(spec.cluster.id, &events).await?;
+        context.store.append_events(spec.cluster.id, &events).await?;
     }
     seen.problem = acted.problem.or(inside);
     Ok(WorkResult { seen, next })
@@ -153,12 +153,12 @@ pub(crate) async fn work(
 
 /// Returns the result of a turn without an observation.
 fn without_observation(
-    world: &ConductorContext,
+    context: &ConductorContext,
     trouble: CloudWorkError,
     doing: &str,
 ) -> WorkResult {
     let problem = Some(trouble.problem(doing));
-    let next = Requeue::After(pause(world, &[trouble]));
+    let next = Requeue::After(pause(context, &[trouble]));
     WorkResult { seen: ClusterObservation { problem, ..ClusterObservation::default() }, next }
 }
 
@@ -172,8 +172,8 @@ pub(super) fn no_later(next: Requeue, held: &BTreeMap<Key, BackingOff>, now: Tim
 }
 
 /// Returns how long to wait after these failures.
-pub(super) fn pause(world: &ConductorContext, troubles: &[CloudWorkError]) -> Duration {
+pub(super) fn pause(context: &ConductorContext, troubles: &[CloudWorkError]) -> Duration {
     let asked = troubles.iter().filter_map(CloudWorkError::retry_after).max();
     let all = if troubles.iter().any(CloudWorkError::is_transient) { PAUSE } else { Duration::MAX };
-    asked.unwrap_or(all.min(world.settings.look_every))
+    asked.unwrap_or(all.min(context.settings.look_every))
 }

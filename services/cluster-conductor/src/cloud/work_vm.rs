@@ -35,16 +35,16 @@ pub(crate) struct VmWorkResult {
 ///
 /// Nothing is retried within a turn: the next turn is the retry, and observes first.
 pub(crate) async fn work_vm(
-    world: &ConductorContext,
+    context: &ConductorContext,
     (session, own): (&Session, &Session),
     vm: &Vm,
     lines: Vec<LedgerEntry>,
 ) -> Result<VmWorkResult, KeysError> {
-    let now = (world.settings.clock)();
+    let now = (context.settings.clock)();
     let zone = vm.zone_name();
     let site = CloudLookups::new((session, own), zone.as_deref(), Arc::default());
     let shape = vm_desired_objects(vm);
-    let mut ledger = Ledger::new(&world.store, vm.id, now, lines);
+    let mut ledger = Ledger::new(&context.store, vm.id, now, lines);
     let look = async {
         // A received request has its effect in an observation that begins later.
         let arrival = arrival(session, vm).await?;
@@ -64,30 +64,30 @@ pub(crate) async fn work_vm(
                 seen: ClusterObservation { problem, ..ClusterObservation::default() },
                 arrival: RequestArrival::NotYet,
                 events: Vec::new(),
-                next: Requeue::After(pause(world, &[trouble])),
+                next: Requeue::After(pause(context, &[trouble])),
             });
         }
     };
     seen.failures = failures(&shape, &seen);
     // A failure that this observation shows starts the back-off at once.
     let counted = vm.with_setbacks(&shape, &seen, now);
-    seen.held = counted.held(&world.backoff(), now);
-    let agreed = ledger.reconcile(&seen, &shape, world.settings.repair.lands_within).await?;
-    let ground =
-        TurnContext { site: &site, world, of: Owner::Vm(vm), shape: &shape, nodes: None, now };
-    let acted = act(ground, &mut ledger, &mut seen).await?;
+    seen.held = counted.held(&context.backoff(), now);
+    let agreed = ledger.reconcile(&seen, &shape, context.settings.repair.lands_within).await?;
+    let turn_context =
+        TurnContext { site: &site, context, of: Owner::Vm(vm), shape: &shape, nodes: None, now };
+    let acted = act(turn_context, &mut ledger, &mut seen).await?;
     let is_at_work = seen
         .objects
         .values()
         .any(|found| matches!(found.state, CloudObjectState::Working | CloudObjectState::Deleting));
     let next = if !acted.troubles.is_empty() {
-        Requeue::After(pause(world, &acted.troubles))
+        Requeue::After(pause(context, &acted.troubles))
     } else if agreed == LedgerMatch::Struck || acted.is_gone_soon {
         Requeue::Now
     } else if is_at_work || agreed == LedgerMatch::MayStillCome {
-        Requeue::After(PAUSE.min(world.settings.look_every))
+        Requeue::After(PAUSE.min(context.settings.look_every))
     } else {
-        Requeue::After(world.settings.look_every)
+        Requeue::After(context.settings.look_every)
     };
     let next = no_later(next, &seen.held, now);
     let event = |why: &String| VmEvent::warning(vm, "CloudFailed", why.clone(), now);

@@ -31,23 +31,23 @@ pub(super) type RevisionAnswer = (CaHandout, Option<ClusterUuid>);
 
 /// Verifies the member's report token, records the revision it holds, and returns the answer.
 pub(super) async fn ask(
-    world: &ConductorContext,
+    context: &ConductorContext,
     id: ClaimUuid,
     token: &str,
     holds: u32,
 ) -> Result<RevisionAnswer, MemberConfigError> {
     let nothing = Ok((CaHandout::Nothing, None));
-    if !world.keys.verify(Purpose::Report, &id.to_string(), token) {
+    if !context.keys.verify(Purpose::Report, &id.to_string(), token) {
         return nothing;
     }
-    let Some(claim) = world.store.find_claim(id).await? else { return nothing };
-    let Some((cluster, groups)) = of(world, &claim).await? else { return nothing };
-    let reports = world.store.machines_of(cluster.id).await?;
+    let Some(claim) = context.store.find_claim(id).await? else { return nothing };
+    let Some((cluster, groups)) = of(context, &claim).await? else { return nothing };
+    let reports = context.store.machines_of(cluster.id).await?;
     // A member that got a newer claim no longer uses this one.
     if !reports.iter().any(|report| report.claim == id) {
         return nothing;
     }
-    let news = world.store.note_authorities(id, holds).await?;
+    let news = context.store.note_authorities(id, holds).await?;
     let now = cluster.authorities;
     if holds == now.revision {
         let told = if now.is_settled() { CaHandout::Held } else { CaHandout::Soon };
@@ -71,7 +71,7 @@ pub(super) async fn ask(
         RotationStep::KubeletsAsk => CaRotationStep::RenewKubelets,
         RotationStep::TrustNew => CaRotationStep::TrustNew,
     };
-    let (signs, also) = world.authorities(&cluster).await?;
+    let (signs, also) = context.authorities(&cluster).await?;
     info!(cluster.id = %cluster.id, "sending {} revision {} of the certificate authorities", claim.machine, now.revision);
     let archive = rotation_archive(now.revision, step, &signs, also.as_ref(), holder);
     Ok((CaHandout::Take(archive), news))

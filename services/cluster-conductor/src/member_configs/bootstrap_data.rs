@@ -50,55 +50,55 @@ pub(crate) struct JoinToken {
 
 /// Returns the bootstrap data, which is made on first use. A token that expires soon is replaced.
 pub(crate) async fn founding(
-    world: &ConductorContext,
+    context: &ConductorContext,
     spec: &ClusterSpec<'_>,
     seen: &ClusterObservation,
 ) -> Result<BootstrapData, MemberConfigError> {
-    let (cluster, now) = (spec.cluster, (world.settings.clock)());
-    let kept = match world.store.find_secret(cluster.id, BOOTSTRAP).await? {
-        Some(sealed) => open(world, cluster, &sealed)?,
+    let (cluster, now) = (spec.cluster, (context.settings.clock)());
+    let kept = match context.store.find_secret(cluster.id, BOOTSTRAP).await? {
+        Some(sealed) => open(context, cluster, &sealed)?,
         None => {
             let founders = founders(spec, seen)?;
-            let sealed = seal(world, cluster, &with_token(founders, now))?;
+            let sealed = seal(context, cluster, &with_token(founders, now))?;
             // Concurrent callers all get the data that was written first.
-            let sealed = world.store.keep_secret(cluster.id, BOOTSTRAP, &sealed).await?;
-            open(world, cluster, &sealed)?
+            let sealed = context.store.keep_secret(cluster.id, BOOTSTRAP, &sealed).await?;
+            open(context, cluster, &sealed)?
         }
     };
-    renew(world, cluster, kept).await
+    renew(context, cluster, kept).await
 }
 
 /// As [`founding`], for a cluster that has bootstrap data.
 pub(super) async fn renewed(
-    world: &ConductorContext,
+    context: &ConductorContext,
     cluster: &Cluster,
 ) -> Result<BootstrapData, MemberConfigError> {
     let sealed =
-        world.store.find_secret(cluster.id, BOOTSTRAP).await?.ok_or(SealError::CannotOpen)?;
-    renew(world, cluster, open(world, cluster, &sealed)?).await
+        context.store.find_secret(cluster.id, BOOTSTRAP).await?.ok_or(SealError::CannotOpen)?;
+    renew(context, cluster, open(context, cluster, &sealed)?).await
 }
 
 async fn renew(
-    world: &ConductorContext,
+    context: &ConductorContext,
     cluster: &Cluster,
     kept: BootstrapData,
 ) -> Result<BootstrapData, MemberConfigError> {
-    let now = (world.settings.clock)();
+    let now = (context.settings.clock)();
     if kept.token_expires_at.duration_since(now) > LEFT {
         return Ok(kept);
     }
     let renewed = with_token(kept.founders, now);
-    world.store.save_secret(cluster.id, BOOTSTRAP, &seal(world, cluster, &renewed)?).await?;
+    context.store.save_secret(cluster.id, BOOTSTRAP, &seal(context, cluster, &renewed)?).await?;
     Ok(renewed)
 }
 
 /// Returns the token with which nodes join now. The caller has to register it as Secret `bootstrap-token-ID` in the cluster.
 pub(crate) async fn join_token(
-    world: &ConductorContext,
+    context: &ConductorContext,
     spec: &ClusterSpec<'_>,
     seen: &ClusterObservation,
 ) -> Result<JoinToken, MemberConfigError> {
-    founding(world, spec, seen).await?.token()
+    founding(context, spec, seen).await?.token()
 }
 
 fn founders(
@@ -141,18 +141,18 @@ fn kept(source: serde_json::Error) -> MemberConfigError {
 }
 
 fn seal(
-    world: &ConductorContext,
+    context: &ConductorContext,
     cluster: &Cluster,
     of: &BootstrapData,
 ) -> Result<String, MemberConfigError> {
     let plain = Zeroizing::new(serde_json::to_vec(of).map_err(kept)?);
-    Ok(world.keys.seal(&place(cluster), &plain)?)
+    Ok(context.keys.seal(&place(cluster), &plain)?)
 }
 
 fn open(
-    world: &ConductorContext,
+    context: &ConductorContext,
     cluster: &Cluster,
     sealed: &str,
 ) -> Result<BootstrapData, MemberConfigError> {
-    serde_json::from_slice(&world.keys.open_sealed(&place(cluster), sealed)?).map_err(kept)
+    serde_json::from_slice(&context.keys.open_sealed(&place(cluster), sealed)?).map_err(kept)
 }

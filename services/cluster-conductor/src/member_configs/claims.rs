@@ -20,21 +20,23 @@ use crate::handle::ConductorContext;
 
 /// Returns user-data with a claim for the member: the existing claim, as long as it can be redeemed, or a new one.
 pub(crate) async fn claim(
-    world: &ConductorContext,
+    context: &ConductorContext,
     cluster: &Cluster,
     machine: &MemberName,
     facts: &MemberFacts,
 ) -> Result<UserData, MemberConfigError> {
-    let nodes = world.settings.machines.nodes.as_ref().ok_or(MemberConfigError::NoListener)?;
-    let now = (world.settings.clock)();
+    let nodes = context.settings.machines.nodes.as_ref().ok_or(MemberConfigError::NoListener)?;
+    let now = (context.settings.clock)();
     let expires_at = later(now, nodes.claim_lasts);
     let facts = serde_json::to_string(facts)
         .map_err(|source| MemberConfigError::Kept { what: "the facts of a claim", source })?;
-    let (id, token) = match reusable(world, cluster, machine, now).await? {
-        Some((id, token)) if world.store.renew_claim(id, &facts, expires_at).await? => (id, token),
+    let (id, token) = match reusable(context, cluster, machine, now).await? {
+        Some((id, token)) if context.store.renew_claim(id, &facts, expires_at).await? => {
+            (id, token)
+        }
         Some(_) | None => {
             let id = ClaimUuid::new_v4();
-            let token = world.keys.derive(Purpose::Claim, &id.to_string())?.token;
+            let token = context.keys.derive(Purpose::Claim, &id.to_string())?.token;
             let new = Claim {
                 id,
                 cluster: cluster.id,
@@ -45,7 +47,7 @@ pub(crate) async fn claim(
                 redeemed_at: None,
                 redeemed_by: None,
             };
-            world.store.insert_claim(&new).await?;
+            context.store.insert_claim(&new).await?;
             (id, token)
         }
     };
@@ -60,13 +62,13 @@ pub(crate) async fn claim(
 
 /// Returns the member's claim with its credential, if it can still be redeemed.
 async fn reusable(
-    world: &ConductorContext,
+    context: &ConductorContext,
     cluster: &Cluster,
     machine: &MemberName,
     now: Timestamp,
 ) -> Result<Option<(ClaimUuid, Zeroizing<String>)>, MemberConfigError> {
-    let Some(given) = world.store.claim_of(cluster.id, machine).await? else { return Ok(None) };
-    let token = world.keys.derive(Purpose::Claim, &given.id.to_string())?.token;
+    let Some(given) = context.store.claim_of(cluster.id, machine).await? else { return Ok(None) };
+    let token = context.keys.derive(Purpose::Claim, &given.id.to_string())?.token;
     // Another key may have become the current one since.
     let is_good =
         given.redeemed_at.is_none() && given.expires_at > now && given.digest == digest_of(&token);

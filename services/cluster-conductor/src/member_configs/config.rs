@@ -21,16 +21,16 @@ use crate::handle::{ConductorContext, dns_label};
 
 /// Returns the whole config of a member, including its keys.
 pub(crate) async fn render(
-    world: &ConductorContext,
+    context: &ConductorContext,
     spec: &ClusterSpec<'_>,
     machine: &MemberName,
     facts: &MemberFacts,
     outside: &[String],
     token: JoinToken,
 ) -> Result<NodeConfig, MemberConfigError> {
-    let pki = world.pki(spec.cluster).await?;
+    let pki = context.pki(spec.cluster).await?;
     compose(
-        &world.settings.machines.kubernetes,
+        &context.settings.machines.kubernetes,
         spec,
         machine,
         (facts, outside),

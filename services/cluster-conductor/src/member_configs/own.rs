@@ -27,10 +27,10 @@ impl Conductor {
         text: &str,
     ) -> Result<String, OwnConfigError> {
         let document = Document::parse(text, Limits::default())?;
-        let (world, name) = (&self.world, name(group));
-        let sealed = world.keys.seal(&place(cluster, &name), document.json().as_bytes());
+        let (context, name) = (&self.context, name(group));
+        let sealed = context.keys.seal(&place(cluster, &name), document.json().as_bytes());
         let sealed = sealed.map_err(KeysError::Seal)?;
-        world.store.save_secret(cluster.id, &name, &sealed).await.map_err(KeysError::Store)?;
+        context.store.save_secret(cluster.id, &name, &sealed).await.map_err(KeysError::Store)?;
         Ok(document.version().to_owned())
     }
 
@@ -40,20 +40,20 @@ impl Conductor {
         cluster: &Cluster,
         group: &NodeGroup,
     ) -> Result<(), OwnConfigError> {
-        let removed = self.world.store.delete_secret(cluster.id, &name(group)).await;
+        let removed = self.context.store.delete_secret(cluster.id, &name(group)).await;
         Ok(removed.map_err(KeysError::Store)?)
     }
 }
 
 /// Returns the config that replaces the bootstrap config of this group.
 pub(super) async fn own_config(
-    world: &ConductorContext,
+    context: &ConductorContext,
     cluster: &Cluster,
     group: &NodeGroup,
 ) -> Result<Option<Document>, MemberConfigError> {
     let name = name(group);
-    let Some(sealed) = world.store.find_secret(cluster.id, &name).await? else { return Ok(None) };
-    let opened = world.keys.open_sealed(&place(cluster, &name), &sealed)?;
+    let Some(sealed) = context.store.find_secret(cluster.id, &name).await? else { return Ok(None) };
+    let opened = context.keys.open_sealed(&place(cluster, &name), &sealed)?;
     let read = Document::parse(&String::from_utf8_lossy(&opened), Limits::default());
     Ok(Some(read.map_err(MemberConfigError::OwnConfig)?))
 }

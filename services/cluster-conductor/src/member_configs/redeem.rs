@@ -43,14 +43,14 @@ pub enum Answer {
 
 /// Redeems a claim that the caller at `from` shows.
 pub(super) async fn redeem(
-    world: &ConductorContext,
+    context: &ConductorContext,
     id: ClaimUuid,
     token: &str,
     from: IpAddr,
 ) -> Result<Answer, MemberConfigError> {
-    let now = (world.settings.clock)();
-    let Some(nodes) = &world.settings.machines.nodes else { return Ok(Answer::Nothing) };
-    let Some(claim) = world.store.find_claim(id).await? else {
+    let now = (context.settings.clock)();
+    let Some(nodes) = &context.settings.machines.nodes else { return Ok(Answer::Nothing) };
+    let Some(claim) = context.store.find_claim(id).await? else {
         debug!("{from} shows an unknown claim");
         return Ok(Answer::Nothing);
     };
@@ -58,19 +58,19 @@ pub(super) async fn redeem(
         warn!(cluster.id = %claim.cluster, "{from} asks for the config of {} with a wrong credential", claim.machine);
         return Ok(Answer::Nothing);
     }
-    let Some((cluster, groups)) = of(world, &claim).await? else { return Ok(Answer::Nothing) };
+    let Some((cluster, groups)) = of(context, &claim).await? else { return Ok(Answer::Nothing) };
     let spec = ClusterSpec { cluster: &cluster, groups: &groups };
     let facts: MemberFacts = serde_json::from_str(&claim.facts).map_err(kept)?;
     if nodes.source == SourceAddress::Machine && !sources(&cluster, &claim, &facts).contains(&from)
     {
         let said = "tried to fetch the config, but is not an address of that member; source_address in [nodes] of \
                     clusterd's configuration can allow other addresses";
-        record_event(world, &claim, Severity::Warning, "ClaimFromElsewhere", from, said).await?;
+        record_event(context, &claim, Severity::Warning, "ClaimFromElsewhere", from, said).await?;
         return Ok(Answer::Nothing);
     }
     if claim.redeemed_at.is_none() && claim.expires_at <= now {
         let said = "tried to fetch the config after the claim expired; repair replaces the member";
-        record_event(world, &claim, Severity::Warning, "ClaimExpired", from, said).await?;
+        record_event(context, &claim, Severity::Warning, "ClaimExpired", from, said).await?;
         return Ok(Answer::Nothing);
     }
     // The server would start with authorities that are about to be removed.
@@ -78,29 +78,29 @@ pub(super) async fn redeem(
         return Ok(Answer::Later);
     }
     // The config is made first, so that an error does not use up the claim.
-    let reports = world.keys.derive(Purpose::Report, &id.to_string())?;
-    let Some(config) = config(world, nodes, &spec, &claim, &facts, &reports).await? else {
+    let reports = context.keys.derive(Purpose::Report, &id.to_string())?;
+    let Some(config) = config(context, nodes, &spec, &claim, &facts, &reports).await? else {
         return Ok(Answer::Later);
     };
     let since = now.saturating_sub(AGAIN).unwrap_or(Timestamp::MIN);
-    match world.store.redeem_claim(id, from, now, since, &reports.key).await? {
+    match context.store.redeem_claim(id, from, now, since, &reports.key).await? {
         RedeemOutcome::First => {
             let said = "fetched the config";
-            record_event(world, &claim, Severity::Info, "ClaimRedeemed", from, said).await?;
+            record_event(context, &claim, Severity::Info, "ClaimRedeemed", from, said).await?;
         }
         RedeemOutcome::Again => {
             let said = "fetched the config again, as after a lost answer";
-            record_event(world, &claim, Severity::Info, "ClaimRedeemedAgain", from, said).await?;
+            record_event(context, &claim, Severity::Info, "ClaimRedeemedAgain", from, said).await?;
         }
         RedeemOutcome::TooOften => {
             let said = "tried to fetch the config too often; repair replaces the member";
-            record_event(world, &claim, Severity::Warning, "ClaimAskedTooOften", from, said)
+            record_event(context, &claim, Severity::Warning, "ClaimAskedTooOften", from, said)
                 .await?;
             return Ok(Answer::Nothing);
         }
         RedeemOutcome::No => {
             let said = "tried to fetch the config, which was handed out before: somebody may have read the member's user-data";
-            record_event(world, &claim, Severity::Warning, "ClaimReused", from, said).await?;
+            record_event(context, &claim, Severity::Warning, "ClaimReused", from, said).await?;
             return Ok(Answer::Nothing);
         }
     }
@@ -120,7 +120,7 @@ pub(super) enum ReportResult {
 
 /// Records a report of a member, which authenticates with the report token in its config.
 pub(super) async fn note(
-    world: &ConductorContext,
+    context: &ConductorContext,
     id: ClaimUuid,
     token: &str,
     said: &StepReport,
@@ -129,7 +129,7 @@ pub(super) async fn note(
         let legal = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
         text.chars().filter(|c| legal(*c)).take(64).collect::<String>()
     };
-    if !world.keys.verify(Purpose::Report, &id.to_string(), token) {
+    if !context.keys.verify(Purpose::Report, &id.to_string(), token) {
         return Ok(ReportResult::Refused);
     }
     let (failed, result) = (said.result != "success", plain(&said.result));
@@ -137,25 +137,25 @@ pub(super) async fn note(
         Some(status) => format!("{result}, status {status}"),
         None => result,
     };
-    let now = (world.settings.clock)();
+    let now = (context.settings.clock)();
     let said = BootstrapReport { step: plain(&said.step), failed, message, at: now };
     debug!(claim.id = %id, "step {}: {}", said.step, said.message);
     let since = now.saturating_sub(SAME).unwrap_or(Timestamp::MIN);
-    let noted = world.store.note_report(id, &said, since).await?;
+    let noted = context.store.note_report(id, &said, since).await?;
     Ok(noted.map_or(ReportResult::Old, ReportResult::News))
 }
 
 /// Returns the cluster of a claim's member, if both still exist.
 pub(super) async fn of(
-    world: &ConductorContext,
+    context: &ConductorContext,
     claim: &Claim,
 ) -> Result<Option<(Cluster, Vec<NodeGroup>)>, MemberConfigError> {
     let ident = Ident::Id(claim.cluster.into_untyped_uuid());
-    let found = world.store.find_clusters(&ident, &Scope::All).await?;
+    let found = context.store.find_clusters(&ident, &Scope::All).await?;
     let Some(cluster) = found.into_iter().find(|it| it.desire == DesiredState::Exist) else {
         return Ok(None);
     };
-    let groups = world.store.groups_of(cluster.id).await?;
+    let groups = context.store.groups_of(cluster.id).await?;
     let of_group = |group: &NodeGroup| {
         group.name == claim.machine.group && group.machines.contains(&claim.machine.number)
     };
@@ -170,22 +170,22 @@ fn sources(cluster: &Cluster, claim: &Claim, facts: &MemberFacts) -> Vec<IpAddr>
 
 /// Returns the config; `None` while an address that it needs is unknown.
 async fn config(
-    world: &ConductorContext,
+    context: &ConductorContext,
     nodes: &NodesListener,
     spec: &ClusterSpec<'_>,
     claim: &Claim,
     facts: &MemberFacts,
     reports: &DerivedToken,
 ) -> Result<Option<String>, MemberConfigError> {
-    if let Some(own) = own_config(world, spec.cluster, group_of(spec, &claim.machine)?).await? {
+    if let Some(own) = own_config(context, spec.cluster, group_of(spec, &claim.machine)?).await? {
         return Ok(Some(own.json()));
     }
     let outside = match outside(spec, None) {
         Err(MemberConfigError::Waits(_)) => return Ok(None),
         outside => outside?,
     };
-    let token = bootstrap_data::renewed(world, spec.cluster).await?.token()?;
-    let node = config::render(world, spec, &claim.machine, facts, &outside, token).await?;
+    let token = bootstrap_data::renewed(context, spec.cluster).await?.token()?;
+    let node = config::render(context, spec, &claim.machine, facts, &outside, token).await?;
     let id = claim.id.to_string();
     let reports = Reports {
         url: nodes.url.join("v1/reports").expect("it is a path"),
@@ -201,17 +201,17 @@ async fn config(
 /// Records an event about a claim. The same event is suppressed for a while, because the holder of a claim could otherwise flood the
 /// cluster's events.
 async fn record_event(
-    world: &ConductorContext,
+    context: &ConductorContext,
     claim: &Claim,
     severity: Severity,
     reason: &'static str,
     from: IpAddr,
     said: &str,
 ) -> Result<(), MemberConfigError> {
-    let now = (world.settings.clock)();
+    let now = (context.settings.clock)();
     let message = format!("{from} {said} ({})", claim.machine);
     info!(cluster.id = %claim.cluster, claim.id = %claim.id, event.reason = reason, "{message}");
-    if severity != Severity::Info && !world.hush.lets(claim.id, reason, now) {
+    if severity != Severity::Info && !context.hush.lets(claim.id, reason, now) {
         return Ok(());
     }
     let event = Event {
@@ -222,5 +222,5 @@ async fn record_event(
         reason: reason.to_owned(),
         message,
     };
-    Ok(world.store.append_events(claim.cluster, &[event]).await?)
+    Ok(context.store.append_events(claim.cluster, &[event]).await?)
 }

@@ -26,7 +26,7 @@ impl Conductor {
         cluster: &Cluster,
         groups: &[NodeGroup],
     ) -> Result<(), MemberConfigError> {
-        let machines = &self.world.settings.machines;
+        let machines = &self.context.settings.machines;
         if machines.kubernetes.versions.is_empty() {
             return Ok(());
         }

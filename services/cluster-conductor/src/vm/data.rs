@@ -33,7 +33,7 @@ impl Conductor {
         let hashed = digest(&SHA256, &Zeroizing::new([salt.as_bytes(), user_data].concat()));
         let digest = format!("{}:{}", salt.as_str(), hex::encode(hashed.as_ref()));
         let noted = UserData { digest, is_kept: true };
-        Ok((noted, self.world.keys.seal(&place(vm), user_data)?))
+        Ok((noted, self.context.keys.seal(&place(vm), user_data)?))
     }
 }
 

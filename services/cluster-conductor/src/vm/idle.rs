@@ -9,13 +9,13 @@ use crate::handle::ConductorContext;
 
 /// Returns the result of a check, if one is due. A running VM is never reported idle when Nova gives no diagnostics.
 pub(super) async fn look(
-    world: &ConductorContext,
+    context: &ConductorContext,
     session: &Session,
     vm: &Vm,
     now: Timestamp,
 ) -> Option<IdleCheck> {
     let server = vm.server.as_ref().filter(|_| vm.built_at.is_some())?;
-    let every = world.settings.vms.idle_every;
+    let every = context.settings.vms.idle_every;
     if vm.idle.as_ref().is_some_and(|idle| now.duration_since(idle.at) < every) {
         return None;
     }

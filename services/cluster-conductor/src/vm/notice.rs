@@ -11,11 +11,11 @@ use crate::handle::ConductorContext;
 
 /// Returns the notices of a turn: to the administrator's webhook, and to the VM's contact address.
 pub(super) fn letters(
-    world: &ConductorContext,
+    context: &ConductorContext,
     turned: &VmDecision,
     now: Timestamp,
 ) -> Vec<Letter> {
-    let addressees = world.settings.lending.addressees;
+    let addressees = context.settings.lending.addressees;
     let contact = turned.vm.notify.as_ref();
     let letters = |told| addressees.letters(&notice(&turned.vm, told, now), contact);
     turned.told.iter().flat_map(letters).collect()

@@ -126,9 +126,9 @@ impl Conductor {
         &self,
         order: VmRequestObjects<'_>,
     ) -> Result<ResolvedVmObjects, VmError> {
-        let settings = &self.world.settings.vms;
+        let settings = &self.context.settings.vms;
         let project = order.who.project;
-        let sessions = self.world.session_for(project, None).await?;
+        let sessions = self.context.session_for(project, None).await?;
         let (session, own) = sessions.ok_or(VmError::NoCloud)?;
         let (session, ours) = (&session, own.identity().await?.project_id);
         let flavor = self.vm_flavor(project, order.flavor).await?;
@@ -157,7 +157,7 @@ impl Conductor {
     ///
     /// When it does not exist, or the cloud does not answer.
     pub async fn vm_flavor(&self, project: &str, given: &str) -> Result<VmFlavor, VmError> {
-        let sessions = self.world.session_for(project, None).await?;
+        let sessions = self.context.session_for(project, None).await?;
         let (session, _) = sessions.ok_or(VmError::NoCloud)?;
         let found = flavors::find(&session, given).await?;
         let missing = || VmError::NoFlavor { given: given.chars().take(64).collect() };
@@ -171,12 +171,12 @@ impl Conductor {
     ///
     /// When the cloud does not answer.
     pub async fn offered_images(&self, project: &str) -> Result<Vec<VmImage>, VmError> {
-        let sessions = self.world.session_for(project, None).await?;
+        let sessions = self.context.session_for(project, None).await?;
         // Without a cloud no image can be booted.
         let Some((session, own)) = sessions else { return Ok(Vec::new()) };
         let ours = own.identity().await?.project_id;
         let mut all = Vec::new();
-        for offered in &self.world.settings.vms.images {
+        for offered in &self.context.settings.vms.images {
             all.extend(as_offered((&session, ours.as_deref()), offered).await?);
         }
         Ok(all)
@@ -190,7 +190,7 @@ impl Conductor {
         order: &VmRequestObjects<'_>,
     ) -> Result<VmImage, VmError> {
         let given = order.image;
-        for offered in &self.world.settings.vms.images {
+        for offered in &self.context.settings.vms.images {
             let is_named = offered.name == given;
             // Any offered image may have this id.
             if (is_named || uuid::Uuid::parse_str(given).is_ok())
@@ -201,7 +201,7 @@ impl Conductor {
             }
         }
         if let Ok(ident) = given.parse::<Ident>() {
-            let found = self.world.store.find_snapshots(&ident, order.snapshots).await?;
+            let found = self.context.store.find_snapshots(&ident, order.snapshots).await?;
             let mut theirs = found.iter().filter(|it| it.project == order.who.project);
             if let Some(image) = theirs.find_map(Snapshot::bootable) {
                 return Ok(image);

@@ -19,17 +19,17 @@ use crate::handle::{ConductorContext, KeysError, ResourceRef};
 /// Runs one turn of a snapshot. Nothing else writes its state.
 #[instrument(skip_all, fields(snapshot.id = %id))]
 pub(crate) async fn turn(
-    world: &ConductorContext,
+    context: &ConductorContext,
     queue: &Queue<ResourceRef>,
     id: SnapshotUuid,
 ) -> Result<Requeue, KeysError> {
     let ident = Ident::Id(id.into_untyped_uuid());
-    let found = world.store.find_snapshots(&ident, &VmScope::All).await?;
+    let found = context.store.find_snapshots(&ident, &VmScope::All).await?;
     let Some(snapshot) = found.into_iter().next() else { return Ok(Requeue::OnChange) };
-    let look_every = world.settings.look_every;
+    let look_every = context.settings.look_every;
     let (soon, later) = (Requeue::After(PAUSE.min(look_every)), Requeue::After(look_every));
     let place = snapshot.cloud_project.as_deref();
-    let session = match world.session_for(&snapshot.project, place).await {
+    let session = match context.session_for(&snapshot.project, place).await {
         Ok(Some((session, _))) => session,
         Ok(None) => return Ok(later),
         Err(closed) => {
@@ -46,11 +46,11 @@ pub(crate) async fn turn(
         }
     };
     let of = Ident::Id(snapshot.vm.into_untyped_uuid());
-    let vm = world.store.find_vms(&of, &VmScope::All).await?.into_iter().next();
-    let now = (world.settings.clock)();
+    let vm = context.store.find_vms(&of, &VmScope::All).await?.into_iter().next();
+    let now = (context.settings.clock)();
     let (next, events, step) =
-        snapshot_turn(&snapshot, (&seen, vm.as_ref()), &world.snapshot_rules(), now);
-    let Some(written) = write(world, queue, (&snapshot, next), events).await? else {
+        snapshot_turn(&snapshot, (&seen, vm.as_ref()), &context.snapshot_rules(), now);
+    let Some(written) = write(context, queue, (&snapshot, next), events).await? else {
         return Ok(Requeue::Now);
     };
     match step {
@@ -58,7 +58,7 @@ pub(crate) async fn turn(
         SnapshotStep::Rest(Some(due)) => Ok(Requeue::After(look_every.min(time_left(due, now)))),
         SnapshotStep::Look => Ok(soon),
         SnapshotStep::Ask => {
-            ask(world, queue, session, (&written, vm.as_ref()), now).await?;
+            ask(context, queue, session, (&written, vm.as_ref()), now).await?;
             Ok(soon)
         }
         SnapshotStep::Delete(ids) => {
@@ -74,7 +74,7 @@ pub(crate) async fn turn(
             }
             Ok(soon)
         }
-        SnapshotStep::Forget => match world.store.delete_snapshot(&written).await {
+        SnapshotStep::Forget => match context.store.delete_snapshot(&written).await {
             Ok(()) => {
                 info!("snapshot {id} is deleted, with its image");
                 queue.wake(ResourceRef::Vm(written.vm));
@@ -116,7 +116,7 @@ fn seen(image: &Image) -> Option<SnapshotImage> {
 
 /// Writes the decision, if anything changed. `None` when another process changed the snapshot first.
 async fn write(
-    world: &ConductorContext,
+    context: &ConductorContext,
     queue: &Queue<ResourceRef>,
     (before, snapshot): (&Snapshot, Snapshot),
     events: Vec<VmEvent>,
@@ -124,7 +124,7 @@ async fn write(
     if *before == snapshot && events.is_empty() {
         return Ok(Some(snapshot));
     }
-    match world.store.change_snapshot(&SnapshotChange { snapshot, events }).await {
+    match context.store.change_snapshot(&SnapshotChange { snapshot, events }).await {
         Ok(written) => {
             if before.state != written.state {
                 let (from, to) = (before.state.as_str(), written.state.as_str());
@@ -141,7 +141,7 @@ async fn write(
 
 /// Requests the image from Nova, and records its id.
 async fn ask(
-    world: &ConductorContext,
+    context: &ConductorContext,
     queue: &Queue<ResourceRef>,
     session: &Session,
     (of, vm): (&Snapshot, Option<&Vm>),
@@ -151,16 +151,16 @@ async fn ask(
     match actions::snapshot(session, &server.id, &of.image_name()).await {
         Ok(image) => {
             let made = Snapshot { image: Some(image), state: SnapshotState::Making, ..of.clone() };
-            write(world, queue, (of, made), Vec::new()).await?;
+            write(context, queue, (of, made), Vec::new()).await?;
         }
         // An image that was created anyway is found by its name.
         Err(error) if error.is_transient() || error.is_outcome_unknown() => {
             tracing::warn!("the request for a snapshot got no answer: {error}");
-            write(world, queue, (of, of.unanswered()), Vec::new()).await?;
+            write(context, queue, (of, of.unanswered()), Vec::new()).await?;
         }
         Err(error) => {
             let (failed, events) = of.failed(&error.to_string(), now);
-            write(world, queue, (of, failed), events).await?;
+            write(context, queue, (of, failed), events).await?;
         }
     }
     Ok(())

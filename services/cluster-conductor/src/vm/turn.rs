@@ -23,31 +23,31 @@ use crate::tenancy::TenancyError;
 /// Runs one turn of a VM. Nothing else writes the conclusions in its record.
 #[instrument(skip_all, fields(vm.id = %id))]
 pub(crate) async fn turn(
-    world: &ConductorContext,
+    context: &ConductorContext,
     queue: &Queue<ResourceRef>,
     id: VmUuid,
 ) -> Result<Requeue, KeysError> {
     let ident = Ident::Id(id.into_untyped_uuid());
-    let found = world.store.find_vms(&ident, &VmScope::All).await?;
+    let found = context.store.find_vms(&ident, &VmScope::All).await?;
     let Some(vm) = found.into_iter().next() else { return Ok(Requeue::OnChange) };
-    let ledger = world.store.ledger_of(id).await?;
+    let ledger = context.store.ledger_of(id).await?;
     if vm.desire == DesiredState::Gone && ledger.is_empty() {
-        return delete_record(world, queue, &vm).await;
+        return delete_record(context, queue, &vm).await;
     }
-    if let Some(next) = record_project(world, &vm).await? {
+    if let Some(next) = record_project(context, &vm).await? {
         return Ok(next);
     }
-    let copy = copy_of(world, &vm).await?;
-    let sessions = world.session_for(&vm.project, vm.cloud_project.as_deref()).await;
+    let copy = copy_of(context, &vm).await?;
+    let sessions = context.session_for(&vm.project, vm.cloud_project.as_deref()).await;
     let worked = match &sessions {
-        Ok(Some((session, own))) => work_vm(world, (session, own), &vm, ledger).await?,
-        Ok(None) => no_cloud(world),
-        Err(closed) => unseen(world, of_tenancy(closed)),
+        Ok(Some((session, own))) => work_vm(context, (session, own), &vm, ledger).await?,
+        Ok(None) => no_cloud(context),
+        Err(closed) => unseen(context, of_tenancy(closed)),
     };
     let session = sessions.ok().flatten().map(|(session, _)| session);
     let session = session.as_ref();
-    let now = (world.settings.clock)();
-    let rules = world.vm_rules();
+    let now = (context.settings.clock)();
+    let rules = context.vm_rules();
     let look = VmObservation {
         seen: &worked.seen,
         arrival: worked.arrival,
@@ -59,11 +59,11 @@ pub(crate) async fn turn(
     let mut turned = vm_turn(&vm, &look);
     turned.events.extend(worked.events);
     if let Some(session) = session
-        && let Some(idle) = idle::look(world, session, &turned.vm, now).await
+        && let Some(idle) = idle::look(context, session, &turned.vm, now).await
     {
         turned.vm.idle = Some(idle);
     }
-    let next = next(world, &turned, &worked.seen, worked.next, now);
+    let next = next(context, &turned, &worked.seen, worked.next, now);
     if turned.vm == vm && turned.events.is_empty() && turned.copy.is_none() && turned.ask.is_none()
     {
         debug!("nothing has changed");
@@ -73,13 +73,13 @@ pub(crate) async fn turn(
         && let Err(error) = record_last_request(session, &mut turned.vm).await
     {
         tracing::warn!("cannot read the last action of the server: {error}");
-        return Ok(Requeue::After(PAUSE.min(world.settings.look_every)));
+        return Ok(Requeue::After(PAUSE.min(context.settings.look_every)));
     }
     let (before, after) = (vm.phase(), turned.vm.phase());
-    let letters = notice::letters(world, &turned, now);
+    let letters = notice::letters(context, &turned, now);
     let (copy, events) = (turned.copy.clone(), turned.events);
     let change = VmChange { vm: turned.vm, copy, events, letters };
-    let written = match world.store.change_vm(&change).await {
+    let written = match context.store.change_vm(&change).await {
         Ok(written) => written,
         Err(StoreError::Stale) => return Ok(Requeue::Now),
         Err(error) => return Err(error.into()),
@@ -92,7 +92,7 @@ pub(crate) async fn turn(
         queue.wake(ResourceRef::Snapshot(copy));
     }
     match (turned.ask, session) {
-        (Some(ask), Some(session)) => carry_out(world, session, &written, ask, now).await,
+        (Some(ask), Some(session)) => carry_out(context, session, &written, ask, now).await,
         (Some(_) | None, _) => Ok(next),
     }
 }
@@ -110,13 +110,13 @@ async fn record_last_request(session: &Session, vm: &mut Vm) -> Result<(), Cloud
 
 /// Sends the recorded request to Nova.
 async fn carry_out(
-    world: &ConductorContext,
+    context: &ConductorContext,
     session: &Session,
     vm: &Vm,
     ask: VmRequest,
     now: Timestamp,
 ) -> Result<Requeue, KeysError> {
-    let soon = Requeue::After(PAUSE.min(world.settings.look_every));
+    let soon = Requeue::After(PAUSE.min(context.settings.look_every));
     let Some(server) = &vm.server else { return Ok(soon) };
     let is_confirm = ask == VmRequest::Confirm;
     let action = match ask {
@@ -136,7 +136,7 @@ async fn carry_out(
         return Ok(soon);
     }
     let (refused, events) = vm.refused(&error.to_string(), now);
-    match world.store.change_vm(&VmChange { events, ..VmChange::of(refused) }).await {
+    match context.store.change_vm(&VmChange { events, ..VmChange::of(refused) }).await {
         Ok(_) | Err(StoreError::Stale) => Ok(soon),
         Err(error) => Err(error.into()),
     }
@@ -144,13 +144,13 @@ async fn carry_out(
 
 /// Returns when the next turn is due: at the next stage of the lease at the latest.
 fn next(
-    world: &ConductorContext,
+    context: &ConductorContext,
     turned: &VmDecision,
     seen: &ClusterObservation,
     next: Requeue,
     now: Timestamp,
 ) -> Requeue {
-    let soon = PAUSE.min(world.settings.look_every);
+    let soon = PAUSE.min(context.settings.look_every);
     let mut within = match next {
         Requeue::Now | Requeue::OnChange => return Requeue::Now,
         Requeue::After(pause) => pause,
@@ -161,7 +161,7 @@ fn next(
     {
         within = within.min(soon);
     }
-    let due = turned.vm.lease.as_ref().map(|it| world.settings.vms.ladder.due(it, now));
+    let due = turned.vm.lease.as_ref().map(|it| context.settings.vms.ladder.due(it, now));
     match due {
         Some(Due::At(at)) => {
             within = within.min(time_left(at, now).max(Duration::from_millis(1)));
@@ -172,20 +172,20 @@ fn next(
     Requeue::After(within)
 }
 
-async fn copy_of(world: &ConductorContext, vm: &Vm) -> Result<Option<Snapshot>, StoreError> {
+async fn copy_of(context: &ConductorContext, vm: &Vm) -> Result<Option<Snapshot>, StoreError> {
     let Some(id) = vm.copy else { return Ok(None) };
     let ident = Ident::Id(id.into_untyped_uuid());
-    Ok(world.store.find_snapshots(&ident, &VmScope::All).await?.into_iter().next())
+    Ok(context.store.find_snapshots(&ident, &VmScope::All).await?.into_iter().next())
 }
 
 /// Deletes the record of a VM that owns nothing in the cloud any more.
 async fn delete_record(
-    world: &ConductorContext,
+    context: &ConductorContext,
     queue: &Queue<ResourceRef>,
     vm: &Vm,
 ) -> Result<Requeue, KeysError> {
-    let snapshots = world.store.snapshots_of(vm.id).await?;
-    match world.store.delete_vm(vm).await {
+    let snapshots = context.store.snapshots_of(vm.id).await?;
+    match context.store.delete_vm(vm).await {
         Ok(()) => {
             info!("VM {} is deleted, with everything it owned in the cloud", vm.id);
             // The time for which a snapshot is kept begins now.
@@ -198,19 +198,19 @@ async fn delete_record(
 }
 
 /// Records the cloud's project in which the VM will be created, before anything is.
-async fn record_project(world: &ConductorContext, vm: &Vm) -> Result<Option<Requeue>, KeysError> {
-    let Some(premises) = world.cloud.as_ref().filter(|_| vm.cloud_project.is_none()) else {
+async fn record_project(context: &ConductorContext, vm: &Vm) -> Result<Option<Requeue>, KeysError> {
+    let Some(cloud_access) = context.cloud.as_ref().filter(|_| vm.cloud_project.is_none()) else {
         return Ok(None);
     };
-    let place = match premises.place_of(&vm.project).await {
+    let place = match cloud_access.place_of(&vm.project).await {
         Ok(place) => place,
         Err(closed) => {
             tracing::warn!("cannot determine the project of the VM: {closed}");
-            return Ok(Some(Requeue::After(world.settings.look_every)));
+            return Ok(Some(Requeue::After(context.settings.look_every)));
         }
     };
     let placed = Vm { cloud_project: Some(place), ..vm.clone() };
-    match world.store.change_vm(&VmChange::of(placed)).await {
+    match context.store.change_vm(&VmChange::of(placed)).await {
         Ok(_) | Err(StoreError::Stale) => Ok(Some(Requeue::Now)),
         Err(error) => Err(error.into()),
     }
@@ -228,9 +228,9 @@ fn of_tenancy(closed: &TenancyError) -> Problem {
     }
 }
 
-fn no_cloud(world: &ConductorContext) -> VmWorkResult {
+fn no_cloud(context: &ConductorContext) -> VmWorkResult {
     unseen(
-        world,
+        context,
         Problem {
             reason: "NoCloud".to_owned(),
             message: "clusterd has no cloud configured, so nothing was created".to_owned(),
@@ -240,11 +240,11 @@ fn no_cloud(world: &ConductorContext) -> VmWorkResult {
     )
 }
 
-fn unseen(world: &ConductorContext, problem: Problem) -> VmWorkResult {
+fn unseen(context: &ConductorContext, problem: Problem) -> VmWorkResult {
     VmWorkResult {
         seen: ClusterObservation { problem: Some(problem), ..ClusterObservation::default() },
         arrival: RequestArrival::NotYet,
         events: Vec::new(),
-        next: Requeue::After(world.settings.look_every),
+        next: Requeue::After(context.settings.look_every),
     }
 }
