@@ -53,7 +53,7 @@ pub(crate) fn routes() -> Routes<App> {
             .with_rule(rule::SEE_ALLOCATION)
             .query_parameters(["fields"])
             .returns(openapi::allocation()),
-        Route::delete("Give an allocation up", delete)
+        Route::delete("Delete an allocation", delete)
             .with_rule(rule::ALLOCATE)
             .answers(StatusCode::NO_CONTENT),
     ];

@@ -52,7 +52,7 @@ pub(crate) fn routes() -> Routes<App> {
             .with_rule(rule::SET_DRIVER)
             .reads(openapi::patch_body())
             .returns(openapi::port()),
-        Route::delete("Forget a port", forget)
+        Route::delete("Delete a port", forget)
             .with_rule(rule::SET_PORTS)
             .answers(StatusCode::NO_CONTENT),
     ];

@@ -48,7 +48,7 @@ pub(crate) fn routes() -> Routes<App> {
         Route::get("Show a reservation", show)
             .with_rule(rule::SEE_ALLOCATION)
             .returns(view::shape()),
-        Route::delete("Give a reserved machine back", give_back)
+        Route::delete("Return a reserved node", give_back)
             .with_rule(rule::ALLOCATE)
             .refuses([StatusCode::CONFLICT])
             .answers(StatusCode::ACCEPTED)
