@@ -30,7 +30,7 @@ make_data() { # FOLDER
     die "initdb failed"
   }
 }
-# a crash may cost it everything: nothing is to be kept
+# a crash may lose everything, because no data is kept
 start_server() { # FOLDER OPTIONS
   (cd "$1" && as_server "$BIN/pg_ctl" -D "$1/data" -w -l "$1/data/log" -o "-c unix_socket_directories=$1 -c fsync=off \
     -c synchronous_commit=off -c full_page_writes=off -c max_connections=300 $2" start >/dev/null) || {

@@ -36,7 +36,7 @@ pub struct NodeLease {
 pub struct LeaseDrain {
     /// The name of the compute host in the cloud.
     pub host: String,
-    /// Who began the drain: a drain of an operator stays when the lease goes on.
+    /// The originator of the drain. An operator's drain stays when the lease goes on.
     pub owner: DrainOwner,
 }
 

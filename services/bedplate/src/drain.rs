@@ -92,7 +92,7 @@ impl DrainResponse {
 }
 
 impl RemainingServer {
-    /// What the drain does with the server.
+    /// Returns the progress of the server's migration, as shown in the table.
     fn migration(&self) -> &str {
         match self.fate.as_str() {
             "moves" => "moving",
