@@ -8,7 +8,7 @@ use http::header::CONTENT_TYPE;
 use crate::guard;
 use crate::page_request::{AuthorizedUser, PageRequest};
 use crate::problem::Problem;
-use crate::service::Console;
+use crate::state::Console;
 
 /// The maximum size of a form in bytes: a manifest of a thousand machines fits.
 const LARGEST: usize = 1 << 20;
@@ -87,7 +87,7 @@ impl FromRequest<Console> for Fields {
     type Rejection = Problem;
 
     async fn from_request(request: Request, console: &Console) -> Result<Self, Problem> {
-        let visit = PageRequest::of(console, &request)?;
+        let visit = PageRequest::of(&request)?;
         if !guard::is_own(request.headers()) {
             return Err(Problem::Forged);
         }

@@ -9,7 +9,7 @@ use http::header::{
 };
 use http::{HeaderName, HeaderValue};
 
-use crate::service::Console;
+use crate::state::Console;
 
 /// CSP Level 3: content only from this console, no inline scripts or styles, no framing.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \

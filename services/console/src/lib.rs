@@ -3,9 +3,11 @@
 mod api;
 mod assets;
 mod config;
+mod error_page;
 mod form;
 mod guard;
 mod headers;
+mod keystone;
 mod live;
 mod live_page_registry;
 mod login;
@@ -18,6 +20,7 @@ mod screen;
 mod serial_inputs;
 mod service;
 mod session;
+mod state;
 mod view;
 
 pub use config::{Access, Config};

@@ -20,7 +20,7 @@ use crate::config::Access;
 use crate::live_page_registry::{Place, REPLACED};
 use crate::page_request::PageRequest;
 use crate::problem::Problem;
-use crate::service::Console;
+use crate::state::Console;
 
 /// The interval for a page that renders quickly.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -1,18 +1,14 @@
 //! Log-in and log-out. A password is sent once to Keystone or a service; the session keeps the credential that the services accept.
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Query, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use http::StatusCode;
-use jiff::Timestamp;
-use openstack::{
-    Auth, CloudConfig, CloudError, Domain, Interface, Project, RetryPolicy, Scope, Service, Tls,
-    User,
-};
+use openstack::{Auth, Domain, Project, Scope, User};
 use openstack_api::{ApiError, CredentialSource};
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -20,11 +16,12 @@ use serde::Deserialize;
 use crate::api::BackendService;
 use crate::config::{Access, KeystoneConfig};
 use crate::form::Fields;
+use crate::keystone;
 use crate::own_path;
 use crate::page_request::{PageRequest, append_cookie};
 use crate::problem::Problem;
-use crate::service::Console;
 use crate::session::{Credential, Session};
+use crate::state::Console;
 
 /// Keystone's maximum length of a user, project or domain name.
 const LONGEST_NAME: usize = 255;
@@ -111,8 +108,8 @@ async fn leave(
     _: Fields,
 ) -> Result<Response, Problem> {
     let session = console.sessions().remove(&visit.cookie);
-    if let (Access::Keystone(keystone), Some(session)) = (console.access(), session) {
-        revoke(&console, keystone, &session).await;
+    if let (Access::Keystone(config), Some(session)) = (console.access(), session) {
+        revoke_all(&console, config, &session).await;
     }
     let mut answer = Redirect::to("/login").into_response();
     let cookie = console.guard().cookie().map_err(|why| Problem::Internal(why.to_string()))?;
@@ -152,7 +149,7 @@ async fn try_password(
     let known = match console.access() {
         Access::None => return Err(Problem::nothing_here()),
         Access::HttpBasic => by_services(console, user, password).await,
-        Access::Keystone(keystone) => by_keystone(console, keystone, user, password, fields).await,
+        Access::Keystone(config) => by_keystone(console, config, user, password, fields).await,
     };
     match &known {
         Err(Problem::Refused { .. }) => drop(guess),
@@ -165,13 +162,6 @@ fn too_many(why: ApiError) -> Problem {
     Problem::TooMany { again_in: why.retry_after.unwrap_or(2), sentence: why.message }
 }
 
-fn wrong() -> Problem {
-    Problem::Refused {
-        status: StatusCode::UNAUTHORIZED,
-        sentence: "wrong user name or password".to_owned(),
-    }
-}
-
 /// Asks a service whether it accepts this password.
 async fn by_services(
     console: &Console,
@@ -179,7 +169,7 @@ async fn by_services(
     password: SecretString,
 ) -> Result<Session, Problem> {
     if user.is_empty() || user.contains(':') {
-        return Err(wrong());
+        return Err(Problem::wrong_password());
     }
     let session = Session {
         name: user.to_owned(),
@@ -203,7 +193,7 @@ async fn by_services(
     };
     match api.get(path).await {
         Ok(_) => Ok(session),
-        Err(Problem::LoggedOut) => Err(wrong()),
+        Err(Problem::LoggedOut) => Err(Problem::wrong_password()),
         Err(other) => Err(other),
     }
 }
@@ -211,74 +201,26 @@ async fn by_services(
 /// Asks Keystone for a token. The console does not keep the password: the session ends with the token.
 async fn by_keystone(
     console: &Console,
-    keystone: &KeystoneConfig,
+    config: &KeystoneConfig,
     user: &str,
     password: SecretString,
     fields: &Fields,
 ) -> Result<Session, Problem> {
-    let domain =
-        || Domain::Name(fields.find("domain").unwrap_or(&keystone.domain).trim().to_owned());
+    let domain = || Domain::Name(fields.find("domain").unwrap_or(&config.domain).trim().to_owned());
     let scope = match fields.find("project").map(str::trim) {
         Some(name) => Scope::Project(Project::Named { name: name.to_owned(), domain: domain() }),
         None => Scope::Default,
     };
     let user = User::Named { name: user.to_owned(), domain: domain() };
-    session_of(console, keystone, Auth::Password { user, password, scope }).await
-}
-
-/// Makes a session from the identity and the token that Keystone returns.
-pub(crate) async fn session_of(
-    console: &Console,
-    keystone: &KeystoneConfig,
-    auth: Auth,
-) -> Result<Session, Problem> {
-    let config = CloudConfig {
-        auth_url: keystone.url.clone(),
-        auth,
-        region: keystone.region.clone(),
-        interface: Interface::Public,
-        tls: Tls::Verified { authorities: console.authorities() },
-        endpoints: Default::default(),
-        patience: RetryPolicy { attempts: 1, ..RetryPolicy::default() },
-        calls_at_once: std::num::NonZeroUsize::MIN,
-    };
-    let broken = |why: &dyn std::fmt::Display| Problem::Internal(why.to_string());
-    let cloud = openstack::Session::new(config).map_err(|why| broken(&why))?;
-    let identity = cloud.identity().await.map_err(|why| told(&why))?;
-    let token = cloud.bearer().await.map_err(|why| told(&why))?;
-    let lasts = identity
-        .expires_at
-        .map(|end| Duration::try_from(end.duration_since(Timestamp::now())).unwrap_or_default());
-    Ok(Session {
-        name: identity.user_name,
-        account: identity.user_id,
-        project: identity.project_name,
-        credential: Credential::Token(token),
-        baremetal: cloud.endpoint(Service::BareMetal).await.ok(),
-        clusters: cloud.endpoint(Service::ContainerInfra).await.ok(),
-        spent: Vec::new(),
-        lasts,
-    })
-}
-
-/// Turns an error of Keystone into a message for the user who logs in.
-fn told(why: &CloudError) -> Problem {
-    if matches!(why, CloudError::Unauthorized(_)) {
-        return wrong();
-    }
-    match why.refusal() {
-        None => Problem::Unreachable { program: "Keystone", why: why.to_string() },
-        Some(answer) => {
-            Problem::Refused { status: answer.status, sentence: answer.message.clone() }
-        }
-    }
+    let auth = Auth::Password { user, password, scope };
+    keystone::session_of(config, console.authorities(), auth).await
 }
 
 /// Revokes all tokens of the session. If Keystone does not answer, the user is still logged out of the console.
-async fn revoke(console: &Console, keystone: &KeystoneConfig, session: &Session) {
+async fn revoke_all(console: &Console, config: &KeystoneConfig, session: &Session) {
     let Credential::Token(token) = &session.credential else { return };
     for token in session.spent.iter().chain([token]) {
-        if let Err(why) = console.revoke(keystone, token).await {
+        if let Err(why) = keystone::revoke(console.client(), config, token).await {
             tracing::warn!("cannot revoke a token in Keystone: {why}");
         }
     }

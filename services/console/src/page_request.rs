@@ -15,8 +15,8 @@ use crate::config::Access;
 use crate::guard;
 use crate::live_page_registry::LivePageOwner;
 use crate::problem::Problem;
-use crate::service::Console;
 use crate::session::Session;
+use crate::state::Console;
 use crate::view::Page;
 
 /// A request of a browser.
@@ -41,7 +41,7 @@ pub(crate) struct AuthorizedUser {
 
 impl PageRequest {
     /// Returns the visit that [`attach_visit`] attached to a request.
-    pub(crate) fn of(_: &Console, request: &Request) -> Result<PageRequest, Problem> {
+    pub(crate) fn of(request: &Request) -> Result<PageRequest, Problem> {
         request.extensions().get::<PageRequest>().cloned().ok_or_else(missing_visit)
     }
 
@@ -59,9 +59,18 @@ impl PageRequest {
         }
     }
 
-    /// Renders the page.
+    /// Renders the page for this visit: the whole page, or its live part only.
     pub(crate) fn show(&self, console: &Console, page: Page) -> Result<Html<String>, Problem> {
-        page.write(console, self).map(Html)
+        let session = self.session.as_deref();
+        let asks_for_names = *console.access() != Access::None;
+        let page = page
+            .put("is_live", self.is_live)
+            .put("token", console.guard().token(&self.cookie))
+            .put("who", session.map(|it| it.name.as_str()))
+            .put("project", session.and_then(|it| it.project.as_deref()))
+            .put("asks_for_names", asks_for_names)
+            .put("is_in", session.is_some() || !asks_for_names);
+        page.render(console.engine(), &self.target).map(Html)
     }
 }
 

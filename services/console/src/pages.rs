@@ -20,7 +20,7 @@ mod vms;
 
 use axum::Router;
 
-use crate::service::Console;
+use crate::state::Console;
 
 /// Returns the routes of all pages.
 pub(crate) fn routes() -> Router<Console> {

@@ -1,14 +1,8 @@
-//! The error page: why a page cannot be shown or an action not be carried out.
+//! Why a page cannot be shown or an action not be carried out.
 
-use axum::extract::{Request, State};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::{IntoResponse, Response};
 use http::header::RETRY_AFTER;
 use http::{HeaderName, HeaderValue, StatusCode};
-
-use crate::api::encoded;
-use crate::page_request::PageRequest;
-use crate::service::Console;
 
 /// Why a request failed.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -58,6 +52,14 @@ impl Problem {
         Problem::Refused { status: StatusCode::NOT_FOUND, sentence: "no such page".to_owned() }
     }
 
+    /// Makes the problem of a refused password.
+    pub(crate) fn wrong_password() -> Self {
+        Problem::Refused {
+            status: StatusCode::UNAUTHORIZED,
+            sentence: "wrong user name or password".to_owned(),
+        }
+    }
+
     /// The HTTP status of the error page.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
@@ -90,7 +92,7 @@ impl Problem {
     }
 
     /// The title of the error page.
-    fn title(&self) -> &'static str {
+    pub(crate) fn title(&self) -> &'static str {
         match self {
             Problem::LoggedOut => "Log in first",
             Problem::Forged => "Form refused",
@@ -107,36 +109,10 @@ impl Problem {
 }
 
 impl IntoResponse for Problem {
-    /// Returns the status with the problem attached. [`explain`] makes the error page.
+    /// Returns the status with the problem attached. `error_page` makes the page.
     fn into_response(self) -> Response {
         let mut answer = self.status().into_response();
         answer.extensions_mut().insert(self);
         answer
-    }
-}
-
-/// Makes error pages of problems, and redirects users without a session to the log-in.
-pub(crate) async fn explain(
-    State(console): State<Console>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let visit = PageRequest::of(&console, &request);
-    let target = request.uri().path_and_query().map_or("/", |it| it.as_str()).to_owned();
-    let is_page = request.method() == http::Method::GET;
-    let mut answer = next.run(request).await;
-    let Some(problem) = answer.extensions_mut().remove::<Problem>() else { return answer };
-    let Ok(visit) = visit else { return answer };
-    // A stream is not redirected: it just ends.
-    if matches!(problem, Problem::LoggedOut) && !visit.target.starts_with("/live") {
-        let target = if is_page { target } else { "/".to_owned() };
-        let next = encoded(&target);
-        return Redirect::to(&format!("/login?next={next}")).into_response();
-    }
-    let page = visit.page("problem.html", problem.title()).put("sentence", problem.to_string());
-    let status = problem.status();
-    match visit.show(&console, page) {
-        Ok(shown) => (status, problem.retry_after(), shown).into_response(),
-        Err(_) => answer,
     }
 }

@@ -12,24 +12,24 @@ use secrecy::SecretString;
 
 use crate::config::{Access, KeystoneConfig};
 use crate::form::UserForm;
-use crate::login::session_of;
+use crate::keystone;
 use crate::page_request::{AuthorizedUser, append_cookie};
 use crate::problem::Problem;
-use crate::service::Console;
 use crate::session::{Credential, Session};
+use crate::state::Console;
 
 pub(crate) fn routes() -> Router<Console> {
     Router::new().route("/project", get(ask).post(enter))
 }
 
 /// Keystone's configuration, the session and its token. Fails without Keystone, because there is only one project then.
-fn keystone<'a>(
+fn log_in<'a>(
     console: &'a Console,
     person: &'a AuthorizedUser,
 ) -> Result<(&'a KeystoneConfig, &'a Session, &'a SecretString), Problem> {
     match (console.access(), person.visit.session.as_deref()) {
-        (Access::Keystone(keystone), Some(session)) => match &session.credential {
-            Credential::Token(token) => Ok((keystone, session, token)),
+        (Access::Keystone(config), Some(session)) => match &session.credential {
+            Credential::Token(token) => Ok((config, session, token)),
             Credential::Password(..) => Err(Problem::nothing_here()),
         },
         (Access::None | Access::HttpBasic | Access::Keystone(_), _) => Err(Problem::nothing_here()),
@@ -38,8 +38,8 @@ fn keystone<'a>(
 
 /// `GET /project`: lists the user's projects.
 async fn ask(State(console): State<Console>, person: AuthorizedUser) -> Result<Response, Problem> {
-    let (keystone, _, token) = keystone(&console, &person)?;
-    let mut found = console.projects(keystone, token).await?;
+    let (config, _, token) = log_in(&console, &person)?;
+    let mut found = keystone::projects(console.client(), config, token).await?;
     let page = person.page("project.html", "Switch project");
     person.show(page.put("projects", found["projects"].take()))
 }
@@ -49,10 +49,10 @@ async fn enter(
     State(console): State<Console>,
     UserForm { person, fields }: UserForm,
 ) -> Result<Response, Problem> {
-    let (keystone, before, token) = keystone(&console, &person)?;
+    let (config, before, token) = log_in(&console, &person)?;
     let scope = Scope::Project(Project::Id(fields.get("project")?.trim().to_owned()));
     let auth = Auth::Token { token: token.clone(), scope };
-    let session = match session_of(&console, keystone, auth).await {
+    let session = match keystone::session_of(config, console.authorities(), auth).await {
         Ok(session) => session,
         Err(Problem::Refused { status: StatusCode::UNAUTHORIZED, .. }) => {
             let sentence = "project: you have no role in this project".to_owned();

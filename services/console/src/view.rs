@@ -11,10 +11,7 @@ use tera::{Context, Tera, Value};
 
 use crate::api::encoded;
 use crate::assets::PATHS;
-use crate::config::Access;
-use crate::page_request::PageRequest;
 use crate::problem::Problem;
-use crate::service::Console;
 
 /// Every template, compiled into the program.
 macro_rules! templates {
@@ -141,27 +138,16 @@ impl Page {
         Page { followed: LiveUpdate::At(stream), ..self }
     }
 
-    /// Renders the page for this visit: the whole page, or its live part only.
-    pub(crate) fn write(
-        mut self,
-        console: &Console,
-        visit: &PageRequest,
-    ) -> Result<String, Problem> {
-        let session = visit.session.as_deref();
+    /// Renders the page, which was requested at `target`.
+    pub(crate) fn render(mut self, engine: &Tera, target: &str) -> Result<String, Problem> {
         self.context.insert("assets", &*PATHS);
-        self.context.insert("is_live", &visit.is_live);
-        self.context.insert("token", &console.guard().token(&visit.cookie));
-        self.context.insert("who", &session.map(|it| it.name.as_str()));
-        self.context.insert("project", &session.and_then(|it| it.project.as_deref()));
-        self.context.insert("asks_for_names", &(*console.access() != Access::None));
-        self.context.insert("is_in", &(session.is_some() || *console.access() == Access::None));
         let follow = match self.followed {
             LiveUpdate::Not => None,
-            LiveUpdate::Again => Some(format!("/live?page={}", encoded(&visit.target))),
+            LiveUpdate::Again => Some(format!("/live?page={}", encoded(target))),
             LiveUpdate::At(stream) => Some(stream),
         };
         self.context.insert("follow", &follow);
-        console.engine().render(self.template, &self.context).map_err(|why| {
+        engine.render(self.template, &self.context).map_err(|why| {
             let mut words = why.to_string();
             let mut cause = std::error::Error::source(&why);
             while let Some(why) = cause {

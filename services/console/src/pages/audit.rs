@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::api::encoded;
 use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
-use crate::service::Console;
+use crate::state::Console;
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/audit", get(list))

@@ -26,7 +26,7 @@ use crate::api::{Api, segment};
 use crate::form::{Fields, UserForm};
 use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
-use crate::service::Console;
+use crate::state::Console;
 use crate::view::Page;
 
 /// The discovered machines that nobody enrolled.

@@ -11,7 +11,7 @@ use crate::api::segment;
 use crate::form::{Fields, UserForm};
 use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
-use crate::service::Console;
+use crate::state::Console;
 use crate::view::Page;
 
 pub(super) fn routes() -> Router<Console> {

@@ -13,7 +13,7 @@ use crate::api::segment;
 use crate::form::UserForm;
 use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
-use crate::service::Console;
+use crate::state::Console;
 
 /// The number of newest events that a page shows.
 const EVENTS: usize = 60;

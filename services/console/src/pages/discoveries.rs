@@ -10,7 +10,7 @@ use crate::api::segment;
 use crate::form::UserForm;
 use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
-use crate::service::Console;
+use crate::state::Console;
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/discoveries", get(list)).route("/discoveries/{mac}/forget", post(forget))

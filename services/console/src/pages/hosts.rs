@@ -12,7 +12,7 @@ use crate::api::segment;
 use crate::form::UserForm;
 use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
-use crate::service::Console;
+use crate::state::Console;
 use crate::view::Page;
 
 pub(super) fn routes() -> Router<Console> {

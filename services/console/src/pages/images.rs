@@ -6,7 +6,7 @@ use axum::routing::get;
 
 use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
-use crate::service::Console;
+use crate::state::Console;
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/images", get(list))

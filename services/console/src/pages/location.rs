@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::api::{Api, segment};
 use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
-use crate::service::Console;
+use crate::state::Console;
 
 /// The maximum number of hosts whose nodes are looked up.
 const HOSTS: usize = 40;

@@ -14,7 +14,7 @@ use crate::api::{encoded, segment};
 use crate::form::{Fields, UserForm};
 use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
-use crate::service::Console;
+use crate::state::Console;
 use crate::view::{Page, span};
 
 /// The number of newest events that the page shows.

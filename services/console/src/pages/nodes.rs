@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::api::encoded;
 use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
-use crate::service::Console;
+use crate::state::Console;
 
 /// The number of nodes on a page.
 const SHOWN: usize = 100;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::api::Api;
 use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
-use crate::service::Console;
+use crate::state::Console;
 
 /// The number of clusters and VMs that the page names, newest first.
 const NAMED: usize = 10;

@@ -12,7 +12,7 @@ use crate::api::{encoded, segment};
 use crate::form::UserForm;
 use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
-use crate::service::Console;
+use crate::state::Console;
 
 /// The limited resources, each with its name in the API and its label.
 const COUNTED: [(&str, &str); 9] = [

@@ -17,7 +17,7 @@ use crate::api::segment;
 use crate::form::{Fields, UserForm};
 use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
-use crate::service::Console;
+use crate::state::Console;
 use crate::view::tone;
 
 /// The number of racks on a page: each costs one request.

@@ -27,7 +27,7 @@ use crate::page_request::{AuthorizedUser, PageRequest};
 use crate::problem::Problem;
 use crate::screen::Screen;
 use crate::serial_inputs::SerialInput;
-use crate::service::Console;
+use crate::state::Console;
 use crate::view::escape;
 
 /// Output that arrives within this time is sent together.

@@ -1,0 +1,170 @@
+//! The state that every page uses.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use openstack_api::{CredentialSource, Guesses};
+use reqwest::Client;
+use tera::Tera;
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use crate::api::{Api, BackendService};
+use crate::config::{Access, Config};
+use crate::guard::Guard;
+use crate::live_page_registry::LivePageRegistry;
+use crate::problem::Problem;
+use crate::serial_inputs::SerialInputs;
+use crate::session::{Session, Sessions};
+use crate::view;
+
+/// The timeout for connecting to a service.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The state that every page uses. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Console(Arc<ConsoleState>);
+
+struct ConsoleState {
+    access: Access,
+    baremetal: Option<Url>,
+    clusters: Option<Url>,
+    is_secure: bool,
+    client: Client,
+    engine: Tera,
+    sessions: Sessions,
+    guard: Guard,
+    keyboards: SerialInputs,
+    followers: LivePageRegistry,
+    guesses: Arc<Guesses>,
+    ending: CancellationToken,
+    authorities: Option<PathBuf>,
+}
+
+impl Console {
+    pub(crate) fn new(config: &Config) -> anyhow::Result<Self> {
+        let builder = Client::builder()
+            .no_proxy()
+            .user_agent("bedplate-console")
+            // A redirect would send the token to another server.
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(CONNECT_TIMEOUT);
+        let builder = match &config.authorities {
+            None => builder,
+            Some(file) => {
+                let pem = std::fs::read(file)
+                    .with_context(|| format!("cannot read {} (authorities)", file.display()))?;
+                let authorities = reqwest::Certificate::from_pem_bundle(&pem);
+                let authorities = authorities.with_context(|| {
+                    format!("{} contains no certificate (authorities)", file.display())
+                })?;
+                builder.tls_certs_merge(authorities)
+            }
+        };
+        // The call fails if the process already has a provider, which serves as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        Ok(Console(Arc::new(ConsoleState {
+            access: config.access.clone(),
+            baremetal: config.baremetal.clone(),
+            clusters: config.clusters.clone(),
+            is_secure: config.tls.is_some(),
+            client: builder.build().context("cannot set up an HTTP client")?,
+            engine: view::engine().context("cannot parse a template")?,
+            sessions: Sessions::new(config.sessions),
+            guard: Guard::new()?,
+            keyboards: SerialInputs::default(),
+            followers: LivePageRegistry::new(config.live_pages),
+            guesses: Arc::new(Guesses::new(config.guesses_per_minute)),
+            ending: CancellationToken::new(),
+            authorities: config.authorities.clone(),
+        })))
+    }
+
+    /// A client of a service with the credential of this session.
+    pub(crate) fn api(
+        &self,
+        program: BackendService,
+        session: Option<Arc<Session>>,
+    ) -> Result<Api, Problem> {
+        let (own, found) = match program {
+            BackendService::Baremetald => {
+                (&self.0.baremetal, session.as_ref().and_then(|it| it.baremetal.clone()))
+            }
+            BackendService::Clusterd => {
+                (&self.0.clusters, session.as_ref().and_then(|it| it.clusters.clone()))
+            }
+        };
+        let base = own.clone().or(found).ok_or(Problem::NoEndpoint(program.name()))?;
+        Ok(Api { client: self.0.client.clone(), program, base, session })
+    }
+
+    pub(crate) fn access(&self) -> &Access {
+        &self.0.access
+    }
+
+    /// The HTTP client for Keystone and the services.
+    pub(crate) fn client(&self) -> &Client {
+        &self.0.client
+    }
+
+    pub(crate) fn engine(&self) -> &Tera {
+        &self.0.engine
+    }
+
+    pub(crate) fn sessions(&self) -> &Sessions {
+        &self.0.sessions
+    }
+
+    pub(crate) fn guard(&self) -> &Guard {
+        &self.0.guard
+    }
+
+    /// The inputs of open serial consoles.
+    pub(crate) fn keyboards(&self) -> &SerialInputs {
+        &self.0.keyboards
+    }
+
+    /// The live pages.
+    pub(crate) fn followers(&self) -> &LivePageRegistry {
+        &self.0.followers
+    }
+
+    /// The limiter of wrong passwords from this address.
+    pub(crate) fn password_limiter(&self, from: IpAddr) -> CredentialSource {
+        CredentialSource { guesses: self.0.guesses.clone(), from }
+    }
+
+    /// Cancelled when the service is about to stop.
+    pub(crate) fn ending(&self) -> &CancellationToken {
+        &self.0.ending
+    }
+
+    /// Whether the console uses TLS.
+    pub(crate) fn is_secure(&self) -> bool {
+        self.0.is_secure
+    }
+
+    /// The cookie's name. With TLS the prefix `__Host-` keeps other hosts and paths from setting the cookie (RFC 6265bis §4.1.3.2).
+    pub(crate) fn cookie_name(&self) -> &'static str {
+        if self.0.is_secure { "__Host-bedplate" } else { "bedplate" }
+    }
+
+    /// The value of `Set-Cookie` for a cookie.
+    pub(crate) fn set_cookie(&self, value: &str) -> String {
+        let secure = if self.0.is_secure { "; Secure" } else { "" };
+        format!("{}={value}; Path=/; HttpOnly; SameSite=Strict{secure}", self.cookie_name())
+    }
+
+    /// Certificate authorities for Keystone and the services, in addition to those of the system.
+    pub(crate) fn authorities(&self) -> Option<PathBuf> {
+        self.0.authorities.clone()
+    }
+
+    /// The configured URLs of `baremetald` and `clusterd`.
+    pub(crate) fn configured(&self) -> (Option<&Url>, Option<&Url>) {
+        (self.0.baremetal.as_ref(), self.0.clusters.as_ref())
+    }
+}
