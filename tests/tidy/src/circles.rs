@@ -276,5 +276,7 @@ mod tests {
             "use ::low::Top; use serde::Top as _; pub fn low() { a.top::<u8>(); ::top::f(); }";
         let front = "mod low; mod top; fn f() { low::low() }";
         check(&[("lib.rs", front), ("low.rs", low), ("top.rs", "use crate::low::low;")], &[]);
+        let parent = "mod low; use ::low::Low; pub struct Parent(Low);";
+        check(&[("lib.rs", parent), ("low.rs", "use super::Parent; pub struct Low;")], &[]);
     }
 }

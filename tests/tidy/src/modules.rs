@@ -170,6 +170,10 @@ impl Reader<'_> {
         for branch in
             tree.split(|token| matches!(token, TokenTree::Punct(it) if it.as_char() == ','))
         {
+            // `use ::lease::Lease` names another crate, even beside a module `lease`.
+            if prefix.is_empty() && is_separator(branch, 0) {
+                continue;
+            }
             let mut path = prefix.clone();
             let mut alias = None;
             let mut at = 0;

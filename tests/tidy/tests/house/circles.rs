@@ -10,7 +10,7 @@ const TIED: [(&str, usize); 9] = [
     ("services/baremetal-core", 14),
     ("services/cluster-api", 18),
     ("services/cluster-conductor", 38),
-    ("services/cluster-core", 21),
+    ("services/cluster-core", 18),
     ("services/openstack-api", 21),
     ("tests/bmc-emulator", 13),
     ("tests/machine-emulator", 18),
