@@ -1,18 +1,15 @@
-//! The record of a cluster, and how an observation changes it.
+//! The record of a cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use jiff::Timestamp;
+use lease::{Lease, MailAddress};
 use serde::{Deserialize, Serialize};
 
-use crate::cluster_lease::rest_after;
-use crate::failure::setbacks;
 use crate::{
-    Bootstrap, CaRevision, ClusterLease, ClusterObservation, ClusterParameters, ClusterSpec,
-    ClusterUuid, Condition, ConditionStatus, FailureCount, Key, KubernetesVersion, Labels,
-    LeasePower, MemberName, MemberObservation, Name, NodeGroup, NodeHealth, Owner, TemplateUuid,
-    api_address, conditions, desired_objects, machine_addresses,
+    CaRevision, ClusterParameters, ClusterUuid, Condition, DesiredState, FailureCount, Key,
+    KubernetesVersion, Labels, MemberName, Name, Owner, TemplateUuid,
 };
 
 /// A cluster: what its owner asked for, and what the conductor concluded from the last observation.
@@ -124,68 +121,39 @@ impl Cluster {
         }
     }
 
-    /// Returns the cluster with the conclusions of an observation.
-    ///
-    /// Sets `completed_at` when every condition is true for the first time since the last request.
-    pub fn with_observation(
-        &self,
-        groups: &[NodeGroup],
-        seen: &ClusterObservation,
-        now: Timestamp,
-    ) -> Cluster {
-        let spec = ClusterSpec { cluster: self, groups };
-        let conditions = conditions(&spec, seen, now);
-        let all_is_well = conditions.iter().all(|it| it.status == ConditionStatus::True);
-        let is_complete = self.desire == DesiredState::Exist
-            && all_is_well
-            && self.completed_at.is_none_or(|done| done < self.asked_at);
-        let mut concluded = self.clone();
-        concluded.conditions = conditions;
-        if seen.at.is_none() {
-            return concluded;
+    /// Whether the servers should be off.
+    pub fn is_off(&self) -> bool {
+        self.rest == Some(LeasePower::Off) && self.desire == DesiredState::Exist
+    }
+
+    /// Returns since when the servers are starting again; `None` when they are not.
+    pub fn waking_since(&self) -> Option<Timestamp> {
+        match (self.rest, self.desire) {
+            (Some(LeasePower::Waking { since }), DesiredState::Exist) => Some(since),
+            (Some(LeasePower::Off) | None, _) | (_, DesiredState::Gone) => None,
         }
-        concluded.api_address = api_address(&spec, seen).or(concluded.api_address);
-        concluded.machine_addresses = machine_addresses(&spec, seen);
-        concluded.nodes = nodes(&spec, seen);
-        concluded.unready =
-            concluded.nodes.iter().filter(|it| !is_ready(it, seen)).cloned().collect();
-        concluded.setbacks = setbacks(self, &desired_objects(&spec), seen, now);
-        concluded.authorities = self.authorities.next(&spec, seen);
-        concluded.rest = rest_after(self, all_is_well, now);
-        if is_complete {
-            concluded.completed_at = Some(now);
-        }
-        concluded
     }
 }
 
-fn is_ready(machine: &MemberName, seen: &ClusterObservation) -> bool {
-    seen.machines.get(machine).is_some_and(|said| said.node == NodeHealth::Ready)
+/// The lease of a cluster, with the address for its notices.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterLease {
+    /// The length of the lease, and the stages that were already taken.
+    pub lease: Lease,
+    /// A mail address that receives notices about the end of the lease.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notify: Option<MailAddress>,
 }
 
-/// Returns the members that have become Kubernetes nodes, and deleted members that Kubernetes or etcd still lists.
-fn nodes(spec: &ClusterSpec<'_>, seen: &ClusterObservation) -> BTreeSet<MemberName> {
-    let is_wanted = |machine: &MemberName| {
-        spec.groups
-            .iter()
-            .any(|group| group.name == machine.group && group.machines.contains(&machine.number))
-    };
-    let stays = |machine: &MemberName, said: &MemberObservation| {
-        let is_there = seen.objects.contains_key(&Key::Server(machine.clone()));
-        let is_known = said.node != NodeHealth::Absent || said.is_etcd_member;
-        said.bootstrap == Bootstrap::Done && (is_wanted(machine) || is_there || is_known)
-    };
-    let all = seen.machines.iter().filter(|(machine, said)| stays(machine, said));
-    all.map(|(machine, _)| machine.clone()).collect()
-}
-
-/// Whether a cluster or a VM should exist.
+/// Why the servers of a cluster do not run as usual.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DesiredState {
-    Exist,
-    /// The object is to be deleted, with everything it owns in the cloud.
-    Gone,
+#[serde(rename_all = "snake_case")]
+pub enum LeasePower {
+    /// The lease ended: the servers are switched off and stay off.
+    Off,
+    /// The lease was extended, or its end undone: the servers are starting again.
+    Waking { since: Timestamp },
 }
 
 /// How the labels of a resource differ from the labels they are based on, as Magnum's API reports it.

@@ -1,37 +1,13 @@
 //! The lease of a cluster: what its stages do to the cluster, and how an owner extends the lease or undoes its end.
 
 use jiff::{SignedDuration, Timestamp};
-use lease::{
-    Due, ExtendError, Lease, LeaseSchedule, LeaseStage, MailAddress, RequiredState, Terms,
-    UndoError,
-};
-use serde::{Deserialize, Serialize};
+use lease::{Due, ExtendError, Lease, LeaseSchedule, LeaseStage, RequiredState, Terms, UndoError};
 
-use crate::{Cluster, DesiredState, Problem, Severity};
+use crate::lease_notice::second;
+use crate::{Cluster, ClusterLease, DesiredState, LeasePower, Problem};
 
 /// After the servers start again, repair waits this long before it replaces members that are not nodes.
 const START_TIMEOUT: SignedDuration = SignedDuration::from_mins(15);
-
-/// The lease of a cluster, with the address for its notices.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ClusterLease {
-    /// The length of the lease, and the stages that were already taken.
-    pub lease: Lease,
-    /// A mail address that receives notices about the end of the lease.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub notify: Option<MailAddress>,
-}
-
-/// Why the servers of a cluster do not run as usual.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LeasePower {
-    /// The lease ended: the servers are switched off and stay off.
-    Off,
-    /// The lease was extended, or its end undone: the servers are starting again.
-    Waking { since: Timestamp },
-}
 
 /// Why a change of a lease is refused. The lease stays as it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -118,21 +94,6 @@ fn with_lease(
     Ok(Cluster { lending, rest, ..cluster.clone() })
 }
 
-impl Cluster {
-    /// Whether the servers should be off.
-    pub fn is_off(&self) -> bool {
-        self.rest == Some(LeasePower::Off) && self.desire == DesiredState::Exist
-    }
-
-    /// Returns since when the servers are starting again; `None` when they are not.
-    pub fn waking_since(&self) -> Option<Timestamp> {
-        match (self.rest, self.desire) {
-            (Some(LeasePower::Waking { since }), DesiredState::Exist) => Some(since),
-            (Some(LeasePower::Off) | None, _) | (_, DesiredState::Gone) => None,
-        }
-    }
-}
-
 /// Returns whether the cluster is off or starting after an observation. A cluster has started when every condition is true, or after
 /// [`START_TIMEOUT`].
 pub(crate) fn rest_after(
@@ -166,83 +127,6 @@ pub fn off_problem(cluster: &Cluster, ladder: &LeaseSchedule, still_on: usize) -
         next_action: "extend the lease with bedplate cluster extend, or undo its end with bedplate cluster undo".to_owned(),
         is_final: false,
     }
-}
-
-/// The texts of a lease stage: for events, for notices and for people.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeaseNotice {
-    /// The reason of the event: `LeaseEnds`.
-    pub reason: &'static str,
-    /// The event of the notice: `lease.ends`.
-    pub event: &'static str,
-    pub severity: Severity,
-    pub message: String,
-    /// When the announced switch-off or deletion happens.
-    pub happens_at: Option<Timestamp>,
-}
-
-/// Returns the texts of a lease stage. The texts speak of the cluster's servers and of everything in the cluster.
-pub fn lease_notice(step: LeaseStage) -> LeaseNotice {
-    let told = |reason, event, severity, happens_at, message| LeaseNotice {
-        reason,
-        event,
-        severity,
-        message,
-        happens_at,
-    };
-    match step {
-        LeaseStage::Warn { ends_at } => told(
-            "LeaseEnds",
-            "lease.ends",
-            Severity::Warning,
-            Some(ends_at),
-            format!(
-                "the lease ends at {}: the members are switched off then; extend the lease to keep them running",
-                second(ends_at)
-            ),
-        ),
-        LeaseStage::SwitchOff { deleted_at } => told(
-            "LeaseEnded",
-            "lease.ended",
-            Severity::Warning,
-            Some(deleted_at),
-            format!(
-                "the lease has ended: the members are switched off, and deleted at {}; extend the lease or undo its end \
-                 to keep the cluster",
-                second(deleted_at)
-            ),
-        ),
-        LeaseStage::Snapshot => told(
-            "CopyKept",
-            "lease.copy_kept",
-            Severity::Info,
-            None,
-            "the lease has ended: a snapshot was made".to_owned(),
-        ),
-        LeaseStage::WarnOfDeletion { deleted_at } => told(
-            "DeletionNear",
-            "lease.deletion_near",
-            Severity::Warning,
-            Some(deleted_at),
-            format!(
-                "the lease has ended: the cluster is deleted at {} with everything in it; extend the lease or undo its \
-                 end to keep the cluster",
-                second(deleted_at)
-            ),
-        ),
-        LeaseStage::Delete => told(
-            "LeaseDeleted",
-            "lease.deleted",
-            Severity::Warning,
-            None,
-            "the lease has ended, and the undo window is over: the cluster is deleted".to_owned(),
-        ),
-    }
-}
-
-/// Rounds to the second, because fractions only make a time hard to read.
-fn second(at: Timestamp) -> Timestamp {
-    at.round(jiff::Unit::Second).unwrap_or(at)
 }
 
 #[cfg(test)]

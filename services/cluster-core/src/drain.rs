@@ -229,15 +229,6 @@ impl Drain {
         }
         after
     }
-
-    /// Returns the drain with the result of a new admission check. A drained host is stuck instead while switching it off would break a
-    /// quorum.
-    pub fn with_admission(&self, weighed: Result<(), DrainRefused>) -> Drain {
-        let problem = weighed.err().map(|refused| refused.to_string());
-        let stays = self.phase == DrainPhase::Drained && problem.is_some();
-        let phase = if stays { DrainPhase::Stuck } else { self.phase };
-        Drain { phase, problem, ..self.clone() }
-    }
 }
 
 impl HostName {

@@ -3,41 +3,11 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use serde::{Deserialize, Serialize};
 
-use crate::{CloudObjectState, Cluster, ClusterObservation, DesiredObjects, Key};
-
-/// The failures in a row of the cloud at one object, since the owner last asked for a change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FailureCount {
-    pub times: u32,
-    /// When the cloud last failed.
-    pub at: Timestamp,
-    /// The cloud's message at the last failure.
-    pub why: String,
-    /// The id of the failed object, when the cloud had created one. The same id in a later observation is the same failure.
-    pub object: Option<String>,
-}
-
-/// A failure that one observation or one call showed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// The cloud's message.
-    pub why: String,
-    /// The id of the failed object, when the cloud had created one.
-    pub object: Option<String>,
-}
-
-/// An object whose next attempt is not due yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BackingOff {
-    /// How often the cloud failed at the object.
-    pub times: u32,
-    /// The cloud's message at the last failure.
-    pub why: String,
-    /// When the next attempt is due.
-    pub until: Timestamp,
-}
+use crate::{
+    BackingOff, CloudObjectState, Cluster, ClusterObservation, DesiredObjects, Failure,
+    FailureCount, Key,
+};
 
 /// The waiting time between attempts, which doubles after each failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

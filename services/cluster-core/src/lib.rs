@@ -1,63 +1,80 @@
 #![doc = include_str!("../README.md")]
 
-mod address;
-mod ca_rotation;
-mod cidr;
-mod cluster;
-mod cluster_lease;
-mod cluster_parameters;
-mod condition;
-mod desired_objects;
+// The layers of the README, from the top: each imports from those below it.
 mod drain;
-mod event;
+mod vm;
+
+mod ca_rotation;
+mod cluster_lease;
+mod conclusion;
+mod conditions;
 mod failure;
-mod ids;
-mod key;
-mod kube_proxy;
-mod kubernetes;
-mod label;
-mod ledger;
-mod node_group;
-mod observation;
-mod options;
 mod plan;
-mod query;
 mod quota;
 mod quota_need;
 mod repair;
 mod request;
 #[cfg(feature = "samples")]
 mod requested_cluster;
-mod resource;
 mod resource_use;
-mod rules;
 #[cfg(test)]
 mod sample;
-mod settings;
 mod status;
+
+mod address;
+mod desired_objects;
+mod rules;
+
+mod cluster;
+mod cluster_spec;
+mod event;
+mod lease_notice;
+mod ledger;
+mod node_group;
 mod template;
-mod vm;
+
+mod ca_revision;
+mod condition;
+mod desired_object;
+mod desired_state;
+mod failure_count;
+mod ingress_rule;
+mod observation;
+mod server_state;
+
+mod cidr;
+mod cluster_parameters;
+mod flavor_size;
+mod ids;
+mod key;
+mod kube_proxy;
+mod kubernetes;
+mod label;
+mod options;
+mod query;
+mod resource;
+mod settings;
 
 pub use address::{
     api_address, api_name, api_name_for_members, machine_addresses, single_endpoint_warning,
     subdomain,
 };
-pub use ca_rotation::{
-    CaRevision, CaRotationObservation, RotationStep, may_take_revision, members_without_revision,
-    start_rotation,
-};
+pub use ca_revision::{CaRevision, RotationStep};
+pub use ca_rotation::{may_take_revision, members_without_revision, start_rotation};
 pub use cidr::{Cidr, InvalidCidr};
-pub use cluster::{Cluster, DesiredState, LabelsCompared};
+pub use cluster::{Cluster, ClusterLease, LabelsCompared, LeasePower};
 pub use cluster_lease::{
-    ClusterLease, LeaseChangeRefused, LeaseNotice, LeasePower, after_lease_stage, extend_lease,
-    lease_due, lease_notice, off_problem, undo_lease,
+    LeaseChangeRefused, after_lease_stage, extend_lease, lease_due, off_problem, undo_lease,
 };
 pub use cluster_parameters::{ClusterParameters, NetworkDriver, VolumeDriver};
-pub use condition::{Condition, ConditionKind, ConditionStatus, conditions};
-pub use desired_objects::{
-    ClusterSpec, DesiredObject, DesiredObjects, Listener, Reference, ResourceSpec, ServerVolume,
-    desired_objects, machine_name, tag,
+pub use cluster_spec::ClusterSpec;
+pub use condition::{Condition, ConditionKind, ConditionStatus};
+pub use conditions::conditions;
+pub use desired_object::{
+    DesiredObject, DesiredObjects, Listener, Reference, ResourceSpec, ServerVolume,
 };
+pub use desired_objects::{desired_objects, machine_name, tag};
+pub use desired_state::DesiredState;
 pub use drain::{
     ComputeServiceState, Drain, DrainDecision, DrainOutcome, DrainPhase, DrainRefused, DrainRules,
     DrainStep, EtcdQuorum, HostName, HostObservation, InvalidHostName, Member, MigrationAttempts,
@@ -65,17 +82,22 @@ pub use drain::{
     ServerOwner, admit_drain, drain_turn,
 };
 pub use event::{Event, Severity};
-pub use failure::{BackingOff, Backoff, Failure, FailureCount, backing_off, failures};
+pub use failure::{Backoff, backing_off, failures};
+pub use failure_count::FailureCount;
+pub use flavor_size::FlavorSize;
 pub use ids::*;
+pub use ingress_rule::{IngressRule, Protocol, RuleSource};
 pub use key::{BalancerPurpose, DnsName, InvalidKey, Key, Kind, MemberName, SecurityGroupRole};
 pub use kube_proxy::{ProxyField, ProxyValue};
 pub use kubernetes::{KubernetesVersion, UnknownVersion};
 pub use label::{LABELS, Labels, LabelsError, Meaning};
+pub use lease_notice::{LeaseNotice, lease_notice};
 pub use ledger::{LedgerEntry, LedgerOwner, LedgerState};
 pub use node_group::{GroupRole, NodeGroup, NodeTaint, TaintEffect};
 pub use observation::{
-    AddOnsObservation, Bootstrap, CloudObject, CloudObjectDetails, CloudObjectState,
-    ClusterObservation, MemberObservation, NodeHealth, Problem,
+    AddOnsObservation, BackingOff, Bootstrap, CaRotationObservation, CloudObject,
+    CloudObjectDetails, CloudObjectState, ClusterObservation, Failure, MemberObservation,
+    NodeHealth, Problem,
 };
 pub use plan::{Action, plan};
 pub use query::{ClusterSort, Page, TemplateSort, VmSort};
@@ -83,7 +105,7 @@ pub use quota::{
     DefaultLimits, InvalidLimit, Limit, LimitChanges, LimitExceeded, Limits, QuotaRefused,
     QuotaScope, QuotaUsage, UnknownResource, check_lease_limit, check_quota,
 };
-pub use quota_need::{FlavorSize, QuotaNeed, QuotaShortage, quota_need, shortages};
+pub use quota_need::{QuotaNeed, QuotaShortage, quota_need, shortages};
 pub use repair::{RepairLimits, members_to_replace, servers_to_recreate};
 pub use request::{
     MOST_GROUPS, Refusal, check_another_group, check_cluster, check_group, check_not_deleting,
@@ -93,15 +115,14 @@ pub use request::{
 pub use requested_cluster::RequestedCluster;
 pub use resource::{Amounts, Resource};
 pub use resource_use::{ResourceUse, resource_uses};
-pub use rules::{IngressRule, Protocol, RuleSource};
+pub use server_state::{ServerDetails, ServerState};
 pub use settings::{Algorithm, Delivery, PodNetwork, Provider, Settings, Volume};
 pub use status::{Health, Status, health, status, status_reason};
 pub use template::{Owner, Template};
 pub use vm::{
     ActionOrigin, FlavorTooSmall, IdleCheck, IdleSource, RequestArrival, SentRequest,
-    ServerDetails, ServerObservation, ServerState, Snapshot, SnapshotImage, SnapshotOrigin,
-    SnapshotRules, SnapshotState, SnapshotStep, UserData, UserDataFormat, Vm, VmAction,
-    VmActionKind, VmDecision, VmEvent, VmFlavor, VmImage, VmMachine, VmObservation, VmPhase,
-    VmRefusal, VmRequest, VmRules, snapshot_turn, vm_desired_objects, vm_machine, vm_plan, vm_tag,
-    vm_turn,
+    ServerObservation, Snapshot, SnapshotImage, SnapshotOrigin, SnapshotRules, SnapshotState,
+    SnapshotStep, UserData, UserDataFormat, Vm, VmAction, VmActionKind, VmDecision, VmEvent,
+    VmFlavor, VmImage, VmMachine, VmObservation, VmPhase, VmRefusal, VmRequest, VmRules,
+    snapshot_turn, vm_desired_objects, vm_machine, vm_plan, vm_tag, vm_turn,
 };

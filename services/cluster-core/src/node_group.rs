@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::request::MAX_GROUP_SIZE;
 use crate::{
     Cluster, ClusterUuid, FlavorSize, Labels, LabelsCompared, MemberName, Name, NodeGroupUuid,
 };
+
+/// The largest number of members of a group: the pods' range has no room for more in one subnet.
+pub(crate) const MAX_GROUP_SIZE: u32 = 1000;
 
 /// Members of a cluster with the same role, flavor and image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

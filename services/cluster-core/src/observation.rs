@@ -4,12 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use jiff::Timestamp;
-
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    BackingOff, CaRotationObservation, Failure, IngressRule, Key, MemberName, ServerDetails,
-};
+use crate::{IngressRule, Key, MemberName, ServerDetails};
 
 /// An observation of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,6 +76,37 @@ pub enum CloudObjectDetails {
     Addresses(BTreeSet<IpAddr>),
     /// The state of a server.
     Server(ServerDetails),
+}
+
+/// The part of an observation that concerns a CA rotation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CaRotationObservation {
+    /// The revision that each member last reported.
+    pub held: BTreeMap<MemberName, u32>,
+    /// The revision for which the pods in kube-system were restarted, after all members held it.
+    pub renewed: Option<u32>,
+    /// Why the pods were not restarted, when the reason is known.
+    pub trouble: Option<String>,
+}
+
+/// A failure that one observation or one call showed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The cloud's message.
+    pub why: String,
+    /// The id of the failed object, when the cloud had created one.
+    pub object: Option<String>,
+}
+
+/// An object whose next attempt is not due yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackingOff {
+    /// How often the cloud failed at the object.
+    pub times: u32,
+    /// The cloud's message at the last failure.
+    pub why: String,
+    /// When the next attempt is due.
+    pub until: Timestamp,
 }
 
 /// A problem that stops work on a cluster or VM.

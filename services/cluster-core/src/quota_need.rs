@@ -3,19 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::{DesiredObjects, Key, ResourceSpec};
-
-/// The resources that a flavor gives a server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FlavorSize {
-    pub vcpus: u64,
-    pub ram_mib: u64,
-    /// The root disk, in GiB.
-    pub disk_gib: u64,
-    pub gpus: u64,
-}
+use crate::{DesiredObjects, FlavorSize, Key, ResourceSpec};
 
 /// The amount of each quota of the cloud that a cluster needs, by the name that Nova, Neutron, Octavia, Cinder or Designate uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -1,5 +1,6 @@
 //! Checks requests of users for clusters and node groups before anything is recorded.
 
+use crate::node_group::MAX_GROUP_SIZE;
 use crate::{
     Cluster, ClusterParameters, DesiredState, GroupRole, LabelsError, MemberName, NetworkDriver,
     NodeGroup, PodNetwork,
@@ -36,9 +37,6 @@ pub enum Refusal {
 fn field<T>(field: &'static str, why: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal::Field { field, why: why.into() })
 }
-
-/// The largest number of members of a group: the pods' range has no room for more in one subnet.
-pub(crate) const MAX_GROUP_SIZE: u32 = 1000;
 
 /// The largest number of node groups of a cluster, which every turn of the cluster reads.
 pub const MOST_GROUPS: usize = 100;

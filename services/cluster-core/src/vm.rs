@@ -2,7 +2,10 @@
 
 mod action;
 mod event;
+mod flavor;
+mod image;
 mod lease;
+mod observation;
 mod phase;
 mod plan;
 mod request;
@@ -21,22 +24,23 @@ use ::lease::{Lease, MailAddress};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    DesiredState, FailureCount, FlavorSize, Key, Name, Owner, Problem, SnapshotUuid, VmUuid,
-};
+use crate::{DesiredState, FailureCount, Key, Name, Owner, Problem, SnapshotUuid, VmUuid};
 
 pub use action::{ActionOrigin, RequestArrival, SentRequest, VmAction, VmActionKind};
 pub use event::VmEvent;
+pub use flavor::VmFlavor;
+pub use image::{FlavorTooSmall, UserDataFormat, VmImage};
+pub use observation::{VmObservation, VmRules};
 pub use phase::VmPhase;
 pub use plan::vm_plan;
-pub use request::{FlavorTooSmall, VmRefusal};
-pub use server::{IdleCheck, IdleSource, ServerDetails, ServerObservation, ServerState};
+pub use request::VmRefusal;
+pub use server::{IdleCheck, IdleSource, ServerObservation};
 pub use shape::{VmMachine, vm_desired_objects, vm_machine, vm_tag};
 pub use snapshot::{
     Snapshot, SnapshotImage, SnapshotOrigin, SnapshotRules, SnapshotState, SnapshotStep,
     snapshot_turn,
 };
-pub use turn::{VmDecision, VmObservation, VmRequest, VmRules, vm_turn};
+pub use turn::{VmDecision, VmRequest, vm_turn};
 
 /// A VM: what its owner asked for, and what the conductor concluded from the last observation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,51 +102,6 @@ pub struct Vm {
     pub problem: Option<Problem>,
     /// Whether the VM seems to be idle, when the conductor checked.
     pub idle: Option<IdleCheck>,
-}
-
-/// The image that a VM boots.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VmImage {
-    /// The id of the image in the cloud.
-    pub id: String,
-    /// The name that the owner gave in the request.
-    pub name: String,
-    /// The format of user-data that the system of the image reads.
-    pub told: UserDataFormat,
-    /// The smallest disk that the image needs, in GiB.
-    pub min_disk_gib: u64,
-    /// The smallest memory that the image needs, in MiB.
-    pub min_ram_mib: u64,
-}
-
-/// The format of user-data that a system reads, which also carries the SSH keys.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum UserDataFormat {
-    #[default]
-    CloudInit,
-    /// Fedora CoreOS.
-    Ignition,
-}
-
-impl UserDataFormat {
-    /// Returns the name of the format in the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            UserDataFormat::CloudInit => "cloud-init",
-            UserDataFormat::Ignition => "ignition",
-        }
-    }
-}
-
-/// The flavor of a VM.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VmFlavor {
-    /// The id of the flavor in the cloud.
-    pub id: String,
-    pub name: String,
-    /// The size at the time of the request; a later change of the flavor does not change the VM's quota use.
-    pub size: FlavorSize,
 }
 
 /// The user-data of an owner. The bytes are sealed in a table of their own, and kept only until the server is built.

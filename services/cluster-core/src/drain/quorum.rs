@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::{HostName, Member};
+use super::{Drain, DrainPhase, HostName, Member};
 use crate::{Cluster, ClusterUuid, DesiredState, GroupRole, MemberName, NodeGroup};
 
 /// The etcd of a cluster, as known when a drain is decided.
@@ -133,6 +133,17 @@ fn lost(
         drained,
         is_rotating: quorum.is_rotating,
     })
+}
+
+impl Drain {
+    /// Returns the drain with the result of a new admission check. A drained host is stuck instead while switching it off would break a
+    /// quorum.
+    pub fn with_admission(&self, weighed: Result<(), DrainRefused>) -> Drain {
+        let problem = weighed.err().map(|refused| refused.to_string());
+        let stays = self.phase == DrainPhase::Drained && problem.is_some();
+        let phase = if stays { DrainPhase::Stuck } else { self.phase };
+        Drain { phase, problem, ..self.clone() }
+    }
 }
 
 fn named(machines: &[MemberName]) -> String {

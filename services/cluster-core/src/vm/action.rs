@@ -5,7 +5,9 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{ServerDetails, ServerState, VmFlavor};
+use crate::{ServerDetails, ServerState};
+
+use super::VmFlavor;
 
 /// A single action on a VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

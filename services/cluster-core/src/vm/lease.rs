@@ -2,12 +2,11 @@
 
 use ::lease::{Due, LeaseStage, RequiredState};
 
-use crate::{DesiredState, LeaseNotice, Name, Severity, SnapshotUuid};
+use crate::{DesiredState, LeaseNotice, Name, ServerState, Severity, SnapshotUuid};
 
-use super::turn::VmObservation;
 use super::{
-    ActionOrigin, ServerState, Snapshot, SnapshotOrigin, SnapshotState, Vm, VmAction, VmActionKind,
-    VmEvent,
+    ActionOrigin, Snapshot, SnapshotOrigin, SnapshotState, Vm, VmAction, VmActionKind, VmEvent,
+    VmObservation,
 };
 
 /// The VM while the stages of its lease are applied to it, with the events and notices to record.

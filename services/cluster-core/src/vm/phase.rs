@@ -5,9 +5,9 @@ use std::fmt;
 use ::lease::RequiredState;
 use serde::Serialize;
 
-use crate::DesiredState;
+use crate::{DesiredState, ServerState};
 
-use super::{ServerState, Vm, VmActionKind};
+use super::{Vm, VmActionKind};
 
 /// The phase of a VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

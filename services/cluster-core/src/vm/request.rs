@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 
-use crate::DesiredState;
+use crate::{DesiredState, ServerState};
 
-use super::{ActionOrigin, ServerState, Vm, VmAction, VmActionKind, VmFlavor, VmImage, VmPhase};
+use super::{ActionOrigin, FlavorTooSmall, Vm, VmAction, VmActionKind, VmPhase};
 
 /// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,45 +36,6 @@ pub enum VmRefusal {
         asked: u64,
         flavor: String,
     },
-}
-
-/// The flavor is smaller than the image allows.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("image {image} needs at least {needs} {of}, and the VM would have {given}: request more")]
-pub struct FlavorTooSmall {
-    pub image: String,
-    /// In units of `of`.
-    pub needs: u64,
-    /// The resource that is too small, with its unit: `GiB of disk`.
-    pub of: &'static str,
-    /// In units of `of`.
-    pub given: u64,
-}
-
-impl VmImage {
-    /// Checks whether the flavor and the boot volume are large enough for the image.
-    ///
-    /// # Errors
-    ///
-    /// The disk or the memory, when it is too small.
-    pub fn check(&self, flavor: &VmFlavor, root_volume: Option<u32>) -> Result<(), FlavorTooSmall> {
-        let disk = root_volume.map_or(flavor.size.disk_gib, u64::from);
-        let few = |needs: u64, of, given: u64| FlavorTooSmall {
-            image: self.name.clone(),
-            needs,
-            of,
-            given,
-        };
-        // Nova gives a server of a flavor without a disk one that is as large as the image.
-        let as_large = root_volume.is_none() && disk == 0;
-        if disk < self.min_disk_gib && !as_large {
-            return Err(few(self.min_disk_gib, "GiB of disk", disk));
-        }
-        if flavor.size.ram_mib < self.min_ram_mib {
-            return Err(few(self.min_ram_mib, "MiB of memory", flavor.size.ram_mib));
-        }
-        Ok(())
-    }
 }
 
 impl Vm {

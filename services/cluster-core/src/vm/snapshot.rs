@@ -5,9 +5,9 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::{Backoff, DesiredState, Name, Severity, SnapshotUuid, VmUuid};
+use crate::{Backoff, DesiredState, Name, ServerState, Severity, SnapshotUuid, VmUuid};
 
-use super::{ServerState, UserDataFormat, Vm, VmEvent, VmImage};
+use super::{UserDataFormat, Vm, VmEvent, VmImage};
 
 /// A snapshot: what was asked for, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

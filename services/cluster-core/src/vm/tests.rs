@@ -11,7 +11,8 @@ use super::*;
 use crate::sample::at;
 use crate::{
     Amounts, Backoff, CloudObject, CloudObjectDetails, CloudObjectState, ClusterObservation,
-    Failure, Key, Resource, SecurityGroupRole, SnapshotUuid,
+    Failure, FlavorSize, Key, Resource, SecurityGroupRole, ServerDetails, ServerState,
+    SnapshotUuid,
 };
 
 const SMALL: FlavorSize = FlavorSize { vcpus: 2, ram_mib: 4096, disk_gib: 20, gpus: 0 };

@@ -1,46 +1,16 @@
 //! A turn of a VM: the new record, and the request to send to Nova.
 
-use ::lease::LeaseSchedule;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use crate::failure::setbacks_of;
-use crate::{
-    CloudObjectDetails, ClusterObservation, DesiredState, Key, LeaseNotice, Problem, SnapshotUuid,
-    vm_machine,
-};
+use crate::{ClusterObservation, DesiredState, Key, LeaseNotice, Problem, ServerState};
 
 use super::action::ActionStep;
 use super::lease::LeaseTurn;
 use super::{
-    ActionOrigin, RequestArrival, SentRequest, ServerDetails, ServerObservation, ServerState,
-    Snapshot, Vm, VmActionKind, VmEvent, vm_desired_objects,
+    ActionOrigin, SentRequest, ServerObservation, Snapshot, Vm, VmActionKind, VmEvent,
+    VmObservation, vm_desired_objects, vm_machine,
 };
-
-/// The times that rule a VM's turn.
-#[derive(Clone, Debug)]
-pub struct VmRules {
-    /// When the stages of a lease are due.
-    pub ladder: LeaseSchedule,
-    /// How long the cloud may still carry out a request that got no answer.
-    pub lands_within: SignedDuration,
-    /// How long to wait before a VM that did not switch off at the end of its lease is switched off again.
-    pub ends_again_after: SignedDuration,
-}
-
-/// Everything that a turn is decided from.
-#[derive(Clone, Copy, Debug)]
-pub struct VmObservation<'a> {
-    /// The observation of the VM's cloud objects.
-    pub seen: &'a ClusterObservation,
-    /// Whether Nova received the request of the current action. Read before `seen`, so that the observation includes its effect.
-    pub arrival: RequestArrival,
-    /// The snapshot that is kept of the VM, when there is one.
-    pub copy: Option<&'a Snapshot>,
-    /// The id of a new snapshot, should the turn need one.
-    pub new_copy: SnapshotUuid,
-    pub rules: &'a VmRules,
-    pub now: Timestamp,
-}
 
 /// The result of a turn. The conductor writes all of the result before it sends a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,20 +31,6 @@ pub enum VmRequest {
     Action(VmActionKind),
     /// The confirmation of a new size.
     Confirm,
-}
-
-impl<'a> VmObservation<'a> {
-    /// Returns the server of the observation: `None` when the cloud was not observed, `Some(None)` when the VM has no server.
-    pub(super) fn server(&self) -> Option<Option<&'a ServerDetails>> {
-        self.seen.at?;
-        let found = self.seen.objects.get(&Key::Server(vm_machine()));
-        Some(found.and_then(|found| match &found.facts {
-            CloudObjectDetails::Server(facts) => Some(facts),
-            CloudObjectDetails::None
-            | CloudObjectDetails::Rules(_)
-            | CloudObjectDetails::Addresses(_) => None,
-        }))
-    }
 }
 
 /// Decides one turn: applies the observation, the lease and the current action, in this order.

@@ -1,0 +1,11 @@
+//! A cluster with its node groups.
+
+use crate::{Cluster, NodeGroup};
+
+/// A cluster with its node groups: everything that its owner asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct ClusterSpec<'a> {
+    pub cluster: &'a Cluster,
+    /// All node groups of the cluster.
+    pub groups: &'a [NodeGroup],
+}

@@ -1,0 +1,83 @@
+//! The texts of the stages of a lease.
+
+use jiff::Timestamp;
+use lease::LeaseStage;
+
+use crate::Severity;
+
+/// The texts of a lease stage: for events, for notices and for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseNotice {
+    /// The reason of the event: `LeaseEnds`.
+    pub reason: &'static str,
+    /// The event of the notice: `lease.ends`.
+    pub event: &'static str,
+    pub severity: Severity,
+    pub message: String,
+    /// When the announced switch-off or deletion happens.
+    pub happens_at: Option<Timestamp>,
+}
+
+/// Returns the texts of a lease stage. The texts speak of the cluster's servers and of everything in the cluster.
+pub fn lease_notice(step: LeaseStage) -> LeaseNotice {
+    let told = |reason, event, severity, happens_at, message| LeaseNotice {
+        reason,
+        event,
+        severity,
+        message,
+        happens_at,
+    };
+    match step {
+        LeaseStage::Warn { ends_at } => told(
+            "LeaseEnds",
+            "lease.ends",
+            Severity::Warning,
+            Some(ends_at),
+            format!(
+                "the lease ends at {}: the members are switched off then; extend the lease to keep them running",
+                second(ends_at)
+            ),
+        ),
+        LeaseStage::SwitchOff { deleted_at } => told(
+            "LeaseEnded",
+            "lease.ended",
+            Severity::Warning,
+            Some(deleted_at),
+            format!(
+                "the lease has ended: the members are switched off, and deleted at {}; extend the lease or undo its end \
+                 to keep the cluster",
+                second(deleted_at)
+            ),
+        ),
+        LeaseStage::Snapshot => told(
+            "CopyKept",
+            "lease.copy_kept",
+            Severity::Info,
+            None,
+            "the lease has ended: a snapshot was made".to_owned(),
+        ),
+        LeaseStage::WarnOfDeletion { deleted_at } => told(
+            "DeletionNear",
+            "lease.deletion_near",
+            Severity::Warning,
+            Some(deleted_at),
+            format!(
+                "the lease has ended: the cluster is deleted at {} with everything in it; extend the lease or undo its \
+                 end to keep the cluster",
+                second(deleted_at)
+            ),
+        ),
+        LeaseStage::Delete => told(
+            "LeaseDeleted",
+            "lease.deleted",
+            Severity::Warning,
+            None,
+            "the lease has ended, and the undo window is over: the cluster is deleted".to_owned(),
+        ),
+    }
+}
+
+/// Rounds to the second, because fractions only make a time hard to read.
+pub(crate) fn second(at: Timestamp) -> Timestamp {
+    at.round(jiff::Unit::Second).unwrap_or(at)
+}
