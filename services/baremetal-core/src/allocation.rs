@@ -9,9 +9,10 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use lease::RequiredState;
 use newtype_uuid::GenericUuid;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{AllocationUuid, ChangeRefused, Node, NodeName, NodeUuid, Reservation, State};
+use crate::{AllocationUuid, Node, NodeName, NodeUuid, State};
 
 /// The key of `instance_info` with the requested traits.
 const TRAITS: &str = "traits";
@@ -45,6 +46,15 @@ pub struct Allocation {
     pub owner: Option<String>,
     /// Set if the allocation is a reservation: its node was lent and installed together with the allocation.
     pub reservation: Option<Reservation>,
+}
+
+/// The fields that make an allocation a reservation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reservation {
+    /// The id or name of the user who made the reservation.
+    pub user: Option<String>,
+    /// The URL of the requested image.
+    pub image: String,
 }
 
 /// The result of an allocation.
@@ -236,22 +246,6 @@ pub fn backfill(
         return Err(BackfillMismatch::Candidates { node: label() });
     }
     Ok(assign(node, allocation))
-}
-
-/// Checks that the node's allocation may be removed now.
-///
-/// # Errors
-///
-/// Fails if the node is in use and not in maintenance.
-pub fn check_release(node: &Node) -> Result<(), ChangeRefused> {
-    let state = node.provision_state;
-    let lets_changes_in =
-        matches!(state, State::Verifying | State::Inspecting | State::InspectWait);
-    let in_use = state == State::Active || (state.is_busy() && !lets_changes_in);
-    if in_use && node.maintenance.is_none() {
-        return Err(ChangeRefused::Allocated { node: node.label(), state });
-    }
-    Ok(())
 }
 
 /// Returns `node` without its allocation.

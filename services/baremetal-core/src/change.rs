@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::{Interface, Node, State, check_release};
+use crate::{Interface, Node, State};
 
 /// Why a change of a node is refused. A refused change leaves the node unmodified.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -133,6 +133,22 @@ pub fn check_change(before: &Node, after: &Node) -> Result<(), ChangeRefused> {
     }
     if before.retired.is_none() && after.retired.is_some() && state == State::Available {
         return frozen("retired", "request \"manage\" first, so that no allocation gets the node");
+    }
+    Ok(())
+}
+
+/// Checks that the node's allocation may be removed now.
+///
+/// # Errors
+///
+/// Fails if the node is in use and not in maintenance.
+pub fn check_release(node: &Node) -> Result<(), ChangeRefused> {
+    let state = node.provision_state;
+    let lets_changes_in =
+        matches!(state, State::Verifying | State::Inspecting | State::InspectWait);
+    let in_use = state == State::Active || (state.is_busy() && !lets_changes_in);
+    if in_use && node.maintenance.is_none() {
+        return Err(ChangeRefused::Allocated { node: node.label(), state });
     }
     Ok(())
 }
@@ -362,5 +378,30 @@ mod tests {
         let mut protected = node(State::Available);
         protected.protected = Some(String::new());
         assert!(check_delete(&protected).is_err());
+    }
+
+    #[test]
+    fn an_allocation_stays_while_its_node_is_used() {
+        let refused = |state: &State| {
+            let mut used = node(*state);
+            used.allocation = Some(AllocationUuid::nil());
+            let refused = check_release(&used).is_err();
+            used.maintenance = Some(Maintenance { reason: None });
+            assert!(check_release(&used).is_ok(), "{state}");
+            refused
+        };
+        let refused: Vec<State> = State::ALL.into_iter().filter(refused).collect();
+        assert_eq!(
+            refused,
+            [
+                State::Cleaning,
+                State::CleanWait,
+                State::Deploying,
+                State::DeployWait,
+                State::Active,
+                State::Deleting,
+                State::Adopting
+            ]
+        );
     }
 }

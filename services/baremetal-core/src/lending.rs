@@ -1,44 +1,16 @@
 //! Leases of nodes: lending a node to a project, the stages at the end of the lease, and the return of the node.
 
+use crate::drain::shown_reason;
+use crate::{
+    DrainFate, DrainOwner, HistoryEntry, LeaseDrain, Node, NodeLease, State, end_maintenance_drain,
+    release,
+};
 use hardware::{PowerChange, PowerState};
 use jiff::Timestamp;
 use lease::{
     Due, ExtendError, Lease, LeaseSchedule, Length, MailAddress, RequiredState, TermError, Terms,
     UndoError,
 };
-use serde::{Deserialize, Serialize};
-
-use crate::drain_request::shown_reason;
-use crate::{DrainFate, DrainOwner, HistoryEntry, Node, State, end_maintenance_drain, release};
-
-/// The lease of a node, beside the `lessee` in its record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NodeLease {
-    /// The end of the lease and the stages taken so far.
-    pub lease: Lease,
-    /// The user who lent the node.
-    pub by: String,
-    /// A mail address that receives notices about the lease.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub notify: Option<MailAddress>,
-    /// Whether the lease ends with the instance, because the node was lent for a reservation only.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub reserved: bool,
-    /// The drain of the node's compute host that the end of the lease needs. It is recorded before clusterd is asked for the drain.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub drain: Option<LeaseDrain>,
-}
-
-/// The drain of a compute host that the end of a lease needs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LeaseDrain {
-    /// The name of the compute host in the cloud.
-    pub host: String,
-    /// The originator of the drain. An operator's drain stays when the lease goes on.
-    pub owner: DrainOwner,
-}
 
 /// A request to lend a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,15 +63,6 @@ pub enum LendingStep {
         /// The obstacle to a step that the lease requires, if there is one.
         held: Option<&'static str>,
     },
-}
-
-impl Node {
-    /// Returns the state that the lease requires of the node.
-    pub fn wanted_by_lease(&self) -> RequiredState {
-        self.lending
-            .as_ref()
-            .map_or(RequiredState::AsAsked, |lending| lending.lease.required_state())
-    }
 }
 
 /// Returns the next step that the lease of `node` requires.

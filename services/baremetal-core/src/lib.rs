@@ -1,50 +1,66 @@
 #![doc = include_str!("../README.md")]
 
-mod allocation;
-mod boot;
-mod boot_again;
-mod change;
-mod console;
-mod drain_needed;
-mod drain_request;
-mod driver;
-mod elapsed;
 mod explain;
-mod failure;
-mod hypervisor;
-mod ids;
-mod inspection;
-mod instance;
-mod lending;
-mod node;
+mod join;
 mod plan;
-mod port;
-mod profile;
-mod query;
+
+mod boot_again;
+mod drain;
+mod drain_needed;
+mod host_placement;
+mod lending;
 mod rack;
-mod record;
 mod request;
 mod reservation;
+
+mod change;
+mod console;
+mod inspection;
+mod instance;
+mod profile_check;
+mod request_refused;
+mod tasks;
+
+mod allocation;
+mod boot;
+mod node;
+mod port;
+mod query;
+mod record;
+
+mod drain_request;
+mod hypervisor;
+mod node_lease;
+mod power_request;
+mod profile;
+mod rack_location;
+mod verb;
+mod work;
+
+mod driver;
+mod elapsed;
+mod failure;
+mod ids;
 mod secret;
 mod state;
 mod traits;
-mod work;
 
 pub use allocation::{
-    Allocation, AllocationState, BackfillMismatch, NodePool, UnknownAllocationState, assign,
-    backfill, check_release, ended_allocation, release,
+    Allocation, AllocationState, BackfillMismatch, NodePool, Reservation, UnknownAllocationState,
+    assign, backfill, ended_allocation, release,
 };
 pub use boot::Boot;
 pub use boot_again::boot_again;
-pub use change::{ChangeRefused, check_change, check_delete, check_idle};
+pub use change::{ChangeRefused, check_change, check_delete, check_idle, check_release};
 pub use console::{NoConsole, switch_console};
+pub use drain::{
+    NewDrainRequest, drain_refused, drain_stuck, end_maintenance_drain, wait_for_drain,
+};
 pub use drain_needed::{
     check_compute_host, compute_host, power_change_stops_servers, verb_stops_servers,
 };
 pub use drain_request::{
-    AfterDrain, DrainFate, DrainOwner, DrainRequest, DrainSeen, DrainStage, DrainStep,
-    NewDrainRequest, drain_refused, drain_stuck, end_maintenance_drain, plan_leaving,
-    wait_for_drain,
+    AfterDrain, DrainFate, DrainOwner, DrainRequest, DrainSeen, DrainStage, DrainStep, plan_leaving,
 };
 pub use driver::{
     BootInterface, CREDENTIALS, Credential, Driver, InspectInterface, Interface, UnknownDriver,
@@ -52,40 +68,47 @@ pub use driver::{
 pub use elapsed::elapsed;
 pub use explain::{CurrentTask, Explanation, current_task, explain};
 pub use failure::{Failure, Problem, Reason};
-pub use hypervisor::{
-    AggregateSeen, CloudSeen, EarlierReport, HostPlacement, Hypervisor, HypervisorSeen, JoinAction,
-    JoinState, JoinStep, ServiceSeen, join_again, plan_join,
-};
+pub use host_placement::HostPlacement;
+pub use hypervisor::{EarlierReport, Hypervisor, JoinState};
 pub use ids::{
     AllocationKind, AllocationUuid, HistoryUuid, InvalidName, NodeIdent, NodeKind, NodeName,
     NodeUuid, PortKind, PortUuid, WorkKind, WorkUuid,
 };
 pub use inspection::{apply_bmc_inventory, apply_inventory};
 pub use instance::{ConfigDrive, Image, check_boot, check_deploy, image, parse_config_drive};
-pub use lending::{
-    LeaseDrain, LendError, LendRequest, LendingStep, NodeLease, drain_noted, end_held, extend,
-    lend, plan_lending, returned, undo, visible_reason, with_stage_taken,
+pub use join::{
+    AggregateSeen, CloudSeen, HypervisorSeen, JoinAction, JoinStep, ServiceSeen, join_again,
+    plan_join,
 };
-pub use node::{Maintenance, Node, PowerRequest, RackLocation};
+pub use lending::{
+    LendError, LendRequest, LendingStep, drain_noted, end_held, extend, lend, plan_lending,
+    returned, undo, visible_reason, with_stage_taken,
+};
+pub use node::{Maintenance, Node};
+pub use node_lease::{LeaseDrain, NodeLease};
 pub use plan::{Action, AgentSeen, CommandSeen, Observed, PowerSeen, Step, Timeouts, plan};
 pub use port::Port;
+pub use power_request::PowerRequest;
 pub use profile::{
     BaseConfig, Bridge, ComputeSettings, CpuMode, Hugepages, HypervisorMachine, HypervisorSettings,
-    InvalidProfile, Iommu, JoinLimits, KernelArgument, KeystoneSettings, MessageBus, NameSource,
-    NeutronAgent, PageSize, PciDevice, Placement, Profile, ProfileKind, SecretText, Storage,
-    Virtualization, check_profile, config_drive,
+    Iommu, JoinLimits, KernelArgument, KeystoneSettings, MessageBus, NameSource, NeutronAgent,
+    PageSize, PciDevice, Placement, Profile, ProfileKind, SecretText, Storage, Virtualization,
+    config_drive,
 };
+pub use profile_check::{InvalidProfile, check_profile};
 pub use query::{
     AllocationFilter, AllocationSort, NodeFilter, NodeSort, Page, PortFilter, PortSort,
 };
 pub use rack::{Rack, RackGoal, RackProgress, RackStep, RackTarget, plan_rack, rack_progress};
+pub use rack_location::RackLocation;
 pub use record::{Discovery, HistoryEntry, InspectionReport, Severity};
 pub use request::{
-    RequestRefused, Verb, fail_work, finish_work, power_step_done, request_power, request_verb,
-    start_next_task,
+    fail_work, finish_work, power_step_done, request_power, request_verb, start_next_task,
 };
-pub use reservation::{Reservation, ReservationRequest, reserve};
+pub use request_refused::RequestRefused;
+pub use reservation::{ReservationRequest, reserve};
 pub use secret::is_secret;
 pub use state::{Event, IllegalEvent, State, TRANSITIONS, UnknownState, mermaid};
 pub use traits::{InvalidTrait, Trait};
+pub use verb::Verb;
 pub use work::{AgentCommand, Task, Work};

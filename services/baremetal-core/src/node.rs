@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use hardware::{BootMode, PowerChange, PowerState};
+use hardware::{BootMode, PowerState};
 use jiff::Timestamp;
+use lease::RequiredState;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -12,7 +13,7 @@ use uuid::Uuid;
 use crate::secret::Masked;
 use crate::{
     AllocationUuid, BootInterface, DrainRequest, Driver, Failure, Hypervisor, InspectInterface,
-    Interface, NodeLease, NodeName, NodeUuid, State, Work,
+    Interface, NodeLease, NodeName, NodeUuid, PowerRequest, RackLocation, State, Work,
 };
 
 /// The record of one enrolled machine.
@@ -107,48 +108,6 @@ pub struct Node {
 pub struct Maintenance {
     /// The operator's explanation, if any.
     pub reason: Option<String>,
-}
-
-/// The rack and position of a machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RackLocation {
-    pub rack: String,
-    /// The position in the rack. The bring-up of a rack goes in this order.
-    pub position: u32,
-    /// A named group of machines within the rack.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group: Option<String>,
-    /// The purpose of the machine, as named in the rack manifest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub role: Option<String>,
-}
-
-/// A requested change of power.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PowerRequest {
-    /// The steps that remain, the next one last. A restart is `[On, ForceOff]`: each finished step is removed, so a crash repeats no step.
-    pub remaining: Vec<PowerChange>,
-    /// When the BMC was last asked for the next step; recorded before the BMC is asked.
-    pub asked_at: Option<Timestamp>,
-    /// When the conductor gives up the request.
-    pub deadline: Timestamp,
-}
-
-impl PowerRequest {
-    /// Splits `change` into its steps, so that a restart is an off and an on.
-    pub fn new(change: PowerChange, deadline: Timestamp) -> Self {
-        let remaining = match change {
-            PowerChange::ForceRestart => vec![PowerChange::On, PowerChange::ForceOff],
-            PowerChange::SoftRestart => vec![PowerChange::On, PowerChange::SoftOff],
-            PowerChange::On | PowerChange::ForceOff | PowerChange::SoftOff => vec![change],
-        };
-        PowerRequest { remaining, asked_at: None, deadline }
-    }
-
-    /// Returns the power state of the machine after the last step.
-    pub fn leads_to(&self) -> Option<PowerState> {
-        self.remaining.first().map(|last| last.leads_to())
-    }
 }
 
 impl fmt::Debug for Node {
@@ -279,6 +238,13 @@ impl Node {
             "redfish" => InspectInterface::Redfish,
             _ => InspectInterface::None,
         }
+    }
+
+    /// Returns the state that the lease requires of the node.
+    pub fn wanted_by_lease(&self) -> RequiredState {
+        self.lending
+            .as_ref()
+            .map_or(RequiredState::AsAsked, |lending| lending.lease.required_state())
     }
 
     /// Returns the node's name, or its id if the node has no name, for messages to people.

@@ -1,9 +1,9 @@
 //! Hypervisor profiles: the settings that make a machine a compute host of an OpenStack, and how its joining is checked.
 
-mod check;
 mod drive;
 mod files;
 mod kernel;
+mod kernel_argument;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,9 +14,8 @@ use serde_json::{Map, Value};
 
 use crate::{NodeName, RackLocation};
 
-pub use check::{InvalidProfile, check_profile};
 pub use drive::{HypervisorMachine, config_drive};
-pub use kernel::KernelArgument;
+pub use kernel_argument::KernelArgument;
 
 /// A hypervisor profile: the image, settings and placement of machines that become compute hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,131 +7,8 @@ use lease::RequiredState;
 use crate::lending::{end_lease_of_reservation, returned};
 use crate::{
     AgentCommand, DrainRequest, Event, Failure, HistoryEntry, IllegalEvent, Node, PowerRequest,
-    Reason, State, Task, Work, WorkUuid, work,
+    Reason, RequestRefused, State, Task, Verb, Work, WorkUuid, tasks,
 };
-
-/// A verb of `PUT /v1/nodes/{node}/states/provision`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Verb {
-    /// Check the BMC, or take the node back from `available` or from a failed state.
-    Manage,
-    /// Inspect the hardware.
-    Inspect,
-    /// Clean the machine and make the node available.
-    Provide,
-    /// Erase the disks with this command, then return to `manageable`.
-    Clean(AgentCommand),
-    Deploy,
-    Rebuild,
-    /// Take the machine out of use, clean it, and make the node available again.
-    Undeploy,
-    /// Stop the work that waits for the machine.
-    Abort,
-    /// Take over a machine that is already in use.
-    Adopt,
-}
-
-/// Why a request is refused. A refused request leaves the node unmodified.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RequestRefused {
-    /// The node's provision state does not allow the verb.
-    #[error(
-        "the requested action \"{verb}\" can not be performed on node \"{node}\" while it is in state \"{state}\""
-    )]
-    State {
-        node: String,
-        state: State,
-        /// The verb in the API's words.
-        verb: &'static str,
-    },
-    /// An operator works on the node.
-    #[error("node \"{node}\" is in maintenance; \"{verb}\" is not possible until maintenance ends")]
-    Maintenance {
-        node: String,
-        /// The verb in the API's words.
-        verb: &'static str,
-    },
-    #[error(
-        "node \"{node}\" is protected; \"{verb}\" is not possible until the protection is removed"
-    )]
-    Protected {
-        node: String,
-        /// The verb in the API's words.
-        verb: &'static str,
-    },
-    #[error("node \"{node}\" is retired; \"{verb}\" is not possible until retired is unset")]
-    Retired {
-        node: String,
-        /// The verb in the API's words.
-        verb: &'static str,
-    },
-    /// A field that the verb needs is missing or wrong.
-    #[error("{field}: {problem}")]
-    Field {
-        /// The name of the field, such as `instance_info.image_source`.
-        field: String,
-        problem: String,
-    },
-    /// The lease of the node has ended.
-    #[error(
-        "the lease of node \"{node}\" has ended; \"{verb}\" is not possible until the lease is extended"
-    )]
-    LeaseEnded {
-        node: String,
-        /// The verb in the API's words.
-        verb: &'static str,
-    },
-    /// The node must never be powered off.
-    #[error("node \"{node}\" has disable_power_off set and cannot be powered off")]
-    PowerOffDisabled { node: String },
-    /// Another request waits for the drain of the node's compute host.
-    #[error(
-        "node \"{node}\" waits for the drain of host {host} before \"{then}\"; \"{verb}\" is not possible meanwhile; cancel the waiting request with `bedplate undrain {host}`"
-    )]
-    Leaving {
-        node: String,
-        host: String,
-        /// The waiting request in the API's words.
-        then: &'static str,
-        /// The refused verb in the API's words.
-        verb: &'static str,
-    },
-    /// Work is in progress that controls the machine's power.
-    #[error("node \"{node}\" is locked while it is {state}; try again when its work is done")]
-    Locked { node: String, state: State },
-}
-
-impl Verb {
-    /// Returns the event of the transition table that the verb causes.
-    pub const fn event(self) -> Event {
-        match self {
-            Verb::Manage => Event::Manage,
-            Verb::Inspect => Event::Inspect,
-            Verb::Provide => Event::Provide,
-            Verb::Clean(_) => Event::Clean,
-            Verb::Deploy => Event::Deploy,
-            Verb::Rebuild => Event::Rebuild,
-            Verb::Undeploy => Event::Undeploy,
-            Verb::Abort => Event::Abort,
-            Verb::Adopt => Event::Adopt,
-        }
-    }
-
-    /// Returns the name of the verb in the Bare Metal API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Verb::Manage => "manage",
-            Verb::Inspect => "inspect",
-            Verb::Provide => "provide",
-            Verb::Clean(_) => "clean",
-            Verb::Deploy => "active",
-            Verb::Rebuild => "rebuild",
-            Verb::Undeploy => "deleted",
-            Verb::Abort => "abort",
-            Verb::Adopt => "adopt",
-        }
-    }
-}
 
 /// Applies `verb` to `node`: returns the node with its work begun and the entry for its history, or the reason for a refusal.
 ///
@@ -156,14 +33,14 @@ pub fn request_verb(
     asked.failure = None;
     asked.leaving = node.leaving.as_ref().and_then(DrainRequest::superseded);
     let (target, tasks) = match verb {
-        Verb::Manage if next == State::Verifying => (Some(State::Manageable), work::verify()),
+        Verb::Manage if next == State::Verifying => (Some(State::Manageable), tasks::verify()),
         Verb::Manage => (None, Vec::new()),
-        Verb::Inspect => (Some(State::Manageable), work::inspect(node)),
+        Verb::Inspect => (Some(State::Manageable), tasks::inspect(node)),
         Verb::Provide => (Some(State::Available), automated_clean(node)),
-        Verb::Clean(command) => (Some(State::Manageable), work::clean(node, command)),
-        Verb::Deploy | Verb::Rebuild => (Some(State::Active), work::deploy(node)),
-        Verb::Undeploy => (Some(state_after_cleaning(node)), work::undeploy()),
-        Verb::Adopt => (Some(State::Active), work::verify()),
+        Verb::Clean(command) => (Some(State::Manageable), tasks::clean(node, command)),
+        Verb::Deploy | Verb::Rebuild => (Some(State::Active), tasks::deploy(node)),
+        Verb::Undeploy => (Some(state_after_cleaning(node)), tasks::undeploy()),
+        Verb::Adopt => (Some(State::Active), tasks::verify()),
         Verb::Abort => {
             let doing =
                 node.work.as_ref().and_then(Work::task).map_or("its work", |task| task.describe());
@@ -238,14 +115,14 @@ fn state_after_cleaning(node: &Node) -> State {
 
 /// Returns the tasks of automated cleaning. If a lessee used the node, the disks are erased completely, so that the next lessee cannot read
 /// the old data.
-fn automated_clean(node: &Node) -> Vec<crate::Task> {
+fn automated_clean(node: &Node) -> Vec<Task> {
     match node.automated_clean {
         _ if node.wanted_by_lease() == RequiredState::Deleted => {
-            work::clean(node, AgentCommand::EraseDisks)
+            tasks::clean(node, AgentCommand::EraseDisks)
         }
         Some(false) => Vec::new(),
-        Some(true) | None if node.lessee.is_some() => work::clean(node, AgentCommand::EraseDisks),
-        Some(true) | None => work::clean(node, AgentCommand::EraseMetadata),
+        Some(true) | None if node.lessee.is_some() => tasks::clean(node, AgentCommand::EraseDisks),
+        Some(true) | None => tasks::clean(node, AgentCommand::EraseMetadata),
     }
 }
 
@@ -304,7 +181,7 @@ pub fn start_next_task(
     work.intent = None;
     work.asked_at = None;
 
-    let waiting = work.task().is_some_and(crate::Task::is_waiting);
+    let waiting = work.task().is_some_and(Task::is_waiting);
     let doing = work.task().map_or("done", |task| task.describe());
     let event = match (node.provision_state.is_waiting(), waiting) {
         (false, true) => Event::Wait,

@@ -1,22 +1,12 @@
 //! Reservations: a whole node for a person, as an allocation, a lease and an installation that are written together.
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
     Allocation, HistoryEntry, Node, NodeLease, RequestRefused, Verb, WorkUuid, assign,
     check_deploy, request_verb,
 };
-
-/// The fields that make an allocation a reservation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reservation {
-    /// The id or name of the user who made the reservation.
-    pub user: Option<String>,
-    /// The URL of the requested image.
-    pub image: String,
-}
 
 /// The installation and the lease that a reservation asks for, beside the criteria for the node.
 #[derive(Clone, Debug, PartialEq)]

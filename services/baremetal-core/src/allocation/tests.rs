@@ -105,31 +105,6 @@ fn undeploying_a_node_ends_its_allocation() {
 }
 
 #[test]
-fn an_allocation_stays_while_its_node_is_used() {
-    let refused = |state: &State| {
-        let mut node = assign(&node(), &wish()).0;
-        node.provision_state = *state;
-        let refused = check_release(&node).is_err();
-        node.maintenance = Some(Maintenance { reason: None });
-        assert!(check_release(&node).is_ok(), "{state}");
-        refused
-    };
-    let refused: Vec<State> = State::ALL.into_iter().filter(refused).collect();
-    assert_eq!(
-        refused,
-        [
-            State::Cleaning,
-            State::CleanWait,
-            State::Deploying,
-            State::DeployWait,
-            State::Active,
-            State::Deleting,
-            State::Adopting
-        ]
-    );
-}
-
-#[test]
 fn a_node_in_use_is_backfilled_only_if_all_properties_agree() {
     let mut used = node();
     assert!(matches!(backfill(&used, &wish()), Err(BackfillMismatch::State { .. })));

@@ -2,7 +2,7 @@ use expect_test::{Expect, expect};
 use serde_json::json;
 
 use super::*;
-use crate::NodeUuid;
+use crate::{NodeUuid, check_profile};
 
 fn document() -> Value {
     json!({

@@ -2,8 +2,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{HypervisorSettings, JoinLimits, NameSource, Profile, ProfileKind};
-use crate::{Driver, Node, NodeUuid, RequestRefused, image};
+use crate::{
+    Driver, HypervisorSettings, JoinLimits, NameSource, Node, NodeUuid, Profile, ProfileKind,
+    RequestRefused, Storage, image,
+};
 
 /// The keys of `instance_info` that describe an image.
 const IMAGE: [&str; 6] = [
@@ -161,7 +163,7 @@ fn network(settings: &HypervisorSettings) -> Checked {
 }
 
 fn devices(settings: &HypervisorSettings) -> Checked {
-    if let super::Storage::Lvm(group) = &settings.storage
+    if let Storage::Lvm(group) = &settings.storage
         && (!is_word(group, "+_.-") || group.len() > 127 || group.starts_with('-'))
     {
         let problem = "a volume group has 1 to 127 letters, digits, '+', '_', '.' and '-'";

@@ -2,8 +2,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{CloudSeen, Hypervisor, JoinAction, JoinState, JoinStep};
-use crate::{HistoryEntry, Node};
+use super::seen::CloudSeen;
+use super::step::{JoinAction, JoinStep};
+use crate::{HistoryEntry, Hypervisor, Node};
 
 /// The interval of retries. The conductor retries without end, because the cloud refuses as long as it knows servers on the host.
 const ASK_AGAIN: SignedDuration = SignedDuration::from_secs(60);
@@ -21,18 +22,6 @@ pub(super) fn plan(seen: &CloudSeen, now: Timestamp) -> JoinStep {
         | CloudSeen::Aggregates(_) => {
             JoinStep::Wait { until: now.checked_add(ASK_AGAIN).unwrap_or(Timestamp::MAX) }
         }
-    }
-}
-
-impl Hypervisor {
-    /// Returns whether the machine is no longer a hypervisor, and the cloud has to remove the host.
-    pub fn is_leaving(&self) -> bool {
-        self.state == JoinState::Leaving
-    }
-
-    /// Returns the host after its machine was taken out of use.
-    pub(crate) fn leaving(&self, now: Timestamp) -> Self {
-        self.at(JoinState::Leaving, now)
     }
 }
 

@@ -1,32 +1,15 @@
 use expect_test::{Expect, expect};
 
 use super::*;
-use crate::{Driver, NodeUuid, Verb, WorkUuid, check_delete, explain, finish_work, request_verb};
+use crate::hypervisor::tests::host;
+use crate::{
+    Driver, NodeUuid, Problem, Verb, WorkUuid, check_delete, explain, finish_work, request_verb,
+};
 
 const T0: Timestamp = Timestamp::UNIX_EPOCH;
 
 fn after(seconds: i64) -> Timestamp {
     Timestamp::from_second(seconds).unwrap()
-}
-
-pub(crate) fn host(state: JoinState) -> Hypervisor {
-    let limit = SignedDuration::from_secs(10);
-    Hypervisor {
-        profile: "kvm".to_owned(),
-        host: "h1".to_owned(),
-        availability_zone: Some("r1".to_owned()),
-        aggregate: Some("gpu".to_owned()),
-        limits: JoinLimits {
-            compute_service: limit,
-            hypervisor: limit,
-            resource_provider: limit,
-            placement: limit,
-        },
-        state,
-        since: T0,
-        before: EarlierReport::None,
-        id: None,
-    }
 }
 
 fn service(up: bool, enabled: bool, reported_at: Option<i64>) -> CloudSeen {
@@ -280,17 +263,4 @@ fn a_failed_join_says_why_and_can_be_repeated() {
     assert_eq!(entry.unwrap().event, "host h1: joining again");
     let working = Node { provision_state: State::Deploying, ..failed };
     assert!(matches!(join_again(&working, T0), Err(RequestRefused::State { .. })));
-}
-
-#[test]
-fn a_host_has_the_name_of_its_node_if_that_is_valid() {
-    let mut node = Node::new(NodeUuid::nil(), Driver::FakeHardware, T0);
-    let mut named = |name: &str| {
-        node.name = Some(name.parse().unwrap());
-        HostPlacement::of(&node, &Placement::default()).unwrap().name
-    };
-    assert_eq!(named("r1u07.lab"), "r1u07.lab");
-    for other in ["R1U07", "r1_u07", "-r1", "r1..u07"] {
-        assert_eq!(named(other), format!("node-{}", NodeUuid::nil()));
-    }
 }

@@ -1,0 +1,73 @@
+//! Why a request to a node is refused.
+
+use crate::State;
+
+/// Why a request is refused. A refused request leaves the node unmodified.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestRefused {
+    /// The node's provision state does not allow the verb.
+    #[error(
+        "the requested action \"{verb}\" can not be performed on node \"{node}\" while it is in state \"{state}\""
+    )]
+    State {
+        node: String,
+        state: State,
+        /// The verb in the API's words.
+        verb: &'static str,
+    },
+    /// An operator works on the node.
+    #[error("node \"{node}\" is in maintenance; \"{verb}\" is not possible until maintenance ends")]
+    Maintenance {
+        node: String,
+        /// The verb in the API's words.
+        verb: &'static str,
+    },
+    #[error(
+        "node \"{node}\" is protected; \"{verb}\" is not possible until the protection is removed"
+    )]
+    Protected {
+        node: String,
+        /// The verb in the API's words.
+        verb: &'static str,
+    },
+    #[error("node \"{node}\" is retired; \"{verb}\" is not possible until retired is unset")]
+    Retired {
+        node: String,
+        /// The verb in the API's words.
+        verb: &'static str,
+    },
+    /// A field that the verb needs is missing or wrong.
+    #[error("{field}: {problem}")]
+    Field {
+        /// The name of the field, such as `instance_info.image_source`.
+        field: String,
+        problem: String,
+    },
+    /// The lease of the node has ended.
+    #[error(
+        "the lease of node \"{node}\" has ended; \"{verb}\" is not possible until the lease is extended"
+    )]
+    LeaseEnded {
+        node: String,
+        /// The verb in the API's words.
+        verb: &'static str,
+    },
+    /// The node must never be powered off.
+    #[error("node \"{node}\" has disable_power_off set and cannot be powered off")]
+    PowerOffDisabled { node: String },
+    /// Another request waits for the drain of the node's compute host.
+    #[error(
+        "node \"{node}\" waits for the drain of host {host} before \"{then}\"; \"{verb}\" is not possible meanwhile; cancel the waiting request with `bedplate undrain {host}`"
+    )]
+    Leaving {
+        node: String,
+        host: String,
+        /// The waiting request in the API's words.
+        then: &'static str,
+        /// The refused verb in the API's words.
+        verb: &'static str,
+    },
+    /// Work is in progress that controls the machine's power.
+    #[error("node \"{node}\" is locked while it is {state}; try again when its work is done")]
+    Locked { node: String, state: State },
+}

@@ -1,0 +1,57 @@
+//! The tasks of each kind of work.
+
+use hardware::PowerState;
+
+use crate::{AgentCommand, BootInterface, Driver, InspectInterface, Node, Task};
+
+/// The tasks that check a node's BMC.
+pub(crate) fn verify() -> Vec<Task> {
+    vec![Task::TryBmc]
+}
+
+/// The tasks that inspect `node`: through the BMC, the agent, or both, as the node's interface says.
+pub(crate) fn inspect(node: &Node) -> Vec<Task> {
+    let mut tasks = Vec::new();
+    if node.driver == Driver::Redfish && node.inspect_interface() != InspectInterface::None {
+        tasks.push(Task::AskBmcForInventory);
+    }
+    if node.inspect_interface() == InspectInterface::Agent {
+        tasks.extend(ramdisk(Task::AwaitInventory));
+        tasks.extend([Task::Power(PowerState::Off), Task::BootDisk]);
+    }
+    tasks
+}
+
+/// The tasks that clean `node` with `command`. A node without a real boot interface is only powered off.
+pub(crate) fn clean(node: &Node, command: AgentCommand) -> Vec<Task> {
+    if node.boot_interface() == BootInterface::Fake {
+        return vec![Task::Power(PowerState::Off)];
+    }
+    let mut tasks = Vec::from(ramdisk(Task::AwaitAgent));
+    tasks.extend([Task::Agent(command), Task::Agent(AgentCommand::Sync)]);
+    tasks.extend([Task::Power(PowerState::Off), Task::BootDisk]);
+    tasks
+}
+
+/// The tasks that install `node` and boot its disk. A node without a real boot interface is only restarted.
+pub(crate) fn deploy(node: &Node) -> Vec<Task> {
+    if node.boot_interface() == BootInterface::Fake {
+        return vec![Task::Power(PowerState::Off), Task::Power(PowerState::On)];
+    }
+    let mut tasks = Vec::from(ramdisk(Task::AwaitAgent));
+    tasks.extend(
+        [AgentCommand::WriteImage, AgentCommand::SetNextBoot, AgentCommand::Sync].map(Task::Agent),
+    );
+    tasks.extend([Task::Power(PowerState::Off), Task::BootDisk, Task::Power(PowerState::On)]);
+    tasks
+}
+
+/// The tasks that take a node out of use, before cleaning.
+pub(crate) fn undeploy() -> Vec<Task> {
+    vec![Task::Power(PowerState::Off)]
+}
+
+/// The tasks that boot the ramdisk and then wait with the task `waiting`.
+fn ramdisk(waiting: Task) -> [Task; 4] {
+    [Task::Power(PowerState::Off), Task::BootRamdisk, Task::Power(PowerState::On), waiting]
+}

@@ -1,0 +1,56 @@
+//! The verbs that change a node's provision state.
+
+use crate::{AgentCommand, Event};
+
+/// A verb of `PUT /v1/nodes/{node}/states/provision`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verb {
+    /// Check the BMC, or take the node back from `available` or from a failed state.
+    Manage,
+    /// Inspect the hardware.
+    Inspect,
+    /// Clean the machine and make the node available.
+    Provide,
+    /// Erase the disks with this command, then return to `manageable`.
+    Clean(AgentCommand),
+    Deploy,
+    Rebuild,
+    /// Take the machine out of use, clean it, and make the node available again.
+    Undeploy,
+    /// Stop the work that waits for the machine.
+    Abort,
+    /// Take over a machine that is already in use.
+    Adopt,
+}
+
+impl Verb {
+    /// Returns the event of the transition table that the verb causes.
+    pub const fn event(self) -> Event {
+        match self {
+            Verb::Manage => Event::Manage,
+            Verb::Inspect => Event::Inspect,
+            Verb::Provide => Event::Provide,
+            Verb::Clean(_) => Event::Clean,
+            Verb::Deploy => Event::Deploy,
+            Verb::Rebuild => Event::Rebuild,
+            Verb::Undeploy => Event::Undeploy,
+            Verb::Abort => Event::Abort,
+            Verb::Adopt => Event::Adopt,
+        }
+    }
+
+    /// Returns the name of the verb in the Bare Metal API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Verb::Manage => "manage",
+            Verb::Inspect => "inspect",
+            Verb::Provide => "provide",
+            Verb::Clean(_) => "clean",
+            Verb::Deploy => "active",
+            Verb::Rebuild => "rebuild",
+            Verb::Undeploy => "deleted",
+            Verb::Abort => "abort",
+            Verb::Adopt => "adopt",
+        }
+    }
+}
