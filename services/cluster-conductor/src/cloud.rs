@@ -1,6 +1,7 @@
 //! The part of a turn that calls the cloud, for clusters and VMs.
 
 mod act;
+mod action_context;
 mod create;
 mod error;
 mod flavors;
@@ -14,6 +15,7 @@ mod observe;
 mod owner;
 mod perform;
 mod quota;
+mod requeue;
 mod security;
 mod server;
 mod work;
@@ -25,5 +27,5 @@ pub(crate) use flavors::size as flavor_size;
 pub(crate) use lookups::{CloudLookups, operators_zone};
 pub(crate) use observation_cache::ObservationCache;
 pub(crate) use quota::outlook;
-pub(crate) use work::{PAUSE, WorkResult, work};
+pub(crate) use work::{WorkResult, work};
 pub(crate) use work_vm::{VmWorkResult, work_vm};

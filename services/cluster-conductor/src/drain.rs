@@ -19,10 +19,10 @@ use tracing::{Span, info, instrument, warn};
 use uuid::Uuid;
 
 use crate::Conductor;
-use crate::cloud::PAUSE;
-use crate::handle::{ConductorContext, KeysError, ResourceRef};
+use crate::cluster_secrets::KeysError;
+use crate::context::{ConductorContext, ResourceRef};
 use crate::hosts::{Host, HostError, OUR_REASON, cluster_of};
-use crate::nodes;
+use crate::turn_error::TurnError;
 
 /// A request for a drain.
 #[derive(Clone, Debug)]
@@ -109,19 +109,19 @@ impl Conductor {
 
 /// Runs one turn of a drain, on behalf of the request that started it.
 #[instrument(skip_all, fields(drain.id = %id, drain.host = Empty, request.id = Empty))]
-pub(crate) async fn turn(context: &ConductorContext, id: DrainUuid) -> Result<Requeue, KeysError> {
+pub(crate) async fn turn(context: &ConductorContext, id: DrainUuid) -> Result<Requeue, TurnError> {
     let Some(drain) = context.store.drain_of(id).await? else { return Ok(Requeue::OnChange) };
     Span::current().record("drain.host", drain.host.as_str());
     let request = drain.request.clone().unwrap_or_else(|| format!("req-{}", Uuid::new_v4()));
     Span::current().record("request.id", &request);
     match openstack::on_behalf_of(request, Box::pin(work(context, drain))).await {
         // The drain was changed by another request.
-        Err(KeysError::Store(StoreError::Stale)) => Ok(Requeue::Now),
-        worked => worked,
+        Err(StoreError::Stale) => Ok(Requeue::Now),
+        worked => Ok(worked?),
     }
 }
 
-async fn work(context: &ConductorContext, drain: Drain) -> Result<Requeue, KeysError> {
+async fn work(context: &ConductorContext, drain: Drain) -> Result<Requeue, StoreError> {
     let host = match context.host(&drain.host).await {
         Ok(host) => host,
         // The record of a drained host that was removed from the cloud is deleted, and nobody has to end the drain. A host that gets the
@@ -133,7 +133,7 @@ async fn work(context: &ConductorContext, drain: Drain) -> Result<Requeue, KeysE
             info!("the host was removed from the cloud, so its drain is over");
             return Ok(Requeue::OnChange);
         }
-        Err(HostError::Store(error)) => return Err(error.into()),
+        Err(HostError::Store(error)) => return Err(error),
         Err(error) => {
             warn!("cannot observe the host: {error}");
             return Ok(Requeue::After(context.settings.look_every));
@@ -156,7 +156,7 @@ async fn work(context: &ConductorContext, drain: Drain) -> Result<Requeue, KeysE
     }
     let due = due.map(|due| time_left(due, now));
     let pause = match noted.phase {
-        DrainPhase::Draining | DrainPhase::Ending => PAUSE.min(context.settings.look_every),
+        DrainPhase::Draining | DrainPhase::Ending => context.settings.soon(),
         DrainPhase::Drained | DrainPhase::Stuck => context.settings.look_every,
     };
     Ok(Requeue::After(due.map_or(pause, |due| due.min(pause))))
@@ -220,6 +220,8 @@ enum StepError {
     #[error(transparent)]
     Keys(#[from] KeysError),
     #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
     Cloud(#[from] CloudError),
     #[error("the cluster's API does not answer: {0}")]
     Kubernetes(#[from] kubernetes::KubernetesError),
@@ -265,7 +267,7 @@ async fn evict(
     member: &Member,
 ) -> Result<Option<DrainOutcome>, StepError> {
     let Some((cluster, _)) = cluster_of(&host.ours, member) else { return Ok(None) };
-    let client = nodes::client_of(context, cluster).await?.ok_or(StepError::NoClient)?;
+    let client = context.clients.client(cluster).await?.ok_or(StepError::NoClient)?;
     let left = kubernetes::drain::drain(&client, &machine_name(cluster, &member.machine)).await?;
     Ok(left.is_empty().then(|| DrainOutcome::Emptied(member.clone())))
 }
@@ -280,7 +282,7 @@ async fn uncordon(
     let Some(cluster) = cluster.filter(|it| it.desire == cluster_core::DesiredState::Exist) else {
         return Ok(refilled);
     };
-    let client = nodes::client_of(context, &cluster).await?.ok_or(StepError::NoClient)?;
+    let client = context.clients.client(&cluster).await?.ok_or(StepError::NoClient)?;
     let name = machine_name(&cluster, &member.machine);
     if kubernetes::nodes::find(&client, &name).await?.is_some() {
         kubernetes::nodes::uncordon(&client, &name).await?;

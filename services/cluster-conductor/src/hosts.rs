@@ -14,7 +14,7 @@ use openstack::compute::services::{self, ComputeService, Status};
 use openstack::{CloudError, Session};
 
 use crate::Conductor;
-use crate::handle::ConductorContext;
+use crate::context::ConductorContext;
 
 /// The start of the reason with which clusterd disables a compute service. A service that was disabled with another reason belongs to an
 /// operator.

@@ -9,9 +9,9 @@ use cluster_core::{
 use cluster_store::{ClusterChange, StoreError};
 use futures::future::join_all;
 use jiff::Timestamp;
-use lease::{Due, LeaseSchedule, LeaseStage};
+use lease::{Due, LeaseStage};
 use newtype_uuid::GenericUuid;
-use notices::{Notice, NoticeSubject, ReceiverKinds};
+use notices::{Notice, NoticeSubject};
 use openstack::compute::actions::{ServerAction, act};
 use openstack::compute::servers::{self, Server, ServerStatus};
 use reconcile::Requeue;
@@ -20,26 +20,12 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 use crate::cloud::{CloudWorkError, WorkResult};
-use crate::handle::{ConductorContext, KeysError};
+use crate::context::ConductorContext;
+use crate::settings::LendingSettings;
 use crate::tenancy::CloudAccess;
 
 /// How often to look while servers are being switched on or off.
 pub(crate) const SWITCHING_EVERY: Duration = Duration::from_secs(2);
-
-/// The stages at the end of leases, and the receivers of notices.
-#[derive(Clone, Debug)]
-pub struct LendingSettings {
-    pub ladder: LeaseSchedule,
-    /// The possible receivers of notices.
-    pub addressees: ReceiverKinds,
-}
-
-impl Default for LendingSettings {
-    fn default() -> Self {
-        let ladder = LeaseSchedule::default().without_snapshot();
-        LendingSettings { ladder, addressees: ReceiverKinds::default() }
-    }
-}
 
 /// The result of a look at a lease.
 pub(crate) enum LeaseTurn {
@@ -53,7 +39,7 @@ pub(crate) enum LeaseTurn {
 pub(crate) async fn take_due_stage(
     context: &ConductorContext,
     cluster: &Cluster,
-) -> Result<LeaseTurn, KeysError> {
+) -> Result<LeaseTurn, StoreError> {
     let LendingSettings { ladder, addressees } = &context.settings.lending;
     let now = (context.settings.clock)();
     let step = match lease_due(cluster, ladder, now) {
@@ -77,7 +63,7 @@ pub(crate) async fn take_due_stage(
     match context.store.change_cluster(&change).await {
         Ok(_) => info!("the lease of cluster {}: {}", cluster.id, told.message),
         Err(StoreError::Stale) => {}
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(error),
     }
     if matches!(step, LeaseStage::SwitchOff { .. }) {
         context.observation_cache.forget(cluster.id);

@@ -1,34 +1,42 @@
 #![doc = include_str!("../README.md")]
 
+mod certificates;
 mod cloud;
+mod cluster_secrets;
+mod conductor;
+mod context;
 mod drain;
 mod external_objects;
-mod handle;
 mod hosts;
-mod keys;
 mod lending;
 mod member_configs;
+mod members;
 mod nodes;
 mod preview;
+mod projects;
 mod seals;
+mod settings;
 mod sizes;
 mod tenancy;
 mod turn;
+mod turn_error;
 mod vm;
+mod vm_user_data;
 
+pub use cluster_secrets::KeysError;
+pub use context::Conductor;
 pub use drain::{DrainError, DrainRequest};
 pub use external_objects::{ExternalObjectError, ObjectUser};
-pub use handle::{Conductor, KeysError, Settings};
 pub use hosts::{Host, HostError, Role, ServersWithHosts, cluster_of, role, vm_of};
-pub use lending::LendingSettings;
-pub use member_configs::{
-    Answer, CaHandout, KubernetesSettings, MachineSettings, MemberConfigError, NodesListener,
-    OwnConfigError, SourceAddress, StepReport,
-};
+pub use member_configs::{Answer, CaHandout, MemberConfigError, OwnConfigError, StepReport};
 pub use openstack::compute::consoles::ConsoleKind;
 pub use openstack::compute::servers::Server;
 pub use openstack::compute::services::ComputeService;
 pub use preview::Preview;
+pub use settings::{
+    KubernetesSettings, LendingSettings, MachineSettings, NodesListener, OfferedImage, Settings,
+    SourceAddress, VmSettings,
+};
 pub use sizes::SizesUnknown;
 pub use tenancy::{Tenancy, TenancyError};
-pub use vm::{OfferedImage, ResolvedVmObjects, VmError, VmRequestObjects, VmSettings};
+pub use vm::{ResolvedVmObjects, VmError, VmRequestObjects};

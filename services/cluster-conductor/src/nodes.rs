@@ -3,46 +3,25 @@
 mod act;
 mod add_ons;
 mod authorities;
+mod clients;
 mod observe;
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
-
-use cluster_core::{
-    Cluster, ClusterObservation, ClusterSpec, ClusterUuid, DesiredObjects, MemberName,
-};
-use cluster_pki::Validity;
-use jiff::{SignedDuration, Timestamp};
+use cluster_addons::ImageSource;
+use cluster_core::{ClusterObservation, ClusterSpec, DesiredObjects, DesiredState, MemberName};
+use cluster_store::Store;
 use kubernetes::nodes::Node;
-use kubernetes::{Access, Client, KubernetesError, Timeouts, health};
+use kubernetes::{Client, KubernetesError, health};
 
-use crate::handle::{ConductorContext, KeysError, dns_label, endpoint};
+use crate::cluster_secrets::{ClusterSecrets, KeysError};
 
-/// The lifetime of clusterd's own client certificate, and how long a client with it is kept.
-const CERTIFICATE_LASTS: Duration = Duration::from_secs(24 * 3600);
-const CLIENT_LASTS: SignedDuration = SignedDuration::from_hours(12);
-/// How long a turn waits for a cluster that does not answer; the rest of the turn waits too.
-const API_TIMEOUTS: Timeouts =
-    Timeouts { connect: Duration::from_secs(2), call: Duration::from_secs(10) };
-
-/// Clients of clusters' APIs. Clients are kept, because connections and certificates take time to make.
-#[derive(Default)]
-pub(crate) struct Clients {
-    kept: Mutex<HashMap<ClusterUuid, CachedClient>>,
-}
-
-struct CachedClient {
-    address: String,
-    /// The CA revision that the client was made for.
-    revision: u32,
-    until: Timestamp,
-    client: Client,
-}
+pub(crate) use clients::Clients;
 
 /// A cluster's Kubernetes API within one turn.
 pub(crate) struct Nodes<'a> {
-    context: &'a ConductorContext,
+    store: &'a Store,
+    secrets: &'a ClusterSecrets,
+    /// The registry of add-on images.
+    images: &'a ImageSource,
     spec: &'a ClusterSpec<'a>,
     shape: &'a DesiredObjects,
     /// `None` when the API does not answer.
@@ -60,14 +39,16 @@ struct Answers {
 impl<'a> Nodes<'a> {
     /// Lists the nodes of a cluster, if the address of its API is known.
     pub(crate) async fn reach(
-        context: &'a ConductorContext,
+        (clients, images): (&'a Clients, &'a ImageSource),
         spec: &'a ClusterSpec<'a>,
         shape: &'a DesiredObjects,
     ) -> Result<Self, KeysError> {
-        let mut nodes = Nodes { context, spec, shape, answers: None, silence: None };
-        let is_going = spec.cluster.desire == cluster_core::DesiredState::Gone;
-        let address = spec.cluster.api_address.as_deref().filter(|_| !is_going);
-        let Some(client) = client(context, spec.cluster, address).await? else { return Ok(nodes) };
+        let (secrets, store) = (&clients.secrets, &clients.secrets.store);
+        let mut nodes = Nodes { store, secrets, images, spec, shape, answers: None, silence: None };
+        if spec.cluster.desire == DesiredState::Gone {
+            return Ok(nodes);
+        }
+        let Some(client) = clients.client(spec.cluster).await? else { return Ok(nodes) };
         nodes.answers = match ask(&client).await {
             Ok(Some(all)) => Some(Answers { client, nodes: all }),
             Ok(None) => {
@@ -99,75 +80,4 @@ async fn ask(client: &Client) -> Result<Option<Vec<Node>>, KubernetesError> {
         return Ok(None);
     }
     Ok(Some(kubernetes::nodes::list(client).await?))
-}
-
-/// Returns an administrator's client of the cluster's API, once its address is known.
-pub(crate) async fn client_of(
-    context: &ConductorContext,
-    cluster: &Cluster,
-) -> Result<Option<Client>, KeysError> {
-    client(context, cluster, cluster.api_address.as_deref()).await
-}
-
-/// Returns an administrator's client of the cluster's API at `address`.
-async fn client(
-    context: &ConductorContext,
-    cluster: &Cluster,
-    address: Option<&str>,
-) -> Result<Option<Client>, KeysError> {
-    let Some(address) = address else { return Ok(None) };
-    let Some(endpoint) = endpoint(address) else { return Ok(None) };
-    let (now, revision) = ((context.settings.clock)(), cluster.authorities.revision);
-    if let Some(client) = context.clients.find(cluster.id, address, revision, now) {
-        return Ok(Some(client));
-    }
-    let pki = context.pki(cluster).await?;
-    let validity = Validity { now, lifetime: CERTIFICATE_LASTS };
-    let config =
-        cluster_pki::admin_kubeconfig(&dns_label(cluster), &endpoint, &pki.cluster, validity)?;
-    let made = Access::from_kubeconfig(config.expose(), None)
-        .map_err(|error| error.to_string())
-        .map(|access| Access { timeouts: API_TIMEOUTS, ..access })
-        .and_then(|access| Client::new(&access).map_err(|error| error.to_string()));
-    match made {
-        Ok(client) => {
-            let until = now.saturating_add(CLIENT_LASTS).unwrap_or(now);
-            let kept = CachedClient {
-                address: address.to_owned(),
-                revision,
-                until,
-                client: client.clone(),
-            };
-            context.clients.keep(cluster.id, kept);
-            Ok(Some(client))
-        }
-        Err(error) => {
-            tracing::error!(cluster.id = %cluster.id, "cannot make a client for the cluster's API: {error}");
-            Ok(None)
-        }
-    }
-}
-
-impl Clients {
-    fn find(
-        &self,
-        cluster: ClusterUuid,
-        address: &str,
-        revision: u32,
-        now: Timestamp,
-    ) -> Option<Client> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = kept.get(&cluster)?;
-        (found.address == address && found.revision == revision && found.until > now)
-            .then(|| found.client.clone())
-    }
-
-    fn keep(&self, cluster: ClusterUuid, new: CachedClient) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(cluster, new);
-    }
-
-    /// Drops the client of a cluster that was deleted or has other keys.
-    pub(crate) fn forget(&self, cluster: ClusterUuid) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(&cluster);
-    }
 }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::Conductor;
-use crate::handle::ConductorContext;
+use crate::context::ConductorContext;
 
 /// How often to look for secrets that another key than the current one sealed: another process may have rotated the keys.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
@@ -20,7 +20,7 @@ const PAGE: u32 = 50;
 impl Conductor {
     /// Records the report key of members that redeemed claims before the key was recorded. The key is known as long as there is only one.
     pub(crate) async fn note_reports(&self) {
-        let keys = self.context.keys.keys();
+        let keys = self.context.keyring.keys();
         if keys.ids().count() == 1
             && let Err(error) = self.context.store.assume_report_key(keys.current()).await
         {
@@ -31,13 +31,13 @@ impl Conductor {
     /// Returns the keys, and what each is needed for.
     pub async fn keys(&self) -> Result<Vec<KeyUsage>, StoreError> {
         let stored = self.context.store.seals_in_use().await?;
-        Ok(KeyUsage::count(&self.context.keys.keys(), &stored))
+        Ok(KeyUsage::count(&self.context.keyring.keys(), &stored))
     }
 
     /// Makes a new key that seals from now on, and returns its id. Secrets of other keys are re-encrypted soon.
     pub async fn rotate_keys(&self) -> Result<String, KeyFileError> {
         let context = self.context.clone();
-        let id = off_the_runtime(move || context.keys.rotate()).await?;
+        let id = off_the_runtime(move || context.keyring.rotate()).await?;
         self.context.rotated.notify_one();
         Ok(id)
     }
@@ -54,7 +54,7 @@ impl Conductor {
             Err(why) => return Err(RetireError::Store(why)),
         }
         let (context, id) = (self.context.clone(), id.to_owned());
-        off_the_runtime(move || context.keys.retire(&id)).await.map_err(RetireError::File)
+        off_the_runtime(move || context.keyring.retire(&id)).await.map_err(RetireError::File)
     }
 }
 
@@ -86,7 +86,7 @@ pub(crate) async fn run(context: Arc<ConductorContext>, stop: CancellationToken)
 
 /// Re-encrypts all secrets of other keys with the current one, page by page. After an interruption the next run finds the rest.
 async fn reseal(context: &ConductorContext) -> Result<(), StoreError> {
-    let keys = context.keys.keys();
+    let keys = context.keyring.keys();
     for (id, sealed, _) in context.store.seals_in_use().await? {
         if sealed == 0 || id == keys.current() {
             continue;

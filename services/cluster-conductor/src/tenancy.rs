@@ -9,8 +9,6 @@ use std::time::Instant;
 use cluster_core::Cluster;
 use openstack::{CloudError, Identity, ProjectSessions, Session};
 
-use crate::Conductor;
-use crate::handle::ConductorContext;
 use refusals::Refusals;
 
 /// The cloud's project in which clusters are created.
@@ -70,6 +68,11 @@ impl CloudAccess {
     pub(crate) fn new(session: Session, tenancy: Tenancy) -> Self {
         let (closed, barren) = (Refusals::default(), Refusals::default());
         CloudAccess { projects: ProjectSessions::of(session), tenancy, closed, barren }
+    }
+
+    /// Returns in which of the cloud's projects clusters are created.
+    pub(crate) fn tenancy(&self) -> Tenancy {
+        self.tenancy
     }
 
     /// Returns the session in clusterd's own project.
@@ -150,7 +153,7 @@ impl CloudAccess {
     }
 
     /// Checks whether clusters can be created for this project.
-    async fn admit(&self, project: &str, name: &str) -> Result<(), TenancyError> {
+    pub(crate) async fn admit(&self, project: &str, name: &str) -> Result<(), TenancyError> {
         if self.tenancy == Tenancy::Shared {
             return Ok(());
         }
@@ -189,53 +192,5 @@ fn roleless(who: &Identity, name: &str, project: &str) -> TenancyError {
         user_id: who.user_id.clone(),
         project: name.to_owned(),
         project_id: project.to_owned(),
-    }
-}
-
-impl ConductorContext {
-    /// Returns the session in a cluster's project, and the one in clusterd's own; `None` without a cloud.
-    pub(crate) async fn sessions(
-        &self,
-        cluster: &Cluster,
-        is_begun: bool,
-    ) -> Result<Option<(Session, &Session)>, TenancyError> {
-        let Some(cloud_access) = &self.cloud else { return Ok(None) };
-        Ok(Some((cloud_access.of(cluster, is_begun).await?, cloud_access.own())))
-    }
-}
-
-impl Conductor {
-    /// Checks whether clusters can be created for the project with this id; `name` is used in the message.
-    ///
-    /// # Errors
-    ///
-    /// When clusterd's user lacks the role in the project, or Keystone does not answer.
-    pub async fn admit(&self, project: &str, name: &str) -> Result<(), TenancyError> {
-        match &self.context.cloud {
-            Some(cloud_access) => cloud_access.admit(project, name).await,
-            None => Ok(()),
-        }
-    }
-
-    /// Whether clusterd cannot reach the cloud objects of the cluster at all: it has no role in their project, which may be deleted, or no
-    /// cloud.
-    ///
-    /// # Errors
-    ///
-    /// When Keystone does not answer.
-    pub async fn has_no_access(&self, cluster: &Cluster) -> Result<bool, TenancyError> {
-        let Some(cloud_access) = &self.context.cloud else { return Ok(true) };
-        match cloud_access.of(cluster, true).await {
-            Ok(_) => Ok(false),
-            Err(TenancyError::Roleless { .. } | TenancyError::Bound { .. }) => Ok(true),
-            Err(unknown @ (TenancyError::Nowhere | TenancyError::KeystoneFailed(_))) => {
-                Err(unknown)
-            }
-        }
-    }
-
-    /// Returns in which of the cloud's projects clusters are created.
-    pub fn tenancy(&self) -> Tenancy {
-        self.context.cloud.as_ref().map_or(Tenancy::Shared, |cloud_access| cloud_access.tenancy)
     }
 }

@@ -16,8 +16,9 @@ use tracing::{Span, debug, info, instrument};
 use uuid::Uuid;
 
 use crate::cloud::{self, WorkResult};
-use crate::handle::{ConductorContext, KeysError};
+use crate::context::ConductorContext;
 use crate::lending::{self, LeaseTurn, SWITCHING_EVERY};
+use crate::turn_error::TurnError;
 
 /// How often the conductor records that it is alive.
 const ALIVE_EVERY: Duration = Duration::from_secs(10);
@@ -29,7 +30,7 @@ const SOON: Duration = Duration::from_millis(100);
 pub(crate) async fn turn(
     context: &ConductorContext,
     id: ClusterUuid,
-) -> Result<Requeue, KeysError> {
+) -> Result<Requeue, TurnError> {
     let Some(cluster) = context.cluster(id).await? else { return Ok(Requeue::OnChange) };
     context.watch.answered((context.settings.clock)());
     // A request from before ids were recorded gets a new id in each turn.
@@ -39,18 +40,18 @@ pub(crate) async fn turn(
 }
 
 /// Does the work of a turn. Nothing else writes the conditions of a cluster.
-async fn work(context: &ConductorContext, cluster: Cluster) -> Result<Requeue, KeysError> {
+async fn work(context: &ConductorContext, cluster: Cluster) -> Result<Requeue, TurnError> {
     let id = cluster.id;
     let ledger = context.store.ledger_of(id).await?;
     if cluster.desire == DesiredState::Gone && ledger.is_empty() {
-        return delete_record(context, &cluster).await;
+        return Ok(delete_record(context, &cluster).await?);
     }
     let due = match lending::take_due_stage(context, &cluster).await? {
         LeaseTurn::Took => return Ok(Requeue::Now),
         LeaseTurn::Rests(due) => due,
     };
     let cluster = match record_project(context, cluster, !ledger.is_empty()).await {
-        Err(KeysError::Store(StoreError::Stale)) => return Ok(Requeue::Now),
+        Err(StoreError::Stale) => return Ok(Requeue::Now),
         placed => placed?,
     };
     let groups = context.store.groups_of(id).await?;
@@ -65,7 +66,7 @@ async fn work(context: &ConductorContext, cluster: Cluster) -> Result<Requeue, K
         }
         Some(cloud_access) => match cloud::work(context, cloud_access, &spec, ledger).await {
             // The cluster was changed after it was read.
-            Err(KeysError::Store(StoreError::Stale)) => {
+            Err(TurnError::Store(StoreError::Stale)) => {
                 return Ok(Requeue::After(SOON.min(context.settings.look_every)));
             }
             worked => worked?,
@@ -103,7 +104,7 @@ async fn record_project(
     context: &ConductorContext,
     cluster: Cluster,
     is_begun: bool,
-) -> Result<Cluster, KeysError> {
+) -> Result<Cluster, StoreError> {
     let Some(cloud_access) = context.cloud.as_ref().filter(|_| cluster.cloud_project.is_none())
     else {
         return Ok(cluster);
@@ -111,7 +112,7 @@ async fn record_project(
     let Ok(place) = cloud_access.project_of(&cluster, is_begun).await else { return Ok(cluster) };
     info!("cluster {} uses project {place} of the cloud", cluster.id);
     let noted = Cluster { cloud_project: Some(place), ..cluster };
-    Ok(context.store.change_cluster(&ClusterChange::of(noted)).await?)
+    context.store.change_cluster(&ClusterChange::of(noted)).await
 }
 
 /// Returns when the next turn is due: at the next stage of the lease at the latest, and soon while servers are starting.
@@ -178,7 +179,7 @@ fn events(before: &Cluster, after: &Cluster, replaced: &[MemberName], at: Timest
 async fn delete_record(
     context: &ConductorContext,
     cluster: &Cluster,
-) -> Result<Requeue, KeysError> {
+) -> Result<Requeue, StoreError> {
     match context.store.delete_cluster(cluster).await {
         Ok(()) => {
             context.clients.forget(cluster.id);
@@ -187,7 +188,7 @@ async fn delete_record(
             Ok(Requeue::OnChange)
         }
         Err(StoreError::Stale | StoreError::InUse { .. }) => Ok(Requeue::Now),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(error),
     }
 }
 

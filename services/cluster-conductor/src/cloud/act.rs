@@ -8,19 +8,21 @@ use std::sync::Arc;
 
 use cluster_core::{
     Action, CloudObjectState, ClusterObservation, DesiredObjects, Failure, Key, Kind, Problem,
-    plan, servers_to_recreate, vm_plan,
+    RepairLimits, plan, servers_to_recreate, vm_plan,
 };
+use cluster_store::StoreError;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
 
+use super::action_context::ActionContext;
 use super::error::CloudWorkError;
 use super::ledger::Ledger;
 use super::lookups::CloudLookups;
 use super::owner::Owner;
-use super::perform::{ActionChange, ActionContext, Outcome};
+use super::perform::{ActionChange, Outcome};
 use super::{host_capacity, quota};
-use crate::handle::{ConductorContext, KeysError};
+use crate::member_configs::MemberConfigs;
 use crate::nodes::Nodes;
 
 /// How many actions of a cluster run at once.
@@ -30,7 +32,9 @@ const MAX_IN_PROGRESS: usize = 32;
 #[derive(Clone, Copy)]
 pub(crate) struct TurnContext<'a> {
     pub(crate) site: &'a CloudLookups<'a>,
-    pub(crate) context: &'a ConductorContext,
+    pub(crate) member_configs: &'a MemberConfigs,
+    /// When members are replaced.
+    pub(crate) repair: &'a RepairLimits,
     /// The cluster or VM whose turn it is.
     pub(crate) of: Owner<'a>,
     /// The desired objects.
@@ -63,7 +67,7 @@ pub(crate) async fn act(
     turn_context: TurnContext<'_>,
     ledger: &mut Ledger<'_>,
     seen: &mut ClusterObservation,
-) -> Result<ActionResults, KeysError> {
+) -> Result<ActionResults, StoreError> {
     let mut acted = ActionResults::default();
     let mut tried: BTreeSet<Action> = BTreeSet::new();
     let (mut may_begin, mut may_create) = (true, true);
@@ -115,8 +119,7 @@ impl<'a> TurnContext<'a> {
     fn ready(&self, seen: &ClusterObservation, tried: &BTreeSet<Action>) -> Vec<Action> {
         let mut all = match self.of {
             Owner::Cluster(spec) => {
-                let again =
-                    servers_to_recreate(spec, seen, &self.context.settings.repair, self.now);
+                let again = servers_to_recreate(spec, seen, self.repair, self.now);
                 let again = again.into_iter().map(|machine| Action::Delete(Key::Server(machine)));
                 plan(spec, seen).into_iter().chain(again).collect()
             }
@@ -141,7 +144,9 @@ impl<'a> TurnContext<'a> {
             self.site.prefetch_images(self.shape),
             async {
                 match self.of {
-                    Owner::Cluster(spec) => self.context.pki(spec.cluster).await.map(drop),
+                    Owner::Cluster(spec) => {
+                        self.member_configs.secrets.pki(spec.cluster).await.map(drop)
+                    }
                     Owner::Vm(_) => Ok(()),
                 }
             },
@@ -166,7 +171,7 @@ impl<'a> TurnContext<'a> {
     fn action_context(&self, ledger: &Ledger<'a>, seen: &ClusterObservation) -> ActionContext<'a> {
         ActionContext {
             site: self.site,
-            conductor: self.context,
+            member_configs: self.member_configs,
             of: self.of,
             shape: self.shape,
             ledger: ledger.clone(),

@@ -19,10 +19,10 @@ use openstack::network::ports::{self, AddressPair, NewPort};
 use openstack::network::subnets::{self, NewSubnet};
 use openstack::network::{floating_ips, routers, security_groups};
 
+use super::action_context::ActionContext;
 use super::error::CloudWorkError;
 use super::found::{self, Listed};
 use super::lookups::id_of;
-use super::perform::ActionContext;
 use super::server;
 
 /// The TTL of a cluster's DNS records, in seconds. Repair changes the addresses, so resolvers must not cache them for long.

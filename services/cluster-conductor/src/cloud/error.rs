@@ -7,7 +7,7 @@ use cluster_store::StoreError;
 use kubernetes::KubernetesError;
 use openstack::CloudError;
 
-use crate::handle::KeysError;
+use crate::cluster_secrets::KeysError;
 use crate::member_configs::MemberConfigError;
 use crate::tenancy::TenancyError;
 

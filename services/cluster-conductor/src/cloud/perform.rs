@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use cluster_core::{
-    Action, CloudObject, CloudObjectDetails, CloudObjectState, ClusterObservation, DesiredObjects,
-    IngressRule, Key, Kind, MemberName, MemberObservation, ResourceSpec,
+    Action, CloudObject, CloudObjectDetails, CloudObjectState, IngressRule, Key, Kind, MemberName,
+    MemberObservation, ResourceSpec,
 };
 use futures::future::try_join_all;
 use openstack::block_storage::volumes;
@@ -16,30 +16,11 @@ use openstack::load_balancer::{load_balancers, pools};
 use openstack::network::security_groups::{self, Direction};
 use openstack::network::{floating_ips, networks, ports, routers, subnets};
 
+use super::action_context::ActionContext;
 use super::create::{create, members};
 use super::error::CloudWorkError;
-use super::ledger::Ledger;
-use super::lookups::{CloudLookups, id_of};
-use super::owner::Owner;
+use super::lookups::id_of;
 use super::security;
-use crate::handle::ConductorContext;
-use crate::nodes::Nodes;
-
-/// The context of an action.
-pub(crate) struct ActionContext<'a> {
-    pub(crate) site: &'a CloudLookups<'a>,
-    pub(crate) conductor: &'a ConductorContext,
-    /// The cluster or VM whose action it is.
-    pub(crate) of: Owner<'a>,
-    /// The desired objects.
-    pub(crate) shape: &'a DesiredObjects,
-    /// The ledger, which has the intent of the action.
-    pub(crate) ledger: Ledger<'a>,
-    /// The cluster's Kubernetes API; `None` for a VM.
-    pub(crate) nodes: Option<&'a Nodes<'a>>,
-    /// The latest observation.
-    pub(crate) seen: ClusterObservation,
-}
 
 /// The result of an action.
 pub(crate) type Outcome = Result<ActionChange, CloudWorkError>;
@@ -94,16 +75,6 @@ impl ActionContext<'_> {
             | Action::SetAddresses(..)
             | Action::Delete(_) => nodes.forget(machine, &self.seen).await,
         }
-    }
-
-    fn found(&self, key: &Key) -> Result<&CloudObject, CloudWorkError> {
-        self.seen.objects.get(key).ok_or_else(|| CloudWorkError::DependencyMissing(key.clone()))
-    }
-
-    fn thing(&self, key: &Key) -> Result<&ResourceSpec, CloudWorkError> {
-        let object =
-            self.shape.get(key).ok_or_else(|| CloudWorkError::DependencyMissing(key.clone()))?;
-        Ok(&object.thing)
     }
 
     async fn create(&self, key: &Key) -> Object {

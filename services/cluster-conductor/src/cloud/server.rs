@@ -6,12 +6,12 @@ use cluster_core::{CloudObject, CloudObjectDetails, CloudObjectState, Key, Resou
 use openstack::compute::servers::{self, Boot, ConfigDrive, NewDisk, NewServer};
 use openstack::identity::application_credentials::{self, NewApplicationCredential};
 
+use super::action_context::ActionContext;
 use super::error::CloudWorkError;
 use super::found;
 use super::lookups::id_of;
 use super::owner::Owner;
-use super::perform::ActionContext;
-use crate::member_configs;
+use crate::vm_user_data;
 
 /// The roles that a cluster's credential gets, of those that clusterd's user has: enough to attach volumes and to create load balancers.
 const ROLES: [&str; 3] = ["member", "_member_", "load-balancer_member"];
@@ -46,18 +46,15 @@ pub(crate) async fn create(
     let others = disks.iter().filter(|disk| disk.purpose != "boot");
     let (user_data, server_group) = match action_context.of {
         Owner::Cluster(spec) => {
-            let user_data = member_configs::user_data(
-                action_context.conductor,
-                spec,
-                machine,
-                &action_context.seen,
-            )
-            .await?;
+            let seen = &action_context.seen;
+            let user_data = action_context.member_configs.user_data(spec, machine, seen).await?;
             let group = Key::ServerGroup(machine.group.clone());
-            let group = id_of(&group, &action_context.seen)?.to_owned();
+            let group = id_of(&group, seen)?.to_owned();
             (Some(user_data.text().as_bytes().to_vec()), Some(group))
         }
-        Owner::Vm(vm) => (action_context.conductor.user_data(vm).await?, None),
+        Owner::Vm(vm) => {
+            (vm_user_data::user_data(&action_context.member_configs.secrets, vm).await?, None)
+        }
     };
     let new = NewServer {
         name: name.to_owned(),
@@ -99,7 +96,8 @@ pub(crate) async fn credential(
         return Err(CloudWorkError::DependencyMissing(key.clone()));
     };
     let session = action_context.site.session;
-    let secret = action_context.conductor.credential(spec.cluster, *generation).await?;
+    let secret =
+        action_context.member_configs.secrets.credential(spec.cluster, *generation).await?;
     let identity = session.identity().await?;
     let roles: Vec<String> =
         identity.roles.into_iter().filter(|role| ROLES.contains(&role.as_str())).collect();

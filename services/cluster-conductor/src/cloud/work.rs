@@ -1,14 +1,12 @@
 //! The cloud part of a cluster's turn: observe, record, act, and decide when the next turn is due.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use cluster_core::{
-    AddOnsObservation, BackingOff, CloudObjectState, ClusterObservation, ClusterSpec, DesiredState,
-    Event, Key, LedgerEntry, MemberName, Severity, backing_off, desired_objects, failures,
+    AddOnsObservation, ClusterObservation, ClusterSpec, DesiredState, Event, Key, LedgerEntry,
+    MemberName, Severity, backing_off, desired_objects, failures,
 };
-use jiff::Timestamp;
-use reconcile::{Requeue, time_left};
+use reconcile::Requeue;
 
 use super::act::{TurnContext, act};
 use super::error::CloudWorkError;
@@ -16,12 +14,11 @@ use super::ledger::{Ledger, LedgerMatch};
 use super::lookups::CloudLookups;
 use super::observe::observe;
 use super::owner::Owner;
-use crate::handle::{ConductorContext, KeysError};
+use super::requeue::{is_at_work, no_later, pause};
+use crate::context::ConductorContext;
 use crate::nodes::Nodes;
 use crate::tenancy::CloudAccess;
-
-/// How long to wait while the cloud works on something, or is busy.
-pub(crate) const PAUSE: Duration = Duration::from_secs(1);
+use crate::turn_error::TurnError;
 
 /// The result of a turn's work.
 pub(crate) struct WorkResult {
@@ -39,7 +36,7 @@ pub(crate) async fn work(
     cloud_access: &CloudAccess,
     spec: &ClusterSpec<'_>,
     lines: Vec<LedgerEntry>,
-) -> Result<WorkResult, KeysError> {
+) -> Result<WorkResult, TurnError> {
     let now = (context.settings.clock)();
     let session = match cloud_access.of(spec.cluster, !lines.is_empty()).await {
         Ok(session) => session,
@@ -59,9 +56,10 @@ pub(crate) async fn work(
     let site = CloudLookups::new(place, spec.cluster.blueprint.zone(), looks.looked_up());
     let shape = desired_objects(spec);
     let mut ledger = Ledger::new(&context.store, spec.cluster.id, now, lines);
+    let images = &context.settings.machines.kubernetes.images;
     let (observed, nodes) = tokio::join!(
         observe(&site, Owner::Cluster(spec), &ledger, &looks),
-        Nodes::reach(context, spec, &shape)
+        Nodes::reach((&context.clients, images), spec, &shape)
     );
     let nodes = nodes?;
     let mut seen = match observed {
@@ -105,7 +103,8 @@ pub(crate) async fn work(
 
     let turn_context = TurnContext {
         site: &site,
-        context,
+        member_configs: &context.member_configs,
+        repair: limits,
         of: Owner::Cluster(spec),
         shape: &shape,
         nodes: Some(&nodes),
@@ -114,15 +113,12 @@ pub(crate) async fn work(
     let acted = act(turn_context, &mut ledger, &mut seen).await?;
     troubles.extend(acted.troubles);
 
-    let is_at_work = seen
-        .objects
-        .values()
-        .any(|found| matches!(found.state, CloudObjectState::Working | CloudObjectState::Deleting));
     let next = if !troubles.is_empty() {
-        Requeue::After(pause(context, &troubles))
+        Requeue::After(pause(&context.settings, &troubles))
     } else if agreed == LedgerMatch::Struck || acted.is_gone_soon {
         Requeue::Now
-    } else if is_at_work || agreed == LedgerMatch::MayStillCome || nodes.is_under_way(&seen) {
+    } else if is_at_work(&seen) || agreed == LedgerMatch::MayStillCome || nodes.is_under_way(&seen)
+    {
         if spec.cluster.desire == DesiredState::Exist
             && acted.problem.is_none()
             && !acted.has_changed
@@ -130,7 +126,7 @@ pub(crate) async fn work(
             looks.note(&seen, now);
             context.observation_cache.keep(spec.cluster.id, looks);
         }
-        Requeue::After(PAUSE.min(context.settings.look_every))
+        Requeue::After(context.settings.soon())
     } else {
         Requeue::After(context.settings.look_every)
     };
@@ -158,22 +154,6 @@ fn without_observation(
     doing: &str,
 ) -> WorkResult {
     let problem = Some(trouble.problem(doing));
-    let next = Requeue::After(pause(context, &[trouble]));
+    let next = Requeue::After(pause(&context.settings, &[trouble]));
     WorkResult { seen: ClusterObservation { problem, ..ClusterObservation::default() }, next }
-}
-
-/// Returns when the next turn is due: at the next attempt for an object in back-off at the latest.
-pub(super) fn no_later(next: Requeue, held: &BTreeMap<Key, BackingOff>, now: Timestamp) -> Requeue {
-    let due = held.values().map(|held| time_left(held.until, now)).min();
-    match (next, due) {
-        (Requeue::After(pause), Some(due)) => Requeue::After(pause.min(due)),
-        (next, _) => next,
-    }
-}
-
-/// Returns how long to wait after these failures.
-pub(super) fn pause(context: &ConductorContext, troubles: &[CloudWorkError]) -> Duration {
-    let asked = troubles.iter().filter_map(CloudWorkError::retry_after).max();
-    let all = if troubles.iter().any(CloudWorkError::is_transient) { PAUSE } else { Duration::MAX };
-    asked.unwrap_or(all.min(context.settings.look_every))
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use cluster_core::{
-    CloudObjectState, ClusterObservation, LedgerEntry, RequestArrival, Vm, VmEvent, failures,
-    vm_desired_objects,
+    ClusterObservation, LedgerEntry, RequestArrival, Vm, VmEvent, failures, vm_desired_objects,
 };
+use cluster_store::StoreError;
 use openstack::Session;
 use openstack::compute::actions;
 use reconcile::Requeue;
@@ -17,8 +17,8 @@ use super::lookups::CloudLookups;
 use super::observation_cache::CachedObservations;
 use super::observe::observe;
 use super::owner::Owner;
-use super::work::{PAUSE, no_later, pause};
-use crate::handle::{ConductorContext, KeysError};
+use super::requeue::{is_at_work, no_later, pause};
+use crate::context::ConductorContext;
 
 /// The result of a turn's work.
 pub(crate) struct VmWorkResult {
@@ -39,8 +39,8 @@ pub(crate) async fn work_vm(
     (session, own): (&Session, &Session),
     vm: &Vm,
     lines: Vec<LedgerEntry>,
-) -> Result<VmWorkResult, KeysError> {
-    let now = (context.settings.clock)();
+) -> Result<VmWorkResult, StoreError> {
+    let (now, repair) = ((context.settings.clock)(), &context.settings.repair);
     let zone = vm.zone_name();
     let site = CloudLookups::new((session, own), zone.as_deref(), Arc::default());
     let shape = vm_desired_objects(vm);
@@ -64,28 +64,31 @@ pub(crate) async fn work_vm(
                 seen: ClusterObservation { problem, ..ClusterObservation::default() },
                 arrival: RequestArrival::NotYet,
                 events: Vec::new(),
-                next: Requeue::After(pause(context, &[trouble])),
+                next: Requeue::After(pause(&context.settings, &[trouble])),
             });
         }
     };
     seen.failures = failures(&shape, &seen);
     // A failure that this observation shows starts the back-off at once.
     let counted = vm.with_setbacks(&shape, &seen, now);
-    seen.held = counted.held(&context.backoff(), now);
-    let agreed = ledger.reconcile(&seen, &shape, context.settings.repair.lands_within).await?;
-    let turn_context =
-        TurnContext { site: &site, context, of: Owner::Vm(vm), shape: &shape, nodes: None, now };
+    seen.held = counted.held(&repair.backoff, now);
+    let agreed = ledger.reconcile(&seen, &shape, repair.lands_within).await?;
+    let turn_context = TurnContext {
+        site: &site,
+        member_configs: &context.member_configs,
+        repair,
+        of: Owner::Vm(vm),
+        shape: &shape,
+        nodes: None,
+        now,
+    };
     let acted = act(turn_context, &mut ledger, &mut seen).await?;
-    let is_at_work = seen
-        .objects
-        .values()
-        .any(|found| matches!(found.state, CloudObjectState::Working | CloudObjectState::Deleting));
     let next = if !acted.troubles.is_empty() {
-        Requeue::After(pause(context, &acted.troubles))
+        Requeue::After(pause(&context.settings, &acted.troubles))
     } else if agreed == LedgerMatch::Struck || acted.is_gone_soon {
         Requeue::Now
-    } else if is_at_work || agreed == LedgerMatch::MayStillCome {
-        Requeue::After(PAUSE.min(context.settings.look_every))
+    } else if is_at_work(&seen) || agreed == LedgerMatch::MayStillCome {
+        Requeue::After(context.settings.soon())
     } else {
         Requeue::After(context.settings.look_every)
     };

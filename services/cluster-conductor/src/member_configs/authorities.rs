@@ -11,7 +11,7 @@ use tracing::info;
 
 use super::MemberConfigError;
 use super::redeem::of;
-use crate::handle::ConductorContext;
+use crate::cluster_secrets::ClusterSecrets;
 
 /// The answer to a member that asks which CA revision it should hold.
 #[derive(PartialEq, Eq)]
@@ -27,27 +27,27 @@ pub enum CaHandout {
 }
 
 /// The answer, and the member's cluster when the reported revision is new.
-pub(super) type RevisionAnswer = (CaHandout, Option<ClusterUuid>);
+pub(crate) type RevisionAnswer = (CaHandout, Option<ClusterUuid>);
 
 /// Verifies the member's report token, records the revision it holds, and returns the answer.
-pub(super) async fn ask(
-    context: &ConductorContext,
+pub(crate) async fn ask(
+    secrets: &ClusterSecrets,
     id: ClaimUuid,
     token: &str,
     holds: u32,
 ) -> Result<RevisionAnswer, MemberConfigError> {
     let nothing = Ok((CaHandout::Nothing, None));
-    if !context.keys.verify(Purpose::Report, &id.to_string(), token) {
+    if !secrets.keyring.verify(Purpose::Report, &id.to_string(), token) {
         return nothing;
     }
-    let Some(claim) = context.store.find_claim(id).await? else { return nothing };
-    let Some((cluster, groups)) = of(context, &claim).await? else { return nothing };
-    let reports = context.store.machines_of(cluster.id).await?;
+    let Some(claim) = secrets.store.find_claim(id).await? else { return nothing };
+    let Some((cluster, groups)) = of(&secrets.store, &claim).await? else { return nothing };
+    let reports = secrets.store.machines_of(cluster.id).await?;
     // A member that got a newer claim no longer uses this one.
     if !reports.iter().any(|report| report.claim == id) {
         return nothing;
     }
-    let news = context.store.note_authorities(id, holds).await?;
+    let news = secrets.store.note_authorities(id, holds).await?;
     let now = cluster.authorities;
     if holds == now.revision {
         let told = if now.is_settled() { CaHandout::Held } else { CaHandout::Soon };
@@ -71,7 +71,7 @@ pub(super) async fn ask(
         RotationStep::KubeletsAsk => CaRotationStep::RenewKubelets,
         RotationStep::TrustNew => CaRotationStep::TrustNew,
     };
-    let (signs, also) = context.authorities(&cluster).await?;
+    let (signs, also) = secrets.authorities(&cluster).await?;
     info!(cluster.id = %cluster.id, "sending {} revision {} of the certificate authorities", claim.machine, now.revision);
     let archive = rotation_archive(now.revision, step, &signs, also.as_ref(), holder);
     Ok((CaHandout::Take(archive), news))

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use super::MemberConfigError;
-use super::facts::{NamedAddress, masters, placed};
-use crate::handle::ConductorContext;
+use super::facts::{Founder, masters, placed};
+use crate::cluster_secrets::ClusterSecrets;
 
 /// The name of the secret.
 const BOOTSTRAP: &str = "bootstrap";
@@ -31,14 +31,6 @@ pub(crate) struct BootstrapData {
     token_expires_at: Timestamp,
 }
 
-/// A founding member.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Founder {
-    pub(crate) machine: MemberName,
-    /// The name and the address that the other founding members were told.
-    pub(crate) placed: NamedAddress,
-}
-
 /// The token with which nodes join now. The cluster's API must know it: the first founding member registers the first token, the conductor
 /// every later one.
 #[derive(Clone, Debug)]
@@ -50,55 +42,55 @@ pub(crate) struct JoinToken {
 
 /// Returns the bootstrap data, which is made on first use. A token that expires soon is replaced.
 pub(crate) async fn founding(
-    context: &ConductorContext,
+    secrets: &ClusterSecrets,
     spec: &ClusterSpec<'_>,
     seen: &ClusterObservation,
 ) -> Result<BootstrapData, MemberConfigError> {
-    let (cluster, now) = (spec.cluster, (context.settings.clock)());
-    let kept = match context.store.find_secret(cluster.id, BOOTSTRAP).await? {
-        Some(sealed) => open(context, cluster, &sealed)?,
+    let (cluster, now) = (spec.cluster, (secrets.clock)());
+    let kept = match secrets.store.find_secret(cluster.id, BOOTSTRAP).await? {
+        Some(sealed) => open(secrets, cluster, &sealed)?,
         None => {
             let founders = founders(spec, seen)?;
-            let sealed = seal(context, cluster, &with_token(founders, now))?;
+            let sealed = seal(secrets, cluster, &with_token(founders, now))?;
             // Concurrent callers all get the data that was written first.
-            let sealed = context.store.keep_secret(cluster.id, BOOTSTRAP, &sealed).await?;
-            open(context, cluster, &sealed)?
+            let sealed = secrets.store.keep_secret(cluster.id, BOOTSTRAP, &sealed).await?;
+            open(secrets, cluster, &sealed)?
         }
     };
-    renew(context, cluster, kept).await
+    renew(secrets, cluster, kept).await
 }
 
 /// As [`founding`], for a cluster that has bootstrap data.
 pub(super) async fn renewed(
-    context: &ConductorContext,
+    secrets: &ClusterSecrets,
     cluster: &Cluster,
 ) -> Result<BootstrapData, MemberConfigError> {
     let sealed =
-        context.store.find_secret(cluster.id, BOOTSTRAP).await?.ok_or(SealError::CannotOpen)?;
-    renew(context, cluster, open(context, cluster, &sealed)?).await
+        secrets.store.find_secret(cluster.id, BOOTSTRAP).await?.ok_or(SealError::CannotOpen)?;
+    renew(secrets, cluster, open(secrets, cluster, &sealed)?).await
 }
 
 async fn renew(
-    context: &ConductorContext,
+    secrets: &ClusterSecrets,
     cluster: &Cluster,
     kept: BootstrapData,
 ) -> Result<BootstrapData, MemberConfigError> {
-    let now = (context.settings.clock)();
+    let now = (secrets.clock)();
     if kept.token_expires_at.duration_since(now) > LEFT {
         return Ok(kept);
     }
     let renewed = with_token(kept.founders, now);
-    context.store.save_secret(cluster.id, BOOTSTRAP, &seal(context, cluster, &renewed)?).await?;
+    secrets.store.save_secret(cluster.id, BOOTSTRAP, &seal(secrets, cluster, &renewed)?).await?;
     Ok(renewed)
 }
 
 /// Returns the token with which nodes join now. The caller has to register it as Secret `bootstrap-token-ID` in the cluster.
 pub(crate) async fn join_token(
-    context: &ConductorContext,
+    secrets: &ClusterSecrets,
     spec: &ClusterSpec<'_>,
     seen: &ClusterObservation,
 ) -> Result<JoinToken, MemberConfigError> {
-    founding(context, spec, seen).await?.token()
+    founding(secrets, spec, seen).await?.token()
 }
 
 fn founders(
@@ -141,18 +133,18 @@ fn kept(source: serde_json::Error) -> MemberConfigError {
 }
 
 fn seal(
-    context: &ConductorContext,
+    secrets: &ClusterSecrets,
     cluster: &Cluster,
     of: &BootstrapData,
 ) -> Result<String, MemberConfigError> {
     let plain = Zeroizing::new(serde_json::to_vec(of).map_err(kept)?);
-    Ok(context.keys.seal(&place(cluster), &plain)?)
+    Ok(secrets.keyring.seal(&place(cluster), &plain)?)
 }
 
 fn open(
-    context: &ConductorContext,
+    secrets: &ClusterSecrets,
     cluster: &Cluster,
     sealed: &str,
 ) -> Result<BootstrapData, MemberConfigError> {
-    serde_json::from_slice(&context.keys.open_sealed(&place(cluster), sealed)?).map_err(kept)
+    serde_json::from_slice(&secrets.keyring.open_sealed(&place(cluster), sealed)?).map_err(kept)
 }

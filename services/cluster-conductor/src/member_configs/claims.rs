@@ -16,27 +16,28 @@ use zeroize::Zeroizing;
 
 use super::MemberConfigError;
 use super::facts::MemberFacts;
-use crate::handle::ConductorContext;
+use crate::cluster_secrets::ClusterSecrets;
+use crate::settings::NodesListener;
 
 /// Returns user-data with a claim for the member: the existing claim, as long as it can be redeemed, or a new one.
-pub(crate) async fn claim(
-    context: &ConductorContext,
+pub(super) async fn claim(
+    (nodes, secrets): (Option<&NodesListener>, &ClusterSecrets),
     cluster: &Cluster,
     machine: &MemberName,
     facts: &MemberFacts,
 ) -> Result<UserData, MemberConfigError> {
-    let nodes = context.settings.machines.nodes.as_ref().ok_or(MemberConfigError::NoListener)?;
-    let now = (context.settings.clock)();
+    let nodes = nodes.ok_or(MemberConfigError::NoListener)?;
+    let now = (secrets.clock)();
     let expires_at = later(now, nodes.claim_lasts);
     let facts = serde_json::to_string(facts)
         .map_err(|source| MemberConfigError::Kept { what: "the facts of a claim", source })?;
-    let (id, token) = match reusable(context, cluster, machine, now).await? {
-        Some((id, token)) if context.store.renew_claim(id, &facts, expires_at).await? => {
+    let (id, token) = match reusable(secrets, cluster, machine, now).await? {
+        Some((id, token)) if secrets.store.renew_claim(id, &facts, expires_at).await? => {
             (id, token)
         }
         Some(_) | None => {
             let id = ClaimUuid::new_v4();
-            let token = context.keys.derive(Purpose::Claim, &id.to_string())?.token;
+            let token = secrets.keyring.derive(Purpose::Claim, &id.to_string())?.token;
             let new = Claim {
                 id,
                 cluster: cluster.id,
@@ -47,7 +48,7 @@ pub(crate) async fn claim(
                 redeemed_at: None,
                 redeemed_by: None,
             };
-            context.store.insert_claim(&new).await?;
+            secrets.store.insert_claim(&new).await?;
             (id, token)
         }
     };
@@ -62,13 +63,13 @@ pub(crate) async fn claim(
 
 /// Returns the member's claim with its credential, if it can still be redeemed.
 async fn reusable(
-    context: &ConductorContext,
+    secrets: &ClusterSecrets,
     cluster: &Cluster,
     machine: &MemberName,
     now: Timestamp,
 ) -> Result<Option<(ClaimUuid, Zeroizing<String>)>, MemberConfigError> {
-    let Some(given) = context.store.claim_of(cluster.id, machine).await? else { return Ok(None) };
-    let token = context.keys.derive(Purpose::Claim, &given.id.to_string())?.token;
+    let Some(given) = secrets.store.claim_of(cluster.id, machine).await? else { return Ok(None) };
+    let token = secrets.keyring.derive(Purpose::Claim, &given.id.to_string())?.token;
     // Another key may have become the current one since.
     let is_good =
         given.redeemed_at.is_none() && given.expires_at > now && given.digest == digest_of(&token);

@@ -14,28 +14,22 @@ use cluster_core::{
 use ignition::Config;
 use serde_json::{Map, Value, json};
 
+use super::MemberConfigError;
 use super::bootstrap_data::{JoinToken, TOKEN_HOURS};
 use super::facts::{BootstrapRole, MemberFacts, NamedAddress, group_of};
-use super::{KubernetesSettings, MemberConfigError};
-use crate::handle::{ConductorContext, dns_label};
+use crate::cluster_secrets::{ClusterSecrets, dns_label};
+use crate::settings::KubernetesSettings;
 
 /// Returns the whole config of a member, including its keys.
 pub(crate) async fn render(
-    context: &ConductorContext,
+    (kubernetes, secrets): (&KubernetesSettings, &ClusterSecrets),
     spec: &ClusterSpec<'_>,
     machine: &MemberName,
-    facts: &MemberFacts,
-    outside: &[String],
+    facts: (&MemberFacts, &[String]),
     token: JoinToken,
 ) -> Result<NodeConfig, MemberConfigError> {
-    let pki = context.pki(spec.cluster).await?;
-    compose(
-        &context.settings.machines.kubernetes,
-        spec,
-        machine,
-        (facts, outside),
-        (token.token, pki),
-    )
+    let pki = secrets.pki(spec.cluster).await?;
+    compose(kubernetes, spec, machine, facts, (token.token, pki))
 }
 
 /// As [`render`], for given keys and token.

@@ -6,7 +6,7 @@ use cluster_store::StoreError;
 use ignition::{DocumentError, TooLong};
 use sealing::SealError;
 
-use crate::handle::KeysError;
+use crate::cluster_secrets::KeysError;
 
 /// Why the config of a member cannot be made.
 #[derive(Debug, thiserror::Error)]

@@ -37,12 +37,12 @@ mod tests {
 
     #[test]
     fn the_same_event_is_recorded_once_a_minute() {
-        let (hush, claim) = (EventLimiter::default(), ClaimUuid::new_v4());
+        let (limiter, claim) = (EventLimiter::default(), ClaimUuid::new_v4());
         let at = |seconds| Timestamp::from_second(seconds).unwrap();
-        assert!(hush.lets(claim, "a", at(0)));
-        assert!(!hush.lets(claim, "a", at(59)));
-        assert!(hush.lets(claim, "b", at(59)));
-        assert!(hush.lets(ClaimUuid::new_v4(), "a", at(59)));
-        assert!(hush.lets(claim, "a", at(60)));
+        assert!(limiter.lets(claim, "a", at(0)));
+        assert!(!limiter.lets(claim, "a", at(59)));
+        assert!(limiter.lets(claim, "b", at(59)));
+        assert!(limiter.lets(ClaimUuid::new_v4(), "a", at(59)));
+        assert!(limiter.lets(claim, "a", at(60)));
     }
 }

@@ -9,7 +9,6 @@ use cluster_core::{
 use serde::{Deserialize, Serialize};
 
 use super::MemberConfigError;
-use super::bootstrap_data::Founder;
 
 /// The facts of a member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +45,14 @@ pub(crate) enum BootstrapRole {
     JoinsControlPlane,
     /// A worker.
     Works,
+}
+
+/// A founding member.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Founder {
+    pub(crate) machine: MemberName,
+    /// The name and the address that the other founding members were told.
+    pub(crate) placed: NamedAddress,
 }
 
 impl MemberFacts {

@@ -1,10 +1,11 @@
 //! A user's own Ignition config for the servers of a node group, which replaces the bootstrap config.
 
 use cluster_core::{Cluster, NodeGroup};
+use cluster_store::Store;
 use ignition::{Document, DocumentError, Limits};
 
 use super::MemberConfigError;
-use crate::handle::{Conductor, ConductorContext, KeysError};
+use crate::cluster_secrets::{ClusterSecrets, KeysError};
 
 /// Why a config is not stored.
 #[derive(Debug, thiserror::Error)]
@@ -17,43 +18,41 @@ pub enum OwnConfigError {
     Keys(#[from] KeysError),
 }
 
-impl Conductor {
-    /// Stores a config for servers of this group that are created from now on. The config is sealed, because it may contain secrets.
-    /// Returns its version.
-    pub async fn set_own_config(
-        &self,
-        cluster: &Cluster,
-        group: &NodeGroup,
-        text: &str,
-    ) -> Result<String, OwnConfigError> {
-        let document = Document::parse(text, Limits::default())?;
-        let (context, name) = (&self.context, name(group));
-        let sealed = context.keys.seal(&place(cluster, &name), document.json().as_bytes());
-        let sealed = sealed.map_err(KeysError::Seal)?;
-        context.store.save_secret(cluster.id, &name, &sealed).await.map_err(KeysError::Store)?;
-        Ok(document.version().to_owned())
-    }
+/// Stores a config for servers of this group that are created from now on. The config is sealed, because it may contain secrets. Returns its
+/// version.
+pub(crate) async fn set_own_config(
+    secrets: &ClusterSecrets,
+    cluster: &Cluster,
+    group: &NodeGroup,
+    text: &str,
+) -> Result<String, OwnConfigError> {
+    let document = Document::parse(text, Limits::default())?;
+    let name = name(group);
+    let sealed = secrets.keyring.seal(&place(cluster, &name), document.json().as_bytes());
+    let sealed = sealed.map_err(KeysError::Seal)?;
+    secrets.store.save_secret(cluster.id, &name, &sealed).await.map_err(KeysError::Store)?;
+    Ok(document.version().to_owned())
+}
 
-    /// Deletes the config of a group, if it has one.
-    pub async fn remove_own_config(
-        &self,
-        cluster: &Cluster,
-        group: &NodeGroup,
-    ) -> Result<(), OwnConfigError> {
-        let removed = self.context.store.delete_secret(cluster.id, &name(group)).await;
-        Ok(removed.map_err(KeysError::Store)?)
-    }
+/// Deletes the config of a group, if it has one.
+pub(crate) async fn remove_own_config(
+    store: &Store,
+    cluster: &Cluster,
+    group: &NodeGroup,
+) -> Result<(), OwnConfigError> {
+    let removed = store.delete_secret(cluster.id, &name(group)).await;
+    Ok(removed.map_err(KeysError::Store)?)
 }
 
 /// Returns the config that replaces the bootstrap config of this group.
 pub(super) async fn own_config(
-    context: &ConductorContext,
+    secrets: &ClusterSecrets,
     cluster: &Cluster,
     group: &NodeGroup,
 ) -> Result<Option<Document>, MemberConfigError> {
     let name = name(group);
-    let Some(sealed) = context.store.find_secret(cluster.id, &name).await? else { return Ok(None) };
-    let opened = context.keys.open_sealed(&place(cluster, &name), &sealed)?;
+    let Some(sealed) = secrets.store.find_secret(cluster.id, &name).await? else { return Ok(None) };
+    let opened = secrets.keyring.open_sealed(&place(cluster, &name), &sealed)?;
     let read = Document::parse(&String::from_utf8_lossy(&opened), Limits::default());
     Ok(Some(read.map_err(MemberConfigError::OwnConfig)?))
 }

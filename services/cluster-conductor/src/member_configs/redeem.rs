@@ -12,7 +12,7 @@ use cluster_bootstrap::{Reports, reporting};
 use cluster_core::{
     ClaimUuid, Cluster, ClusterSpec, ClusterUuid, DesiredState, Event, Ident, NodeGroup, Severity,
 };
-use cluster_store::{BootstrapReport, Claim, RedeemOutcome, Scope};
+use cluster_store::{BootstrapReport, Claim, RedeemOutcome, Scope, Store};
 use jiff::{SignedDuration, Timestamp};
 use newtype_uuid::GenericUuid;
 use sealing::{DerivedToken, Purpose};
@@ -22,8 +22,10 @@ use tracing::{debug, info, warn};
 use super::claims::{digest_of, kept};
 use super::facts::{MemberFacts, group_of, outside};
 use super::own::own_config;
-use super::{MemberConfigError, NodesListener, SourceAddress, StepReport, bootstrap_data, config};
-use crate::handle::ConductorContext;
+use super::user_data::MemberConfigs;
+use super::{MemberConfigError, bootstrap_data, config};
+use crate::cluster_secrets::ClusterSecrets;
+use crate::settings::{KubernetesSettings, MachineSettings, NodesListener, SourceAddress};
 
 /// How long a lost answer may be requested again.
 const AGAIN: SignedDuration = SignedDuration::from_secs(120);
@@ -42,15 +44,16 @@ pub enum Answer {
 }
 
 /// Redeems a claim that the caller at `from` shows.
-pub(super) async fn redeem(
-    context: &ConductorContext,
+pub(crate) async fn redeem(
+    configs: &MemberConfigs,
     id: ClaimUuid,
     token: &str,
     from: IpAddr,
 ) -> Result<Answer, MemberConfigError> {
-    let now = (context.settings.clock)();
-    let Some(nodes) = &context.settings.machines.nodes else { return Ok(Answer::Nothing) };
-    let Some(claim) = context.store.find_claim(id).await? else {
+    let MemberConfigs { settings: MachineSettings { kubernetes, nodes }, secrets, .. } = configs;
+    let now = (secrets.clock)();
+    let Some(nodes) = nodes else { return Ok(Answer::Nothing) };
+    let Some(claim) = secrets.store.find_claim(id).await? else {
         debug!("{from} shows an unknown claim");
         return Ok(Answer::Nothing);
     };
@@ -58,19 +61,21 @@ pub(super) async fn redeem(
         warn!(cluster.id = %claim.cluster, "{from} asks for the config of {} with a wrong credential", claim.machine);
         return Ok(Answer::Nothing);
     }
-    let Some((cluster, groups)) = of(context, &claim).await? else { return Ok(Answer::Nothing) };
+    let Some((cluster, groups)) = of(&secrets.store, &claim).await? else {
+        return Ok(Answer::Nothing);
+    };
     let spec = ClusterSpec { cluster: &cluster, groups: &groups };
     let facts: MemberFacts = serde_json::from_str(&claim.facts).map_err(kept)?;
     if nodes.source == SourceAddress::Machine && !sources(&cluster, &claim, &facts).contains(&from)
     {
         let said = "tried to fetch the config, but is not an address of that member; source_address in [nodes] of \
                     clusterd's configuration can allow other addresses";
-        record_event(context, &claim, Severity::Warning, "ClaimFromElsewhere", from, said).await?;
+        record_event(configs, &claim, Severity::Warning, "ClaimFromElsewhere", from, said).await?;
         return Ok(Answer::Nothing);
     }
     if claim.redeemed_at.is_none() && claim.expires_at <= now {
         let said = "tried to fetch the config after the claim expired; repair replaces the member";
-        record_event(context, &claim, Severity::Warning, "ClaimExpired", from, said).await?;
+        record_event(configs, &claim, Severity::Warning, "ClaimExpired", from, said).await?;
         return Ok(Answer::Nothing);
     }
     // The server would start with authorities that are about to be removed.
@@ -78,38 +83,51 @@ pub(super) async fn redeem(
         return Ok(Answer::Later);
     }
     // The config is made first, so that an error does not use up the claim.
-    let reports = context.keys.derive(Purpose::Report, &id.to_string())?;
-    let Some(config) = config(context, nodes, &spec, &claim, &facts, &reports).await? else {
+    let reports = secrets.keyring.derive(Purpose::Report, &id.to_string())?;
+    let Some(config) =
+        config((kubernetes, secrets), nodes, &spec, &claim, &facts, &reports).await?
+    else {
         return Ok(Answer::Later);
     };
     let since = now.saturating_sub(AGAIN).unwrap_or(Timestamp::MIN);
-    match context.store.redeem_claim(id, from, now, since, &reports.key).await? {
+    match secrets.store.redeem_claim(id, from, now, since, &reports.key).await? {
         RedeemOutcome::First => {
             let said = "fetched the config";
-            record_event(context, &claim, Severity::Info, "ClaimRedeemed", from, said).await?;
+            record_event(configs, &claim, Severity::Info, "ClaimRedeemed", from, said).await?;
         }
         RedeemOutcome::Again => {
             let said = "fetched the config again, as after a lost answer";
-            record_event(context, &claim, Severity::Info, "ClaimRedeemedAgain", from, said).await?;
+            record_event(configs, &claim, Severity::Info, "ClaimRedeemedAgain", from, said).await?;
         }
         RedeemOutcome::TooOften => {
             let said = "tried to fetch the config too often; repair replaces the member";
-            record_event(context, &claim, Severity::Warning, "ClaimAskedTooOften", from, said)
+            record_event(configs, &claim, Severity::Warning, "ClaimAskedTooOften", from, said)
                 .await?;
             return Ok(Answer::Nothing);
         }
         RedeemOutcome::No => {
             let said = "tried to fetch the config, which was handed out before: somebody may have read the member's user-data";
-            record_event(context, &claim, Severity::Warning, "ClaimReused", from, said).await?;
+            record_event(configs, &claim, Severity::Warning, "ClaimReused", from, said).await?;
             return Ok(Answer::Nothing);
         }
     }
     Ok(Answer::Config(config))
 }
 
+/// A member's report about a step of its bootstrap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepReport {
+    /// The step: a few letters, digits and `-`.
+    pub step: String,
+    /// systemd's result: `success`, `exit-code`, `timeout`.
+    pub result: String,
+    /// The exit status of the step's last program.
+    pub status: Option<i32>,
+}
+
 /// The result of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ReportResult {
+pub(crate) enum ReportResult {
     /// The token is wrong.
     Refused,
     /// The report says nothing new, or its member was deleted.
@@ -119,8 +137,8 @@ pub(super) enum ReportResult {
 }
 
 /// Records a report of a member, which authenticates with the report token in its config.
-pub(super) async fn note(
-    context: &ConductorContext,
+pub(crate) async fn note_report(
+    secrets: &ClusterSecrets,
     id: ClaimUuid,
     token: &str,
     said: &StepReport,
@@ -129,7 +147,7 @@ pub(super) async fn note(
         let legal = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
         text.chars().filter(|c| legal(*c)).take(64).collect::<String>()
     };
-    if !context.keys.verify(Purpose::Report, &id.to_string(), token) {
+    if !secrets.keyring.verify(Purpose::Report, &id.to_string(), token) {
         return Ok(ReportResult::Refused);
     }
     let (failed, result) = (said.result != "success", plain(&said.result));
@@ -137,25 +155,25 @@ pub(super) async fn note(
         Some(status) => format!("{result}, status {status}"),
         None => result,
     };
-    let now = (context.settings.clock)();
+    let now = (secrets.clock)();
     let said = BootstrapReport { step: plain(&said.step), failed, message, at: now };
     debug!(claim.id = %id, "step {}: {}", said.step, said.message);
     let since = now.saturating_sub(SAME).unwrap_or(Timestamp::MIN);
-    let noted = context.store.note_report(id, &said, since).await?;
+    let noted = secrets.store.note_report(id, &said, since).await?;
     Ok(noted.map_or(ReportResult::Old, ReportResult::News))
 }
 
 /// Returns the cluster of a claim's member, if both still exist.
 pub(super) async fn of(
-    context: &ConductorContext,
+    store: &Store,
     claim: &Claim,
 ) -> Result<Option<(Cluster, Vec<NodeGroup>)>, MemberConfigError> {
     let ident = Ident::Id(claim.cluster.into_untyped_uuid());
-    let found = context.store.find_clusters(&ident, &Scope::All).await?;
+    let found = store.find_clusters(&ident, &Scope::All).await?;
     let Some(cluster) = found.into_iter().find(|it| it.desire == DesiredState::Exist) else {
         return Ok(None);
     };
-    let groups = context.store.groups_of(cluster.id).await?;
+    let groups = store.groups_of(cluster.id).await?;
     let of_group = |group: &NodeGroup| {
         group.name == claim.machine.group && group.machines.contains(&claim.machine.number)
     };
@@ -170,22 +188,24 @@ fn sources(cluster: &Cluster, claim: &Claim, facts: &MemberFacts) -> Vec<IpAddr>
 
 /// Returns the config; `None` while an address that it needs is unknown.
 async fn config(
-    context: &ConductorContext,
+    (kubernetes, secrets): (&KubernetesSettings, &ClusterSecrets),
     nodes: &NodesListener,
     spec: &ClusterSpec<'_>,
     claim: &Claim,
     facts: &MemberFacts,
     reports: &DerivedToken,
 ) -> Result<Option<String>, MemberConfigError> {
-    if let Some(own) = own_config(context, spec.cluster, group_of(spec, &claim.machine)?).await? {
+    if let Some(own) = own_config(secrets, spec.cluster, group_of(spec, &claim.machine)?).await? {
         return Ok(Some(own.json()));
     }
     let outside = match outside(spec, None) {
         Err(MemberConfigError::Waits(_)) => return Ok(None),
         outside => outside?,
     };
-    let token = bootstrap_data::renewed(context, spec.cluster).await?.token()?;
-    let node = config::render(context, spec, &claim.machine, facts, &outside, token).await?;
+    let token = bootstrap_data::renewed(secrets, spec.cluster).await?.token()?;
+    let node =
+        config::render((kubernetes, secrets), spec, &claim.machine, (facts, &outside), token)
+            .await?;
     let id = claim.id.to_string();
     let reports = Reports {
         url: nodes.url.join("v1/reports").expect("it is a path"),
@@ -201,17 +221,17 @@ async fn config(
 /// Records an event about a claim. The same event is suppressed for a while, because the holder of a claim could otherwise flood the
 /// cluster's events.
 async fn record_event(
-    context: &ConductorContext,
+    configs: &MemberConfigs,
     claim: &Claim,
     severity: Severity,
     reason: &'static str,
     from: IpAddr,
     said: &str,
 ) -> Result<(), MemberConfigError> {
-    let now = (context.settings.clock)();
+    let now = (configs.secrets.clock)();
     let message = format!("{from} {said} ({})", claim.machine);
     info!(cluster.id = %claim.cluster, claim.id = %claim.id, event.reason = reason, "{message}");
-    if severity != Severity::Info && !context.hush.lets(claim.id, reason, now) {
+    if severity != Severity::Info && !configs.limiter.lets(claim.id, reason, now) {
         return Ok(());
     }
     let event = Event {
@@ -222,5 +242,5 @@ async fn record_event(
         reason: reason.to_owned(),
         message,
     };
-    Ok(context.store.append_events(claim.cluster, &[event]).await?)
+    Ok(configs.secrets.store.append_events(claim.cluster, &[event]).await?)
 }

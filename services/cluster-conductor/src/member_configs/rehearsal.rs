@@ -9,59 +9,54 @@ use cluster_core::{
     ClusterObservation, ClusterSpec, Delivery, GroupRole, Key, MemberName, NodeGroup,
 };
 
-use super::bootstrap_data::Founder;
-use super::facts::{MemberFacts, masters, outside, placed};
+use super::facts::{Founder, MemberFacts, masters, outside, placed};
 use super::{MemberConfigError, config};
-use crate::Conductor;
+use crate::settings::MachineSettings;
 
 /// The length of an elliptic curve key or certificate in PEM.
 const PEM_LENGTH: usize = 900;
 
-impl Conductor {
-    /// Tries to make the config of one member per group, and returns the first error.
-    ///
-    /// A clusterd without any Kubernetes version accepts every cluster: the clusters wait until an administrator configures a version.
-    pub fn check_member_configs(
-        &self,
-        cluster: &Cluster,
-        groups: &[NodeGroup],
-    ) -> Result<(), MemberConfigError> {
-        let machines = &self.context.settings.machines;
-        if machines.kubernetes.versions.is_empty() {
-            return Ok(());
-        }
-        let groups: Vec<NodeGroup> = groups.iter().map(populated).collect();
-        let spec = ClusterSpec { cluster, groups: &groups };
-        let seen = made_up(&spec);
-        let shape = cluster_core::desired_objects(&spec);
-        let founder =
-            |machine: MemberName| Ok(Founder { placed: placed(&machine, &shape, &seen)?, machine });
-        let founders =
-            masters(&spec).map(founder).collect::<Result<Vec<_>, MemberConfigError>>()?;
-        for group in &groups {
-            let delivery = group.labels.settings().delivery;
-            if delivery == Delivery::Claim && machines.nodes.is_none() {
-                return Err(MemberConfigError::NoListener);
-            }
-            // A control-plane member founds the control plane, or joins it as a replacement.
-            let parts: &[&[Founder]] = match group.role {
-                GroupRole::Master => &[&founders, &[]],
-                GroupRole::Worker(_) => &[&founders],
-            };
-            let Some(machine) = group.refs().next() else { continue };
-            for founders in parts {
-                let facts = MemberFacts::gather(&spec, &machine, &seen, founders)?;
-                let names = outside(&spec, Some(&seen))?;
-                let public = (&facts, names.as_slice());
-                let kubernetes = &machines.kubernetes;
-                let told = config::compose(kubernetes, &spec, &machine, public, (token(), pki()))?;
-                if delivery == Delivery::Inline {
-                    inline(&told).map_err(MemberConfigError::TooLong)?;
-                }
-            }
-        }
-        Ok(())
+/// Tries to make the config of one member per group, and returns the first error.
+///
+/// A clusterd without any Kubernetes version accepts every cluster: the clusters wait until an administrator configures a version.
+pub(crate) fn check_member_configs(
+    machines: &MachineSettings,
+    cluster: &Cluster,
+    groups: &[NodeGroup],
+) -> Result<(), MemberConfigError> {
+    if machines.kubernetes.versions.is_empty() {
+        return Ok(());
     }
+    let groups: Vec<NodeGroup> = groups.iter().map(populated).collect();
+    let spec = ClusterSpec { cluster, groups: &groups };
+    let seen = made_up(&spec);
+    let shape = cluster_core::desired_objects(&spec);
+    let founder =
+        |machine: MemberName| Ok(Founder { placed: placed(&machine, &shape, &seen)?, machine });
+    let founders = masters(&spec).map(founder).collect::<Result<Vec<_>, MemberConfigError>>()?;
+    for group in &groups {
+        let delivery = group.labels.settings().delivery;
+        if delivery == Delivery::Claim && machines.nodes.is_none() {
+            return Err(MemberConfigError::NoListener);
+        }
+        // A control-plane member founds the control plane, or joins it as a replacement.
+        let parts: &[&[Founder]] = match group.role {
+            GroupRole::Master => &[&founders, &[]],
+            GroupRole::Worker(_) => &[&founders],
+        };
+        let Some(machine) = group.refs().next() else { continue };
+        for founders in parts {
+            let facts = MemberFacts::gather(&spec, &machine, &seen, founders)?;
+            let names = outside(&spec, Some(&seen))?;
+            let public = (&facts, names.as_slice());
+            let kubernetes = &machines.kubernetes;
+            let told = config::compose(kubernetes, &spec, &machine, public, (token(), pki()))?;
+            if delivery == Delivery::Inline {
+                inline(&told).map_err(MemberConfigError::TooLong)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Returns the group with at least one member.

@@ -91,7 +91,7 @@ impl Nodes<'_> {
         let credential = seen.objects.get(&Key::Credential(cluster.credential));
         let cloud = match credential.filter(|found| found.state == CloudObjectState::Ready) {
             Some(found) => {
-                let secret = self.context.credential(cluster, cluster.credential).await?;
+                let secret = self.secrets.credential(cluster, cluster.credential).await?;
                 let (generation, id) = (cluster.credential, found.id.clone());
                 Some(cloud(site.session, Credential { generation, id, secret }).await?)
             }
@@ -106,7 +106,7 @@ impl Nodes<'_> {
         for group in self.spec.groups {
             gpus.extend(gpus_of(site, group).await?.vendors);
         }
-        let images = self.context.settings.machines.kubernetes.images.clone();
+        let images = self.images.clone();
         Ok(ClusterContext { cloud, floating_network, subnet, gpus, images })
     }
 }

@@ -42,7 +42,7 @@ impl Nodes<'_> {
     /// Returns what is not updated yet.
     async fn renew(&self, answers: &Answers) -> Result<Vec<String>, KubernetesError> {
         let (cluster, client) = (self.spec.cluster, &answers.client);
-        let trusted = match self.context.pki(cluster).await {
+        let trusted = match self.secrets.pki(cluster).await {
             Ok(pki) => pki.cluster.certificate,
             Err(error) => {
                 tracing::error!("cannot read the cluster's keys: {error}");

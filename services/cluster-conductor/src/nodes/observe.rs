@@ -26,7 +26,7 @@ impl Nodes<'_> {
         seen: &mut ClusterObservation,
         asked_at: impl Fn(&MemberName) -> Option<Timestamp>,
     ) -> Result<(), StoreError> {
-        let reports = self.context.store.machines_of(self.spec.cluster.id).await?;
+        let reports = self.store.machines_of(self.spec.cluster.id).await?;
         let reports: BTreeMap<MemberName, MachineReport> =
             reports.into_iter().map(|report| (report.machine.clone(), report)).collect();
         for machine in self.all(seen) {
@@ -139,7 +139,7 @@ impl Nodes<'_> {
         if !seen.machines.keys().any(waits) {
             return Ok(());
         }
-        let join = member_configs::join_token(self.context, self.spec, seen).await?;
+        let join = member_configs::join_token(self.secrets, self.spec, seen).await?;
         let Some((id, secret)) = join.token.expose().split_once('.') else { return Ok(()) };
         if join.made_at < done {
             return Ok(());

@@ -1,21 +1,18 @@
 //! Checks whether a VM is idle, with one call to the cloud from time to time.
 
 use cluster_core::{IdleCheck, ServerState, Vm};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use openstack::Session;
 use openstack::compute::diagnostics;
 
-use crate::handle::ConductorContext;
-
 /// Returns the result of a check, if one is due. A running VM is never reported idle when Nova gives no diagnostics.
 pub(super) async fn look(
-    context: &ConductorContext,
     session: &Session,
     vm: &Vm,
+    every: SignedDuration,
     now: Timestamp,
 ) -> Option<IdleCheck> {
     let server = vm.server.as_ref().filter(|_| vm.built_at.is_some())?;
-    let every = context.settings.vms.idle_every;
     if vm.idle.as_ref().is_some_and(|idle| now.duration_since(idle.at) < every) {
         return None;
     }

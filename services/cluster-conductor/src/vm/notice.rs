@@ -3,19 +3,16 @@
 use cluster_core::{LeaseNotice, Vm, VmDecision};
 use jiff::Timestamp;
 use newtype_uuid::GenericUuid;
-use notices::{Letter, Notice, NoticeSubject};
+use notices::{Letter, Notice, NoticeSubject, ReceiverKinds};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::handle::ConductorContext;
-
 /// Returns the notices of a turn: to the administrator's webhook, and to the VM's contact address.
 pub(super) fn letters(
-    context: &ConductorContext,
+    addressees: ReceiverKinds,
     turned: &VmDecision,
     now: Timestamp,
 ) -> Vec<Letter> {
-    let addressees = context.settings.lending.addressees;
     let contact = turned.vm.notify.as_ref();
     let letters = |told| addressees.letters(&notice(&turned.vm, told, now), contact);
     turned.told.iter().flat_map(letters).collect()

@@ -1,7 +1,6 @@
 //! Resolves the image, flavor and network of a VM request to objects of the cloud.
 
-use cluster_core::{FlavorTooSmall, UserDataFormat, VmFlavor, VmImage};
-use cluster_core::{Ident, Snapshot};
+use cluster_core::{FlavorTooSmall, Ident, Snapshot, VmFlavor, VmImage};
 use cluster_store::{StoreError, VmScope};
 use openstack::compute::flavors;
 use openstack::image::images::{self, Image, ImageStatus};
@@ -10,21 +9,9 @@ use openstack::{CloudError, Session};
 
 use crate::cloud::flavor_size;
 use crate::external_objects::{by_id, own_network};
+use crate::settings::OfferedImage;
 use crate::tenancy::TenancyError;
 use crate::{Conductor, ExternalObjectError, ObjectUser};
-
-/// An image that VMs may boot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OfferedImage {
-    /// The name in the cloud, of a public image or one of clusterd's own project.
-    pub name: String,
-    /// The format of user-data that the image reads.
-    pub told: UserDataFormat,
-    /// In GiB; raises the minimum of the image itself.
-    pub min_disk_gib: u64,
-    /// In MiB; raises the minimum of the image itself.
-    pub min_ram_mib: u64,
-}
 
 /// The cloud objects that a VM request names.
 #[derive(Clone, Copy, Debug)]

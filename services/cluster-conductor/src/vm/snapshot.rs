@@ -1,8 +1,8 @@
 //! The turn of a snapshot: observe, decide, record, request.
 
 use cluster_core::{
-    Ident, Snapshot, SnapshotImage, SnapshotState, SnapshotStep, SnapshotUuid, Vm, VmEvent,
-    snapshot_turn,
+    Ident, Snapshot, SnapshotImage, SnapshotRules, SnapshotState, SnapshotStep, SnapshotUuid, Vm,
+    VmEvent, snapshot_turn,
 };
 use cluster_store::{SnapshotChange, StoreError, VmScope};
 use jiff::Timestamp;
@@ -13,8 +13,9 @@ use openstack::{CloudError, Session};
 use reconcile::{Queue, Requeue, time_left};
 use tracing::{info, instrument};
 
-use crate::cloud::PAUSE;
-use crate::handle::{ConductorContext, KeysError, ResourceRef};
+use crate::context::{ConductorContext, ResourceRef};
+use crate::settings::Settings;
+use crate::turn_error::TurnError;
 
 /// Runs one turn of a snapshot. Nothing else writes its state.
 #[instrument(skip_all, fields(snapshot.id = %id))]
@@ -22,12 +23,12 @@ pub(crate) async fn turn(
     context: &ConductorContext,
     queue: &Queue<ResourceRef>,
     id: SnapshotUuid,
-) -> Result<Requeue, KeysError> {
+) -> Result<Requeue, TurnError> {
     let ident = Ident::Id(id.into_untyped_uuid());
     let found = context.store.find_snapshots(&ident, &VmScope::All).await?;
     let Some(snapshot) = found.into_iter().next() else { return Ok(Requeue::OnChange) };
     let look_every = context.settings.look_every;
-    let (soon, later) = (Requeue::After(PAUSE.min(look_every)), Requeue::After(look_every));
+    let (soon, later) = (Requeue::After(context.settings.soon()), Requeue::After(look_every));
     let place = snapshot.cloud_project.as_deref();
     let session = match context.session_for(&snapshot.project, place).await {
         Ok(Some((session, _))) => session,
@@ -49,7 +50,7 @@ pub(crate) async fn turn(
     let vm = context.store.find_vms(&of, &VmScope::All).await?.into_iter().next();
     let now = (context.settings.clock)();
     let (next, events, step) =
-        snapshot_turn(&snapshot, (&seen, vm.as_ref()), &context.snapshot_rules(), now);
+        snapshot_turn(&snapshot, (&seen, vm.as_ref()), &rules(&context.settings), now);
     let Some(written) = write(context, queue, (&snapshot, next), events).await? else {
         return Ok(Requeue::Now);
     };
@@ -83,6 +84,15 @@ pub(crate) async fn turn(
             Err(StoreError::Stale) => Ok(Requeue::Now),
             Err(error) => Err(error.into()),
         },
+    }
+}
+
+/// Returns the rules of snapshots' turns.
+fn rules(settings: &Settings) -> SnapshotRules {
+    SnapshotRules {
+        keep: settings.vms.keep_copies,
+        backoff: settings.repair.backoff,
+        lands_within: settings.repair.lands_within,
     }
 }
 
@@ -146,7 +156,7 @@ async fn ask(
     session: &Session,
     (of, vm): (&Snapshot, Option<&Vm>),
     now: Timestamp,
-) -> Result<(), KeysError> {
+) -> Result<(), StoreError> {
     let Some(server) = vm.and_then(|vm| vm.server.as_ref()) else { return Ok(()) };
     match actions::snapshot(session, &server.id, &of.image_name()).await {
         Ok(image) => {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cluster_core::{
     ClusterObservation, DesiredState, Ident, Problem, RequestArrival, Snapshot, SnapshotUuid, Vm,
-    VmAction, VmActionKind, VmDecision, VmObservation, VmRequest, VmUuid, vm_turn,
+    VmAction, VmActionKind, VmDecision, VmObservation, VmRequest, VmRules, VmUuid, vm_turn,
 };
 use cluster_store::{StoreError, VmChange, VmScope};
 use jiff::Timestamp;
@@ -16,9 +16,11 @@ use reconcile::{Queue, Requeue, time_left};
 use tracing::{debug, info, instrument};
 
 use super::{idle, notice};
-use crate::cloud::{PAUSE, VmWorkResult, work_vm};
-use crate::handle::{ConductorContext, KeysError, ResourceRef};
+use crate::cloud::{VmWorkResult, work_vm};
+use crate::context::{ConductorContext, ResourceRef};
+use crate::settings::Settings;
 use crate::tenancy::TenancyError;
+use crate::turn_error::TurnError;
 
 /// Runs one turn of a VM. Nothing else writes the conclusions in its record.
 #[instrument(skip_all, fields(vm.id = %id))]
@@ -26,13 +28,13 @@ pub(crate) async fn turn(
     context: &ConductorContext,
     queue: &Queue<ResourceRef>,
     id: VmUuid,
-) -> Result<Requeue, KeysError> {
+) -> Result<Requeue, TurnError> {
     let ident = Ident::Id(id.into_untyped_uuid());
     let found = context.store.find_vms(&ident, &VmScope::All).await?;
     let Some(vm) = found.into_iter().next() else { return Ok(Requeue::OnChange) };
     let ledger = context.store.ledger_of(id).await?;
     if vm.desire == DesiredState::Gone && ledger.is_empty() {
-        return delete_record(context, queue, &vm).await;
+        return Ok(delete_record(context, queue, &vm).await?);
     }
     if let Some(next) = record_project(context, &vm).await? {
         return Ok(next);
@@ -47,7 +49,7 @@ pub(crate) async fn turn(
     let session = sessions.ok().flatten().map(|(session, _)| session);
     let session = session.as_ref();
     let now = (context.settings.clock)();
-    let rules = context.vm_rules();
+    let rules = rules(&context.settings);
     let look = VmObservation {
         seen: &worked.seen,
         arrival: worked.arrival,
@@ -59,7 +61,8 @@ pub(crate) async fn turn(
     let mut turned = vm_turn(&vm, &look);
     turned.events.extend(worked.events);
     if let Some(session) = session
-        && let Some(idle) = idle::look(context, session, &turned.vm, now).await
+        && let Some(idle) =
+            idle::look(session, &turned.vm, context.settings.vms.idle_every, now).await
     {
         turned.vm.idle = Some(idle);
     }
@@ -73,10 +76,10 @@ pub(crate) async fn turn(
         && let Err(error) = record_last_request(session, &mut turned.vm).await
     {
         tracing::warn!("cannot read the last action of the server: {error}");
-        return Ok(Requeue::After(PAUSE.min(context.settings.look_every)));
+        return Ok(Requeue::After(context.settings.soon()));
     }
     let (before, after) = (vm.phase(), turned.vm.phase());
-    let letters = notice::letters(context, &turned, now);
+    let letters = notice::letters(context.settings.lending.addressees, &turned, now);
     let (copy, events) = (turned.copy.clone(), turned.events);
     let change = VmChange { vm: turned.vm, copy, events, letters };
     let written = match context.store.change_vm(&change).await {
@@ -92,8 +95,17 @@ pub(crate) async fn turn(
         queue.wake(ResourceRef::Snapshot(copy));
     }
     match (turned.ask, session) {
-        (Some(ask), Some(session)) => carry_out(context, session, &written, ask, now).await,
+        (Some(ask), Some(session)) => Ok(carry_out(context, session, &written, ask, now).await?),
         (Some(_) | None, _) => Ok(next),
+    }
+}
+
+/// Returns the rules of a VM's turns.
+fn rules(settings: &Settings) -> VmRules {
+    VmRules {
+        ladder: settings.vms.ladder.clone(),
+        lands_within: settings.repair.lands_within,
+        ends_again_after: settings.vms.ends_again_after,
     }
 }
 
@@ -115,8 +127,8 @@ async fn carry_out(
     vm: &Vm,
     ask: VmRequest,
     now: Timestamp,
-) -> Result<Requeue, KeysError> {
-    let soon = Requeue::After(PAUSE.min(context.settings.look_every));
+) -> Result<Requeue, StoreError> {
+    let soon = Requeue::After(context.settings.soon());
     let Some(server) = &vm.server else { return Ok(soon) };
     let is_confirm = ask == VmRequest::Confirm;
     let action = match ask {
@@ -138,7 +150,7 @@ async fn carry_out(
     let (refused, events) = vm.refused(&error.to_string(), now);
     match context.store.change_vm(&VmChange { events, ..VmChange::of(refused) }).await {
         Ok(_) | Err(StoreError::Stale) => Ok(soon),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(error),
     }
 }
 
@@ -150,7 +162,7 @@ fn next(
     next: Requeue,
     now: Timestamp,
 ) -> Requeue {
-    let soon = PAUSE.min(context.settings.look_every);
+    let soon = context.settings.soon();
     let mut within = match next {
         Requeue::Now | Requeue::OnChange => return Requeue::Now,
         Requeue::After(pause) => pause,
@@ -183,7 +195,7 @@ async fn delete_record(
     context: &ConductorContext,
     queue: &Queue<ResourceRef>,
     vm: &Vm,
-) -> Result<Requeue, KeysError> {
+) -> Result<Requeue, StoreError> {
     let snapshots = context.store.snapshots_of(vm.id).await?;
     match context.store.delete_vm(vm).await {
         Ok(()) => {
@@ -193,12 +205,15 @@ async fn delete_record(
             Ok(Requeue::OnChange)
         }
         Err(StoreError::Stale | StoreError::InUse { .. }) => Ok(Requeue::Now),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(error),
     }
 }
 
 /// Records the cloud's project in which the VM will be created, before anything is.
-async fn record_project(context: &ConductorContext, vm: &Vm) -> Result<Option<Requeue>, KeysError> {
+async fn record_project(
+    context: &ConductorContext,
+    vm: &Vm,
+) -> Result<Option<Requeue>, StoreError> {
     let Some(cloud_access) = context.cloud.as_ref().filter(|_| vm.cloud_project.is_none()) else {
         return Ok(None);
     };
@@ -212,7 +227,7 @@ async fn record_project(context: &ConductorContext, vm: &Vm) -> Result<Option<Re
     let placed = Vm { cloud_project: Some(place), ..vm.clone() };
     match context.store.change_vm(&VmChange::of(placed)).await {
         Ok(_) | Err(StoreError::Stale) => Ok(Some(Requeue::Now)),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(error),
     }
 }
 

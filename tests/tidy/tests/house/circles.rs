@@ -8,7 +8,6 @@ use tidy::{Crate, assert_none, circles, crates};
 const TIED: [(&str, usize); 7] = [
     ("services/baremetal-conductor", 15),
     ("services/cluster-api", 18),
-    ("services/cluster-conductor", 38),
     ("services/openstack-api", 21),
     ("tests/bmc-emulator", 13),
     ("tests/machine-emulator", 18),

@@ -5,11 +5,11 @@ use base64::engine::general_purpose::STANDARD;
 use cluster_core::{UserData, UserDataFormat, Vm, VmUuid};
 use cluster_store::SealedUserData;
 use ring::digest::{SHA256, digest};
+use sealing::Keyring;
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use crate::Conductor;
-use crate::handle::{ConductorContext, KeysError};
+use crate::cluster_secrets::{ClusterSecrets, KeysError};
 
 /// The version of the Ignition specification of the configs.
 const IGNITION: &str = "3.3.0";
@@ -17,33 +17,28 @@ const IGNITION: &str = "3.3.0";
 /// The user who logs in to an image with Ignition.
 const IGNITION_USER: &str = "core";
 
-/// Returns the place to which a VM's sealed user-data is bound.
-pub(crate) fn place(vm: VmUuid) -> String {
-    SealedUserData::place_of(vm)
+/// Seals the owner's user-data for a VM. Returns the part for the record, and the sealed text.
+pub(crate) fn seal(
+    keyring: &Keyring,
+    vm: VmUuid,
+    user_data: &[u8],
+) -> Result<(UserData, String), KeysError> {
+    let salt = sealing::random()?;
+    let hashed = digest(&SHA256, &Zeroizing::new([salt.as_bytes(), user_data].concat()));
+    let digest = format!("{}:{}", salt.as_str(), hex::encode(hashed.as_ref()));
+    let noted = UserData { digest, is_kept: true };
+    Ok((noted, keyring.seal(&SealedUserData::place_of(vm), user_data)?))
 }
 
-impl Conductor {
-    /// Seals the owner's user-data for a VM. Returns the part for the record, and the sealed text.
-    pub fn seal_user_data(
-        &self,
-        vm: VmUuid,
-        user_data: &[u8],
-    ) -> Result<(UserData, String), KeysError> {
-        let salt = sealing::random()?;
-        let hashed = digest(&SHA256, &Zeroizing::new([salt.as_bytes(), user_data].concat()));
-        let digest = format!("{}:{}", salt.as_str(), hex::encode(hashed.as_ref()));
-        let noted = UserData { digest, is_kept: true };
-        Ok((noted, self.context.keys.seal(&place(vm), user_data)?))
-    }
-}
-
-impl ConductorContext {
-    /// Returns the user-data of a VM's server; `None` when there is none.
-    pub(crate) async fn user_data(&self, vm: &Vm) -> Result<Option<Vec<u8>>, KeysError> {
-        let sealed = self.store.sealed_user_data(vm.id).await?;
-        let own = sealed.map(|sealed| self.keys.open_sealed(&place(vm.id), &sealed)).transpose()?;
-        Ok(compose(vm.image.told, &vm.ssh_keys, own.as_deref()))
-    }
+/// Returns the user-data of a VM's server; `None` when there is none.
+pub(crate) async fn user_data(
+    secrets: &ClusterSecrets,
+    vm: &Vm,
+) -> Result<Option<Vec<u8>>, KeysError> {
+    let place = SealedUserData::place_of(vm.id);
+    let sealed = secrets.store.sealed_user_data(vm.id).await?;
+    let own = sealed.map(|sealed| secrets.keyring.open_sealed(&place, &sealed)).transpose()?;
+    Ok(compose(vm.image.told, &vm.ssh_keys, own.as_deref()))
 }
 
 /// Combines the SSH keys and the owner's user-data in the format that the image reads.

@@ -1,0 +1,72 @@
+//! The API's requests for the certificates of a cluster.
+
+use std::time::Duration;
+
+use cluster_core::{CertificateUuid, Cluster};
+use cluster_pki::Validity;
+use cluster_store::{Certificate, StoreError};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::Conductor;
+use crate::cluster_secrets::KeysError;
+
+/// The lifetime of a certificate that is signed for a user.
+const LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
+
+impl Conductor {
+    /// Returns the certificate of the cluster's certificate authority in PEM; the authority is made on first use. During a CA rotation both
+    /// authorities are returned, the signing one first.
+    pub async fn authority(&self, cluster: &Cluster) -> Result<String, KeysError> {
+        Ok(self.context.secrets.pki(cluster).await?.cluster.certificate)
+    }
+
+    /// Signs a certificate request in PEM with the cluster's certificate authority, and records for whom.
+    pub async fn sign(
+        &self,
+        cluster: &Cluster,
+        request: &str,
+        user: &str,
+    ) -> Result<String, KeysError> {
+        let pki = self.context.secrets.pki(cluster).await?;
+        let now = (self.context.settings.clock)();
+        let validity = Validity { now, lifetime: LIFETIME };
+        let certificate =
+            cluster_pki::sign(&pki.cluster, request, validity).map_err(KeysError::Sign)?;
+        self.note_certificate(cluster, "as requested", user, now).await?;
+        Ok(certificate)
+    }
+
+    /// Makes a kubeconfig for an administrator, and records that `user` got it. `None` while the address of the cluster's API is unknown.
+    pub async fn kubeconfig(
+        &self,
+        cluster: &Cluster,
+        user: &str,
+    ) -> Result<Option<String>, KeysError> {
+        let Some(address) = &cluster.api_address else { return Ok(None) };
+        let now = (self.context.settings.clock)();
+        let validity = Validity { now, lifetime: LIFETIME };
+        let config = self.context.secrets.admin_kubeconfig(cluster, address, validity).await?;
+        let Some(config) = config else { return Ok(None) };
+        self.note_certificate(cluster, "O=system:masters, CN=bedplate-admin", user, now).await?;
+        Ok(Some(config.expose().to_owned()))
+    }
+
+    async fn note_certificate(
+        &self,
+        cluster: &Cluster,
+        subject: &str,
+        user: &str,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let lasts = SignedDuration::try_from(LIFETIME).unwrap_or(SignedDuration::MAX);
+        let line = Certificate {
+            id: CertificateUuid::new_v4(),
+            cluster: cluster.id,
+            subject: subject.to_owned(),
+            issued_to: user.to_owned(),
+            created_at: now,
+            not_after: now.saturating_add(lasts).unwrap_or(Timestamp::MAX),
+        };
+        self.context.store.insert_certificate(&line).await
+    }
+}

@@ -1,0 +1,40 @@
+//! What a single action works with.
+
+use cluster_core::{CloudObject, ClusterObservation, DesiredObjects, Key, ResourceSpec};
+
+use super::error::CloudWorkError;
+use super::ledger::Ledger;
+use super::lookups::CloudLookups;
+use super::owner::Owner;
+use crate::member_configs::MemberConfigs;
+use crate::nodes::Nodes;
+
+/// The context of an action.
+pub(crate) struct ActionContext<'a> {
+    pub(crate) site: &'a CloudLookups<'a>,
+    pub(crate) member_configs: &'a MemberConfigs,
+    /// The cluster or VM whose action it is.
+    pub(crate) of: Owner<'a>,
+    /// The desired objects.
+    pub(crate) shape: &'a DesiredObjects,
+    /// The ledger, which has the intent of the action.
+    pub(crate) ledger: Ledger<'a>,
+    /// The cluster's Kubernetes API; `None` for a VM.
+    pub(crate) nodes: Option<&'a Nodes<'a>>,
+    /// The latest observation.
+    pub(crate) seen: ClusterObservation,
+}
+
+impl ActionContext<'_> {
+    /// Returns an observed object.
+    pub(super) fn found(&self, key: &Key) -> Result<&CloudObject, CloudWorkError> {
+        self.seen.objects.get(key).ok_or_else(|| CloudWorkError::DependencyMissing(key.clone()))
+    }
+
+    /// Returns a desired object.
+    pub(super) fn thing(&self, key: &Key) -> Result<&ResourceSpec, CloudWorkError> {
+        let object =
+            self.shape.get(key).ok_or_else(|| CloudWorkError::DependencyMissing(key.clone()))?;
+        Ok(&object.thing)
+    }
+}

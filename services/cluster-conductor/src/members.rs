@@ -1,0 +1,103 @@
+//! The API's and the members' own requests about configs, claims and reports.
+
+use std::net::IpAddr;
+
+use cluster_core::{Cluster, ClusterObservation, ClusterSpec, MemberName, NodeGroup};
+use ignition::UserData;
+
+use crate::Conductor;
+use crate::member_configs::{
+    self, Answer, CaHandout, MemberConfigError, OwnConfigError, ReportResult, StepReport,
+};
+
+impl Conductor {
+    /// Returns the user-data for the server of a member, as a turn does.
+    pub async fn user_data(
+        &self,
+        cluster: &Cluster,
+        groups: &[NodeGroup],
+        machine: &MemberName,
+        seen: &ClusterObservation,
+    ) -> Result<UserData, MemberConfigError> {
+        let spec = ClusterSpec { cluster, groups };
+        self.context.member_configs.user_data(&spec, machine, seen).await
+    }
+
+    /// Tries to make the config of one member per group, and returns the first error.
+    ///
+    /// A clusterd without any Kubernetes version accepts every cluster: the clusters wait until an administrator configures a version.
+    pub fn check_member_configs(
+        &self,
+        cluster: &Cluster,
+        groups: &[NodeGroup],
+    ) -> Result<(), MemberConfigError> {
+        member_configs::check_member_configs(&self.context.settings.machines, cluster, groups)
+    }
+
+    /// Stores a config for servers of this group that are created from now on. The config is sealed, because it may contain secrets.
+    /// Returns its version.
+    pub async fn set_own_config(
+        &self,
+        cluster: &Cluster,
+        group: &NodeGroup,
+        text: &str,
+    ) -> Result<String, OwnConfigError> {
+        member_configs::set_own_config(&self.context.secrets, cluster, group, text).await
+    }
+
+    /// Deletes the config of a group, if it has one.
+    pub async fn remove_own_config(
+        &self,
+        cluster: &Cluster,
+        group: &NodeGroup,
+    ) -> Result<(), OwnConfigError> {
+        member_configs::remove_own_config(&self.context.store, cluster, group).await
+    }
+
+    /// Returns the config for a claim that is redeemed from this address.
+    pub async fn redeem(&self, claim: &str, token: &str, from: IpAddr) -> Answer {
+        let Ok(id) = claim.parse() else { return Answer::Nothing };
+        let configs = &self.context.member_configs;
+        match member_configs::redeem(configs, id, token, from.to_canonical()).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                tracing::error!(claim.id = %id, "cannot hand out a config: {error}");
+                Answer::Later
+            }
+        }
+    }
+
+    /// Tells a member that holds this CA revision what to do. The member authenticates with its report token.
+    pub async fn authorities_for(&self, claim: &str, token: &str, holds: u32) -> CaHandout {
+        let Ok(id) = claim.parse() else { return CaHandout::Nothing };
+        match member_configs::ask_authorities(&self.context.secrets, id, token, holds).await {
+            Ok((told, news)) => {
+                if let Some(cluster) = news {
+                    self.wake(cluster);
+                }
+                told
+            }
+            Err(error) => {
+                tracing::error!(claim.id = %id, "cannot answer a member's request for certificate authorities: {error}");
+                CaHandout::Soon
+            }
+        }
+    }
+
+    /// Records a report. Returns false when the token is wrong.
+    pub async fn note_report(&self, claim: &str, token: &str, said: &StepReport) -> bool {
+        let Ok(id) = claim.parse() else { return false };
+        match member_configs::note_report(&self.context.secrets, id, token, said).await {
+            Ok(ReportResult::Refused) => false,
+            Ok(ReportResult::Old) => true,
+            Ok(ReportResult::News(cluster)) => {
+                self.wake(cluster);
+                true
+            }
+            Err(error) => {
+                tracing::error!(claim.id = %id, "cannot record a member's report: {error}");
+                true
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The settings of the conductor.
+
+mod lending;
+mod members;
+mod vms;
+
+use std::time::Duration;
+
+use cluster_core::RepairLimits;
+use jiff::Timestamp;
+
+pub use lending::LendingSettings;
+pub use members::{KubernetesSettings, MachineSettings, NodesListener, SourceAddress};
+pub use vms::{OfferedImage, VmSettings};
+
+/// How long to wait while the cloud works on something, or is busy.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The settings of the conductor.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The name of this process in the list of services.
+    pub hostname: String,
+    /// How many turns run at once.
+    pub workers: usize,
+    /// How often a cluster is observed when nothing changes.
+    pub look_every: Duration,
+    /// The bootstrap of servers to Kubernetes nodes, and the listener where they fetch their configs.
+    pub machines: MachineSettings,
+    /// When members are replaced.
+    pub repair: RepairLimits,
+    /// The stages at the end of clusters' leases, and the receivers of notices.
+    pub lending: LendingSettings,
+    /// The settings of VMs.
+    pub vms: VmSettings,
+    pub clock: fn() -> Timestamp,
+}
+
+impl Settings {
+    /// Returns how soon to look again while something is in progress.
+    pub(crate) fn soon(&self) -> Duration {
+        PAUSE.min(self.look_every)
+    }
+}

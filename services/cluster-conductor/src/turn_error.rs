@@ -1,0 +1,26 @@
+//! Why a turn ended without a result.
+
+use cluster_store::StoreError;
+
+use crate::cluster_secrets::KeysError;
+
+/// Why a turn ended without a result. The next turn is the retry.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TurnError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Keys(KeysError),
+}
+
+impl From<KeysError> for TurnError {
+    fn from(error: KeysError) -> Self {
+        match error {
+            KeysError::Store(error) => TurnError::Store(error),
+            error @ (KeysError::Seal(_)
+            | KeysError::Malformed(_)
+            | KeysError::Make(_)
+            | KeysError::Sign(_)) => TurnError::Keys(error),
+        }
+    }
+}
