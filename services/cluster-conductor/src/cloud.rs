@@ -1,11 +1,8 @@
-//! The part of a turn that calls the cloud, for clusters and VMs.
+//! The cloud: errors, look-ups, the ledger, observation, quotas. Nothing here changes the cloud.
 
-mod act;
-mod action_context;
-mod create;
 mod error;
 mod flavors;
-mod found;
+pub(crate) mod found;
 mod host_capacity;
 mod ledger;
 mod lookups;
@@ -13,19 +10,17 @@ mod made_by_kubernetes;
 mod observation_cache;
 mod observe;
 mod owner;
-mod perform;
 mod quota;
 mod requeue;
-mod security;
-mod server;
-mod work;
-mod work_vm;
+pub(crate) mod security;
 
 pub(crate) use error::CloudWorkError;
-pub(crate) use flavors::Flavors;
-pub(crate) use flavors::size as flavor_size;
-pub(crate) use lookups::{CloudLookups, operators_zone};
-pub(crate) use observation_cache::ObservationCache;
-pub(crate) use quota::outlook;
-pub(crate) use work::{WorkResult, work};
-pub(crate) use work_vm::{VmWorkResult, work_vm};
+pub(crate) use flavors::{Flavors, size as flavor_size};
+pub(crate) use host_capacity::missing_capacity;
+pub(crate) use ledger::{Ledger, LedgerMatch};
+pub(crate) use lookups::{CloudLookups, id_of, operators_zone};
+pub(crate) use observation_cache::{CachedObservations, ObservationCache};
+pub(crate) use observe::observe;
+pub(crate) use owner::Owner;
+pub(crate) use quota::{outlook, shortage};
+pub(crate) use requeue::{is_at_work, no_later, pause};

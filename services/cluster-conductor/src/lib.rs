@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod actions;
 mod certificates;
 mod cloud;
 mod cluster_secrets;
@@ -8,7 +9,6 @@ mod context;
 mod drain;
 mod external_objects;
 mod hosts;
-mod lending;
 mod member_configs;
 mod members;
 mod nodes;

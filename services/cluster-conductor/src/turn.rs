@@ -1,5 +1,8 @@
 //! The turn of a cluster: observe, plan, act, record.
 
+mod cloud_work;
+mod lending;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,10 +18,10 @@ use tracing::field::Empty;
 use tracing::{Span, debug, info, instrument};
 use uuid::Uuid;
 
-use crate::cloud::{self, WorkResult};
 use crate::context::ConductorContext;
-use crate::lending::{self, LeaseTurn, SWITCHING_EVERY};
 use crate::turn_error::TurnError;
+use cloud_work::WorkResult;
+use lending::{LeaseTurn, SWITCHING_EVERY};
 
 /// How often the conductor records that it is alive.
 const ALIVE_EVERY: Duration = Duration::from_secs(10);
@@ -64,7 +67,7 @@ async fn work(context: &ConductorContext, cluster: Cluster) -> Result<Requeue, T
         Some(cloud_access) if cluster.is_off() => {
             lending::keep_off(context, cloud_access, &cluster).await
         }
-        Some(cloud_access) => match cloud::work(context, cloud_access, &spec, ledger).await {
+        Some(cloud_access) => match cloud_work::work(context, cloud_access, &spec, ledger).await {
             // The cluster was changed after it was read.
             Err(TurnError::Store(StoreError::Stale)) => {
                 return Ok(Requeue::After(SOON.min(context.settings.look_every)));

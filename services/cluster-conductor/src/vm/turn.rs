@@ -15,8 +15,8 @@ use openstack::{CloudError, Session};
 use reconcile::{Queue, Requeue, time_left};
 use tracing::{debug, info, instrument};
 
-use super::{idle, notice};
-use crate::cloud::{VmWorkResult, work_vm};
+use super::cloud_work::VmWorkResult;
+use super::{cloud_work, idle, notice};
 use crate::context::{ConductorContext, ResourceRef};
 use crate::settings::Settings;
 use crate::tenancy::TenancyError;
@@ -42,7 +42,7 @@ pub(crate) async fn turn(
     let copy = copy_of(context, &vm).await?;
     let sessions = context.session_for(&vm.project, vm.cloud_project.as_deref()).await;
     let worked = match &sessions {
-        Ok(Some((session, own))) => work_vm(context, (session, own), &vm, ledger).await?,
+        Ok(Some((session, own))) => cloud_work::work(context, (session, own), &vm, ledger).await?,
         Ok(None) => no_cloud(context),
         Err(closed) => unseen(context, of_tenancy(closed)),
     };

@@ -20,10 +20,9 @@ use openstack::network::subnets::{self, NewSubnet};
 use openstack::network::{floating_ips, routers, security_groups};
 
 use super::action_context::ActionContext;
-use super::error::CloudWorkError;
-use super::found::{self, Listed};
-use super::lookups::id_of;
 use super::server;
+use crate::cloud::found::{self, Listed};
+use crate::cloud::{CloudWorkError, id_of};
 
 /// The TTL of a cluster's DNS records, in seconds. Repair changes the addresses, so resolvers must not cache them for long.
 const RECORD_TTL: u32 = 60;

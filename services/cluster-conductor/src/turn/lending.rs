@@ -19,7 +19,8 @@ use serde_json::{Map, Value};
 use tracing::{info, warn};
 use uuid::Uuid;
 
-use crate::cloud::{CloudWorkError, WorkResult};
+use super::cloud_work::WorkResult;
+use crate::cloud::CloudWorkError;
 use crate::context::ConductorContext;
 use crate::settings::LendingSettings;
 use crate::tenancy::CloudAccess;

@@ -10,14 +10,11 @@ use openstack::Session;
 use openstack::compute::actions;
 use reconcile::Requeue;
 
-use super::act::{TurnContext, act};
-use super::error::CloudWorkError;
-use super::ledger::{Ledger, LedgerMatch};
-use super::lookups::CloudLookups;
-use super::observation_cache::CachedObservations;
-use super::observe::observe;
-use super::owner::Owner;
-use super::requeue::{is_at_work, no_later, pause};
+use crate::actions::{TurnContext, act};
+use crate::cloud::{
+    CachedObservations, CloudLookups, CloudWorkError, Ledger, LedgerMatch, Owner, is_at_work,
+    no_later, observe, pause,
+};
 use crate::context::ConductorContext;
 
 /// The result of a turn's work.
@@ -34,7 +31,7 @@ pub(crate) struct VmWorkResult {
 /// Brings the cloud as close to the desired objects as is possible now.
 ///
 /// Nothing is retried within a turn: the next turn is the retry, and observes first.
-pub(crate) async fn work_vm(
+pub(crate) async fn work(
     context: &ConductorContext,
     (session, own): (&Session, &Session),
     vm: &Vm,

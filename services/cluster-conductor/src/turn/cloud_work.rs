@@ -8,13 +8,10 @@ use cluster_core::{
 };
 use reconcile::Requeue;
 
-use super::act::{TurnContext, act};
-use super::error::CloudWorkError;
-use super::ledger::{Ledger, LedgerMatch};
-use super::lookups::CloudLookups;
-use super::observe::observe;
-use super::owner::Owner;
-use super::requeue::{is_at_work, no_later, pause};
+use crate::actions::{TurnContext, act};
+use crate::cloud::{
+    CloudLookups, CloudWorkError, Ledger, LedgerMatch, Owner, is_at_work, no_later, observe, pause,
+};
 use crate::context::ConductorContext;
 use crate::nodes::Nodes;
 use crate::tenancy::CloudAccess;

@@ -16,12 +16,8 @@ use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
 
 use super::action_context::ActionContext;
-use super::error::CloudWorkError;
-use super::ledger::Ledger;
-use super::lookups::CloudLookups;
-use super::owner::Owner;
 use super::perform::{ActionChange, Outcome};
-use super::{host_capacity, quota};
+use crate::cloud::{CloudLookups, CloudWorkError, Ledger, Owner, missing_capacity, shortage};
 use crate::member_configs::MemberConfigs;
 use crate::nodes::Nodes;
 
@@ -136,8 +132,8 @@ impl<'a> TurnContext<'a> {
             async {
                 // Placement and the quotas are queried at the same time, which saves the shorter of both waits.
                 let (short, lack) = tokio::try_join!(
-                    quota::shortage(self.site, self.shape, seen),
-                    host_capacity::missing_capacity(self.site, self.shape, seen),
+                    shortage(self.site, self.shape, seen),
+                    missing_capacity(self.site, self.shape, seen),
                 )?;
                 Ok::<_, CloudWorkError>(short.or(lack))
             },

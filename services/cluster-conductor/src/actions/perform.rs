@@ -18,9 +18,7 @@ use openstack::network::{floating_ips, networks, ports, routers, subnets};
 
 use super::action_context::ActionContext;
 use super::create::{create, members};
-use super::error::CloudWorkError;
-use super::lookups::id_of;
-use super::security;
+use crate::cloud::{CloudWorkError, id_of, security};
 
 /// The result of an action.
 pub(crate) type Outcome = Result<ActionChange, CloudWorkError>;

@@ -7,10 +7,7 @@ use openstack::compute::servers::{self, Boot, ConfigDrive, NewDisk, NewServer};
 use openstack::identity::application_credentials::{self, NewApplicationCredential};
 
 use super::action_context::ActionContext;
-use super::error::CloudWorkError;
-use super::found;
-use super::lookups::id_of;
-use super::owner::Owner;
+use crate::cloud::{CloudWorkError, Owner, found, id_of};
 use crate::vm_user_data;
 
 /// The roles that a cluster's credential gets, of those that clusterd's user has: enough to attach volumes and to create load balancers.

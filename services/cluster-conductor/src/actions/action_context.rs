@@ -2,10 +2,7 @@
 
 use cluster_core::{CloudObject, ClusterObservation, DesiredObjects, Key, ResourceSpec};
 
-use super::error::CloudWorkError;
-use super::ledger::Ledger;
-use super::lookups::CloudLookups;
-use super::owner::Owner;
+use crate::cloud::{CloudLookups, CloudWorkError, Ledger, Owner};
 use crate::member_configs::MemberConfigs;
 use crate::nodes::Nodes;
 

@@ -1,0 +1,9 @@
+//! Actions in the cloud and in a cluster's Kubernetes: each of them, and the loop that starts it when its dependencies exist.
+
+mod act;
+mod action_context;
+mod create;
+mod perform;
+mod server;
+
+pub(crate) use act::{TurnContext, act};
