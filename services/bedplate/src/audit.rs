@@ -11,6 +11,7 @@ use crate::connection::Connection;
 use crate::output::{Answer, Format, plain};
 use crate::paging::Pages;
 use crate::policy::Service;
+use crate::values::time;
 use crate::watch::Watch;
 
 #[derive(Subcommand)]
@@ -150,7 +151,7 @@ fn line(service: &str, row: &Value) -> Vec<String> {
     vec![
         row["number"].to_string(),
         service.to_owned(),
-        text("at"),
+        time(&row["at"]),
         who.unwrap_or_else(|| "anonymous".to_owned()),
         or_dash(text("source")),
         text("action"),

@@ -13,6 +13,7 @@ use crate::api::Api;
 use crate::output::{Answer, Format, draw_table, line, plain, text};
 use crate::paging;
 use crate::progress::{Display, Row};
+use crate::values::{span, to_second};
 use crate::wait_options::{Deadline, WaitOptions};
 use crate::watch::Watch;
 
@@ -112,13 +113,15 @@ impl Lease {
                 "delete" => "the cluster is deleted",
                 other => other,
             };
-            format!("; {what} at {}", next.at)
+            format!("; {what} at {}", to_second(next.at))
         });
         let next = next.unwrap_or_default();
         match (self.ended_at, self.deleted_at) {
-            (_, Some(at)) => format!("the lease has ended, and the deletion began at {at}"),
-            (Some(at), None) => format!("the lease ended at {at}{next}"),
-            (None, None) => format!("leased until {}{next}", self.until),
+            (_, Some(at)) => {
+                format!("the lease has ended, and the deletion began at {}", to_second(at))
+            }
+            (Some(at), None) => format!("the lease ended at {}{next}", to_second(at)),
+            (None, None) => format!("leased until {}{next}", to_second(self.until)),
         }
     }
 }
@@ -276,8 +279,8 @@ pub(crate) async fn settled(
     match display {
         Some(display) => {
             display.finish();
-            let secs = Timestamp::now().duration_since(begun).as_secs();
-            line(&plain(&format!("cluster {cluster}: {status} after {secs} s")))?;
+            let elapsed = span(Timestamp::now().duration_since(begun));
+            line(&plain(&format!("cluster {cluster}: {status} after {elapsed}")))?;
         }
         None => show(api, cluster).await?.write(format)?,
     }
@@ -331,7 +334,7 @@ mod tests {
             "next": {"step": "warn", "at": "2030-01-24T00:00:00Z"}}"#;
         let want = "leased until 2030-01-31T00:00:00Z; the owner is warned at 2030-01-24T00:00:00Z";
         assert_eq!(lease(lent), want);
-        let ended = r#"{"until": "2030-01-31T00:00:00Z", "ended_at": "2030-01-31T00:00:01Z", "deleted_at": null,
+        let ended = r#"{"until": "2030-01-31T00:00:00Z", "ended_at": "2030-01-31T00:00:01.123456Z", "deleted_at": null,
             "next": {"step": "delete", "at": "2030-02-07T00:00:00Z"}}"#;
         let want = "the lease ended at 2030-01-31T00:00:01Z; the cluster is deleted at 2030-02-07T00:00:00Z";
         assert_eq!(lease(ended), want);

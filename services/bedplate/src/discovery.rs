@@ -7,6 +7,7 @@ use crate::api::Api;
 use crate::output::{Answer, Format, plain, text};
 use crate::paging;
 use crate::path::element_path;
+use crate::values::time;
 use crate::watch::Watch;
 
 const DISCOVERIES: &str = "/bedplate/v1/discoveries";
@@ -44,8 +45,7 @@ async fn list(api: &Api) -> anyhow::Result<Answer> {
         let vendor = &one["data"]["inventory"]["system_vendor"];
         let machine =
             format!("{} {}", text(&vendor["manufacturer"]), text(&vendor["product_name"]));
-        let times = [&one["first_seen_at"], &one["last_seen_at"]].map(text);
-        let [first, last] = times;
+        let [first, last] = ["first_seen_at", "last_seen_at"].map(|key| time(&one[key]));
         vec![text(&one["mac"]), first, last, machine.trim().to_owned()]
     });
     let rows: Vec<Vec<String>> = rows.collect();

@@ -27,6 +27,7 @@ mod rack;
 mod rack_status;
 mod reservation;
 mod setup;
+mod values;
 mod vm;
 mod wait_options;
 mod watch;

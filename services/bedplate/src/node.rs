@@ -14,6 +14,7 @@ use crate::output::{Answer, Format, plain, text};
 use crate::paging;
 use crate::path::element_path;
 use crate::reservation::LeaseEnd;
+use crate::values::{span, time, to_second};
 use crate::watch::Watch;
 
 /// The subcommands of `bedplate node`.
@@ -259,7 +260,7 @@ fn explained(told: &Value, now: Timestamp) -> String {
     {
         let seen = &told["last_seen"][side];
         let seen = match seen.as_object() {
-            Some(_) => format!("{}, at {}", text(&seen["what"]), time(&seen["at"], now)),
+            Some(_) => format!("{}, at {}", text(&seen["what"]), ago(&seen["at"], now)),
             None => "not seen since the service started".to_owned(),
         };
         lines.push(format!("{:10} {seen}", format!("{label}:")));
@@ -269,7 +270,7 @@ fn explained(told: &Value, now: Timestamp) -> String {
 }
 
 fn lease(told: Value) -> Answer {
-    let (lessee, until) = (text(&told["lessee"]), text(&told["lease"]["until"]));
+    let (lessee, until) = (text(&told["lessee"]), time(&told["lease"]["until"]));
     Answer::sentence(told, format!("Leased to {lessee} until {until}."))
 }
 
@@ -284,17 +285,15 @@ async fn sensors(api: &Api, node: &str) -> anyhow::Result<Answer> {
 }
 
 /// A time to the second, and how long ago it was.
-fn time(value: &Value, now: Timestamp) -> String {
+fn ago(value: &Value, now: Timestamp) -> String {
     let Ok(at) = text(value).parse::<Timestamp>() else { return text(value) };
-    let ago = now.duration_since(at).as_secs();
-    format!("{} ({ago} s ago)", at.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    format!("{} ({} ago)", to_second(at), span(now.duration_since(at)))
 }
 
 /// The duration since a time of the API, and the time.
 fn since(value: &Value, now: Timestamp) -> String {
     let Ok(at) = text(value).parse::<Timestamp>() else { return text(value) };
-    let past = now.duration_since(at).as_secs();
-    format!("{past} s, since {}", at.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    format!("{}, since {}", span(now.duration_since(at)), to_second(at))
 }
 
 fn capital(sentence: &str) -> String {
@@ -336,7 +335,7 @@ mod tests {
         let now = "2026-01-02T03:05:05Z".parse().unwrap();
         let want = expect![[r#"
             Dev-1 waits for its agent.
-            In state:  60 s, since 2026-01-02T03:04:05Z
+            In state:  1 min, since 2026-01-02T03:04:05Z
             Step:      2 of 5, boot the ramdisk
             BMC:       power on, at 2026-01-02T03:04:06Z (58 s ago)
             DHCP:      an address [2J, at 2026-01-02T03:04:07Z (58 s ago)

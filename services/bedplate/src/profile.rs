@@ -11,6 +11,7 @@ use crate::confirmation::Confirmation;
 use crate::output::{Answer, Format, plain, text};
 use crate::paging;
 use crate::path::element_path;
+use crate::values::length;
 use crate::watch::Watch;
 
 const PROFILES: &str = "/bedplate/v1/hypervisor-profiles";
@@ -108,9 +109,9 @@ fn shown(profile: Value) -> Answer {
         ("Keystone", as_whom),
         ("Availability zone", named(&profile["placement"]["availability_zone"])),
         ("Aggregate", named(&profile["placement"]["aggregate"])),
-        ("Service timeout", text(&joining["compute_service"])),
-        ("Hypervisor timeout", text(&joining["hypervisor"])),
-        ("Provider timeout", text(&joining["resource_provider"])),
+        ("Service timeout", length(&joining["compute_service"])),
+        ("Hypervisor timeout", length(&joining["hypervisor"])),
+        ("Provider timeout", length(&joining["resource_provider"])),
     ];
     let lines = lines.map(|(label, value)| format!("{label:18} {value}").trim_end().to_owned());
     Answer::sentence(profile, lines.join("\n"))

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use crate::output::{line, plain};
 use crate::rack_status::{GoalProgress, Machine};
+use crate::values::span;
 
 /// A resource with its progress.
 pub(crate) struct Row {
@@ -98,10 +99,11 @@ impl Row {
 }
 
 fn live(machine: &Machine, begun: Timestamp, now: Timestamp) -> String {
-    let elapsed = now.duration_since(machine.since.max(begun)).as_secs();
-    let left = machine.eta_secs(now).map_or(String::new(), |secs| format!("  about {secs} s left"));
+    let elapsed = span(now.duration_since(machine.since.max(begun)));
+    let left =
+        machine.eta(now).map_or(String::new(), |left| format!("  about {} left", span(left)));
     let doing = note(machine, &machine.doing());
-    format!("{:15}{doing}  {elapsed} s{left}", machine.provision_state)
+    format!("{:15}{doing}  {elapsed}{left}", machine.provision_state)
 }
 
 fn note(machine: &Machine, doing: &str) -> String {

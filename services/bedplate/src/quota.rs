@@ -1,11 +1,13 @@
 //! `bedplate quota`: usage and limits of a project, and of a user in the project.
 
 use clap::{Args, Subcommand};
+use jiff::SignedDuration;
 use serde_json::{Map, Value, json};
 use url::form_urlencoded::Serializer;
 
 use crate::api::Api;
 use crate::output::{Answer, Format, text};
+use crate::values::{mib, span};
 use crate::watch::Watch;
 
 const QUOTAS: &str = "/bedplate/v1/quotas";
@@ -115,22 +117,37 @@ fn shown(answer: Value) -> Answer {
         answer["project"].as_object().into_iter().flat_map(Map::keys).cloned().collect();
     let row = |name: &String| {
         let [project, user] = [&answer["project"][name], &answer["user"][name]];
-        vec![name.clone(), used(project), limit_of(project), used(user), limit_of(user)]
+        let columns = [project, user].map(|of| [used(name, of), limit_of(name, of)]);
+        [name.clone()].into_iter().chain(columns.into_iter().flatten()).collect()
     };
     let rows: Vec<_> = names.iter().map(row).collect();
     Answer::table(answer.clone(), &header, rows)
 }
 
 /// The used amount of a resource; a dash if the resource is only limited and not counted.
-fn used(of: &Value) -> String {
-    of["used"].as_u64().map_or_else(|| "-".to_owned(), |used| used.to_string())
+fn used(name: &str, of: &Value) -> String {
+    of["used"].as_u64().map_or_else(|| "-".to_owned(), |used| amount(name, used))
 }
 
-fn limit_of(of: &Value) -> String {
+fn limit_of(name: &str, of: &Value) -> String {
     match of["limit"].as_i64() {
         Some(-1) => "unlimited".to_owned(),
-        Some(limit) => limit.to_string(),
+        Some(limit) => {
+            u64::try_from(limit).map_or_else(|_| limit.to_string(), |it| amount(name, it))
+        }
         None => String::new(),
+    }
+}
+
+/// A number in the unit of the resource's name, as `quota set` expects it, and in a unit that people read.
+fn amount(name: &str, number: u64) -> String {
+    match name {
+        "lease_seconds" => {
+            let length = SignedDuration::from_secs(i64::try_from(number).unwrap_or(i64::MAX));
+            format!("{number} ({})", span(length))
+        }
+        "ram_mib" => format!("{number} ({})", mib(number)),
+        _ => number.to_string(),
     }
 }
 
@@ -140,7 +157,10 @@ mod tests {
 
     #[test]
     fn usage_and_limit_are_columns() {
-        let of = json!({"vms": {"used": 1, "limit": 5}, "lease_seconds": {"limit": -1}});
+        let of = json!({
+            "vms": {"used": 1, "limit": 5}, "lease_seconds": {"limit": 604800},
+            "ram_mib": {"used": 2048, "limit": -1},
+        });
         let answer = json!({"project_id": "lab", "project": of, "user_id": "mia", "user": of});
         let shown = shown(answer).format(Format::Table).unwrap();
         let lines: Vec<Vec<&str>> = shown
@@ -151,7 +171,8 @@ mod tests {
             lines,
             [
                 vec!["Resource", "Used by project lab", "Limit", "Used by user mia", "Limit"],
-                vec!["lease_seconds", "-", "unlimited", "-", "unlimited"],
+                vec!["lease_seconds", "-", "604800 (7 d)", "-", "604800 (7 d)"],
+                vec!["ram_mib", "2048 (2 GiB)", "unlimited", "2048 (2 GiB)", "unlimited"],
                 vec!["vms", "1", "5", "1", "5"]
             ]
         );

@@ -22,6 +22,7 @@ use crate::paging;
 use crate::path::element_path;
 use crate::progress::{Display, Row};
 use crate::rack_status::{GoalProgress, Machine, RackStatus};
+use crate::values::span;
 use crate::wait_options::{Deadline, WaitOptions, length};
 use crate::watch::Watch;
 
@@ -325,10 +326,10 @@ fn told(rack: &str, settled: &RackStatus, begun: Timestamp, format: Format) -> a
     };
     let (there, stuck, left) =
         (count(GoalProgress::There), count(GoalProgress::Stuck), count(GoalProgress::LeftAlone));
-    let secs = Timestamp::now().duration_since(begun).as_secs();
+    let elapsed = span(Timestamp::now().duration_since(begun));
     if format.is_for_people() {
         line(&format!(
-            "rack {rack}: {} ready, {stuck} need attention, {left} skipped, after {secs} s",
+            "rack {rack}: {} ready, {stuck} need attention, {left} skipped, after {elapsed}",
             counted(there, "node")
         ))?;
     }
@@ -373,7 +374,7 @@ fn rows(status: &RackStatus, now: Timestamp) -> Vec<Vec<String>> {
             plain(machine.label()),
             machine.provision_state.clone(),
             machine.power_state.clone().unwrap_or_default(),
-            format!("{} s", now.duration_since(machine.since).as_secs()),
+            span(now.duration_since(machine.since)),
             plain(&machine.doing()),
         ]
     };

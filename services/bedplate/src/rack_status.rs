@@ -1,7 +1,7 @@
 //! The nodes of a rack in a response.
 
 use indicatif::HumanBytes;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
 /// The response to `GET /bedplate/v1/racks/{rack}`.
@@ -86,12 +86,14 @@ impl Machine {
     }
 
     /// The estimated remaining time of the present step, from the bytes written so far.
-    pub(crate) fn eta_secs(&self, now: Timestamp) -> Option<u64> {
+    pub(crate) fn eta(&self, now: Timestamp) -> Option<SignedDuration> {
         let task = self.task.as_ref()?;
         let Bytes { done_bytes, total_bytes } = task.progress?;
         let elapsed = now.duration_since(task.since).as_secs_f64();
         let left = total_bytes?.checked_sub(done_bytes)?;
-        (done_bytes > 0).then(|| (left as f64 * elapsed / done_bytes as f64).ceil() as u64)
+        (done_bytes > 0).then(|| {
+            SignedDuration::from_secs((left as f64 * elapsed / done_bytes as f64).ceil() as i64)
+        })
     }
 }
 

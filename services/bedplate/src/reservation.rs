@@ -15,6 +15,7 @@ use crate::image::ImageOptions;
 use crate::output::{Answer, Format, line, plain, text};
 use crate::paging;
 use crate::progress::{Display, Row};
+use crate::values::time;
 use crate::wait_options::WaitOptions;
 use crate::watch::Watch;
 
@@ -285,8 +286,8 @@ async fn list(api: &Api) -> anyhow::Result<Answer> {
         .iter()
         .map(|it| {
             let fields = [&it["name"], &it["uuid"], &it["state"], &it["resource_class"]];
-            let more = [&it["node"]["name"], &it["lease"]["until"]];
-            fields.into_iter().chain(more).map(text).collect()
+            let more = [text(&it["node"]["name"]), time(&it["lease"]["until"])];
+            fields.map(text).into_iter().chain(more).collect()
         })
         .collect();
     let header = ["Name", "UUID", "State", "Resource class", "Node", "Lease until"];
@@ -303,13 +304,13 @@ fn shown(it: Value) -> Answer {
         ("Image", text(&it["image"])),
         ("Node", format!("{} {}", text(&node["name"]), text(&node["uuid"]))),
         ("Power", text(&node["power_state"])),
-        ("Lease until", text(&lease["until"])),
+        ("Lease until", time(&lease["until"])),
         (
             "Next stage",
             format!(
                 "{} {}",
                 text(&lease["next"]["step"]).replace('_', " "),
-                text(&lease["next"]["at"])
+                time(&lease["next"]["at"])
             ),
         ),
     ];

@@ -7,6 +7,7 @@ use jiff::SignedDuration;
 use tokio::time::{Instant, sleep};
 
 use crate::exit::{Exit, Failure};
+use crate::values::span;
 
 /// How often the awaited resource is read.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -49,11 +50,12 @@ impl Deadline {
     pub(crate) async fn pause(self, what: &str) -> Result<(), Failure> {
         let left = self.timeout.map(|timeout| timeout.saturating_sub(self.begun.elapsed()));
         if left.is_some_and(|left| left.is_zero()) {
-            let secs = self.timeout.unwrap_or_default().as_secs();
+            let timeout = SignedDuration::try_from(self.timeout.unwrap_or_default());
+            let timeout = span(timeout.unwrap_or(SignedDuration::MAX));
             return Err(Failure::new(
                 Exit::TimedOut,
                 format!(
-                    "timed out after {secs} s waiting for {what}. The operation continues. Hint: wait again, or longer with --timeout"
+                    "timed out after {timeout} waiting for {what}. The operation continues. Hint: wait again, or longer with --timeout"
                 ),
             ));
         }

@@ -2,7 +2,7 @@
 
 mod words;
 
-pub(crate) use words::{span, tone};
+pub(crate) use words::{bytes, span, tone};
 
 use std::collections::HashMap;
 
@@ -66,10 +66,11 @@ pub(crate) fn engine() -> Result<Tera, tera::Error> {
     engine.register_filter("left", left);
     engine.register_filter("clock", clock);
     engine.register_filter("moment", moment);
+    engine.register_filter("span", span_of);
     engine.register_filter("tone", tone_of);
     engine.register_filter("segment", segment);
     engine.register_filter("mib", mib);
-    engine.register_filter("bytes", bytes);
+    engine.register_filter("bytes", bytes_of);
     engine.add_raw_templates(TEMPLATES.iter().copied())?;
     Ok(engine)
 }
@@ -186,9 +187,14 @@ fn clock(value: &Value, _: &Arguments) -> tera::Result<Value> {
     Ok(words::clock(text(value)).into())
 }
 
-/// The date and time: `2026-11-23 14:03:22 UTC`.
+/// The date and time: `2026-11-23T14:03:22Z`.
 fn moment(value: &Value, _: &Arguments) -> tera::Result<Value> {
     Ok(words::moment(text(value)).into())
+}
+
+/// A duration: `20 min`.
+fn span_of(value: &Value, _: &Arguments) -> tera::Result<Value> {
+    Ok(words::length(text(value)).into())
 }
 
 /// The CSS class of a chip for a state.
@@ -207,7 +213,7 @@ fn mib(value: &Value, _: &Arguments) -> tera::Result<Value> {
 }
 
 /// A number of bytes with a unit that fits.
-fn bytes(value: &Value, _: &Arguments) -> tera::Result<Value> {
+fn bytes_of(value: &Value, _: &Arguments) -> tera::Result<Value> {
     Ok(words::bytes(value.as_f64().unwrap_or_default()).into())
 }
 

@@ -8,6 +8,7 @@ use tokio::time::{sleep, timeout};
 use crate::api::Api;
 use crate::exit::Exit;
 use crate::output::{Answer, Format, line, text};
+use crate::values::time;
 
 use super::stream::Stream;
 
@@ -43,7 +44,9 @@ pub(super) async fn list(api: &Api, cluster: &str) -> anyhow::Result<Answer> {
 }
 
 fn row(event: &Value) -> Vec<String> {
-    ["at", "severity", "reason", "message"].map(|key| text(&event[key])).to_vec()
+    let [severity, reason, message] =
+        ["severity", "reason", "message"].map(|key| text(&event[key]));
+    vec![time(&event["at"]), severity, reason, message]
 }
 
 /// Prints all events, past and new, until the cluster is gone.

@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use super::finding::{Check, Findings};
+use crate::values::span;
 
 /// The permitted difference between the clocks of servers.
 const SERVERS_APART: SignedDuration = SignedDuration::from_secs(30);
@@ -40,7 +41,7 @@ pub(crate) fn compare(
 
 fn told(who: &str, apart: SignedDuration) -> String {
     let word = if apart.is_negative() { "behind" } else { "ahead of" };
-    format!("the clock of {who} is {} s {word} this machine's", apart.abs().as_secs())
+    format!("the clock of {who} is {} {word} this machine's", span(apart.abs()))
 }
 
 /// RFC 9110 §6.6.1: the time of a server, from the header `Date` of any response, and the time of this computer.
@@ -121,11 +122,11 @@ mod tests {
         );
         assert_eq!(
             judged("2026-01-02T03:03:05Z"),
-            ["wrong: the clock of Keystone is 60 s behind this machine's"]
+            ["wrong: the clock of Keystone is 1 min behind this machine's"]
         );
         assert_eq!(
             judged("2026-01-02T04:04:05Z"),
-            ["wrong: the clock of Keystone is 3600 s ahead of this machine's"]
+            ["wrong: the clock of Keystone is 1 h ahead of this machine's"]
         );
         assert_eq!(judged(""), ["skipped: Keystone sends no time"]);
     }

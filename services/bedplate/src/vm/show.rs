@@ -7,6 +7,7 @@ use url::form_urlencoded::Serializer;
 use crate::api::Api;
 use crate::output::{Answer, draw_table, plain, text};
 use crate::paging;
+use crate::values::{mib, time};
 
 use super::route::{MACHINES, SNAPSHOTS, path};
 
@@ -67,10 +68,11 @@ pub(super) async fn one(api: &Api, vm: &str, events: bool) -> anyhow::Result<Ans
         return Ok(told(found));
     }
     let happened = api.get(&path(vm, "/events")?).await?;
-    let rows =
-        happened["events"].as_array().into_iter().flatten().map(|event| {
-            ["at", "severity", "reason", "message"].map(|key| text(&event[key])).to_vec()
-        });
+    let rows = happened["events"].as_array().into_iter().flatten().map(|event| {
+        let [severity, reason, message] =
+            ["severity", "reason", "message"].map(|key| text(&event[key]));
+        vec![time(&event["at"]), severity, reason, message]
+    });
     let events = draw_table(&["Time", "Severity", "Reason", "Message"], rows);
     let words = format!("{}\n\n{events}", described(&found));
     Ok(Answer::sentence(happened, words))
@@ -110,14 +112,14 @@ fn reached(vm: &Value) -> Option<String> {
 fn ends(vm: &Value) -> String {
     let lease = &vm["lease"];
     if lease["ended_at"].is_string() {
-        return format!("ended {}", text(&lease["ended_at"]));
+        return format!("ended {}", time(&lease["ended_at"]));
     }
-    text(&lease["until"])
+    time(&lease["until"])
 }
 
 /// The next stage of a lease.
 fn next(lease: &Value) -> String {
-    let (step, at) = (&lease["next"]["step"], text(&lease["next"]["at"]));
+    let (step, at) = (&lease["next"]["step"], time(&lease["next"]["at"]));
     let what = match step.as_str() {
         Some("warn") => "the owner is warned",
         Some("shut_off") => "the VM is switched off",
@@ -144,24 +146,30 @@ pub(super) async fn snapshots(api: &Api, vm: Option<&str>) -> anyhow::Result<Ans
         None => SNAPSHOTS.to_owned(),
     };
     let snapshots = paging::all(api, &route, "snapshots").await?;
-    let keys = ["name", "machine", "status", "image_id", "created_at", "keep_until"];
+    let row = |one: &Value| {
+        let texts = ["name", "machine", "status", "image_id"].map(|key| text(&one[key]));
+        let times = ["created_at", "keep_until"].map(|key| time(&one[key]));
+        texts.into_iter().chain(times).collect()
+    };
     let header = ["Snapshot", "VM", "Status", "Image", "Created", "Kept until"];
-    Ok(listed(snapshots, &header, |one| keys.map(|key| text(&one[key])).to_vec()))
+    Ok(listed(snapshots, &header, row))
 }
 
 /// `bedplate vm images`: lists images.
 pub(super) async fn images(api: &Api) -> anyhow::Result<Answer> {
     let images = paging::all(api, "/bedplate/v1/images", "images").await?;
-    let number = |value: &Value| value.as_u64().map(|it| it.to_string()).unwrap_or_default();
+    let size = |value: &Value, mib_per_unit: u64| {
+        value.as_u64().map(|it| mib(it.saturating_mul(mib_per_unit))).unwrap_or_default()
+    };
     let row = |image: &Value| {
-        vec![text(&image["name"]), number(&image["min_ram_mib"]), number(&image["min_disk_gib"])]
+        vec![
+            text(&image["name"]),
+            size(&image["min_ram_mib"], 1),
+            size(&image["min_disk_gib"], 1024),
+        ]
     };
     let rows: Vec<Vec<String>> = images.iter().map(row).collect();
-    Ok(Answer::table(
-        paging::whole("images", images),
-        &["Image", "Min RAM (MiB)", "Min disk (GiB)"],
-        rows,
-    ))
+    Ok(Answer::table(paging::whole("images", images), &["Image", "Min RAM", "Min disk"], rows))
 }
 
 /// `bedplate vm idle`: lists idle VMs.
@@ -169,9 +177,13 @@ pub(super) async fn idle(api: &Api, filter: &IdleFilter) -> anyhow::Result<Answe
     let query = [("for", filter.length.as_ref())];
     let route = filtered("/bedplate/v1/machines/idle", &query);
     let machines = paging::all(api, &route, "machines").await?;
-    let keys = ["name", "user_id", "flavor", "idle_since", "why"];
+    let row = |vm: &Value| {
+        let [name, user, flavor, why] =
+            ["name", "user_id", "flavor", "why"].map(|key| text(&vm[key]));
+        vec![name, user, flavor, time(&vm["idle_since"]), why]
+    };
     let header = ["VM", "User", "Flavor", "Idle since", "Reason"];
-    Ok(listed(machines, &header, |vm| keys.map(|key| text(&vm[key])).to_vec()))
+    Ok(listed(machines, &header, row))
 }
 
 #[cfg(test)]
@@ -187,7 +199,7 @@ mod tests {
             "name": "lab-1", "status": "STOPPED", "uuid": "u1", "image": "debian-12", "flavor": "m1.small",
             "address": "10.7.0.4", "dns_name": null, "floating_ip": null, "status_reason": "its lease ended",
             "next_action": "bedplate vm undo lab-1",
-            "lease": {"until": "2030-01-31T00:00:00Z", "ended_at": "2030-01-31T00:00:01Z",
+            "lease": {"until": "2030-01-31T00:00:00Z", "ended_at": "2030-01-31T00:00:01.123456Z",
                       "next": {"step": "delete", "at": "2030-02-07T00:00:00Z"}},
         });
         let want = expect![[r#"

@@ -402,7 +402,7 @@ mod tests {
             told,
             [
                 ("asked to inspect".to_owned(), None),
-                ("done".to_owned(), Some("2 min 0 s".to_owned())),
+                ("done".to_owned(), Some("2 min".to_owned())),
                 ("asked to manage".to_owned(), Some("1.5 s".to_owned())),
             ]
         );

@@ -5,6 +5,7 @@ use axum::extract::Query;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use http::Method;
+use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -13,19 +14,51 @@ use crate::form::UserForm;
 use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
 use crate::state::Console;
+use crate::view::{bytes, span};
 
-/// The limited resources, each with its name in the API and its label.
-const COUNTED: [(&str, &str); 9] = [
-    ("clusters", "Clusters"),
-    ("nodes", "Cluster members"),
-    ("vms", "VMs"),
-    ("vcpus", "vCPUs"),
-    ("ram_mib", "RAM (MiB)"),
-    ("disk_gib", "Disk (GiB)"),
-    ("gpus", "GPUs"),
-    ("floating_ips", "Floating IPs"),
-    ("lease_seconds", "Max lease (s)"),
+/// The limited resources, each with its name in the API, its name for people, and the unit of its numbers.
+const COUNTED: [(&str, &str, Unit); 9] = [
+    ("clusters", "Clusters", Unit::One),
+    ("nodes", "Cluster members", Unit::One),
+    ("vms", "VMs", Unit::One),
+    ("vcpus", "vCPUs", Unit::One),
+    ("ram_mib", "RAM", Unit::Mib),
+    ("disk_gib", "Disk", Unit::Gib),
+    ("gpus", "GPUs", Unit::One),
+    ("floating_ips", "Floating IPs", Unit::One),
+    ("lease_seconds", "Max lease", Unit::Seconds),
 ];
+
+/// The unit of a number in the API.
+#[derive(Clone, Copy)]
+enum Unit {
+    One,
+    Mib,
+    Gib,
+    Seconds,
+}
+
+impl Unit {
+    /// A number with the unit that people read.
+    fn show(self, number: i64) -> String {
+        match self {
+            Unit::One => number.to_string(),
+            Unit::Mib => bytes(number as f64 * 1048576.0),
+            Unit::Gib => bytes(number as f64 * 1073741824.0),
+            Unit::Seconds => span(SignedDuration::from_secs(number)),
+        }
+    }
+
+    /// The label of a form field, which expects the number of the API.
+    fn label(self, name: &str) -> String {
+        match self {
+            Unit::One => name.to_owned(),
+            Unit::Mib => format!("{name} (MiB)"),
+            Unit::Gib => format!("{name} (GiB)"),
+            Unit::Seconds => format!("{name} (s)"),
+        }
+    }
+}
 
 pub(super) fn routes() -> Router<Console> {
     Router::new().route("/quotas", get(show).post(set))
@@ -44,9 +77,15 @@ struct PageQuery {
 pub(super) struct Row {
     key: &'static str,
     name: &'static str,
+    /// The label of the form field that sets the limit.
+    label: String,
     used: Option<i64>,
+    /// The used amount with its unit.
+    used_shown: Option<String>,
     /// Negative if there is no limit.
     limit: i64,
+    /// The limit with its unit.
+    limit_shown: String,
     /// `None` if there is no limit.
     left: Option<i64>,
 }
@@ -71,12 +110,21 @@ async fn show(
 
 /// The rows of a table, in the order of `COUNTED`.
 pub(super) fn rows(account: &Value) -> Vec<Row> {
-    let row = |(key, name): &(&'static str, &'static str)| {
+    let row = |(key, name, unit): &(&'static str, &'static str, Unit)| {
         let entry = account.get(*key)?;
         let limit = entry["limit"].as_i64().unwrap_or(-1);
         let used = entry["used"].as_i64();
         let left = used.filter(|_| limit >= 0).map(|used| (limit - used).max(0));
-        Some(Row { key, name, used, limit, left })
+        Some(Row {
+            key,
+            name,
+            label: unit.label(name),
+            used,
+            used_shown: used.map(|used| unit.show(used)),
+            limit,
+            limit_shown: unit.show(limit),
+            left,
+        })
     };
     COUNTED.iter().filter_map(row).collect()
 }
@@ -85,7 +133,7 @@ pub(super) fn rows(account: &Value) -> Vec<Row> {
 async fn set(UserForm { person, fields }: UserForm) -> Result<Response, Problem> {
     let (project, user) = (fields.get("project")?.trim(), fields.find("user").map(str::trim));
     let mut limits = Map::new();
-    for (key, _) in COUNTED {
+    for (key, ..) in COUNTED {
         if let Some(limit) = fields.number(key)? {
             limits.insert(key.to_owned(), limit.into());
         }
@@ -111,5 +159,23 @@ mod tests {
         let account = json!({"vms": {"used": 3, "limit": 5}, "gpus": {"used": 1, "limit": -1}});
         let told: Vec<_> = rows(&account).iter().map(|row| (row.key, row.left)).collect();
         assert_eq!(told, [("vms", Some(2)), ("gpus", None)]);
+    }
+
+    #[test]
+    fn amounts_have_the_unit_that_people_read() {
+        let account = json!({
+            "ram_mib": {"used": 1536, "limit": 65536}, "disk_gib": {"used": 40, "limit": -1},
+            "lease_seconds": {"limit": 604800},
+        });
+        let told: Vec<_> = rows(&account)
+            .into_iter()
+            .map(|row| (row.label, row.used_shown, row.limit_shown))
+            .collect();
+        let row = |label: &str, used: Option<&str>, limit: &str| {
+            (label.to_owned(), used.map(str::to_owned), limit.to_owned())
+        };
+        assert_eq!(told[0], row("RAM (MiB)", Some("1.5 GiB"), "64 GiB"));
+        assert_eq!(told[1].1.as_deref(), Some("40 GiB"));
+        assert_eq!(told[2], row("Max lease (s)", None, "7 d"));
     }
 }
