@@ -179,7 +179,7 @@ run-test-rack: machines
 	  tests/real/rack.sh exec env BEDPLATE_TEST_REDFISH='https://10.78.1.10:8443 admin password mac=52:54:00:78:00:00' \
 	  cargo $(TEST) $(call binary,redfish,contract)
 
-# A real OpenStack of Debian's packages: the driver of clouds, clusters on hypervisors that pretend, servers that are machines made of
+# A real OpenStack of Debian's packages: the driver of clouds, clusters on emulated hypervisors, servers that are machines made of
 # namespaces, a cluster of real Kubernetes on those; then `bedplate rack up` makes a QEMU machine a compute host of it, and a server runs
 # there. The cloud has an address that the rack's machines reach, and the ports of such a host are wired by its own agent. It needs root,
 # for chroot and namespaces. Kubernetes and the host's image are built meanwhile, in the time that is left over.

@@ -123,7 +123,7 @@ until_true() { # WHAT COMMAND...
     kill -0 "$(cat "$folder/pid")" 2>/dev/null || { say "it ended while it was waited for $1"; return 1; }
     sleep 0.2
   done
-  say "waited in vain for $1"
+  say "timed out waiting for $1"
   return 1
 }
 

@@ -31,7 +31,7 @@ pub async fn set_authority(client: &Client, authority: &str) -> Result<(), Kuber
 
 /// Whether pods that start in this namespace from now on trust this authority (PEM). True for a cluster without the ConfigMap.
 ///
-/// kube-controller-manager writes the ConfigMap shortly after it was started with other authorities.
+/// kube-controller-manager writes the ConfigMap shortly after it was started with other CAs.
 pub async fn pods_trust(
     client: &Client,
     namespace: &str,

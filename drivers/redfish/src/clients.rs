@@ -49,7 +49,7 @@ impl Clients {
         &self.allowed
     }
 
-    /// A client that accepts certificates signed by the system's authorities or by the extra ones.
+    /// A client that accepts certificates signed by a CA of the system or by an extra CA.
     pub(crate) fn authorities(&self) -> Result<Client, reqwest::Error> {
         made_once(&self.authorities, || {
             let mut roots = RootCertStore::empty();

@@ -22,7 +22,7 @@ pub struct Connector {
 /// The reasons why a connector could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectorError {
-    /// The extra authorities are not PEM.
+    /// The extra CAs are not PEM.
     #[error("the extra certificate authorities are not readable as PEM")]
     Pem(#[source] rustls::pki_types::pem::Error),
     /// One of the extra certificates cannot be used as an authority.

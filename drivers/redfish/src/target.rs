@@ -35,7 +35,7 @@ pub enum Auth {
 /// The certificates that are accepted from a BMC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// Certificates for the BMC's address that the system's authorities or the connector's extra ones signed.
+    /// Certificates for the BMC's address that a CA of the system or an extra CA of the connector signed.
     Authorities,
     /// The certificate whose DER has this SHA-256, whatever its names and dates.
     Pinned([u8; 32]),

@@ -298,7 +298,7 @@ async fn delete_and_free(app: &App, allocation: Allocation) -> Result<(), Error>
     };
     if let Some(node) = &node {
         check_release(node)?;
-        // A reservation also holds a lease and counts against a quota, so it has to be given back as a whole.
+        // A reservation also holds a lease and counts against a quota, so it has to be released as a whole.
         if allocation.reservation.is_some() {
             let why = "the allocation belongs to a reservation: delete the reservation at /bedplate/v1/reservations instead";
             return Err(ApiError::conflict(why).into());

@@ -57,7 +57,7 @@ pub enum DrainStage {
     Asking(DrainOwner),
     /// clusterd drains the host.
     Waiting(DrainOwner),
-    /// The drain has to end: the host takes servers again, and the request is withdrawn.
+    /// The drain has to end: the host accepts servers again, and the request is withdrawn.
     Ending,
 }
 
@@ -84,7 +84,7 @@ pub enum DrainSeen {
     Drained,
     /// This many servers cannot be moved. The text is set if moving them would now cost a cluster its quorum.
     Stuck(usize, Option<String>),
-    /// The drain is ending: the host takes servers again.
+    /// The drain is ending: the host accepts servers again.
     Ending,
     /// clusterd refused the drain, because a cluster would lose its quorum.
     Refused(String),

@@ -40,7 +40,7 @@ pub struct Cloud {
     pub region: String,
     /// The cluster's own application credential.
     pub credential: Credential,
-    /// The certificate authorities of the cloud's endpoints, as PEM; `None` means the authorities in the container images.
+    /// The certificate authorities of the cloud's endpoints, as PEM; `None` means the CAs in the container images.
     pub authorities: Option<String>,
 }
 

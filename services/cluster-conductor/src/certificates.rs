@@ -15,7 +15,7 @@ const LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl Conductor {
     /// Returns the certificate of the cluster's certificate authority in PEM; the authority is made on first use. During a CA rotation both
-    /// authorities are returned, the signing one first.
+    /// CAs are returned, the signing CA first.
     pub async fn authority(&self, cluster: &Cluster) -> Result<String, KeysError> {
         Ok(self.context.secrets.pki(cluster).await?.cluster.certificate)
     }

@@ -73,7 +73,7 @@ impl ClusterSecrets {
                 let pki = cluster_pki::make_pki(&dns_label(cluster), generation, validity)?;
                 let written = Zeroizing::new(stored_authorities::write(&pki)?);
                 let sealed = self.keyring.seal(&place, &written)?;
-                // Concurrent callers all get the authorities that were written first.
+                // Concurrent callers all get the CAs that were written first.
                 self.store.keep_secret(cluster.id, &name, &sealed).await?
             }
         };

@@ -1,6 +1,6 @@
 //! The revisions of a cluster's certificate authorities.
 //!
-//! A revision numbers the set of authorities that all members must hold. A rotation is four revisions. The procedure is "Manual Rotation of
+//! A revision numbers the set of CAs that all members must hold. A rotation is four revisions. The procedure is "Manual Rotation of
 //! CA Certificates" in the documentation of Kubernetes.
 
 use serde::{Deserialize, Serialize};
@@ -20,13 +20,13 @@ pub struct CaRevision {
 /// The purpose of a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RotationStep {
-    /// Members trust the new authorities besides the old ones; the old ones still sign.
+    /// Members trust the new CAs besides the old CAs; the old CAs still sign.
     TrustBoth,
-    /// The new authorities sign: the control plane gets new certificates.
+    /// The new CAs sign: the control plane gets new certificates.
     NewSigns,
-    /// Kubelets get certificates from the new authorities.
+    /// Kubelets get certificates from the new CAs.
     KubeletsAsk,
-    /// Members no longer trust the old authorities.
+    /// Members no longer trust the old CAs.
     TrustNew,
 }
 
@@ -46,7 +46,7 @@ impl CaRevision {
         }
     }
 
-    /// Returns the generation of the authorities that sign, counted from 0, and the generation that is trusted besides.
+    /// Returns the generation of the CAs that sign, counted from 0, and the generation that is trusted besides.
     pub fn generations(self) -> (u32, Option<u32>) {
         let old = self.revision / STEPS;
         match self.step() {
@@ -56,13 +56,13 @@ impl CaRevision {
         }
     }
 
-    /// Returns the authorities of a cluster that has no members yet: the next generation, without a rotation.
+    /// Returns the CAs of a cluster that has no members yet: the next generation, without a rotation.
     pub fn replaced(self) -> CaRevision {
         let revision = self.revision + STEPS;
         CaRevision { revision, settled: revision }
     }
 
-    /// Whether the step changes the authorities that pods trust, so that they must be restarted.
+    /// Whether the step changes the CAs that pods trust, so that they must be restarted.
     pub fn has_to_renew(self) -> bool {
         matches!(self.step(), RotationStep::TrustBoth | RotationStep::TrustNew)
     }

@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl CaRevision {
-    /// Returns the authorities after an observation: the next revision once every member holds the current one and pods were restarted.
+    /// Returns the CAs after an observation: the next revision once every member holds the current one and pods were restarted.
     pub(crate) fn next(self, spec: &ClusterSpec<'_>, seen: &ClusterObservation) -> CaRevision {
         let is_done = !self.is_settled()
             && members_without_revision(spec, seen).is_empty()
@@ -23,7 +23,7 @@ impl CaRevision {
         }
     }
 
-    /// Whether the pods in kube-system were restarted, if the step requires a restart: they read the trusted authorities at their start.
+    /// Whether the pods in kube-system were restarted, if the step requires a restart: they read the trusted CAs at their start.
     pub(crate) fn is_renewed(self, seen: &ClusterObservation) -> bool {
         !self.has_to_renew() || seen.authorities.renewed == Some(self.revision)
     }
@@ -64,9 +64,9 @@ pub fn may_take_revision(
     before.into_iter().all(|other| held.get(other) == Some(&cluster.authorities.revision))
 }
 
-/// Returns the authorities with a rotation started, or the reason why none can start now.
+/// Returns the CAs with a rotation started, or the reason why none can start now.
 ///
-/// `has_machines` says whether anything of the cluster was created; without servers the authorities are replaced at once. `drained` are the
+/// `has_machines` says whether anything of the cluster was created; without servers the CAs are replaced at once. `drained` are the
 /// members that drains of hosts take out.
 pub fn start_rotation(
     cluster: &Cluster,

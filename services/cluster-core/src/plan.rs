@@ -56,7 +56,7 @@ pub fn plan(spec: &ClusterSpec<'_>, seen: &ClusterObservation) -> Vec<Action> {
     for (key, object) in &shape {
         actions.extend(next_action(key, object, &shape, seen));
     }
-    // A server that is created during a CA rotation would get authorities that are about to be removed.
+    // A server that is created during a CA rotation would get CAs that are about to be removed.
     if !spec.cluster.authorities.is_settled() {
         actions.retain(|action| !matches!(action, Action::Create(Key::Server(_))));
     }

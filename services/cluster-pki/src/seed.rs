@@ -35,8 +35,8 @@ pub struct PkiError {
 /// `generation` counts the CA rotations of the cluster; 0 is a new cluster.
 pub fn make_pki(cluster: &Name, generation: u32, validity: Validity) -> Result<Pki, PkiError> {
     // The common names are kubeadm's (kubernetes, cmd/kubeadm/app/phases/certs/certlist.go). The organizational unit holds the cluster's
-    // name and the generation: with it a user can tell the authorities of several clusters apart in a trust store, and the old from the new
-    // authority during a CA rotation.
+    // name and the generation: with it a user can tell the CAs of several clusters apart in a trust store, and the old from the new
+    // CA during a CA rotation.
     let unit = match generation {
         0 => cluster.to_string(),
         later => format!("{cluster} {later}"),

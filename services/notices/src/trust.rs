@@ -1,4 +1,4 @@
-//! TLS trust: the certificate authorities of the system, and further authorities from a file.
+//! TLS trust: the certificate authorities of the system, and further ones from a file.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -25,7 +25,7 @@ const KEPT_IMAGE: usize = 1 << 20;
 /// The ports of servers on which guests listen.
 pub(crate) type Offers = HashMap<(String, u16), SocketAddr>;
 
-/// Runs errands until the world is dropped.
+/// Runs background tasks until the world is dropped.
 pub(crate) async fn run(mut todo: UnboundedReceiver<BackgroundTask>, shared: Arc<Shared>) {
     let mut guests: HashMap<String, AbortHandle> = HashMap::new();
     let mut tasks = JoinSet::new();

@@ -125,7 +125,7 @@ impl StoredCloud {
     }
 }
 
-/// The errands that were in progress, and those that must be repeated after a restart.
+/// The background tasks that were in progress, and those that must be repeated after a restart.
 fn errands_left(world: &World, progress: &BTreeMap<String, Progress>) -> Vec<BackgroundTask> {
     let running = |server: &&Object| {
         !["BUILD", "SHUTOFF", "ERROR"].contains(&server.text("status"))

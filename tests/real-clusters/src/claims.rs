@@ -90,7 +90,7 @@ impl Claims {
         }
     }
 
-    /// Tells machines that ask to ask again soon, because a CA rotation is under way.
+    /// Tells machines that ask to ask again soon, because a CA rotation is in progress.
     pub fn rotate(&self) {
         fs::write(self.folder.join("rotating"), "").expect("a file can be written");
     }

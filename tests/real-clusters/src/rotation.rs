@@ -64,7 +64,7 @@ pub fn rotate(
     write_cluster_info(&kubectl, &new);
     old_credentials_are_refused(network, &before, &new);
     cluster.pki = new;
-    eprintln!("the authorities are exchanged after {:?}", begun.elapsed());
+    eprintln!("the CA rotation took {:?}", begun.elapsed());
     kubectl
 }
 

@@ -157,7 +157,7 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
             eprintln!("{what} after {:.0?}", begun.elapsed());
             return found;
         }
-        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
+        assert!(begun.elapsed() < PATIENCE, "timed out: {what}");
         thread::sleep(Duration::from_millis(500));
     }
 }

@@ -147,7 +147,7 @@ pub fn deploy(story: &mut Story, machine: &Machine, image: &Image) {
 pub fn give_back(story: &mut Story, machine: &Machine) {
     moved(story, machine, "undeploy", "available");
     assert_eq!(story.field(&machine.name, "power_state"), "power off");
-    assert!(is_blank(machine), "the disk of a machine given back holds something");
+    assert!(is_blank(machine), "the disk of an undeployed machine is not blank");
     assert_eq!(machine.printed().matches("DISK-BOOTED").count(), 1, "the image ran again");
 }
 

@@ -86,7 +86,7 @@ where
             Err(error) if error.is_transient() => eprintln!("{what}: {error}"),
             Err(error) => panic!("{what}: {error}"),
         }
-        assert!(Instant::now() < end, "in vain: {what}");
+        assert!(Instant::now() < end, "timed out: {what}");
         sleep(LOOK_EVERY).await;
     }
 }

@@ -53,9 +53,9 @@ pub enum Interface {
 /// The certificates that are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tls {
-    /// Certificates signed by the system's authorities or by those in the PEM file.
+    /// Certificates signed by a CA of the system or of the PEM file.
     Verified {
-        /// PEM file of further authorities.
+        /// PEM file of further CAs.
         authorities: Option<PathBuf>,
     },
     /// Any certificate. Only used if the configuration says so.

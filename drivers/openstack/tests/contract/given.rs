@@ -64,7 +64,7 @@ where
         if let Some(found) = look().await.unwrap() {
             return found;
         }
-        assert!(Instant::now() < end, "in vain: {what}");
+        assert!(Instant::now() < end, "timed out: {what}");
         sleep(LOOK_EVERY).await;
     }
 }

@@ -86,7 +86,7 @@ async fn a_closed_session_revokes_its_token() {
         Cloud::start(|_: &ReceivedRequest, _| Reply::Full(204, Vec::new(), Vec::new())).await;
     let session = cloud.session();
     session.close().await.unwrap();
-    assert_eq!(cloud.asked().len(), 0, "there was none to give back");
+    assert_eq!(cloud.asked().len(), 0, "there was no token to revoke");
     assert_eq!(session.identity().await.unwrap().roles, ["member"]);
     session.close().await.unwrap();
     let asked = cloud.asked();

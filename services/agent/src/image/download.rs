@@ -20,7 +20,7 @@ use url::Url;
 use self::ranges::{range_header, range_start};
 use super::ImageError;
 
-/// Certificates of the authorities that may have signed an image server's certificate.
+/// Certificates of the CAs that may have signed an image server's certificate.
 #[derive(Clone, Default)]
 pub struct TrustAnchors(Vec<Certificate>);
 

@@ -240,7 +240,7 @@ pub(crate) fn until<T>(what: &str, mut seen: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = seen() {
             return found;
         }
-        assert!(Instant::now() < end, "waited in vain until {what}");
+        assert!(Instant::now() < end, "timed out waiting until {what}");
         std::thread::yield_now();
     }
 }

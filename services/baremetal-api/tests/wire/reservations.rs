@@ -170,7 +170,7 @@ async fn a_reservation_is_extended_and_given_back() {
         .await
         .refuses(409, "lease: the lease has not ended: there is nothing to undo");
 
-    // A node cannot be given back during its installation, because its disk would be half written.
+    // A node cannot be undeployed during its installation, because its disk would be half written.
     api.send("DELETE", &path, NEWEST, "").await.has(409);
     api.edit(|node| {
         node.provision_state = State::Active;

@@ -46,7 +46,7 @@ impl KeptAuthority {
     }
 }
 
-/// Serializes the authorities, to be sealed.
+/// Serializes the CAs, to be sealed.
 pub(crate) fn write(pki: &Pki) -> Result<Vec<u8>, serde_json::Error> {
     serde_json::to_vec(&StoredAuthorities {
         cluster: KeptAuthority::of(&pki.cluster),
@@ -57,7 +57,7 @@ pub(crate) fn write(pki: &Pki) -> Result<Vec<u8>, serde_json::Error> {
     })
 }
 
-/// Reads the authorities that were unsealed.
+/// Reads the CAs that were unsealed.
 pub(crate) fn read(opened: &[u8]) -> Result<Pki, serde_json::Error> {
     let kept: StoredAuthorities = serde_json::from_slice(opened)?;
     Ok(Pki {

@@ -78,7 +78,7 @@ pub(crate) async fn redeem(
         record_event(configs, &claim, Severity::Warning, "ClaimExpired", from, said).await?;
         return Ok(Answer::Nothing);
     }
-    // The server would start with authorities that are about to be removed.
+    // The server would start with CAs that are about to be removed.
     if !cluster.authorities.is_settled() {
         return Ok(Answer::Later);
     }

@@ -11,8 +11,8 @@ const NAMESPACE: &str = "kube-system";
 const ANNOTATION: &str = "bedplate/authorities";
 
 impl Nodes<'_> {
-    /// Once all members hold a revision that changes the trusted authorities, restarts the pods in kube-system, because they read the
-    /// authorities at their start. Also updates the authorities that joining nodes trust.
+    /// Once all members hold a revision that changes the trusted CAs, restarts the pods in kube-system, because they read the
+    /// CAs at their start. Also updates the CAs that joining nodes trust.
     pub(super) async fn renew_trust(&self, seen: &mut ClusterObservation) {
         let now = self.spec.cluster.authorities;
         let is_due = !now.is_settled()

@@ -75,7 +75,7 @@ async fn members_take_a_revision_in_their_order_and_workers_get_no_key() {
     let worker = taken(all[3].ask(&given, 0).await);
     assert_eq!((keys(&worker), worker.matches("BEGIN CERTIFICATE").count()), (0, 2));
 
-    // After a restart the conductor continues the rotation with the same authorities.
+    // After a restart the conductor continues the rotation with the same CAs.
     given.restart();
     assert_eq!(taken(all[0].ask(&given, 0).await), first);
     assert!(all[0].ask(&given, 1).await == CaHandout::Soon, "others are not done");

@@ -97,7 +97,7 @@ async fn a_snapshot_is_booted_only_by_callers_who_may_see_it() {
     // The id of the image in the cloud does not help either.
     let by_image = VmRequestObjects { snapshots: &other, ..order(&given.project, &image, FLAVOR) };
     assert!(matches!(conductor.resolve_vm(by_image).await, Err(VmError::NotOffered { .. })));
-    // Another project cannot boot the snapshot, whoever the caller is.
+    // Another project cannot boot the snapshot, with any user.
     let elsewhere = crate::given::project(&given.cloud, "tenant-b");
     let elsewhere = conductor.resolve_vm(order(&elsewhere, &id, FLAVOR)).await;
     assert!(elsewhere.is_err(), "{elsewhere:?}");

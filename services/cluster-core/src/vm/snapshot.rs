@@ -9,7 +9,7 @@ use crate::{Backoff, DesiredState, Name, ServerState, Severity, SnapshotUuid, Vm
 
 use super::{UserDataFormat, Vm, VmEvent, VmImage};
 
-/// A snapshot: what was asked for, and what became of it.
+/// A requested snapshot, with its progress and result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     pub id: SnapshotUuid,

@@ -116,8 +116,8 @@ fn turn(vm: &Vm, seen: &ClusterObservation, arrival: RequestArrival) -> VmDecisi
 fn told(turned: &VmDecision) -> String {
     let events: Vec<String> =
         turned.events.iter().map(|it| format!("{}: {}\n", it.reason, it.message)).collect();
-    let errand = turned.vm.errand.as_ref().map(|it| it.kind.to_string());
-    format!("{}ask {:?}, errand {errand:?}, {}", events.concat(), turned.ask, turned.vm.phase())
+    let action = turned.vm.errand.as_ref().map(|it| it.kind.to_string());
+    format!("{}ask {:?}, action {action:?}, {}", events.concat(), turned.ask, turned.vm.phase())
 }
 
 #[track_caller]
@@ -155,14 +155,14 @@ fn an_action_is_requested_once_and_judged_by_the_observation() {
         false,
         on(),
         NotYet,
-        expect![[r#"ask Some(Action(Stop)), errand Some("stop"), STOPPING"#]],
+        expect![[r#"ask Some(Action(Stop)), action Some("stop"), STOPPING"#]],
     );
     check_errand(
         VmActionKind::Stop,
         true,
         on(),
         NotYet,
-        expect![[r#"ask None, errand Some("stop"), STOPPING"#]],
+        expect![[r#"ask None, action Some("stop"), STOPPING"#]],
     );
     let busy = Some(server(ServerState::On, true, "small"));
     check_errand(
@@ -170,7 +170,7 @@ fn an_action_is_requested_once_and_judged_by_the_observation() {
         true,
         busy,
         Arrived,
-        expect![[r#"ask None, errand Some("stop"), STOPPING"#]],
+        expect![[r#"ask None, action Some("stop"), STOPPING"#]],
     );
     check_errand(
         VmActionKind::Stop,
@@ -179,7 +179,7 @@ fn an_action_is_requested_once_and_judged_by_the_observation() {
         Arrived,
         expect![[r#"
         ErrandDone: done: stop
-        ask None, errand None, STOPPED"#]],
+        ask None, action None, STOPPED"#]],
     );
     check_errand(
         VmActionKind::Start,
@@ -189,7 +189,7 @@ fn an_action_is_requested_once_and_judged_by_the_observation() {
         expect![[r#"
         ServerFailed: the server failed: no such disk
         ErrandRefused: start was not done: the server is in ERROR (no such disk)
-        ask None, errand None, FAILED"#]],
+        ask None, action None, FAILED"#]],
     );
     check_errand(
         VmActionKind::Stop,
@@ -199,7 +199,7 @@ fn an_action_is_requested_once_and_judged_by_the_observation() {
         expect![[r#"
         ServerGone: the server disappeared, and clusterd did not delete it
         ErrandRefused: stop was not done: the VM has no server
-        ask None, errand None, LOST"#]],
+        ask None, action None, LOST"#]],
     );
 }
 
@@ -211,7 +211,7 @@ fn a_reboot_is_done_once_it_arrived_and_leads_out_of_error() {
         true,
         on(),
         NotYet,
-        expect![[r#"ask None, errand Some("reboot"), REBOOTING"#]],
+        expect![[r#"ask None, action Some("reboot"), REBOOTING"#]],
     );
     check_errand(
         VmActionKind::RebootSoft,
@@ -220,7 +220,7 @@ fn a_reboot_is_done_once_it_arrived_and_leads_out_of_error() {
         Arrived,
         expect![[r#"
         ErrandDone: done: reboot
-        ask None, errand None, ACTIVE"#]],
+        ask None, action None, ACTIVE"#]],
     );
     check_errand(
         VmActionKind::RebootHard,
@@ -229,7 +229,7 @@ fn a_reboot_is_done_once_it_arrived_and_leads_out_of_error() {
         NotYet,
         expect![[r#"
         ServerFailed: the server failed: no such disk
-        ask Some(Action(RebootHard)), errand Some("hard reboot"), REBOOTING"#]],
+        ask Some(Action(RebootHard)), action Some("hard reboot"), REBOOTING"#]],
     );
     assert!(built(broken()).with_errand(VmActionKind::RebootHard, at(5)).is_ok());
     assert!(built(broken()).with_errand(VmActionKind::RebootSoft, at(5)).is_err());
@@ -245,7 +245,7 @@ fn a_resize_that_nova_failed_is_reported_and_never_sent_again() {
         RequestArrival::Arrived,
         expect![[r#"
         ErrandFailed: resize to large was not done: Nova gave up, and the server is on
-        ask None, errand None, ACTIVE"#]],
+        ask None, action None, ACTIVE"#]],
     );
     let resized = Some(server(ServerState::Resized, false, "large"));
     check_errand(
@@ -253,7 +253,7 @@ fn a_resize_that_nova_failed_is_reported_and_never_sent_again() {
         true,
         resized,
         RequestArrival::Arrived,
-        expect![[r#"ask Some(Confirm), errand Some("resize to large"), RESIZING"#]],
+        expect![[r#"ask Some(Confirm), action Some("resize to large"), RESIZING"#]],
     );
     let done = Some(server(ServerState::On, false, "large"));
     check_errand(
@@ -263,7 +263,7 @@ fn a_resize_that_nova_failed_is_reported_and_never_sent_again() {
         RequestArrival::Arrived,
         expect![[r#"
         ErrandDone: done: resize to large
-        ask None, errand None, ACTIVE"#]],
+        ask None, action None, ACTIVE"#]],
     );
 }
 
@@ -386,7 +386,7 @@ fn the_end_of_a_lease_switches_off_makes_a_snapshot_and_can_be_undone() {
     let first = turn(&ended(ServerState::On), &seen(on()), RequestArrival::NotYet);
     expect![[r#"
         LeaseEnded: the lease ended: the VM is switched off, and deleted at 2023-11-21T22:15:00Z; extend the lease or undo its end to keep the VM
-        ask Some(Action(Stop)), errand Some("stop"), EXPIRED"#]].assert_eq(&told(&first));
+        ask Some(Action(Stop)), action Some("stop"), EXPIRED"#]].assert_eq(&told(&first));
     let outside: Vec<&str> = first.told.iter().map(|it| it.event).collect();
     assert_eq!(outside, ["lease.ended"]);
     let off = turn(&first.vm, &seen(is(ServerState::Off)), RequestArrival::Arrived);

@@ -49,7 +49,7 @@ async fn a_keystone_user_sees_their_own_resources_and_no_token() {
     let revoked = tokens(&given);
     let stale = browser.cookie.clone();
     assert_eq!(browser.fill("/clusters", "/logout", &[]).await.leads(), "/login");
-    assert_eq!(tokens(&given), revoked + 1, "the token was given back");
+    assert_eq!(tokens(&given), revoked + 1, "the token was revoked");
     browser.cookie = stale;
     assert!(browser.get("/clusters").await.leads().starts_with("/login"));
 }
@@ -77,7 +77,7 @@ async fn a_user_can_switch_projects_and_log_out_revokes_all_tokens() {
     };
     let revoked = tokens();
     browser.fill("/clusters", "/logout", &[]).await;
-    assert_eq!(tokens(), revoked + 2, "both tokens were given back");
+    assert_eq!(tokens(), revoked + 2, "both tokens were revoked");
 }
 
 #[tokio::test]

@@ -170,7 +170,7 @@ impl ConsoleFixture {
             let end = Instant::now() + PATIENCE;
             let state = format!("\"{state}\"");
             while !ask(Method::GET, &shown, serde_json::Value::Null).await.contains(&state) {
-                assert!(Instant::now() < end, "in vain: {state}");
+                assert!(Instant::now() < end, "timed out: {state}");
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         }

@@ -32,7 +32,7 @@ async fn until(what: &str, look: impl AsyncFn() -> bool) {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("in vain: {what}");
+    panic!("timed out: {what}");
 }
 
 #[tokio::test]

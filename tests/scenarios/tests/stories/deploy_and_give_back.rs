@@ -1,4 +1,4 @@
-//! A machine is installed, rebuilt, and given back.
+//! A machine is installed, rebuilt, and undeployed.
 
 use bmc_emulator::Firmware;
 use lab::{Lab, Machine};

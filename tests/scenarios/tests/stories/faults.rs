@@ -35,7 +35,7 @@ impl Story {
         let neighbour = self.lab.rack(Machine::redfish("neighbour")).await;
         self.lab.available(&neighbour).await;
         let log = self.machine.chassis().log();
-        assert_eq!(&log[asked..], [], "a machine that failed is left alone");
+        assert_eq!(&log[asked..], [], "a failed machine gets no power request");
         assert_eq!(*self.machine.chassis().power().borrow(), power);
         assert!(
             !self.machine.disks().iter().any(Content::is_bootable),

@@ -203,7 +203,7 @@ pub(crate) async fn until<T>(what: &str, look: impl AsyncFn() -> Option<T>) -> T
         if let Some(found) = look().await {
             return found;
         }
-        assert!(Instant::now() < end, "in vain: {what}");
+        assert!(Instant::now() < end, "timed out: {what}");
         sleep(LOOK_EVERY).await;
     }
 }

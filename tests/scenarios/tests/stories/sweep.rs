@@ -60,7 +60,7 @@ async fn a_shutdown_of_an_installed_machine_is_noticed_and_left_alone() {
     machine.chassis().guest_power_off();
     let seen = is_recorded(&lab, node, "power off").await;
     assert_eq!(seen["provision_state"], "active");
-    assert!(!machine.chassis().power().borrow().on, "whoever has it may switch it off");
+    assert!(!machine.chassis().power().borrow().on, "the lessee may switch it off");
 
     // If a BMC does not answer, the record stays as it is; the next answer corrects the record.
     machine.chassis().faults().update(|faults| {

@@ -10,4 +10,5 @@ mod manifests;
 mod prose;
 mod runs;
 mod samples;
+mod vocabulary;
 mod words;

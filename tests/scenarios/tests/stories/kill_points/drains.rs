@@ -208,7 +208,7 @@ async fn a_compute_host_is_drained_once_for_each_request() {
     let points = outlived(&host, is_recorded, ask, done).await;
     let now = host.asked().await;
     assert!(ends(&points).contains(&(now.ends - asked.ends)), "killed at {points:#?}");
-    assert_eq!(host.effects_since(&asked), ["service"], "it takes servers again: {points:#?}");
+    assert_eq!(host.effects_since(&asked), ["service"], "it accepts servers again: {points:#?}");
 
     // The node is undeployed, and drained once before.
     host.send(Method::PUT, power, Some(&on)).await;

@@ -1,4 +1,4 @@
-//! A node whose lease ends, beside a webhook: baremetald is killed at each of its effects and records, and each notice arrives all the same.
+//! A node whose lease ends, beside a webhook: baremetald is killed at each of its effects and records, and each notice still arrives.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
