@@ -9,8 +9,9 @@ use openstack_api::{ApiError, Caller, Microversion, PathParam, Route, Routes, St
 use serde::Deserialize;
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::accepted::{accepted, accepted_schema};
 use crate::app::{App, missing};
-use crate::cluster::{accepted, accepted_schema, check_zero, default_workers};
+use crate::cluster::default_workers;
 use crate::error::Error;
 use crate::lenient::{count, text};
 use crate::microversion as since;
@@ -56,7 +57,7 @@ async fn ask_resize(
     StrictJson(body): StrictJson<Resize>,
 ) -> Result<Response, Error> {
     let count = body.node_count.ok_or_else(|| ApiError::bad_field("node_count", "is required"))?;
-    check_zero(count, version)?;
+    since::check_zero(count, version)?;
     let named = body.nodes_to_remove.unwrap_or_default();
     let ledger = match named.is_empty() {
         true => Vec::new(),

@@ -1,13 +1,11 @@
 //! The state that every handler works with.
 
-use std::future::Future;
-
 use axum::extract::FromRef;
 use cluster_conductor::{Conductor, ObjectUser, Tenancy};
 use cluster_core::{
     Cluster, ClusterParameters, DefaultLimits, Event, Ident, NodeGroup, Severity, Template,
 };
-use cluster_store::{ClusterChange, Scope, Store, StoreError};
+use cluster_store::{Scope, Store};
 use http::StatusCode;
 use jiff::Timestamp;
 use lease::{LeaseSchedule, Terms};
@@ -17,9 +15,8 @@ use openstack_api::{
 };
 use uuid::Uuid;
 
-use crate::bedplate::Streams;
 use crate::error::Error;
-use crate::measure::has_grown;
+use crate::streams::Streams;
 
 /// The state that every handler works with.
 #[derive(Clone)]
@@ -67,9 +64,6 @@ pub struct LeaseSettings {
     /// The stages before and after the end of a lease.
     pub ladder: LeaseSchedule,
 }
-
-/// How often a change is retried after a concurrent change.
-const ATTEMPTS: usize = 8;
 
 impl App {
     /// The projects whose resources the caller may see.
@@ -196,35 +190,6 @@ impl App {
         Ok(named.ok_or_else(|| missing("Nodegroup", ident))?)
     }
 
-    /// Reads a cluster and its node groups, lets `decide` change them, writes the change and wakes the conductor.
-    ///
-    /// Starts again if someone else changed the cluster meanwhile. Refuses a change that exceeds the quota of the cluster's project or of
-    /// the caller.
-    pub(crate) async fn change(
-        &self,
-        caller: &Caller,
-        ident: &str,
-        decide: impl Fn(Cluster, Vec<NodeGroup>) -> Result<ClusterChange, Error>,
-    ) -> Result<Cluster, Error> {
-        let cluster = retry_stale(|| async {
-            let cluster = self.cluster(caller, ident).await?;
-            let groups = self.store.groups_of(cluster.id).await?;
-            let mut change = decide(cluster, groups.clone())?;
-            change.cluster.updated_at = Some((self.clock)());
-            change.by = Some(self.user(caller));
-            let asked_before = change.cluster.asked_by.take();
-            change.cluster.asked_by = openstack_api::request_id().or(asked_before);
-            let touched = change.added.iter_mut().chain(&mut change.changed);
-            let grown = touched.filter(|it| has_grown(it, &groups));
-            let unmeasured = self.measure(&change.cluster, grown).await;
-            let written = self.store.change_within(&change, &self.settings.quotas).await?;
-            written.map_err(|denial| Error::Denied(denial, unmeasured))
-        });
-        let cluster = cluster.await?;
-        self.conductor.wake(cluster.id);
-        Ok(cluster)
-    }
-
     /// Makes the event of a request.
     pub(crate) fn request_event(&self, cluster: &Cluster, reason: &str, message: String) -> Event {
         Event {
@@ -261,20 +226,6 @@ pub(crate) fn may_see_project(caller: &Caller, project: &str) -> bool {
 pub(crate) fn other_project_refusal(field: &str) -> ApiError {
     let why = format!("{field}: only administrators may see or change other projects");
     ApiError::new(StatusCode::FORBIDDEN, why)
-}
-
-/// Repeats `attempt` until no concurrent change interferes, at most `ATTEMPTS` times.
-pub(crate) async fn retry_stale<T, F>(attempt: impl Fn() -> F) -> Result<T, Error>
-where
-    F: Future<Output = Result<T, Error>>,
-{
-    for _ in 1..ATTEMPTS {
-        match attempt().await {
-            Err(Error::Store(StoreError::Stale)) => {}
-            done => return done,
-        }
-    }
-    attempt().await
 }
 
 impl FromRef<App> for Auth {

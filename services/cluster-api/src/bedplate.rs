@@ -1,5 +1,6 @@
 //! `/bedplate/v1`: the routes that Magnum does not have.
 
+mod drain_view;
 mod drains;
 mod event_stream;
 mod events;
@@ -24,8 +25,6 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::error::Error;
-pub use event_stream::Streams;
-pub(crate) use events::{page as events_page, shape as event_shape};
 
 /// Returns all routes below `/bedplate/v1`, except those of VMs.
 pub(crate) fn routes() -> Routes<App> {

@@ -11,8 +11,8 @@ use openstack_api::{
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::accepted::{accepted, accepted_schema};
 use crate::app::App;
-use crate::cluster::{accepted, accepted_schema};
 use crate::error::Error;
 use crate::lenient::text;
 use crate::microversion as since;

@@ -22,6 +22,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::PartialSchema;
 
+use crate::accepted::{accepted, accepted_schema};
 use crate::app::App;
 use crate::error::Error;
 use crate::listing::list_of;
@@ -59,22 +60,6 @@ pub(crate) fn routes() -> Routes<App> {
                 .returns(JsonShape::page("clusters", view::shape()))],
         )
         .at("/v1/clusters/{cluster}", one)
-}
-
-/// `{"uuid": "…"}`: the response to a request that the conductor carries out.
-#[derive(Serialize)]
-pub(crate) struct RequestAccepted {
-    pub(crate) uuid: String,
-}
-
-/// The response schema of `RequestAccepted`.
-pub(crate) fn accepted_schema() -> JsonShape {
-    JsonShape::object([("uuid", JsonShape::text())])
-}
-
-/// The response to a request that the conductor carries out.
-pub(crate) fn accepted(cluster: &Cluster) -> Response {
-    json(StatusCode::ACCEPTED, &RequestAccepted { uuid: cluster.id.to_string() })
 }
 
 /// `POST /v1/clusters`: creates a cluster.
@@ -232,7 +217,7 @@ async fn patch(
         .change(&caller, &ident, |cluster, groups| {
             check_not_deleting(&cluster)?;
             let Some(count) = count else { return Ok(ClusterChange::of(cluster)) };
-            check_zero(count, asked_for)?;
+            since::check_zero(count, asked_for)?;
             let workers = default_workers(&groups)?;
             let resized = resize(workers, count, &[])?;
             let said = format!("{} resized to {count} members", workers.name);
@@ -264,14 +249,6 @@ fn node_count(patch: Vec<Operation>) -> Result<Option<u32>, ApiError> {
         };
     }
     Ok(count)
-}
-
-/// Refuses an empty node group in microversions that do not have them.
-pub(crate) fn check_zero(count: u32, asked: Microversion) -> Result<(), ApiError> {
-    match count == 0 && !asked.has(since::ZERO_NODES) {
-        true => Err(ApiError::bad_field("node_count", "must be at least 1 before version 1.10")),
-        false => Ok(()),
-    }
 }
 
 /// Finds the default group of workers, which every cluster is created with.

@@ -16,9 +16,6 @@ use sealing::{KeyFileError, RetireError};
 use serde_json::json;
 use tracing::{error, warn};
 
-use crate::measure::refusal;
-use crate::vm;
-
 /// Why a request was refused or failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -68,7 +65,7 @@ impl From<Error> for ApiError {
             Error::KeyFile(why) | Error::Retire(RetireError::File(why)) => return key_file(why),
             Error::Retire(RetireError::Unknown { .. }) => StatusCode::NOT_FOUND,
             Error::Retire(RetireError::Needed { .. }) => StatusCode::CONFLICT,
-            Error::Denied(denial, why) => return refusal(denial, why.as_ref()),
+            Error::Denied(denial, why) => return quota(denial, why.as_ref()),
             Error::Keys(why)
             | Error::OwnConfig(OwnConfigError::Keys(why))
             | Error::Machines(MemberConfigError::Keys(why)) => return keys(why),
@@ -76,7 +73,7 @@ impl From<Error> for ApiError {
             Error::Host(why) | Error::Drain(DrainError::Host(why)) => return host(why),
             Error::Drain(DrainError::Store(why)) => return store(why),
             Error::Drain(DrainError::Refused(_)) => StatusCode::CONFLICT,
-            Error::Vm(why) => vm::refused(why),
+            Error::Vm(why) => vm(why),
             Error::Order(VmError::Store(why)) => return store(why),
             Error::Order(why) if why.is_caller_error() => StatusCode::BAD_REQUEST,
             Error::Order(VmError::Closed(why)) => tenancy_status(why),
@@ -118,6 +115,35 @@ impl From<Error> for ApiError {
             Error::Refused(Refusal::Deleting { .. } | Refusal::Busy { .. }) => StatusCode::CONFLICT,
         };
         ApiError::new(status, error.to_string())
+    }
+}
+
+/// The response to a request that exceeds a limit: 403, as in Magnum, or 503 if the sizes of the flavors are unknown.
+fn quota(denial: &QuotaRefused, unmeasured: Option<&SizesUnknown>) -> ApiError {
+    match (denial, unmeasured) {
+        (QuotaRefused::Exceeded(_) | QuotaRefused::Lease { .. }, _) => {
+            ApiError::new(StatusCode::FORBIDDEN, denial.to_string())
+        }
+        (QuotaRefused::Unmeasured { .. }, Some(SizesUnknown { why, is_asked_wrong: true })) => {
+            ApiError::bad_request(why)
+        }
+        (QuotaRefused::Unmeasured { .. }, why) => {
+            let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+            let said = format!("{denial}{why}; try again later");
+            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, said)
+        }
+    }
+}
+
+/// The status of a refused change: 400 if the caller has to change the request, 409 if the same request may succeed later.
+fn vm(why: &VmRefusal) -> StatusCode {
+    match why {
+        VmRefusal::TooSmall(_) | VmRefusal::Shrinks { .. } => StatusCode::BAD_REQUEST,
+        VmRefusal::Volume
+        | VmRefusal::Deleting
+        | VmRefusal::Expired
+        | VmRefusal::Busy(_)
+        | VmRefusal::State(_) => StatusCode::CONFLICT,
     }
 }
 

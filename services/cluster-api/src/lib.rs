@@ -1,17 +1,11 @@
 #![doc = include_str!("../README.md")]
 
+// The layers of the README, from the top: each imports from those below it.
 mod action;
-mod app;
 mod bedplate;
 mod certificate;
 mod cluster;
-mod error;
-mod lenient;
-mod listing;
-mod measure;
-mod microversion;
 mod node_group;
-mod openapi;
 mod quota;
 mod root;
 mod service;
@@ -19,13 +13,29 @@ mod stats;
 mod template;
 mod vm;
 
+mod accepted;
+mod change;
+mod event;
+mod lease_stage;
+mod lease_terms;
+mod listing;
+mod measure;
+mod openapi;
+
+mod app;
+
+mod error;
+mod lenient;
+mod microversion;
+mod streams;
+
 use std::sync::Arc;
 
 use axum::Router;
 use openstack_api::{ApiConfig, BrowserCheck, Routes};
 
 pub use app::{App, LeaseSettings, Settings};
-pub use bedplate::Streams;
+pub use streams::Streams;
 
 /// The maximum size of a body: labels and certificate requests are small.
 const BODY_LIMIT: usize = 256 << 10;

@@ -4,9 +4,7 @@
 use std::collections::BTreeSet;
 
 use cluster_conductor::SizesUnknown;
-use cluster_core::{Cluster, NodeGroup, QuotaRefused};
-use http::StatusCode;
-use openstack_api::ApiError;
+use cluster_core::{Cluster, NodeGroup};
 
 use crate::app::App;
 
@@ -33,29 +31,6 @@ impl App {
                 None
             }
             Err(why) => Some(why),
-        }
-    }
-}
-
-/// Whether `group` has members that the groups `before` do not have.
-pub(crate) fn has_grown(group: &NodeGroup, before: &[NodeGroup]) -> bool {
-    let was = before.iter().find(|was| was.id == group.id);
-    was.is_none_or(|was| !group.machines.is_subset(&was.machines))
-}
-
-/// The response to a request that exceeds a limit: 403, as in Magnum, or 503 if the sizes of the flavors are unknown.
-pub(crate) fn refusal(denial: &QuotaRefused, unmeasured: Option<&SizesUnknown>) -> ApiError {
-    match (denial, unmeasured) {
-        (QuotaRefused::Exceeded(_) | QuotaRefused::Lease { .. }, _) => {
-            ApiError::new(StatusCode::FORBIDDEN, denial.to_string())
-        }
-        (QuotaRefused::Unmeasured { .. }, Some(SizesUnknown { why, is_asked_wrong: true })) => {
-            ApiError::bad_request(why)
-        }
-        (QuotaRefused::Unmeasured { .. }, why) => {
-            let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-            let said = format!("{denial}{why}; try again later");
-            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, said)
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Microversions and the features that came with them, from Magnum's "REST API Version History".
 
 use http::HeaderName;
-use openstack_api::{Microversion, VersionHeaders};
+use openstack_api::{ApiError, Microversion, VersionHeaders};
 
 macro_rules! versions {
     ($($name:ident $minor:literal $what:literal)*) => {
@@ -33,5 +33,13 @@ pub(crate) fn dialect() -> VersionHeaders {
         maximum_header: HeaderName::from_static("openstack-api-maximum-version"),
         minimum: MINIMUM,
         maximum: MAXIMUM,
+    }
+}
+
+/// Refuses an empty node group in microversions that do not have them.
+pub(crate) fn check_zero(count: u32, asked: Microversion) -> Result<(), ApiError> {
+    match count == 0 && !asked.has(ZERO_NODES) {
+        true => Err(ApiError::bad_field("node_count", "must be at least 1 before version 1.10")),
+        false => Ok(()),
     }
 }

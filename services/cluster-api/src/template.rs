@@ -17,7 +17,8 @@ use openstack_api::{
 };
 use utoipa::PartialSchema;
 
-use crate::app::{App, retry_stale};
+use crate::app::App;
+use crate::change::retry_stale;
 use crate::error::Error;
 use crate::listing::list_of;
 use crate::openapi;

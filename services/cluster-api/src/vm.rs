@@ -4,32 +4,35 @@
 
 mod actions;
 mod body;
+mod change;
 mod console;
 mod create;
 mod idle;
 mod images;
 mod lease;
+mod list_query;
 mod snapshots;
 mod view;
+mod visible;
 
 use std::sync::Arc;
 
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
-use cluster_core::{Ident, Page, Vm, VmEvent, VmRefusal, VmSort};
-use cluster_store::{PagePart, PageRows, Scope, VmChange, VmScope};
+use cluster_core::VmEvent;
+use cluster_store::{PagePart, PageRows};
 use http::StatusCode;
 use openstack_api::{
-    AccessScope, ApiError, Caller, Direction, JsonShape, ListPart, Listing, Origin, Paging,
-    PathParam, Query, Role, Route, Routes, Time, json,
+    Caller, JsonShape, ListPart, Listing, Origin, PathParam, Query, Route, Routes,
 };
-use serde::Serialize;
 use utoipa::PartialSchema;
 
-use crate::app::{App, may_see_project, missing, other_project_refusal, retry_stale};
+use crate::app::App;
 use crate::error::Error;
+use crate::event;
 use crate::listing::list_of;
 use body::NewVm;
+use list_query::{VmFilter, page};
 use view::View;
 
 /// Returns the routes of VMs, their snapshots and their images.
@@ -57,86 +60,13 @@ pub(crate) fn routes() -> Routes<App> {
             "/bedplate/v1/machines/{machine}/events",
             [Route::get("List a VM's events", events)
                 .query_parameters(["limit", "marker"])
-                .returns(JsonShape::object([(
-                    "events",
-                    JsonShape::list(crate::bedplate::event_shape()),
-                )]))],
+                .returns(JsonShape::object([("events", JsonShape::list(event::shape()))]))],
         )
         .merge(lease::routes())
         .merge(actions::routes())
         .merge(console::routes())
         .merge(snapshots::routes())
         .merge(images::routes())
-}
-
-impl App {
-    /// The VMs of `scope` that the caller may see.
-    fn vm_scope(&self, caller: &Caller, scope: Scope) -> VmScope {
-        let manages = caller.role() >= Some(Role::Manager);
-        match (scope, caller.access_scope()) {
-            (Scope::All, _) => VmScope::All,
-            (Scope::Project(project), AccessScope::Project(_)) if !manages => {
-                VmScope::Person { project, user: self.user(caller) }
-            }
-            (Scope::Project(project), _) => VmScope::Project(project),
-        }
-    }
-
-    /// The VMs that the caller may see.
-    pub(crate) fn visible_vms(&self, caller: &Caller) -> VmScope {
-        self.vm_scope(caller, self.scope(caller))
-    }
-
-    /// The scopes in which names of VMs are looked up, in this order: the caller's own project first.
-    pub(crate) fn vm_scopes(&self, caller: &Caller) -> Vec<VmScope> {
-        let scopes = self.scopes(caller).into_iter();
-        scopes.map(|scope| self.vm_scope(caller, scope)).collect()
-    }
-
-    /// Finds the VM with this id or name. A VM that the caller may not see is answered like a missing one.
-    pub(crate) async fn machine(&self, caller: &Caller, ident: &str) -> Result<Vm, Error> {
-        let missing = || missing("VM", ident);
-        let parsed: Ident = ident.parse().map_err(|_| missing())?;
-        for scope in self.vm_scopes(caller) {
-            let mut found = self.store.find_vms(&parsed, &scope).await?.into_iter();
-            match (found.next(), found.next()) {
-                (Some(_), Some(_)) if scope == VmScope::All => {
-                    let why = format!("several projects have a VM {ident}: use its id");
-                    return Err(ApiError::conflict(why).into());
-                }
-                (Some(found), _) => return Ok(found),
-                (None, _) => {}
-            }
-        }
-        Err(missing().into())
-    }
-
-    /// Reads a VM, lets `decide` change it, writes the change and wakes the conductor.
-    ///
-    /// Starts again if someone else changed the VM meanwhile. Refuses a change that exceeds the quota or the maximum lease of the VM's
-    /// project or owner.
-    pub(crate) async fn change_vm(
-        &self,
-        caller: &Caller,
-        ident: &str,
-        decide: impl Fn(&Vm) -> Result<(Vm, VmEvent), Error>,
-    ) -> Result<Vm, Error> {
-        let written = retry_stale(|| async {
-            let vm = self.machine(caller, ident).await?;
-            let (vm, event) = decide(&vm)?;
-            let change = VmChange { events: vec![event], ..VmChange::of(vm) };
-            let written = self.store.change_vm_within(&change, &self.settings.quotas).await?;
-            written.map_err(|denial| Error::Denied(denial, None))
-        });
-        let written = written.await?;
-        self.conductor.wake_vm(written.id);
-        Ok(written)
-    }
-
-    /// Responds with a VM.
-    pub(crate) fn shown(&self, status: StatusCode, vm: &Vm) -> Response {
-        json(status, &View::of(vm, &self.settings.machines.ladder, (self.clock)()))
-    }
 }
 
 /// `GET /bedplate/v1/machines?user_id=&project_id=`: a page of VMs.
@@ -163,53 +93,6 @@ async fn list(
         })
     })
     .await
-}
-
-/// The VMs that a list contains.
-pub(super) struct VmFilter {
-    pub(super) scope: VmScope,
-    pub(super) user: Option<String>,
-}
-
-impl VmFilter {
-    /// Takes `user_id` and `project_id` out of `query`. Only managers of the project and administrators of the cloud see the VMs of others.
-    pub(super) fn take(
-        app: &App,
-        caller: &Caller,
-        query: &mut Query,
-    ) -> Result<VmFilter, ApiError> {
-        let given = |text: &String| !text.is_empty();
-        let mut scope = app.visible_vms(caller);
-        if let Some(project) = query.take("project_id").filter(given) {
-            if !may_see_project(caller, &project) && app.project(caller)? != project {
-                return Err(other_project_refusal("project_id"));
-            }
-            scope = app.vm_scope(caller, Scope::Project(project));
-        }
-        let user = query.take("user_id").filter(given);
-        if let (VmScope::Person { user: own, .. }, Some(user)) = (&scope, &user)
-            && own != user
-        {
-            let why = "user_id: only managers of the project may see the VMs of other users";
-            return Err(ApiError::new(StatusCode::FORBIDDEN, why));
-        }
-        Ok(VmFilter { scope, user })
-    }
-}
-
-/// Reads the page and the order of a list.
-pub(super) fn page(query: &mut Query) -> Result<Page<VmSort>, ApiError> {
-    let paging = Paging::take(query)?;
-    let sort = match paging.sort_key.as_deref() {
-        None | Some("created_at") => VmSort::CreatedAt,
-        Some("id" | "uuid") => VmSort::Id,
-        Some("name") => VmSort::Name,
-        Some(_) => {
-            return Err(ApiError::bad_field("sort_key", "must be created_at, id or name"));
-        }
-    };
-    let descending = paging.direction == Direction::Descending;
-    Ok(Page { limit: paging.limit, marker: paging.marker, sort, descending })
 }
 
 /// `GET /bedplate/v1/machines/{machine}`: one VM.
@@ -244,15 +127,7 @@ async fn events(
     PathParam(ident): PathParam<String>,
     mut query: Query,
 ) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Shown<'a> {
-        id: Option<String>,
-        at: Time,
-        severity: &'static str,
-        reason: &'a str,
-        message: &'a str,
-    }
-    let (limit, marker) = crate::bedplate::events_page(&mut query)?;
+    let (limit, marker) = event::page(&mut query)?;
     query.finish()?;
     let vm = app.machine(&caller, &ident).await?.id;
     let store = app.store.clone();
@@ -263,32 +138,8 @@ async fn events(
             let part = PagePart { after: asked.after, bytes: asked.bytes };
             let PageRows { found, more } =
                 store.vm_events_part_of(vm, asked.elements, marker, part).await?;
-            let part = ListPart::of(
-                &found,
-                |event| event.at,
-                |VmEvent { id, at, severity, reason, message, .. }| Shown {
-                    id: id.map(|id| id.to_string()),
-                    at: Time(*at),
-                    severity: severity.as_str(),
-                    reason,
-                    message,
-                },
-                more,
-            );
-            Ok::<_, Error>(part?)
+            Ok::<_, Error>(ListPart::of(&found, |event| event.at, event::Shown::from, more)?)
         })
     })
     .await
-}
-
-/// The status of a refused change: 400 if the caller has to change the request, 409 if the same request may succeed later.
-pub(crate) fn refused(why: &VmRefusal) -> StatusCode {
-    match why {
-        VmRefusal::TooSmall(_) | VmRefusal::Shrinks { .. } => StatusCode::BAD_REQUEST,
-        VmRefusal::Volume
-        | VmRefusal::Deleting
-        | VmRefusal::Expired
-        | VmRefusal::Busy(_)
-        | VmRefusal::State(_) => StatusCode::CONFLICT,
-    }
 }

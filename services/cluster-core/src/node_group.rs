@@ -145,6 +145,12 @@ impl NodeGroup {
         self.machines.iter().map(|number| MemberName { group: self.name.clone(), number: *number })
     }
 
+    /// Whether the group has members that it does not have in `before`, the groups of its cluster before a change.
+    pub fn has_new_members(&self, before: &[NodeGroup]) -> bool {
+        let was = before.iter().find(|was| was.id == self.id);
+        was.is_none_or(|was| !self.machines.is_subset(&was.machines))
+    }
+
     /// Adds a member with a new number.
     pub fn add_machine(&mut self) -> MemberName {
         let number = self.next_machine;
@@ -160,5 +166,22 @@ impl NodeGroup {
             self.add_machine();
         }
         known
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sample::Sample;
+
+    #[test]
+    fn a_group_has_new_members_when_it_is_new_grows_or_replaces_one() {
+        let before = Sample::highly_available().groups;
+        let mut after = before[1].clone();
+        assert!(!after.has_new_members(&before));
+        assert!(after.has_new_members(&before[..1]), "the group is new");
+        after.machines.pop_last();
+        assert!(!after.has_new_members(&before), "it only shrinks");
+        assert!(after.replace_machine(0));
+        assert!(after.has_new_members(&before), "a member is replaced");
     }
 }

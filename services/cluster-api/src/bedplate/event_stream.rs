@@ -7,7 +7,6 @@
 //! A stream also ends when the caller's token has to be checked again with Keystone: the reconnection is authenticated like any request.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::response::sse::{self, KeepAlive, Sse};
@@ -15,81 +14,23 @@ use axum::response::{IntoResponse, Response};
 use cluster_core::{Cluster, Event, Severity};
 use cluster_store::Listener;
 use futures::stream::unfold;
+use http::HeaderMap;
 use http::header::ACCEPT;
-use http::{HeaderMap, StatusCode};
-use openstack_api::{ApiError, Caller, Place, PlaceCounts};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use openstack_api::{ApiError, Caller};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
-use super::events::shown;
 use crate::app::App;
 use crate::error::Error;
+use crate::event::Shown;
+use crate::streams::StreamPlace;
 
 /// The number of events that one read returns.
 const PAGE: u32 = 100;
 /// How often the store is read without a notification, because another process may have written events.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How often a stream sends a comment, so that no proxy closes it as idle.
-const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// The maximum time for which one check of the caller's token is trusted.
 const BELIEVED: Duration = Duration::from_mins(5);
-
-/// The open event streams. Clones share their limits.
-#[derive(Clone)]
-pub struct Streams {
-    at_most: u32,
-    heartbeat: Duration,
-    room: Arc<Semaphore>,
-    each_at_most: u32,
-    crowd: PlaceCounts,
-    ending: CancellationToken,
-}
-
-impl Streams {
-    /// Permits at most so many streams at once.
-    pub fn at_most(at_most: u32) -> Self {
-        Streams {
-            at_most,
-            heartbeat: HEARTBEAT,
-            room: Arc::new(Semaphore::new(at_most as usize)),
-            each_at_most: at_most,
-            crowd: PlaceCounts::default(),
-            ending: CancellationToken::new(),
-        }
-    }
-
-    /// Permits at most so many streams for each caller. Without authentication one anonymous caller may open all of them.
-    pub fn for_each(self, each_at_most: u32) -> Self {
-        Streams { each_at_most, ..self }
-    }
-
-    /// Takes a place for a new stream, or refuses it.
-    fn enter(&self, caller: &Caller) -> Result<(OwnedSemaphorePermit, Option<Place>), ApiError> {
-        let full = |whose: &str, at_most: u32| {
-            let why = format!(
-                "all {at_most} event streams{whose} are in use; close one, or request the list of events"
-            );
-            ApiError::new(StatusCode::SERVICE_UNAVAILABLE, why)
-        };
-        let enter = |who| self.crowd.enter(who, self.each_at_most as usize);
-        let own = caller.user().map(|who| enter(who).ok_or(())).transpose();
-        let own = own.map_err(|()| full(" that you may open", self.each_at_most))?;
-        let place = self.room.clone().try_acquire_owned();
-        Ok((place.map_err(|_| full("", self.at_most))?, own))
-    }
-
-    /// Sets the interval of heartbeats.
-    pub fn with_heartbeat(self, heartbeat: Duration) -> Self {
-        Streams { heartbeat, ..self }
-    }
-
-    /// Ends all streams and every new stream, because the service is about to stop.
-    pub fn end(&self) {
-        self.ending.cancel();
-    }
-}
 
 /// Whether `Accept` asks for an event stream.
 pub(super) fn accepts_event_stream(headers: &HeaderMap) -> bool {
@@ -129,7 +70,7 @@ pub(super) fn answer(
         let next = following.next().await?;
         Some((next, following))
     });
-    let alive = KeepAlive::new().interval(streams.heartbeat);
+    let alive = KeepAlive::new().interval(streams.heartbeat());
     // nginx would hold events back until its buffer is full.
     let unbuffered = [("x-accel-buffering", "no")];
     Ok((unbuffered, Sse::new(stream).keep_alive(alive)).into_response())
@@ -155,7 +96,7 @@ struct EventStream {
     /// When the caller's token has to be checked again; `None` means never.
     believed: Option<Instant>,
     is_over: bool,
-    _place: (OwnedSemaphorePermit, Option<Place>),
+    _place: StreamPlace,
 }
 
 impl EventStream {
@@ -165,14 +106,14 @@ impl EventStream {
             if let Some((number, event)) = self.page.pop_front() {
                 self.after = number;
                 let named = sse::Event::default().id(number.to_string());
-                return Some(named.event(event.severity.as_str()).json_data(shown(&event)));
+                return Some(named.event(event.severity.as_str()).json_data(Shown::from(&event)));
             }
             match self.app.store.events_after(self.cluster.id, self.after, PAGE).await {
                 Ok(Some(page)) => self.page = page.into(),
                 Ok(None) => {
                     self.is_over = true;
                     return Some(
-                        sse::Event::default().event("gone").json_data(shown(&self.gone())),
+                        sse::Event::default().event("gone").json_data(Shown::from(&self.gone())),
                     );
                 }
                 Err(error) => {
@@ -181,7 +122,7 @@ impl EventStream {
             }
             if self.page.is_empty() {
                 tokio::select! {
-                    () = self.app.streams.ending.cancelled() => return None,
+                    () = self.app.streams.ended() => return None,
                     () = self.listener.heard() => {}
                     () = tokio::time::sleep(LOOK_EVERY) => {}
                 }

@@ -15,7 +15,7 @@ use openstack_api::{
 };
 use serde::Serialize;
 
-use super::drains;
+use super::drain_view;
 use crate::app::App;
 use crate::error::Error;
 
@@ -59,7 +59,7 @@ fn listed() -> JsonShape {
         ("host", JsonShape::text()),
         ("zone", JsonShape::text().or_null()),
         ("service", service().or_null()),
-        ("drain", JsonShape::either(drains::shape(), JsonShape::null())),
+        ("drain", JsonShape::either(drain_view::shape(), JsonShape::null())),
     ])
 }
 
@@ -91,7 +91,7 @@ fn shape() -> JsonShape {
         ("clusters", JsonShape::list(cluster)),
         ("machines", JsonShape::list(owned())),
         ("foreign", JsonShape::integer()),
-        ("drain", JsonShape::either(drains::shape(), JsonShape::null())),
+        ("drain", JsonShape::either(drain_view::shape(), JsonShape::null())),
     ])
 }
 
@@ -251,7 +251,7 @@ async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error
         host: &'a str,
         zone: Option<&'a str>,
         service: Option<ShownService<'a>>,
-        drain: Option<drains::Shown<'a>>,
+        drain: Option<drain_view::Shown<'a>>,
     }
     #[derive(Serialize)]
     struct Body<'a> {
@@ -267,14 +267,14 @@ async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error
             host: &service.host,
             zone: service.zone.as_deref(),
             service: Some(ShownService::of(service)),
-            drain: of_hosts.remove(service.host.as_str()).map(drains::shown),
+            drain: of_hosts.remove(service.host.as_str()).map(drain_view::shown),
         })
         .collect();
     hosts.extend(of_hosts.into_iter().map(|(host, drain)| Listed {
         host,
         zone: None,
         service: None,
-        drain: Some(drains::shown(drain)),
+        drain: Some(drain_view::shown(drain)),
     }));
     Ok(json(StatusCode::OK, &Body { hosts }))
 }
@@ -292,7 +292,7 @@ async fn show(
         clusters: Vec<ShownCluster<'a>>,
         machines: Vec<ShownOwn<'a>>,
         foreign: usize,
-        drain: Option<drains::Shown<'a>>,
+        drain: Option<drain_view::Shown<'a>>,
     }
     let host = app.conductor.host(&host_name(&name)?).await?;
     let drain = app.store.find_drain(&host.name).await?;
@@ -307,7 +307,7 @@ async fn show(
             .collect(),
         machines: host.servers.iter().filter_map(|server| own(&host.ours, server)).collect(),
         foreign: host.foreign(),
-        drain: drain.as_ref().map(drains::shown),
+        drain: drain.as_ref().map(drain_view::shown),
     };
     Ok(json(StatusCode::OK, &body))
 }

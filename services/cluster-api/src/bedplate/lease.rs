@@ -2,11 +2,11 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use cluster_core::{Cluster, ClusterLease, QuotaScope, extend_lease, lease_due, undo_lease};
+use cluster_core::{Cluster, ClusterLease, Owner, extend_lease, lease_due, undo_lease};
 use cluster_store::ClusterChange;
 use http::StatusCode;
 use jiff::Timestamp;
-use lease::{Due, LeaseSchedule, LeaseStage, Length, MailAddress, Terms};
+use lease::{LeaseSchedule, Length, MailAddress, Terms};
 use openstack_api::{
     ApiError, Caller, JsonShape, PathParam, Route, Routes, StrictJson, Time, json,
 };
@@ -16,6 +16,7 @@ use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
 
 use crate::app::App;
 use crate::error::Error;
+use crate::lease_stage::NextStage;
 
 /// Returns the routes of cluster leases.
 pub(crate) fn routes() -> Routes<App> {
@@ -106,14 +107,7 @@ pub(crate) struct Shown<'a> {
     ended_at: Option<Time>,
     deleted_at: Option<Time>,
     notify: Option<&'a MailAddress>,
-    next: Option<Next>,
-}
-
-/// The next stage of a lease that is not extended.
-#[derive(Serialize)]
-struct Next {
-    step: &'static str,
-    at: Time,
+    next: Option<NextStage>,
 }
 
 impl<'a> Shown<'a> {
@@ -123,14 +117,6 @@ impl<'a> Shown<'a> {
         now: Timestamp,
     ) -> Option<Shown<'a>> {
         let ClusterLease { lease, notify } = cluster.lending.as_ref()?;
-        let next = match lease_due(cluster, ladder, now) {
-            Due::Now(step) => Some((step, now)),
-            Due::At(at) => match lease_due(cluster, ladder, at) {
-                Due::Now(step) => Some((step, at)),
-                Due::At(_) | Due::Nothing => None,
-            },
-            Due::Nothing => None,
-        };
         Some(Shown {
             granted_at: Time(lease.granted_at),
             since: Time(lease.since),
@@ -138,31 +124,8 @@ impl<'a> Shown<'a> {
             ended_at: Time::some(lease.taken.ended_at),
             deleted_at: Time::some(lease.taken.deleted_at),
             notify: notify.as_ref(),
-            next: next.map(|(step, at)| Next { step: word(step), at: Time(at) }),
+            next: NextStage::of(|at| lease_due(cluster, ladder, at), now),
         })
-    }
-}
-
-fn word(step: LeaseStage) -> &'static str {
-    match step {
-        LeaseStage::Warn { .. } => "warn",
-        LeaseStage::SwitchOff { .. } => "shut_off",
-        LeaseStage::Snapshot => "keep_copy",
-        LeaseStage::WarnOfDeletion { .. } => "warn_of_deletion",
-        LeaseStage::Delete => "delete",
-    }
-}
-
-impl App {
-    /// The default and maximum duration for a cluster of `user` in `project`: the configured values, shortened to the limits of the project
-    /// and the user.
-    pub(crate) async fn lease_terms(&self, project: &str, user: &str) -> Result<Terms, Error> {
-        let defaults = &self.settings.quotas;
-        let of_project = QuotaScope { project: project.to_owned(), person: None };
-        let of_person = QuotaScope { person: Some(user.to_owned()), ..of_project.clone() };
-        let project = self.store.account(&of_project, defaults).await?.limits.longest_lease();
-        let person = self.store.account(&of_person, defaults).await?.limits.longest_lease();
-        Ok(self.settings.leases.limited_to(project).limited_to(person))
     }
 }
 
@@ -196,7 +159,7 @@ async fn extend(
 ) -> Result<Response, Error> {
     let now = (app.clock)();
     let cluster = app.cluster(&caller, &ident).await?;
-    let terms = app.lease_terms(&cluster.project, &app.user(&caller)).await?;
+    let terms = terms(&app, &caller, &cluster).await?;
     let until = match longer.until(now)? {
         Some(until) => until,
         None => {
@@ -220,7 +183,7 @@ async fn undo(
 ) -> Result<Response, Error> {
     let now = (app.clock)();
     let cluster = app.cluster(&caller, &ident).await?;
-    let terms = app.lease_terms(&cluster.project, &app.user(&caller)).await?;
+    let terms = terms(&app, &caller, &cluster).await?;
     let until = longer.map(|StrictJson(longer)| longer.until(now)).transpose()?.flatten();
     let ladder = app.settings.ladder.clone();
     change(&app, &caller, cluster, |cluster, user| {
@@ -232,6 +195,12 @@ async fn undo(
         }
     })
     .await
+}
+
+/// The default and maximum duration of a lease that the caller asks for.
+async fn terms(app: &App, caller: &Caller, cluster: &Cluster) -> Result<Terms, Error> {
+    let owner = Owner::new(&cluster.project, app.user(caller));
+    app.lease_terms(app.settings.leases, &owner).await
 }
 
 async fn change(

@@ -14,7 +14,6 @@ use utoipa::PartialSchema;
 use crate::app::App;
 use crate::cluster::{CheckedCluster, NewCluster};
 use crate::error::Error;
-use crate::measure::refusal;
 use crate::microversion as since;
 
 /// Returns the routes of plans.
@@ -118,7 +117,7 @@ async fn dry_run(
     let CheckedCluster { cluster, mut groups } = body.into_order(&app, &caller, newest).await?;
     let unmeasured = app.measure(&cluster, &mut groups).await;
     let allowed = app.store.check_quota(&cluster, &groups, &app.settings.quotas).await?;
-    let denial = allowed.err().map(|denial| refusal(&denial, unmeasured.as_ref()));
+    let denial = allowed.err().map(|denial| ApiError::from(Error::Denied(denial, unmeasured)));
     Ok(answer(app.conductor.preview(&cluster, &groups).await?, denial))
 }
 

@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::error::Error;
 use crate::lenient::{count, flag, labels, text};
+use crate::microversion as since;
 use crate::template;
 
 /// The body of a request for a cluster. A field that is null or missing has the template's value.
@@ -91,7 +92,7 @@ impl NewCluster {
             why => why,
         })?;
         let (masters, workers) = (self.master_count.unwrap_or(1), self.node_count.unwrap_or(1));
-        super::check_zero(workers, asked)?;
+        since::check_zero(workers, asked)?;
 
         let now = (app.clock)();
         let id = ClusterUuid::from_untyped_uuid((app.ids)());
@@ -154,7 +155,7 @@ async fn lending(
     now: Timestamp,
 ) -> Result<Option<ClusterLease>, Error> {
     let settings = blueprint.labels.settings();
-    let terms = app.lease_terms(&owner.project, &owner.user).await?;
+    let terms = app.lease_terms(app.settings.leases, owner).await?;
     let lease = terms.grant(settings.lease, now);
     let lease = lease.map_err(|why| ApiError::bad_field("labels/lease", why))?;
     let notify = settings.lease_contact.clone();

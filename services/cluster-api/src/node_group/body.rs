@@ -15,7 +15,6 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::cluster::check_zero;
 use crate::error::Error;
 use crate::lenient::{count, flag, labels, text};
 use crate::microversion as since;
@@ -88,7 +87,7 @@ impl NewGroup {
         asked: Microversion,
     ) -> Result<NodeGroup, Error> {
         let machines = self.node_count.unwrap_or(1);
-        check_zero(machines, asked)?;
+        since::check_zero(machines, asked)?;
         if self.node_labels.is_some() || self.node_taints.is_some() {
             asked.need(since::NODE_LABELS, "node_labels and node_taints")?;
         }

@@ -1,13 +1,11 @@
 //! `POST /bedplate/v1/machines`: creates a VM.
 
-use ::lease::{Lease, Length, Terms};
 use axum::extract::State;
 use axum::response::Response;
 use cluster_conductor::{ObjectUser, VmRequestObjects};
-use cluster_core::{Owner, QuotaScope, Vm, VmEvent, VmUuid};
+use cluster_core::{Owner, Vm, VmEvent, VmUuid};
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
-use jiff::Timestamp;
 use newtype_uuid::GenericUuid;
 use openstack_api::{ApiError, Caller, Origin, StrictJson};
 
@@ -28,7 +26,8 @@ pub(super) async fn create(
     let name = body.name(&id.to_string())?;
     let (keys, told) = (body.keys()?, body.user_data()?);
     let owner = Owner::new(app.project(&caller)?, app.user(&caller));
-    let lease = app.lent(&owner, body.lease, now).await?;
+    let terms = app.lease_terms(app.settings.machines.terms, &owner).await?;
+    let lease = terms.grant(body.lease, now).map_err(|why| ApiError::bad_field("lease", why))?;
     if lease.is_none() && body.notify.is_some() {
         let why = "needs lease: a VM without a lease sends no notices";
         return Err(ApiError::bad_field("notify", why).into());
@@ -70,29 +69,4 @@ pub(super) async fn create(
         answer.headers_mut().insert(LOCATION, location);
     }
     Ok(answer)
-}
-
-impl App {
-    /// The default and maximum duration of the owner's VM leases: the configured values, shortened to the limits of the project and the
-    /// owner.
-    pub(super) async fn vm_lease_terms(&self, owner: &Owner) -> Result<Terms, Error> {
-        let project = QuotaScope { project: owner.project.clone(), person: None };
-        let person = QuotaScope { person: Some(owner.user.clone()), ..project.clone() };
-        let mut terms = self.settings.machines.terms;
-        for whose in [project, person] {
-            let account = self.store.account(&whose, &self.settings.quotas).await?;
-            terms = terms.limited_to(account.limits.longest_lease());
-        }
-        Ok(terms)
-    }
-
-    async fn lent(
-        &self,
-        owner: &Owner,
-        asked: Option<Length>,
-        now: Timestamp,
-    ) -> Result<Option<Lease>, Error> {
-        let granted = self.vm_lease_terms(owner).await?.grant(asked, now);
-        granted.map_err(|why| ApiError::bad_field("lease", why).into())
-    }
 }

@@ -9,7 +9,7 @@ use cluster_core::{IdleSource, Vm};
 use openstack_api::{ApiError, Caller, JsonShape, ListPart, Origin, Query, Route, Routes, Time};
 use serde::Serialize;
 
-use super::{VmFilter, page};
+use super::list_query::{VmFilter, page};
 use crate::app::App;
 use crate::error::Error;
 use crate::listing::list_of;

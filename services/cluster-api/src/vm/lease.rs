@@ -33,7 +33,8 @@ async fn extend(
     StrictJson(body): StrictJson<Extension>,
 ) -> Result<Response, Error> {
     let owner = owner(&app.machine(&caller, &ident).await?);
-    let (terms, by) = (app.vm_lease_terms(&owner).await?, app.user(&caller));
+    let (terms, by) =
+        (app.lease_terms(app.settings.machines.terms, &owner).await?, app.user(&caller));
     let vm = app
         .change_vm(&caller, &ident, |vm| {
             let now = (app.clock)();
@@ -73,7 +74,8 @@ async fn undo(
     PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     let owner = owner(&app.machine(&caller, &ident).await?);
-    let (terms, by) = (app.vm_lease_terms(&owner).await?, app.user(&caller));
+    let (terms, by) =
+        (app.lease_terms(app.settings.machines.terms, &owner).await?, app.user(&caller));
     let ladder = &app.settings.machines.ladder;
     let vm = app
         .change_vm(&caller, &ident, |vm| {

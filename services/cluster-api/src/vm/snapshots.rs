@@ -14,9 +14,10 @@ use openstack_api::{
 use utoipa::PartialSchema;
 
 use super::body::{NewSnapshot, label};
-use super::page;
+use super::list_query::page;
 use super::view::{ShownSnapshot, snapshot_shape};
-use crate::app::{App, missing, retry_stale};
+use crate::app::{App, missing};
+use crate::change::retry_stale;
 use crate::error::Error;
 use crate::listing::list_of;
 

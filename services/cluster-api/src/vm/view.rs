@@ -1,10 +1,15 @@
 //! A VM and a snapshot in a response.
 
+use axum::response::Response;
 use cluster_core::{Snapshot, Vm, VmPhase};
+use http::StatusCode;
 use jiff::Timestamp;
-use lease::{Due, Lease, LeaseSchedule, LeaseStage, MailAddress};
-use openstack_api::{JsonShape, Time};
+use lease::{Lease, LeaseSchedule, MailAddress};
+use openstack_api::{JsonShape, Time, json};
 use serde::Serialize;
+
+use crate::app::App;
+use crate::lease_stage::NextStage;
 
 /// A VM in a response.
 #[derive(Serialize)]
@@ -152,6 +157,13 @@ pub(super) fn snapshot_shape() -> JsonShape {
     ])
 }
 
+impl App {
+    /// Responds with a VM.
+    pub(crate) fn shown(&self, status: StatusCode, vm: &Vm) -> Response {
+        json(status, &View::of(vm, &self.settings.machines.ladder, (self.clock)()))
+    }
+}
+
 /// A lease in a response, with its next stage.
 #[derive(Serialize)]
 pub(crate) struct ShownLease {
@@ -159,43 +171,18 @@ pub(crate) struct ShownLease {
     until: Time,
     ended_at: Option<Time>,
     deleted_at: Option<Time>,
-    next: Option<NextStep>,
-}
-
-#[derive(Serialize)]
-struct NextStep {
-    step: &'static str,
-    at: Time,
+    next: Option<NextStage>,
 }
 
 impl ShownLease {
     pub(crate) fn of(lease: &Lease, ladder: &LeaseSchedule, now: Timestamp) -> ShownLease {
-        let next = match ladder.due(lease, now) {
-            Due::Nothing => None,
-            Due::Now(step) => Some((word(&step), now)),
-            // The stage at that time depends only on the time, so it can be computed now.
-            Due::At(at) => match ladder.due(lease, at) {
-                Due::Now(step) => Some((word(&step), at)),
-                Due::At(_) | Due::Nothing => None,
-            },
-        };
         ShownLease {
             since: Time(lease.since),
             until: Time(lease.until),
             ended_at: Time::some(lease.taken.ended_at),
             deleted_at: Time::some(lease.taken.deleted_at),
-            next: next.map(|(step, at)| NextStep { step, at: Time(at) }),
+            next: NextStage::of(|at| ladder.due(lease, at), now),
         }
-    }
-}
-
-fn word(step: &LeaseStage) -> &'static str {
-    match step {
-        LeaseStage::Warn { .. } => "warn",
-        LeaseStage::SwitchOff { .. } => "shut_off",
-        LeaseStage::Snapshot => "keep_copy",
-        LeaseStage::WarnOfDeletion { .. } => "warn_of_deletion",
-        LeaseStage::Delete => "delete",
     }
 }
 
