@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use lease::{Due, ExtendError, Lease, LeaseSchedule, LeaseStage, RequiredState, Terms, UndoError};
 
 use crate::lease_notice::second;
-use crate::{Cluster, ClusterLease, DesiredState, LeasePower, Problem};
+use crate::{Cluster, ClusterLease, DesiredState, LeasePower, Problem, Refusal, Settings};
 
 /// After the servers start again, repair waits this long before it replaces members that are not nodes.
 const START_TIMEOUT: SignedDuration = SignedDuration::from_mins(15);
@@ -24,6 +24,23 @@ pub enum LeaseChangeRefused {
     /// The end of the lease cannot be undone.
     #[error(transparent)]
     Undo(#[from] UndoError),
+}
+
+/// Grants the lease that the labels of a new cluster ask for; `None`: the cluster exists without end.
+pub fn grant_lease(
+    labels: &Settings,
+    terms: Terms,
+    now: Timestamp,
+) -> Result<Option<ClusterLease>, Refusal> {
+    let refused = |field, why: String| Refusal::Field { field, why };
+    let lease = terms.grant(labels.lease, now);
+    let lease = lease.map_err(|why| refused("labels/lease", why.to_string()))?;
+    let notify = labels.lease_contact.clone();
+    if lease.is_none() && notify.is_some() {
+        let why = "needs the label lease: a cluster without a lease sends no notices";
+        return Err(refused("labels/lease_contact", why.to_owned()));
+    }
+    Ok(lease.map(|lease| ClusterLease { lease, notify }))
 }
 
 /// Returns the stage of the lease that is due, or when the next one is.

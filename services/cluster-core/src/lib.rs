@@ -64,7 +64,8 @@ pub use ca_rotation::{may_take_revision, members_without_revision, start_rotatio
 pub use cidr::{Cidr, InvalidCidr};
 pub use cluster::{Cluster, ClusterLease, LabelsCompared, LeasePower};
 pub use cluster_lease::{
-    LeaseChangeRefused, after_lease_stage, extend_lease, lease_due, off_problem, undo_lease,
+    LeaseChangeRefused, after_lease_stage, extend_lease, grant_lease, lease_due, off_problem,
+    undo_lease,
 };
 pub use cluster_parameters::{ClusterParameters, NetworkDriver, VolumeDriver};
 pub use cluster_spec::ClusterSpec;

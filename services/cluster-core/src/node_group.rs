@@ -135,6 +135,26 @@ impl NodeGroup {
         }
     }
 
+    /// Makes the control plane that a cluster is created with.
+    pub fn default_masters(id: NodeGroupUuid, cluster: &Cluster, machines: u32) -> Self {
+        let named = (default_name("master"), GroupRole::Master);
+        let group = NodeGroup::new(id, cluster, named, machines, cluster.created_at);
+        NodeGroup { is_default: true, min_node_count: 1, ..group }
+    }
+
+    /// Makes the workers that a cluster is created with. The labels of the cluster set the limits of their number.
+    pub fn default_workers(id: NodeGroupUuid, cluster: &Cluster, machines: u32) -> Self {
+        let (least, most) = cluster.blueprint.labels.settings().node_count_bounds;
+        let named = (default_name("worker"), GroupRole::Worker("worker".to_owned()));
+        let group = NodeGroup::new(id, cluster, named, machines, cluster.created_at);
+        NodeGroup {
+            is_default: true,
+            min_node_count: least.unwrap_or(0),
+            max_node_count: most,
+            ..group
+        }
+    }
+
     /// Returns the number of members that the group should have.
     pub fn node_count(&self) -> u32 {
         self.machines.len() as u32
@@ -169,9 +189,39 @@ impl NodeGroup {
     }
 }
 
+fn default_name(role: &str) -> Name {
+    format!("default-{role}")
+        .parse()
+        .expect("it begins with a letter, and has only letters and '-'")
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::sample::Sample;
+    use super::*;
+    use crate::sample::{Sample, labels};
+
+    #[test]
+    fn labels_set_the_limits_of_the_default_workers_only() {
+        let mut cluster = Sample::highly_available().cluster;
+        let id = NodeGroupUuid::nil();
+        let shown = |cluster: &Cluster| {
+            let masters = NodeGroup::default_masters(id, cluster, 3);
+            let groups = [masters, NodeGroup::default_workers(id, cluster, 2)];
+            groups.map(|group| {
+                assert!(group.is_default && group.created_at == cluster.created_at);
+                let limits = (group.min_node_count, group.max_node_count);
+                (group.name.to_string(), group.role.as_str().to_owned(), group.node_count(), limits)
+            })
+        };
+        let want = |name: &str, role: &str, count, limits| {
+            (name.to_owned(), role.to_owned(), count, limits)
+        };
+        let masters = want("default-master", "master", 3, (1, None));
+        let workers = |limits| want("default-worker", "worker", 2, limits);
+        assert_eq!(shown(&cluster), [masters.clone(), workers((0, None))]);
+        cluster.blueprint.labels = labels(&[("min_node_count", "2"), ("max_node_count", "7")]);
+        assert_eq!(shown(&cluster), [masters, workers((2, Some(7)))]);
+    }
 
     #[test]
     fn a_group_has_new_members_when_it_is_new_grows_or_replaces_one() {

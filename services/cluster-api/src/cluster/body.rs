@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use cluster_core::{
-    Cluster, ClusterLease, ClusterParameters, ClusterUuid, GroupRole, Labels, LabelsCompared,
-    NodeGroup, NodeGroupUuid, Owner, check_cluster, check_group,
+    Cluster, ClusterParameters, ClusterUuid, Labels, LabelsCompared, NodeGroup, NodeGroupUuid,
+    Owner, check_cluster, check_group, grant_lease,
 };
-use jiff::Timestamp;
 use newtype_uuid::GenericUuid;
 use openstack_api::{ApiError, Caller, Microversion};
 use serde::Deserialize;
@@ -106,16 +105,18 @@ impl NewCluster {
         let settled = app.checked_blueprint(&template, &owner.project);
         let blueprint = app.borrowed(caller, settled, blueprint).await?;
         let labels_compared = LabelsCompared::new(&base, &blueprint.labels);
-        let lending = lending(app, &owner, &blueprint, now).await?;
+        let terms = app.lease_terms(app.settings.leases, &owner).await?;
+        let lending = grant_lease(blueprint.labels.settings(), terms, now)?;
         let cluster = Cluster {
             labels_compared,
             create_timeout: Some(create_timeout).filter(|minutes| *minutes > 0),
             lending,
             ..Cluster::new(id, owner, name, (template.id, blueprint), now)
         };
+        let new_id = || NodeGroupUuid::from_untyped_uuid((app.ids)());
         let groups = vec![
-            group(app, &cluster, GroupRole::Master, masters)?,
-            group(app, &cluster, GroupRole::Worker("worker".to_owned()), workers)?,
+            NodeGroup::default_masters(new_id(), &cluster, masters),
+            NodeGroup::default_workers(new_id(), &cluster, workers),
         ];
         for group in &groups {
             check_group(group)?;
@@ -145,45 +146,6 @@ impl NewCluster {
             ..base
         })
     }
-}
-
-/// The lease of a cluster of `owner` with this blueprint.
-async fn lending(
-    app: &App,
-    owner: &Owner,
-    blueprint: &ClusterParameters,
-    now: Timestamp,
-) -> Result<Option<ClusterLease>, Error> {
-    let settings = blueprint.labels.settings();
-    let terms = app.lease_terms(app.settings.leases, owner).await?;
-    let lease = terms.grant(settings.lease, now);
-    let lease = lease.map_err(|why| ApiError::bad_field("labels/lease", why))?;
-    let notify = settings.lease_contact.clone();
-    match (lease, notify) {
-        (None, Some(_)) => {
-            let why = "needs the label lease: a cluster without a lease sends no notices";
-            Err(ApiError::bad_field("labels/lease_contact", why).into())
-        }
-        (lease, notify) => Ok(lease.map(|lease| ClusterLease { lease, notify })),
-    }
-}
-
-/// Makes a default node group.
-fn group(app: &App, cluster: &Cluster, role: GroupRole, machines: u32) -> Result<NodeGroup, Error> {
-    let blueprint = &cluster.blueprint;
-    let is_master = role == GroupRole::Master;
-    let (least, most) = match is_master {
-        true => (None, None),
-        false => blueprint.labels.settings().node_count_bounds,
-    };
-    let name = format!("default-{}", role.as_str()).parse()?;
-    let id = NodeGroupUuid::from_untyped_uuid((app.ids)());
-    Ok(NodeGroup {
-        is_default: true,
-        min_node_count: least.unwrap_or(u32::from(is_master)),
-        max_node_count: most,
-        ..NodeGroup::new(id, cluster, (name, role), machines, cluster.created_at)
-    })
 }
 
 /// Reads the `node_count` of `body`.

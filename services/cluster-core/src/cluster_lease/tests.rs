@@ -1,7 +1,7 @@
 use lease::Length;
 
 use super::*;
-use crate::sample::{Sample, at};
+use crate::sample::{Sample, at, labels};
 use crate::{
     ConditionStatus, Key, NodeHealth, RepairLimits, conditions, members_to_replace,
     servers_to_recreate, status,
@@ -113,4 +113,22 @@ fn a_cluster_without_a_lease_is_never_switched_off() {
     assert_eq!(lease_due(&cluster, &ladder(), day(900)), Due::Nothing);
     let refused = undo_lease(&cluster, "u", &ladder(), Terms::default(), day(1)).unwrap_err();
     assert_eq!(refused.to_string(), "cluster blue has no lease to extend or undo");
+}
+
+#[test]
+fn labels_ask_for_a_lease_within_the_terms() {
+    let terms = |longest| Terms::default().limited_to(longest);
+    let granted = |pairs: &[(&str, &str)], terms| {
+        let granted = grant_lease(labels(pairs).settings(), terms, at(0));
+        granted.map_err(|why| why.to_string())
+    };
+    assert_eq!(granted(&[], terms(None)), Ok(None));
+    let (lease, contact) = (("lease", "10d"), ("lease_contact", "a@example.org"));
+    let notify = Some("a@example.org".parse().unwrap());
+    let lent = ClusterLease { lease: Lease::new(at(0), days(10)), notify };
+    assert_eq!(granted(&[lease, contact], terms(None)), Ok(Some(lent)));
+    let why = granted(&[contact], terms(None)).unwrap_err();
+    assert!(why.starts_with("labels/lease_contact: needs the label lease"), "{why}");
+    let why = granted(&[lease], terms(Some(days(9)))).unwrap_err();
+    assert!(why.starts_with("labels/lease: "), "{why}");
 }
