@@ -1,38 +1,36 @@
 //! `/v1/allocations`: reserves a node of a requested kind, and shows which node was chosen.
 
 mod field;
-mod query;
-mod view;
-mod write;
 
 use std::sync::Arc;
 
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use baremetal_core::{
-    Allocation, AllocationState, AllocationUuid, Node, NodeIdent, NodeName, NodePool, Page,
-    check_release,
+    Allocation, AllocationState, AllocationUuid, Node, NodeIdent, NodeName, NodePool, check_release,
 };
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, Direction, JsonShape, ListPart, Microversion, Operation, Origin, Paging,
-    PathParam, Query, Route, Routes, StrictJson, json,
+    ApiError, Caller, JsonShape, ListPart, Microversion, Operation, Origin, PathParam, Query,
+    Route, Routes, StrictJson, json,
 };
 use serde_json::{Map, Value};
 use tracing::info;
 
 use crate::app::{App, retry_if_stale, visible_project};
 use crate::error::Error;
-use crate::field::FieldSet;
+use crate::field::{FieldSet, in_body};
 use crate::listing::list_of;
-use crate::value::text;
-use crate::{microversion as since, openapi, rule};
-use query::in_body;
-use view::View;
+use crate::shown::{Context, View};
+use crate::value::{list as elements, text};
+use crate::write::{create as set_fields, patched};
+use crate::{filter, microversion as since, openapi, rule};
+use field::AllocationList;
 
-pub(crate) use field::Field;
+/// The most candidate nodes that a request may name.
+const MOST_CANDIDATES: usize = 1000;
 
 /// The routes of allocations.
 pub(crate) fn routes() -> Routes<App> {
@@ -40,19 +38,20 @@ pub(crate) fn routes() -> Routes<App> {
     let all = [
         Route::get("List allocations", list)
             .with_rule(rule::READ)
-            .query_parameters(query::KNOWN)
-            .returns(JsonShape::page("allocations", openapi::allocation())),
+            .query_parameters(filter::PAGING)
+            .query_parameters(filter::names::<Allocation>())
+            .returns(JsonShape::page("allocations", openapi::shape::<Allocation>())),
         Route::post("Create an allocation", create)
             .with_rule(rule::USE)
-            .reads(openapi::allocation_body())
+            .reads(openapi::body::<Allocation>([("node", since::ALLOCATION_BACKFILL)]))
             .answers(StatusCode::CREATED)
-            .returns(openapi::allocation()),
+            .returns(openapi::shape::<Allocation>()),
     ];
     let one = [
         Route::get("Show an allocation", show)
             .with_rule(rule::SEE_ALLOCATION)
             .query_parameters(["fields"])
-            .returns(openapi::allocation()),
+            .returns(openapi::shape::<Allocation>()),
         Route::delete("Delete an allocation", delete)
             .with_rule(rule::ALLOCATE)
             .answers(StatusCode::NO_CONTENT),
@@ -60,14 +59,14 @@ pub(crate) fn routes() -> Routes<App> {
     let patch = Route::patch("Change an allocation", patch)
         .with_rule(rule::ALLOCATE)
         .reads(openapi::patch_body())
-        .returns(openapi::allocation())
+        .returns(openapi::shape::<Allocation>())
         .since(since::ALLOCATION_UPDATE);
     // The rule checks the caller's relation to the node; the handlers check the relation to the allocation as well.
     let of_node = [
         Route::get("Show a node's allocation", show_of_node)
             .with_rule(rule::READ)
             .query_parameters(["fields"])
-            .returns(openapi::allocation()),
+            .returns(openapi::shape::<Allocation>()),
         Route::delete("Delete a node's allocation", delete_of_node)
             .with_rule(rule::USE)
             .answers(StatusCode::NO_CONTENT),
@@ -110,7 +109,8 @@ async fn create(
     if let Some(instance) = node.as_ref().and_then(|node| node.instance_uuid) {
         wanted.id = AllocationUuid::from_untyped_uuid(instance);
     }
-    let candidates = write::create(&mut wanted, body, asked)?;
+    let candidates = take_candidates(&mut body)?;
+    set_fields(&mut wanted, body, asked)?;
     settle_owner(&app, &caller, &mut wanted).await?;
     let candidates = app.nodes(&caller, asked, &candidates).await;
     let candidates = candidates.map_err(in_body("candidate_nodes"))?;
@@ -130,7 +130,7 @@ async fn create(
         }
     };
     log_result(&written);
-    let view = View { allocation: &written, shown: FieldSet::all(asked), origin: &origin };
+    let view = view_of(&app, &written, FieldSet::all(asked), asked, &origin);
     let mut answer = json(StatusCode::CREATED, &view);
     if let Ok(location) = HeaderValue::try_from(format!("{origin}/v1/allocations/{}", written.id)) {
         answer.headers_mut().insert(LOCATION, location);
@@ -161,6 +161,16 @@ async fn take_node(
     Ok(Some(node))
 }
 
+/// Removes the candidate nodes from `body`, as the client named them.
+fn take_candidates(body: &mut Map<String, Value>) -> Result<Vec<String>, ApiError> {
+    let name = "candidate_nodes";
+    let named = elements(name, body.remove(name).unwrap_or(Value::Null), MOST_CANDIDATES)?;
+    let named = named.into_iter().map(|node| {
+        text(name, node, 255)?.ok_or_else(|| ApiError::bad_field(name, "one of them has no name"))
+    });
+    named.collect()
+}
+
 /// Sets the owner of the allocation. A caller with access to one project can only request nodes for that project, which is also the
 /// default.
 async fn settle_owner(app: &App, caller: &Caller, wanted: &mut Allocation) -> Result<(), Error> {
@@ -188,29 +198,38 @@ async fn list(
     query: Query,
 ) -> Result<Response, Error> {
     let mut rest = query.clone();
-    let shown = query::shown(&mut rest, asked)?;
-    let paging = Paging::take(&mut rest)?;
-    let mut filter = query::filter(&app, &caller, &mut rest, asked).await?;
-    rest.finish()?;
+    let shown = FieldSet::requested(&mut rest, asked)?;
+    let (list, page) = filter::parse::<Allocation>(rest, asked)?;
+    let AllocationList { mut filter, node } = list;
+    if let Some(ident) = node {
+        let node = app.node(&caller, asked, &ident).await.map_err(in_body("node"))?;
+        filter.node = Some(node.id);
+    }
     filter.seen_by = visible_project(&caller);
-    let page = Page {
-        limit: paging.limit,
-        marker: paging.marker,
-        sort: query::sort(paging.sort_key.as_deref())?,
-        descending: paging.direction == Direction::Descending,
-    };
-    let reader = Arc::new((app.store.clone(), origin.clone()));
+    let reader = Arc::new((app.clone(), origin.clone()));
     list_of("allocations", &page, (&app, &origin, uri.path(), &query), move |part, page| {
         let (reader, filter) = (reader.clone(), filter.clone());
         Box::pin(async move {
-            let (store, origin) = &*reader;
-            let listed = store.list_allocations_part(&filter, &page, part).await?;
-            let view = |allocation| View { allocation, shown, origin };
+            let (app, origin) = &*reader;
+            let listed = app.store.list_allocations_part(&filter, &page, part).await?;
+            let view = |allocation| view_of(app, allocation, shown, asked, origin);
             let id = |allocation: &Allocation| allocation.id.into_untyped_uuid();
             Ok(ListPart::of(&listed.found, id, view, listed.more)?)
         })
     })
     .await
+}
+
+/// An allocation in the form that clients see.
+fn view_of<'a>(
+    app: &'a App,
+    allocation: &'a Allocation,
+    shown: FieldSet<Allocation>,
+    asked: Microversion,
+    origin: &'a Origin,
+) -> View<'a, Allocation> {
+    let context = Context { asked, origin, conductor: app.conductor.hostname() };
+    View { it: allocation, shown, context }
 }
 
 /// `GET /v1/allocations/{allocation}`: shows an allocation.
@@ -222,10 +241,10 @@ async fn show(
     PathParam(ident): PathParam<String>,
     mut query: Query,
 ) -> Result<Response, Error> {
-    let shown = query::shown(&mut query, asked)?;
+    let shown = FieldSet::requested(&mut query, asked)?;
     query.finish()?;
     let allocation = find(&app, &caller, &ident).await?;
-    Ok(json(StatusCode::OK, &View { allocation: &allocation, shown, origin: &origin }))
+    Ok(json(StatusCode::OK, &view_of(&app, &allocation, shown, asked, &origin)))
 }
 
 /// `GET /v1/nodes/{node}/allocation`: shows the allocation of a node.
@@ -237,11 +256,11 @@ async fn show_of_node(
     PathParam(ident): PathParam<String>,
     mut query: Query,
 ) -> Result<Response, Error> {
-    let shown = query::shown(&mut query, asked)?;
+    let shown = FieldSet::requested(&mut query, asked)?;
     query.finish()?;
     let node = app.node(&caller, asked, &ident).await?;
     let allocation = find_of_node(&app, &caller, &node, &ident).await?;
-    Ok(json(StatusCode::OK, &View { allocation: &allocation, shown, origin: &origin }))
+    Ok(json(StatusCode::OK, &view_of(&app, &allocation, shown, asked, &origin)))
 }
 
 /// `PATCH /v1/allocations/{allocation}`: changes an allocation.
@@ -255,12 +274,12 @@ async fn patch(
 ) -> Result<Response, Error> {
     let patched = retry_if_stale(|| async {
         let before = find(&app, &caller, &ident).await?;
-        let mut after = write::patched(&before, patch.clone(), asked)?;
+        let mut after = patched(&before, patch.clone(), asked)?;
         after.updated_at = Some((app.clock)());
         Ok(app.store.update_allocation(&after).await?)
     });
     let allocation = patched.await?;
-    let view = View { allocation: &allocation, shown: FieldSet::all(asked), origin: &origin };
+    let view = view_of(&app, &allocation, FieldSet::all(asked), asked, &origin);
     Ok(json(StatusCode::OK, &view))
 }
 

@@ -1,131 +1,327 @@
-//! Tables of fields: the name of each field, the microversion that introduced it, and whether clients may write it.
+//! The table of a resource's fields. One row declares a field: its name, its microversion, who may write it, its type, how it is read and
+//! written, and how lists are filtered and sorted by it. Answers, `fields`, POST, PATCH, lists and the OpenAPI document follow the rows.
 
 use std::marker::PhantomData;
 
-use openstack_api::{ApiError, Microversion};
+use http::StatusCode;
+use openstack_api::{ApiError, JsonShape, Microversion, Query, Rule, flag};
+use serde_json::{Map, Value};
+use utoipa::openapi::schema::Type;
 
-/// The fields of one kind of resource.
-pub(crate) trait Fields: Copy + PartialEq + 'static {
+use crate::filter::{Filter, Narrow};
+use crate::microversion;
+use crate::shown::{Context, Shown};
+
+/// A resource of the Bare Metal API whose fields are declared in a table.
+pub(crate) trait Resource: Clone + Sized + 'static {
     /// The name of the resource with its article: `a node`.
-    const RESOURCE: &'static str;
+    const NAME: &'static str;
+
+    /// The name of the collection: `nodes`.
+    const COLLECTION: &'static str;
 
     /// Every field, in the order in which fields are shown and written: a field comes after the fields it depends on.
-    const TABLE: &'static [FieldRow<Self>];
+    const FIELDS: &'static [Field<Self>];
 
-    /// The fields that a list shows by default.
-    const DEFAULT_FIELDS: &'static [Self];
+    /// The filters of lists that are not fields.
+    const FILTERS: &'static [Filter<Self>];
 
-    /// The field with the links, which is always shown.
-    const LINKS: Self;
+    /// The requested list, which the filters narrow.
+    type List: Default;
 
-    /// The row of a field by its name, and its index in the table.
-    fn find(name: &str) -> Option<(usize, &'static FieldRow<Self>)> {
-        Self::TABLE.iter().enumerate().find(|(_, row)| row.name == name)
-    }
-
-    /// The row of a field that a client wants to write.
-    fn known(name: &str) -> Result<&'static FieldRow<Self>, ApiError> {
-        Self::find(name).map(|(_, row)| row).ok_or_else(|| {
-            let (name, thing) = (short(name), Self::RESOURCE);
-            ApiError::bad_request(format!("{name}: unknown field of {thing}"))
-        })
-    }
-
-    /// The row of a field that a client sets when it creates a resource.
-    fn creatable(name: &str, asked: Microversion) -> Result<&'static FieldRow<Self>, ApiError> {
-        let row = Self::known(name)?;
-        if row.access == Access::Read {
-            let problem = format!("cannot be set when {} is created", Self::RESOURCE);
-            return Err(ApiError::bad_field(row.name, problem));
-        }
-        asked.need(row.since, row.name)?;
-        Ok(row)
-    }
-
-    /// The row of a field that a client changes.
-    fn changeable(name: &str, asked: Microversion) -> Result<&'static FieldRow<Self>, ApiError> {
-        let row = Self::known(name)?;
-        if row.access != Access::Write {
-            return Err(ApiError::bad_field(row.name, "cannot be changed"));
-        }
-        asked.need(row.since, row.name)?;
-        Ok(row)
-    }
+    /// The keys by which the store sorts; the default is the order of creation.
+    type Sort: Copy + Default;
 }
 
-/// The properties of a field.
-pub(crate) struct FieldRow<F> {
-    pub(crate) field: F,
+/// A field of a resource.
+pub(crate) struct Field<R: Resource> {
     pub(crate) name: &'static str,
     /// The microversion that introduced the field.
     pub(crate) since: Microversion,
-    pub(crate) access: Access,
+    pub(crate) kind: Kind,
+    pub(crate) read: Read<R>,
+    pub(crate) access: Access<R>,
+    /// Whether the field must be given when a resource is created.
+    pub(crate) is_required: bool,
+    /// Whether a list shows the field by default.
+    pub(crate) is_brief: bool,
+    /// Whether the field reveals details of the site, which a lessee must not see. Ironic shows such a field with a text that the caller may
+    /// not see it.
+    pub(crate) is_site_detail: bool,
+    pub(crate) filter: Option<Filter<R>>,
+    pub(crate) sort: Option<R::Sort>,
 }
 
-/// Makes a row of a table.
-pub(crate) const fn row<F>(field: F, name: &'static str, minor: u16, access: Access) -> FieldRow<F>
-where
-    F: Copy,
-{
-    FieldRow { field, name, since: Microversion::new(minor), access }
-}
+/// Reads the value of a field.
+pub(crate) type Read<R> = for<'a> fn(&'a R, &Context<'a>) -> Shown<'a>;
+
+/// Parses the value that a client sends for the field of this name, and stores it. Null selects the default.
+pub(crate) type Write<R> = fn(&mut R, &'static str, Value) -> Result<(), ApiError>;
 
 /// When clients may write a field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
+pub(crate) enum Access<R> {
     /// Never: only the service writes it.
     Read,
     /// Only when they create the resource.
-    Create,
-    /// Whenever the state of the node allows changes.
-    Write,
+    Create(Set<R>),
+    /// Whenever the state of the node allows changes, if the caller satisfies the rule.
+    Change(Rule, Set<R>),
+}
+
+/// How a field is written.
+pub(crate) enum Set<R> {
+    Value(Write<R>),
+    /// Replaces an object. A patch may also change a part of it.
+    Object(fn(&mut R) -> &mut Map<String, Value>),
+    /// The same for an object whose secrets are shown as a mask.
+    Secrets(fn(&mut R) -> &mut Map<String, Value>),
+}
+
+/// The JSON type of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Text or null.
+    Text,
+    Texts,
+    Boolean,
+    /// A boolean or null.
+    MaybeBoolean,
+    Object,
+    Links,
+}
+
+impl<R: Resource> Field<R> {
+    /// Declares a field that only the service writes.
+    pub(crate) const fn new(name: &'static str, minor: u16, kind: Kind, read: Read<R>) -> Self {
+        Field {
+            name,
+            since: Microversion::new(minor),
+            kind,
+            read,
+            access: Access::Read,
+            is_required: false,
+            is_brief: false,
+            is_site_detail: false,
+            filter: None,
+            sort: None,
+        }
+    }
+
+    /// Clients set the field when they create the resource.
+    pub(crate) const fn create(self, write: Write<R>) -> Self {
+        Field { access: Access::Create(Set::Value(write)), ..self }
+    }
+
+    /// Clients that satisfy `rule` write the field.
+    pub(crate) const fn change(self, rule: Rule, write: Write<R>) -> Self {
+        Field { access: Access::Change(rule, Set::Value(write)), ..self }
+    }
+
+    /// Clients that satisfy `rule` write the field, which is an object.
+    pub(crate) const fn change_object(
+        self,
+        rule: Rule,
+        place: fn(&mut R) -> &mut Map<String, Value>,
+    ) -> Self {
+        Field { access: Access::Change(rule, Set::Object(place)), ..self }
+    }
+
+    /// Clients that satisfy `rule` write the field, which is an object with secrets.
+    pub(crate) const fn change_secrets(
+        self,
+        rule: Rule,
+        place: fn(&mut R) -> &mut Map<String, Value>,
+    ) -> Self {
+        Field { access: Access::Change(rule, Set::Secrets(place)), ..self }
+    }
+
+    /// The field must be given when a resource is created.
+    pub(crate) const fn required(self) -> Self {
+        Field { is_required: true, ..self }
+    }
+
+    /// Lists show the field by default.
+    pub(crate) const fn brief(self) -> Self {
+        Field { is_brief: true, ..self }
+    }
+
+    /// Lessees do not see the field.
+    pub(crate) const fn site_detail(self) -> Self {
+        Field { is_site_detail: true, ..self }
+    }
+
+    /// Lists can be filtered by the field.
+    pub(crate) const fn filter(self, narrow: Narrow<R>) -> Self {
+        let filter = Filter { name: self.name, since: self.since, narrow };
+        Field { filter: Some(filter), ..self }
+    }
+
+    /// Lists can be filtered by the field since a microversion that is later than the field.
+    pub(crate) const fn filter_since(self, since: Microversion, narrow: Narrow<R>) -> Self {
+        let filter = Filter { name: self.name, since, narrow };
+        Field { filter: Some(filter), ..self }
+    }
+
+    /// Lists can be sorted by the field.
+    pub(crate) const fn sort(self, key: R::Sort) -> Self {
+        Field { sort: Some(key), ..self }
+    }
+
+    /// Finds a field by its name.
+    pub(crate) fn find(name: &str) -> Option<&'static Self> {
+        R::FIELDS.iter().find(|field| field.name == name)
+    }
+
+    /// Returns the field that a client wants to write.
+    pub(crate) fn known(name: &str) -> Result<&'static Self, ApiError> {
+        Self::find(name).ok_or_else(|| {
+            let (name, thing) = (short(name), R::NAME);
+            ApiError::bad_request(format!("{name}: unknown field of {thing}"))
+        })
+    }
+}
+
+impl<R> Access<R> {
+    /// How clients write the field, at least when they create the resource.
+    pub(crate) fn set(&self) -> Option<&Set<R>> {
+        match self {
+            Access::Read => None,
+            Access::Create(set) | Access::Change(_, set) => Some(set),
+        }
+    }
+}
+
+impl Kind {
+    /// The JSON shape of the field in answers.
+    pub(crate) fn shape(self) -> JsonShape {
+        match self {
+            Kind::Text => JsonShape::text().or_null(),
+            Kind::Texts => JsonShape::list(JsonShape::text()),
+            Kind::Boolean => JsonShape::boolean(),
+            Kind::MaybeBoolean => JsonShape::boolean().or_null(),
+            Kind::Object => JsonShape::any_object(),
+            Kind::Links => JsonShape::links(),
+        }
+    }
+
+    /// The JSON type of the field in requests.
+    pub(crate) fn body(self) -> Type {
+        match self {
+            Kind::Text => Type::String,
+            Kind::Texts | Kind::Links => Type::Array,
+            Kind::Boolean | Kind::MaybeBoolean => Type::Boolean,
+            Kind::Object => Type::Object,
+        }
+    }
 }
 
 /// A set of fields to show, with one bit for each row of the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FieldSet<F> {
+pub(crate) struct FieldSet<R> {
     rows: u128,
-    of: PhantomData<F>,
+    of: PhantomData<R>,
 }
 
-impl<F: Fields> FieldSet<F> {
+impl<R> Clone for FieldSet<R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R> Copy for FieldSet<R> {}
+
+/// How many fields a list shows by default.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DetailLevel {
+    /// For `/v1/nodes` and `/v1/ports`.
+    Brief,
+    /// For `/v1/nodes/detail` and `/v1/ports/detail`.
+    Detail,
+}
+
+impl<R: Resource> FieldSet<R> {
     /// All fields that exist in the requested version.
     pub(crate) fn all(asked: Microversion) -> Self {
-        FieldSet::matching(|row| asked.has(row.since))
+        FieldSet::matching(|field| asked.has(field.since))
     }
 
-    /// The fields that a list shows by default.
-    pub(crate) fn brief(asked: Microversion) -> Self {
-        FieldSet::matching(|row| asked.has(row.since) && F::DEFAULT_FIELDS.contains(&row.field))
+    /// The fields requested by `fields`, by default all.
+    pub(crate) fn requested(query: &mut Query, asked: Microversion) -> Result<Self, ApiError> {
+        match query.take("fields") {
+            None => Ok(FieldSet::all(asked)),
+            Some(raw) => FieldSet::named(&raw, asked),
+        }
+    }
+
+    /// The fields of a list, as requested by `fields` and `detail`.
+    pub(crate) fn listed(
+        query: &mut Query,
+        level: DetailLevel,
+        asked: Microversion,
+    ) -> Result<Self, ApiError> {
+        let detail = match query.take("detail") {
+            None => false,
+            Some(raw) => {
+                asked.need(microversion::DETAIL_QUERY, "detail")?;
+                flag("detail", &raw)?
+            }
+        };
+        match query.take("fields") {
+            Some(_) if detail || level == DetailLevel::Detail => {
+                Err(ApiError::bad_field("fields", "cannot be used together with detail"))
+            }
+            Some(raw) => FieldSet::named(&raw, asked),
+            None if detail || level == DetailLevel::Detail => Ok(FieldSet::all(asked)),
+            None => Ok(FieldSet::matching(|field| asked.has(field.since) && field.is_brief)),
+        }
     }
 
     /// The fields named in `raw`, separated by commas, and the links.
-    pub(crate) fn named(raw: &str, asked: Microversion) -> Result<Self, ApiError> {
-        let mut shown = FieldSet::matching(|row| row.field == F::LINKS);
+    fn named(raw: &str, asked: Microversion) -> Result<Self, ApiError> {
+        asked.need(microversion::FIELDS, "fields")?;
+        let mut shown = FieldSet::matching(|field| field.name == "links");
         for name in raw.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-            let (at, row) = F::find(name).ok_or_else(|| {
-                let problem = format!("{} has no field {:?}", F::RESOURCE, short(name));
+            let at = R::FIELDS.iter().position(|field| field.name == name).ok_or_else(|| {
+                let problem = format!("{} has no field {:?}", R::NAME, short(name));
                 ApiError::bad_field("fields", problem)
             })?;
-            asked.need(row.since, row.name)?;
+            asked.need(R::FIELDS[at].since, R::FIELDS[at].name)?;
             shown.rows |= 1 << at;
         }
         Ok(shown)
     }
 
-    fn matching(fits: impl Fn(&FieldRow<F>) -> bool) -> Self {
-        const { assert!(F::TABLE.len() <= 128, "there are more fields than bits") };
-        let bits = F::TABLE.iter().enumerate().filter(|(_, row)| fits(row)).map(|(at, _)| 1 << at);
+    /// The fields of this set that a lessee may see.
+    pub(crate) fn for_lessees(self) -> Self {
+        let seen = FieldSet::<R>::matching(|field| !field.is_site_detail);
+        FieldSet { rows: self.rows & seen.rows, ..self }
+    }
+
+    fn matching(fits: impl Fn(&Field<R>) -> bool) -> Self {
+        const { assert!(R::FIELDS.len() <= 128, "there are more fields than bits") };
+        let bits = R::FIELDS.iter().enumerate().filter(|(_, row)| fits(row)).map(|(at, _)| 1 << at);
         FieldSet { rows: bits.fold(0, |all, bit: u128| all | bit), of: PhantomData }
     }
 
-    /// The rows of the fields to show.
-    pub(crate) fn rows(self) -> impl Iterator<Item = &'static FieldRow<F>> {
-        let rows = F::TABLE.iter().enumerate();
-        rows.filter(move |(at, _)| self.rows >> at & 1 == 1).map(|(_, row)| row)
+    /// The fields to show.
+    pub(crate) fn fields(self) -> impl Iterator<Item = &'static Field<R>> {
+        let rows = R::FIELDS.iter().enumerate();
+        rows.filter(move |(at, _)| self.rows >> at & 1 == 1).map(|(_, field)| field)
+    }
+
+    /// How many fields are shown.
+    pub(crate) fn len(self) -> usize {
+        self.rows.count_ones() as usize
     }
 }
 
 fn short(name: &str) -> String {
     name.chars().take(64).collect()
+}
+
+/// Turns 404 into 400: the path of the request exists, but the field of its body names something that does not.
+pub(crate) fn in_body<E: Into<ApiError>>(field: &'static str) -> impl Fn(E) -> ApiError {
+    move |why| match why.into() {
+        why if why.status == StatusCode::NOT_FOUND => ApiError::bad_field(field, why.message),
+        why => why,
+    }
 }

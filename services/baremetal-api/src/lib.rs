@@ -10,6 +10,7 @@ mod driver;
 mod empty;
 mod error;
 mod field;
+mod filter;
 mod history;
 mod inventory;
 mod listing;
@@ -24,11 +25,13 @@ mod root;
 mod rule;
 mod secret;
 mod shards;
+mod shown;
 mod states;
 mod traits;
 mod validate;
 mod value;
 mod vifs;
+mod write;
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! `/v1/nodes`: creates, lists, shows, changes and deletes nodes.
 
 mod field;
+mod list;
 mod owner_and_lessee;
 mod password;
-mod query;
 mod view;
 mod write;
 
@@ -12,16 +12,16 @@ use std::sync::Arc;
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use baremetal_core::{
-    Driver, Node, NodeIdent, NodeUuid, Page, State as Stage, check_change, check_compute_host,
-    check_delete, ended_allocation,
+    Driver, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid, Page, State as Stage, check_change,
+    check_compute_host, check_delete, ended_allocation,
 };
 use baremetal_store::{PagePart, PageRows};
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, JsonShape, ListPart, Microversion, Operation, Origin, PathParam, Query,
-    Relation, Route, Routes, StrictJson, flag, json, json_of,
+    ApiError, Caller, JsonShape, ListPart, MAX_LIMIT, Microversion, Operation, Origin, PathParam,
+    Query, Relation, Route, Routes, StrictJson, flag, json, json_of,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -29,13 +29,13 @@ use tracing::info;
 
 use crate::app::{App, forced, relation, retry_if_stale, visible_project};
 use crate::error::Error;
-use crate::field::{FieldSet, Fields};
+use crate::field::{Access, DetailLevel, Field, FieldSet};
 use crate::listing::list_of;
-use crate::{microversion, openapi, rule};
-use query::{DetailLevel, List};
-use view::{View, ViewOptions};
+use crate::shown::{Context, View};
+use crate::write::{create as set_fields, patched};
+use crate::{filter, microversion, openapi, rule};
+use list::NodeList;
 
-pub(crate) use field::Field;
 pub(crate) use view::{last_error, state_word};
 
 /// The average size of a field in bytes, measured on nodes whose objects contain little.
@@ -50,27 +50,29 @@ pub(crate) fn routes() -> Routes<App> {
     let nodes = [
         Route::get("List nodes", list)
             .with_rule(rule::READ)
-            .query_parameters(query::KNOWN)
+            .query_parameters(filter::PAGING)
+            .query_parameters(["detail"])
+            .query_parameters(filter::names::<Node>())
             .refuses([StatusCode::NOT_FOUND])
-            .returns(JsonShape::page("nodes", openapi::node())),
+            .returns(JsonShape::page("nodes", openapi::shape::<Node>())),
         Route::post("Enroll a node", create)
             .with_rule(rule::ENROLL)
-            .reads(openapi::node_body())
+            .reads(openapi::body::<Node>([]))
             .answers(StatusCode::CREATED)
-            .returns(openapi::node()),
+            .returns(openapi::shape::<Node>()),
     ];
     let node = [
         Route::get("Show a node", show)
             .with_rule(rule::READ)
             .query_parameters(["fields"])
-            .returns(openapi::node()),
+            .returns(openapi::shape::<Node>()),
         // `rule::writing` may require more, depending on the changed field.
         Route::patch("Change a node", patch)
             .with_rule(rule::USE)
             .reads(openapi::patch_body())
             .query_parameters(["reset_interfaces", "force"])
             .refuses([StatusCode::CONFLICT])
-            .returns(openapi::node()),
+            .returns(openapi::shape::<Node>()),
         Route::delete("Delete a node", forget)
             .with_rule(rule::ADMINISTER)
             .query_parameters(["force"])
@@ -79,9 +81,11 @@ pub(crate) fn routes() -> Routes<App> {
     ];
     let detail = Route::get("List nodes with all their fields", list_detail)
         .with_rule(rule::READ)
-        .query_parameters(query::KNOWN)
+        .query_parameters(filter::PAGING)
+        .query_parameters(["detail"])
+        .query_parameters(filter::names::<Node>())
         .refuses([StatusCode::NOT_FOUND])
-        .returns(JsonShape::page("nodes", openapi::node()));
+        .returns(JsonShape::page("nodes", openapi::shape::<Node>()));
     let link = JsonShape::object([("href", JsonShape::text()), ("rel", JsonShape::text())]);
     let children =
         Route::get("List the child nodes of a node", children).with_rule(rule::READ).returns(
@@ -107,7 +111,8 @@ async fn create(
         // Before the state `enroll` existed, a new node could be deployed at once.
         node.provision_state = Stage::Available;
     }
-    write::create(&mut node, body, asked)?;
+    set_fields(&mut node, body, asked)?;
+    write::check_interfaces(&node)?;
     app.conductor.check_hosts(None, &node)?;
     check_compute_host(None, &node.instance_info)?;
     owner_and_lessee::check(&app.auth, &caller, None, &node).await?;
@@ -116,8 +121,8 @@ async fn create(
     info!(node.id = %node.id, "node {} was enrolled", node.label());
 
     let location = HeaderValue::try_from(format!("{origin}/v1/nodes/{}", node.id));
-    let look = view_options(&app, &caller, asked, FieldSet::all(asked), &origin);
-    let mut answer = one(&node, look, StatusCode::CREATED);
+    let look = context(&app, asked, &origin);
+    let mut answer = one(StatusCode::CREATED, &caller, &node, FieldSet::all(asked), look);
     if let Ok(location) = location {
         answer.headers_mut().insert(LOCATION, location);
     }
@@ -133,9 +138,7 @@ async fn list(
     OriginalUri(uri): OriginalUri,
     query: Query,
 ) -> Result<Response, Error> {
-    let wanted = query::list(query.clone(), DetailLevel::Brief, asked)?;
-    let look = view_options(&app, &caller, asked, wanted.shown, &origin);
-    page(&app, wanted, look, uri.path(), &query).await
+    page(&app, &caller, DetailLevel::Brief, context(&app, asked, &origin), uri.path(), &query).await
 }
 
 /// `GET /v1/nodes/detail`: lists nodes with all fields.
@@ -147,9 +150,8 @@ async fn list_detail(
     OriginalUri(uri): OriginalUri,
     query: Query,
 ) -> Result<Response, Error> {
-    let wanted = query::list(query.clone(), DetailLevel::Detail, asked)?;
-    let look = view_options(&app, &caller, asked, wanted.shown, &origin);
-    page(&app, wanted, look, uri.path(), &query).await
+    page(&app, &caller, DetailLevel::Detail, context(&app, asked, &origin), uri.path(), &query)
+        .await
 }
 
 /// `GET /v1/nodes/{node}`: shows a node.
@@ -161,16 +163,10 @@ async fn show(
     PathParam(ident): PathParam<String>,
     mut query: Query,
 ) -> Result<Response, Error> {
-    let shown = match query.take("fields") {
-        None => FieldSet::all(asked),
-        Some(raw) => {
-            asked.need(microversion::FIELDS, "fields")?;
-            FieldSet::named(&raw, asked)?
-        }
-    };
+    let shown = FieldSet::requested(&mut query, asked)?;
     query.finish()?;
     let node = app.node(&caller, asked, &ident).await?;
-    Ok(one(&node, view_options(&app, &caller, asked, shown, &origin), StatusCode::OK))
+    Ok(one(StatusCode::OK, &caller, &node, shown, context(&app, asked, &origin)))
 }
 
 /// `PATCH /v1/nodes/{node}`: changes a node.
@@ -195,7 +191,12 @@ async fn patch(
     let patched = retry_if_stale(|| async {
         let before = app.node(&caller, asked, &ident).await?;
         check_writes(&caller, &before, &patch)?;
-        let after = write::patched(&before, patch.clone(), reset_interfaces, asked)?;
+        let base = match reset_interfaces {
+            true => write::without_interfaces(&before, &patch)?,
+            false => before.clone(),
+        };
+        let after = patched(&base, patch.clone(), asked)?;
+        write::check_interfaces(&after)?;
         if relation(&caller, &before) != Some(Relation::Cloud) {
             password::check(&before.driver_info, &after.driver_info, &patch)?;
         }
@@ -220,11 +221,8 @@ async fn patch(
     if node.leaving.is_some() {
         app.conductor.wake(node.id);
     }
-    Ok(one(
-        &node,
-        view_options(&app, &caller, asked, FieldSet::all(asked), &origin),
-        StatusCode::OK,
-    ))
+    let look = context(&app, asked, &origin);
+    Ok(one(StatusCode::OK, &caller, &node, FieldSet::all(asked), look))
 }
 
 /// `DELETE /v1/nodes/{node}`: deletes a node.
@@ -268,19 +266,21 @@ async fn children(
         links: Link,
     }
     let node = app.node(&caller, asked, &ident).await?;
-    let mut wanted = query::list(Query::default(), DetailLevel::Brief, asked)?;
-    wanted.filter.parent_node = Some(node.id);
-    wanted.filter.seen_by = visible_project(&caller);
+    let filter = NodeFilter {
+        parent_node: Some(node.id),
+        seen_by: visible_project(&caller),
+        ..NodeFilter::default()
+    };
     // Only the ids are kept in memory.
     let (mut found, mut more) = (Vec::new(), None);
     loop {
-        let limit = wanted.page.limit.saturating_sub(found.len() as u32).min(CHILDREN_AT_ONCE);
-        let page = Page { limit, ..wanted.page.clone() };
+        let limit = MAX_LIMIT.saturating_sub(found.len() as u32).min(CHILDREN_AT_ONCE);
+        let page = Page { limit, marker: None, sort: NodeSort::default(), descending: false };
         let part = PagePart { after: more, bytes: CHILDREN_BYTES };
-        let listed = app.store.list_nodes_part(&wanted.filter, &page, part).await?;
+        let listed = app.store.list_nodes_part(&filter, &page, part).await?;
         found.extend(listed.found.iter().map(|child| child.id));
         more = listed.more;
-        if more.is_none() || found.len() >= wanted.page.limit as usize {
+        if more.is_none() || found.len() >= MAX_LIMIT as usize {
             break;
         }
     }
@@ -293,15 +293,20 @@ async fn children(
 fn check_writes(caller: &Caller, node: &Node, patch: &[Operation]) -> Result<(), Error> {
     let bond = relation(caller, node).unwrap_or(Relation::Lessee);
     for operation in patch {
-        let row = Field::known(operation.field()?)?;
-        // An ordinary member may not change the owner of a node that is in use.
-        let in_use = node.provision_state == Stage::Active;
-        let rule = match row.field == Field::Owner && in_use {
-            true => rule::ADMINISTER,
-            false => rule::writing(row.field),
+        let field = Field::<Node>::known(operation.field()?)?;
+        let rule = match field.access {
+            // An ordinary member may not change the owner of a node that is in use.
+            Access::Change(..)
+                if field.name == "owner" && node.provision_state == Stage::Active =>
+            {
+                rule::ADMINISTER
+            }
+            Access::Change(rule, _) => rule,
+            // The service alone writes these fields.
+            Access::Read | Access::Create(_) => rule::ADMINISTER,
         };
         rule.check(caller, bond)
-            .map_err(|why| ApiError::new(why.status, format!("{}: {}", row.name, why.message)))?;
+            .map_err(|why| ApiError::new(why.status, format!("{}: {}", field.name, why.message)))?;
     }
     Ok(())
 }
@@ -319,23 +324,27 @@ async fn check_parent(app: &App, node: &Node) -> Result<(), Error> {
 /// Answers with one page of a list of nodes.
 async fn page(
     app: &App,
-    mut wanted: List,
-    look: ViewOptions<'_>,
+    caller: &Caller,
+    level: DetailLevel,
+    look: Context<'_>,
     path: &str,
     query: &Query,
 ) -> Result<Response, Error> {
-    if let Some(parent) = wanted.parent {
+    let mut rest = query.clone();
+    let shown = FieldSet::listed(&mut rest, level, look.asked)?;
+    let (list, page) = filter::parse::<Node>(rest, look.asked)?;
+    let NodeList { mut filter, parent, conductor, is_faulty } = list;
+    if let Some(parent) = parent {
         let parent = app.store.find_node(&parent).await?;
-        let parent = parent.filter(|parent| relation(look.caller, parent).is_some());
+        let parent = parent.filter(|parent| relation(caller, parent).is_some());
         let missing = || ApiError::bad_field("parent_node", "node not found");
-        wanted.filter.parent_node = Some(parent.ok_or_else(missing)?.id);
+        filter.parent_node = Some(parent.ok_or_else(missing)?.id);
     }
-    wanted.filter.seen_by = visible_project(look.caller);
-    let elsewhere = wanted.conductor.is_some_and(|name| name != app.conductor.hostname());
-    let is_empty = wanted.faulty || elsewhere;
-    let (filter, page) = (wanted.filter, wanted.page);
-    let reader = Arc::new((app.clone(), look.caller.clone(), look.origin.clone()));
-    let (asked, shown) = (look.asked, look.shown);
+    filter.seen_by = visible_project(caller);
+    let elsewhere = conductor.is_some_and(|name| name != app.conductor.hostname());
+    let is_empty = is_faulty || elsewhere;
+    let reader = Arc::new((app.clone(), caller.clone(), look.origin.clone()));
+    let asked = look.asked;
     list_of("nodes", &page, (app, look.origin, path, query), move |part, page| {
         let (reader, filter) = (reader.clone(), filter.clone());
         Box::pin(async move {
@@ -344,8 +353,8 @@ async fn page(
                 true => PageRows { found: Vec::new(), more: None },
                 false => app.store.list_nodes_part(&filter, &page, part).await?,
             };
-            let look = view_options(app, caller, asked, shown, origin);
-            let view = |node| View { node, look };
+            let look = context(app, asked, origin);
+            let view = |node| view_of(caller, node, shown, look);
             let id = |node: &Node| node.id.into_untyped_uuid();
             Ok(ListPart::of(&listed.found, id, view, listed.more)?)
         })
@@ -353,18 +362,30 @@ async fn page(
     .await
 }
 
-/// How nodes are shown to the caller.
-fn view_options<'a>(
-    app: &'a App,
-    caller: &'a Caller,
-    asked: Microversion,
-    shown: FieldSet<Field>,
-    origin: &'a Origin,
-) -> ViewOptions<'a> {
-    ViewOptions { caller, asked, shown, origin, conductor: app.conductor.hostname() }
+/// How nodes are shown.
+fn context<'a>(app: &'a App, asked: Microversion, origin: &'a Origin) -> Context<'a> {
+    Context { asked, origin, conductor: app.conductor.hostname() }
+}
+
+/// A node in the form that this caller sees.
+fn view_of<'a>(
+    caller: &Caller,
+    node: &'a Node,
+    shown: FieldSet<Node>,
+    context: Context<'a>,
+) -> View<'a, Node> {
+    let is_lent = relation(caller, node) == Some(Relation::Lessee);
+    let shown = if is_lent { shown.for_lessees() } else { shown };
+    View { it: node, shown, context }
 }
 
 /// Answers with one node.
-fn one(node: &Node, look: ViewOptions<'_>, status: StatusCode) -> Response {
-    json_of(status, &View { node, look }, look.shown.rows().count() * BYTES_A_FIELD)
+fn one(
+    status: StatusCode,
+    caller: &Caller,
+    node: &Node,
+    shown: FieldSet<Node>,
+    context: Context<'_>,
+) -> Response {
+    json_of(status, &view_of(caller, node, shown, context), shown.len() * BYTES_A_FIELD)
 }

@@ -1,78 +1,78 @@
 //! `/v1/ports`: the MAC addresses by which network boot recognises machines.
 
 mod field;
-mod query;
-mod view;
-mod write;
 
 use std::sync::Arc;
 
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
-use baremetal_core::{Node, NodeUuid, Page, Port, PortUuid, check_idle};
+use baremetal_core::{Node, NodeUuid, Port, PortUuid, check_idle};
 use hardware::MacAddress;
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, Direction, JsonShape, ListPart, Microversion, Operation, Origin, Paging,
-    PathParam, Query, Route, Routes, StrictJson, json,
+    ApiError, Caller, JsonShape, ListPart, Microversion, Operation, Origin, PathParam, Query,
+    Route, Routes, StrictJson, json,
 };
 use serde_json::{Map, Value};
 
 use crate::app::{App, relation, retry_if_stale, visible_project};
 use crate::error::Error;
-use crate::field::FieldSet;
+use crate::field::{DetailLevel, FieldSet, in_body};
 use crate::listing::list_of;
+use crate::shown::{Context, View};
 use crate::value::text;
-use crate::{microversion as since, openapi, rule};
-use query::DetailLevel;
-use view::View;
+use crate::write::{create as set_fields, patched};
+use crate::{filter, microversion as since, openapi, rule};
+use field::PortList;
 
 /// The routes of ports.
 pub(crate) fn routes() -> Routes<App> {
     let ports = [
         Route::get("List ports", list)
             .with_rule(rule::READ)
-            .query_parameters(query::KNOWN)
+            .query_parameters(filter::PAGING)
+            .query_parameters(["detail"])
+            .query_parameters(filter::names::<Port>())
             .refuses([StatusCode::NOT_FOUND])
-            .returns(JsonShape::page("ports", openapi::port())),
+            .returns(JsonShape::page("ports", openapi::shape::<Port>())),
         Route::post("Create a port", create)
             .with_rule(rule::SET_PORTS)
-            .reads(openapi::port_body())
+            .reads(openapi::body::<Port>([]))
             .answers(StatusCode::CREATED)
-            .returns(openapi::port()),
+            .returns(openapi::shape::<Port>()),
     ];
     let port = [
         Route::get("Show a port", show)
             .with_rule(rule::READ)
             .query_parameters(["fields"])
-            .returns(openapi::port()),
+            .returns(openapi::shape::<Port>()),
         Route::patch("Change a port", patch)
             .with_rule(rule::SET_DRIVER)
             .reads(openapi::patch_body())
-            .returns(openapi::port()),
+            .returns(openapi::shape::<Port>()),
         Route::delete("Delete a port", forget)
             .with_rule(rule::SET_PORTS)
             .answers(StatusCode::NO_CONTENT),
     ];
     let detail = Route::get("List ports with all their fields", list_detail)
         .with_rule(rule::READ)
-        .query_parameters(query::KNOWN)
+        .query_parameters(filter::PAGING)
+        .query_parameters(["detail"])
+        .query_parameters(filter::names::<Port>())
         .refuses([StatusCode::NOT_FOUND])
-        .returns(JsonShape::page("ports", openapi::port()));
+        .returns(JsonShape::page("ports", openapi::shape::<Port>()));
     let of_node = Route::get("List a node's ports", list_of_node)
         .with_rule(rule::READ)
         .query_parameters(["limit", "marker", "sort_key", "sort_dir", "fields", "detail"])
-        .returns(JsonShape::page("ports", openapi::port()));
+        .returns(JsonShape::page("ports", openapi::shape::<Port>()));
     Routes::new("ports")
         .at("/v1/ports", ports)
         .at("/v1/ports/detail", [detail])
         .at("/v1/ports/{port}", port)
         .at("/v1/nodes/{node}/ports", [of_node])
 }
-
-pub(crate) use field::Field;
 
 /// `POST /v1/ports`: creates a port.
 async fn create(
@@ -83,6 +83,7 @@ async fn create(
     StrictJson(mut body): StrictJson<Map<String, Value>>,
 ) -> Result<Response, Error> {
     let node = owner(&app, &caller, asked, &mut body).await?;
+    body.insert("node_uuid".to_owned(), node.id.to_string().into());
     let mut port = Port {
         id: PortUuid::new_v4(),
         version: 1,
@@ -99,11 +100,11 @@ async fn create(
         is_smartnic: false,
         extra: Map::new(),
     };
-    write::create(&mut port, body, asked)?;
+    set_fields(&mut port, body, asked)?;
     check_idle(&node)?;
     app.store.insert_port(&port).await?;
 
-    let view = View { port: &port, shown: FieldSet::all(asked), origin: &origin };
+    let view = view_of(&app, &port, FieldSet::all(asked), asked, &origin);
     let mut answer = json(StatusCode::CREATED, &view);
     if let Ok(location) = HeaderValue::try_from(format!("{origin}/v1/ports/{}", port.id)) {
         answer.headers_mut().insert(LOCATION, location);
@@ -127,12 +128,7 @@ async fn owner(
         (None, None) => None,
     };
     let ident = ident.ok_or_else(|| ApiError::bad_field("node_uuid", "is required"))?;
-    let missing = |why: Error| match ApiError::from(why) {
-        // Turns 404 into 400: the path of the request exists, but a field of its body names a node that does not.
-        why if why.status == StatusCode::NOT_FOUND => ApiError::bad_field("node_uuid", why.message),
-        why => why,
-    };
-    Ok(app.node(caller, asked, &ident).await.map_err(missing)?)
+    Ok(app.node(caller, asked, &ident).await.map_err(in_body("node_uuid"))?)
 }
 
 /// `GET /v1/ports`: lists ports with a few fields each.
@@ -182,16 +178,10 @@ async fn show(
     PathParam(id): PathParam<String>,
     mut query: Query,
 ) -> Result<Response, Error> {
-    let shown = match query.take("fields") {
-        None => FieldSet::all(asked),
-        Some(raw) => {
-            asked.need(since::FIELDS, "fields")?;
-            FieldSet::named(&raw, asked)?
-        }
-    };
+    let shown = FieldSet::requested(&mut query, asked)?;
     query.finish()?;
     let port = find(&app, &caller, &id).await?;
-    Ok(json(StatusCode::OK, &View { port: &port, shown, origin: &origin }))
+    Ok(json(StatusCode::OK, &view_of(&app, &port, shown, asked, &origin)))
 }
 
 /// `PATCH /v1/ports/{port}`: changes a port.
@@ -205,13 +195,13 @@ async fn patch(
 ) -> Result<Response, Error> {
     let port = retry_if_stale(|| async {
         let before = find(&app, &caller, &id).await?;
-        let mut after = write::patched(&before, patch.clone(), asked)?;
+        let mut after = patched(&before, patch.clone(), asked)?;
         idle(&app, &before).await?;
         after.updated_at = Some((app.clock)());
         Ok(app.store.update_port(&after).await?)
     });
     let port = port.await?;
-    let view = View { port: &port, shown: FieldSet::all(asked), origin: &origin };
+    let view = view_of(&app, &port, FieldSet::all(asked), asked, &origin);
     Ok(json(StatusCode::OK, &view))
 }
 
@@ -270,28 +260,39 @@ async fn page(
     of: Option<NodeUuid>,
 ) -> Result<Response, Error> {
     let mut rest = query.clone();
-    let shown = query::shown(&mut rest, extent, asked)?;
-    let paging = Paging::take(&mut rest)?;
-    let mut filter = query::filter(app, caller, &mut rest, asked).await?;
-    rest.finish()?;
+    let shown = FieldSet::listed(&mut rest, extent, asked)?;
+    let (list, page) = filter::parse::<Port>(rest, asked)?;
+    let PortList { mut filter, node } = list;
+    if let Some(ident) = node {
+        filter.node = Some(app.node(caller, asked, &ident).await?.id);
+    }
     filter.node = of.or(filter.node);
     filter.seen_by = visible_project(caller);
-    let page = Page {
-        limit: paging.limit,
-        marker: paging.marker,
-        sort: query::sort(paging.sort_key.as_deref())?,
-        descending: paging.direction == Direction::Descending,
-    };
-    let reader = Arc::new((app.store.clone(), origin.clone()));
+    let reader = Arc::new((app.clone(), origin.clone()));
     list_of("ports", &page, (app, origin, path, &query), move |part, page| {
         let (reader, filter) = (reader.clone(), filter.clone());
         Box::pin(async move {
-            let (store, origin) = &*reader;
-            let listed = store.list_ports_part(&filter, &page, part).await?;
-            let view = |port| View { port, shown, origin };
+            let (app, origin) = &*reader;
+            let listed = app.store.list_ports_part(&filter, &page, part).await?;
+            let view = |port| view_of(app, port, shown, asked, origin);
             let id = |port: &Port| port.id.into_untyped_uuid();
             Ok(ListPart::of(&listed.found, id, view, listed.more)?)
         })
     })
     .await
+}
+
+/// A port in the form that clients see.
+fn view_of<'a>(
+    app: &'a App,
+    port: &'a Port,
+    shown: FieldSet<Port>,
+    asked: Microversion,
+    origin: &'a Origin,
+) -> View<'a, Port> {
+    View {
+        it: port,
+        shown,
+        context: Context { asked, origin, conductor: app.conductor.hostname() },
+    }
 }

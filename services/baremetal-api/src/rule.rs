@@ -6,8 +6,6 @@
 
 use openstack_api::{Role, Rule};
 
-use crate::node::Field;
-
 /// See that a node exists: Ironic's `SYSTEM_OR_PROJECT_READER`.
 pub(crate) const READ: Rule = rule(Role::Reader, Some(Role::Reader), Some(Role::Reader));
 /// See how a machine is operated (history, inventory, failures), which reveals details of its site: `SYSTEM_OR_OWNER_READER`.
@@ -35,72 +33,4 @@ pub(crate) const ADMINISTER: Rule = Rule { services: false, ..ENROLL };
 
 const fn rule(cloud: Role, owner: Option<Role>, lessee: Option<Role>) -> Rule {
     Rule { cloud, services: true, owner, lessee }
-}
-
-/// The rule for changing this field of a node.
-pub(crate) fn writing(field: Field) -> Rule {
-    match field {
-        Field::Extra | Field::Description | Field::Protected | Field::ProtectedReason => USE,
-        Field::InstanceInfo | Field::InstanceName | Field::Maintenance => INSTALL,
-        Field::Driver | Field::Interface(_) => SET_DRIVER,
-        Field::Owner | Field::ConductorGroup | Field::ParentNode => SET_OWNER,
-        Field::ChassisUuid | Field::Shard | Field::DisablePowerOff | Field::AutomatedClean => {
-            ADMINISTER
-        }
-        Field::Name
-        | Field::DriverInfo
-        | Field::Properties
-        | Field::InstanceUuid
-        | Field::Lessee
-        | Field::NetworkData
-        | Field::ResourceClass
-        | Field::Retired
-        | Field::RetiredReason => OPERATE,
-        // The service alone writes these fields.
-        Field::Uuid
-        | Field::CreatedAt
-        | Field::UpdatedAt
-        | Field::DriverInternalInfo
-        | Field::PowerState
-        | Field::TargetPowerState
-        | Field::ProvisionState
-        | Field::TargetProvisionState
-        | Field::ProvisionUpdatedAt
-        | Field::LastError
-        | Field::MaintenanceReason
-        | Field::ConsoleEnabled
-        | Field::Reservation
-        | Field::InspectionStartedAt
-        | Field::InspectionFinishedAt
-        | Field::CleanStep
-        | Field::DeployStep
-        | Field::ServiceStep
-        | Field::RaidConfig
-        | Field::TargetRaidConfig
-        | Field::Traits
-        | Field::Fault
-        | Field::Health
-        | Field::Conductor
-        | Field::AllocationUuid
-        | Field::BootMode
-        | Field::SecureBoot
-        | Field::Links
-        | Field::Ports
-        | Field::States
-        | Field::Portgroups
-        | Field::Volume => ADMINISTER,
-    }
-}
-
-/// Whether a lessee may see this field. Fields that reveal details of the site are left out; Ironic shows these fields with a text that the
-/// caller may not see them.
-pub(crate) fn shown_to_lessees(field: Field) -> bool {
-    !matches!(
-        field,
-        Field::DriverInfo
-            | Field::DriverInternalInfo
-            | Field::LastError
-            | Field::Reservation
-            | Field::Conductor
-    )
 }

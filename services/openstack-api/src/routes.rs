@@ -236,8 +236,8 @@ impl<S: ApiState + Clone + Send + Sync + 'static> Route<S> {
         self
     }
 
-    /// Sets the query parameters of the route.
-    pub fn query_parameters<const N: usize>(mut self, parameters: [&'static str; N]) -> Self {
+    /// Adds query parameters of the route.
+    pub fn query_parameters(mut self, parameters: impl IntoIterator<Item = &'static str>) -> Self {
         self.asks.extend(parameters);
         self
     }

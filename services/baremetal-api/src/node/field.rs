@@ -1,161 +1,196 @@
-//! The fields of a node, and the microversion that introduced each.
+//! The fields of a node.
 
-use baremetal_core::Interface;
+use baremetal_core::{Interface, Maintenance, Node, NodeSort, NodeUuid, State};
+use newtype_uuid::GenericUuid;
+use openstack_api::ApiError;
 
-use crate::field::{Access, FieldRow, Fields, row};
+use super::list::{FILTERS, NodeList};
+use super::{view, write};
+use crate::field::{Field, Kind, Read, Resource};
+use crate::filter::Filter;
+use crate::microversion as since;
+use crate::rule::{ADMINISTER, INSTALL, OPERATE, SET_DRIVER, SET_OWNER, USE};
+use crate::shown::Shown;
+use crate::value::{boolean, object, text, uuid};
+use crate::write::put;
 
-/// A field of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Field {
-    Uuid,
-    Name,
-    CreatedAt,
-    UpdatedAt,
-    Driver,
-    DriverInfo,
-    DriverInternalInfo,
-    Properties,
-    Extra,
-    InstanceInfo,
-    InstanceUuid,
-    InstanceName,
-    ChassisUuid,
-    PowerState,
-    TargetPowerState,
-    ProvisionState,
-    TargetProvisionState,
-    ProvisionUpdatedAt,
-    LastError,
-    Maintenance,
-    MaintenanceReason,
-    ConsoleEnabled,
-    Reservation,
-    InspectionStartedAt,
-    InspectionFinishedAt,
-    CleanStep,
-    DeployStep,
-    ServiceStep,
-    RaidConfig,
-    TargetRaidConfig,
-    ResourceClass,
-    Traits,
-    Fault,
-    Health,
-    ConductorGroup,
-    Conductor,
-    AutomatedClean,
-    Protected,
-    ProtectedReason,
-    Owner,
-    Lessee,
-    Description,
-    AllocationUuid,
-    Retired,
-    RetiredReason,
-    NetworkData,
-    BootMode,
-    SecureBoot,
-    Shard,
-    ParentNode,
-    DisablePowerOff,
-    Interface(Interface),
-    Links,
-    Ports,
-    States,
-    Portgroups,
-    Volume,
+impl Resource for Node {
+    const NAME: &'static str = "a node";
+    const COLLECTION: &'static str = "nodes";
+    const FIELDS: &'static [Field<Node>] = FIELDS;
+    const FILTERS: &'static [Filter<Node>] = FILTERS;
+    type List = NodeList;
+    type Sort = NodeSort;
 }
 
-use Access::{Create, Read, Write};
+use Kind::{Boolean, Links, MaybeBoolean, Object, Text, Texts};
 
-const fn interface(interface: Interface, name: &'static str, minor: u16) -> FieldRow<Field> {
-    row(Field::Interface(interface), name, minor, Write)
+const fn field(name: &'static str, minor: u16, kind: Kind, read: Read<Node>) -> Field<Node> {
+    Field::new(name, minor, kind, read)
 }
 
-impl Fields for Field {
-    const RESOURCE: &'static str = "a node";
-    const DEFAULT_FIELDS: &'static [Field] = &[
-        Field::Uuid,
-        Field::Name,
-        Field::InstanceUuid,
-        Field::Maintenance,
-        Field::PowerState,
-        Field::ProvisionState,
-        Field::Links,
-    ];
-    const LINKS: Field = Field::Links;
-    const TABLE: &'static [FieldRow<Field>] = TABLE;
+/// Declares the field by which operators choose the implementation of an interface.
+macro_rules! interface {
+    ($name:literal, $minor:literal, $interface:ident) => {
+        field($name, $minor, Text, |it, _| it.interface(Interface::$interface).into())
+            .change(SET_DRIVER, |it, name, new| {
+                write::interface(it, Interface::$interface, name, new)
+            })
+    };
 }
 
 #[rustfmt::skip]
-const TABLE: &[FieldRow<Field>] = &[
-    row(Field::Uuid,                 "uuid",                   1,  Create),
-    row(Field::Name,                 "name",                   5,  Write),
-    row(Field::CreatedAt,            "created_at",             1,  Read),
-    row(Field::UpdatedAt,            "updated_at",             1,  Read),
-    row(Field::Driver,               "driver",                 1,  Write),
-    row(Field::DriverInfo,           "driver_info",            1,  Write),
-    row(Field::DriverInternalInfo,   "driver_internal_info",   3,  Read),
-    row(Field::Properties,           "properties",             1,  Write),
-    row(Field::Extra,                "extra",                  1,  Write),
-    row(Field::InstanceInfo,         "instance_info",          1,  Write),
-    row(Field::InstanceUuid,         "instance_uuid",          1,  Write),
-    row(Field::InstanceName,         "instance_name",          104, Write),
-    row(Field::ChassisUuid,          "chassis_uuid",           1,  Write),
-    row(Field::PowerState,           "power_state",            1,  Read),
-    row(Field::TargetPowerState,     "target_power_state",     1,  Read),
-    row(Field::ProvisionState,       "provision_state",        1,  Read),
-    row(Field::TargetProvisionState, "target_provision_state", 1,  Read),
-    row(Field::ProvisionUpdatedAt,   "provision_updated_at",   1,  Read),
-    row(Field::LastError,            "last_error",             1,  Read),
-    row(Field::Maintenance,          "maintenance",            1,  Write),
-    row(Field::MaintenanceReason,    "maintenance_reason",     1,  Read),
-    row(Field::ConsoleEnabled,       "console_enabled",        1,  Read),
-    row(Field::Reservation,          "reservation",            1,  Read),
-    row(Field::InspectionStartedAt,  "inspection_started_at",  6,  Read),
-    row(Field::InspectionFinishedAt, "inspection_finished_at", 6,  Read),
-    row(Field::CleanStep,            "clean_step",             7,  Read),
-    row(Field::DeployStep,           "deploy_step",            44, Read),
-    row(Field::ServiceStep,          "service_step",           87, Read),
-    row(Field::RaidConfig,           "raid_config",            12, Read),
-    row(Field::TargetRaidConfig,     "target_raid_config",     12, Read),
-    row(Field::ResourceClass,        "resource_class",         21, Write),
-    row(Field::Traits,               "traits",                 37, Read),
-    row(Field::Fault,                "fault",                  42, Read),
-    row(Field::Health,               "health",                 109, Read),
-    row(Field::ConductorGroup,       "conductor_group",        46, Write),
-    row(Field::Conductor,            "conductor",              49, Read),
-    row(Field::AutomatedClean,       "automated_clean",        47, Write),
-    row(Field::Protected,            "protected",              48, Write),
-    row(Field::ProtectedReason,      "protected_reason",       48, Write),
-    row(Field::Owner,                "owner",                  50, Write),
-    row(Field::Lessee,               "lessee",                 65, Write),
-    row(Field::Description,          "description",            51, Write),
-    row(Field::AllocationUuid,       "allocation_uuid",        52, Read),
-    row(Field::Retired,              "retired",                61, Write),
-    row(Field::RetiredReason,        "retired_reason",         61, Write),
-    row(Field::NetworkData,          "network_data",           66, Write),
-    row(Field::BootMode,             "boot_mode",              75, Read),
-    row(Field::SecureBoot,           "secure_boot",            75, Read),
-    row(Field::Shard,                "shard",                  82, Write),
-    row(Field::ParentNode,           "parent_node",            83, Write),
-    row(Field::DisablePowerOff,      "disable_power_off",      95, Write),
-    interface(Interface::Bios,       "bios_interface",         40),
-    interface(Interface::Boot,       "boot_interface",         31),
-    interface(Interface::Console,    "console_interface",      31),
-    interface(Interface::Deploy,     "deploy_interface",       31),
-    interface(Interface::Firmware,   "firmware_interface",     86),
-    interface(Interface::Inspect,    "inspect_interface",      31),
-    interface(Interface::Management, "management_interface",   31),
-    interface(Interface::Network,    "network_interface",      20),
-    interface(Interface::Power,      "power_interface",        31),
-    interface(Interface::Raid,       "raid_interface",         31),
-    interface(Interface::Rescue,     "rescue_interface",       38),
-    interface(Interface::Storage,    "storage_interface",      33),
-    interface(Interface::Vendor,     "vendor_interface",       31),
-    row(Field::Links,                "links",                  1,  Read),
-    row(Field::Ports,                "ports",                  1,  Read),
-    row(Field::States,               "states",                 14, Read),
-    row(Field::Portgroups,           "portgroups",             24, Read),
-    row(Field::Volume,               "volume",                 32, Read),
+const FIELDS: &[Field<Node>] = &[
+    field("uuid", 1, Text, |it, _| it.id.into())
+        .create(|it, name, new| { it.id = uuid(name, new)?.map_or(it.id, NodeUuid::from_untyped_uuid); Ok(()) })
+        .brief()
+        .sort(NodeSort::Id),
+    field("name", 5, Text, |it, _| it.name.as_ref().map(|name| name.as_str()).into())
+        .change(OPERATE, |it, _, new| put(&mut it.name, write::name(new)))
+        .brief()
+        .sort(NodeSort::Name),
+    field("created_at", 1, Text, |it, _| it.created_at.into())
+        .sort(NodeSort::CreatedAt),
+    field("updated_at", 1, Text, |it, _| it.updated_at.into())
+        .sort(NodeSort::UpdatedAt),
+    field("driver", 1, Text, |it, _| it.driver.as_str().into())
+        .change(SET_DRIVER, |it, _, new| put(&mut it.driver, write::driver(new)))
+        .required()
+        .filter_since(since::DRIVER_FILTER, |list, by| put(&mut list.filter.driver, by.parsed()))
+        .sort(NodeSort::Driver),
+    field("driver_info", 1, Object, |it, _| Shown::masked(&it.driver_info))
+        .change_secrets(OPERATE, |it| &mut it.driver_info)
+        .site_detail(),
+    field("driver_internal_info", 3, Object, |_, _| Shown::EMPTY)
+        .site_detail(),
+    field("properties", 1, Object, |it, _| (&it.properties).into())
+        .change_object(OPERATE, |it| &mut it.properties),
+    field("extra", 1, Object, |it, _| (&it.extra).into())
+        .change_object(USE, |it| &mut it.extra),
+    field("instance_info", 1, Object, |it, _| Shown::masked(&it.instance_info))
+        .change_secrets(INSTALL, |it| &mut it.instance_info),
+    field("instance_uuid", 1, Text, |it, _| it.instance_uuid.into())
+        .change(OPERATE, |it, name, new| {
+            it.instance_uuid = uuid(name, new)?;
+            it.allocation = it.allocation.filter(|_| it.instance_uuid.is_some());
+            Ok(())
+        })
+        .brief()
+        .filter(|list, by| put(&mut list.filter.instance_uuid, by.id()))
+        .sort(NodeSort::InstanceUuid),
+    field("instance_name", 104, Text, |it, _| (&it.instance_name).into())
+        .change(INSTALL, |it, name, new| put(&mut it.instance_name, text(name, new, 255)))
+        .filter(|list, by| put(&mut list.filter.instance_name, Ok(by.text()))),
+    field("chassis_uuid", 1, Text, |it, _| it.chassis.into())
+        .change(ADMINISTER, |_, name, new| match uuid(name, new)? {
+            Some(_) => Err(ApiError::bad_field(name, "chassis not found")),
+            None => Ok(()),
+        })
+        .filter(|list, by| put(&mut list.filter.chassis, by.id())),
+    field("power_state", 1, Text, |it, _| it.power_state.map(|power| power.as_str()).into())
+        .brief()
+        .sort(NodeSort::PowerState),
+    field("target_power_state", 1, Text, |it, _| it.target_power_state().map(|power| power.as_str()).into()),
+    field("provision_state", 1, Text, |it, look| view::state_word(it, look.asked).into())
+        .brief()
+        .filter_since(since::STATE_FILTER, |list, by| put(&mut list.filter.provision_state, by.parsed()))
+        .sort(NodeSort::ProvisionState),
+    field("target_provision_state", 1, Text, |it, _| it.leads_to().map(State::as_str).into()),
+    field("provision_updated_at", 1, Text, |it, _| it.provision_updated_at.into())
+        .sort(NodeSort::ProvisionUpdatedAt),
+    field("last_error", 1, Text, |it, _| view::last_error(it).into())
+        .site_detail(),
+    field("maintenance", 1, Boolean, |it, _| it.maintenance.is_some().into())
+        .change(INSTALL, |it, name, new| {
+            it.maintenance = match boolean(name, new)? {
+                Some(true) => Some(it.maintenance.take().unwrap_or(Maintenance { reason: None })),
+                Some(false) | None => None,
+            };
+            Ok(())
+        })
+        .brief()
+        .filter(|list, by| put(&mut list.filter.maintenance, by.flag()))
+        .sort(NodeSort::Maintenance),
+    field("maintenance_reason", 1, Text, |it, _| it.maintenance.as_ref().and_then(|why| why.reason.as_deref()).into()),
+    field("console_enabled", 1, Boolean, |it, _| it.console_enabled.into()),
+    field("reservation", 1, Text, |it, look| view::is_locked(it).then_some(look.conductor).into())
+        .site_detail(),
+    field("inspection_started_at", 6, Text, |it, _| it.inspection_started_at.into()),
+    field("inspection_finished_at", 6, Text, |it, _| it.inspection_finished_at.into()),
+    field("clean_step", 7, Object, |it, _| view::clean_step(it)),
+    field("deploy_step", 44, Object, |it, _| view::deploy_step(it)),
+    field("service_step", 87, Object, |_, _| Shown::EMPTY),
+    field("raid_config", 12, Object, |_, _| Shown::EMPTY),
+    field("target_raid_config", 12, Object, |_, _| Shown::EMPTY),
+    field("resource_class", 21, Text, |it, _| (&it.resource_class).into())
+        .change(OPERATE, |it, name, new| put(&mut it.resource_class, text(name, new, 80)))
+        .filter(|list, by| put(&mut list.filter.resource_class, Ok(by.text())))
+        .sort(NodeSort::ResourceClass),
+    field("traits", 37, Texts, |it, _| Shown::Texts(&it.traits)),
+    field("fault", 42, Text, |_, _| Shown::Null)
+        .filter(|list, by| put(&mut list.is_faulty, super::list::fault(by))),
+    field("health", 109, Text, |_, _| Shown::Null),
+    field("conductor_group", 46, Text, |it, _| (&it.conductor_group).into())
+        .change(SET_OWNER, |it, name, new| put(&mut it.conductor_group, write::conductor_group(name, new)))
+        .filter(|list, by| put(&mut list.filter.conductor_group, Ok(Some(by.value.to_lowercase()))))
+        .sort(NodeSort::ConductorGroup),
+    field("conductor", 49, Text, |_, look| look.conductor.into())
+        .site_detail()
+        .filter(|list, by| put(&mut list.conductor, Ok(by.text()))),
+    field("automated_clean", 47, MaybeBoolean, |it, _| it.automated_clean.into())
+        .change(ADMINISTER, |it, name, new| put(&mut it.automated_clean, boolean(name, new))),
+    field("protected", 48, Boolean, |it, _| it.protected.is_some().into())
+        .change(USE, |it, name, new| write::switch(&mut it.protected, name, new)),
+    field("protected_reason", 48, Text, |it, _| view::reason(&it.protected).into())
+        .change(USE, |it, name, new| write::reason(&mut it.protected, name, new)),
+    field("owner", 50, Text, |it, _| (&it.owner).into())
+        .change(SET_OWNER, |it, name, new| put(&mut it.owner, text(name, new, 255)))
+        .filter(|list, by| put(&mut list.filter.owner, Ok(by.text())))
+        .sort(NodeSort::Owner),
+    field("lessee", 65, Text, |it, _| (&it.lessee).into())
+        .change(OPERATE, |it, name, new| put(&mut it.lessee, text(name, new, 255)))
+        .filter(|list, by| put(&mut list.filter.lessee, Ok(by.text())))
+        .sort(NodeSort::Lessee),
+    field("description", 51, Text, |it, _| (&it.description).into())
+        .change(USE, |it, name, new| put(&mut it.description, text(name, new, 4096))),
+    field("allocation_uuid", 52, Text, |it, _| it.allocation.into()),
+    field("retired", 61, Boolean, |it, _| it.retired.is_some().into())
+        .change(OPERATE, |it, name, new| write::switch(&mut it.retired, name, new))
+        .filter(|list, by| put(&mut list.filter.retired, by.flag())),
+    field("retired_reason", 61, Text, |it, _| view::reason(&it.retired).into())
+        .change(OPERATE, |it, name, new| write::reason(&mut it.retired, name, new)),
+    field("network_data", 66, Object, |_, _| Shown::EMPTY)
+        .change(OPERATE, |_, name, new| match object(name, new)?.is_empty() {
+            true => Ok(()),
+            false => Err(ApiError::bad_field(name, "static network data is not supported")),
+        }),
+    field("boot_mode", 75, Text, |it, _| it.boot_mode.map(|mode| mode.as_str()).into()),
+    field("secure_boot", 75, MaybeBoolean, |_, _| Shown::Null),
+    field("shard", 82, Text, |it, _| (&it.shard).into())
+        .change(ADMINISTER, |it, name, new| put(&mut it.shard, text(name, new, 255)))
+        .filter(|list, by| put(&mut list.filter.shard, Ok(by.value.split(',').map(str::to_owned).collect()))),
+    field("parent_node", 83, Text, |it, _| it.parent_node.into())
+        .change(SET_OWNER, |it, name, new| put(&mut it.parent_node, uuid(name, new).map(|id| id.map(NodeUuid::from_untyped_uuid))))
+        .filter(|list, by| put(&mut list.parent, by.parsed())),
+    field("disable_power_off", 95, Boolean, |it, _| it.disable_power_off.into())
+        .change(ADMINISTER, |it, name, new| { it.disable_power_off = boolean(name, new)?.unwrap_or(false); Ok(()) }),
+    interface!("bios_interface", 40, Bios),
+    interface!("boot_interface", 31, Boot),
+    interface!("console_interface", 31, Console),
+    interface!("deploy_interface", 31, Deploy),
+    interface!("firmware_interface", 86, Firmware),
+    interface!("inspect_interface", 31, Inspect),
+    interface!("management_interface", 31, Management),
+    interface!("network_interface", 20, Network),
+    interface!("power_interface", 31, Power),
+    interface!("raid_interface", 31, Raid),
+    interface!("rescue_interface", 38, Rescue),
+    interface!("storage_interface", 33, Storage),
+    interface!("vendor_interface", 31, Vendor),
+    field("links", 1, Links, |it, look| look.links("nodes", it.id, ""))
+        .brief(),
+    field("ports", 1, Links, |it, look| look.links("nodes", it.id, "/ports")),
+    field("states", 14, Links, |it, look| look.links("nodes", it.id, "/states")),
+    field("portgroups", 24, Links, |it, look| look.links("nodes", it.id, "/portgroups")),
+    field("volume", 32, Links, |it, look| look.links("nodes", it.id, "/volume")),
 ];

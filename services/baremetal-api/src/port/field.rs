@@ -1,57 +1,108 @@
-//! The fields of a port, and the microversion that introduced each.
+//! The fields of a port, and the query parameters of a list of ports.
 
-use crate::field::{Access, FieldRow, Fields, row};
+use baremetal_core::{NodeUuid, Port, PortFilter, PortSort, PortUuid};
+use hardware::MacAddress;
+use newtype_uuid::GenericUuid;
+use openstack_api::ApiError;
+use serde_json::Value;
+use uuid::Uuid;
 
-/// A field of a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Field {
-    Uuid,
-    CreatedAt,
-    UpdatedAt,
-    Address,
-    NodeUuid,
-    Extra,
-    InternalInfo,
-    LocalLinkConnection,
-    PxeEnabled,
-    PortgroupUuid,
-    PhysicalNetwork,
-    IsSmartnic,
-    Name,
-    Description,
-    Vendor,
-    Category,
-    AvailableForDynamicPortgroup,
-    Links,
+use crate::field::{Field, Kind, Read, Resource};
+use crate::filter::Filter;
+use crate::microversion as since;
+use crate::rule::SET_DRIVER;
+use crate::shown::Shown;
+use crate::value::{boolean, text, uuid};
+use crate::write::put;
+
+impl Resource for Port {
+    const NAME: &'static str = "a port";
+    const COLLECTION: &'static str = "ports";
+    const FIELDS: &'static [Field<Port>] = FIELDS;
+    const FILTERS: &'static [Filter<Port>] = FILTERS;
+    type List = PortList;
+    type Sort = PortSort;
 }
 
-use Access::{Create, Read, Write};
+/// A requested list of ports.
+#[derive(Default)]
+pub(crate) struct PortList {
+    pub(crate) filter: PortFilter,
+    /// Only ports of the node with this UUID or name.
+    pub(crate) node: Option<String>,
+}
 
-impl Fields for Field {
-    const RESOURCE: &'static str = "a port";
-    const DEFAULT_FIELDS: &'static [Field] = &[Field::Uuid, Field::Address, Field::Links];
-    const LINKS: Field = Field::Links;
-    const TABLE: &'static [FieldRow<Field>] = TABLE;
+use Kind::{Boolean, Links, Object, Text};
+
+const fn field(name: &'static str, minor: u16, kind: Kind, read: Read<Port>) -> Field<Port> {
+    Field::new(name, minor, kind, read)
 }
 
 #[rustfmt::skip]
-const TABLE: &[FieldRow<Field>] = &[
-    row(Field::Uuid,                         "uuid",                            1,   Create),
-    row(Field::CreatedAt,                    "created_at",                      1,   Read),
-    row(Field::UpdatedAt,                    "updated_at",                      1,   Read),
-    row(Field::Address,                      "address",                         1,   Write),
-    row(Field::NodeUuid,                     "node_uuid",                       1,   Create),
-    row(Field::Extra,                        "extra",                           1,   Write),
-    row(Field::InternalInfo,                 "internal_info",                   18,  Read),
-    row(Field::LocalLinkConnection,          "local_link_connection",           19,  Write),
-    row(Field::PxeEnabled,                   "pxe_enabled",                     19,  Write),
-    row(Field::PortgroupUuid,                "portgroup_uuid",                  24,  Write),
-    row(Field::PhysicalNetwork,              "physical_network",                34,  Write),
-    row(Field::IsSmartnic,                   "is_smartnic",                     53,  Write),
-    row(Field::Name,                         "name",                            88,  Write),
-    row(Field::Description,                  "description",                     97,  Write),
-    row(Field::Vendor,                       "vendor",                          100, Read),
-    row(Field::Category,                     "category",                        101, Read),
-    row(Field::AvailableForDynamicPortgroup, "available_for_dynamic_portgroup", 111, Read),
-    row(Field::Links,                        "links",                           1,   Read),
+const FIELDS: &[Field<Port>] = &[
+    field("uuid", 1, Text, |it, _| it.id.into())
+        .create(|it, name, new| { it.id = uuid(name, new)?.map_or(it.id, PortUuid::from_untyped_uuid); Ok(()) })
+        .brief()
+        .sort(PortSort::Id),
+    field("created_at", 1, Text, |it, _| it.created_at.into())
+        .sort(PortSort::CreatedAt),
+    field("updated_at", 1, Text, |it, _| it.updated_at.into())
+        .sort(PortSort::UpdatedAt),
+    field("address", 1, Text, |it, _| Shown::Address(it.address))
+        .change(SET_DRIVER, |it, _, new| put(&mut it.address, address(new)))
+        .required()
+        .brief()
+        .filter(|list, by| put(&mut list.filter.addresses, by.value.split(',').map(|raw| address(raw.trim().into())).collect()))
+        .sort(PortSort::Address),
+    field("node_uuid", 1, Text, |it, _| it.node.into())
+        .create(|it, name, new| { it.node = uuid(name, new)?.map_or(it.node, NodeUuid::from_untyped_uuid); Ok(()) })
+        .required()
+        .filter(|list, by| put(&mut list.filter.node, by.id())),
+    field("extra", 1, Object, |it, _| (&it.extra).into())
+        .change_object(SET_DRIVER, |it| &mut it.extra),
+    field("internal_info", 18, Object, |_, _| Shown::EMPTY),
+    field("local_link_connection", 19, Object, |it, _| (&it.local_link_connection).into())
+        .change_object(SET_DRIVER, |it| &mut it.local_link_connection),
+    field("pxe_enabled", 19, Boolean, |it, _| it.pxe_enabled.into())
+        .change(SET_DRIVER, |it, name, new| { it.pxe_enabled = boolean(name, new)?.unwrap_or(true); Ok(()) }),
+    field("portgroup_uuid", 24, Text, |it, _| it.portgroup.into())
+        .change(SET_DRIVER, |_, name, new| match uuid(name, new)? {
+            Some(_) => Err(ApiError::bad_field(name, "port group not found")),
+            None => Ok(()),
+        }),
+    field("physical_network", 34, Text, |it, _| (&it.physical_network).into())
+        .change(SET_DRIVER, |it, name, new| put(&mut it.physical_network, text(name, new, 64))),
+    field("is_smartnic", 53, Boolean, |it, _| it.is_smartnic.into())
+        .change(SET_DRIVER, |it, name, new| { it.is_smartnic = boolean(name, new)?.unwrap_or(false); Ok(()) }),
+    field("name", 88, Text, |it, _| (&it.name).into())
+        .change(SET_DRIVER, |it, name, new| put(&mut it.name, text(name, new, 255))),
+    field("description", 97, Text, |it, _| (&it.description).into())
+        .change(SET_DRIVER, |it, name, new| put(&mut it.description, text(name, new, 255))),
+    field("vendor", 100, Text, |_, _| Shown::Null),
+    field("category", 101, Text, |_, _| Shown::Null),
+    field("available_for_dynamic_portgroup", 111, Boolean, |_, _| true.into()),
+    field("links", 1, Links, |it, look| look.links("ports", it.id, ""))
+        .brief(),
 ];
+
+#[rustfmt::skip]
+const FILTERS: &[Filter<Port>] = &[
+    Filter { name: "node",      since: since::MINIMUM,          narrow: |list, by| put(&mut list.node, Ok(by.text())) },
+    Filter { name: "portgroup", since: since::PORTGROUP_FIELDS, narrow: |list, by| put(&mut list.filter.portgroup, portgroup(by.value)) },
+];
+
+/// Parses the MAC address of a port.
+fn address(value: Value) -> Result<MacAddress, ApiError> {
+    let required = || ApiError::bad_field("address", "is required");
+    let raw = text("address", value, 64)?.ok_or_else(required)?;
+    let address: MacAddress = raw.parse().map_err(|why| ApiError::bad_field("address", why))?;
+    if address.is_multicast() {
+        let problem = format!("{address} is a multicast address, which cannot belong to a machine");
+        return Err(ApiError::bad_field("address", problem));
+    }
+    Ok(address)
+}
+
+fn portgroup(raw: &str) -> Result<Option<Uuid>, ApiError> {
+    Uuid::parse_str(raw).map(Some).map_err(|_| ApiError::not_found("port group not found"))
+}

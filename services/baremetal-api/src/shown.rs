@@ -1,0 +1,152 @@
+//! Serializes a resource for clients, field by field.
+
+use std::collections::BTreeSet;
+
+use baremetal_core::NodeUuid;
+use hardware::MacAddress;
+use jiff::Timestamp;
+use newtype_uuid::{GenericUuid, TypedUuid, TypedUuidKind};
+use openstack_api::{Links, Microversion, Origin, Time};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::field::{FieldSet, Resource};
+use crate::secret::Masked;
+
+/// How the resources of one answer are shown.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'a> {
+    /// The requested version.
+    pub(crate) asked: Microversion,
+    /// The origin under which the client reached the API.
+    pub(crate) origin: &'a Origin,
+    /// The conductor that manages the nodes.
+    pub(crate) conductor: &'a str,
+}
+
+/// A resource in the form that clients see.
+pub(crate) struct View<'a, R> {
+    pub(crate) it: &'a R,
+    pub(crate) shown: FieldSet<R>,
+    pub(crate) context: Context<'a>,
+}
+
+impl<R: Resource> Serialize for View<'_, R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_map(None)?;
+        for field in self.shown.fields() {
+            object.serialize_entry(field.name, &(field.read)(self.it, &self.context))?;
+        }
+        object.end()
+    }
+}
+
+/// The value of a field in the form that clients see.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum Shown<'a> {
+    Null,
+    Boolean(bool),
+    Text(&'a str),
+    Written(String),
+    Texts(&'a BTreeSet<String>),
+    Id(Uuid),
+    Ids(&'a [NodeUuid]),
+    Time(Time),
+    Address(MacAddress),
+    Object(&'a Map<String, Value>),
+    Masked(Masked<'a>),
+    Links(Links<'a, Uuid>),
+    /// A clean or deploy step, or another object of which nothing is known.
+    Step {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        interface: Option<&'static str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        step: Option<&'static str>,
+    },
+}
+
+impl<'a> Shown<'a> {
+    /// The empty object.
+    pub(crate) const EMPTY: Shown<'static> = Shown::Step { interface: None, step: None };
+
+    /// An object whose secrets are masked.
+    pub(crate) fn masked(object: &'a Map<String, Value>) -> Self {
+        Shown::Masked(Masked(object))
+    }
+}
+
+impl<'a> Context<'a> {
+    /// The links to a part of a resource; to the resource itself if `part` is empty.
+    pub(crate) fn links(
+        &self,
+        collection: &'static str,
+        id: impl GenericUuid,
+        part: &'static str,
+    ) -> Shown<'a> {
+        let id = id.into_untyped_uuid();
+        Shown::Links(Links { origin: self.origin, collection, id, part })
+    }
+}
+
+impl From<bool> for Shown<'_> {
+    fn from(value: bool) -> Self {
+        Shown::Boolean(value)
+    }
+}
+
+impl<'a> From<&'a str> for Shown<'a> {
+    fn from(text: &'a str) -> Self {
+        Shown::Text(text)
+    }
+}
+
+impl<'a> From<&'a String> for Shown<'a> {
+    fn from(text: &'a String) -> Self {
+        Shown::Text(text)
+    }
+}
+
+impl From<String> for Shown<'_> {
+    fn from(text: String) -> Self {
+        Shown::Written(text)
+    }
+}
+
+impl From<Uuid> for Shown<'_> {
+    fn from(id: Uuid) -> Self {
+        Shown::Id(id)
+    }
+}
+
+impl<K: TypedUuidKind> From<TypedUuid<K>> for Shown<'_> {
+    fn from(id: TypedUuid<K>) -> Self {
+        Shown::Id(id.into_untyped_uuid())
+    }
+}
+
+impl From<Timestamp> for Shown<'_> {
+    fn from(at: Timestamp) -> Self {
+        Shown::Time(Time(at))
+    }
+}
+
+impl<'a> From<&'a Map<String, Value>> for Shown<'a> {
+    fn from(object: &'a Map<String, Value>) -> Self {
+        Shown::Object(object)
+    }
+}
+
+impl<'a, T: Into<Shown<'a>>> From<Option<T>> for Shown<'a> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Shown::Null, Into::into)
+    }
+}
+
+impl<'a> From<&'a Option<String>> for Shown<'a> {
+    fn from(text: &'a Option<String>) -> Self {
+        text.as_deref().into()
+    }
+}

@@ -1,0 +1,85 @@
+//! Writes the values that clients send into a resource, as the table of fields declares. Creation and patches share the rows.
+
+use openstack_api::{ApiError, Microversion, Operation, apply_patch};
+use serde_json::{Map, Value};
+
+use crate::field::{Access, Field, Resource, Set};
+use crate::secret::restore_masked;
+use crate::value::object;
+
+/// Stores a value that was parsed.
+pub(crate) fn put<T, E>(place: &mut T, parsed: Result<T, E>) -> Result<(), E> {
+    *place = parsed?;
+    Ok(())
+}
+
+/// Sets the fields of a new resource from the `body` of the request.
+pub(crate) fn create<R: Resource>(
+    it: &mut R,
+    body: Map<String, Value>,
+    asked: Microversion,
+) -> Result<(), ApiError> {
+    for name in body.keys() {
+        let field = Field::<R>::known(name)?;
+        if field.access.set().is_none() {
+            let problem = format!("cannot be set when {} is created", R::NAME);
+            return Err(ApiError::bad_field(field.name, problem));
+        }
+        asked.need(field.since, field.name)?;
+    }
+    let mut required = R::FIELDS.iter().filter(|field| field.is_required);
+    if let Some(missing) = required.find(|field| !body.contains_key(field.name)) {
+        return Err(ApiError::bad_field(missing.name, "is required"));
+    }
+    set_all(it, body)
+}
+
+/// Returns the resource `before` with `patch` applied.
+pub(crate) fn patched<R: Resource>(
+    before: &R,
+    patch: Vec<Operation>,
+    asked: Microversion,
+) -> Result<R, ApiError> {
+    let mut after = before.clone();
+    let mut document = Map::new();
+    for operation in &patch {
+        let field = Field::<R>::known(operation.field()?)?;
+        let Access::Change(_, set) = &field.access else {
+            return Err(ApiError::bad_field(field.name, "cannot be changed"));
+        };
+        asked.need(field.since, field.name)?;
+        if !document.contains_key(field.name) {
+            document.insert(field.name.to_owned(), present(&mut after, set));
+        }
+    }
+    apply_patch(&mut document, patch)?;
+    set_all(&mut after, document)?;
+    Ok(after)
+}
+
+/// The present value of a field, secrets included. Only objects can be patched in part, so the value of every other field is returned as
+/// null.
+fn present<R>(it: &mut R, set: &Set<R>) -> Value {
+    match set {
+        Set::Object(place) | Set::Secrets(place) => Value::Object(place(it).clone()),
+        Set::Value(_) => Value::Null,
+    }
+}
+
+/// Sets the `wanted` fields in the order of the table.
+fn set_all<R: Resource>(it: &mut R, mut wanted: Map<String, Value>) -> Result<(), ApiError> {
+    for field in R::FIELDS {
+        let Some(set) = field.access.set() else { continue };
+        let Some(value) = wanted.remove(field.name) else { continue };
+        match set {
+            Set::Value(write) => write(it, field.name, value)?,
+            Set::Object(place) => *place(it) = object(field.name, value)?,
+            Set::Secrets(place) => {
+                let mut wanted = object(field.name, value)?;
+                restore_masked(field.name, place(it), &mut wanted)?;
+                *place(it) = wanted;
+            }
+        }
+    }
+    Ok(())
+}
