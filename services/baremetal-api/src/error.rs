@@ -2,7 +2,9 @@
 
 use axum::response::{IntoResponse, Response};
 use baremetal_conductor::{ConsoleError, TakeOutRefused};
-use baremetal_core::{BackfillMismatch, ChangeRefused, NoConsole, RequestRefused};
+use baremetal_core::{
+    BackfillMismatch, ChangeRefused, NoConsole, RequestRefused, UnsupportedInterface,
+};
 use baremetal_store::StoreError;
 use bmc::BmcError;
 use http::StatusCode;
@@ -24,6 +26,8 @@ pub(crate) enum Error {
     Frozen(#[from] ChangeRefused),
     #[error(transparent)]
     Mismatch(#[from] BackfillMismatch),
+    #[error(transparent)]
+    Interface(#[from] UnsupportedInterface),
     #[error(transparent)]
     Bmc(#[from] BmcError),
     #[error(transparent)]
@@ -69,6 +73,7 @@ impl From<Error> for ApiError {
                 | ChangeRefused::Delete { .. } => StatusCode::CONFLICT,
                 ChangeRefused::Protected { .. } => StatusCode::FORBIDDEN,
             },
+            Error::Interface(_) => StatusCode::BAD_REQUEST,
             Error::Mismatch(_)
             | Error::Stays(TakeOutRefused::Refused { .. } | TakeOutRefused::Occupied { .. }) => {
                 StatusCode::CONFLICT

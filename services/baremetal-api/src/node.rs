@@ -112,7 +112,7 @@ async fn create(
         node.provision_state = Stage::Available;
     }
     set_fields(&mut node, body, asked)?;
-    write::check_interfaces(&node)?;
+    node.interfaces.check(node.driver)?;
     app.conductor.check_hosts(None, &node)?;
     check_compute_host(None, &node.instance_info)?;
     owner_and_lessee::check(&app.auth, &caller, None, &node).await?;
@@ -196,7 +196,7 @@ async fn patch(
             false => before.clone(),
         };
         let after = patched(&base, patch.clone(), asked)?;
-        write::check_interfaces(&after)?;
+        after.interfaces.check(after.driver)?;
         if relation(&caller, &before) != Some(Relation::Cloud) {
             password::check(&before.driver_info, &after.driver_info, &patch)?;
         }

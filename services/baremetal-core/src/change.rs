@@ -93,8 +93,9 @@ pub fn check_change(before: &Node, after: &Node) -> Result<(), ChangeRefused> {
     }
     // The console interface may change during work, because no work uses the console.
     let is_relied_on = |interface: &Interface| *interface != Interface::Console;
-    let changed =
-        |interface: &Interface| before.interfaces.get(interface) != after.interfaces.get(interface);
+    let changed = |interface: &Interface| {
+        before.interfaces.chosen(*interface) != after.interfaces.chosen(*interface)
+    };
     if before.console_enabled {
         let field = if before.driver != after.driver {
             Some("driver")
@@ -212,7 +213,10 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::{AllocationUuid, Driver, LendRequest, Maintenance, NodeUuid, lend};
+    use crate::{
+        AllocationUuid, BootInterface, ConsoleInterface, Driver, LendRequest, Maintenance,
+        NodeUuid, lend,
+    };
 
     fn node(state: State) -> Node {
         let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
@@ -303,7 +307,7 @@ mod tests {
         maintained.maintenance = Some(Maintenance { reason: None });
         check(&maintained, |node| node.driver = Driver::Ipmi, None);
         let boot = |node: &mut Node| {
-            node.interfaces.insert(Interface::Boot, "http-ipxe".to_owned());
+            node.interfaces.boot = Some(BootInterface::HttpIpxe);
         };
         check(&node(State::Manageable), boot, None);
         let refused = "boot_interface: cannot be changed on node \"00000000-0000-0000-0000-000000000000\" in state \"verifying\": bring it to enroll, manageable or available, or put it into maintenance";
@@ -313,7 +317,7 @@ mod tests {
     #[test]
     fn an_enabled_console_cannot_change_its_implementation() {
         let socat = |node: &mut Node| {
-            node.interfaces.insert(Interface::Console, "ipmitool-socat".to_owned());
+            node.interfaces.console = Some(ConsoleInterface::IpmitoolSocat);
         };
         check(&node(State::Active), socat, None);
         let mut enabled = node(State::Available);

@@ -1,9 +1,6 @@
 //! Decides whether a node has a serial console, and enables or disables the console.
 
-use crate::{Driver, Interface, Node};
-
-/// The implementation of `console_interface` for nodes without a console.
-const NONE: &str = "no-console";
+use crate::{ConsoleInterface, Driver, Interface, Node};
 
 /// The error for a node without a console that could be enabled or disabled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,7 +16,7 @@ fn instead(driver: Driver) -> String {
         .supported(Interface::Console)
         .iter()
         .copied()
-        .filter(|implementation| *implementation != NONE)
+        .filter(|implementation| *implementation != ConsoleInterface::NoConsole.as_str())
         .collect();
     match others.as_slice() {
         [] => format!(", and driver {driver} supports no other"),
@@ -33,7 +30,7 @@ fn instead(driver: Driver) -> String {
 ///
 /// Fails if the node has no console.
 pub fn switch_console(node: &Node, enabled: bool) -> Result<Node, NoConsole> {
-    if node.interface(Interface::Console) == NONE {
+    if node.console_interface() == ConsoleInterface::NoConsole {
         return Err(NoConsole { node: node.label(), driver: node.driver });
     }
     Ok(Node { console_enabled: enabled, ..node.clone() })
@@ -47,17 +44,17 @@ mod tests {
     use crate::NodeUuid;
 
     #[track_caller]
-    fn check(driver: Driver, interface: Option<&str>, want: Result<bool, &str>) {
+    fn check(driver: Driver, interface: Option<ConsoleInterface>, want: Result<bool, &str>) {
         let mut node = Node::new(NodeUuid::nil(), driver, Timestamp::UNIX_EPOCH);
-        node.interfaces.extend(interface.map(|it| (Interface::Console, it.to_owned())));
+        node.interfaces.console = interface;
         let got = switch_console(&node, true).map(|node| node.console_enabled);
         assert_eq!(got.map_err(|why| why.to_string()), want.map_err(str::to_owned));
     }
 
     #[test]
     fn a_node_without_a_console_refuses_to_enable_it() {
-        check(Driver::Ipmi, Some("ipmitool-socat"), Ok(true));
-        check(Driver::FakeHardware, Some("fake"), Ok(true));
+        check(Driver::Ipmi, Some(ConsoleInterface::IpmitoolSocat), Ok(true));
+        check(Driver::FakeHardware, Some(ConsoleInterface::Fake), Ok(true));
         let none = "node \"00000000-0000-0000-0000-000000000000\" has no console: its console_interface is no-console";
         check(Driver::Ipmi, None, Err(&format!("{none}; set it to ipmitool-socat first")));
         check(Driver::Redfish, None, Err(&format!("{none}, and driver redfish supports no other")));

@@ -1,4 +1,4 @@
-//! Hardware types, and the interface implementations that each of them supports.
+//! Hardware types, and the keys of `driver_info` that each of them reads.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,49 +13,6 @@ pub enum Driver {
     FakeHardware,
     Ipmi,
     Redfish,
-}
-
-/// An interface of a hardware type. Each interface of a node can be set separately.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Interface {
-    Bios,
-    Boot,
-    Console,
-    Deploy,
-    Firmware,
-    Inspect,
-    Management,
-    Network,
-    Power,
-    Raid,
-    Rescue,
-    Storage,
-    Vendor,
-}
-
-/// How the ramdisk gets onto the machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BootInterface {
-    /// By DHCP, TFTP and iPXE.
-    Ipxe,
-    /// By DHCP and UEFI HTTP boot of iPXE, without TFTP.
-    HttpIpxe,
-    /// By a virtual CD that the BMC inserts, without DHCP.
-    VirtualMedia,
-    /// The ramdisk is never booted.
-    Fake,
-}
-
-/// How the hardware is inspected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum InspectInterface {
-    /// By asking the BMC if it knows an inventory, then booting the agent.
-    Agent,
-    /// By asking the BMC only.
-    Redfish,
-    /// The hardware is not inspected.
-    None,
 }
 
 /// A password in `driver_info`, with the keys that decide which machine receives the password.
@@ -85,44 +42,6 @@ impl Driver {
             Driver::Ipmi => "ipmi",
             Driver::Redfish => "redfish",
         }
-    }
-
-    /// Returns the implementations of `interface` that this driver supports, the default first.
-    pub const fn supported(self, interface: Interface) -> &'static [&'static str] {
-        use Driver::{FakeHardware, Ipmi, Redfish};
-        match (interface, self) {
-            (Interface::Boot, FakeHardware) => &["fake"],
-            (Interface::Boot, Ipmi) => &["ipxe", "http-ipxe"],
-            (Interface::Boot, Redfish) => &["ipxe", "http-ipxe", "redfish-virtual-media"],
-
-            (Interface::Deploy, FakeHardware) => &["fake"],
-            (Interface::Deploy, Ipmi | Redfish) => &["direct"],
-
-            (Interface::Inspect, FakeHardware) => &["fake", "no-inspect"],
-            (Interface::Inspect, Ipmi) => &["agent", "no-inspect"],
-            (Interface::Inspect, Redfish) => &["agent", "redfish", "no-inspect"],
-
-            (Interface::Management | Interface::Power, FakeHardware) => &["fake"],
-            (Interface::Management | Interface::Power, Ipmi) => &["ipmitool"],
-            (Interface::Management | Interface::Power, Redfish) => &["redfish"],
-
-            (Interface::Network, _) => &["noop"],
-            (Interface::Storage, _) => &["noop"],
-            (Interface::Bios, _) => &["no-bios"],
-            // The name is Ironic's, because Ironic's clients ask for it. No socat runs here: the console is a WebSocket of this API.
-            (Interface::Console, Ipmi) => &["no-console", "ipmitool-socat"],
-            (Interface::Console, FakeHardware) => &["no-console", "fake"],
-            (Interface::Console, Redfish) => &["no-console"],
-            (Interface::Firmware, _) => &["no-firmware"],
-            (Interface::Raid, _) => &["no-raid"],
-            (Interface::Rescue, _) => &["no-rescue"],
-            (Interface::Vendor, _) => &["no-vendor"],
-        }
-    }
-
-    /// Returns the implementation of `interface` for nodes that choose none.
-    pub const fn default(self, interface: Interface) -> &'static str {
-        self.supported(interface)[0]
     }
 
     /// Returns the keys of `driver_info` that this driver reads: key, description, and whether the key is required.
@@ -158,44 +77,6 @@ impl Driver {
     }
 }
 
-impl Interface {
-    /// All interfaces, in the order in which the API shows them.
-    pub const ALL: [Interface; 13] = [
-        Interface::Bios,
-        Interface::Boot,
-        Interface::Console,
-        Interface::Deploy,
-        Interface::Firmware,
-        Interface::Inspect,
-        Interface::Management,
-        Interface::Network,
-        Interface::Power,
-        Interface::Raid,
-        Interface::Rescue,
-        Interface::Storage,
-        Interface::Vendor,
-    ];
-
-    /// Returns the name of the interface in the Bare Metal API, as in `boot_interface`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Interface::Bios => "bios",
-            Interface::Boot => "boot",
-            Interface::Console => "console",
-            Interface::Deploy => "deploy",
-            Interface::Firmware => "firmware",
-            Interface::Inspect => "inspect",
-            Interface::Management => "management",
-            Interface::Network => "network",
-            Interface::Power => "power",
-            Interface::Raid => "raid",
-            Interface::Rescue => "rescue",
-            Interface::Storage => "storage",
-            Interface::Vendor => "vendor",
-        }
-    }
-}
-
 /// The error for a word that names no driver.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown driver {raw:?}; use fake-hardware, ipmi or redfish")]
@@ -222,16 +103,6 @@ impl fmt::Display for Driver {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_driver_has_a_default_for_every_interface() {
-        for driver in Driver::ALL {
-            for interface in Interface::ALL {
-                let default = driver.default(interface);
-                assert!(!default.is_empty() && driver.supported(interface).contains(&default));
-            }
-        }
-    }
 
     #[test]
     fn a_driver_is_named_as_ironic_names_it() {

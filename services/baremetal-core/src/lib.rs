@@ -41,6 +41,7 @@ mod driver;
 mod elapsed;
 mod failure;
 mod ids;
+mod interface;
 mod secret;
 mod state;
 mod traits;
@@ -62,9 +63,7 @@ pub use drain_needed::{
 pub use drain_request::{
     AfterDrain, DrainFate, DrainOwner, DrainRequest, DrainSeen, DrainStage, DrainStep, plan_leaving,
 };
-pub use driver::{
-    BootInterface, CREDENTIALS, Credential, Driver, InspectInterface, Interface, UnknownDriver,
-};
+pub use driver::{CREDENTIALS, Credential, Driver, UnknownDriver};
 pub use elapsed::elapsed;
 pub use explain::{CurrentTask, Explanation, current_task, explain};
 pub use failure::{Failure, Problem, Reason};
@@ -76,6 +75,11 @@ pub use ids::{
 };
 pub use inspection::{apply_bmc_inventory, apply_inventory};
 pub use instance::{ConfigDrive, Image, check_boot, check_deploy, image, parse_config_drive};
+pub use interface::{
+    BiosInterface, BootInterface, ConsoleInterface, DeployInterface, FirmwareInterface,
+    InspectInterface, Interface, Interfaces, ManagementInterface, NetworkInterface, PowerInterface,
+    RaidInterface, RescueInterface, StorageInterface, UnsupportedInterface, VendorInterface,
+};
 pub use join::{
     AggregateSeen, CloudSeen, HypervisorSeen, JoinAction, JoinStep, ServiceSeen, join_again,
     plan_join,

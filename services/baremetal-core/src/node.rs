@@ -1,6 +1,6 @@
 //! The node's record: what operators say about one machine, and what the conductor knows about it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
 use hardware::{BootMode, PowerState};
@@ -12,8 +12,9 @@ use uuid::Uuid;
 
 use crate::secret::Masked;
 use crate::{
-    AllocationUuid, BootInterface, DrainRequest, Driver, Failure, Hypervisor, InspectInterface,
-    Interface, NodeLease, NodeName, NodeUuid, PowerRequest, RackLocation, State, Work,
+    AllocationUuid, BootInterface, ConsoleInterface, DrainRequest, Driver, Failure, Hypervisor,
+    InspectInterface, Interface, Interfaces, NodeLease, NodeName, NodeUuid, PowerRequest,
+    RackLocation, State, Work,
 };
 
 /// The record of one enrolled machine.
@@ -36,7 +37,7 @@ pub struct Node {
     /// The BMC's address and credentials. Holds passwords, so views and logs must mask the secrets.
     pub driver_info: Map<String, Value>,
     /// Interfaces chosen by the operator. All other interfaces use the driver's default.
-    pub interfaces: BTreeMap<Interface, String>,
+    pub interfaces: Interfaces,
     /// Facts about the machine: `cpus`, `memory_mb`, `local_gb`, `cpu_arch`, `capabilities`, `root_device`.
     pub properties: Map<String, Value>,
     /// Free-form notes of the operator, ignored by the service.
@@ -173,7 +174,7 @@ impl Node {
             description: None,
             driver,
             driver_info: Map::new(),
-            interfaces: BTreeMap::new(),
+            interfaces: Interfaces::default(),
             properties: Map::new(),
             extra: Map::new(),
             instance_info: Map::new(),
@@ -212,8 +213,8 @@ impl Node {
     }
 
     /// Returns the name of the implementation that the node uses for `interface`.
-    pub fn interface(&self, interface: Interface) -> &str {
-        self.interfaces.get(&interface).map_or(self.driver.default(interface), String::as_str)
+    pub fn interface(&self, interface: Interface) -> &'static str {
+        self.interfaces.chosen(interface).unwrap_or(self.driver.default(interface))
     }
 
     /// Returns whether the node has `interface`. Implementations named `no-…` refuse every operation.
@@ -223,21 +224,17 @@ impl Node {
 
     /// Returns how the ramdisk gets onto the machine.
     pub fn boot_interface(&self) -> BootInterface {
-        match self.interface(Interface::Boot) {
-            "ipxe" => BootInterface::Ipxe,
-            "http-ipxe" => BootInterface::HttpIpxe,
-            "redfish-virtual-media" => BootInterface::VirtualMedia,
-            _ => BootInterface::Fake,
-        }
+        self.interfaces.boot.unwrap_or(BootInterface::default_of(self.driver))
     }
 
     /// Returns how the hardware is inspected.
     pub fn inspect_interface(&self) -> InspectInterface {
-        match self.interface(Interface::Inspect) {
-            "agent" => InspectInterface::Agent,
-            "redfish" => InspectInterface::Redfish,
-            _ => InspectInterface::None,
-        }
+        self.interfaces.inspect.unwrap_or(InspectInterface::default_of(self.driver))
+    }
+
+    /// Returns how the serial console is reached.
+    pub fn console_interface(&self) -> ConsoleInterface {
+        self.interfaces.console.unwrap_or(ConsoleInterface::default_of(self.driver))
     }
 
     /// Returns the state that the lease requires of the node.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::secret::Masked;
-use crate::{InspectInterface, JoinState, Node, NodeUuid, State, Verb, is_secret};
+use crate::{JoinState, Node, NodeUuid, State, Verb, is_secret};
 
 /// A rack: machines that are brought up together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -116,8 +116,7 @@ pub fn rack_progress(goal: &RackGoal, node: &Node) -> RackProgress {
     if failed_since {
         return RackProgress::NeedsAttention;
     }
-    let inspected =
-        node.inspection_finished_at.is_some() || node.inspect_interface() == InspectInterface::None;
+    let inspected = node.inspection_finished_at.is_some() || !node.inspect_interface().looks();
     let next = |verb| RackProgress::Next(RackStep::Ask(verb));
     match node.provision_state {
         State::Enroll => next(Verb::Manage),

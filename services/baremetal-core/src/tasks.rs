@@ -12,7 +12,7 @@ pub(crate) fn verify() -> Vec<Task> {
 /// The tasks that inspect `node`: through the BMC, the agent, or both, as the node's interface says.
 pub(crate) fn inspect(node: &Node) -> Vec<Task> {
     let mut tasks = Vec::new();
-    if node.driver == Driver::Redfish && node.inspect_interface() != InspectInterface::None {
+    if node.driver == Driver::Redfish && node.inspect_interface().looks() {
         tasks.push(Task::AskBmcForInventory);
     }
     if node.inspect_interface() == InspectInterface::Agent {

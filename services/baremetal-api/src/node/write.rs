@@ -1,8 +1,6 @@
 //! Parses the values of a node's fields that have rules of their own.
 
-use std::collections::BTreeMap;
-
-use baremetal_core::{Driver, Interface, Node, NodeName};
+use baremetal_core::{Driver, Interface, Interfaces, Node, NodeName, UnsupportedInterface};
 use openstack_api::{ApiError, Operation};
 use serde_json::Value;
 
@@ -15,37 +13,25 @@ pub(super) fn interface(
     name: &str,
     new: Value,
 ) -> Result<(), ApiError> {
-    match text(name, new, 255)? {
-        Some(wanted) => node.interfaces.insert(interface, wanted),
-        None => node.interfaces.remove(&interface),
+    let Some(wanted) = text(name, new, 255)? else {
+        node.interfaces.reset(interface);
+        return Ok(());
     };
-    Ok(())
+    if node.interfaces.choose(interface, &wanted) {
+        return Ok(());
+    }
+    let raw = wanted.chars().take(64).collect();
+    let refused = UnsupportedInterface { driver: node.driver, interface, raw };
+    Err(ApiError::bad_request(refused.to_string()))
 }
 
 /// Returns the node without the interfaces that an operator chose, for a `patch` that changes the driver.
 pub(super) fn without_interfaces(node: &Node, patch: &[Operation]) -> Result<Node, ApiError> {
     if patch.iter().any(|operation| operation.field().is_ok_and(|field| field == "driver")) {
-        return Ok(Node { interfaces: BTreeMap::new(), ..node.clone() });
+        return Ok(Node { interfaces: Interfaces::default(), ..node.clone() });
     }
     let problem = "can only be used together with a change of driver";
     Err(ApiError::bad_field("reset_interfaces", problem))
-}
-
-/// Refuses interfaces that the node's driver does not support.
-pub(super) fn check_interfaces(node: &Node) -> Result<(), ApiError> {
-    for (interface, chosen) in &node.interfaces {
-        let supported = node.driver.supported(*interface);
-        if !supported.contains(&chosen.as_str()) {
-            let chosen: String = chosen.chars().take(64).collect();
-            let problem = format!(
-                "driver {} does not support {chosen:?}; it supports {}",
-                node.driver,
-                supported.join(", ")
-            );
-            return Err(ApiError::bad_field(&format!("{}_interface", interface.as_str()), problem));
-        }
-    }
-    Ok(())
 }
 
 /// Sets a flag that is stored as an optional reason.

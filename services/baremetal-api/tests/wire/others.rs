@@ -1,6 +1,6 @@
 //! Wire tests of drivers, conductors, validation, inventories and empty lists.
 
-use baremetal_core::{Driver, InspectionReport, Interface};
+use baremetal_core::{Driver, InspectionReport, Interface, Interfaces};
 use serde_json::json;
 
 use crate::api::{Api, ID, NEWEST};
@@ -113,7 +113,7 @@ async fn a_missing_interface_is_not_valid() {
     };
     let choose = async |interface: Interface, name: &str| {
         api.edit(|node| {
-            node.interfaces.insert(interface, name.to_owned());
+            assert!(node.interfaces.choose(interface, name));
         })
         .await;
     };
@@ -128,7 +128,7 @@ async fn a_missing_interface_is_not_valid() {
     api.edit(|node| {
         node.driver = Driver::Ipmi;
         node.driver_info.insert("ipmi_address".to_owned(), "192.0.2.1".into());
-        node.interfaces.clear();
+        node.interfaces = Interfaces::default();
     })
     .await;
     assert_eq!(validated("power").await["result"], true);

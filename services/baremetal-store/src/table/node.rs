@@ -205,8 +205,7 @@ async fn any(
 }
 
 fn document_of(node: &Node) -> Result<String, StoreError> {
-    serde_json::to_string(&Document::of(node))
-        .map_err(|error| StoreError::corrupt("nodes", &node.id.to_string(), error))
+    document::write(node).map_err(|error| StoreError::corrupt("nodes", &node.id.to_string(), error))
 }
 
 /// The values for `INSERT` and `UPDATE`.
@@ -248,7 +247,7 @@ fn columns(node: &Node) -> Result<Vec<Value>, StoreError> {
 
 /// Reads the node in a row of `SELECT`.
 fn read(row: &Row) -> Result<Node, StoreError> {
-    let document: Document<'static> = row.json("nodes", 4)?;
+    let Document(node) = row.json("nodes", 4)?;
     let power_state = match row.optional_text(3)? {
         None => None,
         Some(word) => Some(
@@ -259,10 +258,11 @@ fn read(row: &Row) -> Result<Node, StoreError> {
         ),
     };
     Ok(Node {
+        id: row.parse("nodes", 0)?,
         version: row.int(1)?,
         updated_at: row.optional_time("nodes", 2)?,
         power_state,
-        ..document.into_node(row.parse("nodes", 0)?)
+        ..node
     })
 }
 

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use baremetal_core::{
     AfterDrain, AgentCommand, DrainOwner, DrainRequest, DrainStage, Driver, EarlierReport, Failure,
-    Hypervisor, Interface, JoinLimits, JoinState, LeaseDrain, Maintenance, Node, NodeLease,
-    NodeName, NodeUuid, Port, PortUuid, PowerRequest, RackLocation, Reason, State, Task, Work,
-    WorkUuid,
+    Hypervisor, Interface, Interfaces, JoinLimits, JoinState, LeaseDrain, Maintenance, Node,
+    NodeLease, NodeName, NodeUuid, Port, PortUuid, PowerRequest, RackLocation, Reason, State, Task,
+    Work, WorkUuid,
 };
 use hardware::{BootMode, MacAddress, PowerChange, PowerState};
 use jiff::Timestamp;
@@ -162,7 +162,14 @@ fn lending() -> impl Strategy<Value = NodeLease> {
 /// Any node, with version 1.
 pub(crate) fn node() -> impl Strategy<Value = Node> {
     let name = option::of("[A-Za-z0-9._~-]{1,30}".prop_map(|raw| NodeName::try_from(raw).unwrap()));
-    let interfaces = btree_map(select(&Interface::ALL[..]), text(), 0..4);
+    let chosen = btree_map(select(&Interface::ALL[..]), select(&Driver::ALL[..]), 0..4);
+    let interfaces = chosen.prop_map(|chosen| {
+        let mut interfaces = Interfaces::default();
+        for (interface, driver) in chosen {
+            assert!(interfaces.choose(interface, driver.default(interface)));
+        }
+        interfaces
+    });
     let written = (node_id(), moment(), option::of(moment()), select(&Driver::ALL[..]));
     let documents = (map(), interfaces, map(), map(), map(), btree_set(text(), 0..3));
     let said = (name, option::of(text()), option::of(text()), text(), option::of(text()));

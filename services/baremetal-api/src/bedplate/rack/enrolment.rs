@@ -234,17 +234,13 @@ fn desired_node(
     }
     // Properties found by inspection are kept unless the manifest overrides them.
     node.properties.extend(asked.properties.clone());
-    match asked.boot_interface.as_deref() {
-        Some(boot) if driver.supported(Interface::Boot).contains(&boot) => {
-            node.interfaces.insert(Interface::Boot, boot.to_owned());
-        }
-        Some(boot) => {
-            let known = driver.supported(Interface::Boot).join(", ");
+    node.interfaces.boot = None;
+    if let Some(boot) = asked.boot_interface.as_deref() {
+        let supported = driver.supported(Interface::Boot);
+        if !supported.contains(&boot) || !node.interfaces.choose(Interface::Boot, boot) {
             let boot: String = boot.chars().take(64).collect();
+            let known = supported.join(", ");
             mistakes.note(line, "boot", format!("{boot:?} is not one of {known}"));
-        }
-        None => {
-            node.interfaces.remove(&Interface::Boot);
         }
     }
     if let Err(problem) = app.conductor.check_driver_info(&node) {

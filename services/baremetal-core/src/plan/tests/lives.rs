@@ -299,8 +299,8 @@ fn nodes() -> impl Strategy<Value = Node> {
         |((driver, boot, inspect), provision_state, flags, automated_clean, lent)| {
             let [maintenance, protected, retired, disable_power_off] = flags;
             let mut node = Node::new(NodeUuid::nil(), driver, T0);
-            node.interfaces.insert(Interface::Boot, boot.to_owned());
-            node.interfaces.insert(Interface::Inspect, inspect.to_owned());
+            assert!(node.interfaces.choose(Interface::Boot, boot));
+            assert!(node.interfaces.choose(Interface::Inspect, inspect));
             let node = Node {
                 provision_state,
                 maintenance: maintenance.then_some(Maintenance { reason: None }),

@@ -1,0 +1,331 @@
+//! The interfaces of a node, and the implementations of each.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Driver;
+
+/// Declares every interface: its name in the Bare Metal API, its implementations with their names, and which of them each driver supports,
+/// the default first.
+macro_rules! interfaces {
+    ($(
+        $(#[$doc:meta])*
+        $interface:ident $field:ident $kind:ident {
+            $($(#[$note:meta])* $variant:ident = $name:literal,)*
+        } {
+            $($($driver:ident)|+: $default:ident $($more:ident)*;)*
+        }
+    )*) => {
+        /// An interface of a hardware type. Each interface of a node can be set separately.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Interface {
+            $($interface,)*
+        }
+
+        impl Interface {
+            /// All interfaces, in the order in which the API shows them.
+            pub const ALL: [Interface; 13] = [$(Interface::$interface,)*];
+
+            /// Returns the name of the interface in the Bare Metal API, as in `boot_interface`.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Interface::$interface => stringify!($field),)*
+                }
+            }
+        }
+
+        /// The implementations that the operator chose. An interface without a choice uses the default of the driver.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct Interfaces {
+            $(
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub $field: Option<$kind>,
+            )*
+        }
+
+        impl Interfaces {
+            /// Chooses the implementation called `name`; returns whether the interface has such an implementation.
+            #[must_use]
+            pub fn choose(&mut self, interface: Interface, name: &str) -> bool {
+                match interface {
+                    $(Interface::$interface => match $kind::named(name) {
+                        Some(chosen) => {
+                            self.$field = Some(chosen);
+                            true
+                        }
+                        None => false,
+                    },)*
+                }
+            }
+
+            /// Leaves the choice to the driver.
+            pub fn reset(&mut self, interface: Interface) {
+                match interface {
+                    $(Interface::$interface => self.$field = None,)*
+                }
+            }
+
+            /// Returns the name of the chosen implementation.
+            pub fn chosen(&self, interface: Interface) -> Option<&'static str> {
+                match interface {
+                    $(Interface::$interface => self.$field.map($kind::as_str),)*
+                }
+            }
+        }
+
+        impl Driver {
+            /// Returns the implementations of `interface` that this driver supports, the default first.
+            pub const fn supported(self, interface: Interface) -> &'static [&'static str] {
+                match interface {
+                    $(Interface::$interface => match self {
+                        $($(Driver::$driver)|+ => {
+                            const { &[$kind::$default.as_str(), $($kind::$more.as_str(),)*] }
+                        })*
+                    },)*
+                }
+            }
+        }
+
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+            pub enum $kind {
+                $($(#[$note])* #[serde(rename = $name)] $variant,)*
+            }
+
+            impl $kind {
+                /// Returns the name of the implementation in the Bare Metal API.
+                pub const fn as_str(self) -> &'static str {
+                    match self {
+                        $($kind::$variant => $name,)*
+                    }
+                }
+
+                /// Returns the implementation for nodes of `driver` that choose none.
+                pub const fn default_of(driver: Driver) -> Self {
+                    match driver {
+                        $($(Driver::$driver)|+ => $kind::$default,)*
+                    }
+                }
+
+                fn named(name: &str) -> Option<Self> {
+                    [$($kind::$variant,)*].into_iter().find(|it| it.as_str() == name)
+                }
+            }
+        )*
+    };
+}
+
+interfaces! {
+    /// How the settings of the firmware are changed.
+    Bios bios BiosInterface {
+        NoBios = "no-bios",
+    } {
+        FakeHardware | Ipmi | Redfish: NoBios;
+    }
+
+    /// How the ramdisk gets onto the machine.
+    Boot boot BootInterface {
+        /// By DHCP, TFTP and iPXE.
+        Ipxe = "ipxe",
+        /// By DHCP and UEFI HTTP boot of iPXE, without TFTP.
+        HttpIpxe = "http-ipxe",
+        /// By a virtual CD that the BMC inserts, without DHCP.
+        VirtualMedia = "redfish-virtual-media",
+        /// The ramdisk is never booted.
+        Fake = "fake",
+    } {
+        FakeHardware: Fake;
+        Ipmi: Ipxe HttpIpxe;
+        Redfish: Ipxe HttpIpxe VirtualMedia;
+    }
+
+    /// How the serial console is reached.
+    Console console ConsoleInterface {
+        NoConsole = "no-console",
+        Fake = "fake",
+        /// The name is Ironic's, because Ironic's clients ask for it. No socat runs here: the console is a WebSocket of this API.
+        IpmitoolSocat = "ipmitool-socat",
+    } {
+        FakeHardware: NoConsole Fake;
+        Ipmi: NoConsole IpmitoolSocat;
+        Redfish: NoConsole;
+    }
+
+    /// How the machine is installed and cleaned.
+    Deploy deploy DeployInterface {
+        Fake = "fake",
+        /// The agent writes an image to the disk.
+        Direct = "direct",
+    } {
+        FakeHardware: Fake;
+        Ipmi | Redfish: Direct;
+    }
+
+    /// How firmware is updated.
+    Firmware firmware FirmwareInterface {
+        NoFirmware = "no-firmware",
+    } {
+        FakeHardware | Ipmi | Redfish: NoFirmware;
+    }
+
+    /// How the hardware is inspected.
+    Inspect inspect InspectInterface {
+        Fake = "fake",
+        /// By asking the BMC if it knows an inventory, then booting the agent.
+        Agent = "agent",
+        /// By asking the BMC only.
+        Redfish = "redfish",
+        /// The hardware is not inspected.
+        NoInspect = "no-inspect",
+    } {
+        FakeHardware: Fake NoInspect;
+        Ipmi: Agent NoInspect;
+        Redfish: Agent Redfish NoInspect;
+    }
+
+    /// How the next boot device is set.
+    Management management ManagementInterface {
+        Fake = "fake",
+        Ipmitool = "ipmitool",
+        Redfish = "redfish",
+    } {
+        FakeHardware: Fake;
+        Ipmi: Ipmitool;
+        Redfish: Redfish;
+    }
+
+    /// How the machine is connected to networks.
+    Network network NetworkInterface {
+        Noop = "noop",
+    } {
+        FakeHardware | Ipmi | Redfish: Noop;
+    }
+
+    /// How the machine is switched on and off.
+    Power power PowerInterface {
+        Fake = "fake",
+        Ipmitool = "ipmitool",
+        Redfish = "redfish",
+    } {
+        FakeHardware: Fake;
+        Ipmi: Ipmitool;
+        Redfish: Redfish;
+    }
+
+    /// How disks are combined.
+    Raid raid RaidInterface {
+        NoRaid = "no-raid",
+    } {
+        FakeHardware | Ipmi | Redfish: NoRaid;
+    }
+
+    /// How a broken installation is repaired.
+    Rescue rescue RescueInterface {
+        NoRescue = "no-rescue",
+    } {
+        FakeHardware | Ipmi | Redfish: NoRescue;
+    }
+
+    /// How remote volumes are attached.
+    Storage storage StorageInterface {
+        Noop = "noop",
+    } {
+        FakeHardware | Ipmi | Redfish: Noop;
+    }
+
+    /// How functions of one vendor are called.
+    Vendor vendor VendorInterface {
+        NoVendor = "no-vendor",
+    } {
+        FakeHardware | Ipmi | Redfish: NoVendor;
+    }
+}
+
+impl Driver {
+    /// Returns the implementation of `interface` for nodes that choose none.
+    pub const fn default(self, interface: Interface) -> &'static str {
+        self.supported(interface)[0]
+    }
+}
+
+impl InspectInterface {
+    /// Returns whether the hardware is looked at.
+    pub(crate) const fn looks(self) -> bool {
+        match self {
+            InspectInterface::Agent | InspectInterface::Redfish => true,
+            InspectInterface::Fake | InspectInterface::NoInspect => false,
+        }
+    }
+}
+
+/// The error for an implementation that the driver does not support.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{}_interface: driver {driver} does not support {raw:?}; it supports {}",
+    interface.as_str(),
+    driver.supported(*interface).join(", ")
+)]
+pub struct UnsupportedInterface {
+    pub driver: Driver,
+    pub interface: Interface,
+    /// The name that was given, cut to 64 characters for the message.
+    pub raw: String,
+}
+
+impl Interfaces {
+    /// Checks that `driver` supports every chosen implementation.
+    pub fn check(&self, driver: Driver) -> Result<(), UnsupportedInterface> {
+        for interface in Interface::ALL {
+            if let Some(chosen) = self.chosen(interface)
+                && !driver.supported(interface).contains(&chosen)
+            {
+                return Err(UnsupportedInterface { driver, interface, raw: chosen.to_owned() });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_driver_has_a_default_for_every_interface() {
+        for driver in Driver::ALL {
+            for interface in Interface::ALL {
+                let default = driver.default(interface);
+                let mut interfaces = Interfaces::default();
+                assert!(interfaces.choose(interface, default), "{default}");
+                assert_eq!(interfaces.chosen(interface), Some(default));
+                assert_eq!(interfaces.check(driver), Ok(()));
+            }
+            assert_eq!(BootInterface::default_of(driver).as_str(), driver.default(Interface::Boot));
+        }
+    }
+
+    #[test]
+    fn an_implementation_of_another_driver_is_refused() {
+        let mut interfaces = Interfaces::default();
+        assert!(!interfaces.choose(Interface::Boot, "pxe"), "there is no such implementation");
+        assert!(interfaces.choose(Interface::Boot, "redfish-virtual-media"));
+        let refused = "boot_interface: driver ipmi does not support \"redfish-virtual-media\"; it supports ipxe, http-ipxe";
+        assert_eq!(
+            interfaces.check(Driver::Ipmi).map_err(|why| why.to_string()),
+            Err(refused.to_owned())
+        );
+        interfaces.reset(Interface::Boot);
+        assert_eq!(interfaces.check(Driver::Ipmi), Ok(()));
+    }
+
+    #[test]
+    fn a_stored_choice_is_parsed() {
+        let stored = r#"{"boot":"http-ipxe","inspect":"no-inspect"}"#;
+        let read: Interfaces = serde_json::from_str(stored).unwrap();
+        assert_eq!(read.boot, Some(BootInterface::HttpIpxe));
+        assert_eq!(serde_json::to_string(&read).unwrap(), stored);
+        assert!(serde_json::from_str::<Interfaces>(r#"{"boot":"floppy"}"#).is_err());
+        assert!(serde_json::from_str::<Interfaces>(r#"{"tape":"x"}"#).is_err());
+    }
+}
