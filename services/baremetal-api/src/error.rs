@@ -3,7 +3,8 @@
 use axum::response::{IntoResponse, Response};
 use baremetal_conductor::{ConsoleError, TakeOutRefused};
 use baremetal_core::{
-    BackfillMismatch, ChangeRefused, NoConsole, RequestRefused, UnsupportedInterface,
+    BackfillMismatch, ChangeRefused, NoConsole, RequestRefused, UnreadableRack,
+    UnsupportedInterface,
 };
 use baremetal_store::StoreError;
 use bmc::BmcError;
@@ -28,6 +29,8 @@ pub(crate) enum Error {
     Mismatch(#[from] BackfillMismatch),
     #[error(transparent)]
     Interface(#[from] UnsupportedInterface),
+    #[error(transparent)]
+    Rack(#[from] UnreadableRack),
     #[error(transparent)]
     Bmc(#[from] BmcError),
     #[error(transparent)]
@@ -73,6 +76,10 @@ impl From<Error> for ApiError {
                 | ChangeRefused::Delete { .. } => StatusCode::CONFLICT,
                 ChangeRefused::Protected { .. } => StatusCode::FORBIDDEN,
             },
+            Error::Rack(why) => {
+                error!("{}", chain(why));
+                return ApiError::broken(why.to_string());
+            }
             Error::Interface(_) => StatusCode::BAD_REQUEST,
             Error::Mismatch(_)
             | Error::Stays(TakeOutRefused::Refused { .. } | TakeOutRefused::Occupied { .. }) => {

@@ -46,9 +46,14 @@ pub(crate) async fn run(
 
 async fn look(context: &TurnContext) -> Result<(), StoreError> {
     for (name, document, _) in context.store.list_racks().await? {
-        let Ok(Rack { goal: Some(mut goal), .. }) = serde_json::from_value::<Rack>(document) else {
-            continue;
+        let goal = match Rack::read(&name, document) {
+            Ok(rack) => rack.goal,
+            Err(why) => {
+                warn!(error = chain(&why), "cannot bring up rack {name}");
+                continue;
+            }
         };
+        let Some(mut goal) = goal else { continue };
         if let Err(why) = context.store.secrets().open_rack(&name, &mut goal.instance_info) {
             warn!("cannot bring up rack {name}: cannot unseal its secrets: {why}");
             continue;

@@ -103,7 +103,9 @@ pub use profile_check::{InvalidProfile, check_profile};
 pub use query::{
     AllocationFilter, AllocationSort, NodeFilter, NodeSort, Page, PortFilter, PortSort,
 };
-pub use rack::{Rack, RackGoal, RackProgress, RackStep, RackTarget, plan_rack, rack_progress};
+pub use rack::{
+    Rack, RackGoal, RackProgress, RackStep, RackTarget, UnreadableRack, plan_rack, rack_progress,
+};
 pub use rack_location::RackLocation;
 pub use record::{Discovery, HistoryEntry, InspectionReport, Severity};
 pub use request::{

@@ -20,6 +20,22 @@ pub struct Rack {
     pub goal: Option<RackGoal>,
 }
 
+/// The error for a rack whose record cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read the record of rack {name}; delete the rack and enroll it again")]
+pub struct UnreadableRack {
+    pub name: String,
+    source: serde_json::Error,
+}
+
+impl Rack {
+    /// Reads the record of a rack. Fields that an older program did not write get their defaults.
+    pub fn read(name: &str, record: Value) -> Result<Self, UnreadableRack> {
+        serde_json::from_value(record)
+            .map_err(|source| UnreadableRack { name: name.to_owned(), source })
+    }
+}
+
 /// The goal of a rack's bring-up.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct RackGoal {
@@ -206,6 +222,14 @@ mod tests {
         };
         let plan = plan.iter().map(|(id, step)| format!("{}:{}", id.as_bytes()[0], word(step)));
         want.assert_eq(&plan.collect::<Vec<_>>().join(" "));
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_read_is_named() {
+        let empty = Rack { description: None, goal: None };
+        assert_eq!(Rack::read("r1", serde_json::json!({})).unwrap(), empty);
+        let refused = Rack::read("r1", serde_json::json!({"goal": {"reach": "moon"}})).unwrap_err();
+        assert!(refused.to_string().starts_with("cannot read the record of rack r1;"));
     }
 
     #[test]

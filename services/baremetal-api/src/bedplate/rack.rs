@@ -26,7 +26,7 @@ use crate::app::{App, retry_if_stale};
 use crate::error::Error;
 use crate::secret;
 
-use document::{read, write};
+use document::write;
 use enrolment::Enrolment;
 use show::{RackView, Summary};
 
@@ -47,6 +47,10 @@ pub(crate) fn routes() -> Routes<App> {
     let enroll = enroll.reads(enrolment::request_shape()).returns(enrolment::shape());
     let show = show.returns(show::shape());
     let up = up.reads(up_body()).returns(show::begun_shape());
+    // A rack whose record cannot be read is an error of the service.
+    let reads = |route: Route<App>| route.refuses([StatusCode::INTERNAL_SERVER_ERROR]);
+    let (list, enroll, show, up, pause) =
+        (reads(list), reads(enroll), reads(show), reads(up), reads(pause));
     Routes::new("bedplate")
         .at("/bedplate/v1/racks", [list, enroll])
         .at("/bedplate/v1/racks/{rack}", [show, delete.answers(StatusCode::NO_CONTENT)])
@@ -64,13 +68,13 @@ async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error
         Box::pin(async move {
             let part = PagePart { after: asked.after, bytes: asked.bytes };
             let PageRows { found, more } = store.list_racks_part(asked.elements, part).await?;
-            let part = ListPart::of(
-                &found,
-                |(name, ..)| name.clone(),
-                |(name, document, _)| Summary::new(name.clone(), &read(document.clone())),
-                more,
-            );
-            Ok::<_, Error>(part?)
+            let racks = found.into_iter().map(|(name, document, _)| {
+                let rack = Rack::read(&name, document)?;
+                Ok((name, rack))
+            });
+            let racks = racks.collect::<Result<Vec<_>, Error>>()?;
+            let summary = |(name, rack): &(String, Rack)| Summary::new(name.clone(), rack);
+            Ok::<_, Error>(ListPart::of(&racks, |(name, _)| name.clone(), summary, more)?)
         })
     })
     .await
@@ -112,7 +116,8 @@ async fn delete(
     State(app): State<App>,
     PathParam(name): PathParam<String>,
 ) -> Result<StatusCode, Error> {
-    find(&app, &name).await?;
+    // A rack whose record cannot be read can be deleted as well.
+    app.store.find_rack(&name).await?.ok_or_else(|| missing(&name))?;
     if !app.conductor.nodes_of_rack(&name).await?.is_empty() {
         let problem = format!("rack {name} still has machines: delete their nodes first");
         return Err(ApiError::conflict(problem).into());
@@ -226,10 +231,12 @@ async fn set_goal(app: &App, name: &str, goal: Option<&RackGoal>) -> Result<(), 
 }
 
 async fn find(app: &App, name: &str) -> Result<(Rack, i64), Error> {
-    let missing = || {
-        let shown: String = name.chars().take(64).collect();
-        ApiError::not_found(format!("Rack {shown} could not be found."))
-    };
-    let (document, version) = app.store.find_rack(name).await?.ok_or_else(missing)?;
-    Ok((read(document), version))
+    let found = app.store.find_rack(name).await?;
+    let (document, version) = found.ok_or_else(|| missing(name))?;
+    Ok((Rack::read(name, document)?, version))
+}
+
+fn missing(name: &str) -> ApiError {
+    let shown: String = name.chars().take(64).collect();
+    ApiError::not_found(format!("Rack {shown} could not be found."))
 }

@@ -78,6 +78,18 @@ async fn discovered_machines_are_listed_and_deleted() {
 }
 
 #[tokio::test]
+async fn a_rack_whose_record_cannot_be_read_is_named_and_can_be_deleted() {
+    let api = Api::start().await;
+    api.store.insert_rack("r1", &json!({"goal": {"reach": "moon"}})).await.unwrap();
+    let why = "cannot read the record of rack r1; delete the rack and enroll it again";
+    api.get("/bedplate/v1/racks").await.refuses(500, why);
+    api.get("/bedplate/v1/racks/r1").await.refuses(500, why);
+    api.send("DELETE", "/bedplate/v1/racks/r1/up", NEWEST, "").await.refuses(500, why);
+    api.send("DELETE", "/bedplate/v1/racks/r1", NEWEST, "").await.has(204);
+    api.get("/bedplate/v1/racks").await.is(r#"{"racks": []}"#);
+}
+
+#[tokio::test]
 async fn a_function_that_the_bmc_lacks_is_refused() {
     let api = Api::start().await;
     api.enroll(r#", "name": "n1""#).await;

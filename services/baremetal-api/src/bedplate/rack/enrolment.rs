@@ -15,7 +15,7 @@ use rack_manifest::{MachineRequest, ManifestError, RackRequest};
 use serde::Serialize;
 use serde_json::Map;
 
-use super::document::{read, write};
+use super::document::write;
 use crate::app::App;
 use crate::error::Error;
 use crate::secret;
@@ -86,9 +86,11 @@ impl Enrolment {
         asked.name.parse::<NodeName>().map_err(|why| ApiError::bad_field("name", why))?;
         let found = app.store.find_rack(&asked.name).await?;
         let version = found.as_ref().map(|(_, version)| *version);
-        let mut rack =
-            found.map_or(Rack { description: None, goal: None }, |(document, _)| read(document));
-        rack.description.clone_from(&asked.description);
+        let goal = match found {
+            Some((document, _)) => Rack::read(&asked.name, document)?.goal,
+            None => None,
+        };
+        let rack = Rack { description: asked.description.clone(), goal };
 
         let members = app.conductor.nodes_of_rack(&asked.name).await?;
         let members: HashMap<String, Node> =
