@@ -3,7 +3,7 @@
 use axum::response::{IntoResponse, Response};
 use baremetal_conductor::{ConsoleError, TakeOutRefused};
 use baremetal_core::{
-    BackfillMismatch, ChangeRefused, NoConsole, RequestRefused, UnreadableRack,
+    BackfillMismatch, ChangeRefused, NoConsole, NodeRefused, RequestRefused, UnreadableRack,
     UnsupportedInterface,
 };
 use baremetal_store::StoreError;
@@ -43,6 +43,16 @@ pub(crate) enum Error {
     KeyFile(#[from] KeyFileError),
     #[error(transparent)]
     Retire(#[from] RetireError<StoreError>),
+}
+
+impl From<NodeRefused> for Error {
+    fn from(why: NodeRefused) -> Self {
+        match why {
+            NodeRefused::Interface(why) => Error::Interface(why),
+            NodeRefused::Request(why) => Error::Refused(why),
+            NodeRefused::Change(why) => Error::Frozen(why),
+        }
+    }
 }
 
 impl From<Error> for ApiError {

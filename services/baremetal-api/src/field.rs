@@ -48,6 +48,8 @@ pub(crate) struct Field<R: Resource> {
     /// Whether the field reveals details of the site, which a lessee must not see. Ironic shows such a field with a text that the caller may
     /// not see it.
     pub(crate) is_site_detail: bool,
+    /// Whether only administrators change the field of a node in use.
+    pub(crate) is_fixed_in_use: bool,
     pub(crate) filter: Option<Filter<R>>,
     pub(crate) sort: Option<R::Sort>,
 }
@@ -102,6 +104,7 @@ impl<R: Resource> Field<R> {
             is_required: false,
             is_brief: false,
             is_site_detail: false,
+            is_fixed_in_use: false,
             filter: None,
             sort: None,
         }
@@ -148,6 +151,11 @@ impl<R: Resource> Field<R> {
     /// Lessees do not see the field.
     pub(crate) const fn site_detail(self) -> Self {
         Field { is_site_detail: true, ..self }
+    }
+
+    /// Only administrators change the field of a node in use.
+    pub(crate) const fn fixed_in_use(self) -> Self {
+        Field { is_fixed_in_use: true, ..self }
     }
 
     /// Lists can be filtered by the field.

@@ -1,9 +1,10 @@
 //! `/v1/nodes`: creates, lists, shows, changes and deletes nodes.
 
+mod change;
+mod children;
 mod field;
 mod list;
 mod owner_and_lessee;
-mod password;
 mod view;
 mod write;
 
@@ -11,39 +12,31 @@ use std::sync::Arc;
 
 use axum::extract::{OriginalUri, State};
 use axum::response::Response;
-use baremetal_core::{
-    Driver, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid, Page, State as Stage, check_change,
-    check_compute_host, check_delete, ended_allocation,
-};
-use baremetal_store::{PagePart, PageRows};
+use baremetal_core::{Node, check_delete};
+use baremetal_store::PageRows;
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, JsonShape, ListPart, MAX_LIMIT, Microversion, Operation, Origin, PathParam,
-    Query, Relation, Route, Routes, StrictJson, flag, json, json_of,
+    ApiError, Caller, JsonShape, ListPart, Microversion, Operation, Origin, PathParam, Query,
+    Relation, Route, Routes, StrictJson, json_of,
 };
-use serde::Serialize;
 use serde_json::{Map, Value};
 use tracing::info;
 
 use crate::app::{App, forced, relation, retry_if_stale, visible_project};
 use crate::error::Error;
-use crate::field::{Access, DetailLevel, Field, FieldSet};
+use crate::field::{DetailLevel, FieldSet};
 use crate::listing::list_of;
 use crate::shown::{Context, View};
-use crate::write::{create as set_fields, patched};
-use crate::{filter, microversion, openapi, rule};
+use crate::{filter, openapi, rule};
+use change::NodePatch;
 use list::NodeList;
 
 pub(crate) use view::{last_error, state_word};
 
 /// The average size of a field in bytes, measured on nodes whose objects contain little.
 const BYTES_A_FIELD: usize = 40;
-
-/// The most children of a node that are read at once, and how many bytes of them.
-const CHILDREN_AT_ONCE: u32 = 16;
-const CHILDREN_BYTES: usize = 128 << 10;
 
 /// The routes of nodes.
 pub(crate) fn routes() -> Routes<App> {
@@ -66,7 +59,7 @@ pub(crate) fn routes() -> Routes<App> {
             .with_rule(rule::READ)
             .query_parameters(["fields"])
             .returns(openapi::shape::<Node>()),
-        // `rule::writing` may require more, depending on the changed field.
+        // The rule of a changed field may require more.
         Route::patch("Change a node", patch)
             .with_rule(rule::USE)
             .reads(openapi::patch_body())
@@ -86,16 +79,11 @@ pub(crate) fn routes() -> Routes<App> {
         .query_parameters(filter::names::<Node>())
         .refuses([StatusCode::NOT_FOUND])
         .returns(JsonShape::page("nodes", openapi::shape::<Node>()));
-    let link = JsonShape::object([("href", JsonShape::text()), ("rel", JsonShape::text())]);
-    let children =
-        Route::get("List the child nodes of a node", children).with_rule(rule::READ).returns(
-            JsonShape::object([("children", JsonShape::list(JsonShape::text())), ("links", link)]),
-        );
     Routes::new("nodes")
         .at("/v1/nodes", nodes)
         .at("/v1/nodes/detail", [detail])
         .at("/v1/nodes/{node}", node)
-        .at("/v1/nodes/{node}/children", [children.since(microversion::PARENT_NODE)])
+        .at("/v1/nodes/{node}/children", [children::route()])
 }
 
 /// `POST /v1/nodes`: enrolls a node.
@@ -106,18 +94,7 @@ async fn create(
     origin: Origin,
     StrictJson(body): StrictJson<Map<String, Value>>,
 ) -> Result<Response, Error> {
-    let mut node = Node::new(NodeUuid::new_v4(), Driver::FakeHardware, (app.clock)());
-    if !asked.has(microversion::ENROLL) {
-        // Before the state `enroll` existed, a new node could be deployed at once.
-        node.provision_state = Stage::Available;
-    }
-    set_fields(&mut node, body, asked)?;
-    node.interfaces.check(node.driver)?;
-    app.conductor.check_hosts(None, &node)?;
-    check_compute_host(None, &node.instance_info)?;
-    owner_and_lessee::check(&app.auth, &caller, None, &node).await?;
-    check_parent(&app, &node).await?;
-    app.store.insert_node(&node).await?;
+    let node = change::enroll(&app, &caller, asked, body).await?;
     info!(node.id = %node.id, "node {} was enrolled", node.label());
 
     let location = HeaderValue::try_from(format!("{origin}/v1/nodes/{}", node.id));
@@ -176,48 +153,11 @@ async fn patch(
     asked: Microversion,
     origin: Origin,
     PathParam(ident): PathParam<String>,
-    mut query: Query,
-    StrictJson(patch): StrictJson<Vec<Operation>>,
+    query: Query,
+    StrictJson(operations): StrictJson<Vec<Operation>>,
 ) -> Result<Response, Error> {
-    let reset_interfaces = match query.take("reset_interfaces") {
-        None => false,
-        Some(raw) => {
-            asked.need(microversion::RESET_INTERFACES, "reset_interfaces")?;
-            flag("reset_interfaces", &raw)?
-        }
-    };
-    let forced = forced(&mut query);
-    query.finish()?;
-    let patched = retry_if_stale(|| async {
-        let before = app.node(&caller, asked, &ident).await?;
-        check_writes(&caller, &before, &patch)?;
-        let base = match reset_interfaces {
-            true => write::without_interfaces(&before, &patch)?,
-            false => before.clone(),
-        };
-        let after = patched(&base, patch.clone(), asked)?;
-        after.interfaces.check(after.driver)?;
-        if relation(&caller, &before) != Some(Relation::Cloud) {
-            password::check(&before.driver_info, &after.driver_info, &patch)?;
-        }
-        check_change(&before, &after)?;
-        app.conductor.check_hosts(Some(&before), &after)?;
-        check_compute_host(Some(&before.instance_info), &after.instance_info)?;
-        owner_and_lessee::check(&app.auth, &caller, Some(&before), &after).await?;
-        if before.parent_node != after.parent_node {
-            check_parent(&app, &after).await?;
-        }
-        if before.maintenance.is_none() && after.maintenance.is_some() {
-            app.check_maintenance(&caller, &before, &forced).await?;
-        }
-        let mut after = app.with_maintenance_effects(&caller, &before, after, &forced);
-        after.updated_at = Some((app.clock)());
-        match ended_allocation(&before, &after) {
-            Some(ended) => Ok(app.store.update_node_and_end(&after, &[], ended).await?),
-            None => Ok(app.store.update_node(&after, &[]).await?),
-        }
-    });
-    let node = patched.await?;
+    let patch = NodePatch::parse(ident, operations, query, asked)?;
+    let node = retry_if_stale(|| patch.record(&app, &caller, asked)).await?;
     if node.leaving.is_some() {
         app.conductor.wake(node.id);
     }
@@ -245,80 +185,6 @@ async fn forget(
     })
     .await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// `GET /v1/nodes/{node}/children`: lists the nodes whose parent is this node.
-async fn children(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
-    origin: Origin,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Link {
-        href: String,
-        rel: &'static str,
-    }
-    #[derive(Serialize)]
-    struct Body {
-        children: Vec<NodeUuid>,
-        links: Link,
-    }
-    let node = app.node(&caller, asked, &ident).await?;
-    let filter = NodeFilter {
-        parent_node: Some(node.id),
-        seen_by: visible_project(&caller),
-        ..NodeFilter::default()
-    };
-    // Only the ids are kept in memory.
-    let (mut found, mut more) = (Vec::new(), None);
-    loop {
-        let limit = MAX_LIMIT.saturating_sub(found.len() as u32).min(CHILDREN_AT_ONCE);
-        let page = Page { limit, marker: None, sort: NodeSort::default(), descending: false };
-        let part = PagePart { after: more, bytes: CHILDREN_BYTES };
-        let listed = app.store.list_nodes_part(&filter, &page, part).await?;
-        found.extend(listed.found.iter().map(|child| child.id));
-        more = listed.more;
-        if more.is_none() || found.len() >= MAX_LIMIT as usize {
-            break;
-        }
-    }
-    let href = format!("{origin}/v1/nodes?parent_node={}", node.id);
-    let links = Link { href, rel: "children" };
-    Ok(json(StatusCode::OK, &Body { children: found, links }))
-}
-
-/// Refuses a patch of fields that the caller may not write.
-fn check_writes(caller: &Caller, node: &Node, patch: &[Operation]) -> Result<(), Error> {
-    let bond = relation(caller, node).unwrap_or(Relation::Lessee);
-    for operation in patch {
-        let field = Field::<Node>::known(operation.field()?)?;
-        let rule = match field.access {
-            // An ordinary member may not change the owner of a node that is in use.
-            Access::Change(..)
-                if field.name == "owner" && node.provision_state == Stage::Active =>
-            {
-                rule::ADMINISTER
-            }
-            Access::Change(rule, _) => rule,
-            // The service alone writes these fields.
-            Access::Read | Access::Create(_) => rule::ADMINISTER,
-        };
-        rule.check(caller, bond)
-            .map_err(|why| ApiError::new(why.status, format!("{}: {}", field.name, why.message)))?;
-    }
-    Ok(())
-}
-
-/// Refuses a parent that does not exist, or that is the node itself.
-async fn check_parent(app: &App, node: &Node) -> Result<(), Error> {
-    let Some(parent) = node.parent_node else { return Ok(()) };
-    let found = app.store.find_node(&NodeIdent::Id(parent)).await?;
-    if parent == node.id || found.is_none() {
-        return Err(ApiError::bad_field("parent_node", "must be the UUID of another node").into());
-    }
-    Ok(())
 }
 
 /// Answers with one page of a list of nodes.

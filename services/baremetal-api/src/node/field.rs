@@ -145,6 +145,7 @@ const FIELDS: &[Field<Node>] = &[
         .change(USE, |it, name, new| write::reason(&mut it.protected, name, new)),
     field("owner", 50, Text, |it, _| (&it.owner).into())
         .change(SET_OWNER, |it, name, new| put(&mut it.owner, text(name, new, 255)))
+        .fixed_in_use()
         .filter(|list, by| put(&mut list.filter.owner, Ok(by.text())))
         .sort(NodeSort::Owner),
     field("lessee", 65, Text, |it, _| (&it.lessee).into())

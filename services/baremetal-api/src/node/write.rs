@@ -1,7 +1,7 @@
 //! Parses the values of a node's fields that have rules of their own.
 
-use baremetal_core::{Driver, Interface, Interfaces, Node, NodeName, UnsupportedInterface};
-use openstack_api::{ApiError, Operation};
+use baremetal_core::{Driver, Interface, Node, NodeName, UnsupportedInterface};
+use openstack_api::ApiError;
 use serde_json::Value;
 
 use crate::value::{boolean, text};
@@ -23,15 +23,6 @@ pub(super) fn interface(
     let raw = wanted.chars().take(64).collect();
     let refused = UnsupportedInterface { driver: node.driver, interface, raw };
     Err(ApiError::bad_request(refused.to_string()))
-}
-
-/// Returns the node without the interfaces that an operator chose, for a `patch` that changes the driver.
-pub(super) fn without_interfaces(node: &Node, patch: &[Operation]) -> Result<Node, ApiError> {
-    if patch.iter().any(|operation| operation.field().is_ok_and(|field| field == "driver")) {
-        return Ok(Node { interfaces: Interfaces::default(), ..node.clone() });
-    }
-    let problem = "can only be used together with a change of driver";
-    Err(ApiError::bad_field("reset_interfaces", problem))
 }
 
 /// Sets a flag that is stored as an optional reason.

@@ -1,0 +1,188 @@
+//! Enrolls and changes nodes: gathers the facts that the rules of `baremetal-core` need, and records what they accept.
+
+use baremetal_core::{
+    CREDENTIALS, Driver, Interfaces, Node, NodeChange, NodeIdent, NodeUuid, Passwords,
+    State as Stage, check_new_node, ended_allocation,
+};
+use openstack_api::{ApiError, Caller, Microversion, Operation, Query, Relation, flag};
+use serde_json::{Map, Value};
+
+use super::owner_and_lessee;
+use crate::app::{App, forced, relation};
+use crate::error::Error;
+use crate::field::{Access, Field};
+use crate::write::{create, patched};
+use crate::{microversion, rule, secret};
+
+/// Enrolls the node that `body` describes.
+pub(super) async fn enroll(
+    app: &App,
+    caller: &Caller,
+    asked: Microversion,
+    body: Map<String, Value>,
+) -> Result<Node, Error> {
+    let mut node = Node::new(NodeUuid::new_v4(), Driver::FakeHardware, (app.clock)());
+    if !asked.has(microversion::ENROLL) {
+        // Before the state `enroll` existed, a new node could be deployed at once.
+        node.provision_state = Stage::Available;
+    }
+    create(&mut node, body, asked)?;
+    check_new_node(&node, parent(app, &node).await?.as_ref())?;
+    app.conductor.check_hosts(None, &node)?;
+    owner_and_lessee::check(&app.auth, caller, None, &node).await?;
+    app.store.insert_node(&node).await?;
+    Ok(node)
+}
+
+/// A request to change a node.
+pub(super) struct NodePatch {
+    ident: String,
+    operations: Vec<Operation>,
+    /// Whether the new driver chooses all interfaces.
+    reset_interfaces: bool,
+    /// The clusters, or the host, that the change may disrupt.
+    forced: Vec<String>,
+}
+
+impl NodePatch {
+    pub(super) fn parse(
+        ident: String,
+        operations: Vec<Operation>,
+        mut query: Query,
+        asked: Microversion,
+    ) -> Result<Self, ApiError> {
+        let reset_interfaces = match query.take("reset_interfaces") {
+            None => false,
+            Some(raw) => {
+                asked.need(microversion::RESET_INTERFACES, "reset_interfaces")?;
+                flag("reset_interfaces", &raw)?
+            }
+        };
+        let forced = forced(&mut query);
+        query.finish()?;
+        Ok(NodePatch { ident, operations, reset_interfaces, forced })
+    }
+
+    /// Changes the node once, unless another writer changes the node meanwhile.
+    pub(super) async fn record(
+        &self,
+        app: &App,
+        caller: &Caller,
+        asked: Microversion,
+    ) -> Result<Node, Error> {
+        let before = &app.node(caller, asked, &self.ident).await?;
+        self.check_access(caller, before)?;
+        let after = self.applied_to(before, asked)?;
+        let parent = parent(app, &after).await?;
+        let given = self.passwords();
+        let passwords = match relation(caller, before) {
+            Some(Relation::Cloud) => Passwords::Trusted,
+            Some(Relation::Owner | Relation::Lessee) | None => Passwords::Given(&given),
+        };
+        let change = NodeChange { before, after: &after, passwords, parent: parent.as_ref() };
+        change.check()?;
+        app.conductor.check_hosts(Some(before), &after)?;
+        owner_and_lessee::check(&app.auth, caller, Some(before), &after).await?;
+        if change.begins_maintenance() {
+            app.check_maintenance(caller, before, &self.forced).await?;
+        }
+        let mut after = app.with_maintenance_effects(caller, before, after, &self.forced);
+        after.updated_at = Some((app.clock)());
+        match ended_allocation(before, &after) {
+            Some(ended) => Ok(app.store.update_node_and_end(&after, &[], ended).await?),
+            None => Ok(app.store.update_node(&after, &[]).await?),
+        }
+    }
+
+    /// Refuses a patch of fields that the caller may not write.
+    fn check_access(&self, caller: &Caller, node: &Node) -> Result<(), ApiError> {
+        let bond = relation(caller, node).unwrap_or(Relation::Lessee);
+        let in_use = node.provision_state == Stage::Active;
+        for operation in &self.operations {
+            let field = Field::<Node>::known(operation.field()?)?;
+            let rule = match &field.access {
+                Access::Change(_, _) if in_use && field.is_fixed_in_use => rule::ADMINISTER,
+                Access::Change(rule, _) => *rule,
+                // The service alone writes these fields.
+                Access::Read | Access::Create(_) => rule::ADMINISTER,
+            };
+            rule.check(caller, bond).map_err(|why| {
+                ApiError::new(why.status, format!("{}: {}", field.name, why.message))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn applied_to(&self, before: &Node, asked: Microversion) -> Result<Node, ApiError> {
+        let patch = self.operations.clone();
+        if !self.reset_interfaces {
+            return patched(before, patch, asked);
+        }
+        if !patch.iter().any(|operation| operation.field().is_ok_and(|field| field == "driver")) {
+            let problem = "can only be used together with a change of driver";
+            return Err(ApiError::bad_field("reset_interfaces", problem));
+        }
+        let reset = Node { interfaces: Interfaces::default(), ..before.clone() };
+        patched(&reset, patch, asked)
+    }
+
+    /// The keys of `driver_info` for which the patch gives a password, instead of keeping the stored one. The last operation on a key
+    /// decides.
+    fn passwords(&self) -> Vec<&'static str> {
+        let keys = CREDENTIALS.map(|credential| credential.password).into_iter();
+        keys.filter(|key| gives(&self.operations, key)).collect()
+    }
+}
+
+fn gives(patch: &[Operation], key: &str) -> bool {
+    let said = patch.iter().rev().find_map(|operation| match operation.path.as_str() {
+        "/driver_info" => Some(operation.value.as_ref().and_then(|info| info.get(key))),
+        path if path.strip_prefix("/driver_info/") == Some(key) => Some(operation.value.as_ref()),
+        _ => None,
+    });
+    said.flatten().is_some_and(|value| !secret::is_mask(value))
+}
+
+/// Finds the node that `node` names as its parent.
+async fn parent(app: &App, node: &Node) -> Result<Option<Node>, Error> {
+    match node.parent_node {
+        Some(parent) => Ok(app.store.find_node(&NodeIdent::Id(parent)).await?),
+        None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(patch: Value, want: bool) {
+        let patch: Vec<Operation> = serde_json::from_value(patch).unwrap();
+        assert_eq!(gives(&patch, "redfish_password"), want, "{patch:?}");
+    }
+
+    fn set(path: &str, value: Value) -> Value {
+        json!({"op": "replace", "path": path, "value": value})
+    }
+
+    #[test]
+    fn the_last_operation_decides_whether_a_password_is_given() {
+        let address = set("/driver_info/redfish_address", json!("http://evil"));
+        let password = set("/driver_info/redfish_password", json!("stored"));
+        let mask = set("/driver_info/redfish_password", json!("******"));
+        let whole = |password: &str| {
+            set("/driver_info", json!({"redfish_address": "x", "redfish_password": password}))
+        };
+        check(json!([address]), false);
+        check(json!([address, mask]), false);
+        check(json!([password, mask, address]), false);
+        check(json!([whole("******")]), false);
+        check(json!([password, whole("******")]), false);
+        check(json!([{"op": "remove", "path": "/driver_info/redfish_address"}]), false);
+        check(json!([{"op": "remove", "path": "/driver_info"}]), false);
+        check(json!([address, password]), true);
+        check(json!([mask, whole("new")]), true);
+    }
+}
