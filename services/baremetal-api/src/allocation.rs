@@ -23,10 +23,11 @@ use crate::app::{App, retry_if_stale, visible_project};
 use crate::error::Error;
 use crate::field::{FieldSet, in_body};
 use crate::listing::list_of;
-use crate::shown::{Context, View};
+use crate::shown::Context;
 use crate::value::{list as elements, text};
+use crate::view::View;
 use crate::write::{create as set_fields, patched};
-use crate::{filter, microversion as since, openapi, rule};
+use crate::{list_query, microversion as since, openapi, rule};
 use field::AllocationList;
 
 /// The most candidate nodes that a request may name.
@@ -38,8 +39,8 @@ pub(crate) fn routes() -> Routes<App> {
     let all = [
         Route::get("List allocations", list)
             .with_rule(rule::READ)
-            .query_parameters(filter::PAGING)
-            .query_parameters(filter::names::<Allocation>())
+            .query_parameters(list_query::PAGING)
+            .query_parameters(list_query::names::<Allocation>())
             .returns(JsonShape::page("allocations", openapi::shape::<Allocation>())),
         Route::post("Create an allocation", create)
             .with_rule(rule::USE)
@@ -199,7 +200,7 @@ async fn list(
 ) -> Result<Response, Error> {
     let mut rest = query.clone();
     let shown = FieldSet::requested(&mut rest, asked)?;
-    let (list, page) = filter::parse::<Allocation>(rest, asked)?;
+    let (list, page) = list_query::parse::<Allocation>(rest, asked)?;
     let AllocationList { mut filter, node } = list;
     if let Some(ident) = node {
         let node = app.node(&caller, asked, &ident).await.map_err(in_body("node"))?;

@@ -24,10 +24,10 @@ pub(crate) trait Resource: Clone + Sized + 'static {
     const FIELDS: &'static [Field<Self>];
 
     /// The filters of lists that are not fields.
-    const FILTERS: &'static [Filter<Self>];
+    const FILTERS: &'static [Filter<Self::List>];
 
     /// The requested list, which the filters narrow.
-    type List: Default;
+    type List: Default + 'static;
 
     /// The keys by which the store sorts; the default is the order of creation.
     type Sort: Copy + Default;
@@ -50,7 +50,7 @@ pub(crate) struct Field<R: Resource> {
     pub(crate) is_site_detail: bool,
     /// Whether only administrators change the field of a node in use.
     pub(crate) is_fixed_in_use: bool,
-    pub(crate) filter: Option<Filter<R>>,
+    pub(crate) filter: Option<Filter<R::List>>,
     pub(crate) sort: Option<R::Sort>,
 }
 
@@ -159,13 +159,13 @@ impl<R: Resource> Field<R> {
     }
 
     /// Lists can be filtered by the field.
-    pub(crate) const fn filter(self, narrow: Narrow<R>) -> Self {
+    pub(crate) const fn filter(self, narrow: Narrow<R::List>) -> Self {
         let filter = Filter { name: self.name, since: self.since, narrow };
         Field { filter: Some(filter), ..self }
     }
 
     /// Lists can be filtered by the field since a microversion that is later than the field.
-    pub(crate) const fn filter_since(self, since: Microversion, narrow: Narrow<R>) -> Self {
+    pub(crate) const fn filter_since(self, since: Microversion, narrow: Narrow<R::List>) -> Self {
         let filter = Filter { name: self.name, since, narrow };
         Field { filter: Some(filter), ..self }
     }

@@ -13,6 +13,7 @@ mod field;
 mod filter;
 mod history;
 mod inventory;
+mod list_query;
 mod listing;
 mod maintenance;
 mod microversion;
@@ -30,6 +31,7 @@ mod states;
 mod traits;
 mod validate;
 mod value;
+mod view;
 mod vifs;
 mod write;
 

@@ -28,8 +28,9 @@ use crate::app::{App, forced, relation, retry_if_stale, visible_project};
 use crate::error::Error;
 use crate::field::{DetailLevel, FieldSet};
 use crate::listing::list_of;
-use crate::shown::{Context, View};
-use crate::{filter, openapi, rule};
+use crate::shown::Context;
+use crate::view::View;
+use crate::{list_query, openapi, rule};
 use change::NodePatch;
 use list::NodeList;
 
@@ -43,9 +44,9 @@ pub(crate) fn routes() -> Routes<App> {
     let nodes = [
         Route::get("List nodes", list)
             .with_rule(rule::READ)
-            .query_parameters(filter::PAGING)
+            .query_parameters(list_query::PAGING)
             .query_parameters(["detail"])
-            .query_parameters(filter::names::<Node>())
+            .query_parameters(list_query::names::<Node>())
             .refuses([StatusCode::NOT_FOUND])
             .returns(JsonShape::page("nodes", openapi::shape::<Node>())),
         Route::post("Enroll a node", create)
@@ -74,9 +75,9 @@ pub(crate) fn routes() -> Routes<App> {
     ];
     let detail = Route::get("List nodes with all their fields", list_detail)
         .with_rule(rule::READ)
-        .query_parameters(filter::PAGING)
+        .query_parameters(list_query::PAGING)
         .query_parameters(["detail"])
-        .query_parameters(filter::names::<Node>())
+        .query_parameters(list_query::names::<Node>())
         .refuses([StatusCode::NOT_FOUND])
         .returns(JsonShape::page("nodes", openapi::shape::<Node>()));
     Routes::new("nodes")
@@ -198,7 +199,7 @@ async fn page(
 ) -> Result<Response, Error> {
     let mut rest = query.clone();
     let shown = FieldSet::listed(&mut rest, level, look.asked)?;
-    let (list, page) = filter::parse::<Node>(rest, look.asked)?;
+    let (list, page) = list_query::parse::<Node>(rest, look.asked)?;
     let NodeList { mut filter, parent, conductor, is_faulty } = list;
     if let Some(parent) = parent {
         let parent = app.store.find_node(&parent).await?;

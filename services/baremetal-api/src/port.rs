@@ -21,10 +21,11 @@ use crate::app::{App, relation, retry_if_stale, visible_project};
 use crate::error::Error;
 use crate::field::{DetailLevel, FieldSet, in_body};
 use crate::listing::list_of;
-use crate::shown::{Context, View};
+use crate::shown::Context;
 use crate::value::text;
+use crate::view::View;
 use crate::write::{create as set_fields, patched};
-use crate::{filter, microversion as since, openapi, rule};
+use crate::{list_query, microversion as since, openapi, rule};
 use field::PortList;
 
 /// The routes of ports.
@@ -32,9 +33,9 @@ pub(crate) fn routes() -> Routes<App> {
     let ports = [
         Route::get("List ports", list)
             .with_rule(rule::READ)
-            .query_parameters(filter::PAGING)
+            .query_parameters(list_query::PAGING)
             .query_parameters(["detail"])
-            .query_parameters(filter::names::<Port>())
+            .query_parameters(list_query::names::<Port>())
             .refuses([StatusCode::NOT_FOUND])
             .returns(JsonShape::page("ports", openapi::shape::<Port>())),
         Route::post("Create a port", create)
@@ -58,9 +59,9 @@ pub(crate) fn routes() -> Routes<App> {
     ];
     let detail = Route::get("List ports with all their fields", list_detail)
         .with_rule(rule::READ)
-        .query_parameters(filter::PAGING)
+        .query_parameters(list_query::PAGING)
         .query_parameters(["detail"])
-        .query_parameters(filter::names::<Port>())
+        .query_parameters(list_query::names::<Port>())
         .refuses([StatusCode::NOT_FOUND])
         .returns(JsonShape::page("ports", openapi::shape::<Port>()));
     let of_node = Route::get("List a node's ports", list_of_node)
@@ -261,7 +262,7 @@ async fn page(
 ) -> Result<Response, Error> {
     let mut rest = query.clone();
     let shown = FieldSet::listed(&mut rest, extent, asked)?;
-    let (list, page) = filter::parse::<Port>(rest, asked)?;
+    let (list, page) = list_query::parse::<Port>(rest, asked)?;
     let PortList { mut filter, node } = list;
     if let Some(ident) = node {
         filter.node = Some(app.node(caller, asked, &ident).await?.id);

@@ -1,4 +1,4 @@
-//! Serializes a resource for clients, field by field.
+//! The value of a field in the form that clients see.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,9 @@ use jiff::Timestamp;
 use newtype_uuid::{GenericUuid, TypedUuid, TypedUuidKind};
 use openstack_api::{Links, Microversion, Origin, Time};
 use serde::Serialize;
-use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::field::{FieldSet, Resource};
 use crate::secret::Masked;
 
 /// How the resources of one answer are shown.
@@ -24,23 +22,6 @@ pub(crate) struct Context<'a> {
     pub(crate) origin: &'a Origin,
     /// The conductor that manages the nodes.
     pub(crate) conductor: &'a str,
-}
-
-/// A resource in the form that clients see.
-pub(crate) struct View<'a, R> {
-    pub(crate) it: &'a R,
-    pub(crate) shown: FieldSet<R>,
-    pub(crate) context: Context<'a>,
-}
-
-impl<R: Resource> Serialize for View<'_, R> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_map(None)?;
-        for field in self.shown.fields() {
-            object.serialize_entry(field.name, &(field.read)(self.it, &self.context))?;
-        }
-        object.end()
-    }
 }
 
 /// The value of a field in the form that clients see.

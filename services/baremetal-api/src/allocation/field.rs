@@ -22,7 +22,7 @@ impl Resource for Allocation {
     const NAME: &'static str = "an allocation";
     const COLLECTION: &'static str = "allocations";
     const FIELDS: &'static [Field<Allocation>] = FIELDS;
-    const FILTERS: &'static [Filter<Allocation>] = FILTERS;
+    const FILTERS: &'static [Filter<AllocationList>] = FILTERS;
     type List = AllocationList;
     type Sort = AllocationSort;
 }
@@ -82,7 +82,7 @@ const FIELDS: &[Field<Allocation>] = &[
 ];
 
 #[rustfmt::skip]
-const FILTERS: &[Filter<Allocation>] = &[
+const FILTERS: &[Filter<AllocationList>] = &[
     Filter { name: "node", since: since::ALLOCATIONS, narrow: |list, by| put(&mut list.node, Ok(by.text())) },
 ];
 

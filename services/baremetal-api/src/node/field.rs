@@ -18,7 +18,7 @@ impl Resource for Node {
     const NAME: &'static str = "a node";
     const COLLECTION: &'static str = "nodes";
     const FIELDS: &'static [Field<Node>] = FIELDS;
-    const FILTERS: &'static [Filter<Node>] = FILTERS;
+    const FILTERS: &'static [Filter<NodeList>] = FILTERS;
     type List = NodeList;
     type Sort = NodeSort;
 }

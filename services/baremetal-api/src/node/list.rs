@@ -1,6 +1,6 @@
 //! A requested list of nodes, and the filters that are not fields of a node.
 
-use baremetal_core::{Node, NodeFilter, NodeIdent};
+use baremetal_core::{NodeFilter, NodeIdent};
 use openstack_api::ApiError;
 
 use crate::filter::{By, Filter};
@@ -20,7 +20,7 @@ pub(crate) struct NodeList {
 }
 
 #[rustfmt::skip]
-pub(super) const FILTERS: &[Filter<Node>] = &[
+pub(super) const FILTERS: &[Filter<NodeList>] = &[
     Filter { name: "associated",           since: since::MINIMUM,     narrow: |list, by| put(&mut list.filter.associated, by.flag()) },
     Filter { name: "project",              since: since::LESSEE,      narrow: |list, by| put(&mut list.filter.project, Ok(by.text())) },
     Filter { name: "sharded",              since: since::SHARD,       narrow: |list, by| put(&mut list.filter.sharded, by.flag()) },

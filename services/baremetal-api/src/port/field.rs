@@ -19,7 +19,7 @@ impl Resource for Port {
     const NAME: &'static str = "a port";
     const COLLECTION: &'static str = "ports";
     const FIELDS: &'static [Field<Port>] = FIELDS;
-    const FILTERS: &'static [Filter<Port>] = FILTERS;
+    const FILTERS: &'static [Filter<PortList>] = FILTERS;
     type List = PortList;
     type Sort = PortSort;
 }
@@ -86,7 +86,7 @@ const FIELDS: &[Field<Port>] = &[
 ];
 
 #[rustfmt::skip]
-const FILTERS: &[Filter<Port>] = &[
+const FILTERS: &[Filter<PortList>] = &[
     Filter { name: "node",      since: since::MINIMUM,          narrow: |list, by| put(&mut list.node, Ok(by.text())) },
     Filter { name: "portgroup", since: since::PORTGROUP_FIELDS, narrow: |list, by| put(&mut list.filter.portgroup, portgroup(by.value)) },
 ];
