@@ -25,20 +25,33 @@ pub struct Control {
     _tasks: JoinSet<()>,
 }
 
-/// Serves the control API of `machines`. The API has no authentication, so listen on loopback only.
-pub async fn serve_control(address: SocketAddr, machines: Vec<Machine>) -> io::Result<Control> {
-    let listener = TcpListener::bind(address).await?;
-    let address = listener.local_addr()?;
-    let machines: Arc<[Machine]> = machines.into();
-    let mut tasks = JoinSet::new();
-    tasks.spawn(web::run(listener, None, move |request| respond(machines.clone(), request)));
-    Ok(Control { address, _tasks: tasks })
+impl Control {
+    /// Serves what `answer` says to a method, a path and a body. There is no authentication, so listen on loopback only.
+    pub async fn serve<A>(address: SocketAddr, answer: A) -> io::Result<Control>
+    where
+        A: Fn(&Method, &str, &[u8]) -> (StatusCode, Value) + Send + Sync + 'static,
+    {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        let answer = Arc::new(answer);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(web::run(listener, None, move |request| respond(answer.clone(), request)));
+        Ok(Control { address, _tasks: tasks })
+    }
 }
 
-async fn respond(machines: Arc<[Machine]>, request: Request<Incoming>) -> Response<Full<Bytes>> {
+/// Serves the control API of `machines`.
+pub async fn serve_control(address: SocketAddr, machines: Vec<Machine>) -> io::Result<Control> {
+    Control::serve(address, move |method, path, body| answer(&machines, method, path, body)).await
+}
+
+async fn respond<A>(answer: Arc<A>, request: Request<Incoming>) -> Response<Full<Bytes>>
+where
+    A: Fn(&Method, &str, &[u8]) -> (StatusCode, Value),
+{
     let (parts, body) = request.into_parts();
     let (status, value) = match Limited::new(body, LARGEST_BODY).collect().await {
-        Ok(body) => answer(&machines, &parts.method, parts.uri.path(), &body.to_bytes()),
+        Ok(body) => answer(&parts.method, parts.uri.path(), &body.to_bytes()),
         Err(error) => (StatusCode::BAD_REQUEST, json!({"error": error.to_string()})),
     };
     web::json(status, &value)

@@ -2,11 +2,13 @@
 
 mod cipher;
 mod command;
+mod face;
 mod handshake;
 mod message;
 mod packet;
 mod rmcp;
 mod serial;
+mod serial_session;
 mod session;
 
 use std::net::SocketAddr;
@@ -18,18 +20,13 @@ use tracing::debug;
 use crate::machine::Machine;
 use crate::profile::Profile;
 
-use command::boot::BootOptions;
+use face::IpmiFace;
 use message::LanMessage;
 use packet::{Envelope, PayloadType};
 use rmcp::RmcpMessage;
-use serial::SerialSession;
-use session::Sessions;
 
 /// The largest datagram that is read. RMCP+ payloads are far smaller (§13.6).
 const LARGEST_DATAGRAM: usize = 1024;
-
-/// §13.1.2: the primary RMCP port.
-const RMCP_PORT: u16 = 623;
 
 /// Answers RMCP datagrams on `socket` until dropped.
 pub(crate) async fn run(socket: UdpSocket, machine: Machine, profile: &'static Profile) {
@@ -86,44 +83,7 @@ async fn deliver(
     }
 }
 
-/// The RMCP+ port of one machine.
-pub(crate) struct IpmiFace {
-    machine: Machine,
-    profile: &'static Profile,
-    sessions: Sessions,
-    boot: BootOptions,
-    /// The behaviour of the machine when mains power returns (§28.8).
-    restore_policy: u8,
-    /// The last reservation of the SDR repository and of the event log. 0 means none.
-    sdr_reservation: u16,
-    sel_reservation: u16,
-    /// The UDP port on which the BMC listens.
-    port: u16,
-    /// The sender of the datagram that is being answered.
-    from: Option<SocketAddr>,
-    /// The serial session of the console that has the port. `None` if no console has it.
-    link: Option<SerialSession>,
-    /// The packet that tells a console that its serial session has ended.
-    farewell: Option<(Vec<u8>, SocketAddr)>,
-}
-
 impl IpmiFace {
-    pub(crate) fn new(machine: Machine, profile: &'static Profile) -> IpmiFace {
-        IpmiFace {
-            machine,
-            profile,
-            sessions: Sessions::new(&profile.ipmi),
-            boot: BootOptions::default(),
-            restore_policy: 0,
-            sdr_reservation: 0,
-            sel_reservation: 0,
-            port: RMCP_PORT,
-            from: None,
-            link: None,
-            farewell: None,
-        }
-    }
-
     /// The replies to one datagram. Malformed datagrams are dropped silently, as §13 demands.
     pub(crate) fn handle(&mut self, datagram: &[u8]) -> Vec<Vec<u8>> {
         self.sessions.forget_stale(self.machine.faults().era());

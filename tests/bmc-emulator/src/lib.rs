@@ -14,6 +14,7 @@ mod sensors;
 mod serial;
 mod serve;
 mod spec;
+mod template;
 mod tls;
 pub mod web;
 
@@ -26,3 +27,4 @@ pub use machine::{Machine, Power};
 pub use serial::SerialPort;
 pub use serve::{Served, ServedMachine, serve};
 pub use spec::{BmcKind, BmcSpec, DiskSpec, Firmware, InvalidMac, Mac, MachineSpec, NicSpec};
+pub use tls::Identity;

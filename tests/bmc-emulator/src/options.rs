@@ -1,9 +1,9 @@
 //! The command line.
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
 use bmc_emulator::{BmcKind, BmcSpec, DiskSpec, Firmware, Mac, MachineSpec, NicSpec};
 use clap::{Parser, ValueEnum};
 
@@ -76,19 +76,9 @@ enum Boot {
 
 impl Options {
     /// The machines to serve.
-    pub(crate) fn machines(&self) -> anyhow::Result<Vec<MachineSpec>> {
+    pub(crate) fn machines(&self) -> io::Result<Vec<MachineSpec>> {
         let Some(path) = &self.machines else { return Ok(vec![self.one.spec()]) };
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read {}", path.display()))?;
-        // JSON is YAML too.
-        let machines: Vec<MachineSpec> = serde_saphyr::from_str(&text)
-            .with_context(|| format!("cannot understand {}", path.display()))?;
-        let mut names: Vec<&str> = machines.iter().map(|machine| machine.name.as_str()).collect();
-        names.sort_unstable();
-        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            bail!("{} names two machines {:?}", path.display(), twice[0]);
-        }
-        Ok(machines)
+        MachineSpec::read_all(path)
     }
 }
 

@@ -1,15 +1,17 @@
 //! The Redfish side of a BMC (DSP0266): takes one request and returns one answer.
 
 mod answer;
-mod documents;
+mod face;
 mod forms;
 mod login;
 mod problem;
 mod resource;
+mod schema;
 mod session;
 mod task;
+mod values;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::request::Parts;
@@ -21,17 +23,19 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::log::{self, Outcome};
 use crate::machine::Machine;
-use crate::profile::Profile;
+use crate::profile::{Delete, Get, Profile};
 use crate::web;
 
 use answer::Answer;
-use problem::Problem;
-use resource::Resource;
-use session::Sessions;
-use task::Tasks;
+use face::RedfishFace;
+use problem::{Message, Problem};
+use resource::{Resource, tag_of};
 
 /// The largest request body in bytes.
 const LARGEST_BODY: usize = 64 * 1024;
+
+/// The OData metadata document, which names the schemas' namespaces (DSP0266 §8.4.2).
+const METADATA: &str = include_str!("../documents/metadata.xml");
 
 /// Answers Redfish requests on `listener` until dropped.
 pub(crate) async fn run(
@@ -53,26 +57,13 @@ async fn respond(face: Arc<RedfishFace>, request: Request<Incoming>) -> Response
     let (parts, body) = request.into_parts();
     let answer = match Limited::new(body, LARGEST_BODY).collect().await {
         Ok(body) => face.answer(&parts, &body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Problem::body_too_large().into(),
-        Err(_) => Problem::malformed_json().into(),
+        Err(error) if error.is::<LengthLimitError>() => Problem::of(Message::BODY_TOO_LARGE).into(),
+        Err(_) => Problem::of(Message::MALFORMED_JSON).into(),
     };
     answer.into_response(&parts.method)
 }
 
-/// The Redfish service of one machine.
-pub(crate) struct RedfishFace {
-    machine: Machine,
-    profile: &'static Profile,
-    sessions: Mutex<Sessions>,
-    tasks: Mutex<Tasks>,
-}
-
 impl RedfishFace {
-    pub(crate) fn new(machine: Machine, profile: &'static Profile) -> RedfishFace {
-        let sessions = Mutex::new(Sessions::new(&profile.sessions));
-        RedfishFace { machine, profile, sessions, tasks: Mutex::default() }
-    }
-
     /// Answers one request. A refused request to change the machine is logged.
     pub(crate) fn answer(&self, parts: &Parts, body: &[u8]) -> Answer {
         let path = parts.uri.path();
@@ -89,7 +80,7 @@ impl RedfishFace {
     fn try_answer(&self, parts: &Parts, body: &[u8]) -> Result<Answer, Problem> {
         // DSP0266 §8.2: a client with another OData version gets an error.
         if parts.headers.get("odata-version").is_some_and(|version| version != "4.0") {
-            return Err(Problem::odata_version());
+            return Err(Problem::of(Message::ODATA_VERSION));
         }
         let resource = Resource::find(parts.uri.path(), self);
         if !resource.as_ref().is_some_and(|resource| resource.is_public(&parts.method)) {
@@ -98,33 +89,25 @@ impl RedfishFace {
         let resource = resource.ok_or_else(|| Problem::no_such_resource(parts.uri.path()))?;
         refuse_query_options(parts.uri.query())?;
 
-        let allowed = resource.methods(self);
-        if !allowed.contains(&parts.method.as_str()) {
-            return Err(Problem::method_not_allowed(&parts.method, allowed));
-        }
-        match parts.method {
-            Method::GET | Method::HEAD => self.read(&resource, parts, allowed),
-            Method::DELETE => self.delete(&resource),
-            Method::PATCH => self.patch(&resource, parts, body),
-            _ => self.post(&resource, parts, body),
+        let row = resource.row;
+        match (parts.method.as_str(), row.patch, row.post, row.delete) {
+            ("GET" | "HEAD", ..) if row.is_readable() => self.read(&resource, parts),
+            ("PATCH", Some(properties), ..) => self.patch(&resource, properties, parts, body),
+            ("POST", _, Some(action), _) => self.post(&resource, action, parts, body),
+            ("DELETE", .., Some(Delete::Session)) => self.close_session(&resource),
+            _ => Err(Problem::method_not_allowed(&row.methods())),
         }
     }
 
-    fn read(
-        &self,
-        resource: &Resource,
-        parts: &Parts,
-        allowed: &[&str],
-    ) -> Result<Answer, Problem> {
-        let missing = || Problem::no_such_resource(parts.uri.path());
-        if let Resource::TaskMonitor(id) = resource {
-            return self.task_monitor(*id).ok_or_else(missing);
+    fn read(&self, resource: &Resource, parts: &Parts) -> Result<Answer, Problem> {
+        let missing = || Problem::no_such_resource(&resource.path);
+        match resource.row.get {
+            Some(Get::Metadata) => return Ok(Answer::xml(METADATA)),
+            Some(Get::TaskMonitor) => return self.task_monitor(resource).ok_or_else(missing),
+            None => {}
         }
-        if *resource == Resource::Metadata {
-            return Ok(Answer::xml(documents::METADATA));
-        }
-        let document = self.document(resource).ok_or_else(missing)?;
-        let tag = self.entity_tag(resource, &document);
+        let document = resource.document(self).ok_or_else(missing)?;
+        let tag = tag_of(&document).map(str::to_owned);
         let unchanged = tag.is_some()
             && parts.headers.get("if-none-match").map(|sent| sent.as_bytes())
                 == tag.as_deref().map(str::as_bytes);
@@ -133,16 +116,23 @@ impl RedfishFace {
         } else {
             Answer::json(StatusCode::OK, document)
         };
-        Ok(answer.with("allow", allowed.join(", ")).with_tag(tag))
+        Ok(answer.with("allow", resource.row.methods().join(", ")).with_tag(tag))
     }
 
-    fn delete(&self, resource: &Resource) -> Result<Answer, Problem> {
-        if let Resource::Session(id) = resource
-            && self.sessions().close(*id)
-        {
-            return Ok(Answer::empty(StatusCode::NO_CONTENT));
+    /// Status 202 while the task of a monitor runs, afterwards the answer to the request.
+    fn task_monitor(&self, monitor: &Resource) -> Option<Answer> {
+        let path = monitor.path.replace("/TaskMonitors/", "/Tasks/");
+        let task = Resource::find(&path, self)?.document(self)?;
+        if task["TaskState"] == "Completed" {
+            return Some(Answer::empty(StatusCode::NO_CONTENT));
         }
-        Err(Problem::no_such_resource(&resource.path(self.profile)))
+        Some(Answer::json(StatusCode::ACCEPTED, task).with("location", monitor.path.clone()))
+    }
+
+    fn close_session(&self, session: &Resource) -> Result<Answer, Problem> {
+        let closed = session.id().is_some_and(|id| self.sessions().close(id));
+        let missing = || Problem::no_such_resource(&session.path);
+        closed.then(|| Answer::empty(StatusCode::NO_CONTENT)).ok_or_else(missing)
     }
 
     fn record_refusal(&self, parts: &Parts, why: &str) {
@@ -152,26 +142,12 @@ impl RedfishFace {
             self.machine.record(log::Protocol::Redfish, request, Outcome::Refused(why.to_owned()));
         }
     }
-
-    fn sessions(&self) -> MutexGuard<'_, Sessions> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn tasks(&self) -> MutexGuard<'_, Tasks> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// DSP0266 §7.3: unknown options are refused if they begin with `$`, and ignored otherwise.
 fn refuse_query_options(query: Option<&str>) -> Result<(), Problem> {
-    let options = query.unwrap_or_default().split('&');
-    match options
-        .map(|option| option.split('=').next().unwrap_or_default())
-        .find(|name| name.starts_with('$'))
-    {
-        Some(name) => Err(Problem::query_not_supported(name)),
-        None => Ok(()),
-    }
+    let is_unknown = query.unwrap_or_default().split('&').any(|option| option.starts_with('$'));
+    if is_unknown { Err(Problem::of(Message::QUERY_NOT_SUPPORTED)) } else { Ok(()) }
 }
 
 #[cfg(test)]

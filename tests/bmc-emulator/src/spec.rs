@@ -1,8 +1,9 @@
 //! The hardware of an emulated machine, as a file of machines describes it.
 
-use std::fmt;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::str::FromStr;
+use std::{fmt, io};
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -78,7 +79,7 @@ pub struct BmcSpec {
     pub username: String,
     /// The password of the only account, at most 20 bytes with IPMI.
     pub password: String,
-    /// The name of one of `profiles/*.yaml`.
+    /// The name of one of `profiles/*.json`.
     #[serde(default = "generic")]
     pub profile: String,
     /// The address on which a Redfish machine also serves IPMI. `None` without IPMI.
@@ -109,6 +110,26 @@ pub struct Mac(pub [u8; 6]);
 #[error("{raw:?} is not a MAC address such as 52:54:00:12:34:56")]
 pub struct InvalidMac {
     raw: String,
+}
+
+impl MachineSpec {
+    /// Reads a list of machines from a YAML or JSON file. Their names must differ.
+    pub fn read_all(path: &Path) -> io::Result<Vec<MachineSpec>> {
+        let shown = path.display();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot read {shown}: {error}"))
+        })?;
+        let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
+        // JSON is YAML too.
+        let machines: Vec<MachineSpec> = serde_saphyr::from_str(&text)
+            .map_err(|error| invalid(format!("cannot understand {shown}: {error}")))?;
+        let mut names: Vec<&str> = machines.iter().map(|machine| machine.name.as_str()).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(twice) => Err(invalid(format!("{shown} names two machines {:?}", twice[0]))),
+            None => Ok(machines),
+        }
+    }
 }
 
 impl FromStr for Mac {

@@ -15,14 +15,16 @@ pub(crate) const ADDRESSES_EACH: usize = 256;
 
 /// A certificate, and the TLS acceptor that uses it.
 #[derive(Clone)]
-pub(crate) struct Identity {
-    pub(crate) pem: Arc<str>,
-    pub(crate) acceptor: TlsAcceptor,
+pub struct Identity {
+    /// The certificate.
+    pub pem: Arc<str>,
+    /// Accepts TLS connections with the certificate.
+    pub acceptor: TlsAcceptor,
 }
 
 impl Identity {
     /// A new self-signed certificate for `addresses` and `localhost`.
-    pub(crate) fn for_addresses(addresses: &BTreeSet<IpAddr>) -> io::Result<Identity> {
+    pub fn for_addresses(addresses: &BTreeSet<IpAddr>) -> io::Result<Identity> {
         let key = KeyPair::generate().map_err(io::Error::other)?;
         let mut params =
             CertificateParams::new(["localhost".to_owned()]).map_err(io::Error::other)?;

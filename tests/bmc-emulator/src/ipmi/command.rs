@@ -1,7 +1,7 @@
 //! The commands of this BMC, the privileges they need, and the format of their answers.
 
 mod app;
-pub(crate) mod boot;
+mod boot;
 mod chassis;
 mod fru;
 mod lan;
@@ -10,7 +10,7 @@ mod sel;
 mod sensor;
 mod serial;
 
-use crate::ipmi::IpmiFace;
+use crate::ipmi::face::IpmiFace;
 use crate::ipmi::message::LanMessage;
 use crate::ipmi::session::Privilege;
 use crate::log::{Outcome, Protocol, Request};

@@ -1,7 +1,7 @@
 //! Opening a session: Open Session and RAKP 1 to 4 (IPMI 2.0 §13.17 to §13.24, §13.31).
 
-use crate::ipmi::IpmiFace;
 use crate::ipmi::cipher::{CipherSuite, SessionKeys};
+use crate::ipmi::face::IpmiFace;
 use crate::ipmi::session::{Active, Challenge, Privilege, Session};
 
 /// RMCP+ and RAKP status codes, table 13-15.

@@ -11,11 +11,12 @@ use serde_json::{Map, Value, json};
 
 use crate::log::Protocol;
 use crate::machine::Identify;
-use crate::profile::{IfMatch, ResetAnswer};
-use crate::redfish::RedfishFace;
+use crate::profile::{IfMatch, Patch, Post, ResetAnswer};
 use crate::redfish::answer::Answer;
-use crate::redfish::problem::Problem;
-use crate::redfish::resource::Resource;
+use crate::redfish::face::RedfishFace;
+use crate::redfish::problem::{Message, Problem};
+use crate::redfish::resource::{Resource, tag_of};
+use crate::redfish::schema::RESET_TYPES;
 
 const RESET: &str = "ComputerSystem.Reset";
 
@@ -23,63 +24,55 @@ impl RedfishFace {
     pub(super) fn post(
         &self,
         resource: &Resource,
+        action: Post,
         parts: &Parts,
         body: &[u8],
     ) -> Result<Answer, Problem> {
         let form = read_form(parts, body)?;
-        let missing = || Problem::no_such_resource(parts.uri.path());
-        if *resource == Resource::Sessions {
-            self.open_session(&form)
-        } else if *resource == Resource::Reset {
-            self.reset(&form)
-        } else if *resource == Resource::ClearLog {
-            self.machine.clear_events(Protocol::Redfish);
-            Ok(Answer::empty(StatusCode::NO_CONTENT))
-        } else if let Resource::InsertMedia(index) = *resource {
-            self.insert_media(index, &form).unwrap_or_else(|| Err(missing()))
-        } else if let Resource::EjectMedia(index) = *resource {
-            self.eject_media(index).unwrap_or_else(|| Err(missing()))
-        } else {
-            Err(missing())
+        match action {
+            Post::OpenSession => return self.open_session(resource, &form),
+            Post::Reset => return self.reset(&form),
+            Post::ClearLog => self.machine.clear_events(Protocol::Redfish),
+            Post::InsertMedia => self.insert_media(resource, &form)?,
+            Post::EjectMedia => self.eject_media(resource)?,
         }
+        Ok(Answer::empty(StatusCode::NO_CONTENT))
     }
 
     pub(super) fn patch(
         &self,
         resource: &Resource,
+        properties: Patch,
         parts: &Parts,
         body: &[u8],
     ) -> Result<Answer, Problem> {
-        self.check_tag(resource, parts)?;
+        let document = resource.document(self).unwrap_or_default();
+        self.check_tag(tag_of(&document), parts)?;
         let form = read_form(parts, body)?;
         if form.is_empty() {
-            return Err(Problem::empty_json());
+            return Err(Problem::of(Message::EMPTY_JSON));
         }
-        let missing = || Problem::no_such_resource(parts.uri.path());
-        if *resource == Resource::System || *resource == Resource::SystemSettings {
-            self.patch_system(resource, &form)?;
-        } else if *resource == Resource::SessionService {
-            self.patch_session_service(&form)?;
-        } else if let Resource::MediaDrive(index) = *resource {
-            self.patch_media(index, &form).unwrap_or_else(|| Err(missing()))?;
+        match properties {
+            Patch::System | Patch::Identify => self.patch_system(properties, &document, &form)?,
+            Patch::SessionService => self.patch_session_service(&form)?,
+            Patch::Media => self.patch_media(resource, &form)?,
         }
         // DSP0266 §7.7: the answer to a change contains the changed resource or nothing.
-        Ok(Answer::json(StatusCode::OK, self.document(resource).ok_or_else(missing)?))
+        let changed = Resource::find(&resource.path, self);
+        let document = changed.and_then(|changed| changed.document(self)).unwrap_or_default();
+        Ok(Answer::json(StatusCode::OK, document))
     }
 
     /// DSP0266 §6.5: a change may or must name the entity tag that it is based on.
-    fn check_tag(&self, resource: &Resource, parts: &Parts) -> Result<(), Problem> {
+    fn check_tag(&self, current: Option<&str>, parts: &Parts) -> Result<(), Problem> {
         let sent = parts.headers.get(header::IF_MATCH).map(|value| value.as_bytes());
-        let document = self.document(resource).unwrap_or_default();
-        let current = self.entity_tag(resource, &document);
         match (self.profile.if_match, sent) {
             (IfMatch::Ignored, _) | (IfMatch::Honoured, None) => Ok(()),
-            (IfMatch::Required, None) => Err(Problem::tag_required()),
+            (IfMatch::Required, None) => Err(Problem::of(Message::TAG_REQUIRED)),
             (IfMatch::Honoured | IfMatch::Required, Some(sent)) => {
-                let matches =
-                    |tag: &[u8]| tag == b"*" || Some(tag) == current.as_deref().map(str::as_bytes);
+                let matches = |tag: &[u8]| tag == b"*" || Some(tag) == current.map(str::as_bytes);
                 let any = sent.split(|byte| *byte == b',').any(|tag| matches(tag.trim_ascii()));
-                if any { Ok(()) } else { Err(Problem::tag_differs()) }
+                if any { Ok(()) } else { Err(Problem::of(Message::TAG_DIFFERS)) }
             }
         }
     }
@@ -87,25 +80,30 @@ impl RedfishFace {
     /// `ComputerSystem.Reset` (DSP0268, Resource schema).
     fn reset(&self, form: &Map<String, Value>) -> Result<Answer, Problem> {
         if let Some(name) = form.keys().find(|name| *name != "ResetType") {
-            return Err(Problem::parameter_unknown(RESET, name));
+            return Err(Problem::parameter(Message::PARAMETER_UNKNOWN, RESET, name));
         }
-        let value =
-            form.get("ResetType").ok_or_else(|| Problem::parameter_missing(RESET, "ResetType"))?;
-        let asked =
-            value.as_str().ok_or_else(|| Problem::parameter_type(RESET, "ResetType", value))?;
-        let known = self.profile.reset.types.iter().find(|reset| reset.as_str() == asked);
-        let reset =
-            known.ok_or_else(|| Problem::parameter_not_in_list(RESET, "ResetType", asked))?;
+        let missing = || Problem::parameter(Message::PARAMETER_MISSING, RESET, "ResetType");
+        let value = form.get("ResetType").ok_or_else(missing)?;
+        let wrong = |message| Problem::argument(message, RESET, "ResetType", value);
+        let asked = value.as_str().ok_or_else(|| wrong(Message::PARAMETER_TYPE))?;
+        let (_, request, power) = RESET_TYPES
+            .into_iter()
+            .find(|(name, ..)| {
+                *name == asked && self.profile.reset.types.iter().any(|one| one == name)
+            })
+            .ok_or_else(|| {
+                Problem::argument(Message::PARAMETER_NOT_IN_LIST, RESET, "ResetType", asked)
+            })?;
 
         if let Some(refusal) = &self.profile.reset.already_so
-            && reset.is_already_so(self.machine.power_now())
+            && power == Some(self.machine.power_now().on)
         {
             return Err(Problem::vendor(refusal));
         }
         let lasting = self
             .machine
-            .request_power(Protocol::Redfish, reset.request())
-            .map_err(|_| Problem::while_off())?;
+            .request_power(Protocol::Redfish, request)
+            .map_err(|_| Problem::of(Message::WHILE_OFF))?;
         Ok(match self.profile.reset.answer {
             ResetAnswer::NoContent => Answer::empty(StatusCode::NO_CONTENT),
             ResetAnswer::Message => Answer::json(StatusCode::OK, success()),
@@ -113,11 +111,29 @@ impl RedfishFace {
         })
     }
 
-    fn patch_system(&self, resource: &Resource, form: &Map<String, Value>) -> Result<(), Problem> {
-        let boot = form.get("Boot").map(|boot| self.read_boot(resource, boot)).transpose()?;
+    /// Starts a task. The answer is 202 with the task and the address of its monitor.
+    fn start_task(&self, lasting: Duration) -> Answer {
+        let id = self.tasks().start(lasting);
+        let task = Resource::find(&format!("/redfish/v1/TaskService/Tasks/{id}"), self);
+        let body = task.and_then(|task| task.document(self)).unwrap_or_default();
+        let monitor = body["TaskMonitor"].as_str().unwrap_or_default().to_owned();
+        Answer::json(StatusCode::ACCEPTED, body)
+            .with("location", monitor)
+            .with("retry-after", "1".to_owned())
+    }
+
+    fn patch_system(
+        &self,
+        properties: Patch,
+        document: &Value,
+        form: &Map<String, Value>,
+    ) -> Result<(), Problem> {
+        let is_boot = |name: &str| properties == Patch::System && name == "Boot";
+        let boot = form.get("Boot").filter(|_| is_boot("Boot"));
+        let boot = boot.map(|boot| self.read_boot(&document["Boot"], boot)).transpose()?;
         let mut identify = None;
-        for (name, value) in form.iter().filter(|(name, _)| *name != "Boot") {
-            identify = Some(self.read_identify(resource, name, value)?);
+        for (name, value) in form.iter().filter(|(name, _)| !is_boot(name)) {
+            identify = Some(read_identify(document, name, value)?);
         }
         if let Some(boot) = boot {
             self.machine.set_boot(Protocol::Redfish, boot);
@@ -128,44 +144,36 @@ impl RedfishFace {
         Ok(())
     }
 
-    /// The identify light: `IndicatorLED`, or since 2020.3 `LocationIndicatorActive`.
-    fn read_identify(
-        &self,
-        resource: &Resource,
-        name: &str,
-        value: &Value,
-    ) -> Result<Identify, Problem> {
-        let document = self.document(resource).unwrap_or_default();
-        let lit = match (name, document.get(name)) {
-            ("IndicatorLED", Some(_)) => match value.as_str() {
-                Some("Lit" | "Blinking") => true,
-                Some("Off") => false,
-                Some(other) => return Err(Problem::property_not_in_list(name, other)),
-                None => return Err(Problem::property_type(name, value)),
-            },
-            ("LocationIndicatorActive", Some(_)) => {
-                value.as_bool().ok_or_else(|| Problem::property_type(name, value))?
-            }
-            (_, Some(_)) => return Err(Problem::property_not_writable(name)),
-            (_, None) => return Err(Problem::property_unknown(name)),
-        };
-        Ok(if lit { Identify::On } else { Identify::Off })
-    }
-
     fn patch_session_service(&self, form: &Map<String, Value>) -> Result<(), Problem> {
         if let Some(name) = form.keys().find(|name| *name != "SessionTimeout") {
-            return Err(Problem::property_not_writable(name));
+            return Err(Problem::property(Message::PROPERTY_NOT_WRITABLE, name));
         }
         let Some(value) = form.get("SessionTimeout") else { return Ok(()) };
-        let seconds =
-            value.as_u64().ok_or_else(|| Problem::property_type("SessionTimeout", value))?;
+        let wrong = |message| Problem::value(message, "SessionTimeout", value);
+        let seconds = value.as_u64().ok_or_else(|| wrong(Message::PROPERTY_TYPE))?;
         // The limits of the SessionService schema.
         if !(30..=86_400).contains(&seconds) {
-            return Err(Problem::property_not_in_list("SessionTimeout", &seconds.to_string()));
+            return Err(wrong(Message::PROPERTY_NOT_IN_LIST));
         }
         self.sessions().timeout = Duration::from_secs(seconds);
         Ok(())
     }
+}
+
+/// The identify light: `IndicatorLED`, or since 2020.3 `LocationIndicatorActive`.
+fn read_identify(document: &Value, name: &str, value: &Value) -> Result<Identify, Problem> {
+    let wrong = || Problem::value(Message::PROPERTY_TYPE, name, value);
+    let lit = match (name, document.get(name)) {
+        ("IndicatorLED", Some(_)) => match value.as_str().ok_or_else(wrong)? {
+            "Lit" | "Blinking" => true,
+            "Off" => false,
+            other => return Err(Problem::value(Message::PROPERTY_NOT_IN_LIST, name, other)),
+        },
+        ("LocationIndicatorActive", Some(_)) => value.as_bool().ok_or_else(wrong)?,
+        (_, Some(_)) => return Err(Problem::property(Message::PROPERTY_NOT_WRITABLE, name)),
+        (_, None) => return Err(Problem::property(Message::PROPERTY_UNKNOWN, name)),
+    };
+    Ok(if lit { Identify::On } else { Identify::Off })
 }
 
 /// Parses a body that must be a JSON object. No body counts as an empty object.
@@ -177,13 +185,14 @@ fn read_form(parts: &Parts, body: &[u8]) -> Result<Map<String, Value>, Problem> 
         parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let media_type = content_type.and_then(|value| value.split(';').next()).map(str::trim);
     if !media_type.is_some_and(|media_type| media_type.eq_ignore_ascii_case("application/json")) {
-        return Err(Problem::not_json());
+        return Err(Problem::of(Message::NOT_JSON));
     }
-    let value: Value = serde_json::from_slice(body).map_err(|_| Problem::malformed_json())?;
+    let value: Value =
+        serde_json::from_slice(body).map_err(|_| Problem::of(Message::MALFORMED_JSON))?;
     match value {
         Value::Object(form) => Ok(form),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Err(Problem::not_an_object())
+            Err(Problem::of(Message::NOT_AN_OBJECT))
         }
     }
 }

@@ -5,9 +5,9 @@ use base64::prelude::BASE64_STANDARD;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value};
 
-use crate::redfish::RedfishFace;
 use crate::redfish::answer::Answer;
-use crate::redfish::problem::Problem;
+use crate::redfish::face::RedfishFace;
+use crate::redfish::problem::{Message, Problem};
 use crate::redfish::resource::Resource;
 
 impl RedfishFace {
@@ -27,26 +27,29 @@ impl RedfishFace {
         }
     }
 
-    /// Answers `POST …/Sessions`.
-    pub(crate) fn open_session(&self, form: &Map<String, Value>) -> Result<Answer, Problem> {
+    /// Answers a POST to `sessions`, the collection of sessions.
+    pub(crate) fn open_session(
+        &self,
+        sessions: &Resource,
+        form: &Map<String, Value>,
+    ) -> Result<Answer, Problem> {
         let field = |name| {
-            let value = form.get(name).ok_or_else(|| Problem::property_missing(name))?;
-            value.as_str().ok_or_else(|| Problem::property_type(name, value))
+            let missing = || Problem::property(Message::PROPERTY_MISSING, name);
+            let value = form.get(name).ok_or_else(missing)?;
+            value.as_str().ok_or_else(|| Problem::value(Message::PROPERTY_TYPE, name, value))
         };
         if !self.knows(field("UserName")?, field("Password")?) {
-            return Err(Problem::bad_login());
+            return Err(Problem::of(Message::BAD_LOGIN));
         }
+        let full = || Problem::of(Message::SESSION_LIMIT);
         if self.machine.faults().with(|faults| faults.sessions_full) {
-            return Err(Problem::session_limit());
+            return Err(full());
         }
-        let opened = self
-            .sessions()
-            .open(self.machine.faults().era())
-            .map_err(|_| Problem::session_limit())?;
-        let resource = Resource::Session(opened.id);
-        let body = self.document(&resource).unwrap_or_default();
-        Ok(Answer::json(StatusCode::CREATED, body)
-            .with("location", resource.path(self.profile))
+        let opened = self.sessions().open(self.machine.faults().era()).map_err(|_| full())?;
+        let path = format!("{}/{}", sessions.path.trim_end_matches('/'), opened.id);
+        let session = Resource::find(&path, self).ok_or_else(full)?;
+        Ok(Answer::json(StatusCode::CREATED, session.document(self).unwrap_or_default())
+            .with("location", session.path)
             .with("x-auth-token", opened.token))
     }
 

@@ -1,7 +1,7 @@
 //! Errors in the form of DSP0266 §8.6, with message ids of the Base registry (DSP8011).
 
-use http::{Method, StatusCode};
-use serde_json::{Value, json};
+use http::StatusCode;
+use serde_json::json;
 
 use crate::profile::Refusal;
 use crate::redfish::answer::Answer;
@@ -19,29 +19,86 @@ pub(crate) struct Problem {
     headers: Vec<(&'static str, String)>,
 }
 
+/// A message: the status of its answer, its id in the registry, and its text, in which `%1` is the first argument.
+pub(crate) struct Message(u16, &'static str, &'static str);
+
+#[rustfmt::skip]
+impl Message {
+    const NO_VALID_SESSION: Message = Message(401, "NoValidSession", "No valid session or credentials came with the request.");
+    pub(crate) const BAD_LOGIN: Message = Message(401, "ResourceAtUriUnauthorized", "The user name or password is wrong.");
+    pub(crate) const SESSION_LIMIT: Message = Message(503, "SessionLimitExceeded", "All session slots are taken.");
+    pub(crate) const QUERY_NOT_SUPPORTED: Message = Message(501, "QueryNotSupported", "The query option is not supported.");
+    pub(crate) const ODATA_VERSION: Message = Message(412, "GeneralError", "Only OData-Version 4.0 is spoken here.");
+    pub(crate) const TAG_DIFFERS: Message = Message(412, "PreconditionFailed", "The entity tag does not match.");
+    pub(crate) const TAG_REQUIRED: Message = Message(428, "PreconditionRequired", "An If-Match header is required.");
+    pub(crate) const BODY_TOO_LARGE: Message = Message(413, "PayloadTooLarge", "The body is too large.");
+    pub(crate) const NOT_JSON: Message = Message(415, "UnrecognizedRequestBody", "The body must be application/json.");
+    pub(crate) const MALFORMED_JSON: Message = Message(400, "MalformedJSON", "The body is not well-formed JSON.");
+    pub(crate) const NOT_AN_OBJECT: Message = Message(400, "UnrecognizedRequestBody", "The body must be a JSON object.");
+    pub(crate) const EMPTY_JSON: Message = Message(400, "EmptyJSON", "The body names nothing to change.");
+    pub(crate) const WHILE_OFF: Message = Message(409, "ResourceInStandby", "The system is powered off.");
+    const FAULT: Message = Message(500, "GeneralError", "The service cannot do this now.");
+    const MISSING: Message = Message(404, "ResourceMissingAtURI", "There is no resource at this URI.");
+    const NOT_ALLOWED: Message = Message(405, "OperationNotAllowed", "The method is not allowed on this resource.");
+
+    pub(crate) const PROPERTY_MISSING: Message = Message(400, "PropertyMissing", "Property %1 is required.");
+    pub(crate) const PROPERTY_UNKNOWN: Message = Message(400, "PropertyUnknown", "There is no property \"%1\" here.");
+    pub(crate) const PROPERTY_NOT_WRITABLE: Message = Message(400, "PropertyNotWritable", "Property %1 cannot be changed here.");
+    pub(crate) const PROPERTY_TYPE: Message = Message(400, "PropertyValueTypeError", "The value of %2 is of the wrong type.");
+    pub(crate) const PROPERTY_FORMAT: Message = Message(400, "PropertyValueFormatError", "The value of %2 is malformed.");
+    pub(crate) const PROPERTY_NOT_IN_LIST: Message = Message(400, "PropertyValueNotInList", "The value of %2 is not one of those allowed.");
+    pub(crate) const PARAMETER_MISSING: Message = Message(400, "ActionParameterMissing", "Action %1 needs parameter %2.");
+    pub(crate) const PARAMETER_UNKNOWN: Message = Message(400, "ActionParameterUnknown", "Action %1 has no parameter \"%2\".");
+    pub(crate) const PARAMETER_TYPE: Message = Message(400, "ActionParameterValueTypeError", "Parameter %2 of action %3 is of the wrong type.");
+    pub(crate) const PARAMETER_FORMAT: Message = Message(400, "ActionParameterValueFormatError", "Parameter %2 of action %3 is malformed.");
+    pub(crate) const PARAMETER_NOT_IN_LIST: Message = Message(400, "ActionParameterValueNotInList", "The value of parameter %2 of action %3 is not one of those allowed.");
+}
+
 impl Problem {
-    fn base(
-        status: StatusCode,
-        id: &str,
-        message: impl Into<Box<str>>,
-        arguments: &[&str],
-    ) -> Problem {
+    pub(crate) fn of(message: Message) -> Problem {
+        Problem::with(message, &[])
+    }
+
+    fn with(Message(status, id, text): Message, arguments: &[&str]) -> Problem {
+        let arguments: Vec<String> =
+            arguments.iter().map(|argument| argument.chars().take(128).collect()).collect();
+        let numbered = arguments.iter().zip(1..);
+        let text = numbered
+            .fold(text.to_owned(), |text, (argument, n)| text.replace(&format!("%{n}"), argument));
         Problem {
-            status,
+            status: status_of(status),
             message_id: format!("Base.1.13.{id}"),
-            message: message.into(),
-            arguments: arguments
-                .iter()
-                .map(|argument| argument.chars().take(128).collect())
-                .collect(),
+            message: text.into(),
+            arguments,
             property: None,
             headers: Vec::new(),
         }
     }
 
-    fn at(mut self, property: &str) -> Problem {
-        self.property = Some(format!("#/{property}").into());
-        self
+    /// An error about the property `name`.
+    pub(crate) fn property(message: Message, name: &str) -> Problem {
+        Problem { property: Some(format!("#/{name}").into()), ..Problem::with(message, &[name]) }
+    }
+
+    /// An error about the value of the property `name`.
+    pub(crate) fn value(message: Message, name: &str, value: impl ToString) -> Problem {
+        let problem = Problem::with(message, &[&value.to_string(), name]);
+        Problem { property: Some(format!("#/{name}").into()), ..problem }
+    }
+
+    /// An error about the parameter `name` of an action.
+    pub(crate) fn parameter(message: Message, action: &str, name: &str) -> Problem {
+        Problem::with(message, &[action, name])
+    }
+
+    /// An error about the value of the parameter `name` of an action.
+    pub(crate) fn argument(
+        message: Message,
+        action: &str,
+        name: &str,
+        value: impl ToString,
+    ) -> Problem {
+        Problem::with(message, &[&value.to_string(), name, action])
     }
 
     pub(crate) fn summary(&self) -> String {
@@ -50,221 +107,37 @@ impl Problem {
 
     /// The error of a fault, without details that a client could use.
     pub(crate) fn fault(status: u16) -> Problem {
-        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Problem::base(status, "GeneralError", "The service cannot do this now.", &[])
+        Problem { status: status_of(status), ..Problem::of(Message::FAULT) }
     }
 
     pub(crate) fn vendor(refusal: &Refusal) -> Problem {
-        let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::BAD_REQUEST);
-        let message_id = refusal.message_id.clone();
-        Problem { message_id, ..Problem::base(status, "", refusal.message.clone(), &[]) }
+        Problem {
+            status: status_of(refusal.status),
+            message_id: refusal.message_id.clone(),
+            message: refusal.message.clone().into(),
+            ..Problem::of(Message::FAULT)
+        }
     }
 
     pub(crate) fn unauthorized() -> Problem {
-        let mut problem = Problem::base(
-            StatusCode::UNAUTHORIZED,
-            "NoValidSession",
-            "No valid session or credentials came with the request.",
-            &[],
-        );
         // RFC 9110 §15.5.2: a 401 names an authentication scheme.
-        problem
-            .headers
-            .push(("www-authenticate", "Basic realm=\"Redfish\", charset=\"UTF-8\"".to_owned()));
-        problem
-    }
-
-    pub(crate) fn bad_login() -> Problem {
-        Problem::base(
-            StatusCode::UNAUTHORIZED,
-            "ResourceAtUriUnauthorized",
-            "The user name or password is wrong.",
-            &[],
-        )
-    }
-
-    pub(crate) fn session_limit() -> Problem {
-        Problem::base(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "SessionLimitExceeded",
-            "All session slots are taken.",
-            &[],
-        )
+        let scheme = "Basic realm=\"Redfish\", charset=\"UTF-8\"".to_owned();
+        let headers = vec![("www-authenticate", scheme)];
+        Problem { headers, ..Problem::of(Message::NO_VALID_SESSION) }
     }
 
     pub(crate) fn no_such_resource(path: &str) -> Problem {
-        Problem::base(
-            StatusCode::NOT_FOUND,
-            "ResourceMissingAtURI",
-            "There is no resource at this URI.",
-            &[path],
-        )
+        Problem::with(Message::MISSING, &[path])
     }
 
-    pub(crate) fn method_not_allowed(method: &Method, allowed: &[&str]) -> Problem {
-        let mut problem = Problem::base(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "OperationNotAllowed",
-            format!("{method} is not allowed on this resource."),
-            &[],
-        );
-        problem.headers.push(("allow", allowed.join(", ")));
-        problem
+    pub(crate) fn method_not_allowed(allowed: &[&str]) -> Problem {
+        let headers = vec![("allow", allowed.join(", "))];
+        Problem { headers, ..Problem::of(Message::NOT_ALLOWED) }
     }
+}
 
-    pub(crate) fn query_not_supported(name: &str) -> Problem {
-        Problem::base(
-            StatusCode::NOT_IMPLEMENTED,
-            "QueryNotSupported",
-            format!("Query option {name} is not supported."),
-            &[],
-        )
-    }
-
-    pub(crate) fn odata_version() -> Problem {
-        Problem::base(
-            StatusCode::PRECONDITION_FAILED,
-            "GeneralError",
-            "Only OData-Version 4.0 is spoken here.",
-            &[],
-        )
-    }
-
-    pub(crate) fn tag_differs() -> Problem {
-        Problem::base(
-            StatusCode::PRECONDITION_FAILED,
-            "PreconditionFailed",
-            "The entity tag does not match.",
-            &[],
-        )
-    }
-
-    pub(crate) fn tag_required() -> Problem {
-        Problem::base(
-            StatusCode::PRECONDITION_REQUIRED,
-            "PreconditionRequired",
-            "An If-Match header is required.",
-            &[],
-        )
-    }
-
-    pub(crate) fn body_too_large() -> Problem {
-        Problem::base(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "PayloadTooLarge",
-            "The body is too large.",
-            &[],
-        )
-    }
-
-    pub(crate) fn not_json() -> Problem {
-        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-        Problem::base(status, "UnrecognizedRequestBody", "The body must be application/json.", &[])
-    }
-
-    pub(crate) fn malformed_json() -> Problem {
-        Problem::base(
-            StatusCode::BAD_REQUEST,
-            "MalformedJSON",
-            "The body is not well-formed JSON.",
-            &[],
-        )
-    }
-
-    pub(crate) fn not_an_object() -> Problem {
-        Problem::base(
-            StatusCode::BAD_REQUEST,
-            "UnrecognizedRequestBody",
-            "The body must be a JSON object.",
-            &[],
-        )
-    }
-
-    pub(crate) fn empty_json() -> Problem {
-        Problem::base(
-            StatusCode::BAD_REQUEST,
-            "EmptyJSON",
-            "The body names nothing to change.",
-            &[],
-        )
-    }
-
-    pub(crate) fn property_missing(name: &str) -> Problem {
-        let message = format!("Property {name} is required.");
-        Problem::base(StatusCode::BAD_REQUEST, "PropertyMissing", message, &[name]).at(name)
-    }
-
-    pub(crate) fn property_unknown(name: &str) -> Problem {
-        let message = format!("There is no property {name:?} here.");
-        Problem::base(StatusCode::BAD_REQUEST, "PropertyUnknown", message, &[name]).at(name)
-    }
-
-    pub(crate) fn property_not_writable(name: &str) -> Problem {
-        let message = format!("Property {name} cannot be changed here.");
-        Problem::base(StatusCode::BAD_REQUEST, "PropertyNotWritable", message, &[name]).at(name)
-    }
-
-    pub(crate) fn property_type(name: &str, value: &Value) -> Problem {
-        let message = format!("The value of {name} is of the wrong type.");
-        Problem::base(
-            StatusCode::BAD_REQUEST,
-            "PropertyValueTypeError",
-            message,
-            &[&value.to_string(), name],
-        )
-        .at(name)
-    }
-
-    pub(crate) fn property_format(name: &str, value: &str) -> Problem {
-        let message = format!("The value of {name} is malformed.");
-        Problem::base(StatusCode::BAD_REQUEST, "PropertyValueFormatError", message, &[value, name])
-            .at(name)
-    }
-
-    pub(crate) fn property_not_in_list(name: &str, value: &str) -> Problem {
-        let message = format!("The value of {name} is not one of those allowed.");
-        Problem::base(StatusCode::BAD_REQUEST, "PropertyValueNotInList", message, &[value, name])
-            .at(name)
-    }
-
-    pub(crate) fn parameter_missing(action: &str, name: &str) -> Problem {
-        let message = format!("Action {action} needs parameter {name}.");
-        Problem::base(StatusCode::BAD_REQUEST, "ActionParameterMissing", message, &[action, name])
-    }
-
-    pub(crate) fn parameter_unknown(action: &str, name: &str) -> Problem {
-        let message = format!("Action {action} has no parameter {name:?}.");
-        Problem::base(StatusCode::BAD_REQUEST, "ActionParameterUnknown", message, &[action, name])
-    }
-
-    pub(crate) fn parameter_type(action: &str, name: &str, value: &Value) -> Problem {
-        let message = format!("Parameter {name} of action {action} is of the wrong type.");
-        let arguments = [&value.to_string(), name, action];
-        Problem::base(StatusCode::BAD_REQUEST, "ActionParameterValueTypeError", message, &arguments)
-    }
-
-    pub(crate) fn parameter_format(action: &str, name: &str, value: &str) -> Problem {
-        let message = format!("Parameter {name} of action {action} is malformed.");
-        let arguments = [value, name, action];
-        Problem::base(
-            StatusCode::BAD_REQUEST,
-            "ActionParameterValueFormatError",
-            message,
-            &arguments,
-        )
-    }
-
-    pub(crate) fn parameter_not_in_list(action: &str, name: &str, value: &str) -> Problem {
-        let message = format!(
-            "The value of parameter {name} of action {action} is not one of those allowed."
-        );
-        let arguments = [value, name, action];
-        Problem::base(StatusCode::BAD_REQUEST, "ActionParameterValueNotInList", message, &arguments)
-    }
-
-    pub(crate) fn while_off() -> Problem {
-        Problem::base(StatusCode::CONFLICT, "ResourceInStandby", "The system is powered off.", &[])
-    }
+fn status_of(status: u16) -> StatusCode {
+    StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 impl From<Problem> for Answer {

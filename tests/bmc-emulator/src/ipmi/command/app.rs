@@ -1,7 +1,7 @@
 //! Commands about the BMC: its identity, logins, its channel and its users (IPMI 2.0 chapters 20 and 22).
 
-use crate::ipmi::IpmiFace;
 use crate::ipmi::command::{Answer, Call, CompletionCode};
+use crate::ipmi::face::IpmiFace;
 use crate::ipmi::session::Privilege;
 
 /// The number of the LAN channel.

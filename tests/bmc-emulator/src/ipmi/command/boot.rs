@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::boot::{BootDevice, BootOverride, OverrideDuration};
-use crate::ipmi::IpmiFace;
 use crate::ipmi::command::{Answer, Call, CompletionCode};
+use crate::ipmi::face::IpmiFace;
 use crate::log::Protocol;
 use crate::spec::Firmware;
 
@@ -25,21 +25,6 @@ const KEEP_PAST_TIMEOUT: u8 = 0x08;
 /// Completion codes of §28.12 and §28.13.
 const PARAMETER_NOT_SUPPORTED: CompletionCode = CompletionCode(0x80);
 const ALREADY_IN_PROGRESS: CompletionCode = CompletionCode(0x81);
-
-/// The parameters as a client wrote them.
-#[derive(Debug, Default)]
-pub(crate) struct BootOptions {
-    in_progress: u8,
-    service_partition: u8,
-    service_partition_scan: u8,
-    clearing: u8,
-    acknowledged: u8,
-    /// Parameter 5. The machine knows whether the flags are still valid.
-    flags: [u8; 5],
-    initiator: [u8; 9],
-    /// A bit for each parameter whose lock bit is set.
-    invalid: u8,
-}
 
 impl IpmiFace {
     pub(super) fn set_system_boot_options(&mut self, call: &Call<'_>) -> Answer {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::ipmi::IpmiFace;
 use crate::ipmi::command::{Answer, Call, CompletionCode};
+use crate::ipmi::face::IpmiFace;
 use crate::ipmi::message::BMC_ADDRESS;
 use crate::log::{PowerRequest, Protocol};
 use crate::machine::Identify;

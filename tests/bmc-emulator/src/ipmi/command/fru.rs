@@ -1,7 +1,7 @@
 //! Field replaceable unit 0, the machine itself (IPMI 2.0 chapter 34; FRU Information Storage Definition 1.0).
 
-use crate::ipmi::IpmiFace;
 use crate::ipmi::command::{Answer, Call, CompletionCode};
+use crate::ipmi::face::IpmiFace;
 use crate::ipmi::message::checksum;
 use crate::spec::MachineSpec;
 

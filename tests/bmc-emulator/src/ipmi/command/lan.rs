@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use crate::ipmi::IpmiFace;
 use crate::ipmi::command::app::check_channel;
 use crate::ipmi::command::{Answer, Call, CompletionCode};
+use crate::ipmi::face::IpmiFace;
 
 /// The revision of the parameters: 1, compatible back to 1.
 const REVISION: u8 = 0x11;

@@ -1,10 +1,10 @@
 //! The sensor data record repository (IPMI 2.0 chapter 33) with a full record for each sensor (§43.1).
 
-use crate::ipmi::IpmiFace;
-use crate::ipmi::command::sensor::{raw, readable_thresholds};
+use crate::ipmi::command::sensor::{factors, kind_and_unit, raw, readable_thresholds};
 use crate::ipmi::command::{Answer, Call, CompletionCode};
+use crate::ipmi::face::IpmiFace;
 use crate::ipmi::message::BMC_ADDRESS;
-use crate::sensors::{SENSORS, Sensor, Unit};
+use crate::sensors::{SENSORS, Sensor};
 
 /// The record version of both IPMI 1.5 and 2.0.
 const SDR_VERSION: u8 = 0x51;
@@ -100,22 +100,4 @@ fn full_record(number: u8, sensor: &Sensor) -> Vec<u8> {
     record.extend(name);
     record[HEADER - 1] = (record.len() - HEADER) as u8;
     record
-}
-
-/// M and the exponent R (§36.3), chosen so that one count is the sensor's step.
-pub(super) fn factors(sensor: &Sensor) -> (u16, i8) {
-    match sensor.step_thousandths {
-        step if step % 1000 == 0 => ((step / 1000) as u16, 0),
-        step => ((step / 10) as u16, -2),
-    }
-}
-
-/// The sensor type (table 42-3) and the unit (table 43-15).
-pub(super) fn kind_and_unit(unit: Unit) -> (u8, u8) {
-    match unit {
-        Unit::Celsius => (0x01, 1),
-        Unit::Rpm => (0x04, 18),
-        Unit::Volts => (0x02, 4),
-        Unit::Watts => (0x0B, 6),
-    }
 }

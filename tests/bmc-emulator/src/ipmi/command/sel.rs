@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 
 use crate::events::{Event, EventKind};
-use crate::ipmi::IpmiFace;
 use crate::ipmi::command::{Answer, Call, CompletionCode};
+use crate::ipmi::face::IpmiFace;
 use crate::ipmi::message::BMC_ADDRESS;
 use crate::log::Protocol;
 

@@ -1,9 +1,8 @@
 //! Readings and thresholds (IPMI 2.0 chapter 35).
 
-use crate::ipmi::IpmiFace;
-use crate::ipmi::command::sdr::{factors, kind_and_unit};
 use crate::ipmi::command::{Answer, Call, CompletionCode};
-use crate::sensors::{SENSORS, Sensor};
+use crate::ipmi::face::IpmiFace;
+use crate::sensors::{SENSORS, Sensor, Unit};
 
 /// Events and scanning are enabled.
 const WORKING: u8 = 0xC0;
@@ -57,6 +56,24 @@ impl IpmiFace {
     /// Get Sensor Type (§35.16).
     pub(super) fn get_sensor_type(&mut self, call: &Call<'_>) -> Answer {
         Ok(vec![kind_and_unit(sensor_of(call)?.unit).0, 0x01])
+    }
+}
+
+/// M and the exponent R (§36.3), chosen so that one count is the sensor's step.
+pub(super) fn factors(sensor: &Sensor) -> (u16, i8) {
+    match sensor.step_thousandths {
+        step if step % 1000 == 0 => ((step / 1000) as u16, 0),
+        step => ((step / 10) as u16, -2),
+    }
+}
+
+/// The sensor type (table 42-3) and the unit (table 43-15).
+pub(super) fn kind_and_unit(unit: Unit) -> (u8, u8) {
+    match unit {
+        Unit::Celsius => (0x01, 1),
+        Unit::Rpm => (0x04, 18),
+        Unit::Volts => (0x02, 4),
+        Unit::Watts => (0x0B, 6),
     }
 }
 

@@ -1,10 +1,10 @@
 //! Serial over LAN: which session has the port, and its settings (IPMI 2.0 chapters 24 and 26).
 
-use crate::ipmi::IpmiFace;
 use crate::ipmi::command::app::check_channel;
 use crate::ipmi::command::{Answer, Call, CompletionCode};
+use crate::ipmi::face::IpmiFace;
 use crate::ipmi::packet::PayloadType;
-use crate::ipmi::serial::SerialSession;
+use crate::ipmi::serial_session::SerialSession;
 use crate::profile::SerialRules;
 
 /// The payload instance of the only port.

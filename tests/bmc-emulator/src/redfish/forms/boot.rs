@@ -4,9 +4,10 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use crate::boot::{BootOverride, OverrideDuration};
-use crate::redfish::RedfishFace;
-use crate::redfish::problem::Problem;
-use crate::redfish::resource::Resource;
+use crate::redfish::face::RedfishFace;
+use crate::redfish::problem::{Message, Problem};
+use crate::redfish::schema::{BOOT_TARGETS, mode_name};
+use crate::redfish::values::boot_targets;
 
 const ENABLED: &str = "BootSourceOverrideEnabled";
 const TARGET: &str = "BootSourceOverrideTarget";
@@ -14,37 +15,36 @@ const MODE: &str = "BootSourceOverrideMode";
 const HTTP_URI: &str = "HttpBootUri";
 
 impl RedfishFace {
-    /// The new override: the current one with the properties of `boot` merged in.
+    /// The new override: the current one with the properties of `boot` merged in. `shown` is the object in the document.
     pub(super) fn read_boot(
         &self,
-        resource: &Resource,
+        shown: &Value,
         boot: &Value,
     ) -> Result<Option<BootOverride>, Problem> {
-        // A service with a settings resource takes changes only there.
-        if *resource == Resource::System && self.profile.boot.settings.is_some() {
-            return Err(Problem::property_not_writable("Boot"));
-        }
-        let form = boot.as_object().ok_or_else(|| Problem::property_type("Boot", boot))?;
-        self.refuse_unknown(form)?;
+        let wrong = || Problem::value(Message::PROPERTY_TYPE, "Boot", boot);
+        let form = boot.as_object().ok_or_else(wrong)?;
+        refuse_unknown(shown, form)?;
 
         let current = self.machine.boot_override();
         let lasting = match text(form, ENABLED)? {
             Some("Disabled") => None,
             Some("Once") => Some(OverrideDuration::Once),
             Some("Continuous") if self.profile.boot.continuous => Some(OverrideDuration::Always),
-            Some(other) => return Err(Problem::property_not_in_list(&path(ENABLED), other)),
+            Some(other) => return Err(not_in_list(ENABLED, other)),
             None => current.as_ref().map(|boot| boot.lasting),
         };
         let target = match text(form, TARGET)? {
-            Some(name) => {
-                let known = self.boot_targets().find(|target| target.as_str() == name);
-                known.ok_or_else(|| Problem::property_not_in_list(&path(TARGET), name))?.device()
-            }
+            Some(name) if boot_targets(self).any(|known| known == name) => BOOT_TARGETS
+                .iter()
+                .find(|(known, _)| *known == name)
+                .and_then(|(_, device)| *device),
+            Some(other) => return Err(not_in_list(TARGET, other)),
             None => current.as_ref().map(|boot| boot.device),
         };
+        let firmware = self.machine.spec().firmware;
         let mode = match text(form, MODE)? {
-            Some(name) if self.boot_modes().contains(&name) => Some(self.machine.spec().firmware),
-            Some(other) => return Err(Problem::property_not_in_list(&path(MODE), other)),
+            Some(name) if name == mode_name(firmware) => Some(firmware),
+            Some(other) => return Err(not_in_list(MODE, other)),
             None => current.as_ref().and_then(|boot| boot.mode),
         };
         let http_uri = match form.get(HTTP_URI) {
@@ -59,21 +59,20 @@ impl RedfishFace {
             (None, _) | (_, None) => None,
         })
     }
+}
 
-    fn refuse_unknown(&self, form: &Map<String, Value>) -> Result<(), Problem> {
-        let rules = &self.profile.boot;
-        let known = |name: &str| {
-            name == ENABLED
-                || name == TARGET
-                || (name == MODE && rules.has_mode)
-                || (name == HTTP_URI && rules.http_uri)
-        };
-        match form.keys().find(|name| !known(name)) {
-            Some(name) if name.contains('@') => Err(Problem::property_not_writable(&path(name))),
-            Some(name) => Err(Problem::property_unknown(&path(name))),
-            None => Ok(()),
-        }
-    }
+fn refuse_unknown(shown: &Value, form: &Map<String, Value>) -> Result<(), Problem> {
+    let known =
+        |name: &str| [ENABLED, TARGET, MODE, HTTP_URI].contains(&name) && shown.get(name).is_some();
+    let Some(name) = form.keys().find(|name| !known(name)) else { return Ok(()) };
+    let is_annotation = name.contains('@');
+    let message =
+        if is_annotation { Message::PROPERTY_NOT_WRITABLE } else { Message::PROPERTY_UNKNOWN };
+    Err(Problem::property(message, &path(name)))
+}
+
+fn not_in_list(name: &str, value: &str) -> Problem {
+    Problem::value(Message::PROPERTY_NOT_IN_LIST, &path(name), value)
 }
 
 fn path(name: &str) -> String {
@@ -82,17 +81,27 @@ fn path(name: &str) -> String {
 
 fn text<'a>(form: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, Problem> {
     let Some(value) = form.get(name) else { return Ok(None) };
-    value.as_str().map(Some).ok_or_else(|| Problem::property_type(&path(name), value))
+    value
+        .as_str()
+        .map(Some)
+        .ok_or_else(|| Problem::value(Message::PROPERTY_TYPE, &path(name), value))
 }
 
 fn read_uri(value: &Value) -> Result<Option<Url>, Problem> {
     if value.is_null() {
         return Ok(None);
     }
-    let raw = value.as_str().ok_or_else(|| Problem::property_type(&path(HTTP_URI), value))?;
+    let wrong = |message| {
+        Problem::value(
+            message,
+            &path(HTTP_URI),
+            value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+        )
+    };
+    let raw = value.as_str().ok_or_else(|| wrong(Message::PROPERTY_TYPE))?;
     if raw.is_empty() {
         return Ok(None);
     }
     let url = Url::parse(raw).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-    url.map(Some).ok_or_else(|| Problem::property_format(&path(HTTP_URI), raw))
+    url.map(Some).ok_or_else(|| wrong(Message::PROPERTY_FORMAT))
 }

@@ -1,14 +1,13 @@
 //! Inserts images into virtual drives and ejects them.
 
-use http::StatusCode;
 use serde_json::{Map, Value};
 use url::Url;
 
 use crate::log::Protocol;
 use crate::profile::{MediaDrive, MediaRules};
-use crate::redfish::RedfishFace;
-use crate::redfish::answer::Answer;
-use crate::redfish::problem::Problem;
+use crate::redfish::face::RedfishFace;
+use crate::redfish::problem::{Message, Problem};
+use crate::redfish::resource::Resource;
 
 const INSERT: &str = "VirtualMedia.InsertMedia";
 
@@ -24,89 +23,53 @@ const PARAMETERS: [&str; 7] = [
 ];
 
 impl RedfishFace {
-    /// `InsertMedia`. `None` if there is no such drive.
+    /// `InsertMedia` into the drive of `action`.
     pub(super) fn insert_media(
         &self,
-        index: usize,
+        action: &Resource,
         form: &Map<String, Value>,
-    ) -> Option<Result<Answer, Problem>> {
-        let (rules, drive) = self.drive_at(index)?;
-        Some(self.insert(rules, drive, form))
-    }
-
-    fn insert(
-        &self,
-        rules: &MediaRules,
-        drive: &'static MediaDrive,
-        form: &Map<String, Value>,
-    ) -> Result<Answer, Problem> {
+    ) -> Result<(), Problem> {
         if let Some(name) = form.keys().find(|name| !PARAMETERS.contains(&name.as_str())) {
-            return Err(Problem::parameter_unknown(INSERT, name));
+            return Err(Problem::parameter(Message::PARAMETER_UNKNOWN, INSERT, name));
         }
         for name in ["Inserted", "WriteProtected"] {
             if let Some(value) = form.get(name).filter(|value| !value.is_boolean()) {
-                return Err(Problem::parameter_type(INSERT, name, value));
+                return Err(Problem::argument(Message::PARAMETER_TYPE, INSERT, name, value));
             }
         }
-        let value = form.get("Image").ok_or_else(|| Problem::parameter_missing(INSERT, "Image"))?;
-        let raw = value.as_str().ok_or_else(|| Problem::parameter_type(INSERT, "Image", value))?;
-        let image =
-            read_image(raw).ok_or_else(|| Problem::parameter_format(INSERT, "Image", raw))?;
-        self.put(rules, drive, image)?;
-        Ok(Answer::empty(StatusCode::NO_CONTENT))
-    }
-
-    /// `EjectMedia`. `None` if there is no such drive.
-    pub(super) fn eject_media(&self, index: usize) -> Option<Result<Answer, Problem>> {
-        let (rules, drive) = self.drive_at(index)?;
-        Some(self.empty(rules, drive).map(|()| Answer::empty(StatusCode::NO_CONTENT)))
+        let missing = || Problem::parameter(Message::PARAMETER_MISSING, INSERT, "Image");
+        let value = form.get("Image").ok_or_else(missing)?;
+        let wrong = || Problem::argument(Message::PARAMETER_TYPE, INSERT, "Image", value);
+        let raw = value.as_str().ok_or_else(wrong)?;
+        let malformed = || Problem::argument(Message::PARAMETER_FORMAT, INSERT, "Image", raw);
+        self.put(action, read_image(raw).ok_or_else(malformed)?)
     }
 
     /// A PATCH of a drive without actions: `Image` is the new contents.
     pub(super) fn patch_media(
         &self,
-        index: usize,
-        form: &Map<String, Value>,
-    ) -> Option<Result<(), Problem>> {
-        let (rules, drive) = self.drive_at(index)?;
-        Some(self.patch_drive(rules, drive, form))
-    }
-
-    fn patch_drive(
-        &self,
-        rules: &MediaRules,
-        drive: &'static MediaDrive,
+        drive: &Resource,
         form: &Map<String, Value>,
     ) -> Result<(), Problem> {
         if let Some(name) = form.keys().find(|name| !PARAMETERS.contains(&name.as_str())) {
-            return Err(Problem::property_unknown(name));
+            return Err(Problem::property(Message::PROPERTY_UNKNOWN, name));
         }
         let inserted = form.get("Inserted").is_none_or(|value| value != &Value::Bool(false));
         let Some(value) = form.get("Image") else {
-            return if inserted { Ok(()) } else { self.empty(rules, drive) };
+            return if inserted { Ok(()) } else { self.eject_media(drive) };
         };
         if value.is_null() || !inserted {
-            return self.empty(rules, drive);
+            return self.eject_media(drive);
         }
-        let raw = value.as_str().ok_or_else(|| Problem::property_type("Image", value))?;
-        let image = read_image(raw).ok_or_else(|| Problem::property_format("Image", raw))?;
-        self.put(rules, drive, image)
+        let wrong = || Problem::value(Message::PROPERTY_TYPE, "Image", value);
+        let raw = value.as_str().ok_or_else(wrong)?;
+        let malformed = || Problem::value(Message::PROPERTY_FORMAT, "Image", raw);
+        self.put(drive, read_image(raw).ok_or_else(malformed)?)
     }
 
-    fn put(
-        &self,
-        rules: &MediaRules,
-        drive: &'static MediaDrive,
-        image: Url,
-    ) -> Result<(), Problem> {
-        if let (Some(refusal), Some(_)) = (&rules.full, self.machine.media_in(drive)) {
-            return Err(Problem::vendor(refusal));
-        }
-        self.machine.insert_media(Protocol::Redfish, drive, image);
-        Ok(())
-    }
-
-    fn empty(&self, rules: &MediaRules, drive: &MediaDrive) -> Result<(), Problem> {
+    /// Empties the drive of `resource`, which is the drive or its action.
+    pub(super) fn eject_media(&self, resource: &Resource) -> Result<(), Problem> {
+        let (rules, drive) = self.drive_of(resource)?;
         if let (Some(refusal), None) = (&rules.empty, self.machine.media_in(drive)) {
             return Err(Problem::vendor(refusal));
         }
@@ -114,9 +77,22 @@ impl RedfishFace {
         Ok(())
     }
 
-    fn drive_at(&self, index: usize) -> Option<(&'static MediaRules, &'static MediaDrive)> {
-        let rules = self.profile.media.as_ref()?;
-        Some((rules, rules.drives.get(index)?))
+    fn put(&self, resource: &Resource, image: Url) -> Result<(), Problem> {
+        let (rules, drive) = self.drive_of(resource)?;
+        if let (Some(refusal), Some(_)) = (&rules.full, self.machine.media_in(drive)) {
+            return Err(Problem::vendor(refusal));
+        }
+        self.machine.insert_media(Protocol::Redfish, drive, image);
+        Ok(())
+    }
+
+    fn drive_of(
+        &self,
+        resource: &Resource,
+    ) -> Result<(&'static MediaRules, &'static MediaDrive), Problem> {
+        let rules = self.profile.media.as_ref();
+        let found = rules.and_then(|rules| Some((rules, rules.drives.get(resource.index)?)));
+        found.ok_or_else(|| Problem::no_such_resource(&resource.path))
     }
 }
 

@@ -1,0 +1,210 @@
+//! The values of the placeholders in documents: the state of one machine.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::boot::OverrideDuration;
+use crate::machine::Identify;
+use crate::profile::MediaDrive;
+use crate::redfish::face::RedfishFace;
+use crate::redfish::schema::{BOOT_TARGETS, mode_name};
+use crate::sensors::{SENSORS, Sensor, Unit};
+use crate::spec::{DiskSpec, Firmware, MachineSpec};
+use crate::template::Item;
+
+/// The most logical processors in one socket.
+const LARGEST_SOCKET: u32 = 64;
+
+/// The size of the largest memory module.
+const LARGEST_DIMM_MIB: u64 = 64 * 1024;
+
+const MOST_DIMMS: u64 = 32;
+
+/// The value of a placeholder that does not depend on an item.
+pub(crate) fn value(face: &RedfishFace, name: &str) -> Option<Value> {
+    let (machine, spec) = (&face.machine, face.machine.spec());
+    let is_lit = || machine.identify() != Identify::Off;
+    let boot = || machine.boot_override();
+    Some(match name {
+        "manufacturer" => json!(spec.manufacturer),
+        "model" => json!(spec.model),
+        "serial" => json!(spec.serial),
+        "uuid" => json!(spec.uuid),
+        "username" => json!(spec.bmc.username),
+        "bmc_address" => json!(spec.bmc.address.ip()),
+        "cpus" => json!(spec.cpus),
+        "processors" => json!(processor_count(spec)),
+        "memory_gib" => gibibytes(spec.memory_mib),
+        "power_state" => json!(if machine.reported_on() { "On" } else { "Off" }),
+        "lit" => json!(is_lit()),
+        "led" => json!(if is_lit() { "Blinking" } else { "Off" }),
+        "now" => json!(Timestamp::now().to_string()),
+        "session_timeout" => json!(face.sessions().timeout.as_secs()),
+        "reset_types" => json!(face.profile.reset.types),
+        "boot_enabled" => json!(match boot().map(|boot| boot.lasting) {
+            None => "Disabled",
+            Some(OverrideDuration::Once) => "Once",
+            Some(OverrideDuration::Always) => "Continuous",
+        }),
+        "boot_target" => {
+            let device = boot().map(|boot| boot.device);
+            json!(BOOT_TARGETS.iter().find(|(_, target)| *target == device).map(|(name, _)| name))
+        }
+        "boot_targets" => json!(boot_targets(face).collect::<Vec<_>>()),
+        "boot_mode" => json!(mode_name(boot().and_then(|boot| boot.mode).unwrap_or(spec.firmware))),
+        "boot_modes" => json!([mode_name(spec.firmware)]),
+        "http_boot_uri" => json!(boot().and_then(|boot| boot.http_uri)),
+        _ => return None,
+    })
+}
+
+/// The items of a list. Each also has `n`, its number from 1, and `index`, from 0.
+pub(crate) fn items(face: &RedfishFace, list: &str) -> Option<Vec<Item>> {
+    let spec = face.machine.spec();
+    let of_unit = |unit| sensors(face, |sensor| sensor.unit == unit);
+    let values: Vec<Value> = match list {
+        "processors" => {
+            let count = processor_count(spec);
+            vec![json!({"threads": spec.cpus / count}); count as usize]
+        }
+        "dimms" => {
+            let count = dimm_count(spec);
+            vec![json!({"capacity_mib": spec.memory_mib / count}); count as usize]
+        }
+        "disks" => spec.disks.iter().map(disk).collect(),
+        "nics" => {
+            let nics = spec.nics.iter();
+            let mac = |mac: String| mac.to_uppercase();
+            nics.map(|nic| json!({"mac": mac(nic.mac.into()), "speed_mbps": nic.speed_mbps}))
+                .collect()
+        }
+        "media" => {
+            let rules = face.profile.media.as_ref();
+            let drives = rules.map(|rules| rules.drives.as_slice()).unwrap_or_default();
+            drives.iter().map(|drive| media(face, drive)).collect()
+        }
+        "sensors" => sensors(face, |_| true),
+        "temperatures" => of_unit(Unit::Celsius),
+        "fans" => of_unit(Unit::Rpm),
+        "voltages" => of_unit(Unit::Volts),
+        "watts" => of_unit(Unit::Watts),
+        "sessions" => face.sessions().ids().map(|id| json!({"id": id.to_string()})).collect(),
+        "tasks" => tasks(face),
+        "events" => {
+            let chassis = face.machine.chassis();
+            let event = |event: &crate::events::Event| {
+                let at = event.at.to_string();
+                json!({"id": event.id.to_string(), "at": at, "sentence": event.kind.sentence()})
+            };
+            chassis.events.all().map(event).collect()
+        }
+        _ => return None,
+    };
+    let numbered = values.into_iter().enumerate().map(|(index, value)| {
+        let number = [("n", index + 1), ("index", index)];
+        let number = number.map(|(name, number)| (name.to_owned(), json!(number.to_string())));
+        value
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .chain(number)
+            .collect()
+    });
+    Some(numbered.collect())
+}
+
+/// The targets of a boot override on this machine. Only UEFI has HTTP boot.
+pub(crate) fn boot_targets(face: &RedfishFace) -> impl Iterator<Item = &str> {
+    let is_uefi = face.machine.spec().firmware == Firmware::Uefi;
+    let targets = face.profile.boot.targets.iter().map(String::as_str);
+    targets.filter(move |target| is_uefi || *target != "UefiHttp")
+}
+
+/// The number of processors.
+pub(crate) fn processor_count(spec: &MachineSpec) -> u32 {
+    if spec.cpus > LARGEST_SOCKET && spec.cpus.is_multiple_of(2) { 2 } else { 1 }
+}
+
+/// The number of memory modules: as few equal ones as possible.
+pub(crate) fn dimm_count(spec: &MachineSpec) -> u64 {
+    let memory = spec.memory_mib;
+    let fits = |count: &u64| memory.is_multiple_of(*count) && memory / count <= LARGEST_DIMM_MIB;
+    (1..=MOST_DIMMS).find(fits).unwrap_or(1)
+}
+
+fn disk(disk: &DiskSpec) -> Value {
+    json!({
+        "model": disk.model,
+        "serial": disk.serial,
+        "size_bytes": disk.size_bytes,
+        "media_type": if disk.rotational { "HDD" } else { "SSD" },
+        "protocol": if disk.name.starts_with("nvme") { "NVMe" } else { "SATA" },
+        "rotation": disk.rotational.then_some(7200),
+    })
+}
+
+fn media(face: &RedfishFace, drive: &MediaDrive) -> Value {
+    let image = face.machine.media_in(drive);
+    let name =
+        image.as_ref().and_then(|url| url.path_segments()).and_then(|mut path| path.next_back());
+    json!({
+        "id": drive.id,
+        "types": drive.types,
+        "image": image,
+        "image_name": name,
+        "inserted": image.is_some(),
+        "connected_via": if image.is_some() { "URI" } else { "NotConnected" },
+    })
+}
+
+/// The sensors that `wanted` selects. A sensor without a reading is absent, not faulty.
+fn sensors(face: &RedfishFace, wanted: impl Fn(&Sensor) -> bool) -> Vec<Value> {
+    let on = face.machine.reported_on();
+    let describe = |sensor: &Sensor| {
+        let reading = sensor.reading(on);
+        let (reading_type, units) = match sensor.unit {
+            Unit::Celsius => ("Temperature", "Cel"),
+            Unit::Rpm => ("Rotational", "RPM"),
+            Unit::Volts => ("Voltage", "V"),
+            Unit::Watts => ("Power", "W"),
+        };
+        json!({
+            "id": sensor.id(),
+            "name": sensor.name,
+            "reading_type": reading_type,
+            "units": units,
+            "reading": reading,
+            "lower_critical": sensor.lower_critical,
+            "upper_warning": sensor.upper_warning,
+            "upper_critical": sensor.upper_critical,
+            "state": if reading.is_some() { "Enabled" } else { "StandbyOffline" },
+            "health": reading.map(|_| "OK"),
+        })
+    };
+    SENSORS.iter().filter(|sensor| wanted(sensor)).map(describe).collect()
+}
+
+fn tasks(face: &RedfishFace) -> Vec<Value> {
+    let now = Instant::now();
+    let tasks = face.tasks();
+    let describe = |task: &crate::redfish::task::Task| {
+        let done = task.ends_at <= now;
+        json!({
+            "id": task.id.to_string(),
+            "started_at": task.started_at.to_string(),
+            "state": if done { "Completed" } else { "Running" },
+            "percent": if done { 100 } else { 0 },
+        })
+    };
+    tasks.all().map(describe).collect()
+}
+
+/// Whole gibibytes as an integer, anything else as a fraction.
+fn gibibytes(mib: u64) -> Value {
+    match mib % 1024 {
+        0 => json!(mib / 1024),
+        _ => json!(mib as f64 / 1024.0),
+    }
+}
