@@ -1,22 +1,21 @@
 //! The ramdisk, which runs on a machine after the kernel has started.
 
 mod commands;
-mod identity;
 mod inventory;
 mod light;
+mod outcome;
 mod parameters;
 mod program;
 mod steps;
 mod write;
 
 use std::convert::Infallible;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::event::{BootSource, Event, Stage};
-use crate::firmware::{self, Handover};
-use crate::machine::Machine;
-use crate::rack::RackContext;
+use crate::handover::Handover;
+use crate::machine::{AgentKind, Machine};
+use crate::rack_context::RackContext;
 use crate::relay::Speaker;
 
 use parameters::Parameters;
@@ -24,19 +23,6 @@ use parameters::Parameters;
 /// The pause of a ramdisk that found no network.
 const PAUSE: Duration = Duration::from_secs(1);
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
-
-/// The agent in a machine's ramdisk.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AgentKind {
-    /// The emulator's own agent, which does not store the data of an image.
-    Light,
-    /// A program with the options `--root FOLDER --listen ADDRESS:PORT`, run as a child process; the disks are files below the folder.
-    Program {
-        path: PathBuf,
-        /// The folder of this machine.
-        folder: PathBuf,
-    },
-}
 
 /// Runs the ramdisk until the power goes off.
 pub(crate) async fn run(
@@ -72,7 +58,7 @@ async fn find_network(machine: &Machine, world: &RackContext, command_line: &str
     if words.any(|word| word.starts_with("bedplate.address=")) {
         return;
     }
-    while firmware::lease(machine, world, Speaker::Ramdisk).await.is_err() {
+    while world.lease(machine, Speaker::Ramdisk).await.is_err() {
         tokio::time::sleep(world.pace.of(PAUSE).max(LEAST_PAUSE)).await;
     }
 }

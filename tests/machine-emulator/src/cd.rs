@@ -5,11 +5,12 @@
 
 use url::Url;
 
+use crate::causes::chain;
 use crate::event::Event;
 use crate::fetch;
-use crate::firmware::{Handover, chain};
+use crate::handover::Handover;
 use crate::machine::Machine;
-use crate::rack::RackContext;
+use crate::rack_context::RackContext;
 
 /// The longest line of parameters, in bytes.
 const LONGEST_LINE: usize = 8 << 10;

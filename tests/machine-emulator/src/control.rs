@@ -2,49 +2,20 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
-use bmc_emulator::web;
-use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
+use bmc_emulator::Control;
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio::task::JoinSet;
 
 use crate::fault::FaultSet;
 use crate::machine::Machine;
-
-const LARGEST_BODY: usize = 64 << 10;
-
-/// The control API; it answers until the value is dropped.
-#[derive(Debug)]
-pub struct Control {
-    pub address: SocketAddr,
-    _tasks: JoinSet<()>,
-}
 
 /// Serves the control API of `machines`, without authentication: use it on loopback only.
 ///
 /// `GET /machines`, `GET|PUT|DELETE /machines/NAME/faults`, `PUT|DELETE /machines/NAME/bmc-faults`, `GET /machines/NAME/events`, `GET
 /// /machines/NAME/bmc-log`.
 pub async fn serve_control(address: SocketAddr, machines: Vec<Machine>) -> io::Result<Control> {
-    let listener = TcpListener::bind(address).await?;
-    let address = listener.local_addr()?;
-    let machines: Arc<[Machine]> = machines.into();
-    let mut tasks = JoinSet::new();
-    tasks.spawn(web::run(listener, None, move |request| respond(machines.clone(), request)));
-    Ok(Control { address, _tasks: tasks })
-}
-
-async fn respond(machines: Arc<[Machine]>, request: Request<Incoming>) -> Response<Full<Bytes>> {
-    let (parts, body) = request.into_parts();
-    let (status, value) = match Limited::new(body, LARGEST_BODY).collect().await {
-        Ok(body) => answer(&machines, &parts.method, parts.uri.path(), &body.to_bytes()),
-        Err(error) => (StatusCode::BAD_REQUEST, json!({"error": error.to_string()})),
-    };
-    web::json(status, &value)
+    Control::serve(address, move |method, path, body| answer(&machines, method, path, body)).await
 }
 
 fn answer(machines: &[Machine], method: &Method, path: &str, body: &[u8]) -> (StatusCode, Value) {

@@ -8,14 +8,16 @@ use bmc_emulator::{BootDevice, Firmware};
 use url::Url;
 
 use crate::agent;
+use crate::causes::chain;
 use crate::cd;
 use crate::compute_host;
 use crate::disk::Content;
 use crate::event::{BootSource, Event, Stage};
 use crate::fetch;
+use crate::handover::Handover;
 use crate::ipxe::{self, Ended};
 use crate::machine::Machine;
-use crate::rack::{RackContext, Systems};
+use crate::rack_context::{RackContext, Systems};
 use crate::relay::Speaker;
 use crate::saved_state::SavedActivity;
 use crate::tftp;
@@ -24,14 +26,6 @@ use crate::tftp;
 const REST: Duration = Duration::from_secs(30);
 /// The minimum, so that a rack of machines that cannot boot does not keep the computer busy.
 const LEAST_REST: Duration = Duration::from_millis(500);
-
-/// A kernel that is about to run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Handover {
-    pub(crate) command_line: String,
-    pub(crate) kernel_bytes: u64,
-    pub(crate) ramdisk_bytes: u64,
-}
 
 /// Boots until the power goes off. If `before` is set, continues the activity of a machine that was on.
 pub(crate) async fn run(
@@ -115,7 +109,7 @@ async fn boot_disk(machine: &Machine, world: &RackContext) -> Result<Handover, S
 }
 
 async fn boot_by_tftp(machine: &Machine, world: &RackContext) -> Result<Handover, String> {
-    let lease = lease(machine, world, Speaker::Pxe).await?;
+    let lease = world.lease(machine, Speaker::Pxe).await?;
     let file = lease.boot_file.ok_or("DHCP names nothing to boot")?;
     // Firmware runs only programs of its own kind.
     let is_efi = file.ends_with(".efi");
@@ -138,7 +132,7 @@ async fn boot_by_http(
     if machine.spec().firmware == Firmware::Bios {
         return Err("a BIOS knows no HTTP boot".to_owned());
     }
-    let lease = lease(machine, world, Speaker::Http).await?;
+    let lease = world.lease(machine, Speaker::Http).await?;
     let url = match told {
         Some(url) => url.clone(),
         None => {
@@ -157,7 +151,7 @@ async fn run_ipxe(machine: &Machine, world: &RackContext, bytes: u64) -> Result<
     if bytes == 0 {
         return Err("the loader is empty".to_owned());
     }
-    let lease = lease(machine, world, Speaker::Ipxe).await?;
+    let lease = world.lease(machine, Speaker::Ipxe).await?;
     let script = lease.boot_file.ok_or("iPXE is given no script")?;
     let script = Url::parse(&script).map_err(|_| format!("iPXE cannot load {script}"))?;
     match ipxe::run(machine, world, lease.address, script).await {
@@ -168,35 +162,8 @@ async fn run_ipxe(machine: &Machine, world: &RackContext, bytes: u64) -> Result<
     }
 }
 
-/// Gets an address by DHCP, and reports the result.
-pub(crate) async fn lease(
-    machine: &Machine,
-    world: &RackContext,
-    speaker: Speaker,
-) -> Result<crate::relay::Lease, String> {
-    let lease = world.relay.lease(machine, speaker, world.pace.dhcp_timeout()).await;
-    let lease = lease.ok_or("DHCP does not answer")?;
-    let shown = lease.boot_file.as_deref().map(|file| {
-        // The URL of a script holds a capability.
-        if file.ends_with(".ipxe") { "a boot script".to_owned() } else { file.to_owned() }
-    });
-    machine.tell(Event::Leased(lease.address, shown));
-    Ok(lease)
-}
-
 /// Returns the source address of a machine: its lease if this computer has that address.
-pub(crate) fn own_address(lease: Ipv4Addr) -> SocketAddr {
+fn own_address(lease: Ipv4Addr) -> SocketAddr {
     let ip = if lease.is_loopback() { lease } else { Ipv4Addr::LOCALHOST };
     (IpAddr::from(ip), 0).into()
-}
-
-/// Joins an error and its causes on one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text += &format!(": {cause}");
-        source = cause.source();
-    }
-    text
 }

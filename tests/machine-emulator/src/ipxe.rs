@@ -3,18 +3,18 @@
 mod command;
 mod words;
 
-use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
 use url::Url;
 
+use crate::causes::chain;
 use crate::event::Event;
 use crate::fetch::{self, FetchError};
-use crate::firmware::Handover;
+use crate::handover::Handover;
 use crate::machine::Machine;
-use crate::rack::RackContext;
+use crate::rack_context::RackContext;
 
-use command::{Flow, Image};
+use command::{Environment, Flow};
 use words::Operator;
 
 /// The limit of scripts that start scripts.
@@ -46,15 +46,6 @@ pub(crate) enum ScriptError {
     Endless,
 }
 
-/// iPXE with its settings and loaded images.
-pub(crate) struct Interpreter<'a> {
-    machine: &'a Machine,
-    world: &'a RackContext,
-    settings: HashMap<String, String>,
-    images: Vec<Image>,
-    commands: usize,
-}
-
 /// Runs the script at `url`.
 pub(crate) async fn run(
     machine: &Machine,
@@ -62,24 +53,30 @@ pub(crate) async fn run(
     address: Ipv4Addr,
     url: Url,
 ) -> Result<Ended, ScriptError> {
-    let settings = HashMap::from_iter(command::settings(machine.spec(), address));
-    let images = Vec::new();
-    Interpreter { machine, world, settings, images, commands: 0 }.script(url, DEEPEST).await
+    let environment = Environment::new(machine, world, address);
+    Interpreter { environment, commands: 0 }.script(url, DEEPEST).await
+}
+
+/// iPXE, which counts the commands that it has run.
+struct Interpreter<'a> {
+    environment: Environment<'a>,
+    commands: usize,
 }
 
 impl Interpreter<'_> {
     /// Downloads and runs a script, and the scripts that replace it.
     async fn script(&mut self, mut url: Url, depth: usize) -> Result<Ended, ScriptError> {
         loop {
-            let text = fetch::text(&self.world.http, &url).await.map_err(ScriptError::Load)?;
+            let text =
+                fetch::text(&self.environment.world.http, &url).await.map_err(ScriptError::Load)?;
             if !text.starts_with("#!ipxe") {
                 return Err(ScriptError::NoScript { url });
             }
-            self.machine.tell(Event::RunsScript);
+            self.environment.machine.tell(Event::RunsScript);
             match self.lines(&text, depth).await? {
                 Flow::Boot(handover) => return Ok(Ended::Kernel(handover)),
                 Flow::LocalDisk => return Ok(Ended::LocalDisk),
-                Flow::Exit | Flow::Next | Flow::Goto(_) => return Ok(Ended::Exit),
+                Flow::Exit | Flow::Next | Flow::Goto(_) | Flow::Call(_) => return Ok(Ended::Exit),
                 Flow::Replace(next) => url = next,
             }
         }
@@ -104,9 +101,11 @@ impl Interpreter<'_> {
                         why: format!("there is no label {label}"),
                     })?;
                 }
-                flow @ (Flow::Boot(_) | Flow::LocalDisk | Flow::Exit | Flow::Replace(_)) => {
-                    return Ok(flow);
-                }
+                flow @ (Flow::Boot(_)
+                | Flow::LocalDisk
+                | Flow::Exit
+                | Flow::Replace(_)
+                | Flow::Call(_)) => return Ok(flow),
             }
         }
         Ok(Flow::Next)
@@ -128,8 +127,11 @@ impl Interpreter<'_> {
                     return Err(ScriptError::Endless);
                 }
                 let words: Vec<String> =
-                    words.iter().map(|word| words::expand(word, &self.settings)).collect();
-                outcome = Box::pin(self.command(&words, depth)).await;
+                    words.iter().map(|word| self.environment.expand(word)).collect();
+                outcome = match self.environment.command(&words).await {
+                    Ok(Flow::Call(url)) => Box::pin(self.call(url, depth)).await,
+                    outcome => outcome,
+                };
                 if let Ok(flow) = &outcome
                     && *flow != Flow::Next
                 {
@@ -145,5 +147,16 @@ impl Interpreter<'_> {
                 Err(ScriptError::Command { line: line.chars().take(60).collect(), why })
             }
         })
+    }
+
+    /// Runs another script, and then the rest of this one.
+    async fn call(&mut self, url: Url, depth: usize) -> Result<Flow, String> {
+        let deeper = depth.checked_sub(1).ok_or("too many scripts have started scripts")?;
+        match self.script(url, deeper).await {
+            Ok(Ended::Kernel(handover)) => Ok(Flow::Boot(handover)),
+            Ok(Ended::LocalDisk) => Ok(Flow::LocalDisk),
+            Ok(Ended::Exit) => Ok(Flow::Next),
+            Err(error) => Err(chain(&error)),
+        }
     }
 }

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod agent;
+mod causes;
 mod cd;
 mod compute_host;
 mod config_drive;
@@ -12,21 +13,24 @@ mod event;
 mod fault;
 mod fetch;
 mod firmware;
+mod handover;
 mod ipxe;
 mod life;
 mod machine;
 mod pace;
 mod rack;
+mod rack_context;
 mod relay;
 mod saved_state;
+mod serial_output;
 mod tftp;
 
-pub use agent::AgentKind;
 pub use config_drive::ConfigDrive;
-pub use control::{Control, serve_control};
+pub use control::serve_control;
 pub use disk::{Content, Disk};
 pub use event::{BootSource, Event, Stage};
 pub use fault::{FaultSet, InventoryLie};
-pub use machine::Machine;
+pub use machine::{AgentKind, Machine};
 pub use pace::Speed;
-pub use rack::{Network, Rack, Systems};
+pub use rack::{Network, Rack};
+pub use rack_context::Systems;

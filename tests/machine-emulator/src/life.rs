@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::event::{Event, Stage};
 use crate::firmware;
 use crate::machine::Machine;
-use crate::rack::RackContext;
+use crate::rack_context::RackContext;
 
 /// Follows the power of `machine` for ever.
 pub(crate) async fn run(machine: Machine, world: Arc<RackContext>) {

@@ -1,22 +1,35 @@
 //! One emulated machine, with the interface for observing it and for setting faults.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bmc_emulator::{BootChoice, MachineSpec, ServedMachine};
 use tokio::sync::watch;
 use tracing::info;
 
-use crate::agent::AgentKind;
 use crate::config_drive::ConfigDrive;
-use crate::console;
 use crate::disk::{Content, Disk};
 use crate::event::{BootSource, Event, Stage};
 use crate::fault::FaultSet;
 use crate::saved_state::{KeptDisk, SavedActivity, StateFile, StoredMachine};
+use crate::serial_output;
 
 /// The most events of a machine; the oldest are dropped.
 const KEPT: usize = 512;
+
+/// The agent in a machine's ramdisk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AgentKind {
+    /// The emulator's own agent, which does not store the data of an image.
+    Light,
+    /// A program with the options `--root FOLDER --listen ADDRESS:PORT`, run as a child process; the disks are files below the folder.
+    Program {
+        path: PathBuf,
+        /// The folder of this machine.
+        folder: PathBuf,
+    },
+}
 
 /// A machine; clones are the same machine.
 #[derive(Clone, Debug)]
@@ -171,7 +184,7 @@ impl Machine {
 
     pub(crate) fn tell(&self, event: Event) {
         info!(machine.name = self.name(), "{}: {event}", self.name());
-        self.0.chassis.serial().say(console::line(self.spec(), &event));
+        self.0.chassis.serial().say(serial_output::line(self.spec(), &event));
         let mut events = lock(&self.0.events);
         if events.len() == KEPT {
             events.pop_front();

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use bmc_emulator::MachineSpec;
 use clap::Parser;
 use machine_emulator::{AgentKind, Network, Rack, Speed, Systems, serve_control};
@@ -57,7 +57,7 @@ async fn main() -> anyhow::Result<()> {
         .with_writer(std::io::stderr)
         .init();
     let options = Options::parse();
-    let machines = read(&options.machines)?.into_iter().map(|spec| {
+    let machines = MachineSpec::read_all(&options.machines)?.into_iter().map(|spec| {
         let agent = options.agent_of(&spec);
         (spec, agent)
     });
@@ -95,19 +95,6 @@ impl Options {
             (Some(_), None) | (None, _) => AgentKind::Light,
         }
     }
-}
-
-fn read(path: &Path) -> anyhow::Result<Vec<MachineSpec>> {
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let machines: Vec<MachineSpec> = serde_saphyr::from_str(&text)
-        .with_context(|| format!("cannot understand {}", path.display()))?;
-    let mut names: Vec<&str> = machines.iter().map(|machine| machine.name.as_str()).collect();
-    names.sort_unstable();
-    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-        bail!("{} names two machines {:?}", path.display(), twice[0]);
-    }
-    Ok(machines)
 }
 
 /// A reader that waits for the file must not find a partial one.

@@ -6,15 +6,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bmc_emulator::{MachineSpec, Served};
-use reqwest::Client;
 use tokio::task::JoinSet;
 
-use crate::agent::AgentKind;
 use crate::console;
 use crate::fetch;
 use crate::life;
-use crate::machine::Machine;
+use crate::machine::{AgentKind, Machine};
 use crate::pace::Speed;
+use crate::rack_context::{RackContext, Systems};
 use crate::relay::Relay;
 use crate::saved_state::StateFile;
 
@@ -27,15 +26,6 @@ pub struct Network {
     pub tftp: Option<SocketAddr>,
 }
 
-/// The software on machines that boot their disks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Systems {
-    #[default]
-    Inert,
-    /// nova-compute, on machines whose config drive has settings for it.
-    ComputeHosts,
-}
-
 /// Machines that run until this value is dropped.
 pub struct Rack {
     world: Arc<RackContext>,
@@ -43,15 +33,6 @@ pub struct Rack {
     served: Vec<Served>,
     tasks: JoinSet<()>,
     keeper: Option<Arc<StateFile>>,
-}
-
-/// The state that all machines of a rack share.
-pub(crate) struct RackContext {
-    pub(crate) relay: Arc<Relay>,
-    pub(crate) tftp: Option<SocketAddr>,
-    pub(crate) http: Client,
-    pub(crate) pace: Speed,
-    pub(crate) systems: Systems,
 }
 
 impl Rack {

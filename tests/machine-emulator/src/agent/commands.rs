@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, mpsc, watch};
 
-use super::steps::{Done, Failure};
+use super::outcome::{Done, Failure, Progress};
 use crate::machine::Machine;
 
 /// Fits a config drive of 64 MiB in base64, and the other parameters.
@@ -47,13 +47,6 @@ struct Command {
     command_result: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     command_progress: Option<Progress>,
-}
-
-/// Progress of a long command.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Progress {
-    pub(super) done_bytes: u64,
-    pub(super) total_bytes: Option<u64>,
 }
 
 #[derive(Deserialize)]

@@ -1,11 +1,12 @@
 //! The emulator's own agent: finds its node, sends heartbeats and serves its API until the power goes off.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bmc_emulator::web;
+use bmc_emulator::{Identity, web};
 use http::StatusCode;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -13,14 +14,13 @@ use tokio::sync::mpsc;
 use url::Url;
 
 use super::commands::{CommandRequest, Commands};
-use super::identity::Identity;
 use super::inventory;
 use super::parameters::Parameters;
 use super::steps;
+use crate::causes::chain;
 use crate::event::{BootSource, Event};
-use crate::firmware::chain;
 use crate::machine::Machine;
-use crate::rack::RackContext;
+use crate::rack_context::RackContext;
 
 /// The newest version that agents use; see ironic-python-agent's `ironic_api_client.py`.
 const API_VERSION: &str = "1.68";
@@ -116,7 +116,7 @@ impl Agent<'_> {
         let address = Ipv4Addr::LOCALHOST;
         let listener = TcpListener::bind((address, 0)).await?;
         let at = listener.local_addr()?;
-        let identity = Identity::for_address(address)?;
+        let identity = Identity::for_addresses(&BTreeSet::from([address.into()]))?;
         let (jobs, asked) = mpsc::channel(1);
         let commands =
             Arc::new(Commands::new(self.machine.clone(), self.parameters.token.clone(), jobs));
@@ -150,7 +150,7 @@ impl Agent<'_> {
         let url = self.url(&format!("v1/heartbeat/{}", node.uuid));
         let body = json!({
             "callback_url": format!("https://{at}"), "agent_token": self.parameters.token,
-            "agent_version": "11.0.0", "agent_verify_ca": identity.pem,
+            "agent_version": "11.0.0", "agent_verify_ca": *identity.pem,
         });
         let mut told = false;
         loop {

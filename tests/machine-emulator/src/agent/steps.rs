@@ -1,55 +1,14 @@
 //! The effect of each command on the machine.
 
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::commands::{CommandRequest, Commands};
+use super::outcome::{Done, Ending, Failure};
 use super::write;
 use crate::disk::Content;
 use crate::event::Event;
 use crate::machine::Machine;
-use crate::rack::RackContext;
-
-/// The result of a successful command.
-#[derive(Debug)]
-pub(super) struct Done {
-    pub(super) result: Value,
-    pub(super) ending: Option<Ending>,
-}
-
-/// How a command ends the machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
-    PowerOff,
-    Reboot,
-}
-
-/// The error of a command, in the form of the protocol.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Failure {
-    #[serde(rename = "type")]
-    pub(super) kind: &'static str,
-    pub(super) code: u16,
-    pub(super) message: String,
-    pub(super) details: String,
-}
-
-impl Failure {
-    pub(super) fn new(kind: &'static str, details: impl Into<String>) -> Failure {
-        let details = details.into();
-        let message = details.split('.').next().unwrap_or_default().to_owned();
-        Failure { kind, code: 500, message, details }
-    }
-}
-
-impl Ending {
-    pub(super) fn take_effect(self, machine: &Machine) {
-        match self {
-            Ending::PowerOff => machine.chassis().guest_power_off(),
-            Ending::Reboot => machine.chassis().guest_reboot(),
-        }
-    }
-}
+use crate::rack_context::RackContext;
 
 /// Runs a command.
 pub(super) async fn run(

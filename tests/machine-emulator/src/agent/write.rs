@@ -7,13 +7,12 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256, Sha512};
 use url::Url;
 
-use super::commands::Progress;
-use super::steps::Failure;
+use super::outcome::{Failure, Progress};
+use crate::causes::chain;
 use crate::disk::{Content, can_be_booted};
 use crate::fetch;
-use crate::firmware::chain;
 use crate::machine::Machine;
-use crate::rack::RackContext;
+use crate::rack_context::RackContext;
 
 /// The minimum size of a root disk, also ironic-python-agent's default.
 const LEAST_DISK: u64 = 4 << 30;

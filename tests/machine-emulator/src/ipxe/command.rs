@@ -1,15 +1,19 @@
 //! The commands of iPXE: <https://ipxe.org/cmd>.
 
+use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use bmc_emulator::{Firmware, MachineSpec};
 use url::Url;
 
-use super::{Ended, Interpreter};
+use super::words;
+use crate::causes::chain;
 use crate::event::Event;
 use crate::fetch;
-use crate::firmware::{Handover, chain};
+use crate::handover::Handover;
+use crate::machine::Machine;
+use crate::rack_context::RackContext;
 
 /// The continuation after a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,13 +25,15 @@ pub(super) enum Flow {
     Boot(Handover),
     LocalDisk,
     Exit,
+    /// Run another script, and then continue.
+    Call(Url),
     /// Run another script instead of this one.
     Replace(Url),
 }
 
 /// A file that iPXE has loaded.
 #[derive(Clone, Debug)]
-pub(super) struct Image {
+struct Image {
     name: String,
     arguments: Vec<String>,
     bytes: u64,
@@ -35,8 +41,16 @@ pub(super) struct Image {
     selected: bool,
 }
 
+/// The machine that a script runs on, with iPXE's settings and loaded images.
+pub(super) struct Environment<'a> {
+    pub(super) machine: &'a Machine,
+    pub(super) world: &'a RackContext,
+    settings: HashMap<String, String>,
+    images: Vec<Image>,
+}
+
 /// Returns the settings that a script can use.
-pub(super) fn settings(spec: &MachineSpec, address: Ipv4Addr) -> Vec<(String, String)> {
+fn settings(spec: &MachineSpec, address: Ipv4Addr) -> Vec<(String, String)> {
     let platform = match spec.firmware {
         Firmware::Bios => "pcbios",
         Firmware::Uefi => "efi",
@@ -55,9 +69,19 @@ pub(super) fn settings(spec: &MachineSpec, address: Ipv4Addr) -> Vec<(String, St
     ]
 }
 
-impl Interpreter<'_> {
+impl<'a> Environment<'a> {
+    pub(super) fn new(machine: &'a Machine, world: &'a RackContext, address: Ipv4Addr) -> Self {
+        let settings = HashMap::from_iter(settings(machine.spec(), address));
+        Environment { machine, world, settings, images: Vec::new() }
+    }
+
+    /// Replaces the settings in a word.
+    pub(super) fn expand(&self, word: &str) -> String {
+        words::expand(word, &self.settings)
+    }
+
     /// Runs one command; the error is the text that iPXE would print.
-    pub(super) async fn command(&mut self, words: &[String], depth: usize) -> Result<Flow, String> {
+    pub(super) async fn command(&mut self, words: &[String]) -> Result<Flow, String> {
         let Some((name, arguments)) = words.split_first() else { return Ok(Flow::Next) };
         let first = arguments.first().map(String::as_str);
         match (name.as_str(), first) {
@@ -98,7 +122,7 @@ impl Interpreter<'_> {
                 self.load(name == "kernel", arguments).await
             }
             ("boot", _) => self.boot(),
-            ("chain", _) => self.chain(arguments, depth).await,
+            ("chain", _) => self.chain(arguments).await,
             ("sanboot", _) => match arguments.windows(2).any(|pair| pair == ["--drive", "0x80"]) {
                 true => Ok(Flow::LocalDisk),
                 false => Err("only the first local disk can be started so".to_owned()),
@@ -142,7 +166,7 @@ impl Interpreter<'_> {
         }))
     }
 
-    async fn chain(&mut self, arguments: &[String], depth: usize) -> Result<Flow, String> {
+    async fn chain(&self, arguments: &[String]) -> Result<Flow, String> {
         let (options, rest) = options(arguments);
         let url = rest.first().ok_or("a URL is missing")?;
         let url = Url::parse(url).map_err(|_| format!("{url} is not a URL"))?;
@@ -154,13 +178,7 @@ impl Interpreter<'_> {
                 false => Err("it is not a script".to_owned()),
             };
         }
-        let deeper = depth.checked_sub(1).ok_or("too many scripts have started scripts")?;
-        match self.script(url, deeper).await {
-            Ok(Ended::Kernel(handover)) => Ok(Flow::Boot(handover)),
-            Ok(Ended::LocalDisk) => Ok(Flow::LocalDisk),
-            Ok(Ended::Exit) => Ok(Flow::Next),
-            Err(error) => Err(chain(&error)),
-        }
+        Ok(Flow::Call(url))
     }
 }
 

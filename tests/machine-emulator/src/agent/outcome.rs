@@ -1,0 +1,54 @@
+//! The progress and the outcome of a command.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::machine::Machine;
+
+/// Progress of a long command.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Progress {
+    pub(super) done_bytes: u64,
+    pub(super) total_bytes: Option<u64>,
+}
+
+/// The result of a successful command.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) result: Value,
+    pub(super) ending: Option<Ending>,
+}
+
+/// How a command ends the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    PowerOff,
+    Reboot,
+}
+
+/// The error of a command, in the form of the protocol.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Failure {
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    pub(super) code: u16,
+    pub(super) message: String,
+    pub(super) details: String,
+}
+
+impl Failure {
+    pub(super) fn new(kind: &'static str, details: impl Into<String>) -> Failure {
+        let details = details.into();
+        let message = details.split('.').next().unwrap_or_default().to_owned();
+        Failure { kind, code: 500, message, details }
+    }
+}
+
+impl Ending {
+    pub(super) fn take_effect(self, machine: &Machine) {
+        match self {
+            Ending::PowerOff => machine.chassis().guest_power_off(),
+            Ending::Reboot => machine.chassis().guest_reboot(),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The network, the software and the speed that all machines of a rack share.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use reqwest::Client;
+
+use crate::event::Event;
+use crate::machine::Machine;
+use crate::pace::Speed;
+use crate::relay::{Lease, Relay, Speaker};
+
+/// The software on machines that boot their disks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Systems {
+    #[default]
+    Inert,
+    /// nova-compute, on machines whose config drive has settings for it.
+    ComputeHosts,
+}
+
+/// The state that all machines of a rack share.
+pub(crate) struct RackContext {
+    pub(crate) relay: Arc<Relay>,
+    pub(crate) tftp: Option<SocketAddr>,
+    pub(crate) http: Client,
+    pub(crate) pace: Speed,
+    pub(crate) systems: Systems,
+}
+
+impl RackContext {
+    /// Gets an address by DHCP, and reports the result.
+    pub(crate) async fn lease(&self, machine: &Machine, speaker: Speaker) -> Result<Lease, String> {
+        let lease = self.relay.lease(machine, speaker, self.pace.dhcp_timeout()).await;
+        let lease = lease.ok_or("DHCP does not answer")?;
+        let shown = lease.boot_file.as_deref().map(|file| {
+            // The URL of a script holds a capability.
+            if file.ends_with(".ipxe") { "a boot script".to_owned() } else { file.to_owned() }
+        });
+        machine.tell(Event::Leased(lease.address, shown));
+        Ok(lease)
+    }
+}
