@@ -1,7 +1,9 @@
-//! The settings of the server, and the subnet that it serves.
+//! The settings of the server.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
+
+use ipnet::Ipv4Net;
 
 /// The settings that are the same for all clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +14,7 @@ pub struct ServerConfig {
     /// The server of the boot files, if not `address`.
     pub tftp_server: Option<Ipv4Addr>,
     /// The subnet that contains all leases.
-    pub subnet: Subnet,
+    pub subnet: Ipv4Net,
     pub router: Option<Ipv4Addr>,
     pub dns: Vec<Ipv4Addr>,
     pub domain: Option<String>,
@@ -26,31 +28,4 @@ pub enum Mode {
     Full,
     /// Another server gives the addresses; this server only adds the boot file (PXE 2.1 §2.2.3, "ProxyDHCP").
     Proxy,
-}
-
-/// An IPv4 subnet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Subnet {
-    /// Any address in the subnet.
-    pub address: Ipv4Addr,
-    /// The prefix length; a value above 32 counts as 32.
-    pub prefix: u8,
-}
-
-impl Subnet {
-    /// Returns the subnet mask.
-    pub fn mask(self) -> Ipv4Addr {
-        let host_bits = 32 - u32::from(self.prefix.min(32));
-        Ipv4Addr::from(u32::MAX.checked_shl(host_bits).unwrap_or(0))
-    }
-
-    /// Whether `address` lies in the subnet.
-    pub fn contains(self, address: Ipv4Addr) -> bool {
-        self.mask() & address == self.mask() & self.address
-    }
-
-    /// Returns the last address, the broadcast address.
-    pub fn broadcast(self) -> Ipv4Addr {
-        self.address | !self.mask()
-    }
 }

@@ -14,7 +14,7 @@ mod server;
 
 pub use architecture::Architecture;
 pub use client::{Client, ClientKind};
-pub use config::{Mode, ServerConfig, Subnet};
+pub use config::{Mode, ServerConfig};
 pub use decision::{BootFile, Decision, Lease};
 pub use message::{DecodeError, EncodeError, Message, Operation};
 pub use message_type::MessageType;

@@ -139,7 +139,7 @@ impl Answer<'_> {
     fn add_network(self, message: &mut Message) {
         let ServerConfig { subnet, router, dns, domain, .. } = self.config;
         let options = &mut message.options;
-        options.set(code::SUBNET_MASK, subnet.mask().octets());
+        options.set(code::SUBNET_MASK, subnet.netmask().octets());
         options.set(code::BROADCAST_ADDRESS, subnet.broadcast().octets());
         if let Some(router) = router {
             options.set(code::ROUTER, router.octets());

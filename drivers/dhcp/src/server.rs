@@ -130,7 +130,7 @@ fn answer_in_full(
 ) -> Result<Reply, NoAnswer> {
     let (config, request) = (to.config, to.request);
     if let Some(link) = RelayInformation::of(request).map(|relay| relay.link)
-        && !config.subnet.contains(link)
+        && !config.subnet.contains(&link)
     {
         return Err(NoAnswer::AnotherSubnet { link });
     }
@@ -146,7 +146,7 @@ fn answer_in_full(
 
     // RFC 2131 §4.3.2: a server without a record of the client must stay silent.
     let lease = lease.ok_or(NoAnswer::NoLease)?;
-    if !config.subnet.contains(lease.address) {
+    if !config.subnet.contains(&lease.address) {
         return Err(NoAnswer::LeaseOutsideSubnet { address: lease.address });
     }
     if asked == MessageType::Discover {

@@ -1,18 +1,16 @@
 //! Allow-lists of hosts and networks, for connections whose target a caller or an image server chooses.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::str::FromStr;
 
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use serde::{Deserialize, Serialize};
 
 /// A network as address and prefix length: `10.0.0.0/8`. Text without a prefix length is one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Network {
-    address: IpAddr,
-    prefix: u8,
-}
+pub struct Network(IpNet);
 
 /// The text is not a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,23 +25,17 @@ impl FromStr for Network {
 
     fn from_str(raw: &str) -> Result<Self, InvalidNetwork> {
         let invalid = || InvalidNetwork { raw: raw.chars().take(64).collect() };
-        let (address, prefix) = match raw.split_once('/') {
-            Some((address, prefix)) => (address, Some(prefix)),
-            None => (raw, None),
+        let Some((address, prefix)) = raw.split_once('/') else {
+            return raw
+                .parse()
+                .map(|address: IpAddr| Network(address.into()))
+                .map_err(|_| invalid());
         };
+        // The parser of `IpNet` reads 010.0.0.0 as 10.0.0.0, which other programs read as 8.0.0.0.
         let address: IpAddr = address.parse().map_err(|_| invalid())?;
-        let bits = if address.is_ipv4() { 32 } else { 128 };
-        let prefix = match prefix {
-            Some(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
-                text.parse().map_err(|_| invalid())?
-            }
-            Some(_) => return Err(invalid()),
-            None => bits,
-        };
-        if prefix > bits {
-            return Err(invalid());
-        }
-        Ok(Network { address, prefix })
+        let is_number = prefix.bytes().all(|byte| byte.is_ascii_digit());
+        let prefix = prefix.parse().ok().filter(|_| is_number).ok_or_else(invalid)?;
+        IpNet::new(address, prefix).map(Network).map_err(|_| invalid())
     }
 }
 
@@ -63,23 +55,14 @@ impl From<Network> for String {
 
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address, self.prefix)
+        self.0.fmt(f)
     }
 }
 
 impl Network {
     /// Whether the address is in the network. An IPv4-mapped IPv6 address (`::ffff:10.0.0.1`) counts as the IPv4 address.
     pub fn contains(&self, address: IpAddr) -> bool {
-        let shift = |bits: u32| bits - u32::from(self.prefix);
-        match (self.address, address.to_canonical()) {
-            (IpAddr::V4(own), IpAddr::V4(other)) => {
-                (own.to_bits() ^ other.to_bits()).checked_shr(shift(32)).unwrap_or(0) == 0
-            }
-            (IpAddr::V6(own), IpAddr::V6(other)) => {
-                (own.to_bits() ^ other.to_bits()).checked_shr(shift(128)).unwrap_or(0) == 0
-            }
-            (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
-        }
+        self.0.contains(&address.to_canonical())
     }
 }
 
@@ -165,9 +148,8 @@ impl AllowedHosts {
 
     /// Allows every address, also this machine's own: for a caller whose targets come from an operator and not from a request.
     pub fn anywhere() -> Self {
-        let all = |address| Network { address, prefix: 0 };
-        let both = [all(Ipv4Addr::UNSPECIFIED.into()), all(Ipv6Addr::UNSPECIFIED.into())];
-        AllowedHosts::within(Some(both.into()))
+        let all = [IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())];
+        AllowedHosts::within(Some(all.map(Network).into()))
     }
 
     /// Checks the host of a URL. If the host is a name, check its addresses too, with [`AllowedHosts::check_resolved`].

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
-use dhcp::{Mode, ServerConfig, Subnet};
+use dhcp::{Mode, ServerConfig};
+use ipnet::Ipv4Net;
 
 /// The services to run. A service that is `None` opens no socket and needs no privilege.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +26,7 @@ pub struct Config {
 pub struct DhcpConfig {
     pub listen: Listen,
     pub mode: Mode,
-    pub subnet: Subnet,
+    pub subnet: Ipv4Net,
     pub router: Option<Ipv4Addr>,
     pub dns: Vec<Ipv4Addr>,
     pub domain: Option<String>,

@@ -13,7 +13,7 @@ mod socket;
 mod tftp_service;
 
 pub use config::{Config, DhcpConfig, Listen, RouterAdvertisementConfig, TftpConfig, TftpFiles};
-pub use dhcp::{Architecture, BootFile, Client, ClientKind, Decision, Lease, Mode, Subnet};
+pub use dhcp::{Architecture, BootFile, Client, ClientKind, Decision, Lease, Mode};
 pub use directory::{Directory, Observation};
 pub use loader::Loader;
 pub use prober::Prober;

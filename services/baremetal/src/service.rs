@@ -21,8 +21,7 @@ use notices::{OutboxSender, ReceiverKinds};
 use openstack::Session;
 use openstack_api::{AllowedHostNames, Auth, Forwarded, PlaceCounts, Scheme};
 use pxe::{
-    DhcpConfig, Listen, Loader, Mode, Prober, RouterAdvertisementConfig, Subnet, TftpConfig,
-    TftpFiles,
+    DhcpConfig, Listen, Loader, Mode, Prober, RouterAdvertisementConfig, TftpConfig, TftpFiles,
 };
 use sealing::Keyring;
 use serde::{Deserialize, Serialize};
@@ -307,7 +306,7 @@ fn leases(dhcp: &crate::config::DhcpConfig) -> anyhow::Result<Option<Leases>> {
         stranger_lease_time: dhcp.lease_time,
     };
     let prober = Prober::new(&listen(dhcp)?);
-    Ok(Some(Leases { pool, prober, prefix: dhcp.prefix, router: dhcp.router }))
+    Ok(Some(Leases { pool, prober, prefix: dhcp.network.prefix_len(), router: dhcp.router }))
 }
 
 /// Returns where DHCP requests are received.
@@ -376,7 +375,7 @@ fn network_boot(section: &ProvisioningConfig) -> anyhow::Result<pxe::Config> {
                 DhcpMode::Full { .. } => Mode::Full,
                 DhcpMode::Proxy => Mode::Proxy,
             },
-            subnet: Subnet { address: dhcp.server, prefix: dhcp.prefix },
+            subnet: dhcp.network,
             router: dhcp.router,
             dns: dhcp.dns.clone(),
             domain: None,

@@ -5,9 +5,10 @@ use std::fmt;
 use std::net::IpAddr;
 
 use ignition::Config;
+use ipnet::IpNet;
 use serde_json::{Map, Value};
 
-use crate::{BootstrapToken, Cidr, KubernetesVersion, Name, Pki, Source};
+use crate::{BootstrapToken, KubernetesVersion, Name, Pki, Source};
 
 /// The properties of a cluster that its members have to know.
 #[derive(Clone, Debug)]
@@ -16,9 +17,9 @@ pub struct ClusterSettings {
     pub name: Name,
     pub version: KubernetesVersion,
     /// The address range of pods. Each member gets a part of this range.
-    pub pods: Cidr,
+    pub pods: IpNet,
     /// The address range of Services.
-    pub services: Cidr,
+    pub services: IpNet,
     /// The DNS domain inside the cluster, such as `cluster.local`.
     pub domain: String,
     /// The address of the cluster's API for members and users: the load balancer.
@@ -160,10 +161,13 @@ pub enum SettingsError {
     /// Two ranges overlap, or a member's address is inside of a range for pods or Services.
     #[error("{one} and {other} overlap")]
     Overlap { one: String, other: String },
+    /// The text of the range is not the one that Kubernetes' programs write.
+    #[error("{range} does not start with the first address of the range: write {}", range.trunc())]
+    NotFirst { range: IpNet },
     /// The range has too few addresses.
     #[error("{range} is too small for {what}: choose a prefix of at most {most} bits")]
     TooSmall {
-        range: Cidr,
+        range: IpNet,
         /// The use of the range, such as `pods`.
         what: &'static str,
         /// The longest permitted prefix.
@@ -193,7 +197,7 @@ impl ClusterSettings {
             }
             self.check_address(machine.address)?;
         }
-        if self.pods.overlaps(&self.services) {
+        if self.pods.contains(&self.services) || self.services.contains(&self.pods) {
             return Err(overlap(&self.pods, &self.services));
         }
         // The controller manager gives each node a /24 (IPv6: a /64) of the pod range.
@@ -207,7 +211,7 @@ impl ClusterSettings {
 
     /// Checks that `address` is outside of the ranges of pods and Services.
     pub(crate) fn check_address(&self, address: IpAddr) -> Result<(), SettingsError> {
-        let inside = [self.pods, self.services].into_iter().find(|range| range.contains(address));
+        let inside = [self.pods, self.services].into_iter().find(|range| range.contains(&address));
         inside.map_or(Ok(()), |range| Err(overlap(&range, &address)))
     }
 
@@ -287,9 +291,13 @@ fn overlap(one: &impl fmt::Display, other: &impl fmt::Display) -> SettingsError 
     SettingsError::Overlap { one: one.to_string(), other: other.to_string() }
 }
 
-fn check_prefix(range: Cidr, what: &'static str, four: u8, six: u8) -> Result<(), SettingsError> {
-    let most = if range.to_string().contains(':') { six } else { four };
-    if range.prefix() > most { Err(SettingsError::TooSmall { range, what, most }) } else { Ok(()) }
+fn check_prefix(range: IpNet, what: &'static str, four: u8, six: u8) -> Result<(), SettingsError> {
+    let most = if range.addr().is_ipv6() { six } else { four };
+    match () {
+        () if range.trunc() != range => Err(SettingsError::NotFirst { range }),
+        () if range.prefix_len() > most => Err(SettingsError::TooSmall { range, what, most }),
+        () => Ok(()),
+    }
 }
 
 fn check_text(field: &'static str, value: &str) -> Result<(), SettingsError> {

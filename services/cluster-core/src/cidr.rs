@@ -1,18 +1,16 @@
 //! Ranges of IP addresses in CIDR notation.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use std::str::FromStr;
 
+use ipnet::{IpNet, Ipv4Net};
 use serde::{Deserialize, Serialize};
 
-/// A range of addresses such as `10.0.0.0/24` or `fd00::/64`. `address` is the first address of the range.
+/// A range of addresses such as `10.0.0.0/24` or `fd00::/64`. No bit after the prefix is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Cidr {
-    address: IpAddr,
-    prefix: u8,
-}
+pub struct Cidr(IpNet);
 
 /// The text is not a range of addresses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,49 +26,29 @@ impl Cidr {
     /// Makes an IPv4 range. `address` must be the first address of the range; this constructor does not check.
     pub const fn v4(address: [u8; 4], prefix: u8) -> Cidr {
         let [a, b, c, d] = address;
-        Cidr { address: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), prefix }
-    }
-
-    /// Returns the first address of the range.
-    pub fn first(&self) -> IpAddr {
-        self.address
-    }
-
-    /// Whether `address` lies in the range.
-    pub fn contains(&self, address: IpAddr) -> bool {
-        masked(address, self.prefix) == Some(self.address)
+        Cidr(IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), prefix)))
     }
 
     /// Whether the two ranges have an address in common.
     pub fn overlaps(&self, other: &Cidr) -> bool {
-        self.contains(other.address) || other.contains(self.address)
-    }
-
-    /// Whether the addresses are IPv4.
-    pub fn is_v4(&self) -> bool {
-        self.address.is_ipv4()
+        self.0.contains(&other.0) || other.0.contains(&self.0)
     }
 
     /// Returns the length of the prefix in bits.
     pub fn prefix(&self) -> u8 {
-        self.prefix
+        self.0.prefix_len()
+    }
+
+    /// Whether the addresses are IPv4.
+    pub fn is_v4(&self) -> bool {
+        self.0.addr().is_ipv4()
     }
 }
 
-/// Returns `address` with all but the first `prefix` bits cleared; `None` when the address has fewer bits than `prefix`.
-fn masked(address: IpAddr, prefix: u8) -> Option<IpAddr> {
-    Some(match address {
-        IpAddr::V4(v4) => {
-            let drop = 32u32.checked_sub(prefix.into())?;
-            let mask = u32::MAX.checked_shl(drop).unwrap_or(0);
-            IpAddr::V4((u32::from(v4) & mask).into())
-        }
-        IpAddr::V6(v6) => {
-            let drop = 128u32.checked_sub(prefix.into())?;
-            let mask = u128::MAX.checked_shl(drop).unwrap_or(0);
-            IpAddr::V6((u128::from(v6) & mask).into())
-        }
-    })
+impl From<Cidr> for IpNet {
+    fn from(cidr: Cidr) -> IpNet {
+        cidr.0
+    }
 }
 
 impl FromStr for Cidr {
@@ -79,9 +57,10 @@ impl FromStr for Cidr {
     fn from_str(raw: &str) -> Result<Self, InvalidCidr> {
         let read = || {
             let (address, prefix) = raw.split_once('/')?;
-            let address: IpAddr = address.parse().ok()?;
-            let prefix = prefix.parse::<u8>().ok().filter(|_| prefix.len() <= 3)?;
-            (masked(address, prefix)? == address).then_some(Cidr { address, prefix })
+            // The parser of `IpNet` reads 010.0.0.0 as 10.0.0.0, which other programs read as 8.0.0.0.
+            let prefix = prefix.parse().ok().filter(|_| prefix.len() <= 3)?;
+            let range = IpNet::new(address.parse().ok()?, prefix).ok()?;
+            (range.trunc() == range).then_some(Cidr(range))
         };
         read().ok_or_else(|| InvalidCidr { raw: raw.chars().take(64).collect() })
     }
@@ -103,7 +82,7 @@ impl From<Cidr> for String {
 
 impl fmt::Display for Cidr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address, self.prefix)
+        self.0.fmt(f)
     }
 }
 
@@ -116,7 +95,15 @@ mod tests {
         for good in ["10.0.0.0/24", "0.0.0.0/0", "10.1.2.3/32", "fd00::/64", "::/0"] {
             assert_eq!(good.parse::<Cidr>().unwrap().to_string(), good);
         }
-        for bad in ["10.0.0.1/24", "10.0.0.0", "10.0.0.0/33", "x/8", "10.0.0.0/", "fd00::1/64"] {
+        for bad in [
+            "10.0.0.1/24",
+            "10.0.0.0",
+            "10.0.0.0/33",
+            "x/8",
+            "10.0.0.0/",
+            "fd00::1/64",
+            "010.0.0.0/8",
+        ] {
             assert!(bad.parse::<Cidr>().is_err(), "{bad} passed");
         }
     }

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::background::{self, Offers, Openings};
-use crate::cidr::Cidr;
+use crate::cidr;
 use crate::guest::{Guest, Progress};
 use crate::kept::{StateFile, StoredCloud};
 use crate::log::Call;
@@ -206,7 +206,7 @@ impl Emulator {
 /// on this host has.
 async fn claim_loopback(before: Option<&str>) -> io::Result<(String, TcpListener)> {
     if let Some(cidr) = before {
-        let first = Cidr::parse(cidr).map(|cidr| cidr.at(1));
+        let first = cidr::parse(cidr).map(|cidr| cidr::at(cidr, 1));
         let first = first
             .ok_or_else(|| io::Error::other(format!("{cidr} is not a network in CIDR notation")))?;
         let claim = TcpListener::bind((first, 4791)).await.map_err(|why| {

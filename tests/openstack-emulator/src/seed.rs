@@ -6,7 +6,7 @@ use crate::keystone::{grant, plant_catalogue};
 use crate::nova::{flavor, plant_hosts};
 use crate::store::Kind;
 use crate::world::{World, short_id, stamp};
-use crate::{cidr::Cidr, glance};
+use crate::{cidr, glance};
 
 /// The roles of a new Keystone, and Octavia's roles.
 const ROLES: [&str; 7] = [
@@ -139,7 +139,7 @@ fn networks(world: &mut World, project: &str) {
 
 /// Creates one initial network.
 fn network(world: &mut World, project: &str, (name, text): (String, String), is_outside: bool) {
-    let Some(cidr) = Cidr::parse(&text) else { return };
+    let Some(cidr) = cidr::parse(&text) else { return };
     let common = |mut body: Value| {
         for (key, value) in [
             ("project_id", json!(project)),
@@ -159,9 +159,10 @@ fn network(world: &mut World, project: &str, (name, text): (String, String), is_
         "availability_zones": ["nova"], "ipv4_address_scope": null, "ipv6_address_scope": null, "router:external": is_outside, "port_security_enabled": true,
         "qos_policy_id": null, "dns_domain": "",
     })));
-    let pool = json!([{"start": cidr.at(2).to_string(), "end": cidr.last_host().to_string()}]);
+    let pool =
+        json!([{"start": cidr::at(cidr, 2).to_string(), "end": cidr::last_host(cidr).to_string()}]);
     let subnet = world.add(Kind::Subnet, project, common(json!({
-        "name": format!("{name}-subnet"), "network_id": network, "cidr": cidr.text(), "ip_version": 4, "gateway_ip": cidr.at(1).to_string(), "allocation_pools": pool,
+        "name": format!("{name}-subnet"), "network_id": network, "cidr": cidr.to_string(), "ip_version": 4, "gateway_ip": cidr::at(cidr, 1).to_string(), "allocation_pools": pool,
         "dns_nameservers": [], "host_routes": [], "enable_dhcp": !is_outside, "ipv6_ra_mode": null, "ipv6_address_mode": null, "service_types": [],
         "subnetpool_id": null, "dns_publish_fixed_ip": false,
     })));

@@ -5,7 +5,7 @@ use std::fs;
 use std::net::IpAddr;
 
 use cluster_bootstrap::{
-    Approval, Archives, Artifact, BootstrapToken, CgroupDriver, Cidr, ClusterDns, ClusterSettings,
+    Approval, Archives, Artifact, BootstrapToken, CgroupDriver, ClusterDns, ClusterSettings,
     Endpoint, Images, KubernetesVersion, Member, Name, Overrides, Pki, PodNetwork, Programs,
     Sha256, Source, Worker,
 };
@@ -23,8 +23,8 @@ pub fn settings(
     ClusterSettings {
         name: Name::try_from(name).expect("a name"),
         version: KubernetesVersion::try_from("v1.20.2").expect("a version"),
-        pods: Cidr::try_from("10.244.0.0/16").expect("a range"),
-        services: Cidr::try_from("10.96.0.0/16").expect("a range"),
+        pods: "10.244.0.0/16".parse().expect("a range"),
+        services: "10.96.0.0/16".parse().expect("a range"),
         domain: "cluster.local".to_owned(),
         endpoint: Endpoint { host: HOST.to_owned(), port: 6443 },
         also_known_as: vec![format!("api.{name}.example")],

@@ -9,7 +9,7 @@ use expect_test::Expect;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Destination, Options, Subnet};
+use crate::{Destination, Options};
 
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
 const LEASED: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 20);
@@ -19,7 +19,7 @@ fn config(mode: Mode) -> ServerConfig {
         mode,
         address: OURS,
         tftp_server: None,
-        subnet: Subnet { address: Ipv4Addr::new(10, 78, 0, 0), prefix: 24 },
+        subnet: "10.78.0.0/24".parse().unwrap(),
         router: Some(Ipv4Addr::new(10, 78, 0, 254)),
         dns: vec![Ipv4Addr::new(10, 78, 0, 2), Ipv4Addr::new(10, 78, 0, 3)],
         domain: Some("rack.test".to_owned()),

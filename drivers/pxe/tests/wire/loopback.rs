@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::recorder::Recorder;
-use pxe::{BootFile, Config, Decision, DhcpConfig, Lease, Listen, Mode, Observation, Subnet};
+use ipnet::Ipv4Net;
+use pxe::{BootFile, Config, Decision, DhcpConfig, Lease, Listen, Mode, Observation};
 use pxe::{TftpConfig, TftpFiles, start};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
@@ -16,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 fn config(mode: Mode) -> Config {
     let mut files = TftpFiles::new();
     files.insert("undionly.kpxe", vec![7; 1000]);
-    let subnet = Subnet { address: Ipv4Addr::new(10, 78, 0, 0), prefix: 24 };
+    let subnet = Ipv4Net::new_assert(Ipv4Addr::new(10, 78, 0, 0), 24);
     Config {
         dhcp: Some(DhcpConfig {
             listen: Listen::Socket(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)),
@@ -71,7 +72,7 @@ async fn a_relayed_machine_gets_its_lease_and_its_file() {
     let recorder = Arc::new(Recorder::new(answer(Some(Ipv4Addr::LOCALHOST))));
     // The lease is the loopback address, so that the TFTP transfer is attributed to the same machine.
     let mut config = config(Mode::Full);
-    config.dhcp.as_mut().unwrap().subnet = Subnet { address: Ipv4Addr::LOCALHOST, prefix: 8 };
+    config.dhcp.as_mut().unwrap().subnet = Ipv4Net::new_assert(Ipv4Addr::LOCALHOST, 8);
     let running = start(config, recorder.clone()).await.unwrap();
     let (dhcp, tftp) = (running.dhcp.unwrap(), running.tftp.unwrap());
 

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use crate::network::{Network, SERVER, missing};
 use crate::recorder::Recorder;
-use pxe::{Config, Decision, DhcpConfig, Lease, Listen, Mode, Observation, Prober, Subnet};
+use ipnet::Ipv4Net;
+use pxe::{Config, Decision, DhcpConfig, Lease, Listen, Mode, Observation, Prober};
 use pxe::{RouterAdvertisementConfig, TftpConfig, TftpFiles, start};
 use tokio::process::Command;
 
@@ -19,7 +20,7 @@ fn on_bridge() -> Config {
         dhcp: Some(DhcpConfig {
             listen: Listen::Interface { name: "br0".to_owned(), address: SERVER },
             mode: Mode::Full,
-            subnet: Subnet { address: SERVER, prefix: 24 },
+            subnet: Ipv4Net::new_assert(SERVER, 24),
             router: Some(Ipv4Addr::new(10, 78, 0, 254)),
             dns: vec![Ipv4Addr::new(10, 78, 0, 2)],
             domain: Some("rack.test".to_owned()),

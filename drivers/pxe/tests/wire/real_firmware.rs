@@ -7,11 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::Ipv4Net;
 use pxe::ipxe::Script;
 use pxe::{
     BootFile, Client, ClientKind, Config, Decision, DhcpConfig, Lease, Listen, Loader, Mode,
 };
-use pxe::{Observation, RouterAdvertisementConfig, Subnet, TftpConfig, TftpFiles, start};
+use pxe::{Observation, RouterAdvertisementConfig, TftpConfig, TftpFiles, start};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Child;
@@ -34,7 +35,7 @@ fn config(mode: Mode) -> Config {
         dhcp: Some(DhcpConfig {
             listen: Listen::Interface { name: "br0".to_owned(), address: SERVER },
             mode,
-            subnet: Subnet { address: SERVER, prefix: 24 },
+            subnet: Ipv4Net::new_assert(SERVER, 24),
             router: None,
             dns: Vec::new(),
             domain: None,

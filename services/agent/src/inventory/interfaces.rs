@@ -4,6 +4,7 @@ use std::fs;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use agent_protocol::Interface;
+use ipnet::Ipv4Net;
 
 use super::pci;
 use crate::root::Root;
@@ -43,20 +44,22 @@ fn interface(root: &Root, name: String) -> Option<Interface> {
 fn v4(root: &Root, name: &str) -> Option<Ipv4Addr> {
     let routes = root.text("/proc/net/route")?;
     let trie = root.text("/proc/net/fib_trie")?;
-    let hexadecimal = |text: &str| Some(u32::from_str_radix(text, 16).ok()?.swap_bytes());
-    let subnets: Vec<(u32, u32)> = routes
+    let hexadecimal =
+        |text: &str| Some(Ipv4Addr::from_bits(u32::from_str_radix(text, 16).ok()?.swap_bytes()));
+    let subnets: Vec<Ipv4Net> = routes
         .lines()
         .map(|line| line.split_whitespace().collect::<Vec<_>>())
         .filter(|fields| fields.first() == Some(&name))
-        .filter_map(|fields| Some((hexadecimal(fields.get(1)?)?, hexadecimal(fields.get(7)?)?)))
-        .filter(|(_, mask)| *mask != 0)
+        .filter_map(|fields| {
+            Ipv4Net::with_netmask(hexadecimal(fields.get(1)?)?, hexadecimal(fields.get(7)?)?).ok()
+        })
+        .filter(|subnet| subnet.prefix_len() != 0)
         .collect();
     let lines: Vec<&str> = trie.lines().map(str::trim).collect();
     let local = lines.windows(2).filter(|pair| pair[1] == "/32 host LOCAL");
     let addresses = local.filter_map(|pair| pair[0].strip_prefix("|-- ")?.parse::<Ipv4Addr>().ok());
     let mut addresses = addresses.filter(|address| !address.is_loopback());
-    addresses
-        .find(|address| subnets.iter().any(|(subnet, mask)| address.to_bits() & mask == *subnet))
+    addresses.find(|address| subnets.iter().any(|subnet| subnet.contains(address)))
 }
 
 fn v6(root: &Root, name: &str) -> Option<Ipv6Addr> {

@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use ipnet::Ipv4Net;
 use jiff::SignedDuration;
 use serde::Deserialize;
 
@@ -15,8 +16,8 @@ pub struct DhcpConfig {
     pub server: Ipv4Addr,
     /// Whether the server leases addresses.
     pub mode: DhcpMode,
-    /// The prefix length of the network.
-    pub prefix: u8,
+    /// The provisioning network.
+    pub network: Ipv4Net,
     /// The default gateway.
     pub router: Option<Ipv4Addr>,
     pub dns: Vec<Ipv4Addr>,
@@ -94,14 +95,14 @@ impl TryFrom<RawDhcp> for DhcpConfig {
             (None, Some(address)) => DhcpListen::Socket(address),
             (None, None) | (Some(_), Some(_)) => return Err(InvalidDhcp::Listen),
         };
-        if !(8..=30).contains(&raw.prefix) {
-            return Err(InvalidDhcp::Prefix);
-        }
+        let network = Ipv4Net::new(raw.server, raw.prefix).ok();
+        let network = network.filter(|network| (8..=30).contains(&network.prefix_len()));
+        let network = network.ok_or(InvalidDhcp::Prefix)?;
         let mode = match raw.mode {
             RawMode::Proxy => DhcpMode::Proxy,
             RawMode::Full => {
                 let text = raw.range.ok_or(InvalidDhcp::NoRange)?;
-                let (first, last) = range(&text, raw.server, raw.prefix)
+                let (first, last) = range(&text, network)
                     .ok_or(InvalidDhcp::Range { raw: text, prefix: raw.prefix })?;
                 DhcpMode::Full { first, last }
             }
@@ -111,7 +112,7 @@ impl TryFrom<RawDhcp> for DhcpConfig {
             listen,
             server: raw.server,
             mode,
-            prefix: raw.prefix,
+            network,
             router: raw.router,
             dns: raw.dns,
             lease_time,
@@ -119,12 +120,11 @@ impl TryFrom<RawDhcp> for DhcpConfig {
     }
 }
 
-fn range(text: &str, server: Ipv4Addr, prefix: u8) -> Option<(Ipv4Addr, Ipv4Addr)> {
+fn range(text: &str, network: Ipv4Net) -> Option<(Ipv4Addr, Ipv4Addr)> {
     let (first, last) = text.split_once('-')?;
     let (first, last): (Ipv4Addr, Ipv4Addr) =
         (first.trim().parse().ok()?, last.trim().parse().ok()?);
-    let network = |address: Ipv4Addr| u32::from(address) >> (32 - u32::from(prefix));
-    let within = network(first) == network(server) && network(last) == network(server);
+    let within = network.contains(&first) && network.contains(&last);
     (within && first <= last).then_some((first, last))
 }
 

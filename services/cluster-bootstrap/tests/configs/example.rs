@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use cluster_bootstrap::{
-    Approval, Archives, Artifact, BootstrapToken, CertificateAuthority, CgroupDriver, Cidr,
-    ClusterDns, ClusterSettings, Endpoint, Images, KeyPair, KubernetesVersion, Member, Name,
-    Overrides, Pki, PodNetwork, Programs, Reports, Sha256, Source, Taint, TaintEffect, Worker,
+    Approval, Archives, Artifact, BootstrapToken, CertificateAuthority, CgroupDriver, ClusterDns,
+    ClusterSettings, Endpoint, Images, KeyPair, KubernetesVersion, Member, Name, Overrides, Pki,
+    PodNetwork, Programs, Reports, Sha256, Source, Taint, TaintEffect, Worker,
 };
 
 pub(crate) const SECRET: &str = "c2VjcmV0";
@@ -37,8 +37,8 @@ pub(crate) fn cluster(version: &str) -> ClusterSettings {
     ClusterSettings {
         name: Name::try_from("blue").expect("the example is valid"),
         version: KubernetesVersion::try_from(version).expect("the example is valid"),
-        pods: Cidr::try_from("10.244.0.0/16").expect("the example is valid"),
-        services: Cidr::try_from("10.96.0.0/16").expect("the example is valid"),
+        pods: "10.244.0.0/16".parse().expect("the example is valid"),
+        services: "10.96.0.0/16".parse().expect("the example is valid"),
         domain: "cluster.local".to_owned(),
         endpoint: Endpoint { host: "api.blue.example".to_owned(), port: 6443 },
         also_known_as: vec!["10.0.0.5".to_owned()],

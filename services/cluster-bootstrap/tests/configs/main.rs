@@ -9,8 +9,8 @@ mod volumes;
 use std::collections::BTreeMap;
 
 use cluster_bootstrap::{
-    Approval, BootstrapError, Cidr, Claim, ClusterSettings, Name, NodeConfig, Proxies,
-    SettingsError, Worker, control_plane, inline, joining_control_plane, reporting, stub, worker,
+    Approval, BootstrapError, Claim, ClusterSettings, Name, NodeConfig, Proxies, SettingsError,
+    Worker, control_plane, inline, joining_control_plane, reporting, stub, worker,
 };
 use expect_test::{Expect, expect};
 use ignition::Document;
@@ -346,7 +346,7 @@ fn settings_that_do_not_go_together_are_refused() {
         change(&mut cluster);
         cluster.check().unwrap_err().to_string()
     };
-    let range = |raw: &str| Cidr::try_from(raw).unwrap();
+    let range = |raw: &str| raw.parse().unwrap();
     let said = [
         refused(&|it| it.control_plane.truncate(2)),
         refused(&|it| it.control_plane[1].name = Name::try_from("cp-1").unwrap()),
@@ -354,6 +354,7 @@ fn settings_that_do_not_go_together_are_refused() {
         refused(&|it| it.services = range("10.244.0.0/24")),
         refused(&|it| it.pods = range("10.0.0.0/16")),
         refused(&|it| it.pods = range("10.244.0.0/23")),
+        refused(&|it| it.pods = range("10.244.1.0/16")),
         refused(&|it| it.endpoint.host = "api example".to_owned()),
     ];
     expect![[r#"
@@ -363,6 +364,7 @@ fn settings_that_do_not_go_together_are_refused() {
         10.244.0.0/16 and 10.244.0.0/24 overlap
         10.0.0.0/16 and 10.0.0.11 overlap
         10.244.0.0/23 is too small for pods: choose a prefix of at most 22 bits
+        10.244.1.0/16 does not start with the first address of the range: write 10.244.0.0/16
         endpoint.host is `api example`: only letters, digits and -._:/* are permitted"#]]
     .assert_eq(&said.join("\n"));
 }

@@ -50,8 +50,8 @@ pub(super) fn compose(
     let cluster = ClusterSettings {
         name: dns_label(spec.cluster),
         version: spec.cluster.kubernetes.to_string().as_str().try_into()?,
-        pods: range(asked.pod_cidr),
-        services: range(asked.service_cidr),
+        pods: asked.pod_cidr.into(),
+        services: asked.service_cidr.into(),
         domain: asked.cluster_domain.clone(),
         endpoint: Endpoint {
             host: facts.endpoint.clone(),
@@ -86,11 +86,6 @@ pub(super) fn compose(
 
 fn placed(of: &NamedAddress) -> Result<Member, InvalidName> {
     Ok(Member { name: Name::try_from(of.name.as_str())?, address: of.address })
-}
-
-fn range(of: cluster_core::Cidr) -> bootstrap::Cidr {
-    let text = of.to_string();
-    bootstrap::Cidr::try_from(text.as_str()).expect("a range is a range to both")
 }
 
 /// Returns the source of programs and images for the cluster's version. The cluster's own registry replaces the one of the images.

@@ -8,6 +8,7 @@ use cluster_core::{
     BalancerPurpose, CloudObject, CloudObjectDetails as KeyFacts, CloudObjectState, Cluster,
     ClusterObservation, ClusterSpec, Delivery, GroupRole, Key, MemberName, NodeGroup,
 };
+use ipnet::IpNet;
 
 use super::facts::{Founder, MemberFacts, masters, outside, placed};
 use super::{MemberConfigError, config};
@@ -76,7 +77,7 @@ fn made_up(spec: &ClusterSpec<'_>) -> ClusterObservation {
     let machines: Vec<MemberName> = masters(spec).chain(firsts).collect();
     let inside = [Key::VipPort(BalancerPurpose::Api), Key::Router].into_iter();
     let inside = inside.chain(machines.iter().cloned().map(Key::Port));
-    let first = settings.node_cidr.first();
+    let first = IpNet::from(settings.node_cidr).addr();
     for (number, key) in (1..).zip(inside) {
         seen.objects.insert(key, found(after(first, number)));
     }

@@ -16,8 +16,8 @@ fn the_smallest_cluster_is_one_member_on_an_existing_network() {
     check(
         &Sample::smallest(),
         expect![[r#"
-            security-group/node = blue-7c9e6679-security-group-node: SecurityGroup { rules: {IngressRule { protocol: Any, ports: None, from: Group(SecurityGroup(Node)) }, IngressRule { protocol: Tcp, ports: Some((30000, 32767)), from: Range(Cidr { address: 0.0.0.0, prefix: 0 }) }, IngressRule { protocol: Udp, ports: Some((30000, 32767)), from: Range(Cidr { address: 0.0.0.0, prefix: 0 }) }, IngressRule { protocol: Icmp, ports: None, from: Range(Cidr { address: 0.0.0.0, prefix: 0 }) }} }
-            security-group/control-plane = blue-7c9e6679-security-group-control-plane: SecurityGroup { rules: {IngressRule { protocol: Tcp, ports: Some((6443, 6443)), from: Range(Cidr { address: 0.0.0.0, prefix: 0 }) }} }
+            security-group/node = blue-7c9e6679-security-group-node: SecurityGroup { rules: {IngressRule { protocol: Any, ports: None, from: Group(SecurityGroup(Node)) }, IngressRule { protocol: Tcp, ports: Some((30000, 32767)), from: Range(Cidr(0.0.0.0/0)) }, IngressRule { protocol: Udp, ports: Some((30000, 32767)), from: Range(Cidr(0.0.0.0/0)) }, IngressRule { protocol: Icmp, ports: None, from: Range(Cidr(0.0.0.0/0)) }} }
+            security-group/control-plane = blue-7c9e6679-security-group-control-plane: SecurityGroup { rules: {IngressRule { protocol: Tcp, ports: Some((6443, 6443)), from: Range(Cidr(0.0.0.0/0)) }} }
             server-group/default-master = blue-7c9e6679-server-group-default-master: ServerGroup { policy: "soft-anti-affinity" }
             port/default-master-0 = blue-7c9e6679-default-master-0: Port { network: Given("net-1"), subnet: Some(Given("subnet-1")), groups: {SecurityGroup(Node), SecurityGroup(ControlPlane)}, allowed: {} }
             server/default-master-0 = blue-7c9e6679-default-master-0: Server { image: "fcos", flavor: Some("m1.large"), keypair: None, availability_zone: None, disks: [] }
@@ -46,11 +46,11 @@ fn a_highly_available_cluster_has_a_load_balancer_with_an_address() {
         &sample,
         expect![[r#"
             network = blue-7c9e6679-network: Network
-            subnet = blue-7c9e6679-subnet: Subnet { cidr: Cidr { address: 10.0.0.0, prefix: 24 }, name_servers: [8.8.8.8] }
+            subnet = blue-7c9e6679-subnet: Subnet { cidr: Cidr(10.0.0.0/24), name_servers: [8.8.8.8] }
             router = blue-7c9e6679-router: Router { external_network: "public" }
             router-interface = blue-7c9e6679-router-interface: RouterInterface
-            security-group/node = blue-7c9e6679-security-group-node: SecurityGroup { rules: {IngressRule { protocol: Any, ports: None, from: Group(SecurityGroup(Node)) }, IngressRule { protocol: Tcp, ports: Some((30000, 32767)), from: Range(Cidr { address: 0.0.0.0, prefix: 0 }) }, IngressRule { protocol: Udp, ports: Some((30000, 32767)), from: Range(Cidr { address: 0.0.0.0, prefix: 0 }) }, IngressRule { protocol: Icmp, ports: None, from: Range(Cidr { address: 0.0.0.0, prefix: 0 }) }} }
-            security-group/control-plane = blue-7c9e6679-security-group-control-plane: SecurityGroup { rules: {IngressRule { protocol: Tcp, ports: Some((6443, 6443)), from: Range(Cidr { address: 0.0.0.0, prefix: 0 }) }} }
+            security-group/node = blue-7c9e6679-security-group-node: SecurityGroup { rules: {IngressRule { protocol: Any, ports: None, from: Group(SecurityGroup(Node)) }, IngressRule { protocol: Tcp, ports: Some((30000, 32767)), from: Range(Cidr(0.0.0.0/0)) }, IngressRule { protocol: Udp, ports: Some((30000, 32767)), from: Range(Cidr(0.0.0.0/0)) }, IngressRule { protocol: Icmp, ports: None, from: Range(Cidr(0.0.0.0/0)) }} }
+            security-group/control-plane = blue-7c9e6679-security-group-control-plane: SecurityGroup { rules: {IngressRule { protocol: Tcp, ports: Some((6443, 6443)), from: Range(Cidr(0.0.0.0/0)) }} }
             server-group/default-master = blue-7c9e6679-server-group-default-master: ServerGroup { policy: "soft-anti-affinity" }
             server-group/default-worker = blue-7c9e6679-server-group-default-worker: ServerGroup { policy: "soft-anti-affinity" }
             vip-port/api = blue-7c9e6679-vip-port-api: Port { network: Own(Network), subnet: Some(Own(Subnet)), groups: {}, allowed: {} }

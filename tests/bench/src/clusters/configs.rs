@@ -27,8 +27,8 @@ pub(crate) fn user_data(
     };
     let cluster = ClusterSettings {
         version: "v1.34.1".try_into()?,
-        pods: "10.100.0.0/16".try_into()?,
-        services: "10.254.0.0/16".try_into()?,
+        pods: "10.100.0.0/16".parse()?,
+        services: "10.254.0.0/16".parse()?,
         domain: "cluster.local".to_owned(),
         endpoint: Endpoint { host: format!("api.{stem}.example"), port: 6443 },
         also_known_as: Vec::new(),

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use crate::cidr::{Cidr, address, number};
+use crate::cidr::{self, address, number};
 use crate::problem::ApiError;
 use crate::store::{Kind, Object};
 use crate::world::World;
@@ -69,8 +69,8 @@ fn pick(
                 let cidr = world
                     .store
                     .get(Kind::Subnet, id)
-                    .and_then(|subnet| Cidr::parse(subnet.text("cidr")));
-                cidr.zip(ip).is_some_and(|(cidr, ip)| cidr.contains(ip))
+                    .and_then(|subnet| cidr::parse(subnet.text("cidr")));
+                cidr.zip(ip).is_some_and(|(cidr, ip)| cidr.contains(&ip))
             };
             let found = subnets.iter().find(holds).cloned();
             found.ok_or_else(|| ApiError::new(400, "InvalidIpForNetwork", format!("IP address {text} is not a valid IP for any of the subnets on the specified network.")))?
@@ -110,8 +110,8 @@ fn pick(
         ))
     })?;
     let cidr =
-        world.store.get(Kind::Subnet, &subnet).and_then(|subnet| Cidr::parse(subnet.text("cidr")));
-    if !cidr.is_some_and(|cidr| cidr.contains(ip)) {
+        world.store.get(Kind::Subnet, &subnet).and_then(|subnet| cidr::parse(subnet.text("cidr")));
+    if !cidr.is_some_and(|cidr| cidr.contains(&ip)) {
         return Err(ApiError::new(
             400,
             "InvalidIpForSubnet",

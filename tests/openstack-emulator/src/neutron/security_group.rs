@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{check_quota, merge, touch};
-use crate::cidr::Cidr;
+use crate::cidr;
 use crate::index::PROJECT;
 use crate::problem::ApiError;
 use crate::request::ApiRequest;
@@ -262,20 +262,20 @@ fn normalise(object: &mut Object, prefix: &str) -> Result<(), ApiError> {
     } else {
         format!("{prefix}/{}", if prefix.contains(':') { 128 } else { 32 })
     };
-    let Some(cidr) = Cidr::parse(&whole) else {
+    let Some(cidr) = cidr::parse(&whole) else {
         return bad(
             "HTTPBadRequest",
             format!("Invalid input for remote_ip_prefix. Reason: '{prefix}' is not a valid CIDR."),
         );
     };
-    if cidr.v6 != (object.text("ethertype") == "IPv6") {
+    if cidr::is_v6(cidr) != (object.text("ethertype") == "IPv6") {
         return bad(
             "SecurityGroupRuleParameterConflict",
             format!("Conflicting value ethertype {} for CIDR {prefix}", object.text("ethertype")),
         );
     }
     object.set("remote_ip_prefix", whole);
-    object.set("normalized_cidr", cidr.text());
+    object.set("normalized_cidr", cidr.to_string());
     Ok(())
 }
 

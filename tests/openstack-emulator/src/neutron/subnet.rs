@@ -2,10 +2,11 @@
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use serde_json::{Map, Value, json};
 
 use super::{delete_port, make_port, merge, sees};
-use crate::cidr::{Cidr, address, number};
+use crate::cidr::{self, address, number};
 use crate::problem::ApiError;
 use crate::request::ApiRequest;
 use crate::store::{Kind, Object};
@@ -35,26 +36,26 @@ pub(super) fn make(
         ));
     }
     let text = object.text("cidr").to_owned();
-    let cidr = Cidr::parse(&text).ok_or_else(|| {
+    let cidr = cidr::parse(&text).ok_or_else(|| {
         ApiError::bad(format!("Invalid input for cidr. Reason: '{text}' is not a valid IP subnet."))
     })?;
-    if object.number("ip_version") != if cidr.v6 { 6 } else { 4 } {
+    if object.number("ip_version") != if cidr::is_v6(cidr) { 6 } else { 4 } {
         return Err(invalid(format!(
             "ip_version '{}' does not match the CIDR '{text}'",
             object.number("ip_version")
         )));
     }
     for sibling in world.store.with_text(Kind::Subnet, "network_id", &network_id) {
-        if Cidr::parse(sibling.text("cidr")).is_some_and(|other| other.overlaps(cidr)) {
+        if cidr::parse(sibling.text("cidr")).is_some_and(|other| cidr::overlap(other, cidr)) {
             return Err(invalid(format!(
                 "Requested subnet with cidr: {} for network: {network_id} overlaps with another subnet",
-                cidr.text()
+                cidr
             )));
         }
     }
-    object.set("cidr", cidr.text());
+    object.set("cidr", cidr.to_string());
     if !given.contains_key("gateway_ip") {
-        object.set("gateway_ip", cidr.at(1).to_string());
+        object.set("gateway_ip", cidr::at(cidr, 1).to_string());
     }
     if object.list("allocation_pools").is_empty() {
         let gateway = object.text("gateway_ip").parse().ok();
@@ -79,9 +80,9 @@ pub(super) fn make(
 }
 
 /// Allocation pools of all host addresses except the gateway's.
-fn pools(cidr: Cidr, gateway: Option<IpAddr>) -> Vec<Value> {
-    let (first, last) = (number(cidr.at(1)), number(cidr.last_host()));
-    let pool = |from: u128, to: u128| json!({"start": address(from, cidr.v6).to_string(), "end": address(to, cidr.v6).to_string()});
+fn pools(cidr: IpNet, gateway: Option<IpAddr>) -> Vec<Value> {
+    let (first, last) = (number(cidr::at(cidr, 1)), number(cidr::last_host(cidr)));
+    let pool = |from: u128, to: u128| json!({"start": address(from, cidr::is_v6(cidr)).to_string(), "end": address(to, cidr::is_v6(cidr)).to_string()});
     match gateway.map(number) {
         Some(gateway) if (first..=last).contains(&gateway) => {
             let mut pools = Vec::new();
@@ -97,15 +98,15 @@ fn pools(cidr: Cidr, gateway: Option<IpAddr>) -> Vec<Value> {
     }
 }
 
-fn check_pools(cidr: Cidr, pools: &[Value]) -> Result<(), ApiError> {
+fn check_pools(cidr: IpNet, pools: &[Value]) -> Result<(), ApiError> {
     for pool in pools {
         let end = |key: &str| pool[key].as_str().and_then(|text| text.parse::<IpAddr>().ok());
-        let within = |key: &str| end(key).is_some_and(|address| cidr.contains(address));
+        let within = |key: &str| end(key).is_some_and(|address| cidr.contains(&address));
         if !within("start") || !within("end") {
             return Err(ApiError::new(
                 400,
                 "OutOfBoundsAllocationPool",
-                format!("The allocation pool {pool} spans beyond the subnet cidr {}.", cidr.text()),
+                format!("The allocation pool {pool} spans beyond the subnet cidr {}.", cidr),
             ));
         }
     }
@@ -119,7 +120,7 @@ pub(super) fn change(
     given: &Map<String, Value>,
 ) -> Result<(), ApiError> {
     let cidr =
-        world.store.get(Kind::Subnet, id).and_then(|subnet| Cidr::parse(subnet.text("cidr")));
+        world.store.get(Kind::Subnet, id).and_then(|subnet| cidr::parse(subnet.text("cidr")));
     if let (Some(cidr), Some(pools)) =
         (cidr, given.get("allocation_pools").and_then(Value::as_array))
     {

@@ -174,15 +174,6 @@ fn a_lease_outside_the_subnet_is_not_given() {
 }
 
 #[test]
-fn subnets_of_every_length_have_a_mask() {
-    let subnet = |prefix| Subnet { address: Ipv4Addr::new(10, 1, 2, 3), prefix };
-    assert_eq!(subnet(0).mask(), Ipv4Addr::UNSPECIFIED);
-    assert_eq!(subnet(20).mask(), Ipv4Addr::new(255, 255, 240, 0));
-    assert_eq!(subnet(32).mask(), Ipv4Addr::BROADCAST);
-    assert_eq!(subnet(24).broadcast(), Ipv4Addr::new(10, 1, 2, 255));
-}
-
-#[test]
 fn only_an_acknowledgement_repeats_the_address_that_the_client_has() {
     let none = Ipv4Addr::UNSPECIFIED;
     for (kind, has, answered, repeated) in [
