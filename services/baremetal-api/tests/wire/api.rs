@@ -1,11 +1,10 @@
 //! The API on an empty store, called without a socket.
 
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::Body;
 use baremetal_api::{App, Reservations, Settings};
 use baremetal_conductor::{
     BmcSettings, ClusterdClient, ClusterdIdentity, Conductor, ConsoleSettings, LendingSettings,
@@ -13,15 +12,15 @@ use baremetal_conductor::{
 };
 use baremetal_core::{Node, NodeIdent, Timeouts};
 use baremetal_store::Store;
-use http::{HeaderMap, Request, Response, StatusCode};
+use contract::{InProcessApi, WireFormat};
 use jiff::Timestamp;
 use lease::Terms;
-use openstack_api::conformance::OpenApiDocument;
 use openstack_api::{AllowedHostNames, Auth, Forwarded, Limits, PlaceCounts, Scheme};
 use sealing::Keyring;
 use serde_json::Value;
 use tempfile::TempDir;
-use tower::ServiceExt;
+
+pub(crate) use contract::Answer;
 
 /// The newest microversion.
 pub(crate) const NEWEST: &str = "1.115";
@@ -31,26 +30,19 @@ pub(crate) const ID: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
 
 /// The API on an empty store.
 pub(crate) struct Api {
-    router: Router,
-    described: OpenApiDocument,
+    routes: InProcessApi,
     conducting: ConductorSettings,
     pub(crate) store: Store,
     /// Holds the sealing keys.
     _folder: TempDir,
 }
 
-/// An answer with its whole body.
-pub(crate) struct Answer {
-    pub(crate) status: StatusCode,
-    pub(crate) headers: HeaderMap,
-    pub(crate) text: String,
-}
+impl Deref for Api {
+    type Target = InProcessApi;
 
-async fn described(router: &Router) -> OpenApiDocument {
-    let request = Request::get("/openapi.json").body(Body::empty()).unwrap();
-    let answer = router.clone().oneshot(request).await.unwrap();
-    let bytes = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
-    OpenApiDocument::by(std::str::from_utf8(&bytes).unwrap())
+    fn deref(&self) -> &InProcessApi {
+        &self.routes
+    }
 }
 
 fn noon() -> Timestamp {
@@ -108,47 +100,21 @@ impl Api {
             lookers: PlaceCounts::default(),
             settings,
         };
-        let router = baremetal_api::router(app);
-        let described = described(&router).await;
-        Api { router, store, described, conducting, _folder: folder }
+        let format = WireFormat {
+            host: "api:6385",
+            version_header: "x-openstack-ironic-api-version",
+            newest: NEWEST,
+            refusal: "/error_message",
+            check_refusal,
+        };
+        let routes = InProcessApi::new(baremetal_api::router(app), format).await;
+        Api { routes, store, conducting, _folder: folder }
     }
 
     /// Another conductor on the same store, as after a restart.
     pub(crate) async fn conductor(&self) -> Conductor {
         let key = ServiceKey::random();
         Conductor::new(self.conducting.clone(), self.store.clone(), key).await.unwrap()
-    }
-
-    /// Sends a request; a body, if not empty, is sent as JSON.
-    pub(crate) async fn send(&self, method: &str, path: &str, version: &str, body: &str) -> Answer {
-        let mut request = Request::builder().method(method).uri(path).header("host", "api:6385");
-        if !version.is_empty() {
-            request = request.header("x-openstack-ironic-api-version", version);
-        }
-        if !body.is_empty() {
-            request = request.header("content-type", "application/json");
-        }
-        self.raw(request.body(Body::from(body.to_owned())).unwrap()).await
-    }
-
-    /// Sends a request and returns the answer with its body unread.
-    pub(crate) async fn open(&self, request: Request<Body>) -> Response<Body> {
-        self.router.clone().oneshot(request).await.unwrap()
-    }
-
-    /// Sends a request and checks that the OpenAPI document describes the answer.
-    pub(crate) async fn raw(&self, request: Request<Body>) -> Answer {
-        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-        let answer = self.router.clone().oneshot(request).await.unwrap();
-        let (head, body) = answer.into_parts();
-        let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
-        let text = String::from_utf8(bytes.to_vec()).unwrap();
-        self.described.check(&method, &path, head.status, &head.headers, &text);
-        Answer { status: head.status, headers: head.headers, text }
-    }
-
-    pub(crate) async fn get(&self, path: &str) -> Answer {
-        self.send("GET", path, NEWEST, "").await
     }
 
     /// Enrolls a node with the id `ID`, with `more` added to the body.
@@ -209,37 +175,12 @@ fn settings() -> ConductorSettings {
     }
 }
 
-impl Answer {
-    /// Checks the status.
-    #[track_caller]
-    pub(crate) fn has(self, status: u16) -> Answer {
-        assert_eq!(self.status.as_u16(), status, "{}", self.text);
-        self
-    }
-
-    /// The body as JSON.
-    #[track_caller]
-    pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.text).unwrap_or_else(|why| panic!("{why}: {}", self.text))
-    }
-
-    /// Checks that the body is this JSON.
-    #[track_caller]
-    pub(crate) fn is(&self, want: &str) {
-        let want: Value = serde_json::from_str(want).unwrap();
-        let got = self.json();
-        assert!(got == want, "got {got:#}\nwant {want:#}");
-    }
-
-    /// Checks that the answer is a handler's refusal with this message, in Ironic's envelope.
-    #[track_caller]
-    pub(crate) fn refuses(self, status: u16, words: &str) {
-        let answer = self.has(status);
-        let inner: Value =
-            serde_json::from_str(answer.json()["error_message"].as_str().unwrap()).unwrap();
-        let faultcode = if status < 500 { "Client" } else { "Server" };
-        assert_eq!(inner["faultcode"], faultcode);
-        assert_eq!(inner["debuginfo"], Value::Null);
-        assert_eq!(inner["faultstring"], words);
-    }
+/// Checks that the answer is a handler's refusal with this message, in Ironic's envelope.
+fn check_refusal(answer: &Answer, status: u16, words: &str) {
+    let inner: Value =
+        serde_json::from_str(answer.json()["error_message"].as_str().unwrap()).unwrap();
+    let faultcode = if status < 500 { "Client" } else { "Server" };
+    assert_eq!(inner["faultcode"], faultcode);
+    assert_eq!(inner["debuginfo"], Value::Null);
+    assert_eq!(inner["faultstring"], words);
 }

@@ -1,23 +1,17 @@
 //! The end of a node's lease, announced by a baremetald that is killed after each stage.
 #![expect(clippy::unwrap_used, reason = "a failed setup fails the test")]
 
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
 use axum::routing::post;
-use baremetal::Listeners;
+use contract::{DaemonProcess, Output, client, until};
 use jiff::Timestamp;
-use reqwest::{Client, StatusCode};
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
-
-/// The timeout of every wait.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The events of a lease's end, in their order.
 const RUNGS: [&str; 4] = ["lease.ends", "lease.ended", "lease.deletion_near", "lease.deleted"];
@@ -112,75 +106,8 @@ async fn take_mails(connection: TcpStream, told: ReceivedNotices) -> std::io::Re
     Ok(())
 }
 
-/// A baremetald in a process of its own, which can be killed.
-struct Daemon {
-    config: PathBuf,
-    listeners: PathBuf,
-    process: Child,
-}
-
-impl Daemon {
-    async fn start(config: PathBuf, state: &Path) -> Daemon {
-        let process = spawn(&config);
-        let daemon = Daemon { config, listeners: state.join("listeners.json"), process };
-        daemon.api().await;
-        daemon
-    }
-
-    /// Waits until the API answers; returns its URL.
-    async fn api(&self) -> String {
-        until(async || {
-            let text = std::fs::read(&self.listeners).ok()?;
-            let listeners: Listeners = serde_json::from_slice(&text).ok()?;
-            let url = format!("http://{}", listeners.api);
-            client().get(format!("{url}/")).send().await.ok().map(|_| url)
-        })
-        .await
-    }
-
-    /// Kills the process with SIGKILL and starts another one.
-    async fn kill_and_start(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-        std::fs::remove_file(&self.listeners).unwrap();
-        self.process = spawn(&self.config);
-        self.api().await;
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn spawn(config: &Path) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_baremetald"));
-    command.arg("--config").arg(config).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().unwrap()
-}
-
-fn client() -> Client {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder().no_proxy().build().unwrap()
-}
-
-/// Waits until `look` returns a value, or fails after a timeout.
-async fn until<T>(look: impl AsyncFn() -> Option<T>) -> T {
-    let waiting = async {
-        loop {
-            if let Some(seen) = look().await {
-                return seen;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap()
-}
-
-async fn lease(daemon: &Daemon) -> Value {
-    let url = format!("{}/bedplate/v1/nodes/lent/lease", daemon.api().await);
+async fn lease(daemon: &DaemonProcess) -> Value {
+    let url = format!("{}/bedplate/v1/nodes/lent/lease", daemon.url);
     client().get(url).send().await.unwrap().json().await.unwrap()
 }
 
@@ -202,8 +129,9 @@ async fn a_lessee_is_notified_of_each_stage_before_the_node_is_returned() {
          [notices.retry]\nfirst = \"50ms\"\nlook_every = \"50ms\"\n"
     );
     std::fs::write(&config, text).unwrap();
-    let mut daemon = Daemon::start(config, &state).await;
-    let url = daemon.api().await;
+    let program = env!("CARGO_BIN_EXE_baremetald");
+    let mut daemon = DaemonProcess::start(program, config, &state, Output::Kept).await;
+    let url = daemon.url.clone();
     let post = async |path: &str, body: Value| {
         let sent = client().post(format!("{url}/{path}")).json(&body).send().await.unwrap();
         assert!(sent.status().is_success(), "{}", sent.text().await.unwrap());

@@ -2,9 +2,8 @@
 
 mod consoles;
 mod identity;
-mod keys;
 mod leases;
 mod limits;
-mod refused;
 mod samples;
+mod secrets;
 mod tls;

@@ -1,49 +1,39 @@
 //! The API on an empty store, called without a socket.
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::Body;
-use axum::response::Response;
 use cluster_api::{App, LeaseSettings, Settings, Streams};
 use cluster_conductor::{Conductor, OfferedImage, Settings as ConductorSettings, VmSettings};
 use cluster_core::{DefaultLimits, Limit, Limits, RepairLimits, Resource, UserDataFormat};
 use cluster_store::Store;
-use http::{HeaderMap, Request, StatusCode};
+use contract::{InProcessApi, WireFormat};
 use jiff::{SignedDuration, Timestamp};
 use lease::{LeaseSchedule, Terms};
 use openstack::{CloudConfig, Session};
-use openstack_api::conformance::OpenApiDocument;
 use openstack_api::{AllowedHostNames, Auth, Forwarded, Scheme};
 use openstack_emulator::Cloud;
 use sealing::SealingKeys;
-use serde_json::Value;
-use tower::ServiceExt;
 use uuid::Uuid;
+
+pub(crate) use contract::Answer;
 
 /// The newest microversion.
 pub(crate) const NEWEST: &str = "container-infra 1.14";
 
 /// The API on an empty store. Every response is compared with `/openapi.json`.
 pub(crate) struct Api {
-    router: Router,
-    described: OpenApiDocument,
+    routes: InProcessApi,
     pub(crate) store: Store,
 }
 
-/// A complete response.
-pub(crate) struct Answer {
-    pub(crate) status: StatusCode,
-    pub(crate) headers: HeaderMap,
-    pub(crate) text: String,
-}
+impl Deref for Api {
+    type Target = InProcessApi;
 
-async fn described(router: &Router) -> OpenApiDocument {
-    let request = Request::get("/openapi.json").body(Body::empty()).unwrap();
-    let answer = router.clone().oneshot(request).await.unwrap();
-    let bytes = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();
-    OpenApiDocument::by(std::str::from_utf8(&bytes).unwrap())
+    fn deref(&self) -> &InProcessApi {
+        &self.routes
+    }
 }
 
 fn noon() -> Timestamp {
@@ -174,57 +164,15 @@ impl Api {
             streams,
             settings,
         };
-        let router = cluster_api::router(app);
-        let described = described(&router).await;
-        Api { router, store, described }
-    }
-
-    /// Sends a request. A body that is not empty is JSON.
-    pub(crate) async fn send(&self, method: &str, path: &str, version: &str, body: &str) -> Answer {
-        let mut request = Request::builder().method(method).uri(path).header("host", "api:9511");
-        if !version.is_empty() {
-            request = request.header("openstack-api-version", version);
-        }
-        if !body.is_empty() {
-            request = request.header("content-type", "application/json");
-        }
-        self.raw(request.body(Body::from(body.to_owned())).unwrap()).await
-    }
-
-    /// Returns the response as soon as its head is there, without reading its body.
-    pub(crate) async fn open(&self, request: Request<Body>) -> Response {
-        self.router.clone().oneshot(request).await.unwrap()
-    }
-
-    /// Returns the whole response. Fails if the response differs from `/openapi.json`.
-    pub(crate) async fn raw(&self, request: Request<Body>) -> Answer {
-        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-        let answer = self.open(request).await;
-        let (head, body) = answer.into_parts();
-        let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
-        let text = String::from_utf8(bytes.to_vec()).unwrap();
-        self.described.check(&method, &path, head.status, &head.headers, &text);
-        Answer { status: head.status, headers: head.headers, text }
-    }
-
-    pub(crate) async fn get(&self, path: &str) -> Answer {
-        self.send("GET", path, NEWEST, "").await
-    }
-
-    pub(crate) async fn post(&self, path: &str, body: &str) -> Answer {
-        self.send("POST", path, NEWEST, body).await
-    }
-
-    pub(crate) async fn put(&self, path: &str, body: &str) -> Answer {
-        self.send("PUT", path, NEWEST, body).await
-    }
-
-    pub(crate) async fn patch(&self, path: &str, body: &str) -> Answer {
-        self.send("PATCH", path, NEWEST, body).await
-    }
-
-    pub(crate) async fn delete(&self, path: &str) -> Answer {
-        self.send("DELETE", path, NEWEST, "").await
+        let format = WireFormat {
+            host: "api:9511",
+            version_header: "openstack-api-version",
+            newest: NEWEST,
+            refusal: "/errors/0/detail",
+            check_refusal,
+        };
+        let routes = InProcessApi::new(cluster_api::router(app), format).await;
+        Api { routes, store }
     }
 
     /// Creates a template with this name, with `more` in the body. Returns the template's id.
@@ -258,38 +206,13 @@ fn next_id() -> Uuid {
     Uuid::from_u128(0x7c9e_6679_7425_40de_944b_0000_0000_0000 + u128::from(number))
 }
 
-impl Answer {
-    /// Fails unless the response has this status.
-    #[track_caller]
-    pub(crate) fn has(self, status: u16) -> Answer {
-        assert_eq!(self.status.as_u16(), status, "{}", self.text);
-        self
-    }
-
-    /// Parses the body as JSON.
-    #[track_caller]
-    pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.text).unwrap_or_else(|why| panic!("{why}: {}", self.text))
-    }
-
-    /// Fails unless the body is this JSON.
-    #[track_caller]
-    pub(crate) fn is(&self, want: &str) {
-        let want: Value = serde_json::from_str(want).unwrap();
-        let got = self.json();
-        assert!(got == want, "got {got:#}\nwant {want:#}");
-    }
-
-    /// Fails unless the response is a refusal in Magnum's envelope with exactly these words.
-    #[track_caller]
-    pub(crate) fn refuses(self, status: u16, words: &str) {
-        let answer = self.has(status);
-        let error = &answer.json()["errors"][0];
-        assert_eq!(error["detail"], words);
-        assert_eq!(error["title"], words);
-        assert_eq!(error["status"], status);
-        assert_eq!(error["code"], if status < 500 { "client" } else { "server" });
-        let id = answer.headers["openstack-request-id"].to_str().unwrap();
-        assert_eq!(error["request_id"], id);
-    }
+/// Fails unless the response is a refusal in Magnum's envelope with exactly these words.
+fn check_refusal(answer: &Answer, status: u16, words: &str) {
+    let error = &answer.json()["errors"][0];
+    assert_eq!(error["detail"], words);
+    assert_eq!(error["title"], words);
+    assert_eq!(error["status"], status);
+    assert_eq!(error["code"], if status < 500 { "client" } else { "server" });
+    let id = answer.headers["openstack-request-id"].to_str().unwrap();
+    assert_eq!(error["request_id"], id);
 }

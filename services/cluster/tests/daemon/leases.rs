@@ -1,21 +1,15 @@
 //! The stages of a lease, sent as notices by a clusterd that is killed after each stage.
 #![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
 use axum::routing::post;
-use cluster::Listeners;
-use reqwest::{Client, StatusCode};
+use contract::{DaemonProcess, Output, client, until};
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-
-/// The timeout of every wait.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The notices that the webhook received, in order.
 #[derive(Clone, Default)]
@@ -50,78 +44,12 @@ impl WebhookReceiver {
     }
 }
 
-/// A clusterd process that can be killed.
-struct Daemon {
-    config: PathBuf,
-    listeners: PathBuf,
-    process: Child,
-}
-
-impl Daemon {
-    async fn start(config: PathBuf, state: &Path) -> Daemon {
-        let listeners = state.join("listeners.json");
-        let process = spawn(&config);
-        let daemon = Daemon { config, listeners, process };
-        daemon.until_it_listens().await;
-        daemon
-    }
-
-    async fn until_it_listens(&self) {
-        let waiting = async {
-            while !self.listeners.exists() || self.api().await.is_none() {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, waiting).await.unwrap();
-    }
-
-    /// The URL of the API; `None` while the API does not answer.
-    async fn api(&self) -> Option<String> {
-        let text = std::fs::read(&self.listeners).ok()?;
-        let listeners: Listeners = serde_json::from_slice(&text).ok()?;
-        let url = format!("http://{}", listeners.api);
-        client().get(format!("{url}/")).send().await.ok().map(|_| url)
-    }
-
-    /// Kills the daemon with SIGKILL and starts another.
-    async fn kill_and_start(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-        std::fs::remove_file(&self.listeners).unwrap();
-        self.process = spawn(&self.config);
-        self.until_it_listens().await;
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn spawn(config: &Path) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_clusterd"));
-    let log = std::fs::File::options()
-        .create(true)
-        .append(true)
-        .open(config.with_file_name("state").join("log"));
-    command.arg("--config").arg(config).stdout(Stdio::null()).stderr(log.unwrap());
-    command.spawn().unwrap()
-}
-
-fn client() -> Client {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder().no_proxy().build().unwrap()
-}
-
 #[tokio::test]
 async fn every_stage_of_a_lease_is_sent_once_although_clusterd_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let (told, hook) = WebhookReceiver::start().await;
     let (secret, config) = (folder.path().join("secret"), folder.path().join("clusterd.toml"));
     let state = folder.path().join("state");
-    std::fs::create_dir(&state).unwrap();
     std::fs::write(&secret, format!("{}\n", left::canary::WEBHOOK)).unwrap();
     let text = format!(
         "state_dir = {state:?}\n\
@@ -133,8 +61,9 @@ async fn every_stage_of_a_lease_is_sent_once_although_clusterd_is_killed() {
          [notices.retry]\nlook_every = \"50ms\"\n"
     );
     std::fs::write(&config, text).unwrap();
-    let mut daemon = Daemon::start(config, &state).await;
-    let url = daemon.api().await.unwrap();
+    let program = env!("CARGO_BIN_EXE_clusterd");
+    let mut daemon = DaemonProcess::start(program, config, &state, Output::Kept).await;
+    let url = daemon.url.clone();
     let post = async |path: &str, body: Value| {
         let sent = client().post(format!("{url}/v1/{path}")).json(&body).send().await.unwrap();
         assert!(sent.status().is_success(), "{}", sent.text().await.unwrap());
@@ -146,26 +75,16 @@ async fn every_stage_of_a_lease_is_sent_once_although_clusterd_is_killed() {
 
     let rungs = ["lease.ends", "lease.ended", "lease.deletion_near", "lease.deleted"];
     for many in 1..=rungs.len() {
-        let waiting = async {
-            while told.events().len() < many {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, waiting).await.unwrap();
+        until(async || (told.events().len() >= many).then_some(())).await;
         assert_eq!(told.events(), rungs[..many]);
         daemon.kill_and_start().await;
     }
-    let url = daemon.api().await.unwrap();
-    let waiting = async {
-        loop {
-            let found = client().get(format!("{url}/v1/clusters/c")).send().await.unwrap();
-            if found.status() == StatusCode::NOT_FOUND {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap();
+    until(async || {
+        let cluster = format!("{}/v1/clusters/c", daemon.url);
+        let found = client().get(cluster).send().await.unwrap();
+        (found.status() == StatusCode::NOT_FOUND).then_some(())
+    })
+    .await;
     assert_eq!(told.events(), rungs);
     left::keep(&state, "leases");
 }

@@ -3,13 +3,12 @@
 mod check;
 mod fixture;
 mod identity;
-mod keys;
 mod leases;
 mod limits;
 mod nodes;
-mod refused;
 mod rotation;
 mod samples;
+mod secrets;
 mod stop;
 mod tenancy;
 mod tls;

@@ -43,12 +43,12 @@ fn objection(from: &Crate, to: &Crate, kind: Kind) -> Option<&'static str> {
     match (from.layer, to.layer, kind) {
         (Layer::Tests, _, _) => None,
         (_, Layer::Tests, Kind::Dev)
-            if to.is_emulator() || ["left", "peers"].contains(&to.folder.as_str()) =>
+            if to.is_emulator() || ["contract", "left", "peers"].contains(&to.folder.as_str()) =>
         {
             None
         }
         (_, Layer::Tests, Kind::Dev) => {
-            Some("of tests/, only emulators, `left` and `peers` serve others' tests")
+            Some("of tests/, only emulators, `contract`, `left` and `peers` serve others' tests")
         }
         (_, Layer::Tests, Kind::Normal) => Some("what is run does not need what tries it"),
         (Layer::Drivers, Layer::Services, _) => Some("a driver knows no service"),
