@@ -11,6 +11,7 @@ mod query;
 mod readers;
 #[cfg(any(test, feature = "scratch"))]
 pub mod scratch;
+pub mod seals;
 mod session;
 mod size_limit;
 pub mod table;

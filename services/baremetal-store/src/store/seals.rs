@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use baremetal_core::Node;
-use database::StoreError;
 use database::WriteKind::{OneStatement, OnlyFirstStatementCanFail};
+use database::{StoreError, seals};
 use sealing::{Keyring, RegisteredKey, SealingKeys};
 use serde_json::Value;
 use tracing::{error, info};
@@ -35,19 +35,7 @@ impl Store {
     pub async fn with_keys(mut self, keys: Arc<Keyring>) -> Result<Store, StoreError> {
         let (known, now) = (self.known_keys().await?, keys.keys());
         now.check(&known).map_err(|lost| StoreError::corrupt("seals", "keys", lost))?;
-        let missing = now.missing_canaries(&known);
-        if !missing.is_empty() {
-            self.database
-                .write(OnlyFirstStatementCanFail, |c| {
-                    Box::pin(async move {
-                        for (id, canary) in &missing {
-                            seal::save_canary(c, id, canary).await?;
-                        }
-                        Ok(())
-                    })
-                })
-                .await?;
-        }
+        seals::save_canaries(&self.database, now.missing_canaries(&known)).await?;
         self.seals = Some(SealKeys { keys, known: Arc::default() });
         let sealed = self.reseal_from(None).await?;
         if sealed.done > 0 {
@@ -59,7 +47,7 @@ impl Store {
     /// Returns the keys that the database knows, for [`Keyring::open`].
     pub async fn known_keys(&self) -> Result<Vec<RegisteredKey>, StoreError> {
         let in_use = self.seals_in_use().await?;
-        let canaries = self.database.read(|c| Box::pin(seal::canaries(c))).await?;
+        let canaries = self.database.read(|c| Box::pin(seals::canaries(c))).await?;
         let mut known = Vec::with_capacity(in_use.len());
         for (id, needed) in in_use {
             let canary = canaries.get(&id).cloned();
@@ -114,7 +102,7 @@ impl Store {
         }
         let id = id.to_owned();
         self.database
-            .write(OneStatement, |c| Box::pin(async move { seal::remove_key(c, &id).await }))
+            .write(OneStatement, |c| Box::pin(async move { seals::remove_key(c, &id).await }))
             .await
     }
 
@@ -282,7 +270,7 @@ impl Store {
         let (key, canary) = (id.to_owned(), keys.canary(id));
         self.database
             .write(OneStatement, |c| {
-                Box::pin(async move { seal::allow_key(c, &key, canary.as_deref()).await })
+                Box::pin(async move { seals::allow_key(c, &key, canary.as_deref()).await })
             })
             .await?;
         seals.known.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned());

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use cluster_core::VmUuid;
-use database::StoreError;
 use database::WriteKind::{OneStatement, OnlyFirstStatementCanFail};
+use database::{StoreError, seals};
 use sealing::{Keyring, RegisteredKey};
 
 use crate::table::{seal, secret, vm};
@@ -14,7 +14,7 @@ impl Store {
     /// Returns the keys that the database needs, for [`Keyring::open`].
     pub async fn known_keys(&self) -> Result<Vec<RegisteredKey>, StoreError> {
         let in_use = self.seals_in_use().await?;
-        let canaries = self.database.read(|c| Box::pin(seal::canaries(c))).await?;
+        let canaries = self.database.read(|c| Box::pin(seals::canaries(c))).await?;
         let mut known = Vec::with_capacity(in_use.len());
         for (id, records, reports) in in_use {
             let canary = canaries.get(&id).cloned();
@@ -33,19 +33,7 @@ impl Store {
     pub async fn with_keys(mut self, keys: Arc<Keyring>) -> Result<Store, StoreError> {
         let (known, now) = (self.known_keys().await?, keys.keys());
         now.check(&known).map_err(|lost| StoreError::corrupt("seals", "keys", lost))?;
-        let missing = now.missing_canaries(&known);
-        if !missing.is_empty() {
-            self.database
-                .write(OnlyFirstStatementCanFail, |c| {
-                    Box::pin(async move {
-                        for (id, canary) in &missing {
-                            seal::save_canary(c, id, canary).await?;
-                        }
-                        Ok(())
-                    })
-                })
-                .await?;
-        }
+        seals::save_canaries(&self.database, now.missing_canaries(&known)).await?;
         self.keys = Some(keys);
         Ok(self)
     }
@@ -69,7 +57,7 @@ impl Store {
         self.known.set().remove(id);
         let id = id.to_owned();
         self.database
-            .write(OneStatement, |c| Box::pin(async move { seal::forget(c, &id).await }))
+            .write(OneStatement, |c| Box::pin(async move { seals::remove_key(c, &id).await }))
             .await
     }
 
@@ -177,7 +165,7 @@ impl Store {
         let canary = self.keys.as_ref().and_then(|keys| keys.keys().canary(id));
         self.database
             .write(OneStatement, |c| {
-                Box::pin(async move { seal::know(c, &key, canary.as_deref()).await })
+                Box::pin(async move { seals::allow_key(c, &key, canary.as_deref()).await })
             })
             .await?;
         self.known.set().insert(id.to_owned());
