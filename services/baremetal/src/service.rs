@@ -185,15 +185,7 @@ impl Service {
         let working = self.conductor.run(stop.clone());
         tasks.spawn(async move { working.await.context("the conductor stopped") });
 
-        let mut outcome = Ok(());
-        while let Some(ended) = tasks.join_next().await {
-            // The first part that ends, by an error, a panic or the cancellation, stops all others.
-            stop.cancel();
-            let ended = ended.context("a part of the service panicked").flatten();
-            if outcome.is_ok() {
-                outcome = ended;
-            }
-        }
+        let outcome = daemon::stop_together(tasks, &stop).await;
         self.store.trail().flush().await;
         outcome
     }

@@ -185,15 +185,7 @@ impl Service {
         let working = self.conductor.run(stop.clone());
         tasks.spawn(async move { working.await.context("the conductor stopped") });
 
-        let mut outcome = Ok(());
-        while let Some(ended) = tasks.join_next().await {
-            // The first part that ends stops all others, whether it failed, panicked or was told to stop.
-            stop.cancel();
-            let ended = ended.context("a task of the service panicked").flatten();
-            if outcome.is_ok() {
-                outcome = ended;
-            }
-        }
+        let outcome = daemon::stop_together(tasks, &stop).await;
         self.store.trail().flush().await;
         outcome
     }

@@ -6,6 +6,7 @@ mod connections;
 mod database;
 mod files;
 mod host;
+mod parts;
 mod serve;
 mod timeouts;
 mod tls;
@@ -22,6 +23,7 @@ use tracing_subscriber::EnvFilter;
 pub use connections::ConnectionLimits;
 pub use database::DatabaseConfig;
 pub use files::{create_private_folder, read_or_create, replace_file};
+pub use parts::stop_together;
 pub use serve::{serve, serve_api, serve_tls};
 pub use tls::{Tls, TlsError, TlsFiles};
 
