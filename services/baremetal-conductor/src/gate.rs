@@ -1,4 +1,7 @@
 //! The gate before one BMC: a token bucket, and a pause after errors. BMCs are slow computers that fail under load.
+//!
+//! The bucket is four lines of `wait_for_permit`. The crate `governor` would wait by a timer of its own (`futures-timer`), which tests with
+//! tokio's paused clock cannot advance.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -1,4 +1,7 @@
 //! A token bucket (as in RFC 2697): allows a burst after a pause, and a fixed rate on average.
+//!
+//! The crate `governor` (0.10) would replace 25 lines here and does not fit: a permit cannot be returned, and its keyed limiter grows with
+//! each new key until somebody calls `retain_recent`, while [`super::recent::RecentMap`] has a bound.
 
 use std::time::{Duration, Instant};
 
