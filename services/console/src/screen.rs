@@ -1,115 +1,102 @@
 //! Turns the output of a serial port into lines of text. Control sequences are applied if they concern one line, and dropped otherwise.
 
+use vte::{Params, Parser, Perform};
+
 /// The maximum length of a line; a longer line is broken.
 const LONGEST: usize = 2000;
-/// The maximum length of a control sequence; a longer one is read as text.
-const LONGEST_SEQUENCE: usize = 64;
 
 /// A terminal with one line, and the complete lines before it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Screen {
+    /// Holds at most 1 KiB of an unfinished control sequence: `vte` without its feature `std` has a buffer of fixed size.
+    parser: Parser,
+    text: Text,
+}
+
+/// The text on a [`Screen`].
+#[derive(Debug, Default)]
+struct Text {
     /// Complete lines that were not taken yet, each with its line break.
     lines: String,
     /// The unfinished line.
     line: Vec<char>,
     column: usize,
-    within: SequenceState,
-    /// The first bytes of an incomplete character.
-    rest: Vec<u8>,
-}
-
-/// ECMA-48: the kind of sequence that the next character belongs to.
-#[derive(Debug, Default)]
-enum SequenceState {
-    /// Plain text.
-    #[default]
-    Text,
-    /// A sequence that began with an escape.
-    Escape,
-    /// A sequence that ends with the next character.
-    Short,
-    /// A control sequence, with its parameters so far.
-    Control(String),
-    /// A string for the terminal itself, with its length so far.
-    String(usize),
-    /// A string for the terminal, after an escape that may end it.
-    StringEscape,
 }
 
 impl Screen {
     /// Reads output of the machine.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
-        let mut rest = std::mem::take(&mut self.rest);
-        rest.extend_from_slice(bytes);
-        for chunk in rest.utf8_chunks() {
-            chunk.valid().chars().for_each(|letter| self.letter(letter));
-            let is_last = chunk.invalid().as_ptr_range().end == rest.as_ptr_range().end;
-            let is_begun = is_last
-                && std::str::from_utf8(chunk.invalid()).is_err_and(|it| it.error_len().is_none());
-            if is_begun {
-                self.rest = chunk.invalid().to_vec();
-            } else if !chunk.invalid().is_empty() {
-                self.letter(char::REPLACEMENT_CHARACTER);
+        for part in bytes.split_inclusive(|byte| matches!(byte, b'\r' | b'\n')) {
+            let (text, end) = match part {
+                [text @ .., end @ (b'\r' | b'\n')] => (text, Some(end)),
+                text => (text, None),
+            };
+            self.parser.advance(&mut self.text, text);
+            let Some(end) = end else { continue };
+            // A control string that never ends would otherwise swallow all later output.
+            self.parser = Parser::new();
+            match end {
+                b'\n' => self.text.end_line(),
+                _ => self.text.column = 0,
             }
         }
     }
 
     /// Takes the complete lines since the last call, and returns the unfinished line too.
     pub(crate) fn take(&mut self) -> (String, String) {
-        (std::mem::take(&mut self.lines), self.line.iter().collect())
+        (std::mem::take(&mut self.text.lines), self.text.line.iter().collect())
+    }
+}
+
+impl Perform for Text {
+    fn print(&mut self, letter: char) {
+        if !letter.is_control() && !changes_text_direction(letter) {
+            self.write(letter);
+        }
     }
 
-    fn letter(&mut self, letter: char) {
-        self.within = match std::mem::take(&mut self.within) {
-            SequenceState::Text => return self.text(letter),
-            SequenceState::Escape => match letter {
-                '[' => SequenceState::Control(String::new()),
-                ']' | 'P' | 'X' | '^' | '_' => SequenceState::String(0),
-                ' '..='/' => SequenceState::Short,
-                '\u{1b}' => SequenceState::Escape,
-                _ => SequenceState::Text,
-            },
-            SequenceState::Short => SequenceState::Text,
-            SequenceState::Control(mut parameters) => match letter {
-                '\u{1b}' => SequenceState::Escape,
-                '@'..='~' => {
-                    self.control(letter, &parameters);
-                    SequenceState::Text
-                }
-                ' '..='?' if parameters.len() < LONGEST_SEQUENCE => {
-                    parameters.push(letter);
-                    SequenceState::Control(parameters)
-                }
-                _ => SequenceState::Text,
-            },
-            SequenceState::String(length) => match letter {
-                '\u{7}' | '\u{9c}' => SequenceState::Text,
-                '\u{1b}' => SequenceState::StringEscape,
-                // A string that never ends would otherwise swallow all later output.
-                '\r' | '\n' => return self.text(letter),
-                _ if length < LONGEST_SEQUENCE * 4 => SequenceState::String(length + 1),
-                _ => SequenceState::Text,
-            },
-            SequenceState::StringEscape => SequenceState::Text,
-        };
-    }
-
-    fn text(&mut self, letter: char) {
-        match letter {
-            '\u{1b}' => self.within = SequenceState::Escape,
-            '\n' => self.end_line(),
-            '\r' => self.column = 0,
-            '\u{8}' => self.column = self.column.saturating_sub(1),
-            '\t' => {
+    fn execute(&mut self, byte: u8) {
+        match byte {
+            0x08 => self.column = self.column.saturating_sub(1),
+            b'\t' => {
                 for _ in self.column % 8..8 {
                     self.write(' ');
                 }
             }
-            letter if letter.is_control() || changes_text_direction(letter) => {}
-            letter => self.write(letter),
+            _ => {}
         }
     }
 
+    /// Applies a control sequence (ECMA-48) to the line. A sequence that moves to another line ends the line.
+    fn csi_dispatch(&mut self, parameters: &Params, _: &[u8], _: bool, letter: char) {
+        let number = parameters.iter().next().and_then(|it| it.first()).copied().unwrap_or(0);
+        let count = usize::from(number).clamp(1, LONGEST);
+        match letter {
+            'C' => self.column = (self.column + count).min(LONGEST),
+            'D' => self.column = self.column.saturating_sub(count),
+            'G' => self.column = count - 1,
+            'K' => match number {
+                0 => self.line.truncate(self.column),
+                1 => {
+                    let until = self.line.len().min(self.column + 1);
+                    self.line.iter_mut().take(until).for_each(|place| *place = ' ');
+                }
+                _ => self.line.clear(),
+            },
+            'P' => {
+                let from = self.column.min(self.line.len());
+                let until = (self.column + count).min(self.line.len());
+                self.line.drain(from..until);
+            }
+            'A' | 'B' | 'E' | 'F' | 'H' | 'J' | 'd' | 'f' if !self.line.is_empty() => {
+                self.end_line();
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Text {
     fn write(&mut self, letter: char) {
         if self.column >= LONGEST {
             self.end_line();
@@ -129,34 +116,6 @@ impl Screen {
         self.lines.truncate(kept);
         self.lines.push('\n');
         self.column = 0;
-    }
-
-    /// Applies a control sequence to the line. A sequence that moves to another line ends the line.
-    fn control(&mut self, letter: char, parameters: &str) {
-        let number = parameters.split(';').next().and_then(|it| it.parse::<usize>().ok());
-        let count = number.unwrap_or(1).clamp(1, LONGEST);
-        match letter {
-            'C' => self.column = (self.column + count).min(LONGEST),
-            'D' => self.column = self.column.saturating_sub(count),
-            'G' => self.column = count - 1,
-            'K' => match number.unwrap_or(0) {
-                0 => self.line.truncate(self.column),
-                1 => {
-                    let until = self.line.len().min(self.column + 1);
-                    self.line.iter_mut().take(until).for_each(|place| *place = ' ');
-                }
-                _ => self.line.clear(),
-            },
-            'P' => {
-                let from = self.column.min(self.line.len());
-                let until = (self.column + count).min(self.line.len());
-                self.line.drain(from..until);
-            }
-            'A' | 'B' | 'E' | 'F' | 'H' | 'J' | 'd' | 'f' if !self.line.is_empty() => {
-                self.end_line();
-            }
-            _ => {}
-        }
     }
 }
 
@@ -202,6 +161,7 @@ mod tests {
         check(&[b"\x00\x05\x7fa\xc2\x9bb"], "", "ab");
         check(&["a\u{202e}b".as_bytes()], "", "ab");
         check(&[b"\x1bPnever ended\r\nlogin:"], "\n", "login:");
+        check(&[b"\x1b]", &[b'x'; 100_000], b"\rlogin:"], "", "login:");
     }
 
     #[test]
