@@ -95,14 +95,14 @@ async fn newest(api: &Api, query: &str, at_most: usize) -> anyhow::Result<Vec<Va
     let size = (2 * at_most).min(PAGE);
     let path = format!("/bedplate/v1/audit?limit={size}{query}");
     let mut pages = Pages::of(api, &path, "audit");
-    let mut told = Vec::new();
-    while told.len() < at_most
+    let mut shown = Vec::new();
+    while shown.len() < at_most
         && let Some(rows) = pages.read().await?
     {
-        told.extend(rows.into_iter().filter(is_shown));
+        shown.extend(rows.into_iter().filter(is_shown));
     }
-    told.truncate(at_most);
-    Ok(told)
+    shown.truncate(at_most);
+    Ok(shown)
 }
 
 /// Whether a row is shown by itself: a request or a count of refusals. The row with a request's result is shown with the request.
@@ -166,20 +166,20 @@ async fn verify(
     format: Format,
 ) -> anyhow::Result<()> {
     let mut verdicts = Map::new();
-    let (mut told, mut broken) = (Vec::new(), Vec::new());
+    let (mut lines, mut broken) = (Vec::new(), Vec::new());
     for service in Service::all_or(checked.service) {
         let api = service.api(connection).await?;
         let (chain, fault) = verify_trail(&api, checked.head).await?;
         let (count, head) = (chain.count(), chain.head());
         let name = service.name();
-        told.push(format!("{name}: {count} rows verified, up to {head}"));
+        lines.push(format!("{name}: {count} rows verified, up to {head}"));
         verdicts.insert(
             name.to_owned(),
             json!({"count": count, "head": head.to_string(), "broken": fault.as_deref()}),
         );
         broken.extend(fault.map(|fault| format!("the audit trail of {name} is broken: {fault}")));
     }
-    Answer::sentence(Value::Object(verdicts), told.join("\n")).write(format)?;
+    Answer::sentence(Value::Object(verdicts), lines.join("\n")).write(format)?;
     if !broken.is_empty() {
         bail!("{}", broken.join("; "));
     }
@@ -234,7 +234,8 @@ mod tests {
         );
         came(json!({"outcome": "asked", "result": null}), "unknown");
         came(json!({"outcome": "refused", "times": 7, "status": 401}), "refused 7 times: 401");
-        let told = ["answered", "asked", "refused"].map(|word| is_shown(&json!({"outcome": word})));
-        assert_eq!(told, [false, true, true]);
+        let shown =
+            ["answered", "asked", "refused"].map(|word| is_shown(&json!({"outcome": word})));
+        assert_eq!(shown, [false, true, true]);
     }
 }

@@ -104,7 +104,7 @@ struct Next {
 
 impl Lease {
     /// Describes the lease in a sentence.
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         let next = self.next.as_ref().map(|next| {
             let what = match next.step.as_str() {
                 "warn" => "the owner is warned",
@@ -187,21 +187,21 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
             let mut body = Map::new();
             body.extend(length.map(|length| ("for".to_owned(), Value::from(length))));
             body.extend(until.map(|until| ("until".to_owned(), Value::from(until.to_string()))));
-            tell_lease(&cluster, api.put(&path, &body).await?)?.write(format)
+            lease_answer(&cluster, api.put(&path, &body).await?)?.write(format)
         }
         Command::Undo { cluster } => {
             let path = format!("/bedplate/v1/clusters/{cluster}/lease/undo");
-            tell_lease(&cluster, api.post(&path, &Map::new()).await?)?.write(format)
+            lease_answer(&cluster, api.post(&path, &Map::new()).await?)?.write(format)
         }
         Command::Kubeconfig { cluster } => line(kubeconfig(api, &cluster).await?.trim_end()),
     }
 }
 
-fn tell_lease(cluster: &str, answer: Value) -> anyhow::Result<Answer> {
+fn lease_answer(cluster: &str, answer: Value) -> anyhow::Result<Answer> {
     let lease = Option::<Lease>::deserialize(&answer["lease"]);
     let lease = lease.context("cannot parse the response of the API")?;
-    let told = lease.map_or_else(|| "no lease".to_owned(), |lease| lease.told());
-    Ok(Answer::sentence(answer, plain(&format!("cluster {cluster}: {told}"))))
+    let lease = lease.map_or_else(|| "no lease".to_owned(), |lease| lease.describe());
+    Ok(Answer::sentence(answer, plain(&format!("cluster {cluster}: {lease}"))))
 }
 
 /// Lists all clusters.
@@ -240,7 +240,7 @@ impl ClusterStatus {
     /// Describes the cluster for people.
     fn shown(&self, cluster: &str) -> String {
         let mut lines = vec![plain(&format!("cluster {cluster}: {}", self.status))];
-        lines.extend(self.lease.as_ref().map(|lease| plain(&lease.told())));
+        lines.extend(self.lease.as_ref().map(|lease| plain(&lease.describe())));
         let rows = self.conditions.iter().map(|condition| {
             let why = if condition.is_true() { String::new() } else { condition.why() };
             vec![plain(&condition.kind), plain(&condition.status), plain(&why)]
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_lease_is_told_in_a_sentence() {
-        let lease = |raw: &str| serde_json::from_str::<Lease>(raw).unwrap().told();
+        let lease = |raw: &str| serde_json::from_str::<Lease>(raw).unwrap().describe();
         let lent = r#"{"until": "2030-01-31T00:00:00Z", "ended_at": null, "deleted_at": null,
             "next": {"step": "warn", "at": "2030-01-24T00:00:00Z"}}"#;
         let want = "leased until 2030-01-31T00:00:00Z; the owner is warned at 2030-01-24T00:00:00Z";

@@ -44,7 +44,7 @@ impl Confirmation {
 
 fn ask(
     screen: &mut impl Write,
-    keyboard: &mut impl BufRead,
+    input: &mut impl BufRead,
     what: &str,
     name: &str,
 ) -> anyhow::Result<String> {
@@ -52,7 +52,7 @@ fn ask(
         .context("cannot write to the terminal")?;
     screen.flush().context("cannot write to the terminal")?;
     let mut line = String::new();
-    keyboard.read_line(&mut line).context("cannot read from the terminal")?;
+    input.read_line(&mut line).context("cannot read from the terminal")?;
     Ok(line.trim().to_owned())
 }
 

@@ -41,13 +41,17 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     let mut children = Children::new(folder.lock()?);
     let outcome = tokio::select! {
         interrupted = interrupted() => interrupted,
-        told = tell(options, &folder, &mut children) => told,
+        ended = run_story(options, &folder, &mut children) => ended,
     };
     children.end().await;
     outcome
 }
 
-async fn tell(options: &Options, folder: &Folder, children: &mut Children) -> anyhow::Result<()> {
+async fn run_story(
+    options: &Options,
+    folder: &Folder,
+    children: &mut Children,
+) -> anyhow::Result<()> {
     if options.reset {
         folder.clear()?;
     }
@@ -62,13 +66,13 @@ async fn tell(options: &Options, folder: &Folder, children: &mut Children) -> an
     let api = machines::start(options, children).await?;
     console::start(options, children).await?;
     tokio::select! {
-        told = machines::story(&api, options, folder, &image) => told?,
+        done = machines::story(&api, options, folder, &image) => done?,
         ended = children.ended() => return ended,
     }
     line("")?;
     let api = clusters::start(options, children).await?;
     tokio::select! {
-        told = clusters_and_machine(&api, options, folder) => told?,
+        done = clusters_and_machine(&api, options, folder) => done?,
         ended = children.ended() => return ended,
     }
     if options.once {

@@ -86,7 +86,7 @@ pub(crate) async fn run(
     let zone = options.zone.clone().or_else(|| clusters.as_ref()?.text(&["machines", "zone"]));
     delegation::look(zone.as_deref(), options.resolver, &mut findings).await;
 
-    let (answer, wrong) = findings.told();
+    let (answer, wrong) = findings.into_answer();
     answer.write(format)?;
     match wrong {
         0 => Ok(()),

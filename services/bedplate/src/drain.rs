@@ -61,7 +61,7 @@ impl DrainResponse {
     }
 
     /// Describes the drain in a sentence.
-    fn told(&self) -> String {
+    fn sentence(&self) -> String {
         let others = match self.foreign {
             0 => String::new(),
             1 => " and 1 other server".to_owned(),
@@ -179,7 +179,7 @@ async fn until(
 /// Describes a drain, with a table of the servers that are left.
 fn answer(drain: Value) -> anyhow::Result<Answer> {
     let shown = DrainResponse::read(&drain)?;
-    let mut said = shown.told();
+    let mut said = shown.sentence();
     if !shown.left.is_empty() {
         let rows = shown.left.iter().map(|left| {
             [&left.name, &left.server_id, left.migration(), &left.why].map(plain).to_vec()
@@ -201,10 +201,10 @@ mod tests {
         });
         let shown = DrainResponse::read(&drain).unwrap();
         let begun = json!({"host": "r1u07", "state": "draining", "foreign": 0, "problem": null, "left": []});
-        assert_eq!(DrainResponse::read(&begun).unwrap().told(), "host r1u07 is draining");
+        assert_eq!(DrainResponse::read(&begun).unwrap().sentence(), "host r1u07 is draining");
         let want =
             "host r1u07 is stuck: 1 server managed by clusterd and 2 other servers remaining. no";
-        assert_eq!(shown.told(), want);
+        assert_eq!(shown.sentence(), want);
         assert_eq!(shown.rows()[0].log.as_deref(), Some("a cannot move: it is in ERROR"));
         let written = answer(drain).unwrap().format(Format::Table).unwrap();
         let lines: Vec<&str> = written.lines().collect();

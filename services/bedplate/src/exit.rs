@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn every_status_is_documented() {
-        let told: Vec<u8> = EXITS.iter().map(|(code, _)| *code).collect();
+        let codes: Vec<u8> = EXITS.iter().map(|(code, _)| *code).collect();
         for exit in [
             Exit::Failed,
             Exit::Usage,
@@ -149,7 +149,7 @@ mod tests {
             Exit::Unreachable,
             Exit::PipeClosed,
         ] {
-            assert!(told.contains(&exit.code()), "{exit:?}");
+            assert!(codes.contains(&exit.code()), "{exit:?}");
         }
     }
 

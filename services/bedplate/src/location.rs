@@ -1,4 +1,4 @@
-//! `bedplate where THING`: the location of a resource, from the rack over node, host and server down to the cluster or VM.
+//! `bedplate where RESOURCE`: the location of a resource, from the rack over node, host and server down to the cluster or VM.
 
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ use crate::watch::Watch;
 #[derive(Args)]
 pub(crate) struct Options {
     /// Rack, node, compute host, VM, server, cluster or member of a cluster, by name or id.
-    thing: String,
+    resource: String,
     #[command(flatten)]
     watch: Watch,
 }
@@ -33,50 +33,50 @@ pub(crate) async fn run(
     format: Format,
 ) -> anyhow::Result<()> {
     let graph = LocationFinder { machines, clusters };
-    options.watch.show(format, async || graph.around(&options.thing).await).await
+    options.watch.show(format, async || graph.around(&options.resource).await).await
 }
 
 impl LocationFinder<'_> {
     /// Finds a resource with everything above and below it.
-    async fn around(&self, thing: &str) -> anyhow::Result<Answer> {
-        let mut racks = self.racks_of(thing).await?;
+    async fn around(&self, resource: &str) -> anyhow::Result<Answer> {
+        let mut racks = self.racks_of(resource).await?;
         if racks.is_empty() {
-            racks = self.racks_around(thing).await?;
+            racks = self.racks_around(resource).await?;
         }
         if racks.is_empty() {
             let sentence = format!(
                 "no rack, node, host, VM, server or cluster is called {}. Hint: search with `bedplate rack list`, `node list`, `cluster list` or `vm list`",
-                plain(thing)
+                plain(resource)
             );
             return Err(Failure::new(Exit::NotFound, sentence).into());
         }
-        let told: Vec<String> = racks.iter().flat_map(lines).collect();
-        Ok(Answer::sentence(json!({"racks": racks}), told.join("\n")))
+        let lines: Vec<String> = racks.iter().flat_map(lines).collect();
+        Ok(Answer::sentence(json!({"racks": racks}), lines.join("\n")))
     }
 
-    /// If `thing` is a rack or a node: everything below it.
-    async fn racks_of(&self, thing: &str) -> anyhow::Result<Vec<Value>> {
+    /// If `resource` is a rack or a node: everything below it.
+    async fn racks_of(&self, resource: &str) -> anyhow::Result<Vec<Value>> {
         if let Some(rack) =
-            self.machines.find(&element_path("/bedplate/v1/racks", thing, "")?).await?
+            self.machines.find(&element_path("/bedplate/v1/racks", resource, "")?).await?
         {
             let mut nodes = Vec::new();
             for machine in rack["machines"].as_array().into_iter().flatten() {
                 let id = machine["uuid"].as_str().unwrap_or_default();
                 nodes.extend(self.node(id).await?);
             }
-            return Ok(vec![json!({"rack": thing, "nodes": nodes})]);
+            return Ok(vec![json!({"rack": resource, "nodes": nodes})]);
         }
-        let Some(node) = self.node(thing).await? else { return Ok(Vec::new()) };
+        let Some(node) = self.node(resource).await? else { return Ok(Vec::new()) };
         // A host can have the same name as its node; the node shows both.
         Ok(vec![json!({"rack": node["rack"], "nodes": [node]})])
     }
 
-    /// If `thing` is a host or on a host: everything above it, and only the named servers of each host.
-    async fn racks_around(&self, thing: &str) -> anyhow::Result<Vec<Value>> {
-        if let Some(host) = self.host(thing).await? {
-            return Ok(vec![self.under(thing, host).await?]);
+    /// If `resource` is a host or on a host: everything above it, and only the named servers of each host.
+    async fn racks_around(&self, resource: &str) -> anyhow::Result<Vec<Value>> {
+        if let Some(host) = self.host(resource).await? {
+            return Ok(vec![self.under(resource, host).await?]);
         }
-        let found = self.clusters.get(&element_path("/bedplate/v1/places", thing, "")?).await?;
+        let found = self.clusters.get(&element_path("/bedplate/v1/places", resource, "")?).await?;
         let mut by_host: Map<String, Value> = Map::new();
         for place in found["places"].as_array().into_iter().flatten() {
             let host = place["host"].as_str().unwrap_or_default();
@@ -123,11 +123,12 @@ impl LocationFinder<'_> {
             Err(why) => return Err(why),
         };
         let id = node["uuid"].as_str().unwrap_or_default();
-        let told = self.machines.get(&element_path("/bedplate/v1/nodes", id, "/explain")?).await?;
+        let explanation =
+            self.machines.get(&element_path("/bedplate/v1/nodes", id, "/explain")?).await?;
         Ok(Some(json!({
             "node": node["name"].as_str().unwrap_or(id), "uuid": id, "provision_state": node["provision_state"],
-            "rack": told["place"]["rack"], "position": told["place"]["position"],
-            "compute_host": compute_host(&node, &told),
+            "rack": explanation["place"]["rack"], "position": explanation["place"]["position"],
+            "compute_host": compute_host(&node, &explanation),
         })))
     }
 
@@ -178,8 +179,8 @@ impl LocationFinder<'_> {
 }
 
 /// The name of the compute host that a node is, from the node's record.
-fn compute_host(node: &Value, told: &Value) -> Value {
-    let joined = &told["hypervisor"]["host"];
+fn compute_host(node: &Value, explanation: &Value) -> Value {
+    let joined = &explanation["hypervisor"]["host"];
     let said = &node["instance_info"]["hypervisor_hostname"];
     if joined.is_string() { joined.clone() } else { said.clone() }
 }
@@ -254,7 +255,7 @@ mod tests {
             "host": "r1u07", "state": "disabled", "drain": "draining", "foreign": 2, "servers": [server],
         });
         let node = json!({"node": "r1u07", "provision_state": "active", "host": host});
-        let told = lines(&json!({"rack": "r1", "nodes": [node]}));
+        let shown = lines(&json!({"rack": "r1", "nodes": [node]}));
         let want = [
             "rack r1",
             "  node r1u07 (active)",
@@ -262,6 +263,6 @@ mod tests {
             "      server blue-0 (s-1, ACTIVE): member default-master-0 of cluster blue (control-plane, etcd member)",
             "      and 2 servers not managed by clusterd",
         ];
-        assert_eq!(told, want);
+        assert_eq!(shown, want);
     }
 }

@@ -105,8 +105,8 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
             if let Some(length) = length {
                 body["for"] = json!(length);
             }
-            let told = api.post(&format!("/bedplate/v1/nodes/{node}/lease"), &body).await?;
-            lease(told).write(format)
+            let answer = api.post(&format!("/bedplate/v1/nodes/{node}/lease"), &body).await?;
+            lease(answer).write(format)
         }
         Command::Extend { node, term } => {
             let path = format!("/bedplate/v1/nodes/{node}/lease");
@@ -170,9 +170,9 @@ async fn maintain(
     let path = if force.is_empty() { path } else { format!("{path}?{forced}") };
     api.put(&path, &json!({"reason": reason})).await?;
     let shown = api.get(&element_path("/v1/nodes", node, "")?).await?;
-    let told = api.get(&element_path("/bedplate/v1/nodes", node, "/explain")?).await?;
+    let explanation = api.get(&element_path("/bedplate/v1/nodes", node, "/explain")?).await?;
     let named = &shown["instance_info"]["hypervisor_hostname"];
-    let host = told["hypervisor"]["host"].as_str().or(named.as_str()).map(|host| {
+    let host = explanation["hypervisor"]["host"].as_str().or(named.as_str()).map(|host| {
         format!("; it is compute host {host}: list its servers with `bedplate where {host}`")
     });
     let said = format!("node {node} is in maintenance{}", host.unwrap_or_default());
@@ -233,23 +233,23 @@ fn needed_first(state: &str, is_in_maintenance: bool, node: &str) -> Option<Stri
 }
 
 async fn explain(api: &Api, node: &str) -> anyhow::Result<Answer> {
-    let told = api.get(&format!("/bedplate/v1/nodes/{node}/explain")).await?;
-    let words = explained(&told, Timestamp::now());
-    Ok(Answer::sentence(told, words))
+    let explanation = api.get(&format!("/bedplate/v1/nodes/{node}/explain")).await?;
+    let words = explained(&explanation, Timestamp::now());
+    Ok(Answer::sentence(explanation, words))
 }
 
 /// Explains a node line by line.
-fn explained(told: &Value, now: Timestamp) -> String {
+fn explained(explanation: &Value, now: Timestamp) -> String {
     let mut lines = vec![
-        format!("{}.", capital(&text(&told["summary"]))),
-        format!("In state:  {}", since(&told["since"], now)),
+        format!("{}.", capital(&text(&explanation["summary"]))),
+        format!("In state:  {}", since(&explanation["since"], now)),
     ];
-    if let Some(task) = told["task"].as_object() {
+    if let Some(task) = explanation["task"].as_object() {
         let number = |key: &str| task[key].as_u64().unwrap_or(0);
         let (at, of) = (number("number"), number("of"));
         lines.push(format!("Step:      {at} of {of}, {}", text(&task["what"])));
     }
-    if let Some(hypervisor) = told["hypervisor"].as_object() {
+    if let Some(hypervisor) = explanation["hypervisor"].as_object() {
         let word = |key: &str| hypervisor.get(key).map(text).unwrap_or_default();
         let since = hypervisor.get("since").map(|at| since(at, now)).unwrap_or_default();
         let state = word("state").replace('_', " ");
@@ -258,30 +258,30 @@ fn explained(told: &Value, now: Timestamp) -> String {
     for (side, label) in
         [("bmc", "BMC"), ("dhcp", "DHCP"), ("tftp", "TFTP"), ("http", "HTTP"), ("agent", "Agent")]
     {
-        let seen = &told["last_seen"][side];
+        let seen = &explanation["last_seen"][side];
         let seen = match seen.as_object() {
             Some(_) => format!("{}, at {}", text(&seen["what"]), ago(&seen["at"], now)),
             None => "not seen since the service started".to_owned(),
         };
         lines.push(format!("{:10} {seen}", format!("{label}:")));
     }
-    lines.push(format!("Next:      {}.", text(&told["next"])));
+    lines.push(format!("Next:      {}.", text(&explanation["next"])));
     lines.join("\n")
 }
 
-fn lease(told: Value) -> Answer {
-    let (lessee, until) = (text(&told["lessee"]), time(&told["lease"]["until"]));
-    Answer::sentence(told, format!("Leased to {lessee} until {until}."))
+fn lease(answer: Value) -> Answer {
+    let (lessee, until) = (text(&answer["lessee"]), time(&answer["lease"]["until"]));
+    Answer::sentence(answer, format!("Leased to {lessee} until {until}."))
 }
 
 async fn sensors(api: &Api, node: &str) -> anyhow::Result<Answer> {
-    let told = api.get(&format!("/bedplate/v1/nodes/{node}/sensors")).await?;
-    let readings = told["sensors"].as_array().cloned().unwrap_or_default();
+    let answer = api.get(&format!("/bedplate/v1/nodes/{node}/sensors")).await?;
+    let readings = answer["sensors"].as_array().cloned().unwrap_or_default();
     let rows = readings.iter().map(|reading| {
         let value = reading["value"].as_f64().map_or(String::new(), |value| format!("{value}"));
         vec![text(&reading["name"]), value, text(&reading["unit"]), text(&reading["health"])]
     });
-    Ok(Answer::table(told, &["Sensor", "Value", "Unit", "Health"], rows))
+    Ok(Answer::table(answer, &["Sensor", "Value", "Unit", "Health"], rows))
 }
 
 /// A time to the second, and how long ago it was.
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn a_node_is_explained_line_by_line() {
-        let told = json!({
+        let explanation = json!({
             "summary": "dev-1 waits for its agent", "since": "2026-01-02T03:04:05Z",
             "task": {"number": 2, "of": 5, "what": "boot the ramdisk"},
             "last_seen": {
@@ -343,6 +343,6 @@ mod tests {
             HTTP:      not seen since the service started
             Agent:     not seen since the service started
             Next:      wait, or look at its console."#]];
-        want.assert_eq(&explained(&told, now));
+        want.assert_eq(&explained(&explanation, now));
     }
 }

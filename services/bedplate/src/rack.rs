@@ -316,11 +316,16 @@ pub(crate) async fn settled(
         Some(display) => display.finish(),
         None => status(api, rack).await?.write(format)?,
     }
-    told(rack, &settled, begun, format)
+    write_result(rack, &settled, begun, format)
 }
 
 /// Prints the result of a bring-up.
-fn told(rack: &str, settled: &RackStatus, begun: Timestamp, format: Format) -> anyhow::Result<()> {
+fn write_result(
+    rack: &str,
+    settled: &RackStatus,
+    begun: Timestamp,
+    format: Format,
+) -> anyhow::Result<()> {
     let count = |way: GoalProgress| {
         settled.machines.iter().filter(|machine| machine.way == Some(way)).count()
     };
@@ -337,10 +342,10 @@ fn told(rack: &str, settled: &RackStatus, begun: Timestamp, format: Format) -> a
         settled.machines.iter().filter(|machine| machine.way == Some(GoalProgress::Stuck))
     {
         let Some(failure) = &machine.failure else { continue };
-        let told =
+        let failed =
             format!("{}: {}. Hint: {}.", machine.label(), failure.cause, failure.next_action);
         if format.is_for_people() {
-            line(&plain(&told))?;
+            line(&plain(&failed))?;
         }
     }
     if stuck > 0 {

@@ -172,7 +172,7 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
     match command {
         Command::Request { wish, patience } => {
             let asked = api.post(RESERVATIONS, &wish.body()?).await?;
-            told(api, asked, patience, format).await
+            show_outcome(api, asked, patience, format).await
         }
         Command::List { watch } => watch.show(format, async || list(api).await).await,
         Command::Show { reservation, watch } => {
@@ -192,7 +192,7 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
 }
 
 /// Shows the reservation. With `--wait`, waits until the installation succeeded or failed.
-async fn told(
+async fn show_outcome(
     api: &Api,
     asked: Value,
     patience: WaitOptions,

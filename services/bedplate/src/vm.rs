@@ -17,7 +17,7 @@ use crate::path::element_path;
 use crate::wait_options::WaitOptions;
 use crate::watch::Watch;
 
-use outcome::told;
+use outcome::show_outcome;
 use route::{MACHINES, SNAPSHOTS, path};
 use wait::Goal;
 
@@ -177,7 +177,7 @@ impl LeaseEnd {
 pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
     let act = async |vm: &str, body: Value, goal: Goal, patience: WaitOptions| {
         let asked = api.post(&path(vm, "/actions")?, &body).await?;
-        told(api, asked, goal, patience, format).await
+        show_outcome(api, asked, goal, patience, format).await
     };
     match command {
         Command::Request(options) => request::run(options, api, format).await,
@@ -189,11 +189,11 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
         }
         Command::Extend { vm, term } => {
             let vm = api.put(&path(&vm, "/lease")?, &term.body()).await?;
-            show::told(vm).write(format)
+            show::answer(vm).write(format)
         }
         Command::Undo { vm, patience } => {
             let vm = api.post(&path(&vm, "/lease/undo")?, &json!({})).await?;
-            told(api, vm, Goal::Settled, patience, format).await
+            show_outcome(api, vm, Goal::Settled, patience, format).await
         }
         Command::Start { vm, patience } => {
             act(&vm, json!({"action": "start"}), Goal::Is("ACTIVE"), patience).await
@@ -246,7 +246,7 @@ pub(crate) async fn request(
         Some(there) => there,
         None => api.post(MACHINES, &body).await?,
     };
-    told(api, asked, Goal::Is("ACTIVE"), WaitOptions::ENDLESS, Format::Table).await
+    show_outcome(api, asked, Goal::Is("ACTIVE"), WaitOptions::ENDLESS, Format::Table).await
 }
 
 async fn snapshot(
@@ -258,7 +258,7 @@ async fn snapshot(
 ) -> anyhow::Result<()> {
     let asked = api.post(&path(vm, "/snapshots")?, &json!({"name": name})).await?;
     let kept = if patience.wait {
-        wait::until_kept(api, &asked, patience.begin(), format).await?
+        wait::for_snapshot(api, &asked, patience.begin(), format).await?
     } else {
         asked
     };
@@ -270,9 +270,9 @@ async fn console(api: &Api, vm: &str, kind: Console, format: Format) -> anyhow::
         Console::Novnc => "novnc",
         Console::Serial => "serial",
     };
-    let told = api.post(&path(vm, "/console")?, &json!({"kind": kind})).await?;
-    let url = text(&told["url"]);
-    Answer::sentence(told, url).write(format)
+    let answer = api.post(&path(vm, "/console")?, &json!({"kind": kind})).await?;
+    let url = text(&answer["url"]);
+    Answer::sentence(answer, url).write(format)
 }
 
 async fn delete(
@@ -287,7 +287,7 @@ async fn delete(
     consent.to(&format!("VM {vm} is deleted with its disk"), vm)?;
     api.delete(&path(id, "")?).await?;
     if patience.wait {
-        wait::until_gone(api, id, patience.begin()).await?;
+        wait::for_deletion(api, id, patience.begin()).await?;
         return line(&plain(&format!("VM {vm} is deleted")));
     }
     line(&plain(&format!("{vm} is being deleted")))

@@ -131,11 +131,11 @@ impl Api {
         loop {
             let mut page = self.get(&format!("{path}{join}limit={PAGE}{marker}")).await?;
             let has_more = page.get("next").is_some_and(Value::is_string);
-            let Some(Value::Array(things)) = page.get_mut(list).map(Value::take) else {
+            let Some(Value::Array(elements)) = page.get_mut(list).map(Value::take) else {
                 return Ok(all);
             };
-            let last = things.last().and_then(|thing| thing["uuid"].as_str()).map(str::to_owned);
-            all.extend(things);
+            let last = elements.last().and_then(|last| last["uuid"].as_str()).map(str::to_owned);
+            all.extend(elements);
             match last {
                 Some(last) if has_more && all.len() < at_most => {
                     marker = format!("&marker={}", segment(&last)?)

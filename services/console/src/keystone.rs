@@ -37,7 +37,7 @@ pub(crate) async fn session_of(
     let cloud = openstack::Session::new(config).map_err(|why| broken(&why))?;
     let identity = cloud.identity().await.map_err(|why| refused(&why))?;
     let token = cloud.bearer().await.map_err(|why| refused(&why))?;
-    let lasts = identity
+    let lifetime = identity
         .expires_at
         .map(|end| Duration::try_from(end.duration_since(Timestamp::now())).unwrap_or_default());
     Ok(Session {
@@ -47,8 +47,8 @@ pub(crate) async fn session_of(
         credential: Credential::Token(token),
         baremetal: cloud.endpoint(Service::BareMetal).await.ok(),
         clusters: cloud.endpoint(Service::ContainerInfra).await.ok(),
-        spent: Vec::new(),
-        lasts,
+        former_tokens: Vec::new(),
+        lifetime,
     })
 }
 

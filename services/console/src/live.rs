@@ -23,7 +23,7 @@ use crate::problem::Problem;
 use crate::state::Console;
 
 /// The interval for a page that renders quickly.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const RENDER_EVERY: Duration = Duration::from_secs(1);
 /// After rendering, the next rendering waits for this multiple of the rendering time.
 const REST: u32 = 9;
 /// The largest page that is followed, in bytes.
@@ -61,8 +61,8 @@ pub(crate) async fn follow(
     if !wanted.page.starts_with('/') || wanted.page.starts_with("//") {
         return Err(Problem::nothing_here());
     }
-    let place = console.followers().enter(visit.follower(&console))?;
-    let following = LivePage {
+    let place = console.live_pages().enter(visit.live_page_owner(&console))?;
+    let page = LivePage {
         visit: PageRequest { is_live: true, target: wanted.page, ..visit },
         console,
         pages,
@@ -72,9 +72,9 @@ pub(crate) async fn follow(
         is_over: false,
         place,
     };
-    let events = unfold(following, |mut following| async move {
-        let event = following.event().await?;
-        Some((Ok::<_, Infallible>(event), following))
+    let events = unfold(page, |mut page| async move {
+        let event = page.event().await?;
+        Some((Ok::<_, Infallible>(event), page))
     });
     let unbuffered = [("x-accel-buffering", "no")];
     Ok((unbuffered, Sse::new(events).keep_alive(KeepAlive::new())).into_response())
@@ -89,7 +89,7 @@ impl LivePage {
             }
             if self.is_replaced {
                 self.is_over = true;
-                return Some(over());
+                return Some(last_event());
             }
             tokio::select! {
                 () = self.console.ending().cancelled() => return None,
@@ -102,26 +102,26 @@ impl LivePage {
             }
             let begun = Instant::now();
             self.visit.session = self.console.sessions().peek(&self.visit.cookie, begun);
-            let made = self.make().await;
-            self.next = begun + LOOK_EVERY.max(begun.elapsed() * (REST + 1));
-            match made {
+            let rendered = self.render().await;
+            self.next = begun + RENDER_EVERY.max(begun.elapsed() * (REST + 1));
+            match rendered {
                 RenderResult::Page(page) if page == self.sent => {}
                 RenderResult::Page(page) => {
                     self.sent = page;
                     return Some(Event::default().event("live").data(&self.sent));
                 }
-                RenderResult::NotNow => {}
-                RenderResult::Over => {
+                RenderResult::Unavailable => {}
+                RenderResult::Ended => {
                     self.is_over = true;
-                    return Some(over());
+                    return Some(last_event());
                 }
             }
         }
     }
 
-    async fn make(&self) -> RenderResult {
+    async fn render(&self) -> RenderResult {
         let Ok(mut request) = Request::get(&self.visit.target).body(Body::empty()) else {
-            return RenderResult::Over;
+            return RenderResult::Ended;
         };
         request.extensions_mut().insert(self.visit.clone());
         let answer: Result<Response, Infallible> = self.pages.clone().oneshot(request).await;
@@ -130,16 +130,16 @@ impl LivePage {
             StatusCode::OK => match axum::body::to_bytes(answer.into_body(), LARGEST).await {
                 // A carriage return would end a line of the event.
                 Ok(body) => RenderResult::Page(String::from_utf8_lossy(&body).replace('\r', "")),
-                Err(_) => RenderResult::Over,
+                Err(_) => RenderResult::Ended,
             },
-            status if status.is_server_error() => RenderResult::NotNow,
-            _ => RenderResult::Over,
+            status if status.is_server_error() => RenderResult::Unavailable,
+            _ => RenderResult::Ended,
         }
     }
 }
 
 /// The last event: the browser does not reconnect after it.
-fn over() -> Event {
+fn last_event() -> Event {
     Event::default().event("over").data("over")
 }
 
@@ -148,7 +148,7 @@ enum RenderResult {
     /// The page as HTML.
     Page(String),
     /// A service does not answer; the page stays as it was.
-    NotNow,
+    Unavailable,
     /// The page is gone, or the user is logged out.
-    Over,
+    Ended,
 }

@@ -46,7 +46,7 @@ struct Open {
 #[derive(Debug)]
 struct Page {
     number: u64,
-    follower: LivePageOwner,
+    owner: LivePageOwner,
     replaced: CancellationToken,
 }
 
@@ -55,7 +55,7 @@ struct Page {
 pub(crate) struct Place {
     number: u64,
     replaced: CancellationToken,
-    followers: LivePageRegistry,
+    registry: LivePageRegistry,
 }
 
 impl LivePageRegistry {
@@ -63,25 +63,25 @@ impl LivePageRegistry {
         LivePageRegistry { limits, open: Arc::default() }
     }
 
-    /// Gives `follower` a place. Ends the oldest page of the same session or account if that session or account has too many pages.
+    /// Gives a page of `owner` a place. Ends the oldest page of the same session or account if the owner has too many pages.
     ///
     /// # Errors
     ///
     /// Returns an error if all places are taken and no other account has more pages than this account would have.
-    pub(crate) fn enter(&self, follower: LivePageOwner) -> Result<Place, Problem> {
+    pub(crate) fn enter(&self, owner: LivePageOwner) -> Result<Place, Problem> {
         let mut open = self.open();
-        open.keep(self.limits.of_a_session, |page| page.session == follower.session);
-        if let Some(account) = &follower.account {
+        open.keep(self.limits.of_a_session, |page| page.session == owner.session);
+        if let Some(account) = &owner.account {
             open.keep(self.limits.of_an_account, |page| page.account.as_ref() == Some(account));
         }
         if open.pages.len() >= self.limits.at_most {
-            open.end_one_of_the_largest(&follower)?;
+            open.end_one_of_the_largest(&owner)?;
         }
         open.next += 1;
         let (number, replaced) = (open.next, CancellationToken::new());
-        open.pages.push(Page { number, follower, replaced: replaced.clone() });
+        open.pages.push(Page { number, owner, replaced: replaced.clone() });
         drop(open);
-        Ok(Place { number, replaced, followers: self.clone() })
+        Ok(Place { number, replaced, registry: self.clone() })
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
@@ -92,14 +92,14 @@ impl LivePageRegistry {
 impl Open {
     /// Ends the oldest pages that `is_one` selects, until one more page fits into `at_most`.
     fn keep(&mut self, at_most: usize, is_one: impl Fn(&LivePageOwner) -> bool) {
-        let count = self.pages.iter().filter(|page| is_one(&page.follower)).count();
+        let count = self.pages.iter().filter(|page| is_one(&page.owner)).count();
         for _ in at_most..=count {
             self.end_oldest(&is_one);
         }
     }
 
     fn end_oldest(&mut self, is_one: impl Fn(&LivePageOwner) -> bool) {
-        if let Some(oldest) = self.pages.iter().position(|page| is_one(&page.follower)) {
+        if let Some(oldest) = self.pages.iter().position(|page| is_one(&page.owner)) {
             self.pages.remove(oldest).replaced.cancel();
         }
     }
@@ -108,21 +108,21 @@ impl Open {
     fn end_one_of_the_largest(&mut self, newcomer: &LivePageOwner) -> Result<(), Problem> {
         let mut counts: HashMap<&str, usize> = HashMap::new();
         for page in &self.pages {
-            *counts.entry(page.follower.owner()).or_default() += 1;
+            *counts.entry(page.owner.account_or_session()).or_default() += 1;
         }
-        let own = counts.get(newcomer.owner()).copied().unwrap_or_default();
+        let own = counts.get(newcomer.account_or_session()).copied().unwrap_or_default();
         let largest = counts.into_iter().max_by_key(|(_, count)| *count);
         let Some((owner, _)) = largest.filter(|(_, count)| *count > own + 1) else {
             return Err(Problem::TooManyLivePages);
         };
         let owner = owner.to_owned();
-        self.end_oldest(|follower| follower.owner() == owner);
+        self.end_oldest(|it| it.account_or_session() == owner);
         Ok(())
     }
 }
 
 impl LivePageOwner {
-    fn owner(&self) -> &str {
+    fn account_or_session(&self) -> &str {
         self.account.as_ref().unwrap_or(&self.session)
     }
 }
@@ -139,7 +139,7 @@ pub(crate) const REPLACED: &str = "This page is no longer updated, because you o
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.followers.open().pages.retain(|page| page.number != self.number);
+        self.registry.open().pages.retain(|page| page.number != self.number);
     }
 }
 
@@ -147,11 +147,11 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
-    fn followers() -> LivePageRegistry {
+    fn registry() -> LivePageRegistry {
         LivePageRegistry::new(LivePages { at_most: 8, of_an_account: 4, of_a_session: 2 })
     }
 
-    fn follower(account: Option<&str>, session: &str) -> LivePageOwner {
+    fn owner(account: Option<&str>, session: &str) -> LivePageOwner {
         LivePageOwner { account: account.map(str::to_owned), session: session.to_owned() }
     }
 
@@ -162,9 +162,9 @@ mod tests {
 
     #[test]
     fn the_newest_page_takes_the_place_of_the_oldest_of_its_session() {
-        let followers = followers();
-        let other = followers.enter(follower(Some("bob"), "b")).unwrap();
-        let enter = || followers.enter(follower(Some("ann"), "a")).unwrap();
+        let registry = registry();
+        let other = registry.enter(owner(Some("bob"), "b")).unwrap();
+        let enter = || registry.enter(owner(Some("ann"), "a")).unwrap();
         let places = [enter(), enter(), enter()];
         assert_eq!(there(&places), [false, true, true]);
         assert_eq!(there(&[other]), [true], "another's page goes on");
@@ -172,36 +172,36 @@ mod tests {
 
     #[test]
     fn an_account_has_no_more_places_in_many_sessions() {
-        let followers = followers();
+        let registry = registry();
         let places: Vec<Place> = (0..6)
-            .map(|session| followers.enter(follower(Some("ann"), &session.to_string())).unwrap())
+            .map(|session| registry.enter(owner(Some("ann"), &session.to_string())).unwrap())
             .collect();
         assert_eq!(there(&places), [false, false, true, true, true, true]);
         drop(places);
-        assert!(followers.open().pages.is_empty(), "who follows nothing is forgotten");
+        assert!(registry.open().pages.is_empty(), "closed pages are forgotten");
     }
 
     #[test]
     fn an_account_with_few_pages_displaces_one_with_many() {
-        let followers = followers();
+        let registry = registry();
         let mut places: Vec<Place> = ["ann", "ann", "ann", "ann", "bob", "bob", "bob", "bob"]
             .into_iter()
             .enumerate()
-            .map(|(n, who)| followers.enter(follower(Some(who), &n.to_string())).unwrap())
+            .map(|(n, who)| registry.enter(owner(Some(who), &n.to_string())).unwrap())
             .collect();
-        let eve = [followers.enter(follower(Some("eve"), "e")).unwrap()];
+        let eve = [registry.enter(owner(Some("eve"), "e")).unwrap()];
         assert_eq!(there(&places).iter().filter(|there| !**there).count(), 1);
         assert_eq!(there(&eve), [true]);
         places.retain(|place| !place.replaced.is_cancelled());
-        let more = followers.enter(follower(None, "f")).unwrap();
+        let more = registry.enter(owner(None, "f")).unwrap();
         assert_eq!(there(&places).iter().filter(|there| !**there).count(), 1);
         assert_eq!(there(&[more]), [true]);
     }
 
     #[test]
     fn the_total_is_limited_if_every_account_has_few_pages() {
-        let followers = followers();
-        let enter = |n: usize| followers.enter(follower(None, &n.to_string()));
+        let registry = registry();
+        let enter = |n: usize| registry.enter(owner(None, &n.to_string()));
         let places: Vec<Place> = (0..8).map(|n| enter(n).unwrap()).collect();
         assert!(matches!(enter(9), Err(Problem::TooManyLivePages)));
         assert_eq!(there(&places), [true; 8]);

@@ -29,7 +29,7 @@ const LONGEST_NAME: usize = 255;
 const LONGEST_PASSWORD: usize = 4096;
 
 pub(crate) fn routes() -> Router<Console> {
-    Router::new().route("/login", get(ask).post(enter)).route("/logout", post(leave))
+    Router::new().route("/login", get(show_form).post(log_in)).route("/logout", post(log_out))
 }
 
 #[derive(Deserialize)]
@@ -39,7 +39,7 @@ struct Next {
 }
 
 /// `GET /login`: shows the form.
-async fn ask(
+async fn show_form(
     State(console): State<Console>,
     visit: PageRequest,
     Query(Next { next }): Query<Next>,
@@ -71,7 +71,7 @@ fn form(
 }
 
 /// `POST /login`: logs a user in.
-async fn enter(
+async fn log_in(
     State(console): State<Console>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
     visit: PageRequest,
@@ -102,7 +102,7 @@ async fn enter(
 }
 
 /// `POST /logout`: ends the session and revokes its tokens.
-async fn leave(
+async fn log_out(
     State(console): State<Console>,
     visit: PageRequest,
     _: Fields,
@@ -139,13 +139,13 @@ fn check_lengths(fields: &Fields) -> Result<(), Problem> {
 /// the console's address, and cannot tell guessers apart.
 async fn try_password(
     console: &Console,
-    door: &CredentialSource,
+    limiter: &CredentialSource,
     fields: &Fields,
 ) -> Result<Session, Problem> {
     let user = fields.find("user").unwrap_or_default().trim();
     let password = SecretString::from(fields.find("password").unwrap_or_default());
     // Keystone compares names without regard to case.
-    let guess = door.queue_password(&user.to_lowercase()).map_err(too_many)?.turn().await;
+    let guess = limiter.queue_password(&user.to_lowercase()).map_err(too_many)?.turn().await;
     let known = match console.access() {
         Access::None => return Err(Problem::nothing_here()),
         Access::HttpBasic => by_services(console, user, password).await,
@@ -178,8 +178,8 @@ async fn by_services(
         credential: Credential::Password(user.to_owned(), password),
         baremetal: None,
         clusters: None,
-        spent: Vec::new(),
-        lasts: None,
+        former_tokens: Vec::new(),
+        lifetime: None,
     };
     let program = if console.configured().0.is_some() {
         BackendService::Baremetald
@@ -219,7 +219,7 @@ async fn by_keystone(
 /// Revokes all tokens of the session. If Keystone does not answer, the user is still logged out of the console.
 async fn revoke_all(console: &Console, config: &KeystoneConfig, session: &Session) {
     let Credential::Token(token) = &session.credential else { return };
-    for token in session.spent.iter().chain([token]) {
+    for token in session.former_tokens.iter().chain([token]) {
         if let Err(why) = keystone::revoke(console.client(), config, token).await {
             tracing::warn!("cannot revoke a token in Keystone: {why}");
         }

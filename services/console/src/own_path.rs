@@ -90,7 +90,7 @@ mod tests {
             "/nodes/r1u7/console",
             "/nodes/gr%C3%BCn",
             "/racks/a%2Fb",
-            "/where?thing=a/b",
+            "/where?resource=a/b",
             "/discoveries",
             "/project",
         ] {

@@ -50,8 +50,8 @@ impl PageRequest {
         Page::new(template, title)
     }
 
-    /// The owner of a live page that this visit follows.
-    pub(crate) fn follower(&self, console: &Console) -> LivePageOwner {
+    /// The owner of the live pages that follow this request.
+    pub(crate) fn live_page_owner(&self, console: &Console) -> LivePageOwner {
         LivePageOwner {
             account: self.session.as_ref().map(|session| session.account.clone()),
             // A digest of the cookie is enough here, and is worthless to anyone who reads it.

@@ -19,11 +19,11 @@ use crate::session::{Credential, Session};
 use crate::state::Console;
 
 pub(crate) fn routes() -> Router<Console> {
-    Router::new().route("/project", get(ask).post(enter))
+    Router::new().route("/project", get(list).post(switch))
 }
 
 /// Keystone's configuration, the session and its token. Fails without Keystone, because there is only one project then.
-fn log_in<'a>(
+fn session_token<'a>(
     console: &'a Console,
     person: &'a AuthorizedUser,
 ) -> Result<(&'a KeystoneConfig, &'a Session, &'a SecretString), Problem> {
@@ -37,19 +37,19 @@ fn log_in<'a>(
 }
 
 /// `GET /project`: lists the user's projects.
-async fn ask(State(console): State<Console>, person: AuthorizedUser) -> Result<Response, Problem> {
-    let (config, _, token) = log_in(&console, &person)?;
+async fn list(State(console): State<Console>, person: AuthorizedUser) -> Result<Response, Problem> {
+    let (config, _, token) = session_token(&console, &person)?;
     let mut found = keystone::projects(console.client(), config, token).await?;
     let page = person.page("project.html", "Switch project");
     person.show(page.put("projects", found["projects"].take()))
 }
 
 /// `POST /project`: switches to a project.
-async fn enter(
+async fn switch(
     State(console): State<Console>,
     UserForm { person, fields }: UserForm,
 ) -> Result<Response, Problem> {
-    let (config, before, token) = log_in(&console, &person)?;
+    let (config, before, token) = session_token(&console, &person)?;
     let scope = Scope::Project(Project::Id(fields.get("project")?.trim().to_owned()));
     let auth = Auth::Token { token: token.clone(), scope };
     let session = match keystone::session_of(config, console.authorities(), auth).await {
@@ -61,8 +61,8 @@ async fn enter(
         Err(other) => return Err(other),
     };
     // The former token stays valid until it expires, so it is kept and revoked at log-out too.
-    let spent = before.spent.iter().chain([token]).cloned().collect();
-    let session = Session { spent, ..session };
+    let former_tokens = before.former_tokens.iter().chain([token]).cloned().collect();
+    let session = Session { former_tokens, ..session };
     let cookie = console.guard().cookie().map_err(|why| Problem::Internal(why.to_string()))?;
     console.sessions().remove(&person.visit.cookie);
     console.sessions().insert(&cookie, session, Instant::now());

@@ -19,25 +19,25 @@ pub(crate) struct SerialInputs(Arc<Mutex<HashMap<InputOwner, mpsc::Sender<Bytes>
 /// The input of one open serial console. Dropping the value removes the input.
 #[derive(Debug)]
 pub(crate) struct SerialInput {
-    whose: InputOwner,
+    owner: InputOwner,
     all: SerialInputs,
     typed: mpsc::Receiver<Bytes>,
 }
 
 impl SerialInputs {
     /// Routes the input of this user for this node here from now on.
-    pub(crate) fn register(&self, who: &str, node: &str) -> SerialInput {
+    pub(crate) fn register(&self, user: &str, node: &str) -> SerialInput {
         let (sender, typed) = mpsc::channel(PIECES);
-        let whose = (who.to_owned(), node.to_owned());
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(whose.clone(), sender);
-        SerialInput { whose, all: self.clone(), typed }
+        let owner = (user.to_owned(), node.to_owned());
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(owner.clone(), sender);
+        SerialInput { owner, all: self.clone(), typed }
     }
 
     /// Finds the open serial console of this user for this node.
-    pub(crate) fn find(&self, who: &str, node: &str) -> Option<mpsc::Sender<Bytes>> {
-        let whose = (who.to_owned(), node.to_owned());
+    pub(crate) fn find(&self, user: &str, node: &str) -> Option<mpsc::Sender<Bytes>> {
+        let owner = (user.to_owned(), node.to_owned());
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(&whose).filter(|it| !it.is_closed()).cloned()
+        all.get(&owner).filter(|it| !it.is_closed()).cloned()
     }
 }
 
@@ -53,8 +53,8 @@ impl Drop for SerialInput {
         self.typed.close();
         let mut all = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A second page of the same user may have registered since; only a closed input is removed.
-        if all.get(&self.whose).is_some_and(mpsc::Sender::is_closed) {
-            all.remove(&self.whose);
+        if all.get(&self.owner).is_some_and(mpsc::Sender::is_closed) {
+            all.remove(&self.owner);
         }
     }
 }
@@ -65,15 +65,15 @@ mod tests {
 
     #[tokio::test]
     async fn input_goes_to_the_page_that_was_opened_last() {
-        let keyboards = SerialInputs::default();
-        assert!(keyboards.find("ann", "n1").is_none());
-        let first = keyboards.register("ann", "n1");
-        let mut second = keyboards.register("ann", "n1");
+        let inputs = SerialInputs::default();
+        assert!(inputs.find("ann", "n1").is_none());
+        let first = inputs.register("ann", "n1");
+        let mut second = inputs.register("ann", "n1");
         drop(first);
-        keyboards.find("ann", "n1").unwrap().send(Bytes::from_static(b"x")).await.unwrap();
+        inputs.find("ann", "n1").unwrap().send(Bytes::from_static(b"x")).await.unwrap();
         assert_eq!(second.next().await.unwrap(), "x");
-        assert!(keyboards.find("bob", "n1").is_none() && keyboards.find("ann", "n2").is_none());
+        assert!(inputs.find("bob", "n1").is_none() && inputs.find("ann", "n2").is_none());
         drop(second);
-        assert!(keyboards.find("ann", "n1").is_none());
+        assert!(inputs.find("ann", "n1").is_none());
     }
 }

@@ -30,13 +30,13 @@ pub(crate) struct Session {
     pub(crate) project: Option<String>,
     pub(crate) credential: Credential,
     /// Tokens of projects that the user switched away from, to be revoked at log-out.
-    pub(crate) spent: Vec<SecretString>,
+    pub(crate) former_tokens: Vec<SecretString>,
     /// The URL of `baremetald` in the catalogue.
     pub(crate) baremetal: Option<Url>,
     /// The URL of `clusterd` in the catalogue.
     pub(crate) clusters: Option<Url>,
     /// The lifetime of the token.
-    pub(crate) lasts: Option<Duration>,
+    pub(crate) lifetime: Option<Duration>,
 }
 
 /// All sessions. Clones share their state.
@@ -44,13 +44,13 @@ pub(crate) struct Session {
 pub(crate) struct Sessions {
     limits: Limits,
     /// By a digest of the cookie, so that a side channel into this memory reveals no cookie.
-    open: Arc<Mutex<HashMap<Key, Open>>>,
+    open: Arc<Mutex<HashMap<Key, OpenSession>>>,
 }
 
 type Key = [u8; 32];
 
 #[derive(Debug)]
-struct Open {
+struct OpenSession {
     session: Arc<Session>,
     ends: Instant,
     used: Instant,
@@ -63,8 +63,9 @@ impl Sessions {
 
     /// Adds `session` under `cookie`. Removes the session that was idle longest if there are too many.
     pub(crate) fn insert(&self, cookie: &str, session: Session, now: Instant) {
-        let lasts =
-            session.lasts.map_or(self.limits.longest, |lasts| lasts.min(self.limits.longest));
+        let lifetime = session
+            .lifetime
+            .map_or(self.limits.longest, |lifetime| lifetime.min(self.limits.longest));
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.len() >= self.limits.at_most.get() {
             open.retain(|_, it| it.is_open(now, self.limits.idle_timeout));
@@ -73,20 +74,23 @@ impl Sessions {
             let oldest = open.iter().min_by_key(|(_, it)| it.used).map(|(key, _)| *key);
             oldest.and_then(|key| open.remove(&key));
         }
-        open.insert(key(cookie), Open { session: Arc::new(session), ends: now + lasts, used: now });
+        open.insert(
+            key(cookie),
+            OpenSession { session: Arc::new(session), ends: now + lifetime, used: now },
+        );
     }
 
     /// Finds the session of `cookie`, and counts as use of the session.
     pub(crate) fn find(&self, cookie: &str, now: Instant) -> Option<Arc<Session>> {
-        self.look(cookie, now, true)
+        self.find_session(cookie, now, true)
     }
 
     /// Finds the session of `cookie`, without counting as use: a live page must not keep its user logged in.
     pub(crate) fn peek(&self, cookie: &str, now: Instant) -> Option<Arc<Session>> {
-        self.look(cookie, now, false)
+        self.find_session(cookie, now, false)
     }
 
-    fn look(&self, cookie: &str, now: Instant, is_use: bool) -> Option<Arc<Session>> {
+    fn find_session(&self, cookie: &str, now: Instant, is_use: bool) -> Option<Arc<Session>> {
         let key = key(cookie);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let found = open.get_mut(&key)?;
@@ -107,7 +111,7 @@ impl Sessions {
     }
 }
 
-impl Open {
+impl OpenSession {
     fn is_open(&self, now: Instant, idle: Duration) -> bool {
         now < self.ends && now.duration_since(self.used) < idle
     }
@@ -125,16 +129,16 @@ mod tests {
 
     use super::*;
 
-    fn session(name: &str, lasts: Option<u64>) -> Session {
+    fn session(name: &str, lifetime: Option<u64>) -> Session {
         Session {
             name: name.to_owned(),
             account: name.to_owned(),
             project: None,
             credential: Credential::Token("t".into()),
-            spent: Vec::new(),
+            former_tokens: Vec::new(),
             baremetal: None,
             clusters: None,
-            lasts: lasts.map(Duration::from_secs),
+            lifetime: lifetime.map(Duration::from_secs),
         }
     }
 
@@ -161,7 +165,7 @@ mod tests {
         assert!(sessions.find("b", at(5)).is_none(), "its token has ended");
         sessions.insert("c", session("c", None), start);
         assert!(sessions.peek("c", at(9)).is_some());
-        assert!(sessions.find("c", at(11)).is_none(), "to look is not to use");
+        assert!(sessions.find("c", at(11)).is_none(), "peeking is no use of the session");
     }
 
     #[test]

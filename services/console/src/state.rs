@@ -37,8 +37,8 @@ struct ConsoleState {
     engine: Tera,
     sessions: Sessions,
     guard: Guard,
-    keyboards: SerialInputs,
-    followers: LivePageRegistry,
+    serial_inputs: SerialInputs,
+    live_pages: LivePageRegistry,
     guesses: Arc<Guesses>,
     ending: CancellationToken,
     authorities: Option<PathBuf>,
@@ -75,8 +75,8 @@ impl Console {
             engine: view::engine().context("cannot parse a template")?,
             sessions: Sessions::new(config.sessions),
             guard: Guard::new()?,
-            keyboards: SerialInputs::default(),
-            followers: LivePageRegistry::new(config.live_pages),
+            serial_inputs: SerialInputs::default(),
+            live_pages: LivePageRegistry::new(config.live_pages),
             guesses: Arc::new(Guesses::new(config.guesses_per_minute)),
             ending: CancellationToken::new(),
             authorities: config.authorities.clone(),
@@ -123,13 +123,13 @@ impl Console {
     }
 
     /// The inputs of open serial consoles.
-    pub(crate) fn keyboards(&self) -> &SerialInputs {
-        &self.0.keyboards
+    pub(crate) fn serial_inputs(&self) -> &SerialInputs {
+        &self.0.serial_inputs
     }
 
     /// The live pages.
-    pub(crate) fn followers(&self) -> &LivePageRegistry {
-        &self.0.followers
+    pub(crate) fn live_pages(&self) -> &LivePageRegistry {
+        &self.0.live_pages
     }
 
     /// The limiter of wrong passwords from this address.

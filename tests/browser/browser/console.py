@@ -34,7 +34,7 @@ PAGES = {
     "profile-new": "/profiles/new",
     "hosts": "/hosts",
     "host": "/hosts/dev-1",
-    "where": "/where?thing=tenant",
+    "where": "/where?resource=tenant",
     "clusters": "/clusters",
     "cluster": "/clusters/tenant",
     "cluster-new": "/clusters/new",

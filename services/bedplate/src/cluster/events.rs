@@ -65,7 +65,7 @@ pub(super) async fn follow(api: &Api, cluster: &str, format: Format) -> anyhow::
         };
         // A broken stream continues after the last event.
         while let Ok(Some(event)) = stream.next().await {
-            told(event.data, format, is_first)?;
+            write_event(event.data, format, is_first)?;
             is_first = false;
             last = event.id.or(last);
             if event.name == "gone" {
@@ -77,12 +77,12 @@ pub(super) async fn follow(api: &Api, cluster: &str, format: Format) -> anyhow::
     }
 }
 
-fn told(event: Value, format: Format, is_first: bool) -> anyhow::Result<()> {
+fn write_event(event: Value, format: Format, is_first: bool) -> anyhow::Result<()> {
     let words = row(&event).join("  ");
-    let told = Answer::sentence(event, words);
+    let answer = Answer::sentence(event, words);
     match format {
-        Format::Table => told.write(format),
-        Format::Json | Format::Yaml => line(&told.written_again(format, is_first)?),
+        Format::Table => answer.write(format),
+        Format::Json | Format::Yaml => line(&answer.written_again(format, is_first)?),
     }
 }
 

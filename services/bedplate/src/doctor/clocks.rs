@@ -36,10 +36,10 @@ pub(crate) fn compare(
         return findings.ok(Check::Clocks, format!("the clocks of {who} and this machine agree"));
     }
     let next = "synchronise both clocks by NTP; check with `timedatectl status`";
-    findings.fail(Check::Clocks, told(who, apart), next);
+    findings.fail(Check::Clocks, difference(who, apart), next);
 }
 
-fn told(who: &str, apart: SignedDuration) -> String {
+fn difference(who: &str, apart: SignedDuration) -> String {
     let word = if apart.is_negative() { "behind" } else { "ahead of" };
     format!("the clock of {who} is {} {word} this machine's", span(apart.abs()))
 }
@@ -61,12 +61,12 @@ pub(crate) async fn of_bmcs(nodes: &[Value], findings: &mut Findings) {
             .skipped(Check::Clocks, "BMCs are not checked: cannot set up an HTTP client");
     };
     let mut asked = JoinSet::new();
-    let (mut apart, mut told_by) = (Vec::new(), 0_usize);
+    let (mut apart, mut answered) = (Vec::new(), 0_usize);
     let mut note = |seen: Option<(String, SignedDuration)>| {
         let Some((name, by)) = seen else { return };
-        told_by += 1;
+        answered += 1;
         if by.abs() > BMCS_APART {
-            apart.push(told(&format!("{name}'s BMC"), by));
+            apart.push(difference(&format!("{name}'s BMC"), by));
         }
     };
     for node in nodes.iter().filter(|node| node["driver"] == "redfish") {
@@ -87,10 +87,10 @@ pub(crate) async fn of_bmcs(nodes: &[Value], findings: &mut Findings) {
     while let Some(Ok(seen)) = asked.join_next().await {
         note(seen);
     }
-    match (told_by, apart.is_empty()) {
+    match (answered, apart.is_empty()) {
         (0, _) => findings.skipped(Check::Clocks, "no BMC sent its time"),
-        (told_by, true) => findings
-            .ok(Check::Clocks, format!("the clocks of {told_by} BMCs agree with this machine")),
+        (answered, true) => findings
+            .ok(Check::Clocks, format!("the clocks of {answered} BMCs agree with this machine")),
         (_, false) => {
             let next =
                 "configure a time server in the BMC: its event log has wrong times until then";

@@ -126,7 +126,7 @@ impl Findings {
     }
 
     /// All findings for people and programs, the likeliest cause first, and the number of problems.
-    pub(crate) fn told(mut self) -> (Answer, usize) {
+    pub(crate) fn into_answer(mut self) -> (Answer, usize) {
         self.0.sort_by_key(|finding| (finding.verdict, finding.check));
         let wrong = self.0.iter().filter(|it| it.verdict == Verdict::Fail).count();
         let whole = self.0.iter().map(|it| {
@@ -159,7 +159,7 @@ mod tests {
         findings.warn(Check::Clocks, "a BMC is late", "set it");
         findings.fail(Check::Database, "it is not there", "make it\u{1b}[2J");
         findings.skipped(Check::Dhcp, "it takes root");
-        let (answer, wrong) = findings.told();
+        let (answer, wrong) = findings.into_answer();
         assert_eq!(wrong, 2);
         let want = expect![[r#"
             FAIL  database       it is not there

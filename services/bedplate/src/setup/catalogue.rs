@@ -225,13 +225,14 @@ mod tests {
             let seen = CatalogueEntries { services, endpoints: Vec::new() };
             plan(&wanted("https://h"), &seen, "north").unwrap_err().to_string()
         };
-        let told = plan(vec![service("magnum", true)]);
+        let printed = plan(vec![service("magnum", true)]);
         assert!(
-            told.contains(r#"the name "magnum""#) && told.contains("--name container-infra s"),
-            "{told}"
+            printed.contains(r#"the name "magnum""#)
+                && printed.contains("--name container-infra s"),
+            "{printed}"
         );
-        let told = plan(vec![service("container-infra", true), service("magnum", true)]);
-        assert!(told.contains("several services of type container-infra: s, s"), "{told}");
+        let printed = plan(vec![service("container-infra", true), service("magnum", true)]);
+        assert!(printed.contains("several services of type container-infra: s, s"), "{printed}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::wait::Goal;
 use super::{show, wait};
 
 /// Shows the VM. With `--wait`, waits until the goal is reached or cannot be reached.
-pub(super) async fn told(
+pub(super) async fn show_outcome(
     api: &Api,
     vm: Value,
     goal: Goal,
@@ -18,9 +18,9 @@ pub(super) async fn told(
     format: Format,
 ) -> anyhow::Result<()> {
     let vm = if patience.wait {
-        wait::until(api, &vm, goal, patience.begin(), format).await?
+        wait::for_goal(api, &vm, goal, patience.begin(), format).await?
     } else {
         vm
     };
-    show::told(vm).write(format)
+    show::answer(vm).write(format)
 }

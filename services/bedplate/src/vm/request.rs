@@ -12,7 +12,7 @@ use crate::api::Api;
 use crate::output::Format;
 use crate::wait_options::WaitOptions;
 
-use super::outcome::told;
+use super::outcome::show_outcome;
 use super::route::MACHINES;
 use super::wait::Goal;
 
@@ -122,5 +122,5 @@ pub(super) async fn run(options: Options, api: &Api, format: Format) -> anyhow::
         ),
         _ => why,
     })?;
-    told(api, vm, Goal::Is("ACTIVE"), options.patience, format).await
+    show_outcome(api, vm, Goal::Is("ACTIVE"), options.patience, format).await
 }

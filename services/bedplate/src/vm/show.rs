@@ -65,7 +65,7 @@ fn listed(all: Vec<Value>, header: &[&str], row: impl Fn(&Value) -> Vec<String>)
 pub(super) async fn one(api: &Api, vm: &str, events: bool) -> anyhow::Result<Answer> {
     let found = api.get(&path(vm, "")?).await?;
     if !events {
-        return Ok(told(found));
+        return Ok(answer(found));
     }
     let happened = api.get(&path(vm, "/events")?).await?;
     let rows = happened["events"].as_array().into_iter().flatten().map(|event| {
@@ -79,7 +79,7 @@ pub(super) async fn one(api: &Api, vm: &str, events: bool) -> anyhow::Result<Ans
 }
 
 /// Describes a VM.
-pub(super) fn told(vm: Value) -> Answer {
+pub(super) fn answer(vm: Value) -> Answer {
     let words = described(&vm);
     Answer::sentence(vm, words)
 }

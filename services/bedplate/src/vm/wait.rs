@@ -24,9 +24,9 @@ pub(crate) enum Goal {
 /// The progress of a VM towards the goal.
 #[derive(Debug, PartialEq, Eq)]
 enum Progress {
-    There,
+    Reached,
     Underway,
-    Never(String),
+    Failed(String),
 }
 
 /// The statuses of a VM with an action in progress.
@@ -46,9 +46,9 @@ fn judge(vm: &Value, goal: Goal) -> Progress {
     match goal {
         // clusterd repeats a failed call by itself, and so waiting goes on; a VM that waits for a person does not change.
         _ if (starts || UNDERWAY.contains(&status)) && next.is_empty() => Progress::Underway,
-        Goal::Is(wanted) if wanted == status => Progress::There,
-        Goal::Settled if !UNDERWAY.contains(&status) && next.is_empty() => Progress::There,
-        Goal::Is(_) | Goal::Settled => Progress::Never(why()),
+        Goal::Is(wanted) if wanted == status => Progress::Reached,
+        Goal::Settled if !UNDERWAY.contains(&status) && next.is_empty() => Progress::Reached,
+        Goal::Is(_) | Goal::Settled => Progress::Failed(why()),
     }
 }
 
@@ -57,19 +57,19 @@ fn text<'v>(vm: &'v Value, key: &str) -> &'v str {
 }
 
 /// Why the action that was requested at that time failed, if an event tells.
-fn not_done(events: &Value, since: &str) -> Option<String> {
+fn failure_since(events: &Value, since: &str) -> Option<String> {
     let since: Timestamp = since.parse().ok()?;
-    let of_errands = |event: &&Value| {
+    let is_failed_action = |event: &&Value| {
         let at = text(event, "at").parse::<Timestamp>();
         ["ErrandFailed", "ErrandRefused"].contains(&text(event, "reason"))
             && at.is_ok_and(|at| since <= at)
     };
-    let last = events["events"].as_array()?.iter().rev().find(of_errands)?;
+    let last = events["events"].as_array()?.iter().rev().find(is_failed_action)?;
     Some(text(last, "message").to_owned())
 }
 
 /// Shows the VM's progress until the goal is reached. Returns an error if the goal cannot be reached without a person.
-pub(super) async fn until(
+pub(super) async fn for_goal(
     api: &Api,
     asked: &Value,
     goal: Goal,
@@ -93,9 +93,9 @@ pub(super) async fn until(
             display.finish();
         }
         let events = api.get(&path(id, "/events")?).await?;
-        let why = match (not_done(&events, text(asked, "updated_at")), verdict) {
-            (Some(why), _) | (None, Progress::Never(why)) => why,
-            (None, Progress::There | Progress::Underway) => return Ok(vm),
+        let why = match (failure_since(&events, text(asked, "updated_at")), verdict) {
+            (Some(why), _) | (None, Progress::Failed(why)) => why,
+            (None, Progress::Reached | Progress::Underway) => return Ok(vm),
         };
         bail!("{}", plain(&format!("{}: {why}", name(&vm))));
     }
@@ -107,7 +107,7 @@ fn progress(format: Format) -> Option<Display> {
 }
 
 /// Waits until a snapshot is ready. Returns an error if it failed.
-pub(super) async fn until_kept(
+pub(super) async fn for_snapshot(
     api: &Api,
     asked: &Value,
     deadline: Deadline,
@@ -117,25 +117,28 @@ pub(super) async fn until_kept(
     let begun = Timestamp::now();
     let mut display = progress(format);
     loop {
-        let kept = api.get(&element_path(SNAPSHOTS, id, "")?).await?;
+        let snapshot = api.get(&element_path(SNAPSHOTS, id, "")?).await?;
         if let Some(display) = &mut display {
-            display.show(vec![row(&kept)], begun)?;
+            display.show(vec![row(&snapshot)], begun)?;
         }
-        match text(&kept, "status") {
+        match text(&snapshot, "status") {
             "wanted" | "making" => {
-                deadline.pause(&plain(&format!("snapshot {}", name(&kept)))).await?;
+                deadline.pause(&plain(&format!("snapshot {}", name(&snapshot)))).await?;
             }
-            "active" => return Ok(kept),
+            "active" => return Ok(snapshot),
             status => {
-                let why = text(&kept, "status_reason");
-                bail!("{}", plain(&format!("snapshot {}: status {status}: {why}", name(&kept))));
+                let why = text(&snapshot, "status_reason");
+                bail!(
+                    "{}",
+                    plain(&format!("snapshot {}: status {status}: {why}", name(&snapshot)))
+                );
             }
         }
     }
 }
 
 /// Waits until a VM and all its cloud objects are gone.
-pub(super) async fn until_gone(api: &Api, id: &str, deadline: Deadline) -> anyhow::Result<()> {
+pub(super) async fn for_deletion(api: &Api, id: &str, deadline: Deadline) -> anyhow::Result<()> {
     let begun = Timestamp::now();
     let mut display = Display::fitting();
     while let Some(vm) = api.find(&path(id, "")?).await? {
@@ -175,16 +178,16 @@ mod tests {
     #[test]
     fn waiting_ends_when_the_goal_is_reached_or_out_of_reach() {
         let running = Goal::Is("ACTIVE");
-        assert_eq!(judge(&vm("ACTIVE", ""), running), Progress::There);
+        assert_eq!(judge(&vm("ACTIVE", ""), running), Progress::Reached);
         assert_eq!(judge(&vm("BUILDING", ""), running), Progress::Underway);
-        let never = |why: &str| Progress::Never(why.to_owned());
+        let never = |why: &str| Progress::Failed(why.to_owned());
         assert_eq!(
             judge(&vm("BUILDING", "ask for a smaller one"), running),
             never("status BUILDING: no host has room. Hint: ask for a smaller one")
         );
         assert_eq!(judge(&vm("FAILED", ""), running), never("status FAILED: no host has room"));
         assert_eq!(judge(&vm("STOPPED", ""), running), never("status STOPPED: no host has room"));
-        assert_eq!(judge(&vm("STOPPED", ""), Goal::Settled), Progress::There);
+        assert_eq!(judge(&vm("STOPPED", ""), Goal::Settled), Progress::Reached);
         let starts = json!({"status": "STOPPED", "off_by_lease": true});
         assert_eq!(judge(&starts, Goal::Settled), Progress::Underway);
     }
@@ -196,8 +199,8 @@ mod tests {
             event("ErrandFailed", "2026-01-01T00:00:00Z"),
             event("Built", "2026-01-02T00:00:00Z"),
         ]});
-        assert_eq!(not_done(&events, "2026-01-01T12:00:00Z"), None);
-        assert_eq!(not_done(&events, "2026-01-01T00:00:00Z").as_deref(), Some("ErrandFailed"));
-        assert_eq!(not_done(&events, ""), None);
+        assert_eq!(failure_since(&events, "2026-01-01T12:00:00Z"), None);
+        assert_eq!(failure_since(&events, "2026-01-01T00:00:00Z").as_deref(), Some("ErrandFailed"));
+        assert_eq!(failure_since(&events, ""), None);
     }
 }

@@ -86,10 +86,10 @@ fn draft(found: &[&Value]) -> String {
             .to_owned();
     for (number, one) in (1..).zip(found) {
         let mac = one["mac"].as_str().unwrap_or_default();
-        let told = one["data"]["inventory"]["bmc_address"].as_str();
+        let reported = one["data"]["inventory"]["bmc_address"].as_str();
         // The discovered machine is not trusted: only a valid IP address gets into the manifest.
         let address =
-            told.and_then(|it| it.parse::<IpAddr>().ok()).filter(|it| !it.is_unspecified());
+            reported.and_then(|it| it.parse::<IpAddr>().ok()).filter(|it| !it.is_unspecified());
         let address = match address {
             None => String::new(),
             Some(IpAddr::V4(address)) => format!("https://{address}"),
@@ -315,12 +315,15 @@ mod tests {
         let liar = serde_json::json!({"mac": "52:54:00:00:00:0b", "data": {"inventory": {"bmc_address": "x\"}, evil: {"}}});
         let text = draft(&[&known, &liar]).replace("rack: ", "rack: r1");
         let manifest = read_yaml(&text).unwrap();
-        let told: Vec<_> = manifest
+        let machines: Vec<_> = manifest
             .machines
             .iter()
             .map(|it| (it.name.as_str(), it.bmc.address.as_str()))
             .collect();
-        assert_eq!(told, [("node-52540000000a", "https://10.0.0.9"), ("node-52540000000b", "")]);
+        assert_eq!(
+            machines,
+            [("node-52540000000a", "https://10.0.0.9"), ("node-52540000000b", "")]
+        );
         assert!(!check(&manifest).is_empty(), "a machine without a BMC is not accepted");
     }
 

@@ -25,7 +25,7 @@ pub(super) fn routes() -> Router<Console> {
 #[derive(Deserialize)]
 struct LocationQuery {
     #[serde(default)]
-    thing: String,
+    resource: String,
 }
 
 /// A node that is a compute host of the cloud.
@@ -39,21 +39,21 @@ pub(super) struct HostNode {
     host: Option<String>,
 }
 
-/// `GET /where?thing=`: redirects to the page of a rack, node or host, or shows the locations of a server, cluster or VM.
+/// `GET /where?resource=`: redirects to the page of a rack, node or host, or shows the locations of a server, cluster or VM.
 async fn find(
     person: AuthorizedUser,
     Query(wanted): Query<LocationQuery>,
 ) -> Result<Response, Problem> {
-    let thing = wanted.thing.trim();
+    let resource = wanted.resource.trim();
     let page = person.page("where.html", "Location").under("hosts");
-    let page = page.put("thing", thing).put("rows", Vec::<Row>::new()).put("is_asked", false);
-    if thing.is_empty() {
+    let page = page.put("resource", resource).put("rows", Vec::<Row>::new()).put("is_asked", false);
+    if resource.is_empty() {
         return person.show(page);
     }
-    let name = segment(thing)?;
+    let name = segment(resource)?;
     let machines = person.baremetald()?;
     let rack = format!("/bedplate/v1/racks/{name}");
-    let (rack, node) = tokio::join!(machines.find(&rack), of_node(&machines, thing));
+    let (rack, node) = tokio::join!(machines.find(&rack), of_node(&machines, resource));
     if rack?.is_some() {
         return Ok(Redirect::to(&format!("/racks/{name}")).into_response());
     }
@@ -128,16 +128,16 @@ async fn of_node(api: &Api, ident: &str) -> Result<Option<HostNode>, Problem> {
     ];
     let (shown, explained) = tokio::join!(api.find(&shown), api.find(&explained));
     let Some(node) = shown? else { return Ok(None) };
-    let told = explained?.unwrap_or_default();
+    let explanation = explained?.unwrap_or_default();
     let text = |value: &Value| value.as_str().map(str::to_owned);
-    let said = text(&node["instance_info"]["hypervisor_hostname"]);
+    let named = text(&node["instance_info"]["hypervisor_hostname"]);
     let uuid = text(&node["uuid"]).unwrap_or_default();
     Ok(Some(HostNode {
         name: text(&node["name"]).unwrap_or_else(|| uuid.clone()),
         uuid,
         state: text(&node["provision_state"]).unwrap_or_default(),
-        rack: text(&told["place"]["rack"]),
-        position: told["place"]["position"].as_u64(),
-        host: text(&told["hypervisor"]["host"]).or(said),
+        rack: text(&explanation["place"]["rack"]),
+        position: explanation["place"]["position"].as_u64(),
+        host: text(&explanation["hypervisor"]["host"]).or(named),
     }))
 }

@@ -69,7 +69,7 @@ async fn one(person: &AuthorizedUser, node: &str) -> Result<Page, Problem> {
     let state = shown["provision_state"].as_str().unwrap_or_default();
     let label = shown["name"].as_str().unwrap_or(node);
     let page = person.page("node.html", label).under("nodes").live();
-    let page = page.put("verbs", verbs(state)).put("label", label).put("address", &name);
+    let page = page.put("verbs", actions(state)).put("label", label).put("address", &name);
     let page = page.put("may_be_deleted", may_be_deleted(state, shown["maintenance"] == true));
     let page = page.put("events", history?.map(|history| timeline(&history)).unwrap_or_default());
     let inventory = inventory?.map(|mut it| it["inventory"].take());
@@ -125,8 +125,8 @@ struct NodeAction {
 
 /// The actions for a node in this state. The service may still refuse an action for other reasons. baremetald supports no rescue, service
 /// or hold, so the page does not offer them.
-fn verbs(state: &str) -> Vec<NodeAction> {
-    let told: &[(&'static str, &'static str)] = match state {
+fn actions(state: &str) -> Vec<NodeAction> {
+    let actions: &[(&'static str, &'static str)] = match state {
         "enroll" => &[("manage", "Manage")],
         "manageable" => &[
             ("inspect", "Inspect"),
@@ -143,11 +143,11 @@ fn verbs(state: &str) -> Vec<NodeAction> {
         "clean wait" | "inspect wait" | "wait call-back" => &[("abort", "Abort")],
         _ => &[],
     };
-    let verb = |(target, name): &(&'static str, &'static str)| {
+    let action = |(target, name): &(&'static str, &'static str)| {
         let asks = !is_harmless(target);
         NodeAction { target, name, is_bold: asks || *target == "abort", asks }
     };
-    told.iter().map(verb).collect()
+    actions.iter().map(action).collect()
 }
 
 /// Whether an action erases nothing. An unknown action counts as harmful.
@@ -253,7 +253,7 @@ async fn sensors(person: AuthorizedUser, Path(node): Path<String>) -> Result<Res
     let log: Vec<Value> = log
         .iter()
         .rev()
-        .map(|entry| json!({"at": told_at(&entry["at"]), "message": entry["message"]}))
+        .map(|entry| json!({"at": format_seconds(&entry["at"]), "message": entry["message"]}))
         .collect();
     let page = person.page("sensors.html", &format!("Sensors of {node}")).under("nodes");
     person.show(
@@ -265,7 +265,7 @@ async fn sensors(person: AuthorizedUser, Path(node): Path<String>) -> Result<Res
 }
 
 /// Formats seconds since 1970.
-fn told_at(seconds: &Value) -> Option<String> {
+fn format_seconds(seconds: &Value) -> Option<String> {
     let at = Timestamp::from_second(seconds.as_i64()?).ok()?;
     Some(at.to_string())
 }
@@ -376,7 +376,11 @@ mod tests {
     #[test]
     fn every_action_that_may_erase_something_asks_for_the_name() {
         let asking = |state: &str| -> Vec<&str> {
-            verbs(state).into_iter().filter(|verb| verb.asks).map(|verb| verb.target).collect()
+            actions(state)
+                .into_iter()
+                .filter(|action| action.asks)
+                .map(|action| action.target)
+                .collect()
         };
         assert_eq!(asking("manageable"), ["provide", "clean"]);
         assert_eq!(asking("available"), ["active"]);
@@ -397,9 +401,9 @@ mod tests {
             event("2026-11-23T01:00:01.5Z", "done"),
             event("2026-11-23T01:02:01.5Z", "asked to inspect"),
         ]});
-        let told: Vec<_> = timeline(&history).into_iter().map(|it| (it.what, it.took)).collect();
+        let events: Vec<_> = timeline(&history).into_iter().map(|it| (it.what, it.took)).collect();
         assert_eq!(
-            told,
+            events,
             [
                 ("asked to inspect".to_owned(), None),
                 ("done".to_owned(), Some("2 min".to_owned())),

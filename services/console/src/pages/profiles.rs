@@ -53,7 +53,7 @@ async fn one(person: &AuthorizedUser, name: &str, refused: Option<&str>) -> Resu
     let own = written(&profile)?;
     let page = person.page("profile.html", &format!("Profile {name}")).under("profiles");
     let page = page.put("document", refused.unwrap_or(&own)).put("address", address);
-    Ok(page.put("settings", told(&profile["settings"])).put("profile", profile))
+    Ok(page.put("settings", setting_rows(&profile["settings"])).put("profile", profile))
 }
 
 /// Writes a profile as a document that can be sent back: JSON, which is valid YAML.
@@ -64,7 +64,7 @@ fn written(profile: &Value) -> Result<String, Problem> {
 }
 
 /// Lists the settings of a profile, each with its path and value.
-fn told(settings: &Value) -> Vec<(String, String)> {
+fn setting_rows(settings: &Value) -> Vec<(String, String)> {
     fn walk(at: &str, value: &Value, lines: &mut Vec<(String, String)>) {
         let below = |key: &str| if at.is_empty() { key.to_owned() } else { format!("{at}.{key}") };
         match value {
@@ -233,7 +233,10 @@ mod tests {
     fn settings_are_listed_with_path_and_value() {
         let settings = json!({"neutron": {"tunnels": true, "region": null}, "ssh_keys": ["a"]});
         let line = |at: &str, says: &str| (at.to_owned(), says.to_owned());
-        assert_eq!(told(&settings), [line("neutron.tunnels", "true"), line("ssh_keys.0", "a")]);
+        assert_eq!(
+            setting_rows(&settings),
+            [line("neutron.tunnels", "true"), line("ssh_keys.0", "a")]
+        );
     }
 
     #[test]

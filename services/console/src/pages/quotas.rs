@@ -157,8 +157,8 @@ mod tests {
     #[test]
     fn the_remainder_is_shown_if_there_is_a_limit() {
         let account = json!({"vms": {"used": 3, "limit": 5}, "gpus": {"used": 1, "limit": -1}});
-        let told: Vec<_> = rows(&account).iter().map(|row| (row.key, row.left)).collect();
-        assert_eq!(told, [("vms", Some(2)), ("gpus", None)]);
+        let shown: Vec<_> = rows(&account).iter().map(|row| (row.key, row.left)).collect();
+        assert_eq!(shown, [("vms", Some(2)), ("gpus", None)]);
     }
 
     #[test]
@@ -167,15 +167,15 @@ mod tests {
             "ram_mib": {"used": 1536, "limit": 65536}, "disk_gib": {"used": 40, "limit": -1},
             "lease_seconds": {"limit": 604800},
         });
-        let told: Vec<_> = rows(&account)
+        let shown: Vec<_> = rows(&account)
             .into_iter()
             .map(|row| (row.label, row.used_shown, row.limit_shown))
             .collect();
         let row = |label: &str, used: Option<&str>, limit: &str| {
             (label.to_owned(), used.map(str::to_owned), limit.to_owned())
         };
-        assert_eq!(told[0], row("RAM (MiB)", Some("1.5 GiB"), "64 GiB"));
-        assert_eq!(told[1].1.as_deref(), Some("40 GiB"));
-        assert_eq!(told[2], row("Max lease (s)", None, "7 d"));
+        assert_eq!(shown[0], row("RAM (MiB)", Some("1.5 GiB"), "64 GiB"));
+        assert_eq!(shown[1].1.as_deref(), Some("40 GiB"));
+        assert_eq!(shown[2], row("Max lease (s)", None, "7 d"));
     }
 }

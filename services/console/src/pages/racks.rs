@@ -248,9 +248,9 @@ mod tests {
         let host = |state: &str| json!({"hypervisor": {"state": state}});
         let machines =
             [host("joined"), host("awaiting_service"), host("joined"), json!({"hypervisor": null})];
-        let told = hosts(&json!(machines));
+        let counted = hosts(&json!(machines));
         assert_eq!(
-            told,
+            counted,
             [("busy", "awaiting service".to_owned(), 1), ("good", "joined".to_owned(), 2)]
         );
     }

@@ -33,7 +33,7 @@ use crate::view::escape;
 /// Output that arrives within this time is sent together.
 const GATHER: Duration = Duration::from_millis(100);
 /// How often the session of the user is checked.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_SESSION_EVERY: Duration = Duration::from_secs(1);
 /// How long the response waits for the machine's echo, if no page follows the console.
 const ECHO: Duration = Duration::from_secs(1);
 /// The template of the whole output, which is sent once at the beginning of a stream.
@@ -42,7 +42,7 @@ const SCREEN: &str = "serial_screen.html";
 pub(super) fn routes() -> Router<Console> {
     Router::new()
         .route("/nodes/{node}/console", get(show).post(switch))
-        .route("/nodes/{node}/console/input", axum::routing::post(input))
+        .route("/nodes/{node}/console/input", axum::routing::post(type_input))
         // Below `/live`, so that following a console does not keep the session alive.
         .route("/live/console/{node}", get(follow))
 }
@@ -59,15 +59,15 @@ async fn show(person: AuthorizedUser, Path(node): Path<String>) -> Result<Respon
     if !is_enabled {
         return person.show(page.put("lines", "").put("line", ""));
     }
-    let said = match api.text(&format!("/bedplate/v1/nodes/{name}/console/log")).await {
-        Ok(said) => said,
+    let output = match api.text(&format!("/bedplate/v1/nodes/{name}/console/log")).await {
+        Ok(output) => output,
         Err(why @ Problem::Refused { .. }) => {
             return person.show_again(page.put("lines", "").put("line", ""), &why);
         }
         Err(why) => return Err(why),
     };
     let mut screen = Screen::default();
-    screen.feed(said.as_bytes());
+    screen.feed(output.as_bytes());
     let (lines, line) = screen.take();
     let page = page.put("lines", lines).put("line", line);
     person.show(page.followed_at(format!("/live/console/{name}")))
@@ -96,7 +96,7 @@ async fn switch(
 }
 
 /// `POST /nodes/{node}/console/input`: types a line or a key. A script gets the empty form as the response.
-async fn input(
+async fn type_input(
     State(console): State<Console>,
     Path(node): Path<String>,
     headers: HeaderMap,
@@ -110,9 +110,9 @@ async fn input(
         _ => return Err(Problem::Unreadable("key: must be enter, interrupt or escape".to_owned())),
     };
     let typed = Bytes::from(typed);
-    let who = console.guard().token(&person.visit.cookie);
-    let is_sent = match console.keyboards().find(&who, &name) {
-        Some(keyboard) => keyboard.send(typed.clone()).await.is_ok(),
+    let owner = console.guard().token(&person.visit.cookie);
+    let is_sent = match console.serial_inputs().find(&owner, &name) {
+        Some(input) => input.send(typed.clone()).await.is_ok(),
         None => false,
     };
     if !is_sent {
@@ -129,7 +129,7 @@ async fn open(person: &AuthorizedUser, name: &str) -> Result<Socket, Problem> {
     person.baremetald()?.socket(&format!("/bedplate/v1/nodes/{name}/console")).await
 }
 
-/// Types without a following page, and waits a moment for the echo, so that the next page shows it.
+/// Types without a page that follows, and waits a moment for the echo, so that the next page shows it.
 async fn type_once(mut socket: Socket, typed: Bytes) {
     // The first message is the earlier output.
     let _ = timeout(ECHO, socket.next()).await;
@@ -144,13 +144,13 @@ struct SerialStream {
     console: Console,
     visit: PageRequest,
     socket: Socket,
-    keyboard: SerialInput,
+    input: SerialInput,
     screen: Screen,
     /// The unfinished line as it was last sent.
     line: String,
     waiting: Vec<Event>,
     /// When the session is checked next.
-    look_at: tokio::time::Instant,
+    session_check_at: tokio::time::Instant,
     has_begun: bool,
     is_over: bool,
     place: Place,
@@ -163,34 +163,35 @@ async fn follow(
     Path(node): Path<String>,
 ) -> Result<Response, Problem> {
     let name = segment(&node)?;
-    let place = console.followers().enter(person.visit.follower(&console))?;
+    let place = console.live_pages().enter(person.visit.live_page_owner(&console))?;
     let unbuffered = [("x-accel-buffering", "no")];
     let socket = match open(&person, &name).await {
         Ok(socket) => socket,
         Err(why @ (Problem::Refused { .. } | Problem::Unreachable { .. })) => {
             // A browser does not show the error response of a stream, so the reason is sent as output.
-            let told = [said(&format!("[{why}]\n")), over()].map(Ok::<_, Infallible>);
-            return Ok((unbuffered, Sse::new(futures::stream::iter(told))).into_response());
+            let events =
+                [lines_event(&format!("[{why}]\n")), last_event()].map(Ok::<_, Infallible>);
+            return Ok((unbuffered, Sse::new(futures::stream::iter(events))).into_response());
         }
         Err(why) => return Err(why),
     };
-    let who = console.guard().token(&person.visit.cookie);
-    let following = SerialStream {
-        keyboard: console.keyboards().register(&who, &name),
+    let owner = console.guard().token(&person.visit.cookie);
+    let stream = SerialStream {
+        input: console.serial_inputs().register(&owner, &name),
         console,
         visit: person.visit,
         socket,
         screen: Screen::default(),
         line: String::new(),
         waiting: Vec::new(),
-        look_at: tokio::time::Instant::now() + LOOK_EVERY,
+        session_check_at: tokio::time::Instant::now() + CHECK_SESSION_EVERY,
         has_begun: false,
         is_over: false,
         place,
     };
-    let events = unfold(following, |mut following| async move {
-        let event = following.event().await?;
-        Some((Ok::<_, Infallible>(event), following))
+    let events = unfold(stream, |mut stream| async move {
+        let event = stream.event().await?;
+        Some((Ok::<_, Infallible>(event), stream))
     });
     Ok((unbuffered, Sse::new(events).keep_alive(KeepAlive::new())).into_response())
 }
@@ -215,40 +216,40 @@ impl SerialStream {
             tokio::select! {
                 () = self.console.ending().cancelled() => break Some(StreamEnd::Gone),
                 () = self.place.replaced() => break Some(StreamEnd::Over(REPLACED.to_owned())),
-                () = sleep_until(self.look_at) => {
-                    self.look_at += LOOK_EVERY;
+                () = sleep_until(self.session_check_at) => {
+                    self.session_check_at += CHECK_SESSION_EVERY;
                     let session = self.console.sessions().peek(&self.visit.cookie, Instant::now());
                     if session.is_none() && *self.console.access() != Access::None {
                         break Some(StreamEnd::Over("your session has ended; log in again".to_owned()));
                     }
                 }
-                Some(typed) = self.keyboard.next() => {
+                Some(typed) = self.input.next() => {
                     if self.socket.send(Message::Binary(typed)).await.is_err() {
                         break Some(StreamEnd::Gone);
                     }
                 }
-                message = self.socket.next() => match self.hear(message) {
+                message = self.socket.next() => match self.read(message) {
                     MessageResult::Nothing => {}
-                    MessageResult::Said => break None,
+                    MessageResult::Output => break None,
                     MessageResult::End(end) => break Some(end),
                 },
             }
         };
         let end = match end {
             Some(end) => Some(end),
-            None => self.hear_more().await,
+            None => self.read_more().await,
         };
         self.show(end);
     }
 
     /// Reads the output that arrives within `GATHER`.
-    async fn hear_more(&mut self) -> Option<StreamEnd> {
+    async fn read_more(&mut self) -> Option<StreamEnd> {
         let mut more = std::pin::pin!(sleep(GATHER));
         loop {
             tokio::select! {
                 () = &mut more => return None,
                 message = self.socket.next() => {
-                    if let MessageResult::End(end) = self.hear(message) {
+                    if let MessageResult::End(end) = self.read(message) {
                         return Some(end);
                     }
                 }
@@ -256,11 +257,11 @@ impl SerialStream {
         }
     }
 
-    fn hear(&mut self, message: Option<Result<Message, websocket::Error>>) -> MessageResult {
+    fn read(&mut self, message: Option<Result<Message, websocket::Error>>) -> MessageResult {
         match message {
             Some(Ok(Message::Binary(bytes))) => {
                 self.screen.feed(&bytes);
-                MessageResult::Said
+                MessageResult::Output
             }
             Some(Ok(Message::Close(Some(why)))) if why.code != CloseCode::Away => {
                 MessageResult::End(StreamEnd::Over(why.reason.to_string()))
@@ -281,7 +282,7 @@ impl SerialStream {
             events.extend(self.whole(&lines, &line));
         } else {
             if !lines.is_empty() {
-                events.push(said(&lines));
+                events.push(lines_event(&lines));
             }
             if line != self.line {
                 events.push(Event::default().event("line").data(escape(&line)));
@@ -293,7 +294,7 @@ impl SerialStream {
             Some(StreamEnd::Gone) => self.is_over = true,
             Some(StreamEnd::Over(why)) => {
                 self.is_over = true;
-                events.extend([said(&format!("\n[{why}]\n")), over()]);
+                events.extend([lines_event(&format!("\n[{why}]\n")), last_event()]);
             }
         }
         events.reverse();
@@ -312,7 +313,7 @@ impl SerialStream {
 /// The result of reading a message.
 enum MessageResult {
     Nothing,
-    Said,
+    Output,
     End(StreamEnd),
 }
 
@@ -325,11 +326,11 @@ enum StreamEnd {
 }
 
 /// The event for complete lines.
-fn said(lines: &str) -> Event {
+fn lines_event(lines: &str) -> Event {
     Event::default().event("lines").data(escape(lines))
 }
 
 /// The last event: the browser does not reconnect after it.
-fn over() -> Event {
+fn last_event() -> Event {
     Event::default().event("over").data("over")
 }

@@ -22,13 +22,13 @@ async fn the_location_of_a_vm_leads_to_its_host_which_can_be_drained() {
     let given = ConsoleFixture::start(Auth::NoneOfAdmin).await;
     let mut browser = given.browser();
     let vm = machine(&mut browser, "lab-1").await;
-    browser.get(&vm).await.has(200).says("/where?thing=");
-    browser.get("/where?thing=nobody").await.has(200).says("is called nobody");
+    browser.get(&vm).await.has(200).says("/where?resource=");
+    browser.get("/where?resource=nobody").await.has(200).says("is called nobody");
 
-    let chain = browser.get("/where?thing=lab-1").await.has(200).says(&vm);
+    let chain = browser.get("/where?resource=lab-1").await.has(200).says(&vm);
     let host = host_in(&chain.text);
     let page = format!("/hosts/{host}");
-    assert_eq!(browser.get(&format!("/where?thing={host}")).await.leads(), page);
+    assert_eq!(browser.get(&format!("/where?resource={host}")).await.leads(), page);
     browser.get(&page).await.has(200).says("lab-1").says(&vm);
     let all = browser.get("/hosts").await.has(200).says(&format!("href=\"{page}\""));
     let hosts = all.text.matches("href=\"/hosts/").count();
@@ -46,7 +46,7 @@ async fn the_location_of_a_vm_leads_to_its_host_which_can_be_drained() {
     assert_eq!(drained.text.matches("Undrain").count(), 1, "{}", drained.text);
     let shown = browser.get(&page).await.has(200).says("Undrain");
     assert!(!shown.text.contains("Drain host"), "it is drained already");
-    let moved = browser.get("/where?thing=lab-1").await.has(200);
+    let moved = browser.get("/where?resource=lab-1").await.has(200);
     assert_ne!(host_in(&moved.text), host, "it runs elsewhere");
 
     let ended = browser.fill(&page, &format!("{page}/undrain"), &[]).await;
@@ -69,7 +69,8 @@ async fn a_drain_that_costs_a_quorum_is_refused_unless_the_cluster_is_named() {
     ];
     let cluster = browser.fill("/clusters/new", "/clusters/new", &what).await.leads();
     browser.until(&cluster, "CREATE_COMPLETE").await;
-    let chains = browser.get("/where?thing=web").await.has(200).says("etcd member").says(&cluster);
+    let chains =
+        browser.get("/where?resource=web").await.has(200).says("etcd member").says(&cluster);
     let member = chains.text.split("<tr>").find(|row| row.contains("etcd member")).unwrap();
     let page = format!("/hosts/{}", host_in(member));
     let refused = browser.fill(&page, &format!("{page}/drain"), &[]).await.has(409);
