@@ -3,16 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{FromRef, FromRequestParts};
-use http::request::Parts;
 use jiff::Timestamp;
 use openstack::Identity;
 
-use crate::limits::{Limiter, PermitSlot};
-use crate::policy::Relation;
-use crate::request_recorder::RequestRecorder;
-use crate::routes::Gate;
-use crate::{ApiError, Auth, Role, Rule};
+use crate::{Relation, Role, Rule};
 
 /// An authenticated caller. Only authentication can make a `Caller`, so a handler with this argument cannot run without it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,36 +147,5 @@ impl Caller {
             CallerIdentity::Anyone | CallerIdentity::Named(_) => None,
             CallerIdentity::Known { service, .. } => service.as_deref(),
         }
-    }
-}
-
-impl<S> FromRequestParts<S> for Caller
-where
-    S: Send + Sync,
-    Auth: FromRef<S>,
-{
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let limits = parts.extensions.get::<(Arc<Limiter>, PermitSlot)>().cloned();
-        let limits = limits.ok_or_else(|| ApiError::broken("this route is not behind apply()"))?;
-        let (limiter, seat) = limits;
-        let door = limiter.door(parts);
-        let caller = Auth::from_ref(state).identify(&parts.headers, &door).await?;
-        // Only `Routes` turns handlers into routes, and it adds a gate to each; only `apply` serves routes.
-        let gate = parts.extensions.get::<Gate>().copied();
-        let gate = gate.ok_or_else(|| ApiError::broken("this route has no rule"))?;
-        let watch = parts.extensions.get::<RequestRecorder>().cloned();
-        let watch =
-            watch.ok_or_else(|| ApiError::broken("requests to this route are not recorded"))?;
-        watch.is_by(&caller);
-        // If another extractor has already set the seat, that seat stays.
-        let _ = seat.set(limiter.seat(&caller, &parts.method)?);
-        let caller = caller.with_rule(gate.rule);
-        gate.rule.admit(&caller)?;
-        if let Some(action) = gate.recorded {
-            watch.ask(action, parts).await?;
-        }
-        Ok(caller)
     }
 }

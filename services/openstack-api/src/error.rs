@@ -7,7 +7,7 @@ use axum::extract::rejection::BytesRejection;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 
-use crate::{NotAcceptable, RequestId};
+use crate::RequestId;
 
 /// A refusal: a status and a message.
 ///
@@ -91,12 +91,6 @@ impl IntoResponse for ApiError {
         let mut answer = self.status.into_response();
         answer.extensions_mut().insert(self);
         answer
-    }
-}
-
-impl From<NotAcceptable> for ApiError {
-    fn from(why: NotAcceptable) -> Self {
-        ApiError::protocol(StatusCode::NOT_ACCEPTABLE, why.to_string())
     }
 }
 

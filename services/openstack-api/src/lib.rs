@@ -1,41 +1,52 @@
 #![doc = include_str!("../README.md")]
 
-mod access;
-mod api_config;
-mod audit_routes;
-mod auth;
-mod body;
-mod browser_check;
-mod caller;
 #[cfg(feature = "conformance")]
 pub mod conformance;
-mod error;
+
+mod api_config;
+mod audit_routes;
 mod health_routes;
-mod htpasswd;
-mod json;
-mod json_shape;
 mod key_routes;
+mod reauthentication;
+mod shared_routes;
+
+mod routes;
+
+mod admission;
+mod body;
+
+mod access;
+mod auth;
+mod browser_check;
 mod keystone;
 mod limits;
+mod policy;
+mod request_recorder;
+mod security_headers;
+
+mod caller;
+mod htpasswd;
+mod rule;
+
+mod json;
+mod json_shape;
 mod links;
 mod listing;
 mod microversion;
 mod origin;
 mod paging;
 mod patch;
-mod policy;
 mod query;
-mod reauthentication;
-mod request_recorder;
-mod routes;
-mod security_headers;
 mod segment;
 mod time;
 mod unique_keys;
 mod versions;
 
+mod error;
+mod request_id;
+
 pub use access::{AccessError, AuthConfig, AuthKind, KeystoneAccess};
-pub use api_config::{ApiConfig, RequestId, apply};
+pub use api_config::{ApiConfig, apply};
 pub use audit::Trail;
 pub use auth::{Auth, ListenerRefused, PlainHttp};
 pub use body::StrictJson;
@@ -56,11 +67,13 @@ pub use openstack::request_id;
 pub use origin::{Forwarded, Origin, Scheme};
 pub use paging::{Direction, MAX_LIMIT, Paging, next_link};
 pub use patch::{Op, Operation, apply as apply_patch};
-pub use policy::{ApiState, Relation, RequiredAccess, ResourceOwnership, Role, Rule};
+pub use policy::{ApiState, RequiredAccess, ResourceOwnership};
 pub use query::{Query, flag};
 pub use reauthentication::SessionCheck;
+pub use request_id::RequestId;
 pub use request_recorder::ConnectionEndRecorder;
 pub use routes::{Guarded, PolicyRow, PolicyTable, REFUSAL, Route, Routes};
+pub use rule::{Relation, Role, Rule};
 pub use segment::PathParam;
 pub use time::Time;
 pub use unique_keys::check_unique_keys;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use crate::ApiError;
 
@@ -85,6 +85,12 @@ pub enum NotAcceptable {
         "version {asked} was requested but is not supported by this service; the supported version range is [{minimum}, {maximum}]"
     )]
     OutOfRange { asked: String, minimum: Microversion, maximum: Microversion },
+}
+
+impl From<NotAcceptable> for ApiError {
+    fn from(why: NotAcceptable) -> Self {
+        ApiError::protocol(StatusCode::NOT_ACCEPTABLE, why.to_string())
+    }
 }
 
 impl VersionHeaders {

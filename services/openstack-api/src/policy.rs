@@ -3,24 +3,8 @@
 //! Each route has one [`Rule`]. The policy table shows the same rule that the check enforces.
 
 use http::{Method, StatusCode};
-use serde::Serialize;
 
-use crate::caller::AccessScope;
-use crate::{ApiError, Caller};
-
-/// The roles of Keystone that this policy knows, each including the one before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// May read.
-    Reader,
-    /// May create and change resources.
-    Member,
-    /// May also make decisions for a whole project.
-    Manager,
-    /// May do everything in the whole cloud.
-    Admin,
-}
+use crate::{AccessScope, ApiError, Caller, Relation, Role, Rule};
 
 /// The access that a route requires, unless the route has a rule of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,53 +30,6 @@ pub enum ResourceOwnership {
 /// The state of an API's handlers, which also decides whom the resources belong to.
 pub trait ApiState {
     const POLICY: ResourceOwnership;
-}
-
-/// The callers who may use a route, and the resources they may use it with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Rule {
-    /// The role required of callers who reach all resources.
-    pub cloud: Role,
-    /// Whether services of the cloud may use the route with all resources, whatever role other callers need.
-    pub services: bool,
-    /// The role required in the project that owns the resource; `None` if owners may not use the route.
-    pub owner: Option<Role>,
-    /// The role required in the project that the resource is lent to; `None` if lessees may not use the route.
-    pub lessee: Option<Role>,
-}
-
-/// How a caller is related to a resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Relation {
-    /// The caller reaches all resources.
-    Cloud,
-    /// The resource belongs to the caller's project.
-    Owner,
-    /// The resource is lent to the caller's project.
-    Lessee,
-}
-
-impl Role {
-    /// Parses Keystone's name of a role; `None` if the policy does not know the role.
-    pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "reader" => Some(Role::Reader),
-            "member" | "service" => Some(Role::Member),
-            "manager" => Some(Role::Manager),
-            "admin" => Some(Role::Admin),
-            _ => None,
-        }
-    }
-
-    /// Keystone's name of the role.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Role::Reader => "reader",
-            Role::Member => "member",
-            Role::Manager => "manager",
-            Role::Admin => "admin",
-        }
-    }
 }
 
 impl RequiredAccess {
@@ -127,27 +64,6 @@ impl ResourceOwnership {
 }
 
 impl Rule {
-    /// Lets every caller with any role read, for data that belongs to nobody.
-    pub const ANY_READER: Rule = Rule {
-        cloud: Role::Reader,
-        services: true,
-        owner: Some(Role::Reader),
-        lessee: Some(Role::Reader),
-    };
-
-    /// Lets administrators read everything and managers the data of their project, for the audit trail.
-    pub const TRAIL: Rule =
-        Rule { cloud: Role::Admin, services: false, owner: Some(Role::Manager), lessee: None };
-
-    /// The role required of a caller with this relation; `None` if such callers may not use the route.
-    pub fn role(self, bond: Relation) -> Option<Role> {
-        match bond {
-            Relation::Cloud => Some(self.cloud),
-            Relation::Owner => self.owner,
-            Relation::Lessee => self.lessee,
-        }
-    }
-
     /// The lowest role that permits anything in a project.
     fn lowest_project_role(self) -> Option<Role> {
         self.owner.into_iter().chain(self.lessee).min()

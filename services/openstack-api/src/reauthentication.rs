@@ -6,9 +6,9 @@ use axum::extract::{FromRef, FromRequestParts};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 
+use crate::admission::Gate;
 use crate::api_config::CREDENTIAL_HEADERS;
 use crate::limits::{CredentialSource, Limiter, PermitSlot};
-use crate::routes::Gate;
 use crate::{ApiError, Auth, Caller, Rule};
 
 /// The credentials of a caller, kept while the connection that the caller opened goes on.

@@ -13,19 +13,11 @@ use utoipa::openapi::{
     Schema,
 };
 
-use super::Route;
+use super::route::{AnswerBody, Route};
 use crate::JsonShape;
 
-/// The body of a successful answer.
-#[derive(Clone)]
-pub(super) enum AnswerBody {
-    Undeclared,
-    Nothing,
-    /// JSON of this shape.
-    Json(Box<JsonShape>),
-    /// Text of this media type.
-    Text(&'static str),
-}
+/// The name of the schema of refusals in the OpenAPI document; each API supplies the schema.
+pub const REFUSAL: &str = "Refusal";
 
 /// The description of a route without a declared answer; a test refuses such routes.
 const UNSAID: &str = "Undescribed.";
@@ -129,7 +121,7 @@ fn refusals<S>(path: &str, handle: &Route<S>) -> BTreeSet<StatusCode> {
 }
 
 fn refusal(status: StatusCode) -> DocResponse {
-    let refusal = ContentBuilder::new().schema(Some(JsonShape::called(super::REFUSAL))).build();
+    let refusal = ContentBuilder::new().schema(Some(JsonShape::called(REFUSAL))).build();
     let said = status.canonical_reason().unwrap_or("Refused");
     ResponseBuilder::new().description(said).content("application/json", refusal).build()
 }

@@ -29,7 +29,7 @@ pub struct PolicyRow {
 
 impl PolicyTable {
     /// The JSON shape of the table.
-    pub(super) fn shape() -> JsonShape {
+    pub(crate) fn shape() -> JsonShape {
         let role = || JsonShape::enumeration(["reader", "member", "manager", "admin"]);
         let row = JsonShape::object([
             ("method", JsonShape::text()),

@@ -1,0 +1,49 @@
+//! Admits a caller to a handler: authenticates the caller, applies the limits and the rule of the route, and records the request.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRef, FromRequestParts};
+use http::request::Parts;
+
+use crate::limits::{Limiter, PermitSlot};
+use crate::request_recorder::RequestRecorder;
+use crate::{ApiError, Auth, Caller, Rule};
+
+/// The check before a handler that has a caller.
+#[derive(Clone, Copy)]
+pub(crate) struct Gate {
+    pub(crate) rule: Rule,
+    /// The description for the audit trail; `None` if requests to the route are not recorded.
+    pub(crate) recorded: Option<&'static str>,
+}
+
+impl<S> FromRequestParts<S> for Caller
+where
+    S: Send + Sync,
+    Auth: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let limits = parts.extensions.get::<(Arc<Limiter>, PermitSlot)>().cloned();
+        let limits = limits.ok_or_else(|| ApiError::broken("this route is not behind apply()"))?;
+        let (limiter, seat) = limits;
+        let door = limiter.door(parts);
+        let caller = Auth::from_ref(state).identify(&parts.headers, &door).await?;
+        // Only `Routes` turns handlers into routes, and it adds a gate to each; only `apply` serves routes.
+        let gate = parts.extensions.get::<Gate>().copied();
+        let gate = gate.ok_or_else(|| ApiError::broken("this route has no rule"))?;
+        let watch = parts.extensions.get::<RequestRecorder>().cloned();
+        let watch =
+            watch.ok_or_else(|| ApiError::broken("requests to this route are not recorded"))?;
+        watch.is_by(&caller);
+        // If another extractor has already set the seat, that seat stays.
+        let _ = seat.set(limiter.seat(&caller, &parts.method)?);
+        let caller = caller.with_rule(gate.rule);
+        gate.rule.admit(&caller)?;
+        if let Some(action) = gate.recorded {
+            watch.ask(action, parts).await?;
+        }
+        Ok(caller)
+    }
+}

@@ -1,0 +1,242 @@
+//! Declares one route: its handler, its description and its rule.
+
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::handler::Handler;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodFilter, MethodRouter, on};
+use http::StatusCode;
+use utoipa::openapi::path::HttpMethod;
+use utoipa::openapi::{RefOr, Required, Schema};
+
+use crate::policy::ApiState;
+use crate::{ApiError, Caller, JsonShape, Microversion, RequiredAccess, Rule};
+
+/// A handler, with the description and the rule of its route.
+pub struct Route<S> {
+    pub(super) methods: MethodRouter<S>,
+    pub(super) method: HttpMethod,
+    /// `None` for a public route.
+    pub(super) rule: Option<Rule>,
+    /// Whether requests are recorded in the audit trail: the route changes something, or returns a secret.
+    pub(super) recorded: bool,
+    pub(super) summary: &'static str,
+    pub(super) since: Option<Microversion>,
+    pub(super) body: Option<(RefOr<Schema>, Required)>,
+    pub(super) status: u16,
+    pub(super) told: AnswerBody,
+    pub(super) refusals: Vec<StatusCode>,
+    pub(super) asks: Vec<&'static str>,
+    pub(super) streams: Option<&'static str>,
+}
+
+/// The body of a successful answer.
+#[derive(Clone)]
+pub(super) enum AnswerBody {
+    Undeclared,
+    Nothing,
+    /// JSON of this shape.
+    Json(Box<JsonShape>),
+    /// Text of this media type.
+    Text(&'static str),
+}
+
+/// The arguments of a handler whose first argument is a [`Caller`].
+pub trait Guarded {}
+
+macro_rules! guarded {
+    ($($argument:ident)*) => {
+        impl<M, $($argument),*> Guarded for (M, Caller, $($argument,)*) {}
+    };
+}
+guarded!();
+guarded!(A);
+guarded!(A B);
+guarded!(A B C);
+guarded!(A B C D);
+guarded!(A B C D E);
+guarded!(A B C D E F);
+guarded!(A B C D E F G);
+
+impl<S: ApiState + Clone + Send + Sync + 'static> Route<S> {
+    /// A `GET` route.
+    pub fn get<H, T>(summary: &'static str, handler: H) -> Self
+    where
+        H: Handler<T, S>,
+        T: Guarded + 'static,
+    {
+        Route::new(MethodFilter::GET, HttpMethod::Get, summary, handler)
+    }
+
+    /// A `POST` route.
+    pub fn post<H, T>(summary: &'static str, handler: H) -> Self
+    where
+        H: Handler<T, S>,
+        T: Guarded + 'static,
+    {
+        Route::new(MethodFilter::POST, HttpMethod::Post, summary, handler)
+    }
+
+    /// A `PUT` route.
+    pub fn put<H, T>(summary: &'static str, handler: H) -> Self
+    where
+        H: Handler<T, S>,
+        T: Guarded + 'static,
+    {
+        Route::new(MethodFilter::PUT, HttpMethod::Put, summary, handler)
+    }
+
+    /// A `PATCH` route.
+    pub fn patch<H, T>(summary: &'static str, handler: H) -> Self
+    where
+        H: Handler<T, S>,
+        T: Guarded + 'static,
+    {
+        Route::new(MethodFilter::PATCH, HttpMethod::Patch, summary, handler)
+    }
+
+    /// A `DELETE` route.
+    pub fn delete<H, T>(summary: &'static str, handler: H) -> Self
+    where
+        H: Handler<T, S>,
+        T: Guarded + 'static,
+    {
+        Route::new(MethodFilter::DELETE, HttpMethod::Delete, summary, handler)
+    }
+
+    /// A `GET` route without authentication.
+    pub fn public_get<H, T>(summary: &'static str, handler: H) -> Self
+    where
+        H: Handler<T, S>,
+        T: 'static,
+    {
+        let mut public = Route::new(MethodFilter::GET, HttpMethod::Get, summary, handler);
+        public.rule = None;
+        public
+    }
+
+    fn new<H, T>(
+        filter: MethodFilter,
+        method: HttpMethod,
+        summary: &'static str,
+        handler: H,
+    ) -> Self
+    where
+        H: Handler<T, S>,
+        T: 'static,
+    {
+        let methods = on(filter, handler);
+        let reads = matches!(method, HttpMethod::Get | HttpMethod::Head);
+        let need = if reads { RequiredAccess::Read } else { RequiredAccess::Change };
+        Route {
+            methods,
+            method,
+            rule: Some(S::POLICY.rule(need)),
+            recorded: !reads,
+            summary,
+            since: None,
+            body: None,
+            status: 200,
+            told: AnswerBody::Undeclared,
+            refusals: Vec::new(),
+            asks: Vec::new(),
+            streams: None,
+        }
+    }
+
+    /// Hides the route (404) from clients that request a version before `came`.
+    pub fn since(mut self, came: Microversion) -> Self {
+        self.methods = self.methods.route_layer(from_fn_with_state(came, hide));
+        self.since = Some(came);
+        self
+    }
+
+    /// Sets the need of the route, if the method does not determine it: by default `GET` reads, and every other method changes something.
+    /// Routes that change something or return a secret are recorded.
+    pub fn needs(mut self, need: RequiredAccess) -> Self {
+        self.recorded = match need {
+            RequiredAccess::Read => false,
+            RequiredAccess::Change => true,
+            RequiredAccess::Administer => self.recorded,
+        };
+        self.with_rule(S::POLICY.rule(need))
+    }
+
+    /// Sets the rule of the route, if the policy of the service does not determine it.
+    pub fn with_rule(mut self, rule: Rule) -> Self {
+        self.rule = Some(rule);
+        self
+    }
+
+    /// Sets the largest body of the route, if it differs from the limit of the API.
+    pub fn max_body(mut self, bytes: usize) -> Self {
+        self.methods = self.methods.route_layer(DefaultBodyLimit::max(bytes));
+        self
+    }
+
+    /// Sets the schema of the request body.
+    pub fn reads(mut self, body: impl Into<RefOr<Schema>>) -> Self {
+        self.body = Some((body.into(), Required::True));
+        self
+    }
+
+    /// Sets the schema of an optional request body.
+    pub fn reads_if_sent(mut self, body: impl Into<RefOr<Schema>>) -> Self {
+        self.body = Some((body.into(), Required::False));
+        self
+    }
+
+    /// Sets the status of success, if it is not 200.
+    pub fn answers(mut self, status: StatusCode) -> Self {
+        self.status = status.as_u16();
+        self
+    }
+
+    /// Sets the shape of the JSON answer.
+    pub fn returns(mut self, shape: JsonShape) -> Self {
+        self.told = AnswerBody::Json(Box::new(shape));
+        self
+    }
+
+    /// Declares that the answer has no body. Not needed if the status is 204.
+    pub fn tells_nothing(mut self) -> Self {
+        self.told = AnswerBody::Nothing;
+        self
+    }
+
+    /// Declares that the answer is text of this media type.
+    pub fn tells_text(mut self, kind: &'static str) -> Self {
+        self.told = AnswerBody::Text(kind);
+        self
+    }
+
+    /// Adds statuses of refusals that are specific to this route.
+    pub fn refuses<const N: usize>(mut self, statuses: [StatusCode; N]) -> Self {
+        self.refusals.extend(statuses);
+        self
+    }
+
+    /// Adds query parameters of the route.
+    pub fn query_parameters(mut self, parameters: impl IntoIterator<Item = &'static str>) -> Self {
+        self.asks.extend(parameters);
+        self
+    }
+
+    /// Declares that the route answers with Server-Sent Events if the client sends `Accept: text/event-stream`; `what` describes the
+    /// events.
+    pub fn streams(mut self, what: &'static str) -> Self {
+        self.streams = Some(what);
+        self
+    }
+}
+
+/// Answers with 404 if the client requests a version before `came`.
+async fn hide(State(came): State<Microversion>, request: Request, next: Next) -> Response {
+    match request.extensions().get::<Microversion>() {
+        Some(asked) if !asked.has(came) => ApiError::not_found(format!(
+            "this path requires API version {came}; the requested version is {asked}"
+        ))
+        .into_response(),
+        Some(_) | None => next.run(request).await,
+    }
+}
