@@ -8,51 +8,33 @@ use hardware::{AllowedHosts, HostRefused};
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::Conductor;
-
 /// The keys of `driver_info` with a BMC's address.
 const BMC_KEYS: [&str; 2] = ["redfish_address", "ipmi_address"];
 
 /// The key of `instance_info` with an image's address.
 const IMAGE_KEY: &str = "image_source";
 
-impl Conductor {
-    /// Refuses a node whose BMC or image address is not allowed. An address that did not change since `before` is accepted, because the
-    /// list may have become shorter. A host name is accepted here; its addresses are checked when a connection is made.
-    ///
-    /// # Errors
-    ///
-    /// Returns the field and the reason.
-    pub fn check_hosts(&self, before: Option<&Node>, node: &Node) -> Result<(), RequestRefused> {
-        let allowed = &self.context.settings.bmc.allowed;
-        for key in BMC_KEYS {
-            let is_new = before.and_then(|it| it.driver_info.get(key)) != node.driver_info.get(key);
-            if let Some(address) =
-                node.driver_info.get(key).and_then(Value::as_str).filter(|_| is_new)
-            {
-                check_bmc(allowed, address).map_err(|problem| RequestRefused::Field {
-                    field: format!("driver_info.{key}"),
-                    problem,
-                })?;
-            }
-        }
-        let image = |node: &Node| node.instance_info.get(IMAGE_KEY).cloned();
-        match before.and_then(image) == image(node) {
-            true => Ok(()),
-            false => self.check_image_host(&node.instance_info),
+/// Checks the addresses of a node's BMC and image, except addresses that did not change since `before`.
+pub(crate) fn check_hosts(
+    bmcs: &AllowedHosts,
+    images: &AllowedHosts,
+    before: Option<&Node>,
+    node: &Node,
+) -> Result<(), RequestRefused> {
+    for key in BMC_KEYS {
+        let is_new = before.and_then(|it| it.driver_info.get(key)) != node.driver_info.get(key);
+        if let Some(address) = node.driver_info.get(key).and_then(Value::as_str).filter(|_| is_new)
+        {
+            check_bmc(bmcs, address).map_err(|problem| RequestRefused::Field {
+                field: format!("driver_info.{key}"),
+                problem,
+            })?;
         }
     }
-
-    /// Refuses an image at an address that is not allowed.
-    ///
-    /// # Errors
-    ///
-    /// Returns the field and the reason.
-    pub fn check_image_host(
-        &self,
-        instance_info: &Map<String, Value>,
-    ) -> Result<(), RequestRefused> {
-        check_image(&self.context.settings.image_hosts, instance_info)
+    let image = |node: &Node| node.instance_info.get(IMAGE_KEY).cloned();
+    match before.and_then(image) == image(node) {
+        true => Ok(()),
+        false => check_image(images, &node.instance_info),
     }
 }
 
@@ -71,7 +53,7 @@ pub(crate) fn check_bmc(allowed: &AllowedHosts, address: &str) -> Result<(), Str
     })
 }
 
-/// Like [`Conductor::check_image_host`], for a given list.
+/// Checks the address of the image in `instance_info`.
 pub(crate) fn check_image(
     allowed: &AllowedHosts,
     instance_info: &Map<String, Value>,

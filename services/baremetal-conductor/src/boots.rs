@@ -11,15 +11,16 @@ use baremetal_core::{
 };
 use baremetal_store::StoreError;
 use hardware::MacAddress;
-use jiff::Timestamp;
 use pxe::ipxe;
 use serde_json::{Map, Value};
 use tracing::{info, warn};
 use url::{Host, Url};
 
 use crate::agents;
-use crate::handle::{Conductor, TurnContext};
+use crate::conductor::Conductor;
+use crate::context::TurnContext;
 use crate::observations::ObservedPart;
+use crate::record::TurnError;
 use crate::secrets::{Purpose, nonce};
 
 /// A report of an agent that it is running.
@@ -65,11 +66,11 @@ impl TurnContext {
     }
 
     /// Returns the URL of the virtual CD for the current work. The first call creates the boot that the CD belongs to.
-    pub(crate) async fn medium(&self, node: &Node) -> Result<Result<Url, Problem>, StoreError> {
+    pub(crate) async fn medium(&self, node: &Node) -> Result<Url, TurnError> {
         let boot = match self.boot_of_work(node).await? {
             Some(boot) => boot,
             None => {
-                let Some(work) = &node.work else { return Ok(Err(no_address())) };
+                let Some(work) = &node.work else { return Err(no_address().into()) };
                 let boot = new_boot(node.id, work.id);
                 self.store.save_boot(&boot).await?;
                 boot
@@ -78,7 +79,7 @@ impl TurnContext {
         let (node, work) = (boot.node.to_string(), boot.work.to_string());
         let capability = self.key.derive(Purpose::BootMedium, &[&node, &work, &boot.nonce]);
         let url = self.provisioning(&format!("media/{node}/{work}/{capability}/boot.iso"));
-        Ok(url.ok_or_else(no_address))
+        Ok(url.ok_or_else(no_address)?)
     }
 
     /// Returns the kernel parameters that every boot needs. An agent without the URL of a conductor ends immediately.
@@ -149,7 +150,7 @@ impl Conductor {
             return Err(BootError::Forbidden);
         }
         let node = context.node_awaiting_boot(id, work).await?;
-        let boot = Boot { script_at: Some(Timestamp::now()), ..new_boot(id, work) };
+        let boot = Boot { script_at: Some(context.now()), ..new_boot(id, work) };
         context.store.save_boot(&boot).await?;
         context.sightings.note(id, ObservedPart::Http, "fetched its boot script");
         info!(node.id = %id, "node {id} fetched its boot script");
@@ -335,7 +336,7 @@ impl Conductor {
             callback_url: Some(beat.callback_url.clone()),
             certificate: Some(certificate.to_owned()),
             agent_version: beat.agent_version.clone(),
-            seen_at: Some(Timestamp::now()),
+            seen_at: Some(context.now()),
             ..boot
         };
         // The machine may have fetched another script meanwhile. From then on only the new script's token counts.
@@ -370,7 +371,7 @@ impl Conductor {
             return Err(none());
         }
         let (inventory, plugin_data) = split(body)?;
-        let now = Timestamp::now();
+        let now = context.now();
         let found = InspectionReport { node: id, at: now, inventory, plugin_data };
         let reported = Boot { inventory_at: Some(now), seen_at: Some(now), ..boot };
         if !context.store.report_inventory(&reported, &found).await? {
@@ -391,7 +392,7 @@ impl Conductor {
         let context = &self.context;
         self.check_discovery(mac, capability).await?;
         let (inventory, plugin_data) = split(body)?;
-        let now = Timestamp::now();
+        let now = context.now();
         let data = Some(serde_json::json!({"inventory": inventory, "plugin_data": plugin_data}));
         let found = baremetal_core::Discovery { mac, first_seen_at: now, last_seen_at: now, data };
         context.store.save_discovery(&found).await?;

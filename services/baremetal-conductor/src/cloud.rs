@@ -9,7 +9,7 @@ use openstack::compute::{aggregates, hypervisors};
 use openstack::placement::providers;
 use openstack::{CloudError, Session};
 
-use crate::handle::TurnContext;
+use crate::context::TurnContext;
 use crate::problem::chain;
 
 impl TurnContext {

@@ -13,22 +13,19 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use baremetal_core::{Node, NodeIdent, NodeUuid};
-use bmc::{BmcError, SerialSession};
+use baremetal_core::{Node, NodeUuid};
+use bmc::SerialSession;
 use bytes::Bytes;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::{info, warn};
+use tracing::warn;
 
-use crate::handle::TurnContext;
-use crate::problem::chain;
-use port::{OpenPortError, run_port};
-pub use shared_console::ConsoleViewer;
+pub(crate) use port::OpenPortError;
+use port::run_port;
 use shared_console::SharedConsole;
+pub use shared_console::{ConsoleEnd, ConsoleViewer};
 
-/// How often open consoles are checked, because another process may have disabled one.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// For how many consoles the latest output is kept while nobody views them.
 const MAX_KEPT_CONSOLES: usize = 512;
 /// The time limit for closing all ports when the process stops.
@@ -48,31 +45,6 @@ pub struct ConsoleSettings {
 impl Default for ConsoleSettings {
     fn default() -> Self {
         ConsoleSettings { viewers_per_node: 8, sessions: 64, linger: Duration::from_secs(20) }
-    }
-}
-
-/// Why a viewer's console ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConsoleEnd {
-    Disabled,
-    Deleted,
-    /// The owner or lessee of the node changed.
-    HandedOver,
-    /// The viewer did not read the output in time.
-    TooSlow,
-    Stopping,
-}
-
-impl ConsoleEnd {
-    /// Returns the reason as a sentence for the viewer.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            ConsoleEnd::Disabled => "the console was disabled",
-            ConsoleEnd::Deleted => "the node was deleted",
-            ConsoleEnd::HandedOver => "the node has another owner or lessee now",
-            ConsoleEnd::TooSlow => "you did not read the output in time",
-            ConsoleEnd::Stopping => "the service is stopping; connect again",
-        }
     }
 }
 
@@ -121,7 +93,7 @@ impl Consoles {
     }
 
     /// Adds a viewer to the console of `node`. `open` opens the serial port if nobody holds it yet.
-    fn enter<F>(
+    pub(crate) fn enter<F>(
         &self,
         node: &Node,
         open: impl Fn() -> F + Send + Sync + 'static,
@@ -163,7 +135,7 @@ impl Consoles {
     }
 
     /// Returns the latest output of the machine of `node`, as far as anybody was viewing it.
-    fn latest_output(&self, node: &Node) -> Result<Bytes, ConsoleError> {
+    pub(crate) fn latest_output(&self, node: &Node) -> Result<Bytes, ConsoleError> {
         if !node.console_enabled {
             return Err(ConsoleError::Disabled { node: node.label() });
         }
@@ -181,7 +153,7 @@ impl Consoles {
     }
 
     /// Ends the node's console if it began under another owner or lessee.
-    fn end_if_handed_over(&self, node: &Node) {
+    pub(crate) fn end_if_handed_over(&self, node: &Node) {
         let is_others = self.lock().get(&node.id).is_some_and(|line| !line.is_of(node));
         if is_others {
             self.end(node.id, ConsoleEnd::HandedOver);
@@ -189,13 +161,13 @@ impl Consoles {
     }
 
     /// Returns the nodes whose ports are held.
-    fn held(&self) -> Vec<NodeUuid> {
+    pub(crate) fn held(&self) -> Vec<NodeUuid> {
         let lines = self.lock();
         lines.iter().filter(|(_, line)| line.is_held()).map(|(id, _)| *id).collect()
     }
 
     /// Ends all consoles, and waits for a limited time until their ports are closed.
-    async fn close(&self) {
+    pub(crate) async fn close(&self) {
         self.ending.cancel();
         let lines: Vec<_> = self.lock().drain().map(|(_, line)| line).collect();
         for line in lines {
@@ -221,76 +193,4 @@ fn evict_idle(lines: &mut HashMap<NodeUuid, Arc<SharedConsole>>, next: NodeUuid)
     if let Some(idle) = idle {
         lines.remove(&idle);
     }
-}
-
-impl TurnContext {
-    /// Adds a viewer to a node's console.
-    pub(crate) fn watch_console(
-        self: &Arc<Self>,
-        node: &Node,
-    ) -> Result<ConsoleViewer, ConsoleError> {
-        let (context, id) = (self.clone(), node.id);
-        self.consoles.enter(node, move || {
-            let context = context.clone();
-            async move { context.open_port(id).await }
-        })
-    }
-
-    /// Returns the latest output of the node's console.
-    pub(crate) fn console_log(&self, node: &Node) -> Result<Bytes, ConsoleError> {
-        self.consoles.latest_output(node)
-    }
-
-    /// Opens the serial port of the node's machine, as configured in the node's current record.
-    async fn open_port(&self, id: NodeUuid) -> Result<SerialSession, OpenPortError> {
-        let failed = |why: String, is_transient| OpenPortError::Failed { why, is_transient };
-        let node = self.store.find_node(&NodeIdent::Id(id)).await;
-        let node = node.map_err(|why| failed(chain(&why), true))?;
-        let node = node.ok_or(OpenPortError::Over(ConsoleEnd::Deleted))?;
-        if !node.console_enabled {
-            return Err(OpenPortError::Over(ConsoleEnd::Disabled));
-        }
-        let bmc = self.bmcs.of(&node).map_err(|why| failed(why.to_string(), false))?;
-        let what = || "offer a serial console".to_owned();
-        let serial = bmc.serial.ok_or_else(|| BmcError::Unsupported { what: what() })?;
-        let session = serial.open().await?;
-        info!(node.id = %id, "the console of node {} is open", node.label());
-        Ok(session)
-    }
-}
-
-/// Ends consoles that must not be open any more, until `stop` is cancelled; then ends all.
-pub(crate) async fn run(
-    context: Arc<TurnContext>,
-    stop: CancellationToken,
-) -> Result<(), crate::RunError> {
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => break,
-            () = tokio::time::sleep(LOOK_EVERY) => {}
-        }
-        let held = context.consoles.held();
-        if held.is_empty() {
-            continue;
-        }
-        let idents: Vec<NodeIdent> = held.iter().copied().map(NodeIdent::Id).collect();
-        match context.store.find_nodes(&idents).await {
-            Ok(found) => {
-                let found: HashMap<NodeUuid, Node> =
-                    found.into_iter().map(|node| (node.id, node)).collect();
-                for id in held {
-                    match found.get(&id) {
-                        None => context.consoles.end(id, ConsoleEnd::Deleted),
-                        Some(node) if !node.console_enabled => {
-                            context.consoles.end(id, ConsoleEnd::Disabled);
-                        }
-                        Some(node) => context.consoles.end_if_handed_over(node),
-                    }
-                }
-            }
-            Err(why) => warn!("cannot check which consoles are enabled: {}", chain(&why)),
-        }
-    }
-    context.consoles.close().await;
-    Ok(())
 }

@@ -6,15 +6,14 @@ use async_trait::async_trait;
 use baremetal_core::{BootInterface, Node, NodeIdent, Port, Work};
 use baremetal_store::StoreError;
 use hardware::MacAddress;
-use jiff::Timestamp;
 use pxe::{BootFile, Client, ClientKind, Decision, Directory, Lease, Loader, Observation};
 use tracing::{debug, error, info, warn};
 use url::Url;
 
-use crate::UnknownMachines;
-use crate::handle::Conductor;
+use crate::conductor::Conductor;
 use crate::observations::ObservedPart;
 use crate::problem::chain;
+use crate::settings::UnknownMachines;
 
 #[async_trait]
 impl Directory for Conductor {
@@ -96,7 +95,7 @@ impl Conductor {
         if client.kind == ClientKind::Other {
             return self.answer_ramdisk_of_stranger(client).await;
         }
-        context.store.touch_discovery(client.mac, Timestamp::now()).await?;
+        context.store.touch_discovery(client.mac, context.now()).await?;
         match context.settings.unknown_machines {
             UnknownMachines::Refuse => {
                 info!(mac = %client.mac, "an unknown machine with port {} requested a boot and is refused", client.mac);

@@ -1,40 +1,34 @@
 //! Stores the results of inspections.
 
 use agent_protocol::InspectionData;
-use baremetal_core::{Failure, Node, Port, PortUuid, Reason, apply_bmc_inventory, apply_inventory};
+use baremetal_core::{Node, Port, PortUuid, Problem, Reason, apply_bmc_inventory, apply_inventory};
 use baremetal_store::StoreError;
 use hardware::{Inventory, MacAddress};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tracing::{info, warn};
 
-use crate::handle::TurnContext;
-use crate::turn::TurnError;
+use crate::context::TurnContext;
+use crate::record::TurnError;
 
 impl TurnContext {
     /// Returns the node with the facts of the agent's inventory, which has arrived. New ports are stored immediately, which may be repeated
     /// without harm.
-    pub(crate) async fn take_inventory(
-        &self,
-        node: &Node,
-    ) -> Result<Result<Node, Failure>, TurnError> {
-        let lost = || Failure::new(Reason::StepFailed, "the inventory cannot be read");
-        let Some(found) = self.store.find_inspected(node.id).await? else { return Ok(Err(lost())) };
+    pub(crate) async fn take_inventory(&self, node: &Node) -> Result<Node, TurnError> {
+        let lost = || failed("the inventory cannot be read".to_owned());
+        let Some(found) = self.store.find_inspected(node.id).await? else { return Err(lost()) };
         let mut whole = found.plugin_data.as_object().cloned().unwrap_or_default();
         whole.insert("inventory".to_owned(), found.inventory);
         let Ok(data) = serde_json::from_value::<InspectionData>(Value::Object(whole)) else {
-            return Ok(Err(lost()));
+            return Err(lost());
         };
         if let Some(error) = data.error.as_deref().filter(|error| !error.is_empty()) {
             let error: String = error.chars().filter(|c| !c.is_control()).take(1000).collect();
-            return Ok(Err(Failure::new(
-                Reason::StepFailed,
-                format!("the inspection by the agent failed: {error}"),
-            )));
+            return Err(failed(format!("the inspection by the agent failed: {error}")));
         }
         let (told, macs) = apply_inventory(node, &data);
         self.add_ports(node, &macs).await?;
-        Ok(Ok(told))
+        Ok(told)
     }
 
     /// Returns the node with the facts of the BMC's inventory. A node without ports gets the ports that the BMC knows, to boot from.
@@ -50,10 +44,9 @@ impl TurnContext {
         let whole = serde_json::json!({ "bmc": inventory });
         info!(node.id = %node.id, nics = macs.len(), disks = inventory.disks.len(), "read the inventory of the BMC");
         if node.inspect_interface() == baremetal_core::InspectInterface::Redfish {
-            let now = Timestamp::now();
             let found = baremetal_core::InspectionReport {
                 node: node.id,
-                at: now,
+                at: self.now(),
                 inventory: agent_inventory(inventory),
                 plugin_data: whole,
             };
@@ -65,7 +58,7 @@ impl TurnContext {
     /// Adds the ports that do not exist yet. An address that belongs to another node is skipped.
     async fn add_ports(&self, node: &Node, macs: &[MacAddress]) -> Result<(), TurnError> {
         for mac in macs {
-            match self.store.insert_port(&port(node, *mac)).await {
+            match self.store.insert_port(&port(node, *mac, self.now())).await {
                 Ok(()) => info!(node.id = %node.id, %mac, "node {} has a port {mac}", node.id),
                 Err(StoreError::Duplicate { .. }) => {
                     let owner = self.store.find_port_by_address(*mac).await?.map(|port| port.node);
@@ -80,11 +73,15 @@ impl TurnContext {
     }
 }
 
-fn port(node: &Node, address: MacAddress) -> Port {
+fn failed(cause: String) -> TurnError {
+    Problem { reason: Reason::StepFailed, cause, transient: false }.into()
+}
+
+fn port(node: &Node, address: MacAddress, now: Timestamp) -> Port {
     Port {
         id: PortUuid::new_v4(),
         version: 1,
-        created_at: Timestamp::now(),
+        created_at: now,
         updated_at: None,
         node: node.id,
         address,

@@ -1,17 +1,12 @@
 //! The part of a turn for a machine that joins or leaves an OpenStack.
 
-use baremetal_core::{
-    CloudSeen, Failure, HostPlacement, Hypervisor, HypervisorMachine, JoinStep, Node,
-    RequestRefused, config_drive, plan_join,
-};
-use baremetal_store::StoreError;
+use baremetal_core::{CloudSeen, Failure, JoinStep, Node, plan_join};
 use jiff::Timestamp;
 use reconcile::{Requeue, time_left};
-use serde_json::Value;
 use tracing::{debug, info, warn};
 
-use crate::handle::TurnContext;
-use crate::turn::TurnError;
+use crate::context::TurnContext;
+use crate::record::TurnError;
 
 /// How many times longer the pause between looks at the cloud is than between looks at a BMC.
 const CLOUD_POLL_FACTOR: u32 = 3;
@@ -86,36 +81,6 @@ impl TurnContext {
         warn!(cause = failure.cause, "node {} did not join the cloud", node.label());
         let (given_up, entry) = node.not_joined(failure, now);
         self.record(node, given_up, &[entry]).await
-    }
-
-    /// Returns the node with the config drive and the record that make its machine a hypervisor of this profile after the installation.
-    pub(crate) async fn with_hypervisor_config(
-        &self,
-        node: Node,
-        profile: &str,
-        now: Timestamp,
-    ) -> Result<Result<Node, RequestRefused>, StoreError> {
-        let refuse =
-            |problem: String| RequestRefused::Field { field: "profile".to_owned(), problem };
-        let Some(row) = self.store.find_profile(profile).await? else {
-            return Ok(Err(refuse(format!("hypervisor profile {profile:?} not found"))));
-        };
-        let profile = match self.store.secrets().with_profile(&row.profile) {
-            Ok(profile) => profile,
-            Err(why) => return Ok(Err(refuse(format!("cannot unseal its secrets: {why}")))),
-        };
-        let mut ports = self.store.ports_of(node.id).await?;
-        // `network_data` gives DHCP to the first port, so the port that the machine boots from comes first.
-        ports.sort_by_key(|port| !port.pxe_enabled);
-        let macs: Vec<_> = ports.iter().map(|port| port.address).collect();
-        Ok(HostPlacement::of(&node, &profile.placement).map(|host| {
-            let guest = HypervisorMachine { id: node.id, host: &host.name, macs: &macs };
-            let drive = Value::Object(config_drive(&profile, &guest));
-            let mut node = node.clone();
-            node.instance_info.insert("configdrive".to_owned(), drive);
-            node.hypervisor = Some(Hypervisor::new(&profile, host, now));
-            node
-        }))
     }
 }
 

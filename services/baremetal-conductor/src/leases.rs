@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use baremetal_store::StoreError;
 use hardware::MacAddress;
-use jiff::Timestamp;
 use tracing::{error, warn};
 
 use crate::Leases;
-use crate::handle::TurnContext;
+use crate::context::TurnContext;
 use crate::problem::chain;
 
 /// How long an address is skipped that another machine uses.
@@ -24,7 +23,7 @@ impl TurnContext {
     pub(crate) async fn lease(&self, mac: MacAddress) -> Result<Option<Ipv4Addr>, StoreError> {
         let Some(leases) = &self.settings.leases else { return Ok(None) };
         for _ in 0..MAX_PROBES {
-            let leased = self.store.lease(mac, &leases.pool, Timestamp::now()).await?;
+            let leased = self.store.lease(mac, &leases.pool, self.now()).await?;
             let Some(leased) = leased else {
                 let (first, last) = (leases.pool.first, leases.pool.last);
                 error!(%mac, "no free address is left between {first} and {last}");
@@ -49,7 +48,7 @@ impl TurnContext {
         mac: MacAddress,
         address: Ipv4Addr,
     ) -> Result<bool, StoreError> {
-        self.store.mark_address_in_use(mac, address, Timestamp::now() + IN_USE_FOR).await
+        self.store.mark_address_in_use(mac, address, self.now() + IN_USE_FOR).await
     }
 
     /// Probes an address. If probing fails, the address counts as free, because machines have to boot.

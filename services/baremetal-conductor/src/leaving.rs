@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use reconcile::Requeue;
 use tracing::{info, warn};
 
-use crate::handle::TurnContext;
-use crate::turn::TurnError;
+use crate::context::TurnContext;
+use crate::record::TurnError;
 
 impl TurnContext {
     /// Asks clusterd the question of the current stage, and records the result. The stage was recorded before, so after a crash the next

@@ -12,9 +12,9 @@ use reconcile::{Requeue, time_left};
 use tracing::{info, warn};
 use uuid::Uuid;
 
-use crate::clusterd::TakeOutRefused;
-use crate::handle::TurnContext;
-use crate::turn::TurnError;
+use crate::context::TurnContext;
+use crate::record::TurnError;
+use crate::take_out::TakeOutRefused;
 
 /// The pause before the next attempt on a node that still carries servers.
 const AFTER_HOLDING: Duration = Duration::from_secs(15);

@@ -1,40 +1,57 @@
 #![doc = include_str!("../README.md")]
 
-mod agents;
-mod allowed;
-mod bmcs;
-mod boots;
+mod run;
+
 mod catch_up;
-mod cloud;
-mod clusterd;
-mod config_drive;
-mod consoles;
-mod directory;
-mod fake;
-mod gate;
-mod handle;
-mod inventory;
-mod joining;
-mod leases;
-mod leaving;
-mod lending;
-mod observations;
-mod observe;
-mod perform;
-mod problem;
 mod racks;
-mod seal_keys;
-mod secrets;
-mod settings;
 mod sweep;
 mod turn;
 
+mod joining;
+mod leaving;
+mod lending;
+mod perform;
+mod work;
+
+mod boots;
+mod directory;
+mod seal_keys;
+mod take_out;
+
+mod conductor;
+
+mod cloud;
+mod inventory;
+mod leases;
+mod node_consoles;
+mod observe;
+mod record;
+
+mod context;
+
+mod agents;
+mod allowed;
+mod bmcs;
+mod clusterd;
+mod consoles;
+mod fake;
+mod gate;
+mod observations;
+mod secrets;
+mod settings;
+mod turn_versions;
+
+mod config_drive;
+mod problem;
+
 pub use boots::{BootError, Heartbeat};
-pub use clusterd::{ClusterdClient, ClusterdIdentity, TakeOutRefused};
+pub use clusterd::{ClusterdClient, ClusterdIdentity};
+pub use conductor::{Conductor, StartError};
 pub use consoles::{ConsoleEnd, ConsoleError, ConsoleSettings, ConsoleViewer};
-pub use handle::{Conductor, RunError, StartError};
 pub use observations::{LastSeen, TimedObservation};
+pub use run::RunError;
 pub use secrets::ServiceKey;
 pub use settings::{
     BmcSettings, Leases, LendingSettings, Settings, SweepSettings, UnknownMachines,
 };
+pub use take_out::TakeOutRefused;

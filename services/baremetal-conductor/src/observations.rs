@@ -37,8 +37,8 @@ pub(crate) enum ObservedPart {
 }
 
 /// The latest observations of the machines of all nodes.
-#[derive(Default)]
 pub(crate) struct ObservationCache {
+    clock: fn() -> Timestamp,
     book: Mutex<Observations>,
 }
 
@@ -64,10 +64,14 @@ pub(crate) struct FailedCalls {
 }
 
 impl ObservationCache {
+    pub(crate) fn new(clock: fn() -> Timestamp) -> Self {
+        ObservationCache { clock, book: Mutex::default() }
+    }
+
     /// Counts a failed call to the node's agent, and returns the failed calls since the agent last answered.
     pub(crate) fn call_failed(&self, node: NodeUuid) -> FailedCalls {
         let mut book = self.book();
-        let failed = FailedCalls { calls: 0, since: Timestamp::now(), is_told: false };
+        let failed = FailedCalls { calls: 0, since: (self.clock)(), is_told: false };
         let failed = book.failed_calls.entry(node).or_insert(failed);
         failed.calls = failed.calls.saturating_add(1);
         *failed
@@ -95,7 +99,7 @@ impl ObservationCache {
     }
 
     pub(crate) fn note(&self, node: NodeUuid, side: ObservedPart, what: impl Into<String>) {
-        let sighting = TimedObservation { at: Timestamp::now(), what: what.into() };
+        let sighting = TimedObservation { at: (self.clock)(), what: what.into() };
         let mut book = self.book();
         let seen = book.nodes.entry(node).or_default();
         match side {

@@ -5,7 +5,7 @@ use baremetal_store::StoreError;
 use tracing::debug;
 
 use crate::agents;
-use crate::handle::TurnContext;
+use crate::context::TurnContext;
 use crate::observations::{FailedCalls, ObservedPart};
 use crate::problem;
 use crate::secrets::Purpose;

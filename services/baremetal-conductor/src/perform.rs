@@ -6,28 +6,26 @@ use baremetal_core::{
 };
 use bmc::{Bmc, BmcError};
 use hardware::{BootDevice, BootMode, BootOverride, Persistence, PowerChange};
-use jiff::Timestamp;
 use reconcile::Requeue;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use crate::allowed::check_image;
 use crate::config_drive;
-use crate::handle::TurnContext;
+use crate::context::TurnContext;
 use crate::observations::ObservedPart;
 use crate::problem;
-use crate::turn::TurnError;
-
-/// The result of an action: when the next turn is due, or a problem of the machine, or an error of the store.
-type Performed = Result<Result<Requeue, Problem>, TurnError>;
+use crate::record::TurnError;
 
 impl TurnContext {
     /// Performs `action`, with the records that have to be written before and after.
-    pub(crate) async fn perform(&self, node: &Node, action: Action, seen: &Observed) -> Performed {
-        let bmc = match self.bmcs.of(node) {
-            Ok(bmc) => bmc,
-            Err(invalid) => return Ok(Err(invalid.into())),
-        };
+    pub(crate) async fn perform(
+        &self,
+        node: &Node,
+        action: Action,
+        seen: &Observed,
+    ) -> Result<Requeue, TurnError> {
+        let bmc = self.bmcs.of(node).map_err(Problem::from)?;
         match action {
             Action::RequestPower(change) => self.request_power(node, &bmc, change).await,
             Action::ReadInventory => self.read_inventory(node, &bmc).await,
@@ -37,8 +35,13 @@ impl TurnContext {
         }
     }
 
-    async fn request_power(&self, node: &Node, bmc: &Bmc, change: PowerChange) -> Performed {
-        let now = Timestamp::now();
+    async fn request_power(
+        &self,
+        node: &Node,
+        bmc: &Bmc,
+        change: PowerChange,
+    ) -> Result<Requeue, TurnError> {
+        let now = self.now();
         let mut asked = node.clone();
         match (&mut asked.work, &mut asked.power_request) {
             (Some(work), _) => work.asked_at = Some(now),
@@ -54,62 +57,61 @@ impl TurnContext {
                     format!("accepted {}", Action::RequestPower(change).name()),
                 );
                 // Most machines have switched by now, so the next turn looks immediately.
-                Ok(Ok(Requeue::Now))
+                Ok(Requeue::Now)
             }
-            Err(error) => Ok(Err(self.note_bmc(node, &error))),
+            Err(error) => Err(self.note_bmc(node, &error).into()),
         }
     }
 
-    async fn read_inventory(&self, node: &Node, bmc: &Bmc) -> Performed {
-        let Some(inspection) = &bmc.inspection else { return self.next_task(node).await.map(Ok) };
+    async fn read_inventory(&self, node: &Node, bmc: &Bmc) -> Result<Requeue, TurnError> {
+        let Some(inspection) = &bmc.inspection else { return self.next_task(node).await };
         // A BMC can answer each of hundreds of requests in time, so the whole inventory has a timeout of its own.
         let inventory = match timeout(self.settings.timeouts.bmc, inspection.inventory()).await {
             Ok(Ok(inventory)) => inventory,
-            Ok(Err(error)) => return Ok(Err(self.note_bmc(node, &error))),
+            Ok(Err(error)) => return Err(self.note_bmc(node, &error).into()),
             Err(_) => {
                 let cause = "the BMC did not send its inventory in time".to_owned();
-                return Ok(Err(Problem { reason: Reason::BmcUnreachable, cause, transient: true }));
+                return Err(
+                    Problem { reason: Reason::BmcUnreachable, cause, transient: true }.into()
+                );
             }
         };
         let told = self.take_bmc_inventory(node, &inventory).await?;
-        self.next_task(&told).await.map(Ok)
+        self.next_task(&told).await
     }
 
-    async fn boot_ramdisk(&self, node: &Node, bmc: &Bmc) -> Performed {
+    async fn boot_ramdisk(&self, node: &Node, bmc: &Bmc) -> Result<Requeue, TurnError> {
         let device = match node.boot_interface() {
             BootInterface::Ipxe => BootDevice::Pxe,
             BootInterface::HttpIpxe => BootDevice::Http,
             BootInterface::VirtualMedia => BootDevice::Cdrom,
-            BootInterface::Fake => return self.next_task(node).await.map(Ok),
+            BootInterface::Fake => return self.next_task(node).await,
         };
         if node.boot_interface() == BootInterface::VirtualMedia {
-            let Some(media) = &bmc.media else { return Ok(Err(cannot("insert a virtual CD"))) };
-            let url = match self.medium(node).await? {
-                Ok(url) => url,
-                Err(problem) => return Ok(Err(problem)),
-            };
+            let Some(media) = &bmc.media else { return Err(cannot("insert a virtual CD").into()) };
+            let url = self.medium(node).await?;
             if let Err(error) = media.insert(&url).await {
-                return Ok(Err(self.note_bmc(node, &error)));
+                return Err(self.note_bmc(node, &error).into());
             }
         }
         let wanted = BootOverride { device, persistence: Persistence::Once, mode: boot_mode(node) };
         if let Err(error) = bmc.boot.set(wanted).await {
-            return Ok(Err(self.note_bmc(node, &error)));
+            return Err(self.note_bmc(node, &error).into());
         }
         self.sightings.note(
             node.id,
             ObservedPart::Bmc,
             format!("accepted {device} as the next boot"),
         );
-        self.next_task(node).await.map(Ok)
+        self.next_task(node).await
     }
 
-    async fn boot_disk(&self, node: &Node, bmc: &Bmc) -> Performed {
+    async fn boot_disk(&self, node: &Node, bmc: &Bmc) -> Result<Requeue, TurnError> {
         if node.boot_interface() == BootInterface::VirtualMedia
             && let Some(media) = &bmc.media
             && let Err(error) = media.eject().await
         {
-            return Ok(Err(self.note_bmc(node, &error)));
+            return Err(self.note_bmc(node, &error).into());
         }
         let set = async |persistence| {
             let wanted =
@@ -122,18 +124,20 @@ impl TurnContext {
             answered => answered,
         };
         if let Err(error) = answer {
-            return Ok(Err(self.note_bmc(node, &error)));
+            return Err(self.note_bmc(node, &error).into());
         }
-        self.next_task(node).await.map(Ok)
+        self.next_task(node).await
     }
 
-    async fn command(&self, node: &Node, command: AgentCommand, seen: &Observed) -> Performed {
-        let Some(boot) = self.boot_of_work(node).await? else { return Ok(Ok(Requeue::Now)) };
-        let AgentSeen::Commands(given) = &seen.agent else { return Ok(Ok(Requeue::Now)) };
-        let (name, params) = match self.request_of(node, command).await? {
-            Ok(request) => request,
-            Err(problem) => return Ok(Err(problem)),
-        };
+    async fn command(
+        &self,
+        node: &Node,
+        command: AgentCommand,
+        seen: &Observed,
+    ) -> Result<Requeue, TurnError> {
+        let Some(boot) = self.boot_of_work(node).await? else { return Ok(Requeue::Now) };
+        let AgentSeen::Commands(given) = &seen.agent else { return Ok(Requeue::Now) };
+        let (name, params) = self.request_of(node, command).await?;
 
         // The intent is recorded first: after an interruption, the agent's list of commands tells whether the command arrived.
         let mut intended = node.clone();
@@ -145,8 +149,8 @@ impl TurnContext {
         let token = self.agent_token(&boot);
         let giving = self.agents.give(&boot, &token, name, params);
         match self.store.tripwire().around("agent: command", giving).await {
-            Ok(_) => Ok(Ok(Requeue::After(self.settings.timeouts.poll_every))),
-            Err(error) => Ok(Err(error.problem())),
+            Ok(_) => Ok(Requeue::After(self.settings.timeouts.poll_every)),
+            Err(error) => Err(error.problem().into()),
         }
     }
 
@@ -155,7 +159,7 @@ impl TurnContext {
         &self,
         node: &Node,
         command: AgentCommand,
-    ) -> Result<Result<(&'static str, Map<String, Value>), Problem>, TurnError> {
+    ) -> Result<(&'static str, Map<String, Value>), TurnError> {
         let ports = self.store.ports_of(node.id).await?;
         let ports: Vec<Value> =
             ports.iter().map(|port| json!({"uuid": port.id, "address": port.address})).collect();
@@ -173,17 +177,7 @@ impl TurnContext {
                     check_image(&self.settings.image_hosts, &node.instance_info)?;
                     image(&node)
                 });
-                let image = match checked {
-                    Ok(image) => image,
-                    Err(refusal) => {
-                        let cause = refusal.to_string();
-                        return Ok(Err(Problem {
-                            reason: Reason::BadRequest,
-                            cause,
-                            transient: false,
-                        }));
-                    }
-                };
+                let image = checked.map_err(|refusal| bad_request(refusal.to_string()))?;
                 let info = ImageInfo {
                     id: image.url.clone(),
                     urls: vec![image.url],
@@ -196,17 +190,8 @@ impl TurnContext {
                     image_hosts: self.settings.image_hosts.clone(),
                 };
                 let drive = image.config_drive.as_ref().map(config_drive::encode).transpose();
-                let drive = match drive {
-                    Ok(drive) => drive,
-                    Err(error) => {
-                        let cause = format!("instance_info.configdrive: {error}");
-                        return Ok(Err(Problem {
-                            reason: Reason::BadRequest,
-                            cause,
-                            transient: false,
-                        }));
-                    }
-                };
+                let drive = drive
+                    .map_err(|error| bad_request(format!("instance_info.configdrive: {error}")))?;
                 let args = json!({"image_info": info, "configdrive": drive});
                 let step = json!({"interface": "deploy", "step": step::WRITE_IMAGE, "args": args});
                 (
@@ -220,8 +205,8 @@ impl TurnContext {
             }
             AgentCommand::Sync => (name::SYNC, json!({})),
         };
-        let (name, Value::Object(params)) = request else { return Ok(Ok((request.0, Map::new()))) };
-        Ok(Ok((name, params)))
+        let (name, Value::Object(params)) = request else { return Ok((request.0, Map::new())) };
+        Ok((name, params))
     }
 
     /// Converts a BMC's error, and remembers it for explanations.
@@ -239,6 +224,10 @@ fn clean_step(step: &str, node: Value, ports: Vec<Value>) -> (&'static str, Valu
         name::EXECUTE_CLEAN_STEP,
         json!({"step": step, "node": node, "ports": ports, "clean_version": null}),
     )
+}
+
+fn bad_request(cause: String) -> Problem {
+    Problem { reason: Reason::BadRequest, cause, transient: false }
 }
 
 fn cannot(what: &str) -> Problem {

@@ -4,17 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baremetal_core::{
-    HistoryEntry, Node, NodeFilter, NodeSort, Page, Rack, RackGoal, RackStep, RequestRefused, Verb,
-    WorkUuid, check_deploy, join_again, plan_rack, request_verb,
+    HistoryEntry, HostPlacement, Hypervisor, HypervisorMachine, Node, Rack, RackGoal, RackStep,
+    RequestRefused, Verb, WorkUuid, check_deploy, config_drive, join_again, plan_rack,
+    request_verb,
 };
 use baremetal_store::StoreError;
 use jiff::Timestamp;
-use newtype_uuid::GenericUuid;
+use serde_json::Value;
 use tokio::time::{interval, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::handle::{RunError, TurnContext};
+use crate::context::TurnContext;
 use crate::problem::chain;
 
 /// How often racks are examined when nothing happens.
@@ -23,18 +24,12 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// How long changes are collected before racks are examined.
 const GATHER: Duration = Duration::from_millis(100);
 
-/// How many nodes are read per query.
-const PAGE: u32 = 1000;
-
 /// Brings racks up until `stop` is cancelled.
-pub(crate) async fn run(
-    context: Arc<TurnContext>,
-    stop: CancellationToken,
-) -> Result<(), RunError> {
+pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
     let mut due = interval(LOOK_EVERY);
     loop {
         tokio::select! {
-            () = stop.cancelled() => return Ok(()),
+            () = stop.cancelled() => return,
             () = context.rack_changed.notified() => sleep(GATHER).await,
             _ = due.tick() => {}
         }
@@ -81,33 +76,41 @@ async fn begin(
     node: &Node,
     step: RackStep,
 ) -> Result<(), StoreError> {
-    let now = Timestamp::now();
+    let now = context.now();
     let asked = match step {
-        RackStep::Ask(Verb::Deploy) => deploy(context, goal, node.clone(), now).await?,
-        RackStep::Ask(verb) => {
-            request_verb(node, verb, WorkUuid::new_v4(), now).map(|(to, it)| (to, Some(it)))
-        }
-        RackStep::Join => join_again(node, now),
+        RackStep::Ask(Verb::Deploy) => deploy(context, goal, node.clone(), now).await,
+        RackStep::Ask(verb) => request_verb(node, verb, WorkUuid::new_v4(), now)
+            .map(|(to, entry)| (to, Some(entry)))
+            .map_err(BeginError::Refused),
+        RackStep::Join => join_again(node, now).map_err(BeginError::Refused),
     };
-    match asked {
-        Ok((mut asked, entry)) => {
-            asked.updated_at = Some(now);
-            context.store.update_node(&asked, entry.as_slice()).await?;
-            let what = match step {
-                RackStep::Ask(verb) => verb.as_str(),
-                RackStep::Join => "join",
-            };
-            info!(node.id = %node.id, "bringing up node {}: {what}", node.label());
-            context.queue.wake(node.id);
+    let (mut asked, entry) = match asked {
+        Ok(asked) => asked,
+        Err(BeginError::Store(error)) => return Err(error),
+        Err(BeginError::Refused(refusal)) => {
+            warn!(node.id = %node.id, %refusal, "cannot bring up node {}", node.label());
+            return Ok(());
         }
-        Err(refusal) => {
-            warn!(node.id = %node.id, %refusal, "cannot bring up node {}", node.label())
-        }
-    }
+    };
+    asked.updated_at = Some(now);
+    context.store.update_node(&asked, entry.as_slice()).await?;
+    let what = match step {
+        RackStep::Ask(verb) => verb.as_str(),
+        RackStep::Join => "join",
+    };
+    info!(node.id = %node.id, "bringing up node {}: {what}", node.label());
+    context.queue.wake(node.id);
     Ok(())
 }
 
-type RequestResult = Result<(Node, Option<HistoryEntry>), RequestRefused>;
+/// Why a machine does not get its next step.
+#[derive(Debug, thiserror::Error)]
+enum BeginError {
+    #[error(transparent)]
+    Refused(#[from] RequestRefused),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
 
 /// Requests the installation of a machine with the goal's image and, if the goal names a profile, the config drive of a hypervisor.
 async fn deploy(
@@ -115,39 +118,41 @@ async fn deploy(
     goal: &RackGoal,
     mut node: Node,
     now: Timestamp,
-) -> Result<RequestResult, StoreError> {
+) -> Result<(Node, Option<HistoryEntry>), BeginError> {
     for (key, value) in &goal.instance_info {
         node.instance_info.insert(key.clone(), value.clone());
     }
     if let Some(profile) = &goal.profile {
-        node = match context.with_hypervisor_config(node, profile, now).await? {
-            Ok(node) => node,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
+        node = with_hypervisor_config(context, node, profile, now).await?;
     }
-    let asked = check_deploy(&node)
-        .and_then(|()| request_verb(&node, Verb::Deploy, WorkUuid::new_v4(), now));
-    Ok(asked.map(|(to, entry)| (to, Some(entry))))
+    check_deploy(&node)?;
+    let (asked, entry) = request_verb(&node, Verb::Deploy, WorkUuid::new_v4(), now)?;
+    Ok((asked, Some(entry)))
 }
 
-impl TurnContext {
-    /// Returns the nodes of a rack, in the order of their positions.
-    pub(crate) async fn nodes_of_rack(&self, name: &str) -> Result<Vec<Node>, StoreError> {
-        let filter = NodeFilter {
-            rack: Some(name.to_owned()),
-            include_children: true,
-            ..NodeFilter::default()
-        };
-        let mut nodes: Vec<Node> = Vec::new();
-        loop {
-            let marker = nodes.last().map(|node| node.id.into_untyped_uuid());
-            let page = Page { limit: PAGE, marker, sort: NodeSort::Position, descending: false };
-            let more = self.store.list_nodes(&filter, &page).await?;
-            let last = more.len() < PAGE as usize;
-            nodes.extend(more);
-            if last {
-                return Ok(nodes);
-            }
-        }
-    }
+/// Returns the node with the config drive and the record that make its machine a hypervisor of this profile after the installation.
+async fn with_hypervisor_config(
+    context: &TurnContext,
+    mut node: Node,
+    profile: &str,
+    now: Timestamp,
+) -> Result<Node, BeginError> {
+    let refuse = |problem: String| {
+        BeginError::Refused(RequestRefused::Field { field: "profile".to_owned(), problem })
+    };
+    let Some(row) = context.store.find_profile(profile).await? else {
+        return Err(refuse(format!("hypervisor profile {profile:?} not found")));
+    };
+    let profile = context.store.secrets().with_profile(&row.profile);
+    let profile = profile.map_err(|why| refuse(format!("cannot unseal its secrets: {why}")))?;
+    let mut ports = context.store.ports_of(node.id).await?;
+    // `network_data` gives DHCP to the first port, so the port that the machine boots from comes first.
+    ports.sort_by_key(|port| !port.pxe_enabled);
+    let macs: Vec<_> = ports.iter().map(|port| port.address).collect();
+    let host = HostPlacement::of(&node, &profile.placement)?;
+    let guest = HypervisorMachine { id: node.id, host: &host.name, macs: &macs };
+    let drive = Value::Object(config_drive(&profile, &guest));
+    node.instance_info.insert("configdrive".to_owned(), drive);
+    node.hypervisor = Some(Hypervisor::new(&profile, host, now));
+    Ok(node)
 }

@@ -9,8 +9,8 @@ use tokio::time::interval;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::Conductor;
-use crate::handle::{RunError, TurnContext};
+use crate::conductor::Conductor;
+use crate::context::TurnContext;
 use crate::problem::chain;
 
 /// How often records are checked for older keys, because another process may have rotated the key.
@@ -60,21 +60,18 @@ async fn on_blocking_thread<T: Send + 'static>(
 }
 
 /// Re-encrypts records that are sealed with older keys, until `stop` is cancelled.
-pub(crate) async fn run(
-    context: Arc<TurnContext>,
-    stop: CancellationToken,
-) -> Result<(), RunError> {
+pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
     let keyring: Option<Arc<Keyring>> = context.store.keyring().cloned();
-    let Some(keyring) = keyring else { return Ok(()) };
+    let Some(keyring) = keyring else { return };
     let mut due = interval(LOOK_EVERY);
     loop {
         tokio::select! {
-            () = stop.cancelled() => return Ok(()),
+            () = stop.cancelled() => return,
             () = context.rotated.notified() => {}
             _ = due.tick() => {}
         }
         let resealed = tokio::select! {
-            () = stop.cancelled() => return Ok(()),
+            () = stop.cancelled() => return,
             resealed = context.store.reseal() => resealed,
         };
         match resealed {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use baremetal_core::Timeouts;
 use baremetal_store::AddressPool;
 use hardware::AllowedHosts;
+use jiff::Timestamp;
 use lease::LeaseSchedule;
 use notices::ReceiverKinds;
 use openstack::Session;
@@ -49,6 +50,8 @@ pub struct Settings {
     pub kernel_parameters: Vec<(String, Option<String>)>,
     /// The time without a heartbeat after which an agent counts as lost; agents learn this time from `lookup`.
     pub heartbeat_timeout: Duration,
+    /// Returns the current time.
+    pub clock: fn() -> Timestamp,
 }
 
 /// How BMCs are treated. BMCs are slow computers that fail under load.

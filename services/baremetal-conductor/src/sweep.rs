@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use baremetal_core::Node;
 use baremetal_store::{SeenPower, StoreError};
-use jiff::Timestamp;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use crate::handle::{RunError, TurnContext};
+use crate::context::TurnContext;
 use crate::observations::ObservedPart;
 use crate::problem::{self, chain};
 
@@ -23,20 +22,17 @@ const PAGE: u32 = 500;
 const ANNOUNCE_EVERY: Duration = Duration::from_secs(10);
 
 /// Sweeps until `stop` is cancelled.
-pub(crate) async fn run(
-    context: Arc<TurnContext>,
-    stop: CancellationToken,
-) -> Result<(), RunError> {
+pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
     let every = context.settings.sweep.every;
     let mut due = interval_at(Instant::now() + every, every);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            () = stop.cancelled() => return Ok(()),
+            () = stop.cancelled() => return,
             _ = due.tick() => {}
         }
         tokio::select! {
-            () = stop.cancelled() => return Ok(()),
+            () = stop.cancelled() => return,
             swept = sweep(&context) => match swept {
                 Ok((seen, changed)) => debug!(seen, changed, "read the power states of {seen} machines; {changed} had changed"),
                 Err(error) => warn!(error = chain(&error), "the power states cannot be refreshed"),
@@ -93,7 +89,7 @@ impl SweepInProgress {
 
     async fn record(&mut self, context: &TurnContext) -> Result<(), StoreError> {
         self.seen += self.told.len();
-        self.changed += context.store.record_power(&self.told, Timestamp::now()).await?;
+        self.changed += context.store.record_power(&self.told, context.now()).await?;
         self.told.clear();
         Ok(())
     }
@@ -118,18 +114,15 @@ async fn look(context: Arc<TurnContext>, node: Node) -> Option<SeenPower> {
 }
 
 /// Reports that this conductor is alive, until `stop` is cancelled.
-pub(crate) async fn announce(
-    context: Arc<TurnContext>,
-    stop: CancellationToken,
-) -> Result<(), RunError> {
+pub(crate) async fn announce(context: Arc<TurnContext>, stop: CancellationToken) {
     let mut due = interval(ANNOUNCE_EVERY);
     loop {
         tokio::select! {
-            () = stop.cancelled() => return Ok(()),
+            () = stop.cancelled() => return,
             _ = due.tick() => {}
         }
-        match context.store.touch_conductor(&context.settings.hostname, Timestamp::now()).await {
-            Ok(()) => context.watch.answered(Timestamp::now()),
+        match context.store.touch_conductor(&context.settings.hostname, context.now()).await {
+            Ok(()) => context.watch.answered(context.now()),
             Err(error) => {
                 context.watch.failed();
                 warn!(error = chain(&error), "cannot record that this conductor is alive");

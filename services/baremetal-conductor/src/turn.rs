@@ -4,33 +4,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baremetal_core::{
-    AgentSeen, Failure, HistoryEntry, IllegalEvent, LendingStep, Node, NodeIdent, NodeUuid,
-    Observed, PowerSeen, Problem, Reason, Step, Task, Work, WorkUuid, boot_again, elapsed,
-    ended_allocation, fail_work, finish_work, plan, plan_lending, power_step_done, start_next_task,
+    AgentSeen, HistoryEntry, LendingStep, Node, NodeIdent, NodeUuid, Observed, PowerSeen, Problem,
+    Step, WorkUuid, boot_again, elapsed, finish_work, plan, plan_lending, power_step_done,
 };
 use baremetal_store::StoreError;
 use jiff::Timestamp;
 use reconcile::{Requeue, time_left};
 use tracing::{debug, error, info, instrument, warn};
 
-use crate::handle::TurnContext;
+use crate::context::TurnContext;
 use crate::joining::earlier;
 use crate::problem::chain;
+use crate::record::TurnError;
 
 /// How long a node waits for its next turn when the database does not answer.
 const STORE_RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// After this many refused calls to an agent in a row, the node's history gets an entry.
 const RECORD_AFTER_CALLS: u32 = 3;
-
-/// Why a turn ended without a result. The next turn is the retry.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum TurnError {
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    Illegal(#[from] IllegalEvent),
-}
 
 /// Runs one turn for one node. The turn is the only writer of `provision_state` once work has begun.
 #[instrument(skip_all, fields(node.id = %id))]
@@ -58,9 +49,9 @@ impl TurnContext {
             return Ok(Requeue::OnChange);
         };
         self.turn_versions.note(id, node.version);
-        self.watch.answered(Timestamp::now());
+        self.watch.answered(self.now());
         let seen = self.observe(&node).await?;
-        let now = Timestamp::now();
+        let now = self.now();
         let lending = plan_lending(&node, &self.settings.lending.ladder, now);
         if let LendingStep::Take(step) = lending {
             return self.take(&node, step, now).await;
@@ -85,9 +76,9 @@ impl TurnContext {
             }
             Step::Act(action) => {
                 info!(action.name = action.name(), "performing {} on node {id}", action.name());
-                match self.perform(&node, action, &seen).await? {
-                    Ok(requeue) => Ok(requeue),
-                    Err(problem) => self.retry_or_fail(&node, problem).await,
+                match self.perform(&node, action, &seen).await {
+                    Err(TurnError::Machine(problem)) => self.retry_or_fail(&node, problem).await,
+                    performed => performed,
                 }
             }
             Step::NextTask => self.next_task(&with_power(node, &seen)).await,
@@ -111,39 +102,18 @@ impl TurnContext {
         }
     }
 
-    /// Begins the next task. If no task is left, ends the work in the same write.
-    pub(crate) async fn next_task(&self, node: &Node) -> Result<Requeue, TurnError> {
-        let node = match node.work.as_ref().and_then(Work::task) {
-            Some(Task::AwaitInventory) => match self.take_inventory(node).await? {
-                Ok(inspected) => inspected,
-                Err(failure) => return self.fail(node, failure).await,
-            },
-            Some(_) | None => node.clone(),
-        };
-        self.set_progress(node.id, None);
-        let now = Timestamp::now();
-        let (next, entry) = start_next_task(&node, now)?;
-        let mut history: Vec<HistoryEntry> = entry.into_iter().collect();
-        if next.work.as_ref().is_some_and(|work| work.task().is_some()) {
-            return self.record(&node, next, &history).await;
-        }
-        let (done, entry) = finish_work(&next, WorkUuid::new_v4(), now)?;
-        history.push(entry);
-        self.record(&node, done, &history).await
-    }
-
     /// Handles a problem in an action: a transient problem is retried until the BMC timeout, and every other problem fails the work or the
     /// change of power.
     async fn retry_or_fail(&self, node: &Node, problem: Problem) -> Result<Requeue, TurnError> {
         let began = node.work.as_ref().map_or(self.watch.since(), |work| work.task_started_at);
         let began = began.max(self.watch.since());
-        let late = elapsed(began, Timestamp::now()) > self.settings.timeouts.bmc;
+        let late = elapsed(began, self.now()) > self.settings.timeouts.bmc;
         if problem.transient && !late {
             debug!(problem = problem.cause, "will try again");
             return Ok(Requeue::After(self.settings.timeouts.poll_every));
         }
         if node.work.is_none() {
-            let entry = HistoryEntry::failed(node, node, problem.cause.clone(), Timestamp::now());
+            let entry = HistoryEntry::failed(node, node, problem.cause.clone(), self.now());
             let given_up =
                 Node { power_request: None, failure: Some(problem.into()), ..node.clone() };
             return self.record(node, given_up, &[entry]).await;
@@ -172,56 +142,8 @@ impl TurnContext {
         Ok(())
     }
 
-    /// Fails the work. The machine is left as it is.
-    async fn fail(&self, node: &Node, mut failure: Failure) -> Result<Requeue, TurnError> {
-        if failure.reason == Reason::NoCallback {
-            failure.cause += &format!(" ({})", self.sightings.of(node.id).boot_trail());
-        }
-        warn!(cause = failure.cause, "the work on node {} failed", node.id);
-        self.set_progress(node.id, None);
-        let (failed, entry) = fail_work(node, failure, Timestamp::now())?;
-        self.record(node, failed, &[entry]).await
-    }
-
     async fn power_step_done(&self, node: &Node) -> Result<Requeue, TurnError> {
         self.record(node, power_step_done(node), &[]).await
-    }
-
-    /// Writes the node with its history, and returns when the next turn is due.
-    pub(crate) async fn record(
-        &self,
-        before: &Node,
-        mut after: Node,
-        history: &[HistoryEntry],
-    ) -> Result<Requeue, TurnError> {
-        after.updated_at = Some(Timestamp::now());
-        match ended_allocation(before, &after) {
-            Some(ended) => self.store.update_node_and_end(&after, history, ended).await?,
-            None => self.store.update_node(&after, history).await?,
-        };
-        if before.provision_state != after.provision_state {
-            info!(
-                state.from = %before.provision_state, state.to = %after.provision_state,
-                "node {} is now {}", after.id, after.provision_state
-            );
-        }
-        if after.work.is_none() && before.work.is_some() {
-            self.agents.forget(after.id);
-            self.sightings.forget_failed_calls(after.id);
-            if after.place.is_some() {
-                self.rack_changed.notify_one();
-            }
-        }
-        if before.is_joining() && !after.is_joining() && after.place.is_some() {
-            self.rack_changed.notify_one();
-        }
-        // The next turn is due immediately as long as anything is left to do, which includes waiting for the end of a lease.
-        let more = after.work.is_some()
-            || after.power_request.is_some()
-            || after.lending.is_some()
-            || after.leaving.is_some()
-            || after.looks_at_cloud();
-        Ok(if more { Requeue::Now } else { Requeue::OnChange })
     }
 }
 
@@ -232,3 +154,6 @@ fn with_power(node: Node, seen: &Observed) -> Node {
         PowerSeen::NotAsked | PowerSeen::Failed(_) => node,
     }
 }
+
+#[cfg(test)]
+mod tests;

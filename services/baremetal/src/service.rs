@@ -284,6 +284,7 @@ fn settings(
             .unwrap_or_default(),
         heartbeat_timeout: provisioning
             .map_or(Duration::from_secs(60), |section| section.heartbeat_timeout.unsigned_abs()),
+        clock: Timestamp::now,
     })
 }
 

@@ -172,6 +172,7 @@ fn settings() -> ConductorSettings {
         unknown_machines: UnknownMachines::Refuse,
         kernel_parameters: Vec::new(),
         heartbeat_timeout: minute,
+        clock: noon,
     }
 }
 

@@ -10,8 +10,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
-use super::ConsoleEnd;
-use super::shared_console::SharedConsole;
+use super::shared_console::{ConsoleEnd, SharedConsole};
 use crate::problem::chain;
 
 /// The pause before a broken port is opened again.
@@ -21,7 +20,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Why a port was not opened.
 #[derive(Debug)]
-pub(super) enum OpenPortError {
+pub(crate) enum OpenPortError {
     /// The BMC refused, or the node does not say how to reach it.
     Failed {
         why: String,

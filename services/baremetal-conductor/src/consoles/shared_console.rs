@@ -10,7 +10,6 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::ConsoleEnd;
 use super::ring::Ring;
 
 /// The number of output pieces that wait for a slow viewer: some seconds of a port at 115200 baud.
@@ -52,6 +51,31 @@ impl ViewerSlot {
         // The first reason counts; later ones are ignored.
         let _ = self.end.set(why);
         self.over.cancel();
+    }
+}
+
+/// Why a viewer's console ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConsoleEnd {
+    Disabled,
+    Deleted,
+    /// The owner or lessee of the node changed.
+    HandedOver,
+    /// The viewer did not read the output in time.
+    TooSlow,
+    Stopping,
+}
+
+impl ConsoleEnd {
+    /// Returns the reason as a sentence for the viewer.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ConsoleEnd::Disabled => "the console was disabled",
+            ConsoleEnd::Deleted => "the node was deleted",
+            ConsoleEnd::HandedOver => "the node has another owner or lessee now",
+            ConsoleEnd::TooSlow => "you did not read the output in time",
+            ConsoleEnd::Stopping => "the service is stopping; connect again",
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use baremetal_core::Driver;
+use bmc::BmcError;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;

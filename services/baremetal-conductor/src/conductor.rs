@@ -1,7 +1,6 @@
-//! The conductor's handle: the daemon starts the conductor here, and the API asks a few questions directly. For everything else the API
+//! The conductor's handle: the daemon makes the conductor here, and the API asks a few questions directly. For everything else the API
 //! writes to the store and wakes the node.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,49 +10,25 @@ use baremetal_store::{Store, StoreError};
 use bmc::{BmcError, IdentifyLight, LogEntry, Reading};
 use bytes::Bytes;
 use hardware::{BootDevice, BootOverride};
-use jiff::Timestamp;
 use lease::LeaseSchedule;
 use reconcile::{Queue, Watch};
+use serde_json::{Map, Value};
 use tokio::sync::Notify;
-use tokio::task::JoinSet;
-use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
 use crate::agents::Agents;
-use crate::bmcs::Bmcs;
-use crate::catch_up::{self, TurnVersions};
+use crate::allowed;
+use crate::bmcs::{Bmcs, InvalidDriverInfo};
 use crate::consoles::{ConsoleEnd, ConsoleError, ConsoleViewer, Consoles};
-use crate::observations::ObservationCache;
+use crate::context::TurnContext;
+use crate::observations::{LastSeen, ObservationCache};
 use crate::secrets::ServiceKey;
-use crate::{BmcSettings, LastSeen, Settings, consoles, racks, seal_keys, sweep, turn};
-
-/// The time limit for logging out of all BMCs when the process stops.
-const LOG_OUT_TIMEOUT: Duration = Duration::from_secs(3);
+use crate::settings::{BmcSettings, Settings};
+use crate::turn_versions::TurnVersions;
 
 /// The conductor of this process. All clones are the same conductor.
 #[derive(Clone)]
 pub struct Conductor {
     pub(crate) context: Arc<TurnContext>,
-}
-
-/// Everything that a turn uses.
-pub(crate) struct TurnContext {
-    pub(crate) settings: Settings,
-    pub(crate) store: Store,
-    pub(crate) key: ServiceKey,
-    pub(crate) bmcs: Bmcs,
-    pub(crate) agents: Agents,
-    pub(crate) consoles: Consoles,
-    pub(crate) queue: Queue<NodeUuid>,
-    pub(crate) sightings: ObservationCache,
-    /// Notified when a machine of a rack has made progress, or when a rack's goal has changed.
-    pub(crate) rack_changed: Notify,
-    /// Notified when a new key seals secrets.
-    pub(crate) rotated: Notify,
-    pub(crate) progress: Mutex<HashMap<NodeUuid, Progress>>,
-    pub(crate) turn_versions: TurnVersions,
-    /// Timeouts count from its beginning at the earliest, because earlier events may have been missed.
-    pub(crate) watch: Watch,
 }
 
 /// Why the conductor cannot start.
@@ -77,6 +52,7 @@ impl Conductor {
         let redfish =
             redfish::Connector::new(authorities, allowed.clone()).map_err(StartError::Redfish)?;
         let ipmi = ipmi::Connector::bind().await.map_err(StartError::Socket)?;
+        let clock = settings.clock;
         let context = TurnContext {
             bmcs: Bmcs::new(
                 settings.bmc.clone(),
@@ -91,48 +67,14 @@ impl Conductor {
             key,
             agents: Agents::default(),
             queue: Queue::default(),
-            sightings: ObservationCache::default(),
+            sightings: ObservationCache::new(clock),
             rack_changed: Notify::new(),
             rotated: Notify::new(),
             progress: Mutex::default(),
             turn_versions: TurnVersions::default(),
-            watch: Watch::begin(Timestamp::now()),
+            watch: Watch::begin(clock()),
         };
         Ok(Conductor { context: Arc::new(context) })
-    }
-
-    /// Resumes all work in progress, and works until `stop` is cancelled.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a turn panicked.
-    pub async fn run(self, stop: CancellationToken) -> Result<(), RunError> {
-        let mut tasks = JoinSet::new();
-        let context = self.context.clone();
-        let turns = reconcile::run(
-            context.queue.clone(),
-            context.settings.workers,
-            stop.clone(),
-            move |id| turn::turn(id, context.clone()),
-        );
-        tasks.spawn(async move { turns.await.map_err(RunError::Turn) });
-        tasks.spawn(catch_up::run(self.context.clone(), stop.clone()));
-        tasks.spawn(sweep::run(self.context.clone(), stop.clone()));
-        tasks.spawn(sweep::announce(self.context.clone(), stop.clone()));
-        tasks.spawn(racks::run(self.context.clone(), stop.clone()));
-        tasks.spawn(seal_keys::run(self.context.clone(), stop.clone()));
-        tasks.spawn(consoles::run(self.context.clone(), stop.clone()));
-        let mut outcome = Ok(());
-        while let Some(ended) = tasks.join_next().await {
-            let ended = ended.map_err(RunError::Turn).flatten();
-            if ended.is_err() {
-                stop.cancel();
-            }
-            outcome = outcome.and(ended);
-        }
-        // A BMC that does not answer must not delay the end of the process.
-        let _ = timeout(LOG_OUT_TIMEOUT, self.context.bmcs.close()).await;
-        outcome
     }
 
     /// Returns the stages at the end of a node's lease.
@@ -197,6 +139,29 @@ impl Conductor {
         self.check_image_host(&node.instance_info)
     }
 
+    /// Refuses a node whose BMC or image address is not allowed. An address that did not change since `before` is accepted, because the
+    /// list may have become shorter. A host name is accepted here; its addresses are checked when a connection is made.
+    ///
+    /// # Errors
+    ///
+    /// Returns the field and the reason.
+    pub fn check_hosts(&self, before: Option<&Node>, node: &Node) -> Result<(), RequestRefused> {
+        let settings = &self.context.settings;
+        allowed::check_hosts(&settings.bmc.allowed, &settings.image_hosts, before, node)
+    }
+
+    /// Refuses an image at an address that is not allowed.
+    ///
+    /// # Errors
+    ///
+    /// Returns the field and the reason.
+    pub fn check_image_host(
+        &self,
+        instance_info: &Map<String, Value>,
+    ) -> Result<(), RequestRefused> {
+        allowed::check_image(&self.context.settings.image_hosts, instance_info)
+    }
+
     /// Returns the boot device override that is set in the BMC.
     pub async fn boot_device(&self, node: &Node) -> Result<Option<BootOverride>, BmcError> {
         self.bmc(node)?.boot.get().await
@@ -243,7 +208,7 @@ impl Conductor {
     }
 
     fn bmc(&self, node: &Node) -> Result<bmc::Bmc, BmcError> {
-        let unusable = |invalid: crate::bmcs::InvalidDriverInfo| BmcError::Unsupported {
+        let unusable = |invalid: InvalidDriverInfo| BmcError::Unsupported {
             what: format!("be reached: {invalid}"),
         };
         self.context.bmcs.of(node).map_err(unusable)
@@ -252,40 +217,5 @@ impl Conductor {
     fn sensing(&self, node: &Node) -> Result<Arc<dyn bmc::Sensors>, BmcError> {
         let none = || BmcError::Unsupported { what: "report its sensors".to_owned() };
         self.bmc(node)?.sensors.ok_or_else(none)
-    }
-}
-
-/// Why the conductor stopped working.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    #[error("a turn panicked")]
-    Turn(#[source] tokio::task::JoinError),
-}
-
-impl TurnContext {
-    /// Returns the node with the secrets of its `instance_info` unsealed.
-    pub(crate) fn with_instance(&self, node: &Node) -> Result<Node, RequestRefused> {
-        self.store.secrets().with_instance(node).map_err(|why| RequestRefused::Field {
-            field: "instance_info".to_owned(),
-            problem: format!("cannot unseal its secrets: {why}"),
-        })
-    }
-
-    /// Drops everything that is remembered about the node.
-    pub(crate) fn forget(&self, node: NodeUuid) {
-        self.turn_versions.forget(node);
-        self.bmcs.forget(node);
-        self.agents.forget(node);
-        self.consoles.end(node, ConsoleEnd::Deleted);
-        self.sightings.forget(node);
-        self.set_progress(node, None);
-    }
-
-    pub(crate) fn set_progress(&self, node: NodeUuid, progress: Option<Progress>) {
-        let mut book = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        match progress {
-            Some(progress) => book.insert(node, progress),
-            None => book.remove(&node),
-        };
     }
 }

@@ -1,0 +1,96 @@
+//! Everything that a turn uses: the store, the BMCs, the agents, and the memory of this process.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use agent_protocol::Progress;
+use baremetal_core::{Node, NodeFilter, NodeSort, NodeUuid, Page, RequestRefused};
+use baremetal_store::{Store, StoreError};
+use jiff::Timestamp;
+use newtype_uuid::GenericUuid;
+use reconcile::{Queue, Watch};
+use tokio::sync::Notify;
+
+use crate::agents::Agents;
+use crate::bmcs::Bmcs;
+use crate::consoles::{ConsoleEnd, Consoles};
+use crate::observations::ObservationCache;
+use crate::secrets::ServiceKey;
+use crate::settings::Settings;
+use crate::turn_versions::TurnVersions;
+
+/// How many nodes are read per query.
+const PAGE: u32 = 1000;
+
+/// Everything that a turn uses.
+pub(crate) struct TurnContext {
+    pub(crate) settings: Settings,
+    pub(crate) store: Store,
+    pub(crate) key: ServiceKey,
+    pub(crate) bmcs: Bmcs,
+    pub(crate) agents: Agents,
+    pub(crate) consoles: Consoles,
+    pub(crate) queue: Queue<NodeUuid>,
+    pub(crate) sightings: ObservationCache,
+    /// Notified when a machine of a rack has made progress, or when a rack's goal has changed.
+    pub(crate) rack_changed: Notify,
+    /// Notified when a new key seals secrets.
+    pub(crate) rotated: Notify,
+    pub(crate) progress: Mutex<HashMap<NodeUuid, Progress>>,
+    pub(crate) turn_versions: TurnVersions,
+    /// Timeouts count from its beginning at the earliest, because earlier events may have been missed.
+    pub(crate) watch: Watch,
+}
+
+impl TurnContext {
+    /// Returns the current time.
+    pub(crate) fn now(&self) -> Timestamp {
+        (self.settings.clock)()
+    }
+
+    /// Returns the node with the secrets of its `instance_info` unsealed.
+    pub(crate) fn with_instance(&self, node: &Node) -> Result<Node, RequestRefused> {
+        self.store.secrets().with_instance(node).map_err(|why| RequestRefused::Field {
+            field: "instance_info".to_owned(),
+            problem: format!("cannot unseal its secrets: {why}"),
+        })
+    }
+
+    /// Drops everything that is remembered about the node.
+    pub(crate) fn forget(&self, node: NodeUuid) {
+        self.turn_versions.forget(node);
+        self.bmcs.forget(node);
+        self.agents.forget(node);
+        self.consoles.end(node, ConsoleEnd::Deleted);
+        self.sightings.forget(node);
+        self.set_progress(node, None);
+    }
+
+    pub(crate) fn set_progress(&self, node: NodeUuid, progress: Option<Progress>) {
+        let mut book = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        match progress {
+            Some(progress) => book.insert(node, progress),
+            None => book.remove(&node),
+        };
+    }
+
+    /// Returns the nodes of a rack, in the order of their positions.
+    pub(crate) async fn nodes_of_rack(&self, name: &str) -> Result<Vec<Node>, StoreError> {
+        let filter = NodeFilter {
+            rack: Some(name.to_owned()),
+            include_children: true,
+            ..NodeFilter::default()
+        };
+        let mut nodes: Vec<Node> = Vec::new();
+        loop {
+            let marker = nodes.last().map(|node| node.id.into_untyped_uuid());
+            let page = Page { limit: PAGE, marker, sort: NodeSort::Position, descending: false };
+            let more = self.store.list_nodes(&filter, &page).await?;
+            let last = more.len() < PAGE as usize;
+            nodes.extend(more);
+            if last {
+                return Ok(nodes);
+            }
+        }
+    }
+}
