@@ -16,7 +16,7 @@ use crate::cloud::{Cloud, Shared};
 use crate::glance;
 use crate::guest;
 use crate::index::PROJECT;
-use crate::store::{Kind, Object};
+use crate::object::{Kind, Object};
 use crate::world::{BackgroundTask, World};
 
 /// The number of bytes kept of an image.

@@ -9,9 +9,9 @@ use tokio::time::Instant;
 use crate::cloud::Shared;
 use crate::keystone;
 use crate::nova::compute;
+use crate::object::Kind;
 use crate::problem::plain;
 use crate::seed;
-use crate::store::Kind;
 
 /// The body of a request for a user: the password of an ordinary member, or a password with roles.
 #[derive(serde::Deserialize)]
@@ -165,7 +165,7 @@ fn look(shared: &Shared, method: &Method, path: &[&str], query: &str) -> Result<
                 .map_err(|error| (400, plain(&error.to_string())))?;
             json!(shared.with(|world| {
                 world.settle();
-                world.store.all(kind).map(crate::store::Object::shown).collect::<Vec<_>>()
+                world.store.all(kind).map(crate::object::Object::shown).collect::<Vec<_>>()
             }))
         }
         _ => return nothing(),

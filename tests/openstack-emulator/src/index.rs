@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::store::{Kind, Object};
+use crate::object::{Kind, Object};
 
 /// The project of an object, used like a field.
 pub(crate) const PROJECT: &str = "project";

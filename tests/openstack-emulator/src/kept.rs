@@ -23,8 +23,8 @@ use tracing::error;
 use crate::cloud::Shared;
 use crate::guest::Progress;
 use crate::keystone;
+use crate::object::{Kind, Object};
 use crate::settings::Settings;
-use crate::store::{Kind, Object};
 use crate::world::{BackgroundTask, Event, Usage, World};
 
 /// How often the keeper checks whether something has changed.
@@ -192,23 +192,4 @@ fn write(path: &Path, kept: &StoredCloud) -> io::Result<()> {
     file.write_all(&serde_json::to_vec(kept)?)?;
     file.persist(path)?;
     Ok(())
-}
-
-/// Serializes an instant as the milliseconds since then.
-pub(crate) mod age {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-    use tokio::time::Instant;
-
-    pub(crate) fn serialize<S: Serializer>(born: &Instant, to: S) -> Result<S::Ok, S::Error> {
-        u64::try_from(born.elapsed().as_millis()).unwrap_or(u64::MAX).serialize(to)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Instant, D::Error> {
-        let age = Duration::from_millis(u64::deserialize(from)?);
-        let now = Instant::now();
-        // The host may have restarted since, so the instant may be before its start.
-        Ok(now.checked_sub(age).unwrap_or(now))
-    }
 }

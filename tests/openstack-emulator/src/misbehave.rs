@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::glob;
+use crate::object::Kind;
 use crate::settings::millis;
-use crate::store::Kind;
 
 /// A fault rule: which calls it hits, and what happens to them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

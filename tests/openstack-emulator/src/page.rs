@@ -2,12 +2,13 @@
 
 use std::cmp::Ordering;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::index::FLAGS;
+use crate::object::Object;
 use crate::problem::ApiError;
 use crate::request::ApiRequest;
-use crate::store::{Condition, Object};
+use crate::store::Condition;
 
 /// One page of a list.
 pub(crate) struct Page<'o> {
@@ -160,17 +161,16 @@ pub(crate) fn tagged(asked: &ApiRequest, tags: &[Value]) -> bool {
 }
 
 /// Keeps only the fields that `fields` names.
-pub(crate) fn pick(asked: &ApiRequest, body: Map<String, Value>) -> Value {
+pub(crate) fn pick(asked: &ApiRequest, body: Value) -> Value {
     let fields: Vec<&str> = asked
         .query
         .iter()
         .filter(|(key, _)| key == "fields")
         .flat_map(|(_, value)| value.split(','))
         .collect();
-    if fields.is_empty() {
-        return Value::Object(body);
-    }
-    Value::Object(body.into_iter().filter(|(key, _)| fields.contains(&key.as_str())).collect())
+    let Value::Object(all) = body else { return body };
+    let is_wanted = |key: &str| fields.is_empty() || fields.contains(&key);
+    Value::Object(all.into_iter().filter(|(key, _)| is_wanted(key)).collect())
 }
 
 /// Links in the form of Nova, Neutron and Octavia.

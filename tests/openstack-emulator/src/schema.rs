@@ -12,22 +12,22 @@ use crate::problem::ApiError;
 use crate::request::ApiRequest;
 use crate::service::Service;
 
-/// A request with a body, and the fields that the body may have, such as `server.networks[].port`. Objects below a field in the table are
-/// not
-/// checked. `@52` means since this microversion, `@1-56` means in this range of microversions.
+/// A request with a body, and the fields that the body may have. Objects below a field in the table are not checked. `@52` means since
+/// this microversion, `@1-56` means in this range of microversions.
 struct Row {
     service: Service,
     method: &'static str,
     /// The path after the version of the service.
     path: &'static str,
-    fields: &'static [&'static str],
+    /// Each line begins with the object that has the fields: a dot is the whole body, `server.` the object below `server`.
+    fields: &'static str,
 }
 
 const fn row(
     service: Service,
     method: &'static str,
     path: &'static str,
-    fields: &'static [&'static str],
+    fields: &'static str,
 ) -> Row {
     Row { service, method, path, fields }
 }
@@ -36,155 +36,116 @@ use Service::{Compute, Dns, LoadBalancer, Placement, Volume};
 
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
-    row(Compute, "POST", "servers", &[
-        "server.name", "server.imageRef", "server.flavorRef", "server.adminPass", "server.metadata", "server.OS-DCF:diskConfig",
-        "server.accessIPv4", "server.accessIPv6", "server.personality@1-56", "server.availability_zone", "server.config_drive",
-        "server.key_name", "server.min_count", "server.max_count", "server.return_reservation_id", "server.user_data",
-        "server.security_groups[].name",
-        "server.networks[].fixed_ip", "server.networks[].port", "server.networks[].uuid", "server.networks[].tag@32-36",
-        "server.networks[].tag@42",
-        "server.block_device_mapping[].virtual_name", "server.block_device_mapping[].volume_id",
-        "server.block_device_mapping[].snapshot_id", "server.block_device_mapping[].volume_size",
-        "server.block_device_mapping[].device_name", "server.block_device_mapping[].delete_on_termination",
-        "server.block_device_mapping[].no_device", "server.block_device_mapping[].connection_info",
-        "server.block_device_mapping_v2[].virtual_name", "server.block_device_mapping_v2[].volume_id",
-        "server.block_device_mapping_v2[].snapshot_id", "server.block_device_mapping_v2[].volume_size",
-        "server.block_device_mapping_v2[].device_name", "server.block_device_mapping_v2[].delete_on_termination",
-        "server.block_device_mapping_v2[].no_device", "server.block_device_mapping_v2[].connection_info",
-        "server.block_device_mapping_v2[].source_type", "server.block_device_mapping_v2[].uuid",
-        "server.block_device_mapping_v2[].image_id", "server.block_device_mapping_v2[].destination_type",
-        "server.block_device_mapping_v2[].guest_format", "server.block_device_mapping_v2[].device_type",
-        "server.block_device_mapping_v2[].disk_bus", "server.block_device_mapping_v2[].boot_index",
-        "server.block_device_mapping_v2[].tag@32-32", "server.block_device_mapping_v2[].tag@42",
-        "server.block_device_mapping_v2[].volume_type@67",
-        "server.description@19", "server.tags@52", "server.trusted_image_certificates@63", "server.host@74",
-        "server.hypervisor_hostname@74", "server.hostname@90",
-        "os:scheduler_hints", "OS-SCH-HNT:scheduler_hints",
-    ]),
-    row(Compute, "PUT", "servers/*", &[
-        "server.name", "server.OS-DCF:diskConfig", "server.accessIPv4", "server.accessIPv6", "server.description@19", "server.hostname@90",
-    ]),
-    row(Compute, "POST", "servers/*/action", &[
-        "os-start", "os-stop", "pause", "unpause", "suspend", "resume", "shelve", "shelveOffload", "unlock", "confirmResize",
-        "revertResize", "forceDelete", "restore", "unrescue", "resetNetwork", "injectNetworkInfo",
-        "lock.locked_reason@73", "unshelve.availability_zone@77", "unshelve.host@91", "reboot.type",
-        "resize.flavorRef", "resize.OS-DCF:diskConfig", "createImage.name", "createImage.metadata",
-        "createBackup.name", "createBackup.backup_type", "createBackup.rotation", "createBackup.metadata",
-        "rebuild.name", "rebuild.imageRef", "rebuild.adminPass", "rebuild.metadata", "rebuild.preserve_ephemeral",
-        "rebuild.OS-DCF:diskConfig", "rebuild.accessIPv4", "rebuild.accessIPv6", "rebuild.personality@1-56", "rebuild.description@19",
-        "rebuild.key_name@54", "rebuild.user_data@57", "rebuild.trusted_image_certificates@63", "rebuild.hostname@90",
-        "rescue.adminPass", "rescue.rescue_image_ref", "changePassword.adminPass", "os-resetState.state", "os-getConsoleOutput.length",
-        "os-getVNCConsole.type@1-5", "os-getSerialConsole.type@1-5", "os-getSPICEConsole.type@1-5", "addSecurityGroup.name",
-        "removeSecurityGroup.name", "migrate.host@56", "os-migrateLive.host", "os-migrateLive.block_migration",
-        "os-migrateLive.disk_over_commit@1-24", "os-migrateLive.force@30-67", "evacuate.host", "evacuate.adminPass",
-        "evacuate.onSharedStorage@1-13", "evacuate.force@29-67", "evacuate.targetState@95",
-    ]),
-    row(Compute, "PUT", "servers/*/metadata", &["metadata"]),
-    row(Compute, "POST", "servers/*/metadata", &["metadata"]),
-    row(Compute, "PUT", "servers/*/metadata/*", &["meta"]),
-    row(Compute, "PUT", "servers/*/tags", &["tags"]),
-    row(Compute, "POST", "servers/*/remote-consoles", &["remote_console.protocol", "remote_console.type"]),
-    row(Compute, "POST", "servers/*/os-interface", &[
-        "interfaceAttachment.net_id", "interfaceAttachment.port_id", "interfaceAttachment.fixed_ips[].ip_address",
-        "interfaceAttachment.tag@49",
-    ]),
-    row(Compute, "POST", "servers/*/os-volume_attachments", &[
-        "volumeAttachment.volumeId", "volumeAttachment.device", "volumeAttachment.tag@49", "volumeAttachment.delete_on_termination@79",
-    ]),
-    row(Compute, "POST", "os-server-groups", &[
-        "server_group.name", "server_group.policies@1-63", "server_group.policy@64", "server_group.rules.max_server_per_host@64",
-    ]),
-    row(Compute, "POST", "os-keypairs", &["keypair.name", "keypair.public_key", "keypair.type@2", "keypair.user_id@10"]),
-    row(Compute, "PUT", "os-services/*", &["status", "disabled_reason", "forced_down"]),
-    row(Compute, "POST", "os-aggregates", &["aggregate.name", "aggregate.availability_zone"]),
-    row(Compute, "PUT", "os-aggregates/*", &["aggregate.name", "aggregate.availability_zone"]),
-    row(Compute, "POST", "os-aggregates/*/action", &["add_host.host", "remove_host.host", "set_metadata.metadata"]),
-    row(Compute, "POST", "flavors", &[
-        "flavor.name", "flavor.ram", "flavor.vcpus", "flavor.disk", "flavor.id", "flavor.swap", "flavor.rxtx_factor",
-        "flavor.os-flavor-access:is_public", "flavor.OS-FLV-EXT-DATA:ephemeral", "flavor.description@55",
-    ]),
-    row(Compute, "POST", "flavors/*/os-extra_specs", &["extra_specs"]),
-    row(Compute, "POST", "flavors/*/action", &["addTenantAccess.tenant", "removeTenantAccess.tenant"]),
+    row(Compute, "POST", "servers", "
+        server. name imageRef flavorRef adminPass metadata OS-DCF:diskConfig accessIPv4 accessIPv6 personality@1-56 availability_zone
+        server. config_drive key_name min_count max_count return_reservation_id user_data description@19 tags@52
+        server. trusted_image_certificates@63 host@74 hypervisor_hostname@74 hostname@90
+        server.security_groups[]. name
+        server.networks[]. fixed_ip port uuid tag@32-36 tag@42
+        server.block_device_mapping[]. virtual_name volume_id snapshot_id volume_size device_name delete_on_termination no_device
+        server.block_device_mapping[]. connection_info
+        server.block_device_mapping_v2[]. virtual_name volume_id snapshot_id volume_size device_name delete_on_termination no_device
+        server.block_device_mapping_v2[]. connection_info source_type uuid image_id destination_type guest_format device_type disk_bus
+        server.block_device_mapping_v2[]. boot_index tag@32-32 tag@42 volume_type@67
+        . os:scheduler_hints OS-SCH-HNT:scheduler_hints
+    "),
+    row(Compute, "PUT", "servers/*", "server. name OS-DCF:diskConfig accessIPv4 accessIPv6 description@19 hostname@90"),
+    row(Compute, "POST", "servers/*/action", "
+        . os-start os-stop pause unpause suspend resume shelve shelveOffload unlock confirmResize revertResize forceDelete restore
+        . unrescue resetNetwork injectNetworkInfo
+        lock. locked_reason@73
+        unshelve. availability_zone@77 host@91
+        reboot. type
+        resize. flavorRef OS-DCF:diskConfig
+        createImage. name metadata
+        createBackup. name backup_type rotation metadata
+        rebuild. name imageRef adminPass metadata preserve_ephemeral OS-DCF:diskConfig accessIPv4 accessIPv6 personality@1-56
+        rebuild. description@19 key_name@54 user_data@57 trusted_image_certificates@63 hostname@90
+        rescue. adminPass rescue_image_ref
+        changePassword. adminPass
+        os-resetState. state
+        os-getConsoleOutput. length
+        os-getVNCConsole. type@1-5
+        os-getSerialConsole. type@1-5
+        os-getSPICEConsole. type@1-5
+        addSecurityGroup. name
+        removeSecurityGroup. name
+        migrate. host@56
+        os-migrateLive. host block_migration disk_over_commit@1-24 force@30-67
+        evacuate. host adminPass onSharedStorage@1-13 force@29-67 targetState@95
+    "),
+    row(Compute, "PUT", "servers/*/metadata", ". metadata"),
+    row(Compute, "POST", "servers/*/metadata", ". metadata"),
+    row(Compute, "PUT", "servers/*/metadata/*", ". meta"),
+    row(Compute, "PUT", "servers/*/tags", ". tags"),
+    row(Compute, "POST", "servers/*/remote-consoles", "remote_console. protocol type"),
+    row(Compute, "POST", "servers/*/os-interface", "
+        interfaceAttachment. net_id port_id tag@49
+        interfaceAttachment.fixed_ips[]. ip_address
+    "),
+    row(Compute, "POST", "servers/*/os-volume_attachments", "volumeAttachment. volumeId device tag@49 delete_on_termination@79"),
+    row(Compute, "POST", "os-server-groups", "
+        server_group. name policies@1-63 policy@64
+        server_group.rules. max_server_per_host@64
+    "),
+    row(Compute, "POST", "os-keypairs", "keypair. name public_key type@2 user_id@10"),
+    row(Compute, "PUT", "os-services/*", ". status disabled_reason forced_down"),
+    row(Compute, "POST", "os-aggregates", "aggregate. name availability_zone"),
+    row(Compute, "PUT", "os-aggregates/*", "aggregate. name availability_zone"),
+    row(Compute, "POST", "os-aggregates/*/action", "
+        add_host. host
+        remove_host. host
+        set_metadata. metadata
+    "),
+    row(Compute, "POST", "flavors", "
+        flavor. name ram vcpus disk id swap rxtx_factor os-flavor-access:is_public OS-FLV-EXT-DATA:ephemeral description@55
+    "),
+    row(Compute, "POST", "flavors/*/os-extra_specs", ". extra_specs"),
+    row(Compute, "POST", "flavors/*/action", "
+        addTenantAccess. tenant
+        removeTenantAccess. tenant
+    "),
     row(Dns, "POST", "zones", ZONE),
     row(Dns, "PATCH", "zones/*", ZONE),
     row(Dns, "POST", "zones/*/recordsets", RECORDSET),
     row(Dns, "PUT", "zones/*/recordsets/*", RECORDSET),
-    row(Dns, "PATCH", "reverse/floatingips/*", &["ptrdname", "description", "ttl", "id", "address", "status", "action"]),
-    row(LoadBalancer, "PUT", "lbaas/quotas/*", &[
-        "quota.loadbalancer", "quota.load_balancer", "quota.listener", "quota.member", "quota.pool", "quota.healthmonitor",
-        "quota.health_monitor", "quota.l7policy", "quota.l7rule",
-    ]),
-    row(LoadBalancer, "POST", "lbaas/flavors", &["flavor.name", "flavor.description", "flavor.enabled", "flavor.flavor_profile_id"]),
-    row(LoadBalancer, "POST", "lbaas/flavorprofiles", &[
-        "flavorprofile.name", "flavorprofile.provider_name", "flavorprofile.flavor_data",
-    ]),
-    row(LoadBalancer, "PUT", "lbaas/pools/*/members", &[
-        "members[].name", "members[].address", "members[].protocol_port", "members[].weight", "members[].subnet_id",
-        "members[].admin_state_up", "members[].monitor_address", "members[].monitor_port", "members[].backup", "members[].tags",
-        "members[].vnic_type", "members[].project_id", "members[].tenant_id",
-    ]),
-    row(Volume, "POST", "*/volumes", &[
-        "volume.name", "volume.description", "volume.display_name", "volume.display_description", "volume.volume_type",
-        "volume.metadata", "volume.snapshot_id", "volume.source_volid", "volume.consistencygroup_id", "volume.size",
-        "volume.availability_zone", "volume.multiattach", "volume.image_id", "volume.imageRef", "volume.group_id@13", "volume.backup_id@47",
-        // Up to 3.52, Cinder accepts any field of a volume.
-        "volume.*@0-52",
-        "OS-SCH-HNT:scheduler_hints",
-    ]),
-    row(Volume, "PUT", "*/volumes/*", &[
-        "volume.name", "volume.description", "volume.display_name", "volume.display_description", "volume.metadata",
-    ]),
-    row(Volume, "POST", "*/volumes/*/action", &["os-extend.new_size"]),
-    row(Volume, "POST", "*/snapshots", &[
-        "snapshot.name", "snapshot.display_name", "snapshot.description", "snapshot.volume_id", "snapshot.force", "snapshot.metadata",
-    ]),
-    row(Volume, "PUT", "*/snapshots/*", &[
-        "snapshot.name", "snapshot.description", "snapshot.display_name", "snapshot.display_description",
-    ]),
-    row(Placement, "POST", "resource_providers", &["name", "uuid", "parent_provider_uuid@14"]),
-    row(Placement, "PUT", "resource_providers/*/inventories", &[
-        "resource_provider_generation", "inventories.*.allocation_ratio", "inventories.*.max_unit", "inventories.*.min_unit",
-        "inventories.*.reserved", "inventories.*.step_size", "inventories.*.total",
-    ]),
+    row(Dns, "PATCH", "reverse/floatingips/*", ". ptrdname description ttl id address status action"),
+    row(LoadBalancer, "PUT", "lbaas/quotas/*", "
+        quota. loadbalancer load_balancer listener member pool healthmonitor health_monitor l7policy l7rule
+    "),
+    row(LoadBalancer, "POST", "lbaas/flavors", "flavor. name description enabled flavor_profile_id"),
+    row(LoadBalancer, "POST", "lbaas/flavorprofiles", "flavorprofile. name provider_name flavor_data"),
+    row(LoadBalancer, "PUT", "lbaas/pools/*/members", "
+        members[]. name address protocol_port weight subnet_id admin_state_up monitor_address monitor_port backup tags vnic_type
+        members[]. project_id tenant_id
+    "),
+    // Up to 3.52, Cinder accepts any field of a volume.
+    row(Volume, "POST", "*/volumes", "
+        volume. name description display_name display_description volume_type metadata snapshot_id source_volid consistencygroup_id size
+        volume. availability_zone multiattach image_id imageRef group_id@13 backup_id@47 *@0-52
+        . OS-SCH-HNT:scheduler_hints
+    "),
+    row(Volume, "PUT", "*/volumes/*", "volume. name description display_name display_description metadata"),
+    row(Volume, "POST", "*/volumes/*/action", "os-extend. new_size"),
+    row(Volume, "POST", "*/snapshots", "snapshot. name display_name description volume_id force metadata"),
+    row(Volume, "PUT", "*/snapshots/*", "snapshot. name description display_name display_description"),
+    row(Placement, "POST", "resource_providers", ". name uuid parent_provider_uuid@14"),
+    row(Placement, "PUT", "resource_providers/*/inventories", "
+        . resource_provider_generation
+        inventories.*. allocation_ratio max_unit min_unit reserved step_size total
+    "),
 ];
 
-const ZONE: &[&str] = &[
-    "id",
-    "pool_id",
-    "project_id",
-    "name",
-    "email",
-    "ttl",
-    "serial",
-    "status",
-    "action",
-    "version",
-    "attributes",
-    "type",
-    "masters",
-    "created_at",
-    "updated_at",
-    "transferred_at",
-    "description",
-    "shared",
-];
+#[rustfmt::skip]
+const ZONE: &str = "
+    . id pool_id project_id name email ttl serial status action version attributes type masters created_at updated_at transferred_at
+    . description shared
+";
 
-const RECORDSET: &[&str] = &[
-    "id",
-    "project_id",
-    "name",
-    "ttl",
-    "type",
-    "zone_id",
-    "zone_name",
-    "records",
-    "status",
-    "action",
-    "version",
-    "created_at",
-    "updated_at",
-    "description",
-];
+#[rustfmt::skip]
+const RECORDSET: &str = "
+    . id project_id name ttl type zone_id zone_name records status action version created_at updated_at description
+";
 
 /// Refuses a body with an unknown field. If no field at all is known, the route answers which fields are missing.
 pub(crate) fn check(asked: &ApiRequest) -> Result<(), ApiError> {
@@ -204,7 +165,7 @@ pub(crate) fn check(asked: &ApiRequest) -> Result<(), ApiError> {
 
 struct KnownFields<'a> {
     asked: &'a ApiRequest,
-    fields: &'static [&'static str],
+    fields: &'static str,
 }
 
 /// The entry of the table for the path of a field.
@@ -220,8 +181,8 @@ enum Place {
 impl KnownFields<'_> {
     fn place(&self, path: &str) -> Place {
         let mut found = Place::Unknown;
-        for field in self.fields {
-            let (field, versions) = field.split_once('@').unwrap_or((field, "0"));
+        for field in named_fields(self.fields) {
+            let (field, versions) = field.split_once('@').unwrap_or((&field, "0"));
             if !includes(versions, self.asked.version) {
                 continue;
             }
@@ -286,6 +247,15 @@ impl KnownFields<'_> {
     }
 }
 
+/// The whole names of fields in a row, such as `server.networks[].port`.
+fn named_fields(fields: &'static str) -> impl Iterator<Item = String> {
+    fields.lines().flat_map(|line| {
+        let mut words = line.split_whitespace();
+        let object = words.next().unwrap_or_default().trim_start_matches('.');
+        words.map(move |word| format!("{object}{word}"))
+    })
+}
+
 /// Replaces the `*` of a field by the name that `path` has there, such as the resource class in `inventories.*.total`.
 fn named<'a>(field: &'a str, path: &str) -> Cow<'a, str> {
     let Some((before, after)) = field.split_once(".*.") else { return field.into() };
@@ -312,7 +282,7 @@ mod tests {
         assert!(includes("52", 52) && includes("52", 90) && !includes("52", 51));
         assert!(includes("1-56", 56) && !includes("1-56", 57));
         let read = |text: &str| text.parse::<u32>().is_ok();
-        for field in ROWS.iter().flat_map(|row| row.fields) {
+        for field in ROWS.iter().flat_map(|row| named_fields(row.fields)) {
             let Some((_, versions)) = field.split_once('@') else { continue };
             assert!(versions.split('-').all(read), "{field}");
         }

@@ -1,12 +1,12 @@
 //! The initial contents of a cloud.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::keystone::{grant, plant_catalogue};
 use crate::nova::{flavor, plant_hosts};
-use crate::store::Kind;
-use crate::world::{World, short_id, stamp};
-use crate::{cidr, glance};
+use crate::object::Kind;
+use crate::world::{World, short_id};
+use crate::{cidr, glance, neutron};
 
 /// The roles of a new Keystone, and Octavia's roles.
 const ROLES: [&str; 7] = [
@@ -140,32 +140,16 @@ fn networks(world: &mut World, project: &str) {
 /// Creates one initial network.
 fn network(world: &mut World, project: &str, (name, text): (String, String), is_outside: bool) {
     let Some(cidr) = cidr::parse(&text) else { return };
-    let common = |mut body: Value| {
-        for (key, value) in [
-            ("project_id", json!(project)),
-            ("tenant_id", json!(project)),
-            ("created_at", json!(stamp())),
-            ("updated_at", json!(stamp())),
-            ("revision_number", json!(1)),
-            ("tags", json!([])),
-            ("description", json!("")),
-        ] {
-            body[key] = value;
-        }
-        body
-    };
-    let network = world.add(Kind::Network, project, common(json!({
-        "name": name, "admin_state_up": true, "status": "ACTIVE", "subnets": [], "shared": !is_outside, "mtu": 1500, "availability_zone_hints": [],
-        "availability_zones": ["nova"], "ipv4_address_scope": null, "ipv6_address_scope": null, "router:external": is_outside, "port_security_enabled": true,
-        "qos_policy_id": null, "dns_domain": "",
-    })));
+    let body =
+        json!({"name": name, "shared": !is_outside, "mtu": 1500, "router:external": is_outside});
+    let network = neutron::add(world, Kind::Network, project, &body);
     let pool =
         json!([{"start": cidr::at(cidr, 2).to_string(), "end": cidr::last_host(cidr).to_string()}]);
-    let subnet = world.add(Kind::Subnet, project, common(json!({
-        "name": format!("{name}-subnet"), "network_id": network, "cidr": cidr.to_string(), "ip_version": 4, "gateway_ip": cidr::at(cidr, 1).to_string(), "allocation_pools": pool,
-        "dns_nameservers": [], "host_routes": [], "enable_dhcp": !is_outside, "ipv6_ra_mode": null, "ipv6_address_mode": null, "service_types": [],
-        "subnetpool_id": null, "dns_publish_fixed_ip": false,
-    })));
+    let body = json!({
+        "name": format!("{name}-subnet"), "network_id": network, "cidr": cidr.to_string(), "gateway_ip": cidr::at(cidr, 1).to_string(),
+        "allocation_pools": pool, "enable_dhcp": !is_outside,
+    });
+    let subnet = neutron::add(world, Kind::Subnet, project, &body);
     if let Some(network) = world.store.get_mut(Kind::Network, &network) {
         network.set("subnets", json!([subnet]));
     }

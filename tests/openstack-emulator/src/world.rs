@@ -13,13 +13,14 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::keystone::Token;
 use crate::log::Log;
 use crate::misbehave::{End, Misbehaviour};
+use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::ApiRequest;
 use crate::settings::{Settings, millis};
-use crate::store::{Kind, Object, Store};
+use crate::store::Store;
+use crate::token::Token;
 use crate::trap::Trap;
 use crate::{designate, neutron, nova, octavia, seed};
 
@@ -252,7 +253,7 @@ impl World {
             }
             Event::Gone(Kind::Server, id) => nova::gone(self, &id),
             Event::Gone(Kind::Zone, id) => designate::zone_gone(self, &id),
-            Event::Gone(Kind::Port, id) => neutron::port_gone(self, &id),
+            Event::Gone(Kind::Port, id) => neutron::delete_port(self, &id),
             Event::Gone(kind, id) => {
                 self.store.remove(kind, &id);
             }

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::zone::{invalid, is_name};
+use super::state::{invalid, is_name};
 use crate::index::PROJECT;
+use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::{Kind, Object};
 use crate::world::World;
 
 fn shown(world: &World, asked: &ApiRequest, floating: &Object) -> Value {

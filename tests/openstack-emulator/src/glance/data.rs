@@ -4,9 +4,9 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::missing;
+use crate::object::Kind;
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::Kind;
 use crate::world::{BackgroundTask, World, stamp};
 
 /// The size and checksum that the reader of the request computed.

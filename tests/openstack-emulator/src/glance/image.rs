@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use super::{member, missing, sees, shown};
+use crate::object::{Kind, Object};
 use crate::page;
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::{Condition, Kind, Object};
+use crate::store::Condition;
 use crate::world::{World, stamp};
 
 /// The fields that only Glance sets.

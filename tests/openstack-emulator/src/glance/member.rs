@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{missing, sees};
+use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::{Kind, Object};
 use crate::world::{World, stamp};
 
 const STATUSES: [&str; 3] = ["pending", "accepted", "rejected"];

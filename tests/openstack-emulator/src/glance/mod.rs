@@ -6,9 +6,9 @@ mod member;
 
 use serde_json::{Value, json};
 
+use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::{Kind, Object};
 use crate::world::World;
 
 pub(crate) use data::{arrived, failed};

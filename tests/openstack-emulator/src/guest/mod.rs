@@ -13,8 +13,8 @@ use serde_json::Value;
 use tracing::debug;
 
 use crate::cloud::Cloud;
+use crate::object::Kind;
 use crate::settings::millis;
-use crate::store::Kind;
 
 pub(crate) use fetch::plain_client;
 pub use ignition::files;

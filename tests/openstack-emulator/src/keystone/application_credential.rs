@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{links, missing, no_links, role, role_document, roles_of, shown};
+use super::assignment::{links, missing, no_links, role, role_document, roles_of, shown};
+use crate::object::Kind;
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::Kind;
 use crate::world::{World, short_id};
 
 pub(super) fn answer(

@@ -1,21 +1,15 @@
-//! Projects, users, roles and domains.
+//! Projects, users, roles, domains and the catalog: who may read and change them, and the roles of users.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::{SYSTEM, grant, missing, no_links, revoke, roles_of, shown};
-use crate::page::{self, equals};
+use super::assignment::{SYSTEM, grant, missing, no_links, revoke, role_document, roles_of, shown};
+use super::records::HANDLERS;
+use super::types::TYPES;
+use crate::object::Kind;
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::{Condition, Kind};
-use crate::world::{World, short_id};
-
-/// The collections: path, key of one object, kind, and whether every user may read it.
-const COLLECTIONS: [(&str, &str, Kind, bool); 4] = [
-    ("projects", "project", Kind::Project, false),
-    ("users", "user", Kind::User, false),
-    ("roles", "role", Kind::Role, true),
-    ("domains", "domain", Kind::Domain, true),
-];
+use crate::resource::ResourceType;
+use crate::world::World;
 
 pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
     let method = asked.method.as_str();
@@ -39,125 +33,40 @@ pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> An
             roles(world, asked, SYSTEM, user, rest)
         }
         (_, [collection, rest @ ..]) => {
-            let found = COLLECTIONS.into_iter().find(|(name, ..)| name == collection);
-            let (plural, single, kind, open) = found.ok_or_else(ApiError::unknown_path)?;
-            let me = match (kind, rest) {
-                (Kind::User, [id]) => *id == asked.caller.user,
-                (Kind::Project, [id]) => {
-                    *id == asked.caller.project
-                        || !roles_of(world, &asked.caller.user, id).is_empty()
-                }
-                _ => false,
-            };
-            if !(asked.caller.is_admin() || method == "GET" && (open || me)) {
+            let of = TYPES.iter().find(|of| of.path == *collection);
+            let of = of.ok_or_else(ApiError::unknown_path)?;
+            let reads = method == "GET" && may_read(world, asked, of, rest);
+            if !(reads || asked.caller.is_admin()) {
+                let action = match (method, rest) {
+                    ("GET", []) => format!("list_{}", of.plural),
+                    ("GET", _) => format!("get_{}", of.single),
+                    ("POST", _) => format!("create_{}", of.single),
+                    ("DELETE", _) => format!("delete_{}", of.single),
+                    _ => format!("update_{}", of.single),
+                };
                 return Err(ApiError::forbidden(format!(
-                    "You are not authorized to perform the requested action: identity:{}_{single}.",
-                    verb(method, rest)
+                    "You are not authorized to perform the requested action: identity:{action}."
                 )));
             }
-            collection_answer(world, asked, plural, single, kind, rest)
+            HANDLERS.answer(world, asked, of, rest)
         }
         _ => Err(ApiError::unknown_path()),
     }
 }
 
-fn verb(method: &str, rest: &[&str]) -> &'static str {
-    match (method, rest) {
-        ("GET", []) => "list",
-        ("GET", _) => "get",
-        ("POST", _) => "create",
-        ("DELETE", _) => "delete",
-        _ => "update",
-    }
-}
-
-fn collection_answer(
-    world: &mut World,
-    asked: &ApiRequest,
-    plural: &str,
-    single: &str,
-    kind: Kind,
-    rest: &[&str],
-) -> AnswerResult {
-    match (asked.method.as_str(), rest) {
-        ("GET", []) => {
-            let wanted = asked
-                .query
-                .iter()
-                .filter(|(key, _)| ["name", "domain_id", "enabled"].contains(&key.as_str()));
-            let wanted: Vec<_> = wanted.collect();
-            let said: Vec<Condition<'_>> =
-                wanted.iter().filter_map(|(key, value)| page::said(key, &[value])).collect();
-            let all = world.store.narrowed(kind, &said).into_iter();
-            let all = all
-                .filter(|one| wanted.iter().all(|(key, value)| equals(one.body.get(key), value)));
-            let all: Vec<Value> = all.map(|one| shown(asked, plural, one)).collect();
-            Ok(Answer::ok(json!({plural: all, "links": no_links(asked)})))
+/// Whether a caller who is no administrator may read (`keystone.common.policies`): everybody roles, domains and regions, a reader of the
+/// whole cloud services and endpoints, and everybody the own user and the projects in which the caller has a role.
+fn may_read(world: &World, asked: &ApiRequest, of: &ResourceType, rest: &[&str]) -> bool {
+    let caller = &asked.caller;
+    match (of.path, rest) {
+        ("roles" | "domains" | "regions", _) => true,
+        ("services" | "endpoints", _) => caller.project.is_empty() && caller.may("reader"),
+        ("users", [id]) => *id == caller.user,
+        ("projects", [id]) => {
+            *id == caller.project || !roles_of(world, &caller.user, id).is_empty()
         }
-        ("POST", []) => create(world, asked, plural, single, kind),
-        ("GET", [id]) => {
-            let one = world.store.get(kind, id).ok_or_else(|| missing(single, id))?;
-            Ok(Answer::ok(json!({single: shown(asked, plural, one)})))
-        }
-        ("PATCH", [id]) => {
-            let given = asked.wrapped(single)?;
-            world.secrets.extend(given.get("password").and_then(Value::as_str).map(str::to_owned));
-            let one = world.store.get_mut(kind, id).ok_or_else(|| missing(single, id))?;
-            for (key, value) in given {
-                match key.as_str() {
-                    "password" => one.keep("password", value),
-                    _ => one.set(&key, value),
-                }
-            }
-            let one = one.clone();
-            Ok(Answer::ok(json!({single: shown(asked, plural, &one)})))
-        }
-        ("DELETE", [id]) => {
-            world.store.remove(kind, id).ok_or_else(|| missing(single, id))?;
-            Ok(Answer::empty(204))
-        }
-        _ => Err(ApiError::unknown_path()),
+        _ => false,
     }
-}
-
-fn create(
-    world: &mut World,
-    asked: &ApiRequest,
-    plural: &str,
-    single: &str,
-    kind: Kind,
-) -> AnswerResult {
-    let mut given = asked.wrapped(single)?;
-    let password = given.remove("password");
-    let name = given.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-    if world.store.named(kind, &name).is_some() {
-        return Err(ApiError::conflict(format!(
-            "Conflict occurred attempting to store {single} - Duplicate entry found with name {name} at domain ID default."
-        )));
-    }
-    let mut body =
-        Map::from_iter([("id".to_owned(), json!(short_id())), ("enabled".to_owned(), json!(true))]);
-    if matches!(kind, Kind::Project | Kind::User) {
-        body.insert("domain_id".into(), json!("default"));
-    }
-    if kind == Kind::Project {
-        body.extend([
-            ("is_domain".to_owned(), json!(false)),
-            ("parent_id".to_owned(), json!("default")),
-            ("description".to_owned(), json!("")),
-            ("tags".to_owned(), json!([])),
-            ("options".to_owned(), json!({})),
-        ]);
-    }
-    body.extend(given);
-    let mut object = world.object("", Value::Object(body));
-    if let Some(password) = password {
-        world.secrets.extend(password.as_str().map(str::to_owned));
-        object.keep("password", password);
-    }
-    let answer = shown(asked, plural, &object);
-    world.store.insert(kind, object);
-    Ok(Answer::json(201, json!({single: answer})))
 }
 
 /// Answers `GET /v3/auth/projects`: the projects where the caller has a role.
@@ -189,7 +98,7 @@ fn assignments(world: &World, asked: &ApiRequest) -> AnswerResult {
                     user["domain"] = domain.clone();
                     scope["name"] = json!(place.text("name"));
                     scope["domain"] = domain;
-                    role = super::role_document(world, role["id"].as_str().unwrap_or_default());
+                    role = role_document(world, role["id"].as_str().unwrap_or_default());
                 }
                 all.push(
                     json!({"user": user, "role": role, "scope": {"project": scope}, "links": {}}),

@@ -6,29 +6,13 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{SYSTEM, catalogue, missing, role_document, roles_of};
+use super::assignment::{SYSTEM, missing, role_document, roles_of};
+use super::catalogue;
+use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest, Caller};
-use crate::store::{Kind, Object};
+use crate::token::Token;
 use crate::world::{World, short_id};
-
-/// A token that was issued.
-#[derive(Clone, Debug)]
-pub(crate) struct Token {
-    pub(crate) user: String,
-    /// The id of the project. Empty for a token without a project scope.
-    pub(crate) project: String,
-    /// Whether the token has the scope of the only domain.
-    domain: bool,
-    roles: Vec<String>,
-    methods: Vec<Value>,
-    issued: Timestamp,
-    expires: Timestamp,
-    until: Instant,
-    audit: String,
-    pub(crate) application_credential: Option<String>,
-    pub(crate) trust: Option<String>,
-}
 
 /// An authenticated user, and the methods used.
 struct Proven {

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::application_credential::unrestricted;
-use super::{missing, no_links, role, role_document, roles_of, shown};
+use super::assignment::{missing, no_links, role, role_document, roles_of, shown};
+use crate::object::Kind;
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::Kind;
 use crate::world::{World, short_id};
 
 const PATH: &str = "OS-TRUST/trusts";

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use crate::cidr::{self, address, number};
+use crate::object::{Kind, Object};
 use crate::problem::ApiError;
-use crate::store::{Kind, Object};
 use crate::world::World;
 
 /// The addresses of a new port: those in `wanted`, or one address for each IP version of the network.

@@ -3,10 +3,13 @@
 use serde_json::{Map, Value, json};
 
 use super::address::first;
-use super::{delete_port, make_port, merge, router};
+use super::association::part;
+use super::object::merge;
+use super::port::{delete as delete_port, make as make_port};
+use super::{route, types};
+use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::ApiRequest;
-use crate::store::{Kind, Object};
 use crate::world::{BackgroundTask, Event, World};
 
 pub(super) fn make(
@@ -17,9 +20,7 @@ pub(super) fn make(
 ) -> Result<String, ApiError> {
     let network_id = object.text("floating_network_id").to_owned();
     let network = world.store.get(Kind::Network, &network_id);
-    let network = network.ok_or_else(|| {
-        ApiError::new(404, "NetworkNotFound", format!("Network {network_id} could not be found."))
-    })?;
+    let network = network.ok_or_else(|| types::of(Kind::Network).missing(&network_id))?;
     if !network.is("router:external") {
         return Err(ApiError::new(
             400,
@@ -77,14 +78,10 @@ fn associate(
     fixed: Option<&Value>,
 ) -> Result<(), ApiError> {
     let floating = world.store.get(Kind::FloatingIp, id).cloned();
-    let floating = floating.ok_or_else(|| {
-        ApiError::new(404, "FloatingIPNotFound", format!("Floating IP {id} could not be found"))
-    })?;
+    let floating = floating.ok_or_else(|| types::of(Kind::FloatingIp).missing(id))?;
     let port =
         world.store.get(Kind::Port, port_id).filter(|port| asked.sees(&port.project)).cloned();
-    let port = port.ok_or_else(|| {
-        ApiError::new(404, "PortNotFound", format!("Port {port_id} could not be found."))
-    })?;
+    let port = port.ok_or_else(|| types::of(Kind::Port).missing(port_id))?;
     let wanted = fixed.and_then(Value::as_str);
     let ip = port
         .list("fixed_ips")
@@ -111,7 +108,7 @@ fn associate(
         ));
     }
     let outside = floating.text("floating_network_id");
-    let router = router::way_out(world, subnet, outside).ok_or_else(|| {
+    let router = route::way_out(world, subnet, outside).ok_or_else(|| {
         ApiError::new(404, "ExternalGatewayForFloatingIPNotFound", format!("External network {outside} is not reachable from subnet {subnet}. Therefore, cannot associate Port {port_id} with a Floating IP."))
     })?;
     let details = json!({
@@ -124,9 +121,17 @@ fn associate(
         floating.set("router_id", router);
         floating.set("port_details", details);
     }
-    let delay = world.settings.times.floating_ip;
-    world.later(delay, Event::set(Kind::FloatingIp, id, vec![("status", json!("ACTIVE"))]));
-    world.settle();
+    match world.settings.times.floating_ip {
+        0 => merge(
+            world,
+            Kind::FloatingIp,
+            id,
+            &Map::from_iter([("status".to_owned(), json!("ACTIVE"))]),
+        ),
+        delay => {
+            world.later(delay, Event::set(Kind::FloatingIp, id, vec![("status", json!("ACTIVE"))]));
+        }
+    }
     world.errand(BackgroundTask::Reopen);
     Ok(())
 }
@@ -151,23 +156,6 @@ pub(super) fn change(
         .collect();
     merge(world, Kind::FloatingIp, id, &rest);
     Ok(())
-}
-
-fn part(world: &mut World, id: &str) {
-    if let Some(floating) = world.store.get_mut(Kind::FloatingIp, id) {
-        for field in ["port_id", "fixed_ip_address", "router_id", "port_details"] {
-            floating.set(field, Value::Null);
-        }
-        floating.set("status", "DOWN");
-    }
-    world.errand(BackgroundTask::Reopen);
-}
-
-/// Disassociates all floating IPs from a port that was deleted.
-pub(super) fn leave(world: &mut World, port: &str) {
-    for id in world.store.ids(Kind::FloatingIp, "port_id", port) {
-        part(world, &id);
-    }
 }
 
 pub(super) fn delete(world: &mut World, id: &str, _: &ApiRequest) -> Result<(), ApiError> {

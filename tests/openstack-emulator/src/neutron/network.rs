@@ -2,21 +2,14 @@
 
 use serde_json::{Map, Value};
 
-use super::{delete_port, merge, subnet};
+use super::object::merge;
+use super::port::delete as delete_port;
+use super::subnet;
+use super::types::ADMINS;
+use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::ApiRequest;
-use crate::store::{Kind, Object};
 use crate::world::World;
-
-/// Fields that only administrators may set.
-const ADMINS: [&str; 6] = [
-    "shared",
-    "router:external",
-    "provider:network_type",
-    "provider:physical_network",
-    "provider:segmentation_id",
-    "is_default",
-];
 
 pub(super) fn make(
     world: &mut World,

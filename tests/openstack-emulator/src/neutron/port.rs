@@ -2,11 +2,15 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{allocate, check_quota, default_group, floating_ip, merge, release, sees, tag};
+use super::address::{allocate, release};
+use super::object::{self, merge, visible};
+use super::quota::check as check_quota;
+use super::security_group::default_group;
+use super::{association, tag, types};
+use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::ApiRequest;
-use crate::store::{Kind, Object};
-use crate::world::{BackgroundTask, World, stamp};
+use crate::world::{BackgroundTask, World};
 
 /// Device owners whose ports can only be deleted with their owner.
 const OWNED: [&str; 4] =
@@ -19,13 +23,7 @@ pub(super) fn create(
     given: &Map<String, Value>,
 ) -> Result<String, ApiError> {
     let id = object.text("network_id").to_owned();
-    let network = world
-        .store
-        .get(Kind::Network, &id)
-        .filter(|network| sees(world, asked, Kind::Network, network));
-    let network = network.ok_or_else(|| {
-        ApiError::new(404, "NetworkNotFound", format!("Network {id} could not be found."))
-    })?;
+    let network = visible(world, asked, Kind::Network, &id)?;
     if !asked.sees(&network.project) && !network.is("shared") {
         return Err(ApiError::forbidden(format!(
             "Tenant {} not allowed to create port on this network",
@@ -42,16 +40,7 @@ pub(super) fn create(
 pub(crate) fn make(world: &mut World, project: &str, body: Value) -> Result<String, ApiError> {
     check_quota(world, project, Kind::Port, 1)?;
     let given = body.as_object().cloned().unwrap_or_default();
-    let mut full = json!({
-        "name": "", "mac_address": null, "admin_state_up": true, "status": "DOWN", "device_id": "", "device_owner": "", "fixed_ips": [],
-        "allowed_address_pairs": [], "extra_dhcp_opts": [], "security_groups": [], "description": "", "binding:vnic_type": "normal",
-        "port_security_enabled": true, "dns_name": "", "dns_assignment": [], "qos_policy_id": null, "qos_network_policy_id": null,
-        "tags": [], "created_at": stamp(), "updated_at": stamp(), "revision_number": 1, "project_id": project, "tenant_id": project,
-    });
-    for (key, value) in &given {
-        full[key] = value.clone();
-    }
-    let object = world.object(project, full);
+    let object = world.object(project, object::body(Kind::Port, project, &given));
     finish(world, object, &given)
 }
 
@@ -104,13 +93,7 @@ fn checked_groups(world: &World, groups: &[Value]) -> Result<Vec<Value>, ApiErro
     for group in groups {
         let id = group.as_str().unwrap_or_default();
         let found = world.store.get(Kind::SecurityGroup, id);
-        found.ok_or_else(|| {
-            ApiError::new(
-                404,
-                "SecurityGroupNotFound",
-                format!("Security group {id} does not exist"),
-            )
-        })?;
+        found.ok_or_else(|| types::of(Kind::SecurityGroup).missing(id))?;
     }
     Ok(groups.to_vec())
 }
@@ -165,15 +148,10 @@ pub(super) fn delete_asked(world: &mut World, id: &str, _: &ApiRequest) -> Resul
     Ok(())
 }
 
-/// Deletes a port, even if a device owns it. Floating IPs are disassociated.
+/// Deletes a port, even if a device owns it, releases its addresses and disassociates its floating IPs.
 pub(crate) fn delete(world: &mut World, id: &str) {
-    removed(world, id);
-}
-
-/// Removes a port, releases its addresses and disassociates its floating IPs.
-pub(crate) fn removed(world: &mut World, id: &str) {
     let Some(port) = world.store.remove(Kind::Port, id) else { return };
     release(world, port.list("fixed_ips"));
-    floating_ip::leave(world, id);
+    association::leave(world, id);
     world.errand(BackgroundTask::Reopen);
 }

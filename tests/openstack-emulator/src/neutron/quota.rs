@@ -2,40 +2,34 @@
 
 use serde_json::{Value, json};
 
+use crate::object::Kind;
 use crate::problem::ApiError;
+use crate::quota::Quotas;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::Kind;
 use crate::world::World;
 
-/// Neutron's names of quotas, with their defaults.
-const LIMITS: [(&str, Kind, i64); 7] = [
-    ("network", Kind::Network, 100),
-    ("subnet", Kind::Subnet, 100),
-    ("port", Kind::Port, 500),
-    ("router", Kind::Router, 10),
-    ("floatingip", Kind::FloatingIp, 50),
-    ("security_group", Kind::SecurityGroup, 10),
-    ("security_group_rule", Kind::SecurityGroupRule, 100),
-];
+const QUOTAS: Quotas = Quotas(&[
+    ("network", Some(Kind::Network), 100),
+    ("subnet", Some(Kind::Subnet), 100),
+    ("port", Some(Kind::Port), 500),
+    ("router", Some(Kind::Router), 10),
+    ("floatingip", Some(Kind::FloatingIp), 50),
+    ("security_group", Some(Kind::SecurityGroup), 10),
+    ("security_group_rule", Some(Kind::SecurityGroupRule), 100),
+]);
+
+/// Neutron's quotas of objects that do not exist here, and flags of the request itself.
+const IGNORED: [&str; 5] = ["subnetpool", "rbac_policy", "trunk", "check_limit", "force"];
 
 /// Refuses `more` objects of a kind if they exceed the quota.
 pub(crate) fn check(world: &World, project: &str, kind: Kind, more: usize) -> Result<(), ApiError> {
-    let Some((name, _, default)) = LIMITS.iter().find(|(_, limited, _)| *limited == kind) else {
-        return Ok(());
-    };
-    let limit = world.quota(project, name, *default);
-    let used = world.store.count(kind, project);
-    if usize::try_from(limit).is_ok_and(|limit| used + more > limit) {
-        return Err(ApiError::new(
-            409,
-            "OverQuota",
-            format!("Quota exceeded for resources: ['{name}']."),
-        ));
-    }
-    Ok(())
+    let Some(over) = QUOTAS.exceeded(world, project, kind, more) else { return Ok(()) };
+    let message = format!("Quota exceeded for resources: ['{}'].", over.name);
+    Err(ApiError::new(409, "OverQuota", message))
 }
 
 pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
+    let quota = |body: Value| Ok(Answer::ok(json!({"quota": body})));
     match (asked.method.as_str(), path) {
         ("GET", []) => {
             asked.admin("get_quota")?;
@@ -50,61 +44,35 @@ pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> An
             });
             Ok(Answer::ok(json!({"quotas": all.collect::<Vec<_>>()})))
         }
-        ("GET", [project]) => {
-            mine(asked, project)?;
-            Ok(Answer::ok(json!({"quota": limits(world, project)})))
+        ("GET", [_, "default"]) => quota(limits(world, "")),
+        ("GET", [project] | [project, "details.json" | "details"]) if !asked.sees(project) => {
+            Err(ApiError::forbidden("rule:get_quota is disallowed by policy"))
         }
-        ("GET", [_, "default"]) => Ok(Answer::ok(json!({"quota": limits(world, "")}))),
-        ("GET", [project, "details.json" | "details"]) => {
-            mine(asked, project)?;
-            let mut body = json!({});
-            for (name, kind, default) in LIMITS {
-                let (limit, used) =
-                    (world.quota(project, name, default), world.store.count(kind, project));
-                body[name] = json!({"limit": limit, "used": used, "reserved": 0});
-            }
-            Ok(Answer::ok(json!({"quota": body})))
-        }
+        ("GET", [project]) => quota(limits(world, project)),
+        ("GET", [project, "details.json" | "details"]) => quota(QUOTAS.each(|name| {
+            let limit = QUOTAS.limit(world, project, name);
+            json!({"limit": limit, "used": QUOTAS.count(world, project, name), "reserved": 0})
+        })),
         ("PUT", [project]) => {
             asked.admin("update_quota")?;
-            for (name, value) in asked.wrapped("quota")? {
-                let known = LIMITS.iter().any(|(limit, ..)| *limit == name);
-                // Neutron's quotas of objects that do not exist here, and flags of the request itself.
-                if ["subnetpool", "rbac_policy", "trunk", "check_limit", "force"]
-                    .contains(&name.as_str())
-                {
-                    continue;
-                }
-                let value = value.as_i64().or_else(|| value.as_str()?.parse().ok());
-                let Some(value) = value.filter(|_| known) else {
-                    return Err(ApiError::bad(format!("Unrecognized attribute(s) '{name}'")));
-                };
-                world.quotas.insert(((*project).to_owned(), name), value);
-            }
-            Ok(Answer::ok(json!({"quota": limits(world, project)})))
+            let given = QUOTAS.parse(asked.wrapped("quota")?, &IGNORED);
+            let given = given
+                .map_err(|name| ApiError::bad(format!("Unrecognized attribute(s) '{name}'")))?;
+            QUOTAS.set(world, project, given);
+            quota(limits(world, project))
         }
         ("DELETE", [project]) => {
             asked.admin("delete_quota")?;
-            world.quotas.retain(|(of, name), _| {
-                of != project || !LIMITS.iter().any(|(limit, ..)| limit == name)
-            });
+            QUOTAS.reset(world, project);
             Ok(Answer::empty(204))
         }
         _ => Err(ApiError::unknown_path()),
     }
 }
 
-fn mine(asked: &ApiRequest, project: &str) -> Result<(), ApiError> {
-    if asked.sees(project) {
-        return Ok(());
-    }
-    Err(ApiError::forbidden("rule:get_quota is disallowed by policy"))
-}
-
 fn limits(world: &World, project: &str) -> Value {
-    let mut body = json!({"subnetpool": -1, "rbac_policy": 10});
-    for (name, _, default) in LIMITS {
-        body[name] = json!(world.quota(project, name, default));
-    }
+    let mut body = QUOTAS.limits(world, project);
+    body["subnetpool"] = json!(-1);
+    body["rbac_policy"] = json!(10);
     body
 }

@@ -2,13 +2,15 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{delete_port, make_port, merge, sees, touch};
+use super::object::{merge, touch, visible};
+use super::port::{delete as delete_port, make as make_port};
+use super::route::INTERFACE;
+use super::types;
+use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::{Kind, Object};
 use crate::world::World;
 
-const INTERFACE: &str = "network:router_interface";
 const GATEWAY: &str = "network:router_gateway";
 
 pub(super) fn make(
@@ -55,13 +57,7 @@ fn set_gateway(
     info: &Value,
 ) -> Result<(), ApiError> {
     let network_id = info["network_id"].as_str().unwrap_or_default().to_owned();
-    let network = world
-        .store
-        .get(Kind::Network, &network_id)
-        .filter(|network| sees(world, asked, Kind::Network, network));
-    let network = network.ok_or_else(|| {
-        ApiError::new(404, "NetworkNotFound", format!("Network {network_id} could not be found."))
-    })?;
+    let network = visible(world, asked, Kind::Network, &network_id)?;
     if !network.is("router:external") {
         return Err(ApiError::new(
             400,
@@ -120,15 +116,13 @@ fn clear_gateway(world: &mut World, id: &str) -> Result<(), ApiError> {
 
 /// Answers `PUT …/add_router_interface`.
 pub(super) fn attach(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerResult {
-    let router = world.store.get(Kind::Router, id).filter(|router| asked.sees(&router.project));
-    let project = router.ok_or_else(|| lost(id))?.project.clone();
+    let project = visible(world, asked, Kind::Router, id)?.project.clone();
     let given = asked.json()?;
     let (subnet_id, port_id) = match (given["subnet_id"].as_str(), given["port_id"].as_str()) {
         (Some(subnet), None) => (subnet.to_owned(), None),
         (None, Some(port_id)) => {
-            let port = world.store.get(Kind::Port, port_id).ok_or_else(|| {
-                ApiError::new(404, "PortNotFound", format!("Port {port_id} could not be found."))
-            })?;
+            let port = world.store.get(Kind::Port, port_id);
+            let port = port.ok_or_else(|| types::of(Kind::Port).missing(port_id))?;
             if !port.text("device_id").is_empty() {
                 return Err(ApiError::new(
                     409,
@@ -155,13 +149,7 @@ pub(super) fn attach(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerR
             ));
         }
     };
-    let subnet = world
-        .store
-        .get(Kind::Subnet, &subnet_id)
-        .filter(|subnet| sees(world, asked, Kind::Subnet, subnet));
-    let subnet = subnet.ok_or_else(|| {
-        ApiError::new(404, "SubnetNotFound", format!("Subnet {subnet_id} could not be found."))
-    })?;
+    let subnet = visible(world, asked, Kind::Subnet, &subnet_id)?;
     let (network, gateway) =
         (subnet.text("network_id").to_owned(), subnet.text("gateway_ip").to_owned());
     let twice = ports(world, id)
@@ -199,8 +187,7 @@ pub(super) fn attach(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerR
 
 /// Answers `PUT …/remove_router_interface`.
 pub(super) fn detach(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerResult {
-    let router = world.store.get(Kind::Router, id).filter(|router| asked.sees(&router.project));
-    let project = router.ok_or_else(|| lost(id))?.project.clone();
+    let project = visible(world, asked, Kind::Router, id)?.project.clone();
     let given = asked.json()?;
     let wanted = (given["subnet_id"].as_str(), given["port_id"].as_str());
     let found = ports(world, id).find(|port| {
@@ -251,10 +238,6 @@ fn interface(id: &str, project: &str, network: &str, subnet: &str, port: &str) -
     })
 }
 
-fn lost(id: &str) -> ApiError {
-    ApiError::new(404, "RouterNotFound", format!("Router {id} could not be found"))
-}
-
 pub(super) fn delete(world: &mut World, id: &str, _: &ApiRequest) -> Result<(), ApiError> {
     let inside = ports(world, id).find(|port| port.text("device_owner") == INTERFACE);
     if inside.is_some() {
@@ -268,25 +251,4 @@ pub(super) fn delete(world: &mut World, id: &str, _: &ApiRequest) -> Result<(), 
 /// The ports of a router.
 fn ports<'w>(world: &'w World, id: &str) -> impl Iterator<Item = &'w Object> + use<'w> {
     world.store.with_text(Kind::Port, "device_id", id)
-}
-
-/// The router that connects a subnet to an external network.
-pub(super) fn way_out(world: &World, subnet: &str, outside: &str) -> Option<String> {
-    // Searches by subnet and device owner, because a subnet may have many ports and a cloud many router interfaces.
-    let said = [vec![("fixed_ips", subnet)], vec![("device_owner", INTERFACE)]];
-    let interfaces = world.store.narrowed(Kind::Port, &said).into_iter();
-    let mut interfaces = interfaces.filter(|port| {
-        port.text("device_owner") == INTERFACE
-            && port.list("fixed_ips").iter().any(|ip| ip["subnet_id"] == subnet)
-    });
-    let found = interfaces.find(|port| {
-        let router = world.store.get(Kind::Router, port.text("device_id"));
-        router.is_some_and(|router| {
-            router
-                .body
-                .get("external_gateway_info")
-                .is_some_and(|info| info["network_id"] == outside)
-        })
-    })?;
-    Some(found.text("device_id").to_owned())
 }

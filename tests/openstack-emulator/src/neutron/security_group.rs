@@ -2,13 +2,15 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{check_quota, merge, touch};
+use super::object::{add, merge, touch};
+use super::quota::check as check_quota;
+use super::types;
 use crate::cidr;
 use crate::index::PROJECT;
+use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::ApiRequest;
-use crate::store::{Kind, Object};
-use crate::world::{World, stamp};
+use crate::world::World;
 
 /// The protocols by name.
 const PROTOCOLS: [&str; 16] = [
@@ -35,11 +37,8 @@ pub(crate) fn default_group(world: &mut World, project: &str) -> String {
     if let Some(group) = group_called(world, project, "default") {
         return group.id.clone();
     }
-    let body = json!({
-        "name": "default", "description": "Default security group", "stateful": true, "shared": false, "tags": [], "project_id": project,
-        "tenant_id": project, "created_at": stamp(), "updated_at": stamp(), "revision_number": 1,
-    });
-    let id = world.add(Kind::SecurityGroup, project, body);
+    let body = json!({"name": "default", "description": "Default security group"});
+    let id = add(world, Kind::SecurityGroup, project, &body);
     for version in ["IPv4", "IPv6"] {
         add_rule(
             world,
@@ -64,15 +63,11 @@ pub(crate) fn group_called<'w>(world: &'w World, project: &str, name: &str) -> O
 }
 
 fn add_rule(world: &mut World, project: &str, given: Value) {
-    let mut body = json!({
-        "protocol": null, "port_range_min": null, "port_range_max": null, "remote_ip_prefix": null, "remote_group_id": null,
-        "remote_address_group_id": null, "normalized_cidr": null, "description": "", "project_id": project, "tenant_id": project,
-        "created_at": stamp(), "updated_at": stamp(), "revision_number": 0,
-    });
-    for (key, value) in given.as_object().into_iter().flatten() {
-        body[key] = value.clone();
+    // The rules that Neutron adds itself have revision 0.
+    let id = add(world, Kind::SecurityGroupRule, project, &given);
+    if let Some(rule) = world.store.get_mut(Kind::SecurityGroupRule, &id) {
+        rule.set("revision_number", 0);
     }
-    world.add(Kind::SecurityGroupRule, project, body);
 }
 
 pub(super) fn make(
@@ -150,11 +145,7 @@ pub(super) fn make_rule(
         let found =
             world.store.get(Kind::SecurityGroup, id).filter(|group| asked.sees(&group.project));
         if found.is_none() && (field == "security_group_id" || !id.is_empty()) {
-            return Err(ApiError::new(
-                404,
-                "SecurityGroupNotFound",
-                format!("Security group {id} does not exist"),
-            ));
+            return Err(types::of(Kind::SecurityGroup).missing(id));
         }
     }
     let bad = |kind: &str, message: String| ApiError::new(400, kind, message);

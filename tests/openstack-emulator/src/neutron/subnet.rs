@@ -5,11 +5,12 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use serde_json::{Map, Value, json};
 
-use super::{delete_port, make_port, merge, sees};
+use super::object::{merge, visible};
+use super::port::{delete as delete_port, make as make_port};
 use crate::cidr::{self, address, number};
+use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::ApiRequest;
-use crate::store::{Kind, Object};
 use crate::world::World;
 
 fn invalid(why: impl Into<String>) -> ApiError {
@@ -23,13 +24,7 @@ pub(super) fn make(
     given: &Map<String, Value>,
 ) -> Result<String, ApiError> {
     let network_id = object.text("network_id").to_owned();
-    let network = world
-        .store
-        .get(Kind::Network, &network_id)
-        .filter(|network| sees(world, asked, Kind::Network, network));
-    let network = network.ok_or_else(|| {
-        ApiError::new(404, "NetworkNotFound", format!("Network {network_id} could not be found."))
-    })?;
+    let network = visible(world, asked, Kind::Network, &network_id)?;
     if !asked.sees(&network.project) {
         return Err(ApiError::forbidden(
             "(rule:create_subnet and rule:network_owner) is disallowed by policy",

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::resource::Resource;
-use super::touch;
+use super::object::touch;
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::resource::ResourceType;
 use crate::world::World;
 
 /// The most characters of a tag.
@@ -14,11 +14,11 @@ const LONGEST: usize = 255;
 pub(super) fn answer(
     world: &mut World,
     asked: &ApiRequest,
-    resource: &Resource,
+    of: &ResourceType,
     id: &str,
     path: &[&str],
 ) -> AnswerResult {
-    let object = world.store.get_mut(resource.kind, id).ok_or_else(|| resource.missing(id))?;
+    let object = world.store.get_mut(of.kind, id).ok_or_else(|| of.missing(id))?;
     if asked.method != http::Method::GET && !asked.sees(&object.project) {
         return Err(ApiError::forbidden("rule:update_tags is disallowed by policy"));
     }
@@ -53,7 +53,7 @@ pub(super) fn answer(
         _ => return Err(ApiError::unknown_path()),
     };
     object.set("tags", tags);
-    touch(world, resource.kind, id);
+    touch(world, of.kind, id);
     Ok(answer)
 }
 

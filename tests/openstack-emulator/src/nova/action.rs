@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::{console, life, migrate, parts, resize, server, snapshot, view};
 use crate::neutron;
+use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::{Kind, Object};
 use crate::world::{BackgroundTask, Event, World};
 
 /// The name of an action, the statuses that allow it, the status and task meanwhile, and the status and power state afterwards.

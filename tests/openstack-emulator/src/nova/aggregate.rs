@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::compute;
+use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::{Kind, Object};
 use crate::world::{World, fine_stamp};
 
 /// The zone of hosts that are in no other zone.

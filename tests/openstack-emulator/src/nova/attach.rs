@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::life;
+use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::{Kind, Object};
 use crate::world::World;
 use crate::{cinder, neutron};
 

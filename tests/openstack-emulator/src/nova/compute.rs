@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 
 use super::aggregate;
 use super::hosts::used;
+use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::settings::{Hypervisor, millis};
-use crate::store::{Kind, Object};
 use crate::world::{World, new_id};
 
 /// The hidden field of hosts from the settings, whose compute service always counts as up.

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::server;
+use crate::object::Kind;
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::Kind;
 use crate::world::{World, new_id};
 
 /// The protocols since microversion 2.6 and their types, and whether this cloud has a proxy for them.

@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 
 use super::flavor::is_open;
 use super::{group, limits, parts};
+use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::{Kind, Object};
 use crate::world::{World, short_id, stamp};
 use crate::{cinder, misbehave::End, neutron, world};
 

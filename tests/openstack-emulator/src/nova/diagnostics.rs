@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{action, life, server};
+use crate::object::Kind;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::Kind;
 use crate::world::World;
 
 /// By Nova's default policy only administrators may read diagnostics. The server must run.

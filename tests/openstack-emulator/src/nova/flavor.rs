@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
+use crate::object::{Kind, Object};
 use crate::page;
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::{Kind, Object};
 use crate::world::{World, new_id};
 
 fn shown(asked: &ApiRequest, flavor: &Object) -> Value {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{aggregate, compute};
+use crate::object::{Kind, Object};
 use crate::settings::Hypervisor;
-use crate::store::{Kind, Object};
 use crate::world::World;
 
 /// The overcommit ratio of processors.

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::object::{Kind, Object};
 use crate::page;
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::{Kind, Object};
 use crate::world::{World, fine_stamp};
 
 fn shown(asked: &ApiRequest, pair: &Object) -> Value {

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{group, hosts, limits, parts, server};
+use crate::object::Kind;
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::Kind;
 use crate::world::{BackgroundTask, Event, World, stamp};
 use crate::{cinder, neutron};
 

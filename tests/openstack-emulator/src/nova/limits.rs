@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::{Kind, Object};
 use crate::world::World;
 
 /// Nova's names of quotas, with their defaults.

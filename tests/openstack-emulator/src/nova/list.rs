@@ -4,10 +4,11 @@ use serde_json::{Value, json};
 
 use super::view;
 use crate::index::PROJECT;
+use crate::object::{Kind, Object};
 use crate::page;
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::{Condition, Kind, Object};
+use crate::store::Condition;
 use crate::world::World;
 
 pub(super) fn brief(world: &World, asked: &ApiRequest) -> AnswerResult {

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::{action, hosts, life, parts, server};
 use crate::neutron;
+use crate::object::Kind;
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::Kind;
 use crate::world::{Event, World, stamp};
 
 /// Answers `os-migrateLive`. The request is accepted if the status of the server allows it. Since 2.34 a missing host only shows later, and

@@ -22,9 +22,9 @@ mod view;
 
 use serde_json::json;
 
+use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::{Kind, Object};
 use crate::world::World;
 
 pub(crate) use hosts::plant as plant_hosts;

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::{action, create, hosts, limits, parts, server};
+use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::{Kind, Object};
 use crate::world::World;
 
 /// Answers `resize`. The request is accepted if flavor, image and quota allow it. A host without room, or a flavor with a smaller disk,

@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 
 use super::{action, parts, server};
 use crate::misbehave::End;
+use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::{Kind, Object};
 use crate::world::{Event, World, stamp};
 use crate::{cinder, glance};
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::object::{Kind, Object};
 use crate::request::ApiRequest;
-use crate::store::{Kind, Object};
 use crate::world::World;
 
 /// Id, name and links of a server.

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::children::make;
-use super::sort::ResourceType;
+use super::references::tie;
+use super::types;
 use crate::problem::ApiError;
 use crate::request::ApiRequest;
-use crate::store::{Kind, Object};
 use crate::world::World;
 
 /// Creates the children in a request. Pools come first, because listeners may refer to them.
@@ -31,7 +31,7 @@ pub(super) fn below(
         let mut fields = one.as_object().cloned().unwrap_or_default();
         let default = fields.remove("default_pool");
         fields.insert("loadbalancer_id".into(), json!(balancer));
-        let listener = make(world, asked, ResourceType::of("listeners")?, fields)?;
+        let listener = make(world, asked, types::at("listeners")?, &fields)?;
         let Some(default) = default.filter(|pool| !pool.is_null()) else { continue };
         let reference = default.as_object().is_some_and(|pool| pool.len() == 1);
         let known = named.iter().find(|(name, _)| reference && default["name"] == name.as_str());
@@ -65,56 +65,16 @@ fn pool(
         Some(listener) => fields.insert("listener_id".into(), json!(listener)),
         None => fields.insert("loadbalancer_id".into(), json!(balancer)),
     };
-    let pool = make(world, asked, ResourceType::of("pools")?, fields)?;
+    let pool = make(world, asked, types::at("pools")?, &fields)?;
     for member in members.as_ref().and_then(Value::as_array).into_iter().flatten() {
         let mut fields = member.as_object().cloned().unwrap_or_default();
         fields.insert("pool_id".into(), json!(pool));
-        make(world, asked, ResourceType::of("members")?, fields)?;
+        make(world, asked, types::at("members")?, &fields)?;
     }
     if let Some(monitor) = monitor {
         let mut fields = monitor.as_object().cloned().unwrap_or_default();
         fields.insert("pool_id".into(), json!(pool));
-        make(world, asked, ResourceType::of("healthmonitors")?, fields)?;
+        make(world, asked, types::at("healthmonitors")?, &fields)?;
     }
     Ok(pool)
-}
-
-/// Makes a pool the default pool of a listener.
-pub(super) fn tie(world: &mut World, listener: &str, pool: &str) {
-    if let Some(listener) = world.store.get_mut(Kind::Listener, listener) {
-        listener.set("default_pool_id", pool);
-    }
-    if let Some(pool) = world.store.get_mut(Kind::Pool, pool) {
-        let mut listeners = pool.list("listeners").to_vec();
-        listeners.push(json!({"id": listener}));
-        pool.set("listeners", listeners);
-    }
-}
-
-/// A load balancer with all children, as the answer to a create shows it.
-pub(super) fn shown(world: &World, id: &str) -> Value {
-    let Some(balancer) = world.store.get(Kind::LoadBalancer, id) else { return Value::Null };
-    let of = |kind: Kind| world.store.with_text(kind, "balancer", id);
-    let pool = |pool: &Object| {
-        let mut body = pool.shown();
-        let members =
-            of(Kind::Member).filter(|member| member.note("pool") == pool.id).map(Object::shown);
-        body["members"] = json!(members.collect::<Vec<_>>());
-        let monitor = of(Kind::HealthMonitor)
-            .find(|monitor| monitor.note("pool") == pool.id)
-            .map(Object::shown);
-        body["healthmonitor"] = json!(monitor);
-        body
-    };
-    let pools: Vec<Value> = of(Kind::Pool).map(pool).collect();
-    let listeners = of(Kind::Listener).map(|listener| {
-        let mut body = listener.shown();
-        let default = pools.iter().find(|pool| pool["id"] == listener.text("default_pool_id"));
-        body["default_pool"] = json!(default);
-        body
-    });
-    let mut body = balancer.shown();
-    body["listeners"] = json!(listeners.collect::<Vec<_>>());
-    body["pools"] = json!(pools);
-    body
 }

@@ -2,25 +2,23 @@
 
 use serde_json::{Map, Value, json};
 
-use super::sort::ResourceType;
-use super::{below, change, fill, full, immutable, quota};
+use super::change::{self, immutable, refuse_unknown};
+use super::references::{below, take_out, tree};
+use super::{full, quota, types};
 use crate::misbehave::End;
 use crate::neutron;
+use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::Kind;
+use crate::resource::Set;
 use crate::world::{BackgroundTask, Event, World, bare_stamp};
-
-/// How long a load balancer takes to come up, in milliseconds.
-pub(super) fn usual(world: &World) -> u32 {
-    world.settings.times.load_balancer
-}
 
 /// Answers `POST /loadbalancers`, fully populated or not.
 pub(super) fn create(world: &mut World, asked: &ApiRequest) -> AnswerResult {
     let given = asked.wrapped("loadbalancer")?;
-    let sort = ResourceType::of("loadbalancers")?;
-    let mut body = fill(sort, &given, sort.create)?;
+    let of = types::at("loadbalancers")?;
+    refuse_unknown(of, &given, Set::New)?;
+    let mut body = of.filled(&given);
     let project =
         given.get("project_id").and_then(Value::as_str).unwrap_or(&asked.caller.project).to_owned();
     if !asked.sees(&project) {
@@ -55,7 +53,7 @@ pub(super) fn create(world: &mut World, asked: &ApiRequest) -> AnswerResult {
         remove(world, &id);
         return Err(problem);
     }
-    let time = usual(world);
+    let time = world.settings.times.load_balancer;
     match world.misbehaviour.on_create(Kind::LoadBalancer, &name) {
         Some(End::Stuck) => {}
         Some(End::Takes(time)) => world.later(time, Event::Settled(id.clone())),
@@ -68,7 +66,9 @@ pub(super) fn create(world: &mut World, asked: &ApiRequest) -> AnswerResult {
             world.later(time, Event::Settled(id.clone()));
         }
     }
-    Ok(Answer::json(201, json!({"loadbalancer": full::shown(world, &id)})))
+    let made = world.store.get(Kind::LoadBalancer, &id).ok_or_else(|| of.missing(&id))?;
+    let tree = tree(world, made, Object::shown, false);
+    Ok(Answer::json(201, json!({"loadbalancer": tree})))
 }
 
 /// The VIP port: the port that the request names, or a new one.
@@ -149,7 +149,7 @@ pub(crate) fn settled(world: &mut World, id: &str) {
     for (kind, child) in below(world, id) {
         let Some(object) = world.store.get_mut(kind, &child) else { continue };
         if object.text("provisioning_status") == "PENDING_DELETE" {
-            super::children::take_out(world, kind, &child);
+            take_out(world, kind, &child);
             continue;
         }
         object.set("provisioning_status", status);
@@ -181,8 +181,8 @@ fn remove(world: &mut World, id: &str) {
     }
 }
 
-/// Answers `DELETE /loadbalancers/{id}`.
-pub(super) fn delete(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerResult {
+/// Begins the deletion of a load balancer, with its children if the request says so.
+pub(super) fn delete(world: &mut World, asked: &ApiRequest, id: &str) -> Result<(), ApiError> {
     let cascade = asked.query("cascade").is_some() && asked.flag("cascade");
     let children = below(world, id);
     let status = world
@@ -202,8 +202,8 @@ pub(super) fn delete(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerR
     {
         balancer.set("provisioning_status", "ACTIVE");
     }
-    let time = usual(world);
-    change(world, id, time)?;
+    let time = world.settings.times.load_balancer;
+    change::begin(world, id, time)?;
     if let Some(balancer) = world.store.get_mut(Kind::LoadBalancer, id) {
         balancer.set("provisioning_status", "PENDING_DELETE");
     }
@@ -212,5 +212,5 @@ pub(super) fn delete(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerR
             object.set("provisioning_status", "PENDING_DELETE");
         }
     }
-    Ok(Answer::empty(204))
+    Ok(())
 }

@@ -2,67 +2,59 @@
 
 use serde_json::{Value, json};
 
+use crate::object::Kind;
 use crate::problem::ApiError;
+use crate::quota::Quotas;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::Kind;
 use crate::world::World;
 
-/// Octavia's names of quotas. Older clients write them as one word.
-const LIMITS: [(&str, Kind); 5] = [
-    ("load_balancer", Kind::LoadBalancer),
-    ("listener", Kind::Listener),
-    ("pool", Kind::Pool),
-    ("member", Kind::Member),
-    ("health_monitor", Kind::HealthMonitor),
-];
+/// Older clients write the names as one word.
+const QUOTAS: Quotas = Quotas(&[
+    ("load_balancer", Some(Kind::LoadBalancer), -1),
+    ("listener", Some(Kind::Listener), -1),
+    ("pool", Some(Kind::Pool), -1),
+    ("member", Some(Kind::Member), -1),
+    ("health_monitor", Some(Kind::HealthMonitor), -1),
+]);
 
 /// Refuses one more object if it exceeds the quota.
 pub(super) fn check(world: &World, project: &str, kind: Kind, word: &str) -> Result<(), ApiError> {
-    let Some((name, _)) = LIMITS.iter().find(|(_, limited)| *limited == kind) else {
-        return Ok(());
-    };
-    let limit = world.quota(project, name, -1);
-    if usize::try_from(limit).is_ok_and(|limit| world.store.count(kind, project) >= limit) {
-        return Err(ApiError::forbidden(format!("Quota has been met for resources: {word}")));
+    match QUOTAS.exceeded(world, project, kind, 1) {
+        Some(_) => Err(ApiError::forbidden(format!("Quota has been met for resources: {word}"))),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn limits(world: &World, project: &str) -> Value {
-    let mut body = json!({"l7policy": -1, "l7rule": -1});
-    for (name, _) in LIMITS {
-        let limit = world.quota(project, name, -1);
-        body[name] = json!(limit);
-        body[name.replace('_', "")] = json!(limit);
+    let mut body = QUOTAS.limits(world, project);
+    for name in ["load_balancer", "health_monitor"] {
+        body[name.replace('_', "")] = body[name].clone();
     }
-    body
+    for other in ["l7policy", "l7rule"] {
+        body[other] = json!(-1);
+    }
+    json!({"quota": body})
 }
 
 pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
     match (asked.method.as_str(), path) {
-        ("GET", ["defaults"] | [_, "default"]) => {
-            Ok(Answer::ok(json!({"quota": limits(world, "")})))
-        }
-        ("GET", [project]) if asked.sees(project) => {
-            Ok(Answer::ok(json!({"quota": limits(world, project)})))
-        }
+        ("GET", ["defaults"] | [_, "default"]) => Ok(Answer::ok(limits(world, ""))),
+        ("GET", [project]) if asked.sees(project) => Ok(Answer::ok(limits(world, project))),
         ("PUT", [project]) => {
             asked.admin("os_load-balancer_api:quota:put")?;
-            for (name, value) in asked.wrapped("quota")? {
-                let known = LIMITS
-                    .iter()
-                    .find(|(limit, _)| *limit == name || limit.replace('_', "") == name);
-                if let (Some((known, _)), Some(value)) = (known, value.as_i64()) {
-                    world.quotas.insert(((*project).to_owned(), (*known).to_owned()), value);
-                }
-            }
-            Ok(Answer::json(202, json!({"quota": limits(world, project)})))
+            let given = asked.wrapped("quota")?.into_iter();
+            let whole = |name: String| match name.as_str() {
+                "loadbalancer" => "load_balancer".to_owned(),
+                "healthmonitor" => "health_monitor".to_owned(),
+                _ => name,
+            };
+            let given = given.filter_map(|(name, value)| Some((whole(name), value.as_i64()?)));
+            QUOTAS.set(world, project, given);
+            Ok(Answer::json(202, limits(world, project)))
         }
         ("DELETE", [project]) => {
             asked.admin("os_load-balancer_api:quota:delete")?;
-            world.quotas.retain(|(of, name), _| {
-                of != project || !LIMITS.iter().any(|(limit, _)| limit == name)
-            });
+            QUOTAS.reset(world, project);
             Ok(Answer::empty(204))
         }
         _ => Err(ApiError::forbidden("Policy does not allow this request to be performed.")),

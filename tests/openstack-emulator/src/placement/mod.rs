@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use crate::index::PROJECT;
 use crate::nova::hosts::{allocations, capacity, used};
+use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::{Kind, Object};
 use crate::world::World;
 
 const CLASSES: [&str; 4] = ["VCPU", "MEMORY_MB", "DISK_GB", "PGPU"];

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{CLASSES, inventories, shown};
+use crate::object::Kind;
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::store::Kind;
 use crate::world::World;
 
 /// Answers `POST /resource_providers`.

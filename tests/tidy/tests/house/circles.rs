@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use tidy::{Crate, assert_none, circles, crates};
 
 /// Crates whose modules still import from each other, with the number of modules in circles. The numbers only fall.
-const TIED: [(&str, usize); 1] = [
-    ("tests/openstack-emulator", 81),
-];
+const TIED: [(&str, usize); 1] = [("tests/openstack-emulator", 81)];
 
 #[test]
 fn modules_import_downwards_only() {

@@ -1,0 +1,154 @@
+//! The records of projects, users, roles, domains, regions, services and endpoints.
+
+use serde_json::{Value, json};
+
+use super::assignment::shown;
+use super::catalogue::BASE;
+use super::given::{has_known_variables, valid_endpoint, valid_service};
+use super::types::filters;
+use crate::handlers::{Fields, Form, Handlers};
+use crate::list::{Links, Lists, Order};
+use crate::object::{Kind, Object};
+use crate::page;
+use crate::problem::ApiError;
+use crate::request::ApiRequest;
+use crate::resource::ResourceType;
+use crate::world::{World, short_id};
+
+pub(super) const HANDLERS: Handlers = Handlers {
+    update: "PATCH",
+    statuses: [201, 200, 204],
+    form: Form::Wrapped,
+    lists: Lists {
+        controls: &[],
+        is_filter: |of, key| Ok(filters(of).contains(&key)),
+        passes: |one, key, values| values.iter().all(|it| page::equals(one.body.get(key), it)),
+        index: |key, values| values.iter().filter_map(|it| page::said(key, &[it])).collect(),
+        sees: |_, _, _, _| true,
+        scope: |_, _, _| None,
+        order: Order::Oldest,
+        most: |_, _| usize::MAX,
+        links: Links::Keystone,
+    },
+    sees: |_, _, _, _| true,
+    shown: told,
+    create,
+    change,
+    delete,
+};
+
+/// An object as administrators see it.
+fn told(_: &World, asked: &ApiRequest, of: &ResourceType, one: &Object) -> Value {
+    let mut body = shown(asked, of.path, one);
+    if of.kind == Kind::Endpoint {
+        body["url"] = json!(one.text("url").replace(BASE, &asked.base));
+    }
+    body
+}
+
+fn create(
+    world: &mut World,
+    _: &ApiRequest,
+    of: &ResourceType,
+    given: &Fields,
+) -> Result<String, ApiError> {
+    let mut given = given.clone();
+    match of.path {
+        "regions" => {
+            if let Some(id) = given.get("id").and_then(Value::as_str)
+                && world.store.get(Kind::Region, id).is_some()
+            {
+                return Err(ApiError::conflict(format!(
+                    "Conflict occurred attempting to store region - Duplicate ID, {id}.."
+                )));
+            }
+            given.entry("id").or_insert_with(|| json!(short_id()));
+        }
+        "services" | "endpoints" => {
+            let needed: &[&str] = match of.path {
+                "services" => &["type"],
+                _ => &["interface", "service_id", "url"],
+            };
+            if let Some(lacks) = needed.iter().find(|key| !given.contains_key(**key)) {
+                return Err(ApiError::bad(format!("'{lacks}' is a required property")));
+            }
+            check(world, of, &mut given)?;
+            let url = given.get("url").and_then(Value::as_str).unwrap_or_default();
+            if !has_known_variables(url) {
+                return Err(ApiError::bad(format!(
+                    "Cannot create an endpoint with an invalid URL: {url}."
+                )));
+            }
+            given.insert("id".to_owned(), json!(short_id()));
+        }
+        _ => {
+            let name = given.get("name").and_then(Value::as_str).unwrap_or_default();
+            if world.store.named(of.kind, name).is_some() {
+                return Err(ApiError::conflict(format!(
+                    "Conflict occurred attempting to store {} - Duplicate entry found with name {name} at domain ID default.",
+                    of.single
+                )));
+            }
+            given.entry("id").or_insert_with(|| json!(short_id()));
+        }
+    }
+    let id = world.add(of.kind, "", of.filled(&given));
+    keep_password(world, of, &id, &given);
+    Ok(id)
+}
+
+/// Stores the password in a request, which the API never shows.
+fn keep_password(world: &mut World, of: &ResourceType, id: &str, given: &Fields) {
+    let Some(password) = given.get("password") else { return };
+    world.secrets.extend(password.as_str().map(str::to_owned));
+    if let Some(one) = world.store.get_mut(of.kind, id) {
+        one.keep("password", password.clone());
+        one.body.remove("password");
+    }
+}
+
+fn check(world: &mut World, of: &ResourceType, given: &mut Fields) -> Result<(), ApiError> {
+    match of.path {
+        "services" => valid_service(given),
+        "endpoints" => valid_endpoint(world, given),
+        _ => Ok(()),
+    }
+}
+
+fn change(
+    world: &mut World,
+    _: &ApiRequest,
+    of: &ResourceType,
+    id: &str,
+    given: &Fields,
+) -> Result<(), ApiError> {
+    let mut given = given.clone();
+    let is_part = ["regions", "services", "endpoints"].contains(&of.path);
+    if is_part && given.get("id").is_some_and(|given| given != id) {
+        return Err(ApiError::bad(format!("Cannot change {} ID", of.single)));
+    }
+    check(world, of, &mut given)?;
+    if let Some(one) = world.store.get_mut(of.kind, id) {
+        one.body.extend(given.clone());
+    }
+    keep_password(world, of, id, &given);
+    Ok(())
+}
+
+fn delete(world: &mut World, _: &ApiRequest, of: &ResourceType, id: &str) -> Result<(), ApiError> {
+    let endpoints = match of.path {
+        "regions" => world.store.ids(Kind::Endpoint, "region_id", id),
+        "services" => world.store.ids(Kind::Endpoint, "service_id", id),
+        _ => Vec::new(),
+    };
+    if of.kind == Kind::Region && !endpoints.is_empty() {
+        return Err(ApiError::forbidden(format!(
+            "Unable to delete region {id} because it or its child regions have associated endpoints."
+        )));
+    }
+    for endpoint in endpoints {
+        world.store.remove(Kind::Endpoint, &endpoint);
+    }
+    world.store.remove(of.kind, id);
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! Lists of all services: which objects a caller gets, in which order, and in which envelope.
+
+use serde_json::{Value, json};
+
+use crate::index;
+use crate::object::Object;
+use crate::page::{self, Page};
+use crate::problem::ApiError;
+use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::resource::ResourceType;
+use crate::store::Condition;
+use crate::world::World;
+
+/// The conventions of a service for its lists.
+pub(crate) struct Lists {
+    /// The keys of a query that are no filters.
+    pub(crate) controls: &'static [&'static str],
+    /// Whether a key of a query is a filter. False ignores the key.
+    pub(crate) is_filter: fn(&ResourceType, &str) -> Result<bool, ApiError>,
+    /// Whether an object passes a filter with one or more values.
+    pub(crate) passes: fn(&Object, &str, &[&str]) -> bool,
+    /// The index entries for a filter.
+    pub(crate) index: for<'a> fn(&'a str, &[&'a str]) -> Vec<Condition<'a>>,
+    /// Whether the list shows an object to the caller.
+    pub(crate) sees: fn(&World, &ApiRequest, &ResourceType, &Object) -> bool,
+    /// The index entry for the objects that the caller sees. `None` if that may be any object.
+    pub(crate) scope: for<'a> fn(&'a World, &'a ApiRequest, &ResourceType) -> Option<Condition<'a>>,
+    pub(crate) order: Order,
+    /// The most entries of a page.
+    pub(crate) most: fn(&World, &ApiRequest) -> usize,
+    pub(crate) links: Links,
+}
+
+/// The order of a list whose request names none.
+#[derive(Clone, Copy)]
+pub(crate) enum Order {
+    Id,
+    Oldest,
+    Newest,
+}
+
+/// The way in which a list tells the URL of its next page.
+#[derive(Clone, Copy)]
+pub(crate) enum Links {
+    /// A list `…_links`, except on the last page.
+    UnlessLast,
+    /// A list `…_links`, empty on the last page.
+    Always,
+    /// Keystone's `links`.
+    Keystone,
+    /// Designate's `links` and `metadata`.
+    Designate,
+}
+
+/// Every key of a query is a filter.
+pub(crate) fn any_filter(_: &ResourceType, _: &str) -> Result<bool, ApiError> {
+    Ok(true)
+}
+
+/// The setting for the most entries of a page.
+pub(crate) fn page_limit(world: &World, _: &ApiRequest) -> usize {
+    world.settings.page_limit
+}
+
+/// The requested page of a list. `within` narrows the list to the objects that meet the condition.
+pub(crate) fn page<'w>(
+    world: &'w World,
+    asked: &ApiRequest,
+    of: &ResourceType,
+    lists: &Lists,
+    within: Option<(&str, &str)>,
+) -> Result<(Page<'w>, usize), ApiError> {
+    let mut filters: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (key, value) in &asked.query {
+        if lists.controls.contains(&key.as_str()) || !(lists.is_filter)(of, key)? {
+            continue;
+        }
+        match filters.iter_mut().find(|(known, _)| known == key) {
+            Some((_, values)) => values.push(value),
+            None => filters.push((key, vec![value])),
+        }
+    }
+    let has = |control: &str| lists.controls.contains(&control);
+    let mut wanted = if has("tags") { page::said_tags(asked) } else { Vec::new() };
+    wanted.extend(filters.iter().flat_map(|(key, values)| (lists.index)(key, values)));
+    wanted.extend((lists.scope)(world, asked, of));
+    wanted.extend(within.map(|within| vec![within]));
+    let mut objects = world.store.narrowed(of.kind, &wanted);
+    objects.retain(|one| {
+        (lists.sees)(world, asked, of, one)
+            && world.listed(of.kind, one)
+            && within.is_none_or(|(field, text)| index::says(one, field, text))
+            && filters.iter().all(|(key, values)| (lists.passes)(one, key, values))
+            && (!has("tags") || page::tagged(asked, one.list("tags")))
+    });
+    match lists.order {
+        Order::Id => objects.sort_by(|left, right| left.id.cmp(&right.id)),
+        Order::Newest => objects.reverse(),
+        Order::Oldest => {}
+    }
+    page::sort(&mut objects, &page::order(asked));
+    if has("page_reverse") && asked.flag("page_reverse") {
+        objects.reverse();
+    }
+    let total = objects.len();
+    let page = page::cut(asked, objects, (lists.most)(world, asked));
+    let page = page.map_err(|problem| match lists.links {
+        Links::Designate => ApiError { kind: "marker_not_found".into(), ..problem },
+        Links::UnlessLast | Links::Always | Links::Keystone => problem,
+    });
+    Ok((page?, total))
+}
+
+/// The answer with a page of a list.
+pub(crate) fn answer(
+    asked: &ApiRequest,
+    of: &ResourceType,
+    links: Links,
+    (page, total): (Page<'_>, usize),
+    shown: impl Fn(&Object) -> Value,
+) -> AnswerResult {
+    let rows = page.objects.iter().map(|one| page::pick(asked, shown(one)));
+    let mut body = json!({of.plural: rows.collect::<Vec<_>>()});
+    let own = format!("{}{}", asked.base, asked.path);
+    match (links, page.next) {
+        (Links::UnlessLast, None) => {}
+        (Links::UnlessLast | Links::Always, next) => {
+            let links = page::links(next.as_deref()).unwrap_or_else(|| json!([]));
+            body[format!("{}_links", of.plural)] = links;
+        }
+        (Links::Keystone, _) => {
+            body["links"] = json!({"self": own, "previous": null, "next": null});
+        }
+        (Links::Designate, next) => {
+            body["links"] = json!({"self": own});
+            if let Some(next) = next {
+                body["links"]["next"] = json!(next);
+            }
+            body["metadata"] = json!({"total_count": total});
+        }
+    }
+    Ok(Answer::ok(body))
+}
