@@ -35,33 +35,69 @@ pub struct Settings {
     pub open_addresses: bool,
 }
 
-/// Durations in milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Times {
-    pub server_build: u32,
-    pub server_action: u32,
-    pub server_delete: u32,
+/// Declares each duration once: its name, the default, the value measured in a real cloud, and whether `Times::faster` divides it.
+macro_rules! times {
+    ($($(#[$doc:meta])* $name:ident: $usual:literal, $realistic:literal, $waits:literal;)*) => {
+        /// Durations in milliseconds.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct Times {
+            $($(#[$doc])* pub $name: u32,)*
+        }
+
+        impl Default for Times {
+            /// Long enough that a fast client sees every intermediate status.
+            fn default() -> Self {
+                Times { $($name: $usual,)* }
+            }
+        }
+
+        impl Times {
+            /// Durations measured in a real OpenStack: a server 3 to 5 s, a load balancer 3 s and 1 s for each child, DNS names 1.3 s.
+            /// Members poll as often as their own script does.
+            pub fn realistic() -> Self {
+                Times { $($name: $realistic,)* }
+            }
+
+            /// Divides all waiting times by `speed`. Intervals of reports and polls stay. Invalid speeds change nothing.
+            pub fn faster(self, speed: f64) -> Self {
+                if !speed.is_finite() || speed <= 0.0 {
+                    return self;
+                }
+                // The cast saturates at the limits of u32.
+                let of = |millis: u32, waits: bool| {
+                    if waits { (f64::from(millis) / speed) as u32 } else { millis }
+                };
+                Times { $($name: of(self.$name, $waits),)* }
+            }
+        }
+    };
+}
+
+times! {
+    server_build: 30, 4000, true;
+    server_action: 20, 2000, true;
+    server_delete: 20, 2500, true;
     /// From ACTIVE until the guest reads its user data.
-    pub guest_boot: u32,
+    guest_boot: 10, 8000, true;
     /// The pause between a member's polls for CA rotations. One fifteenth of it while a rotation is in progress.
-    pub guest_asks: u32,
-    pub load_balancer: u32,
+    guest_asks: 300, 30_000, false;
+    load_balancer: 30, 3000, true;
     /// The time for a change of a listener, pool, member or health monitor.
-    pub load_balancer_child: u32,
-    pub zone: u32,
-    pub recordset: u32,
-    pub volume: u32,
-    pub snapshot: u32,
-    pub image_import: u32,
-    pub floating_ip: u32,
-    pub router: u32,
+    load_balancer_child: 10, 1000, true;
+    zone: 10, 1300, true;
+    recordset: 10, 1300, true;
+    volume: 10, 2000, true;
+    snapshot: 10, 1500, true;
+    image_import: 20, 3000, true;
+    floating_ip: 0, 500, true;
+    router: 0, 500, true;
     /// The interval of a compute service's reports.
-    pub report_interval: u32,
+    report_interval: 100, 10_000, false;
     /// A compute service without a report for this long counts as down.
-    pub service_down: u32,
+    service_down: 1500, 60_000, false;
     /// From the first report of a compute service until its host is in the cell mapping.
-    pub host_discovery: u32,
+    host_discovery: 50, 2000, true;
 }
 
 /// How long matching calls take until they are answered.
@@ -131,86 +167,6 @@ impl Settings {
             times: Times::realistic(),
             latencies: Latency::realistic(),
             ..Settings::default()
-        }
-    }
-}
-
-impl Default for Times {
-    /// Long enough that a fast client sees every intermediate status.
-    fn default() -> Self {
-        Times {
-            server_build: 30,
-            server_action: 20,
-            server_delete: 20,
-            guest_boot: 10,
-            guest_asks: 300,
-            load_balancer: 30,
-            load_balancer_child: 10,
-            zone: 10,
-            recordset: 10,
-            volume: 10,
-            snapshot: 10,
-            image_import: 20,
-            floating_ip: 0,
-            router: 0,
-            report_interval: 100,
-            service_down: 1500,
-            host_discovery: 50,
-        }
-    }
-}
-
-impl Times {
-    /// Durations measured in a real OpenStack: a server 3 to 5 s, a load balancer 3 s and 1 s for each child, DNS names 1.3 s. Members poll
-    /// as often as
-    /// their own script does.
-    pub fn realistic() -> Self {
-        Times {
-            server_build: 4000,
-            server_action: 2000,
-            server_delete: 2500,
-            guest_boot: 8000,
-            guest_asks: 30_000,
-            load_balancer: 3000,
-            load_balancer_child: 1000,
-            zone: 1300,
-            recordset: 1300,
-            volume: 2000,
-            snapshot: 1500,
-            image_import: 3000,
-            floating_ip: 500,
-            router: 500,
-            report_interval: 10_000,
-            service_down: 60_000,
-            host_discovery: 2000,
-        }
-    }
-}
-
-impl Times {
-    /// Divides all waiting times by `speed`. Intervals of reports and polls stay. Invalid speeds change nothing.
-    pub fn faster(self, speed: f64) -> Self {
-        if !speed.is_finite() || speed <= 0.0 {
-            return self;
-        }
-        // The cast saturates at the limits of u32.
-        let of = |millis: u32| (f64::from(millis) / speed) as u32;
-        Times {
-            server_build: of(self.server_build),
-            server_action: of(self.server_action),
-            server_delete: of(self.server_delete),
-            guest_boot: of(self.guest_boot),
-            load_balancer: of(self.load_balancer),
-            load_balancer_child: of(self.load_balancer_child),
-            zone: of(self.zone),
-            recordset: of(self.recordset),
-            volume: of(self.volume),
-            snapshot: of(self.snapshot),
-            image_import: of(self.image_import),
-            floating_ip: of(self.floating_ip),
-            router: of(self.router),
-            host_discovery: of(self.host_discovery),
-            ..self
         }
     }
 }
