@@ -1,6 +1,6 @@
 //! Work outside of the world's lock: guests, downloads, open addresses.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, PoisonError};
 
@@ -12,24 +12,26 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::{AbortHandle, JoinSet};
 use tracing::{debug, info};
 
-use crate::cloud::{Cloud, Shared};
+use crate::cloud::Cloud;
 use crate::glance;
-use crate::guest;
+use crate::guest::{Guest, boot, plain_client, resume};
 use crate::index::PROJECT;
 use crate::object::{Kind, Object};
+use crate::shared::Shared;
 use crate::world::{BackgroundTask, World};
 
 /// The number of bytes kept of an image.
 const KEPT_IMAGE: usize = 1 << 20;
 
-/// The ports of servers on which guests listen.
-pub(crate) type Offers = HashMap<(String, u16), SocketAddr>;
-
 /// Runs background tasks until the world is dropped.
-pub(crate) async fn run(mut todo: UnboundedReceiver<BackgroundTask>, shared: Arc<Shared>) {
+pub(crate) async fn run(
+    mut todo: UnboundedReceiver<BackgroundTask>,
+    shared: Arc<Shared>,
+    guest: Arc<dyn Guest>,
+) {
     let mut guests: HashMap<String, AbortHandle> = HashMap::new();
     let mut tasks = JoinSet::new();
-    while let Some(errand) = todo.recv().await {
+    while let Some(task) = todo.recv().await {
         while let Some(ended) = tasks.try_join_next() {
             if let Err(error) = ended
                 && error.is_panic()
@@ -37,24 +39,24 @@ pub(crate) async fn run(mut todo: UnboundedReceiver<BackgroundTask>, shared: Arc
                 std::panic::resume_unwind(error.into_panic());
             }
         }
-        match errand {
+        match task {
             BackgroundTask::Boot(server) => {
                 let cloud = Cloud { shared: shared.clone() };
-                let running = tasks.spawn(guest::boot(cloud, server.clone()));
+                let running = tasks.spawn(boot(cloud, guest.clone(), server.clone()));
                 if let Some(before) = guests.insert(server, running) {
                     before.abort();
                 }
             }
             BackgroundTask::Resume(server) => {
                 let cloud = Cloud { shared: shared.clone() };
-                let running = tasks.spawn(guest::resume(cloud, server.clone()));
+                let running = tasks.spawn(resume(cloud, guest.clone(), server.clone()));
                 guests.insert(server, running);
             }
             BackgroundTask::Halt(server) => {
                 if let Some(running) = guests.remove(&server) {
                     running.abort();
                 }
-                halt(&shared, &server);
+                halt(&shared, &*guest, &server);
             }
             BackgroundTask::Fetch { image, url } => {
                 tasks.spawn(fetch(shared.clone(), image, url));
@@ -65,7 +67,7 @@ pub(crate) async fn run(mut todo: UnboundedReceiver<BackgroundTask>, shared: Arc
 }
 
 /// Removes the ports of a guest that has ended. Tells the guest type if the server was deleted.
-fn halt(shared: &Shared, server: &str) {
+fn halt(shared: &Shared, guest: &dyn Guest, server: &str) {
     let gone = shared.with(|world| world.store.get(Kind::Server, server).is_none());
     shared
         .offers
@@ -75,7 +77,7 @@ fn halt(shared: &Shared, server: &str) {
     if gone {
         shared.progress.lock().unwrap_or_else(PoisonError::into_inner).remove(server);
     }
-    shared.guest.halted(server);
+    guest.halted(server);
 }
 
 /// Downloads an image, as Glance's web-download does.
@@ -96,7 +98,7 @@ async fn fetch(shared: Arc<Shared>, image: String, url: String) {
 
 async fn download(url: &str) -> Result<(i64, String, bytes::Bytes), String> {
     let words = |error: reqwest::Error| error.without_url().to_string();
-    let client = guest::plain_client().map_err(words)?;
+    let client = plain_client().map_err(words)?;
     let mut answer = client
         .get(url)
         .send()
@@ -113,30 +115,6 @@ async fn download(url: &str) -> Result<(i64, String, bytes::Bytes), String> {
     }
     let hash = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     Ok((size, hash, kept.freeze()))
-}
-
-/// The addresses that are open on this host, and the tasks that serve them.
-#[derive(Default)]
-pub(crate) struct Openings {
-    open: BTreeMap<(IpAddr, u16), (SocketAddr, Vec<AbortHandle>)>,
-}
-
-impl Openings {
-    pub(crate) fn find(&self, address: IpAddr, port: u16) -> Option<SocketAddr> {
-        self.open.get(&(address, port)).map(|(at, _)| *at)
-    }
-
-    pub(crate) fn all(&self) -> Vec<(SocketAddr, SocketAddr)> {
-        self.open.iter().map(|((ip, port), (at, _))| (SocketAddr::new(*ip, *port), *at)).collect()
-    }
-}
-
-impl Drop for Openings {
-    fn drop(&mut self) {
-        for handle in self.open.values().flat_map(|(_, handles)| handles) {
-            handle.abort();
-        }
-    }
 }
 
 /// Opens the addresses that should be open, and closes the others.

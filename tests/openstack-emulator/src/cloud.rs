@@ -1,234 +1,19 @@
 //! A running cloud, and the functions by which tests inspect and change it.
 
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, PoisonError};
 
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio::sync::{Notify, mpsc, watch};
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::background::{self, Offers, Openings};
-use crate::cidr;
-use crate::guest::{Guest, Progress};
-use crate::kept::{StateFile, StoredCloud};
+use crate::guest::Progress;
 use crate::log::Call;
 use crate::misbehave::{CreateOutcome, Lag, Rule};
 use crate::object::{Kind, Object};
-use crate::settings::Settings;
+use crate::shared::Shared;
 use crate::trap::Stop;
-use crate::world::World;
-use crate::{keystone, seed, serve};
-
-/// The state that all parts of a running cloud share.
-pub(crate) struct Shared {
-    pub(crate) address: SocketAddr,
-    world: Mutex<World>,
-    wake: Notify,
-    calls: watch::Sender<u64>,
-    pub(crate) guest: Arc<dyn Guest>,
-    /// The progress of each guest, by the id of its server.
-    pub(crate) progress: Mutex<std::collections::BTreeMap<String, Progress>>,
-    /// The ports on which guests listen.
-    pub(crate) offers: Mutex<Offers>,
-    /// The addresses that are open on this host.
-    pub(crate) openings: Mutex<Openings>,
-    /// Writes the cloud to a file. `None` if the cloud is not kept in a file.
-    keeper: Option<StateFile>,
-}
-
-impl Shared {
-    /// Reads or changes the world under its lock.
-    pub(crate) fn with<T>(&self, look: impl FnOnce(&mut World) -> T) -> T {
-        look(&mut self.world.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Whether the cloud is kept in a file.
-    pub(crate) fn is_kept(&self) -> bool {
-        self.keeper.is_some()
-    }
-
-    /// Waits until the file holds the current state. Returns at once if there is no file.
-    pub(crate) async fn keep(self: &Arc<Shared>) {
-        if let Some(keeper) = &self.keeper {
-            keeper.keep(self).await;
-        }
-    }
-
-    /// Wakes the clock, because a new event may be due before the one it waits for.
-    pub(crate) fn changed(&self) {
-        self.wake.notify_one();
-    }
-
-    /// Wakes `wait_until`, because a call arrived or ended.
-    pub(crate) fn called(&self) {
-        self.calls.send_modify(|number| *number += 1);
-    }
-
-    /// Waits until a rule has ended.
-    pub(crate) async fn until_gone(&self, rule: u64) {
-        while self.with(|world| world.misbehaviour.has(rule, Instant::now())) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    }
-
-    /// Waits until the trap is opened again.
-    pub(crate) async fn until_opened(&self, opening: u64) {
-        while self.with(|world| world.trap.holds(opening)) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    }
-
-    /// Runs the events of the world when they are due.
-    async fn clock(&self) {
-        loop {
-            let next = self.with(|world| {
-                world.settle();
-                world.next_due()
-            });
-            self.called();
-            match next {
-                Some(at) => tokio::select! {
-                    () = tokio::time::sleep_until(at) => {}
-                    () = self.wake.notified() => {}
-                },
-                None => self.wake.notified().await,
-            }
-        }
-    }
-}
-
-/// A running cloud. Dropping the value stops it.
-#[derive(Debug)]
-pub struct Emulator {
-    /// The functions for tests.
-    pub cloud: Cloud,
-    _tasks: JoinSet<()>,
-}
-
-impl Emulator {
-    /// Starts a cloud on a free port of 127.0.0.1 with the default guest.
-    pub async fn start(settings: Settings) -> io::Result<Emulator> {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        Emulator::start_with(settings, address, Arc::new(crate::kubernetes::Nodes::default())).await
-    }
-
-    /// Starts a cloud on `address` whose servers run `guest`.
-    pub async fn start_with(
-        settings: Settings,
-        address: SocketAddr,
-        guest: Arc<dyn Guest>,
-    ) -> io::Result<Emulator> {
-        Emulator::begin(settings, address, guest, None).await
-    }
-
-    /// Starts a cloud on `address` that continues from the state in the file `path` and keeps its state there. Without the file, the cloud
-    /// is
-    /// new. A cloud that continues takes only times, limits and endpoints from `settings`.
-    pub async fn start_kept(
-        settings: Settings,
-        address: SocketAddr,
-        guest: Arc<dyn Guest>,
-        path: PathBuf,
-    ) -> io::Result<Emulator> {
-        Emulator::begin(settings, address, guest, Some(path)).await
-    }
-
-    async fn begin(
-        settings: Settings,
-        address: SocketAddr,
-        guest: Arc<dyn Guest>,
-        path: Option<PathBuf>,
-    ) -> io::Result<Emulator> {
-        let mut kept = match &path {
-            Some(path) => StoredCloud::read(path)?,
-            None => None,
-        };
-        let listener = TcpListener::bind(address).await?;
-        let address = listener.local_addr()?;
-        let (errands, todo) = mpsc::unbounded_channel();
-        let mut tasks = JoinSet::new();
-        let external = match (&kept, &settings.external_cidr) {
-            (None, Some(cidr)) => cidr.clone(),
-            (Some(kept), Some(_)) => kept.external_cidr.clone(),
-            (_, None) => {
-                let before = kept.as_ref().map(|kept| kept.external_cidr.as_str());
-                let (cidr, claim) = claim_loopback(before).await?;
-                // The task holds the listener, so that no other emulator takes the range while the cloud runs.
-                tasks.spawn(async move {
-                    let _claim = claim;
-                    std::future::pending::<()>().await;
-                });
-                cidr
-            }
-        };
-        let mut progress = std::collections::BTreeMap::new();
-        let world = match kept.take() {
-            Some(mut kept) => {
-                progress.clone_from(&kept.progress);
-                guest.take_up(kept.guest.take())?;
-                kept.world(settings, errands)
-            }
-            None => World::new(settings, external, errands),
-        };
-        let shared = Arc::new(Shared {
-            address,
-            world: Mutex::new(world),
-            wake: Notify::new(),
-            calls: watch::Sender::new(0),
-            guest,
-            progress: Mutex::new(progress),
-            offers: Mutex::default(),
-            openings: Mutex::default(),
-            keeper: path.map(StateFile::new),
-        });
-        shared.keep().await;
-        tasks.spawn(serve::run(listener, shared.clone()));
-        tasks.spawn(background::run(todo, shared.clone()));
-        let clock = shared.clone();
-        tasks.spawn(async move { clock.clock().await });
-        let follower = shared.clone();
-        tasks.spawn(async move {
-            if let Some(keeper) = &follower.keeper {
-                keeper.run(&follower).await;
-            }
-        });
-        Ok(Emulator { cloud: Cloud { shared }, _tasks: tasks })
-    }
-}
-
-/// Claims a part of 127.0.0.0/8 by listening on a port of its first address: the part `before` if given, otherwise one that no other
-/// emulator
-/// on this host has.
-async fn claim_loopback(before: Option<&str>) -> io::Result<(String, TcpListener)> {
-    if let Some(cidr) = before {
-        let first = cidr::parse(cidr).map(|cidr| cidr::at(cidr, 1));
-        let first = first
-            .ok_or_else(|| io::Error::other(format!("{cidr} is not a network in CIDR notation")))?;
-        let claim = TcpListener::bind((first, 4791)).await.map_err(|why| {
-            io::Error::new(
-                why.kind(),
-                format!(
-                    "cannot claim the external network {cidr}, another emulator may use it: {why}"
-                ),
-            )
-        })?;
-        return Ok((cidr.to_owned(), claim));
-    }
-    for _ in 0..200 {
-        let [second, third, ..] = *uuid::Uuid::new_v4().as_bytes();
-        let (second, third) = (second | 0x40, third & 0xfc);
-        let gateway = SocketAddr::from((Ipv4Addr::new(127, second, third, 1), 4791));
-        if let Ok(claim) = TcpListener::bind(gateway).await {
-            return Ok((format!("127.{second}.{third}.0/22"), claim));
-        }
-    }
-    Err(io::Error::other("no piece of 127.0.0.0/8 is free for an outside network"))
-}
+use crate::{clock, keystone, seed};
 
 /// A user's account in a project.
 #[derive(Clone, PartialEq, Eq)]
@@ -371,8 +156,7 @@ impl Cloud {
     }
 
     /// Stops the next call, whether to a cloud API or to the API of a cluster, and does none of the work requested afterwards: the client
-    /// looks
-    /// as if it had died at that moment. [`Cloud::caught`] returns the call.
+    /// looks as if it had died at that moment. [`Cloud::caught`] returns the call.
     pub fn set_trap(&self, stop: Stop) {
         self.shared.with(|world| world.trap.set(Some(stop)));
     }
@@ -424,7 +208,7 @@ impl Cloud {
 
     /// Waits until `look` returns a value. `look` runs again after every call and change.
     pub async fn wait_until<T>(&self, mut look: impl FnMut(&Cloud) -> Option<T>) -> T {
-        let mut calls = self.shared.calls.subscribe();
+        let mut calls = self.shared.calls();
         loop {
             if let Some(found) = look(self) {
                 return found;
@@ -442,7 +226,7 @@ impl Cloud {
     /// A copy of all objects of a kind, the oldest first.
     pub fn objects(&self, kind: Kind) -> Vec<Object> {
         self.shared.with(|world| {
-            world.settle();
+            clock::settle(world);
             world.store.all(kind).cloned().collect()
         })
     }
@@ -481,7 +265,7 @@ impl Cloud {
             Kind::Snapshot,
         ];
         self.shared.with(|world| {
-            world.settle();
+            clock::settle(world);
             let store = &world.store;
             let all = KINDS
                 .into_iter()
@@ -496,7 +280,7 @@ impl Cloud {
     }
 
     /// The progress of each guest, by the id of its server.
-    pub fn guests(&self) -> std::collections::BTreeMap<String, Progress> {
+    pub fn guests(&self) -> BTreeMap<String, Progress> {
         self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

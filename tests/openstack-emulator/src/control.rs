@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use std::sync::PoisonError;
 use tokio::time::Instant;
 
-use crate::cloud::Shared;
-use crate::keystone;
-use crate::nova::compute;
+use crate::nova::compute_host;
 use crate::object::Kind;
 use crate::problem::plain;
 use crate::seed;
+use crate::shared::Shared;
+use crate::{clock, keystone};
 
 /// The body of a request for a user: the password of an ordinary member, or a password with roles.
 #[derive(serde::Deserialize)]
@@ -93,8 +93,8 @@ fn change(
             done(json!({}))
         }),
         // Stands in for the reports that nova-compute sends regularly over the message bus.
-        ("PUT", ["compute-hosts"]) => parse(body).and_then(|report: compute::Report| {
-            let told = shared.with(|world| compute::report(world, &report));
+        ("PUT", ["compute-hosts"]) => parse(body).and_then(|report: compute_host::Report| {
+            let told = shared.with(|world| compute_host::report(world, &report));
             told.map(|told| (200, told)).map_err(|why| (409, plain(&why)))
         }),
         ("PUT", ["projects", project, "users", user]) => parse(body).and_then(|new: NewUser| {
@@ -164,7 +164,7 @@ fn look(shared: &Shared, method: &Method, path: &[&str], query: &str) -> Result<
             let kind: Kind = serde_json::from_value(json!(kind))
                 .map_err(|error| (400, plain(&error.to_string())))?;
             json!(shared.with(|world| {
-                world.settle();
+                clock::settle(world);
                 world.store.all(kind).map(crate::object::Object::shown).collect::<Vec<_>>()
             }))
         }

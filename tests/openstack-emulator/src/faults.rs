@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use tokio::time::{Instant, sleep};
 
-use crate::cloud::Shared;
 use crate::glob;
 use crate::misbehave::Act;
 use crate::settings::millis;
+use crate::shared::Shared;
 use crate::trap::Stop;
 
 /// The parts of a call that rules match.

@@ -20,11 +20,11 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::spawn_blocking;
 use tracing::error;
 
-use crate::cloud::Shared;
-use crate::guest::Progress;
+use crate::guest::{Guest, Progress};
 use crate::keystone;
 use crate::object::{Kind, Object};
 use crate::settings::Settings;
+use crate::shared::Shared;
 use crate::world::{BackgroundTask, Event, Usage, World};
 
 /// How often the keeper checks whether something has changed.
@@ -61,9 +61,9 @@ impl StoredCloud {
         Ok(Some(serde_json::from_slice(&text)?))
     }
 
-    fn of(shared: &Shared) -> StoredCloud {
+    fn of(shared: &Shared, guest: &dyn Guest) -> StoredCloud {
         // The guests are read first, so that their state never refers to objects that the file lacks.
-        let guest = shared.guest.kept();
+        let guest = guest.kept();
         let progress = shared.progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
         shared.with(|world| StoredCloud {
             external_cidr: world.external_cidr.clone(),
@@ -151,25 +151,27 @@ fn errands_left(world: &World, progress: &BTreeMap<String, Progress>) -> Vec<Bac
 /// Writes the file. A lock allows one write at a time.
 pub(crate) struct StateFile {
     path: PathBuf,
+    guest: Arc<dyn Guest>,
+    shared: Arc<Shared>,
     /// The change counters of the world and of the guests at the last write.
     has: Mutex<(u64, u64)>,
 }
 
 impl StateFile {
-    pub(crate) fn new(path: PathBuf) -> StateFile {
+    pub(crate) fn new(path: PathBuf, guest: Arc<dyn Guest>, shared: Arc<Shared>) -> StateFile {
         // No counter reaches this value, so the first call writes the file.
-        StateFile { path, has: Mutex::new((u64::MAX, u64::MAX)) }
+        StateFile { path, guest, shared, has: Mutex::new((u64::MAX, u64::MAX)) }
     }
 
     /// Writes the file if the state has changed since the last write.
-    pub(crate) async fn keep(&self, shared: &Arc<Shared>) {
+    pub(crate) async fn keep(&self) {
         let mut has = self.has.lock().await;
-        let now = (shared.with(|world| world.changes), shared.guest.changes());
+        let now = (self.shared.with(|world| world.changes), self.guest.changes());
         if *has == now {
             return;
         }
-        let (shared, path) = (shared.clone(), self.path.clone());
-        let write = move || write(&path, &StoredCloud::of(&shared));
+        let (shared, guest, path) = (self.shared.clone(), self.guest.clone(), self.path.clone());
+        let write = move || write(&path, &StoredCloud::of(&shared, &*guest));
         match spawn_blocking(write).await.map_err(io::Error::other).flatten() {
             Ok(()) => *has = now,
             Err(error) => error!(%error, "cannot keep the state in {}", self.path.display()),
@@ -177,9 +179,9 @@ impl StateFile {
     }
 
     /// Writes the file after changes, for ever.
-    pub(crate) async fn run(&self, shared: &Arc<Shared>) {
+    pub(crate) async fn run(&self) {
         loop {
-            self.keep(shared).await;
+            self.keep().await;
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }

@@ -14,7 +14,7 @@ use crate::world::World;
 /// The conventions of a service for its lists.
 pub(crate) struct Lists {
     /// The keys of a query that are no filters.
-    pub(crate) controls: &'static [&'static str],
+    pub(crate) controls: &'static str,
     /// Whether a key of a query is a filter. False ignores the key.
     pub(crate) is_filter: fn(&ResourceType, &str) -> Result<bool, ApiError>,
     /// Whether an object passes a filter with one or more values.
@@ -52,15 +52,18 @@ pub(crate) enum Links {
     Designate,
 }
 
-/// Every key of a query is a filter.
-pub(crate) fn any_filter(_: &ResourceType, _: &str) -> Result<bool, ApiError> {
-    Ok(true)
-}
-
-/// The setting for the most entries of a page.
-pub(crate) fn page_limit(world: &World, _: &ApiRequest) -> usize {
-    world.settings.page_limit
-}
+/// A list of all objects, in which every field is a filter.
+pub(crate) const PLAIN: Lists = Lists {
+    controls: "limit marker sort_key sort_dir",
+    is_filter: |_, _| Ok(true),
+    passes: |one, key, values| values.iter().all(|it| page::equals(one.body.get(key), it)),
+    index: |key, values| values.iter().filter_map(|it| page::said(key, &[it])).collect(),
+    sees: |_, _, _, _| true,
+    scope: |_, _, _| None,
+    order: Order::Oldest,
+    most: |world, _| world.settings.page_limit,
+    links: Links::UnlessLast,
+};
 
 /// The requested page of a list. `within` narrows the list to the objects that meet the condition.
 pub(crate) fn page<'w>(
@@ -70,9 +73,10 @@ pub(crate) fn page<'w>(
     lists: &Lists,
     within: Option<(&str, &str)>,
 ) -> Result<(Page<'w>, usize), ApiError> {
+    let has = |control: &str| lists.controls.split(' ').any(|known| known == control);
     let mut filters: Vec<(&str, Vec<&str>)> = Vec::new();
     for (key, value) in &asked.query {
-        if lists.controls.contains(&key.as_str()) || !(lists.is_filter)(of, key)? {
+        if has(key) || !(lists.is_filter)(of, key)? {
             continue;
         }
         match filters.iter_mut().find(|(known, _)| known == key) {
@@ -80,7 +84,6 @@ pub(crate) fn page<'w>(
             None => filters.push((key, vec![value])),
         }
     }
-    let has = |control: &str| lists.controls.contains(&control);
     let mut wanted = if has("tags") { page::said_tags(asked) } else { Vec::new() };
     wanted.extend(filters.iter().flat_map(|(key, values)| (lists.index)(key, values)));
     wanted.extend((lists.scope)(world, asked, of));

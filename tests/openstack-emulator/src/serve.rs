@@ -18,14 +18,15 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tracing::debug;
 
-use crate::cloud::Shared;
-use crate::control;
 use crate::dispatch::{by_rule, dispatch, refuse};
 use crate::faults::{MatchedCall, meddle};
+use crate::kept::StateFile;
 use crate::problem::{ApiError, plain};
 use crate::request::{Answer, ApiRequest, Caller};
 use crate::service::SERVICES;
+use crate::shared::Shared;
 use crate::world;
+use crate::{clock, control};
 
 /// How long a client may take to send its headers.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -34,14 +35,18 @@ const LARGEST_BODY: usize = 1 << 20;
 /// The most bytes of an image to keep for downloads. Of larger images only the checksum is kept.
 const KEPT_IMAGE: usize = 1 << 20;
 
-/// Answers on `listener` until dropped.
-pub(crate) async fn run(listener: TcpListener, shared: Arc<Shared>) {
+/// Answers on `listener` until dropped. Changes are answered after `keeper` has stored them.
+pub(crate) async fn run(
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    keeper: Option<Arc<StateFile>>,
+) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(connection(stream, shared.clone()));
+                    connections.spawn(connection(stream, shared.clone(), keeper.clone()));
                 }
                 // The usual error is too many open files. A pause lets some close.
                 Err(error) => {
@@ -59,9 +64,9 @@ pub(crate) async fn run(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn connection(stream: TcpStream, shared: Arc<Shared>) {
+async fn connection(stream: TcpStream, shared: Arc<Shared>, keeper: Option<Arc<StateFile>>) {
     let _ = stream.set_nodelay(true);
-    let service = service_fn(|request| respond(shared.clone(), request));
+    let service = service_fn(|request| respond(shared.clone(), keeper.clone(), request));
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
@@ -75,6 +80,7 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
 /// Answers one request. An error closes the connection without an answer.
 async fn respond(
     shared: Arc<Shared>,
+    keeper: Option<Arc<StateFile>>,
     request: Request<Incoming>,
 ) -> io::Result<Response<Full<Bytes>>> {
     let (parts, body) = request.into_parts();
@@ -88,7 +94,7 @@ async fn respond(
         let (status, value) = control::answer(&shared, &parts.method, &rest, query, &body).await;
         if parts.method != http::Method::GET {
             shared.with(|world| world.changes += 1);
-            shared.keep().await;
+            keep(keeper.as_deref()).await;
         }
         return Ok(write(Answer::json(status, value)));
     }
@@ -121,12 +127,18 @@ async fn respond(
         shared.with(|world| world.log.begin(asked.method.as_str(), &asked.path, query, ids));
     let answered = handle(&shared, asked, body, query, number).await;
     if changes {
-        shared.keep().await;
+        keep(keeper.as_deref()).await;
     }
     let status = answered.as_ref().ok().map(|answer| answer.status);
     shared.with(|world| world.log.end(number, status));
     shared.called();
     answered.map(write)
+}
+
+async fn keep(keeper: Option<&StateFile>) {
+    if let Some(keeper) = keeper {
+        keeper.keep().await;
+    }
 }
 
 async fn handle(
@@ -148,7 +160,7 @@ async fn handle(
     let changes = !matches!(method, http::Method::GET | http::Method::HEAD);
     let work = move || {
         let answer = world.with(|world| {
-            world.settle();
+            clock::settle(world);
             world.changes += u64::from(changes);
             let answer = dispatch(world, &mut asked);
             world.log.worked(number, &asked.caller.project);

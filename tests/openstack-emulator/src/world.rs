@@ -22,7 +22,6 @@ use crate::settings::{Settings, millis};
 use crate::store::Store;
 use crate::token::Token;
 use crate::trap::Trap;
-use crate::{designate, neutron, nova, octavia, seed};
 
 /// Work that is done outside of the world's lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,16 +129,6 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(
-        settings: Settings,
-        external_cidr: String,
-        errands: UnboundedSender<BackgroundTask>,
-    ) -> World {
-        let mut world = World::empty(settings, external_cidr, errands);
-        seed::plant(&mut world);
-        world
-    }
-
     /// A world without any object.
     pub(crate) fn empty(
         settings: Settings,
@@ -224,40 +213,10 @@ impl World {
         self.due.peek().map(|Reverse(due)| due.at)
     }
 
-    /// Runs all events that are due.
-    pub(crate) fn settle(&mut self) {
-        let now = Instant::now();
-        while self.next_due().is_some_and(|at| at <= now) {
-            if let Some(Reverse(due)) = self.due.pop() {
-                self.happen(due.event);
-            }
-        }
-    }
-
-    fn happen(&mut self, event: Event) {
-        self.changes += 1;
-        match event {
-            Event::Built(server) => nova::built(self, &server),
-            Event::Settled(balancer) => octavia::settled(self, &balancer),
-            Event::Acted(server, status, power) => nova::acted(self, &server, &status, power),
-            Event::Migrated(server) => nova::migrated(self, &server),
-            Event::Imaged(server, image, status) => {
-                nova::snapshot_went_on(self, &server, &image, status.as_deref());
-            }
-            Event::Set(kind, id, fields) => {
-                if let Some(object) = self.store.get_mut(kind, &id) {
-                    for (field, value) in fields {
-                        object.set(&field, value);
-                    }
-                }
-            }
-            Event::Gone(Kind::Server, id) => nova::gone(self, &id),
-            Event::Gone(Kind::Zone, id) => designate::zone_gone(self, &id),
-            Event::Gone(Kind::Port, id) => neutron::delete_port(self, &id),
-            Event::Gone(kind, id) => {
-                self.store.remove(kind, &id);
-            }
-        }
+    /// The next event that is due, which then is no longer pending.
+    pub(crate) fn take_due(&mut self) -> Option<Event> {
+        self.next_due().filter(|at| *at <= Instant::now())?;
+        self.due.pop().map(|Reverse(due)| due.event)
     }
 
     /// Whether lists show `object` already.

@@ -6,9 +6,8 @@ use super::types::{SNAPSHOT, VOLUME};
 use super::{limits, volume};
 use crate::handlers::{Form, Handlers};
 use crate::index::PROJECT;
-use crate::list::{self, Links, Lists, Order, any_filter, page_limit};
+use crate::list::{self, Lists, Order, PLAIN};
 use crate::object::{Kind, Object};
-use crate::page;
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::resource::{ResourceType, Set};
@@ -19,30 +18,14 @@ const HANDLERS: Handlers = Handlers {
     statuses: [202, 200, 202],
     form: Form::Wrapped,
     lists: Lists {
-        controls: &[
-            "limit",
-            "marker",
-            "offset",
-            "sort",
-            "sort_key",
-            "sort_dir",
-            "all_tenants",
-            "with_count",
-            "metadata",
-        ],
-        is_filter: any_filter,
-        passes: |one, key, values| {
-            values.iter().all(|value| page::equals(one.body.get(key), value))
-        },
-        index: |key, values| values.iter().filter_map(|it| page::said(key, &[it])).collect(),
+        controls: "limit marker offset sort sort_key sort_dir all_tenants with_count metadata",
         sees: |_, asked, _, one| everybody(asked) || one.project == asked.caller.project,
         scope: |_, asked, _| {
             let project = vec![(PROJECT, asked.caller.project.as_str())];
             (!everybody(asked)).then_some(project)
         },
         order: Order::Newest,
-        most: page_limit,
-        links: Links::UnlessLast,
+        ..PLAIN
     },
     sees: |_, asked, _, one| asked.sees(&one.project),
     shown,

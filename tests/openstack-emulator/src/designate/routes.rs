@@ -6,7 +6,7 @@ use super::types::{RECORDSET, ZONE};
 use super::{quota, recordset, reverse, zone};
 use crate::handlers::{Form, Handlers};
 use crate::index::PROJECT;
-use crate::list::{Links, Lists, Order, any_filter, page_limit};
+use crate::list::{Links, Lists, PLAIN};
 use crate::object::Object;
 use crate::page;
 use crate::problem::ApiError;
@@ -19,8 +19,6 @@ const HANDLERS: Handlers = Handlers {
     statuses: [202, 202, 202],
     form: Form::Bare,
     lists: Lists {
-        controls: &["limit", "marker", "sort_key", "sort_dir"],
-        is_filter: any_filter,
         passes: |one, key, values| values.iter().all(|value| passes(one, key, value)),
         index: |key, values| match (key, values) {
             // Names are stored in lower case.
@@ -33,9 +31,8 @@ const HANDLERS: Handlers = Handlers {
         },
         sees: |_, asked, _, one| asked_for(asked).is_none_or(|project| one.project == project),
         scope: |_, asked, _| asked_for(asked).map(|project| vec![(PROJECT, project)]),
-        order: Order::Oldest,
-        most: page_limit,
         links: Links::Designate,
+        ..PLAIN
     },
     sees: |_, asked, _, one| {
         asked.caller.is_admin() || asked_for(asked).is_none_or(|project| one.project == project)

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{member, missing, sees, shown};
+use super::access::{missing, sees, shown, status};
 use crate::object::{Kind, Object};
 use crate::page;
 use crate::problem::ApiError;
@@ -11,20 +11,11 @@ use crate::store::Condition;
 use crate::world::{World, stamp};
 
 /// The fields that only Glance sets.
-const READ_ONLY: [&str; 12] = [
-    "id",
-    "status",
-    "created_at",
-    "updated_at",
-    "size",
-    "virtual_size",
-    "checksum",
-    "os_hash_algo",
-    "os_hash_value",
-    "file",
-    "self",
-    "schema",
-];
+const READ_ONLY: &str = "id status created_at updated_at size virtual_size checksum os_hash_algo os_hash_value file self schema";
+
+fn is_read_only(field: &str) -> bool {
+    READ_ONLY.split(' ').any(|known| known == field)
+}
 
 fn blank(project: &str) -> Value {
     json!({
@@ -41,7 +32,7 @@ pub(super) fn create(world: &mut World, asked: &ApiRequest) -> AnswerResult {
     for (key, value) in
         given.as_object().ok_or_else(|| ApiError::bad("Malformed JSON in request body."))?
     {
-        if READ_ONLY.contains(&key.as_str()) && key != "id" {
+        if is_read_only(key) && key != "id" {
             return Err(ApiError::forbidden(format!("Attribute '{key}' is read-only.")));
         }
         check(asked, key, value)?;
@@ -121,7 +112,7 @@ pub(super) fn list(world: &World, asked: &ApiRequest) -> AnswerResult {
 /// Whether a list shows an image that another project shares: by default only after the caller's project accepted it.
 fn taken(asked: &ApiRequest, image: &Object) -> bool {
     let wanted = asked.query("member_status").unwrap_or("accepted");
-    let said = member::status(image, &asked.caller.project);
+    let said = status(image, &asked.caller.project);
     said.is_none_or(|said| wanted == "all" || wanted == said)
 }
 
@@ -168,7 +159,7 @@ pub(super) fn patch(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerRe
         let path =
             operation["path"].as_str().and_then(|path| path.strip_prefix('/')).unwrap_or_default();
         let path = path.replace("~1", "/").replace("~0", "~");
-        if READ_ONLY.contains(&path.as_str()) {
+        if is_read_only(&path) {
             return Err(ApiError::forbidden(format!("Attribute '{path}' is read-only.")));
         }
         check(asked, &path, &operation["value"])?;

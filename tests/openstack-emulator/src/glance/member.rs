@@ -2,20 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{missing, sees};
-use crate::object::{Kind, Object};
+use super::access::{missing, sees};
+use crate::object::Kind;
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::world::{World, stamp};
 
 const STATUSES: [&str; 3] = ["pending", "accepted", "rejected"];
-
-/// Whether a project has accepted a shared image. `None` if the image is not shared with the project.
-pub(super) fn status<'i>(image: &'i Object, project: &str) -> Option<&'i str> {
-    let members = image.hidden.get("members").and_then(Value::as_array)?;
-    let own = members.iter().find(|member| member["member_id"] == project)?;
-    own["status"].as_str().filter(|_| image.text("visibility") == "shared")
-}
 
 /// Answers `METHOD /images/{id}/members/PATH`.
 pub(super) fn answer(

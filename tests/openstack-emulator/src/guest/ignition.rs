@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::GuestMachine;
 use super::fetch::{Fetcher, Unfetched, ungzip};
+use super::machine::GuestMachine;
 use super::merge::merge;
 
 /// The longest chain of configs that replace each other or are merged.

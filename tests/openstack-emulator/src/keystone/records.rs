@@ -7,9 +7,8 @@ use super::catalogue::BASE;
 use super::given::{has_known_variables, valid_endpoint, valid_service};
 use super::types::filters;
 use crate::handlers::{Fields, Form, Handlers};
-use crate::list::{Links, Lists, Order};
+use crate::list::{Links, Lists, PLAIN};
 use crate::object::{Kind, Object};
-use crate::page;
 use crate::problem::ApiError;
 use crate::request::ApiRequest;
 use crate::resource::ResourceType;
@@ -20,15 +19,11 @@ pub(super) const HANDLERS: Handlers = Handlers {
     statuses: [201, 200, 204],
     form: Form::Wrapped,
     lists: Lists {
-        controls: &[],
+        controls: "",
         is_filter: |of, key| Ok(filters(of).contains(&key)),
-        passes: |one, key, values| values.iter().all(|it| page::equals(one.body.get(key), it)),
-        index: |key, values| values.iter().filter_map(|it| page::said(key, &[it])).collect(),
-        sees: |_, _, _, _| true,
-        scope: |_, _, _| None,
-        order: Order::Oldest,
         most: |_, _| usize::MAX,
         links: Links::Keystone,
+        ..PLAIN
     },
     sees: |_, _, _, _| true,
     shown: told,

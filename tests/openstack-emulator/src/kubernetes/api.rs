@@ -19,16 +19,15 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::auth::User;
+use super::cluster::Cluster;
 use super::discovery;
 use super::object::{collection, object};
-use super::state::{Cluster, ObjectKey, Objects, place};
+use super::reply::{ParsedRequest, Reply, failure};
+use super::state::{DEFAULT_RELEASE, ObjectKey, Objects, place};
 use crate::cloud::Cloud;
 use crate::faults::{Instead, MatchedCall, meddle};
 
 const LARGEST_BODY: usize = 3 << 20;
-
-/// Status and body of an answer.
-pub(super) type Reply = (u16, Value);
 
 /// Serves the API until dropped.
 pub(super) async fn serve(
@@ -119,34 +118,6 @@ fn write((status, value): Reply) -> Response<Full<Bytes>> {
     response
 }
 
-/// A parsed request.
-pub(super) struct ParsedRequest<'r> {
-    pub(super) user: User,
-    pub(super) method: &'r str,
-    path: &'r str,
-    query: &'r str,
-    pub(super) accept: &'r str,
-    pub(super) kind: &'r str,
-    pub(super) body: &'r [u8],
-}
-
-impl ParsedRequest<'_> {
-    /// The value of a query parameter. Empty if it is missing.
-    pub(super) fn parameter(&self, wanted: &str) -> String {
-        let mut pairs = url::form_urlencoded::parse(self.query.as_bytes());
-        let found = pairs.find(|(key, _)| key == wanted);
-        found.map(|(_, value)| value.into_owned()).unwrap_or_default()
-    }
-}
-
-/// A `Status` object for an error.
-pub(super) fn failure(code: u16, reason: &str, message: &str) -> Reply {
-    (
-        code,
-        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message, "reason": reason, "code": code}),
-    )
-}
-
 fn lost(path: &str) -> Reply {
     failure(404, "NotFound", &format!("the server could not find the requested resource: {path}"))
 }
@@ -157,7 +128,7 @@ fn answer(objects: &mut Objects, asked: &ParsedRequest<'_>) -> Reply {
     match segments.as_slice() {
         ["version"] => {
             let release =
-                if objects.release.is_empty() { super::DEFAULT_RELEASE } else { &objects.release };
+                if objects.release.is_empty() { DEFAULT_RELEASE } else { &objects.release };
             let minor = objects.minor().to_string();
             let version = json!({"major": "1", "minor": minor, "gitVersion": release, "platform": "linux/amd64", "goVersion": "", "compiler": "", "gitCommit": "", "gitTreeState": "", "buildDate": ""});
             (200, version)

@@ -6,9 +6,10 @@ use std::sync::{Arc, PoisonError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Nodes;
 use super::authorities::MemberCas;
-use super::state::{Cluster, Objects};
+use super::cluster::Cluster;
+use super::nodes::Nodes;
+use super::state::Objects;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,5 +1,7 @@
 //! Imitates the kubelet: joins the cluster and runs the pods of its Kubernetes node.
 
+use std::time::Duration;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rcgen::{CertificateParams, DnType, KeyPair};
@@ -7,12 +9,16 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::auth::User;
+use super::cluster::Cluster;
 use super::layout::Layout;
 use super::programs::{Run, run};
-use super::state::{Cluster, Objects, place};
-use super::{NOT_READY_TIME, requests};
+use super::requests;
+use super::state::{Objects, place};
 use crate::guest::GuestMachine;
 use crate::world::stamp;
+
+/// How long a new Kubernetes node is NotReady.
+const NOT_READY_TIME: Duration = Duration::from_millis(20);
 
 /// Joins with a bootstrap token: requests a certificate and waits until the request is approved or denied.
 pub(super) async fn bootstrap(cluster: &Cluster, name: &str, token: &str) -> Result<(), String> {

@@ -3,8 +3,7 @@
 //! Nothing of Kubernetes runs. A server whose config has kubeadm's files of a control plane (`…/pki/ca.crt` and `ca.key`, a kubeadm
 //! configuration) answers on its port 6443 like an API server, with a certificate signed by that CA. A server that has only the CA
 //! certificate, or the pin of the CA for `kubeadm join`, joins as a worker. A worker without a certificate uses a bootstrap token, and
-//! joins
-//! once its certificate request is approved.
+//! joins once its certificate request is approved.
 //!
 //! Controllers act immediately after each change. Kubelets act a moment later, and only while their server runs.
 
@@ -12,6 +11,7 @@ mod api;
 mod apply;
 mod auth;
 mod authorities;
+mod cluster;
 mod controllers;
 mod discovery;
 mod kept;
@@ -19,11 +19,13 @@ mod kubeadm;
 mod kubelet;
 mod layout;
 mod members;
+mod nodes;
 mod object;
 mod pairs;
 mod patch;
 mod programs;
 mod protobuf;
+mod reply;
 mod requests;
 mod schedule;
 mod selector;
@@ -31,187 +33,4 @@ mod state;
 mod table;
 mod tls;
 
-use std::collections::{HashMap, HashSet};
-use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
-use async_trait::async_trait;
-use serde_json::Value;
-use tokio::net::TcpListener;
-use tokio::sync::watch;
-use tokio_rustls::TlsAcceptor;
-
-use crate::guest::{Guest, GuestMachine, Progress};
-use crate::settings::millis;
-use authorities::{Disks, MemberCas};
-use layout::Layout;
-use state::Cluster;
-
-/// The port of an API server.
-const PORT: u16 = 6443;
-/// The release of a cluster whose first server has no release in its files.
-const DEFAULT_RELEASE: &str = "v1.20.2";
-/// How long a new Kubernetes node is NotReady.
-const NOT_READY_TIME: Duration = Duration::from_millis(20);
-
-/// The default guest: a server whose config has a cluster CA becomes a member of that cluster. Any other server counts as joined as soon as
-/// it
-/// runs.
-#[derive(Debug, Default)]
-pub struct Nodes {
-    /// The clusters, by the pins of their CAs.
-    clusters: Mutex<HashMap<String, Arc<Cluster>>>,
-    /// The cluster and node name of each server.
-    homes: Mutex<HashMap<String, (Arc<Cluster>, String)>>,
-    /// The servers whose disk has a kubelet certificate.
-    known: Mutex<HashSet<String>>,
-    /// The CAs that members received in CA rotations.
-    disks: Disks,
-}
-
-impl Nodes {
-    fn cluster(&self, pin: &str) -> Arc<Cluster> {
-        let mut clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
-        clusters.entry(pin.to_owned()).or_default().clone()
-    }
-}
-
-#[async_trait]
-impl Guest for Nodes {
-    async fn run(&self, machine: GuestMachine, config: Value) {
-        let mut layout = match Layout::read(&machine, &config) {
-            Ok(Some(layout)) => layout,
-            Ok(None) => return machine.report(Progress::Joined),
-            Err(why) => return machine.report(Progress::Failed(why)),
-        };
-        let cluster = self.cluster(&layout.pin);
-        {
-            let mut homes = self.homes.lock().unwrap_or_else(PoisonError::into_inner);
-            homes.insert(machine.id.clone(), (cluster.clone(), layout.name.clone()));
-        }
-        if let Some(held) = self.disks.held(&machine.id) {
-            (layout.authority, layout.authority_key) = (held.authority, held.key);
-        }
-        let Some(key) = &layout.authority_key else {
-            cluster.wait_for_server().await;
-            if !self.is_known(&cluster, &layout, &machine).await {
-                return;
-            }
-            let works = async {
-                join(&cluster, &layout, &machine).await;
-                kubelet::run_pods(&cluster, &layout.name).await;
-            };
-            tokio::join!(works, self.keep_authorities(&cluster, &layout, &machine, None));
-            return;
-        };
-        let acceptor = match tls::acceptor(&layout, key) {
-            Ok(acceptor) => acceptor,
-            Err(error) => {
-                return machine.report(Progress::Failed(format!(
-                    "the authority of the cluster cannot be used: {error}"
-                )));
-            }
-        };
-        if layout.token.is_some() {
-            // This server joins an existing control plane.
-            cluster.wait_for_server().await;
-            if !self.is_known(&cluster, &layout, &machine).await {
-                return;
-            }
-        }
-        let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await else {
-            return machine.report(Progress::Failed("no port is free on this host".into()));
-        };
-        let Ok(at) = listener.local_addr() else { return };
-        cluster.adopt(&layout.authority, key);
-        cluster.with(|objects| {
-            let release = layout.version.as_deref().unwrap_or(DEFAULT_RELEASE);
-            kubeadm::initialise(objects, release, &layout.init, &layout.cluster);
-        });
-        machine.cloud.offer(&machine.id, PORT, at);
-        cluster.server_up(&machine.id);
-        let node = async {
-            join(&cluster, &layout, &machine).await;
-            kubelet::run_pods(&cluster, &layout.name).await;
-        };
-        let (serves, served) = watch::channel(acceptor);
-        tokio::join!(
-            node,
-            api::serve(listener, served, cluster.clone(), machine.cloud.clone()),
-            self.keep_authorities(&cluster, &layout, &machine, Some(serves)),
-        );
-    }
-
-    fn changes(&self) -> u64 {
-        self.writes()
-    }
-
-    fn kept(&self) -> Value {
-        self.to_value()
-    }
-
-    fn take_up(&self, kept: Value) -> serde_json::Result<()> {
-        self.take_up_value(kept)
-    }
-
-    fn halted(&self, server: &str) {
-        let home = self.homes.lock().unwrap_or_else(PoisonError::into_inner).remove(server);
-        if let Some((cluster, node)) = home {
-            cluster.server_down(server);
-            cluster.with(|objects| {
-                objects.members.down(&node);
-                objects.set_ready(&node, false);
-            });
-        }
-    }
-}
-
-impl Nodes {
-    /// Polls for CA rotations. A control-plane member then serves a certificate of the new CA, through `serves`.
-    async fn keep_authorities(
-        &self,
-        cluster: &Arc<Cluster>,
-        layout: &Layout,
-        machine: &GuestMachine,
-        serves: Option<watch::Sender<TlsAcceptor>>,
-    ) {
-        let Some(asks) = &layout.asks else { return };
-        let taken = |held: &MemberCas| {
-            let (Some(serves), Some(key)) = (&serves, &held.key) else { return };
-            let mut with = layout.clone();
-            with.authority.clone_from(&held.authority);
-            if let Ok(acceptor) = tls::acceptor(&with, key) {
-                cluster.adopt(&held.authority, key);
-                // Later members know the cluster by the pin of the CA that signs now.
-                if let Some(pin) = layout::pin(&held.authority) {
-                    let mut all = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
-                    all.insert(pin, cluster.clone());
-                }
-                serves.send_replace(acceptor);
-            }
-        };
-        let every = machine.cloud.shared.with(|world| world.settings.times.guest_asks);
-        asks.keep((&machine.id, millis(every)), &self.disks, taken).await;
-    }
-
-    /// Whether the kubelet has a certificate. Requests one with the bootstrap token if necessary.
-    async fn is_known(&self, cluster: &Cluster, layout: &Layout, machine: &GuestMachine) -> bool {
-        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(token) = layout.token.as_ref().filter(|_| !known().contains(&machine.id)) else {
-            return true;
-        };
-        match kubelet::bootstrap(cluster, &layout.name, token).await {
-            Ok(()) => known().insert(machine.id.clone()),
-            Err(why) => {
-                machine.report(Progress::Failed(why));
-                false
-            }
-        }
-    }
-}
-
-async fn join(cluster: &Cluster, layout: &Layout, machine: &GuestMachine) {
-    kubelet::register(cluster, layout, machine).await;
-    machine.report(Progress::Joined);
-}
+pub use nodes::Nodes;

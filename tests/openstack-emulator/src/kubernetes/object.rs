@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::api::{ParsedRequest, Reply, failure};
 use super::discovery::Resource;
+use super::reply::{ParsedRequest, Reply, failure};
 use super::state::{ObjectKey, Objects, place};
 use super::{apply, controllers, patch, protobuf, requests, selector, table};
 use crate::world::{short_id, stamp};

@@ -2,12 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::{console, life, migrate, parts, resize, server, snapshot, view};
+use super::history::note_action;
+use super::server::{ports, server};
+use super::step::{begin, ready};
+use super::{console, life, migrate, resize, snapshot, view};
 use crate::neutron;
-use crate::object::{Kind, Object};
+use crate::object::Kind;
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::world::{BackgroundTask, Event, World};
+use crate::world::{BackgroundTask, World};
 
 /// The name of an action, the statuses that allow it, the status and task meanwhile, and the status and power state afterwards.
 type Move = (&'static str, &'static [&'static str], &'static str, &'static str, &'static str, i64);
@@ -84,31 +87,8 @@ pub(super) fn answer(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerR
 fn moved(world: &mut World, asked: &ApiRequest, id: &str, step: &Move) -> AnswerResult {
     let (name, from, during, task, after, power) = *step;
     ready(server(world, asked, id)?, name, from)?;
-    parts::note_action(world, asked, id, name);
+    note_action(world, asked, id, name);
     Ok(begin(world, id, during, task, after, power))
-}
-
-/// Nova's `check_instance_state`: refuses an action that the status does not allow, or while another action is in progress.
-pub(super) fn ready(server: &Object, action: &str, from: &[&str]) -> Result<(), ApiError> {
-    let (status, task) = (server.text("status"), server.note("task"));
-    // Nova's error messages use other names for some actions than requests do.
-    let action = match action {
-        "os-migrateLive" => action,
-        action => action.trim_start_matches("os-"),
-    };
-    let held = |attribute: &str, value: &str| {
-        let id = &server.id;
-        ApiError::conflict(format!(
-            "Cannot '{action}' instance {id} while it is in {attribute} {value}"
-        ))
-    };
-    if !task.is_empty() {
-        return Err(held("task_state", task));
-    }
-    if !from.contains(&status) {
-        return Err(held("vm_state", view::vm_state(status)));
-    }
-    Ok(())
 }
 
 fn reboot(world: &mut World, asked: &ApiRequest, id: &str, given: &Value) -> AnswerResult {
@@ -133,7 +113,7 @@ fn reboot(world: &mut World, asked: &ApiRequest, id: &str, given: &Value) -> Ans
             )));
         }
     };
-    parts::note_action(world, asked, id, "reboot");
+    note_action(world, asked, id, "reboot");
     Ok(begin(world, id, during, task, "ACTIVE", 1))
 }
 
@@ -153,28 +133,10 @@ fn rebuild(world: &mut World, asked: &ApiRequest, id: &str, given: &Value) -> An
     if let Some(data) = given["user_data"].as_str() {
         world.user_data.insert(id.to_owned(), data.into());
     }
-    parts::note_action(world, asked, id, "rebuild");
+    note_action(world, asked, id, "rebuild");
     begin(world, id, "REBUILD", "rebuilding", "ACTIVE", 1);
     let shown = view::detail(world, asked, server(world, asked, id)?);
     Ok(Answer::json(202, json!({"server": shown})))
-}
-
-/// Starts an action that ends in the status `after`.
-pub(super) fn begin(
-    world: &mut World,
-    id: &str,
-    during: &str,
-    task: &str,
-    after: &'static str,
-    power: i64,
-) -> Answer {
-    if let Some(one) = world.store.get_mut(Kind::Server, id) {
-        one.set("status", during);
-        one.keep("task", task);
-    }
-    let delay = world.settings.times.server_action;
-    world.later(delay, Event::Acted(id.to_owned(), after.into(), power));
-    Answer::empty(202)
 }
 
 fn groups(world: &mut World, asked: &ApiRequest, id: &str, name: &str, add: bool) -> AnswerResult {
@@ -186,7 +148,7 @@ fn groups(world: &mut World, asked: &ApiRequest, id: &str, name: &str, add: bool
             asked.caller.project
         ))
     })?;
-    for port in life::ports(world, id) {
+    for port in ports(world, id) {
         if let Some(port) = world.store.get_mut(Kind::Port, &port) {
             let mut groups = port.list("security_groups").to_vec();
             groups.retain(|one| *one != group.as_str());

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::compute;
+use super::compute_host;
 use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
@@ -120,7 +120,7 @@ fn find<'w>(world: &'w World, id: &str) -> Result<&'w Object, ApiError> {
 
 fn add_host(world: &mut World, id: &str, host: &str) -> Result<(), ApiError> {
     let aggregate = find(world, id)?;
-    if compute::discovered(world, host).is_none() {
+    if compute_host::discovered(world, host).is_none() {
         return Err(ApiError::missing(format!("Compute host {host} could not be found.")));
     }
     if has(aggregate, host) {

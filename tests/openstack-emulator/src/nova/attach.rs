@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::life;
+use super::server::ports;
 use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
@@ -22,7 +23,7 @@ pub(super) fn interfaces(
     id: &str,
     path: &[&str],
 ) -> AnswerResult {
-    let ports = life::ports(world, id);
+    let ports = ports(world, id);
     match (asked.method.as_str(), path) {
         ("GET", []) => {
             let all: Vec<Value> = ports

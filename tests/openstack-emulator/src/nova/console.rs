@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::server;
+use super::server::server;
 use crate::object::Kind;
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};

@@ -4,6 +4,8 @@ use base64::Engine;
 use serde_json::{Map, Value, json};
 
 use super::flavor::is_open;
+use super::history::note_action;
+use super::life::gone;
 use super::{group, limits, parts};
 use crate::object::{Kind, Object};
 use crate::problem::ApiError;
@@ -373,10 +375,10 @@ fn begin(
         world.user_data.insert(id.clone(), data.into());
     }
     if let Err(problem) = furnish(world, asked, wanted, &id) {
-        super::gone(world, &id);
+        gone(world, &id);
         return Err(problem);
     }
-    parts::note_action(world, asked, &id, "create");
+    note_action(world, asked, &id, "create");
     let usual = world.settings.times.server_build;
     let fate = world.misbehaviour.on_create(Kind::Server, &name);
     if let Some(server) = world.store.get_mut(Kind::Server, &id) {

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{action, life, server};
+use super::server::{ports, server};
+use super::step::ready;
 use crate::object::Kind;
 use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::world::World;
@@ -11,7 +12,7 @@ use crate::world::World;
 pub(super) fn show(world: &World, asked: &ApiRequest, id: &str) -> AnswerResult {
     asked.admin("os_compute_api:os-server-diagnostics")?;
     let one = server(world, asked, id)?;
-    action::ready(one, "get_diagnostics", &["ACTIVE", "PAUSED", "SUSPENDED"])?;
+    ready(one, "get_diagnostics", &["ACTIVE", "PAUSED", "SUSPENDED"])?;
     let flavor = world.store.get(Kind::Flavor, one.note("flavor"));
     let number = |field: &str| flavor.map(|flavor| flavor.number(field)).unwrap_or_default();
     // Guests use no CPU time.
@@ -27,7 +28,7 @@ pub(super) fn show(world: &World, asked: &ApiRequest, id: &str) -> AnswerResult 
     let cpus: Vec<Value> = (0..processors)
         .map(|at| json!({"id": at, "time": busy * 1_000_000_000, "utilisation": null}))
         .collect();
-    let nics: Vec<Value> = life::ports(world, id)
+    let nics: Vec<Value> = ports(world, id)
         .iter()
         .filter_map(|port| world.store.get(Kind::Port, port))
         .map(|port| json!({

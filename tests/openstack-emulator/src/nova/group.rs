@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::limits::is_over;
 use crate::index::PROJECT;
 use crate::object::{Kind, Object};
 use crate::problem::ApiError;
@@ -75,10 +76,7 @@ fn create(world: &mut World, asked: &ApiRequest) -> AnswerResult {
             "Invalid input for field/attribute {field}. Value: {policy}. '{policy}' is not one of {POLICIES:?}"
         )));
     }
-    let limit = world.quota(project, "server_groups", 10);
-    if usize::try_from(limit)
-        .is_ok_and(|limit| world.store.count(Kind::ServerGroup, project) >= limit)
-    {
+    if is_over(world, project, "server_groups", world.store.count(Kind::ServerGroup, project), 1) {
         return Err(ApiError::forbidden("Quota exceeded, too many server groups."));
     }
     let mut group = world.object(project, json!({"name": given.get("name"), "members": []}));
@@ -115,8 +113,7 @@ pub(super) fn check_room(
         .get(Kind::ServerGroup, id)
         .map(|group| group.list("members").len())
         .unwrap_or_default();
-    let limit = world.quota(&asked.caller.project, "server_group_members", 10);
-    if usize::try_from(limit).is_ok_and(|limit| members + more > limit) {
+    if is_over(world, &asked.caller.project, "server_group_members", members, more) {
         return Err(ApiError::forbidden("Quota exceeded, too many servers in group"));
     }
     Ok(())

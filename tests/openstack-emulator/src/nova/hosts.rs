@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{aggregate, compute};
+use super::provider::{allocations, capacity, resources, used};
+use super::{aggregate, compute_host};
 use crate::object::{Kind, Object};
 use crate::settings::Hypervisor;
 use crate::world::World;
-
-/// The overcommit ratio of processors.
-const OVERCOMMIT: i64 = 4;
 
 /// Creates the hosts of the settings, whose compute services always count as up.
 pub(crate) fn plant(world: &mut World) {
@@ -20,7 +18,7 @@ pub(crate) fn plant(world: &mut World) {
         stock(&mut provider, &host);
         let id = provider.id.clone();
         world.store.insert(Kind::Provider, provider);
-        compute::plant(world, &id, &host);
+        compute_host::plant(world, &id, &host);
         aggregate::plant(world, &host.name, &host.zone);
     }
 }
@@ -35,37 +33,6 @@ fn stock(provider: &mut Object, host: &Hypervisor) {
     ] {
         provider.keep(class, total);
     }
-}
-
-/// The capacity of a provider for a resource class, with overcommit.
-pub(crate) fn capacity(provider: &Object, class: &str) -> i64 {
-    let total = provider.hidden.get(class).and_then(Value::as_i64).unwrap_or_default();
-    if class == "VCPU" { total * OVERCOMMIT } else { total }
-}
-
-/// The used amount of a resource class.
-pub(crate) fn used(provider: &Object, class: &str) -> i64 {
-    provider.hidden.get(&format!("used {class}")).and_then(Value::as_i64).unwrap_or_default()
-}
-
-/// The resources that a flavor needs.
-pub(crate) fn resources(flavor: &Object) -> Vec<(String, i64)> {
-    let mut all = vec![
-        ("VCPU".to_owned(), flavor.number("vcpus")),
-        ("MEMORY_MB".into(), flavor.number("ram")),
-        ("DISK_GB".into(), flavor.number("disk")),
-    ];
-    for (key, value) in
-        flavor.hidden.get("extra_specs").and_then(Value::as_object).into_iter().flatten()
-    {
-        let amount = value.as_str().and_then(|text| text.parse().ok());
-        if let (Some(class), Some(amount)) = (key.strip_prefix("resources:"), amount) {
-            all.retain(|(known, _)| known != class);
-            all.push((class.to_owned(), amount));
-        }
-    }
-    all.retain(|(_, amount)| *amount > 0);
-    all
 }
 
 fn fits(provider: &Object, wanted: &[(String, i64)]) -> bool {
@@ -100,7 +67,7 @@ pub(super) fn place(world: &mut World, id: &str) -> Option<(String, String)> {
     let near = |host: &Object| companions.get(host.text("name")).copied().unwrap_or_default();
     let candidates = world.store.all(Kind::Provider).filter(|host| {
         (zone.is_empty() || aggregate::zone(world, host.text("name")) == zone)
-            && compute::takes_servers(world, host)
+            && compute_host::takes_servers(world, host)
             && (forced.is_empty() || host.text("name") == forced)
             && (avoided.is_empty() || host.text("name") != avoided)
             && fits(host, &wanted)
@@ -139,12 +106,6 @@ pub(super) fn replace(world: &mut World, before: &Object) -> bool {
         server.keep("zone", zone);
     }
     true
-}
-
-/// The resources of a server on its host.
-pub(crate) fn allocations(server: &Object) -> Vec<(String, i64)> {
-    let all = server.hidden.get("allocations").and_then(Value::as_array).into_iter().flatten();
-    all.filter_map(|one| Some((one[0].as_str()?.to_owned(), one[1].as_i64()?))).collect()
 }
 
 /// Releases the resources of a server on its host.

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use super::limits::is_over;
 use crate::object::{Kind, Object};
 use crate::page;
 use crate::problem::ApiError;
@@ -83,8 +84,7 @@ fn create(world: &mut World, asked: &ApiRequest, user: &str) -> AnswerResult {
         return Err(ApiError::conflict(format!("Key pair '{name}' already exists.")));
     }
     let count = world.store.how_many(Kind::Keypair, "user", user);
-    let limit = world.quota(&asked.caller.project, "key_pairs", 100);
-    if usize::try_from(limit).is_ok_and(|limit| count >= limit) {
+    if is_over(world, &asked.caller.project, "key_pairs", count, 1) {
         return Err(ApiError::forbidden("Quota exceeded, too many key pairs."));
     }
     // From 2.92 on, Nova generates no keys. Here it never does, because no test needs generated keys.

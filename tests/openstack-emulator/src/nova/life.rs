@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{group, hosts, limits, parts, server};
+use super::history::note_action;
+use super::server::{ports, server};
+use super::{group, hosts, limits};
 use crate::object::Kind;
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
@@ -59,13 +61,6 @@ fn fail(world: &mut World, id: &str, message: &str) {
     }
 }
 
-/// The ids of a server's ports.
-pub(super) fn ports(world: &World, id: &str) -> Vec<String> {
-    let server = world.store.get(Kind::Server, id);
-    let ports = server.and_then(|server| server.hidden.get("ports")?.as_array());
-    ports.into_iter().flatten().filter_map(|port| port.as_str().map(str::to_owned)).collect()
-}
-
 /// Deletes the ports that Nova created for a server, and detaches the others.
 fn release_ports(world: &mut World, id: &str) {
     let made = world
@@ -107,7 +102,7 @@ pub(super) fn delete(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerR
         if let Some(server) = world.store.get_mut(Kind::Server, id) {
             server.keep("task", "deleting");
         }
-        parts::note_action(world, asked, id, "delete");
+        note_action(world, asked, id, "delete");
         world.errand(BackgroundTask::Halt(id.to_owned()));
         world.later(delay, Event::Gone(Kind::Server, id.to_owned()));
     }

@@ -4,35 +4,39 @@ use serde_json::{Value, json};
 
 use crate::object::{Kind, Object};
 use crate::problem::ApiError;
+use crate::quota::{Exceeded, Quotas};
 use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::world::World;
 
-/// Nova's names of quotas, with their defaults.
-const LIMITS: [(&str, i64); 7] = [
-    ("instances", 10),
-    ("cores", 20),
-    ("ram", 51200),
-    ("key_pairs", 100),
-    ("metadata_items", 128),
-    ("server_groups", 10),
-    ("server_group_members", 10),
-];
-
-fn limit(world: &World, project: &str, name: &str) -> i64 {
-    let default = LIMITS.iter().find(|(known, _)| *known == name).map(|(_, default)| *default);
-    world.quota(project, name, default.unwrap_or(-1))
-}
+const QUOTAS: Quotas = Quotas(&[
+    ("instances", Some(Kind::Server), 10),
+    ("cores", None, 20),
+    ("ram", None, 51200),
+    ("key_pairs", None, 100),
+    ("metadata_items", None, 128),
+    ("server_groups", Some(Kind::ServerGroup), 10),
+    ("server_group_members", None, 10),
+]);
 
 fn used(world: &World, project: &str, name: &str) -> i64 {
     let usage = world.usage.get(project).copied().unwrap_or_default();
-    let count = |kind| i64::try_from(world.store.count(kind, project)).unwrap_or(i64::MAX);
     match name {
-        "instances" => count(Kind::Server),
         "cores" => usage.cores,
         "ram" => usage.ram,
-        "server_groups" => count(Kind::ServerGroup),
-        _ => 0,
+        name => QUOTAS.count(world, project, name),
     }
+}
+
+/// Whether `more` in addition to `used` exceeds a quota of a project.
+pub(super) fn is_over(
+    world: &World,
+    project: &str,
+    name: &'static str,
+    used: usize,
+    more: usize,
+) -> bool {
+    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    QUOTAS.exceeded_by(world, project, name, number(used), number(more)).is_some()
 }
 
 /// Refuses new servers if they exceed a quota.
@@ -49,24 +53,22 @@ pub(super) fn check(
         ("cores", flavor.number("vcpus") * count),
         ("ram", flavor.number("ram") * count),
     ];
-    let over: Vec<(&str, i64, i64, i64)> = wanted
-        .into_iter()
-        .map(|(name, more)| (name, more, used(world, project, name), limit(world, project, name)))
-        .filter(|(_, more, used, limit)| *limit >= 0 && used + more > *limit)
-        .collect();
+    let over = wanted.into_iter().filter_map(|(name, more)| {
+        let used = used(world, project, name);
+        Some((more, QUOTAS.exceeded_by(world, project, name, used, more)?))
+    });
+    let over: Vec<(i64, Exceeded)> = over.collect();
     if over.is_empty() {
         return Ok(());
     }
-    let list = |one: fn(&(&str, i64, i64, i64)) -> String| {
-        over.iter().map(one).collect::<Vec<_>>().join(", ")
-    };
+    let list =
+        |one: fn(&(i64, Exceeded)) -> String| over.iter().map(one).collect::<Vec<_>>().join(", ");
+    let names = list(|one| one.1.name.to_owned());
     Err(ApiError::forbidden(format!(
-        "Quota exceeded for {}: Requested {}, but already used {} of {} {}",
-        list(|one| one.0.to_owned()),
-        list(|one| one.1.to_string()),
-        list(|one| one.2.to_string()),
-        list(|one| one.3.to_string()),
-        list(|one| one.0.to_owned()),
+        "Quota exceeded for {names}: Requested {}, but already used {} of {} {names}",
+        list(|one| one.0.to_string()),
+        list(|one| one.1.used.to_string()),
+        list(|one| one.1.limit.to_string()),
     )))
 }
 
@@ -79,10 +81,12 @@ pub(super) fn check_resize(
 ) -> Result<(), ApiError> {
     for (name, field) in [("cores", "vcpus"), ("ram", "ram")] {
         let more = next.number(field) - now.number(field);
-        let (used, limit) = (used(world, project, name), limit(world, project, name));
-        if more > 0 && limit >= 0 && used + more > limit {
+        let used = used(world, project, name);
+        let over = QUOTAS.exceeded_by(world, project, name, used, more).filter(|_| more > 0);
+        if let Some(over) = over {
             return Err(ApiError::forbidden(format!(
-                "Quota exceeded for {name}: Requested {more}, but already used {used} of {limit} {name}"
+                "Quota exceeded for {name}: Requested {more}, but already used {used} of {} {name}",
+                over.limit
             )));
         }
     }
@@ -114,7 +118,7 @@ pub(super) fn absolute(world: &World, asked: &ApiRequest) -> AnswerResult {
         .or_else(|| asked.query("project_id"))
         .filter(|_| asked.caller.is_admin())
         .unwrap_or(own);
-    let limit = |name: &str| limit(world, project, name);
+    let limit = |name: &str| QUOTAS.limit(world, project, name);
     let used = |name: &str| used(world, project, name);
     let mut absolute = json!({
         "maxTotalInstances": limit("instances"), "maxTotalCores": limit("cores"), "maxTotalRAMSize": limit("ram"),
@@ -136,53 +140,32 @@ pub(super) fn quotas(world: &mut World, asked: &ApiRequest, path: &[&str]) -> An
             "Policy doesn't allow os_compute_api:os-quota-sets:show to be performed.",
         ));
     }
-    let plain = |world: &World, of: &str| {
-        let mut body = json!({"id": project});
-        for (name, _) in LIMITS {
-            body[name] = json!(limit(world, of, name));
-        }
-        body
+    let answer = |mut body: Value| {
+        body["id"] = json!(project);
+        Ok(Answer::ok(json!({"quota_set": body})))
     };
     match (asked.method.as_str(), &path[1..]) {
-        ("GET", []) => Ok(Answer::ok(json!({"quota_set": plain(world, project)}))),
-        ("GET", ["defaults"]) => Ok(Answer::ok(json!({"quota_set": plain(world, "")}))),
-        ("GET", ["detail"]) => {
-            let mut body = json!({"id": project});
-            for (name, _) in LIMITS {
-                body[name] = json!({"limit": limit(world, project, name), "in_use": used(world, project, name), "reserved": 0});
-            }
-            Ok(Answer::ok(json!({"quota_set": body})))
-        }
+        ("GET", []) => answer(QUOTAS.limits(world, project)),
+        ("GET", ["defaults"]) => answer(QUOTAS.limits(world, "")),
+        ("GET", ["detail"]) => answer(QUOTAS.each(|name| {
+            let limit = QUOTAS.limit(world, project, name);
+            json!({"limit": limit, "in_use": used(world, project, name), "reserved": 0})
+        })),
         ("PUT", []) => {
-            let given = asked.wrapped("quota_set")?;
             // Nova checks the body of the request before the rights of its sender.
-            let mut limits = Vec::new();
-            for (name, value) in given {
-                if ["force", "tenant_id"].contains(&name.as_str()) {
-                    continue;
-                }
-                let value = value.as_i64().or_else(|| value.as_str()?.parse().ok());
-                let known = LIMITS.iter().any(|(limit, _)| *limit == name);
-                let Some(value) = value.filter(|_| known) else {
-                    return Err(ApiError::bad(format!(
-                        "Invalid input for field/attribute quota_set. Additional properties are not allowed ('{name}' was unexpected)"
-                    )));
-                };
-                limits.push(((project.to_owned(), name), value));
-            }
+            let limits = QUOTAS.parse(asked.wrapped("quota_set")?, &["force", "tenant_id"]);
+            let limits = limits.map_err(|name| {
+                ApiError::bad(format!(
+                    "Invalid input for field/attribute quota_set. Additional properties are not allowed ('{name}' was unexpected)"
+                ))
+            })?;
             asked.admin("os_compute_api:os-quota-sets:update")?;
-            world.quotas.extend(limits);
-            let mut body = plain(world, project);
-            if let Some(body) = body.as_object_mut() {
-                body.remove("id");
-            }
-            Ok(Answer::ok(json!({"quota_set": Value::clone(&body)})))
+            QUOTAS.set(world, project, limits);
+            Ok(Answer::ok(json!({"quota_set": QUOTAS.limits(world, project)})))
         }
         ("DELETE", []) => {
             asked.admin("os_compute_api:os-quota-sets:delete")?;
-            world.quotas.retain(|(of, name), _| {
-                of != project || !LIMITS.iter().any(|(limit, _)| limit == name)
-            });
+            QUOTAS.reset(world, project);
             Ok(Answer::empty(202))
         }
         _ => Err(ApiError::unknown_path()),

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::{action, hosts, life, parts, server};
+use super::history::note_action;
+use super::hosts;
+use super::server::{ports, server};
+use super::step::ready;
 use crate::neutron;
 use crate::object::Kind;
 use crate::problem::ApiError;
@@ -23,7 +26,7 @@ pub(super) fn live(world: &mut World, asked: &ApiRequest, id: &str, given: &Valu
         )));
     }
     let one = server(world, asked, id)?;
-    action::ready(one, "os-migrateLive", &["ACTIVE", "PAUSED"])?;
+    ready(one, "os-migrateLive", &["ACTIVE", "PAUSED"])?;
     let (status, here) = (one.text("status").to_owned(), one.note("host").to_owned());
     let target = given["host"].as_str().unwrap_or_default().to_owned();
     if target == here && !target.is_empty() {
@@ -36,7 +39,7 @@ pub(super) fn live(world: &mut World, asked: &ApiRequest, id: &str, given: &Valu
     if !known {
         return Err(ApiError::bad(format!("Compute host {target} could not be found.")));
     }
-    parts::note_action(world, asked, id, "live-migration");
+    note_action(world, asked, id, "live-migration");
     if let Some(one) = world.store.get_mut(Kind::Server, id) {
         one.set("status", "MIGRATING");
         one.keep("task", "migrating");
@@ -69,7 +72,7 @@ pub(crate) fn migrated(world: &mut World, id: &str) {
         return;
     }
     let host = one.note("host").to_owned();
-    for port in life::ports(world, id) {
+    for port in ports(world, id) {
         if let Some(port) = world.store.get_mut(Kind::Port, &port) {
             port.keep("host", host.clone());
         }

@@ -1,12 +1,13 @@
-//! The name, metadata, tags, security groups and history of a server.
+//! The name, metadata, tags and security groups of a server.
 
 use serde_json::{Value, json};
 
-use super::{life, server, view};
+use super::server::{ports, server};
+use super::view;
 use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
-use crate::world::{World, fine_stamp, stamp};
+use crate::world::{World, stamp};
 
 /// The most tags of a server.
 const MOST_TAGS: usize = 50;
@@ -134,7 +135,7 @@ pub(super) fn tags(world: &mut World, asked: &ApiRequest, id: &str, path: &[&str
 
 /// Answers `GET /servers/{id}/os-security-groups`.
 pub(super) fn security_groups(world: &World, id: &str) -> AnswerResult {
-    let ports = life::ports(world, id);
+    let ports = ports(world, id);
     let ports = ports.iter().filter_map(|port| world.store.get(Kind::Port, port));
     let mut ids: Vec<&str> =
         ports.flat_map(|port| port.list("security_groups")).filter_map(Value::as_str).collect();
@@ -144,32 +145,4 @@ pub(super) fn security_groups(world: &World, id: &str) -> AnswerResult {
     let groups: Vec<Value> =
         ids.iter().filter_map(|id| world.store.get(Kind::SecurityGroup, id)).map(shown).collect();
     Ok(Answer::ok(json!({"security_groups": groups})))
-}
-
-/// Adds an action to a server's history.
-pub(super) fn note_action(world: &mut World, asked: &ApiRequest, id: &str, action: &str) {
-    let entry = json!({
-        "action": action.trim_start_matches("os-"), "instance_uuid": id, "request_id": asked.request_id, "user_id": asked.caller.user,
-        "project_id": asked.caller.project, "start_time": fine_stamp(), "updated_at": fine_stamp(), "message": null,
-    });
-    world.actions.entry(id.to_owned()).or_default().insert(0, entry);
-}
-
-/// Answers `GET /servers/{id}/os-instance-actions`.
-pub(super) fn actions(world: &World, id: &str, path: &[&str]) -> AnswerResult {
-    let all = world.actions.get(id).cloned().unwrap_or_default();
-    match path {
-        [] => Ok(Answer::ok(json!({"instanceActions": all}))),
-        [request] => {
-            let one = all.into_iter().find(|one| one["request_id"] == *request);
-            let mut one = one.ok_or_else(|| {
-                ApiError::missing(format!(
-                    "Action for request_id {request} on instance {id} not found"
-                ))
-            })?;
-            one["events"] = json!([]);
-            Ok(Answer::ok(json!({"instanceAction": one})))
-        }
-        _ => Err(ApiError::unknown_path()),
-    }
 }

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::{action, create, hosts, limits, parts, server};
+use super::history::note_action;
+use super::server::server;
+use super::step::{self, ready};
+use super::{create, hosts, limits};
 use crate::object::{Kind, Object};
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
@@ -18,7 +21,7 @@ pub(super) fn begin(
     given: &Value,
 ) -> AnswerResult {
     let before = server(world, asked, id)?.clone();
-    action::ready(&before, "resize", &["ACTIVE", "SHUTOFF"])?;
+    ready(&before, "resize", &["ACTIVE", "SHUTOFF"])?;
     let wanted = given["flavorRef"].as_str().unwrap_or_default();
     let flavor = |id: &str| world.store.get(Kind::Flavor, id).cloned();
     let next = flavor(wanted)
@@ -40,38 +43,38 @@ pub(super) fn begin(
     if let Some(now) = &now {
         limits::check_resize(world, &before.project, now, &next)?;
     }
-    parts::note_action(world, asked, id, "resize");
+    note_action(world, asked, id, "resize");
     let stopped = before.text("status") == "SHUTOFF";
     let power = if stopped { 4 } else { 1 };
     if let Some(one) = world.store.get_mut(Kind::Server, id) {
         one.keep("power", power);
     }
     if !shrinks && give(world, id, &next.id) {
-        return Ok(action::begin(world, id, "RESIZE", "resize_prep", "VERIFY_RESIZE", power));
+        return Ok(step::begin(world, id, "RESIZE", "resize_prep", "VERIFY_RESIZE", power));
     }
     let after = if stopped { "SHUTOFF" } else { "ACTIVE" };
-    Ok(action::begin(world, id, "RESIZE", "resize_prep", after, power))
+    Ok(step::begin(world, id, "RESIZE", "resize_prep", after, power))
 }
 
 /// Answers `confirmResize`: the server returns to its status before the resize, on or off.
 pub(super) fn confirm(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerResult {
     let one = server(world, asked, id)?;
-    action::ready(one, "confirmResize", &["VERIFY_RESIZE"])?;
+    ready(one, "confirmResize", &["VERIFY_RESIZE"])?;
     let (after, power) = rest(one);
-    parts::note_action(world, asked, id, "confirmResize");
-    action::begin(world, id, "VERIFY_RESIZE", "", after, power);
+    note_action(world, asked, id, "confirmResize");
+    step::begin(world, id, "VERIFY_RESIZE", "", after, power);
     Ok(Answer::empty(204))
 }
 
 /// Answers `revertResize`: the server gets its former flavor back.
 pub(super) fn revert(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerResult {
     let one = server(world, asked, id)?;
-    action::ready(one, "revertResize", &["VERIFY_RESIZE"])?;
+    ready(one, "revertResize", &["VERIFY_RESIZE"])?;
     let (after, power) = rest(one);
     let former = one.note("flavor_before").to_owned();
     give(world, id, &former);
-    parts::note_action(world, asked, id, "revertResize");
-    Ok(action::begin(world, id, "REVERT_RESIZE", "resize_reverting", after, power))
+    note_action(world, asked, id, "revertResize");
+    Ok(step::begin(world, id, "REVERT_RESIZE", "resize_reverting", after, power))
 }
 
 fn rest(server: &Object) -> (&'static str, i64) {

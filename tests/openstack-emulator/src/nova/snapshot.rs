@@ -6,7 +6,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{action, parts, server};
+use super::history::note_action;
+use super::server::server;
+use super::step::ready;
 use crate::misbehave::End;
 use crate::object::{Kind, Object};
 use crate::problem::ApiError;
@@ -27,7 +29,7 @@ pub(super) fn create(
         })?
         .to_owned();
     let one = server(world, asked, id)?.clone();
-    action::ready(&one, "createImage", &["ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED"])?;
+    ready(&one, "createImage", &["ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED"])?;
     let mut properties = given["metadata"].clone();
     if !properties.is_object() {
         properties = json!({});
@@ -40,7 +42,7 @@ pub(super) fn create(
         begin(world, &one.id, &image, &name);
         image
     };
-    parts::note_action(world, asked, id, "createImage");
+    note_action(world, asked, id, "createImage");
     if asked.since(45) {
         return Ok(Answer::json(202, json!({"image_id": image})));
     }

@@ -7,7 +7,7 @@ use super::types::{self, FLAVORS};
 use super::{change, children, load_balancer, quota};
 use crate::handlers::{Fields, Form, Handlers};
 use crate::index::PROJECT;
-use crate::list::{Links, Lists, Order, any_filter, page_limit};
+use crate::list::{Links, Lists, Order, PLAIN};
 use crate::object::{Kind, Object};
 use crate::page;
 use crate::problem::ApiError;
@@ -16,38 +16,23 @@ use crate::resource::ResourceType;
 use crate::store::Condition;
 use crate::world::World;
 
-const LISTS: Lists = Lists {
-    controls: &[
-        "fields",
-        "limit",
-        "marker",
-        "page_reverse",
-        "sort",
-        "sort_key",
-        "sort_dir",
-        "tags",
-        "tags-any",
-        "not-tags",
-        "not-tags-any",
-    ],
-    is_filter: any_filter,
-    passes: |one, key, values| values.iter().all(|value| passes(one, key, value)),
-    index: |key, values| values.iter().filter_map(|value| index(key, value)).collect(),
-    sees,
-    scope: |_, asked, _| {
-        let project = vec![(PROJECT, asked.caller.project.as_str())];
-        (!asked.caller.is_admin()).then_some(project)
-    },
-    order: Order::Id,
-    most: page_limit,
-    links: Links::Always,
-};
-
 const HANDLERS: Handlers = Handlers {
     update: "PUT",
     statuses: [201, 200, 204],
     form: Form::Wrapped,
-    lists: LISTS,
+    lists: Lists {
+        controls: "fields limit marker page_reverse sort_key sort_dir tags tags-any not-tags not-tags-any sort",
+        passes: |one, key, values| values.iter().all(|value| passes(one, key, value)),
+        index: |key, values| values.iter().filter_map(|value| index(key, value)).collect(),
+        sees,
+        scope: |_, asked, _| {
+            let project = vec![(PROJECT, asked.caller.project.as_str())];
+            (!asked.caller.is_admin()).then_some(project)
+        },
+        order: Order::Id,
+        links: Links::Always,
+        ..PLAIN
+    },
     sees,
     shown: |_, _, _, object| object.shown(),
     create: children::create,
@@ -59,15 +44,9 @@ const HANDLERS: Handlers = Handlers {
 };
 
 /// Flavors and their profiles: only administrators create and delete them, and nobody changes them.
-const PLAIN: Handlers = Handlers {
+const FLAVOR_HANDLERS: Handlers = Handlers {
     update: "",
-    lists: Lists {
-        is_filter: |_, key| Ok(key == "name"),
-        sees: |_, _, _, _| true,
-        scope: |_, _, _| None,
-        order: Order::Oldest,
-        ..LISTS
-    },
+    lists: Lists { is_filter: |_, key| Ok(key == "name"), links: Links::Always, ..PLAIN },
     sees: |_, _, _, _| true,
     create: |world, asked, of, given| {
         asked.admin("os_load-balancer_api:flavor:post")?;
@@ -103,7 +82,7 @@ pub(crate) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> An
         (_, ["quotas", rest @ ..]) => quota::answer(world, asked, rest),
         (_, [collection @ ("flavors" | "flavorprofiles"), rest @ ..]) => {
             let of = FLAVORS.iter().find(|of| of.path == *collection);
-            PLAIN.answer(world, asked, of.ok_or_else(ApiError::unknown_path)?, rest)
+            FLAVOR_HANDLERS.answer(world, asked, of.ok_or_else(ApiError::unknown_path)?, rest)
         }
         ("GET", ["loadbalancers", id, "status" | "statuses"]) => {
             let balancer = HANDLERS.find(world, asked, types::at("loadbalancers")?, id)?;

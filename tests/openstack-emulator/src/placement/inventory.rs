@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{CLASSES, inventories, shown};
+use super::view::{CLASSES, inventories, shown};
 use crate::object::Kind;
 use crate::problem::ApiError;
 use crate::request::{Answer, AnswerResult, ApiRequest};
