@@ -1,16 +1,16 @@
-# make run     see a rack and a cluster     make test    everything that has to pass, ended by a table
-# make check   what every commit passes     make soak    what takes hours
+# make run     starts a rack and a cluster  make test    runs all tests and prints a table of them
+# make check   the checks of each commit    make soak    the tests that take hours
 # make build   programs and ramdisk         make lint  unit  test-fast  test-compat  test-browser  test-rack  test-clouds
 #                                           make test-kubernetes  test-ignition
 # make image-hypervisor   a disk that becomes a compute host of an OpenStack
-# make bench   what is claimed, measured    make clean   what was built, and racks left behind
+# make bench   measures the documented figures   make clean   removes builds and racks
 #
-# Wants Debian 12, Rust by rustup, and make. As root each target installs the Debian packages it needs; without root it says what is
-# missing and what it skips. Downloads, Python environments, cargo's tools and what was built of others' crates are kept in
-# ~/.cache/bedplate (BEDPLATE_CACHE). tests/README.md tells what each target tries, and how long it takes.
+# Requires Debian 12, Rust from rustup, and make. As root each target installs the Debian packages it needs; without root it names the
+# missing packages and the tests it skips. ~/.cache/bedplate (BEDPLATE_CACHE) keeps downloads, Python environments, cargo's tools and
+# builds of other people's crates. tests/README.md describes each target and its duration.
 #
-# test-clouds, test-kubernetes and test-ignition want root, 6 GiB of memory and 10 GiB of disk; from an empty cache Kubernetes is built
-# for them.
+# test-clouds, test-kubernetes and test-ignition need root, 6 GiB of memory and 10 GiB of disk. If the cache is empty, they build
+# Kubernetes first.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -19,7 +19,7 @@ SHELL := /bin/bash
 .PHONY: build ramdisk make-ramdisk machines make-machines run check test soak lint unit build-tests rustdoc mutants test-fast test-compat test-browser test-rack test-clouds \
   test-kubernetes test-ignition image-hypervisor bench clean build-packages
 
-# One build is both: clippy is the compiler of this workspace's crates, and its warnings are errors.
+# One build lints and compiles: clippy is the compiler of this workspace's crates, and its warnings are errors.
 export RUSTC_WORKSPACE_WRAPPER := clippy-driver
 export CLIPPY_ARGS := -Dwarnings__CLIPPY_HACKERY__
 
@@ -28,26 +28,27 @@ RAMDISK := target/ramdisk
 PACKAGES := tests/real/packages.sh
 OPENSTACK := tests/real/openstack/openstack.sh
 SCRIPTS := $(shell find . -path ./target -prune -o \( -name '*.sh' -o -path ./.ci/run \) -print)
-# What runs the tests of `cargo TEST -p CRATE`: nextest where it is installed.
+# The subcommand of cargo that runs tests: nextest where it is installed.
 TEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run || echo test)
 
-# The tests of one crate. Building the whole workspace each time keeps one set of features, and so one build of every dependency.
+# The tests of one crate. Each command builds the whole workspace, so all commands use the same features and cargo builds each dependency
+# once.
 NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
 FAST = $(if $(NEXTEST),-E 'not (package(real) or package(real-clusters) or package(compat) or package(browser))',--exclude real --exclude real-clusters --exclude compat --exclude browser)
 only = $(if $(NEXTEST),--workspace -E 'package($(1))',-p $(1))
 binary = $(if $(NEXTEST),--workspace -E 'package($(1)) and binary($(2))',-p $(1) --test $(2))
 named = $(if $(NEXTEST),--workspace -E 'package($(1)) and binary($(2)) and test($(3))',-p $(1) --test $(2) $(3))
-# Each of two targets that look for secrets keeps what its tests printed in a folder of its own, for they may run side by side.
+# The targets that search for secrets run side by side, so each keeps the output of its tests in its own folder.
 profile = $(if $(NEXTEST),--profile $(1))
 
-# Peers of the tests (others' programs) that root could install have to be there; without root, what is not tried is told at the end.
+# As root the tests fail if a peer (a program of other people) is missing. Without root the end of the run lists the skipped tests.
 export BEDPLATE_PEERS := $(if $(filter 0,$(shell id -u)),required,)
 export BEDPLATE_SKIPPED ?= $(CURDIR)/target/skipped
-# What services stored and said in tests, to be looked through for secrets, beside those that were made meanwhile; with what tests printed,
-# which nextest writes down even of those that passed. `cargo test` shows it where it is told to.
+# The files and logs that services left in tests, and the output of the tests. tests/left searches them for the secrets that the tests used.
+# nextest also stores the output of passed tests; `cargo test` needs --show-output for that.
 LEFT := $(CURDIR)/target/left
 nothing_left = rm -rf $(LEFT)/$(1) $(LEFT)/$(1).secrets target/nextest/$(1) && mkdir -p $(LEFT)/$(1)
-# What tests did not try is told at the end: nextest prints nothing of a test that passed.
+# nextest prints nothing of a passed test, so the end of a target lists the skipped tests.
 forget_skips = @rm -f "$$BEDPLATE_SKIPPED"
 tell_skips = @if [ -s "$$BEDPLATE_SKIPPED" ]; then sort -u "$$BEDPLATE_SKIPPED"; fi
 SHOWN := $(if $(NEXTEST),,-- --show-output)
@@ -59,11 +60,11 @@ build: build-packages ramdisk
 build-packages:
 	@$(PACKAGES) gcc libc6-dev
 
-# Makes something once in a run of `make test`, whose targets run side by side; else each time.
+# Makes something once for all targets of one `make test`, and each time outside of `make test`.
 once = @if [ -z "$${BEDPLATE_RUN:-}" ] || [ "$$(cat target/log/$(1).run 2>/dev/null)" != "$${BEDPLATE_RUN:-}" ]; then \
   $(MAKE) --no-print-directory make-$(1) && mkdir -p target/log && echo "$${BEDPLATE_RUN:-}" >target/log/$(1).run; fi
 
-# What machines boot to be worked on: its kernel, the ramdisk, and both as a CD.
+# The kernel and the ramdisk that machines boot during inspection and deployment, and both on a CD.
 ramdisk: build-packages
 	$(call once,ramdisk)
 
@@ -74,7 +75,7 @@ make-ramdisk:
 	images/ramdisk/iso.sh $(RAMDISK)
 	tests/deps-cache.sh save
 
-# All that a rack of QEMU machines is made of.
+# The parts of a rack of QEMU machines.
 machines: ramdisk
 	$(call once,machines)
 
@@ -91,14 +92,14 @@ else
 	target/debug/bedplate dev
 endif
 
-# What a commit passes before it is made.
+# The checks of each commit.
 check: lint unit
 
-# Everything that has to pass. Targets that mostly wait for machines run beside those that mostly compute.
+# All tests. Targets that mostly wait for machines run beside targets that mostly compute.
 test:
 	@tests/run.sh "lint | machines" "test-fast test-compat test-browser | test-clouds | test-rack test-kubernetes test-ignition"
 
-# Hours: mutants of what decides, each point of a crash loop, every authority exchanged under a running cluster.
+# Takes hours: mutants of decision code, every kill point of the crash loops, rotation of every CA of a running cluster.
 soak: mutants
 	BEDPLATE_SOAK=1 $(MAKE) --no-print-directory test-fast
 	tests/real/kubernetes/nodes.sh deps
@@ -107,13 +108,13 @@ soak: mutants
 lint: build-packages
 	@$(PACKAGES) shellcheck python3-venv
 	cargo fmt --all --check
-	@if command -v shellcheck >/dev/null; then shellcheck -x $(SCRIPTS); else echo "SKIPPED: shell scripts, for shellcheck is not installed"; fi
+	@if command -v shellcheck >/dev/null; then shellcheck -x $(SCRIPTS); else echo "SKIPPED: shellcheck, because it is not installed"; fi
 	"$$(tests/real/venv.sh tests/compat/lint-requirements.txt)/bin/ruff" check --line-length 140 --select E,F,W,I,B tests
 	"$$(tests/tool.sh cargo-machete 0.9.2)" .
 	"$$(tests/tool.sh cargo-deny 0.20.2)" --locked --log-level error check bans licenses sources
 	$(MAKE) --no-print-directory build-tests rustdoc
 
-# All that is compiled for tests, once.
+# Compiles all crates and their tests once.
 build-tests: build-packages
 	tests/deps-cache.sh restore
 	cargo build --workspace --all-targets
@@ -122,7 +123,7 @@ rustdoc:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet
 	tests/deps-cache.sh save
 
-# What needs nothing but the crate itself, and a PostgreSQL.
+# Tests that need only their crate and a PostgreSQL.
 unit: build-tests
 	$(forget_skips)
 	tests/real/postgres.sh cargo $(TEST) --workspace --lib --bins
@@ -131,7 +132,7 @@ unit: build-tests
 mutants: build-packages
 	tests/mutants.sh
 
-# Unit tests, the store on both databases, emulators, the driver of clouds against the emulated one, scenarios, the guides on a Debian machine.
+# Unit tests, the stores on both databases, emulators, drivers, daemons, scenarios, the guides on a Debian machine.
 test-fast: export BEDPLATE_LEFT = $(LEFT)/fast
 test-fast: build-packages $(if $(filter 0,$(shell id -u)),ramdisk)
 	@$(PACKAGES) atftp busybox-static curl dhcping dnsmasq-base fish groff-base ignition iproute2 ipmitool ipxe ipxe-qemu jq lldpd mmdebstrap ndisc6 openipmi ovmf procps \
@@ -141,7 +142,7 @@ test-fast: build-packages $(if $(filter 0,$(shell id -u)),ramdisk)
 	$(forget_skips)
 	@$(call nothing_left,fast)
 	tests/real/postgres.sh tests/openstack-emulator/with-cloud.sh cargo $(TEST) $(call profile,fast) --workspace $(FAST) $(SHOWN) 2>&1 | tee $(LEFT)/fast/printed
-	@# What the tests printed and stored holds no secret that they gave away.
+	@# Searches the output and the files of the tests for the secrets that the tests used.
 	$(call no_secret_left,fast)
 	$(tell_skips)
 
@@ -156,7 +157,7 @@ test-compat: build-packages
 	$(call no_secret_left,compat)
 	$(tell_skips)
 
-# The console in Debian's Chromium, against all that `bedplate dev` starts, on the ports that deploy/dev names.
+# The console in Debian's Chromium, with the services that `bedplate dev` starts on the ports of deploy/dev.
 test-browser: build-packages
 	@$(PACKAGES) chromium python3-venv
 	@command -v kubectl >/dev/null || $(PACKAGES) kubernetes-client
@@ -167,7 +168,7 @@ test-browser: build-packages
 
 # QEMU machines. A rack needs root, for network namespaces and libvirtd.
 test-rack:
-	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-rack, for it needs root"; else $(MAKE) --no-print-directory run-test-rack; fi
+	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-rack, because it needs root"; else $(MAKE) --no-print-directory run-test-rack; fi
 
 RACKS := $(if $(NEXTEST),--workspace -E 'package(real) and not binary(rack_to_cloud)',-p real)
 
@@ -179,12 +180,12 @@ run-test-rack: machines
 	  tests/real/rack.sh exec env BEDPLATE_TEST_REDFISH='https://10.78.1.10:8443 admin password mac=52:54:00:78:00:00' \
 	  cargo $(TEST) $(call binary,redfish,contract)
 
-# A real OpenStack of Debian's packages: the driver of clouds, clusters on emulated hypervisors, servers that are machines made of
-# namespaces, a cluster of real Kubernetes on those; then `bedplate rack up` makes a QEMU machine a compute host of it, and a server runs
-# there. The cloud has an address that the rack's machines reach, and the ports of such a host are wired by its own agent. It needs root,
-# for chroot and namespaces. Kubernetes and the host's image are built meanwhile, in the time that is left over.
+# A real OpenStack from Debian's packages. It first runs the contract tests of the driver and clusters on Nova's fake hypervisors; then
+# its servers are machines made of namespaces, and a cluster of real Kubernetes runs on them; then `bedplate rack up` makes a QEMU machine
+# a compute host, and a server boots there. The rack's machines reach the cloud's address, and the host's own Neutron agent connects its
+# ports. The target needs root for chroot and namespaces. Low-priority jobs build Kubernetes and the host's image at the same time.
 test-clouds:
-	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-clouds, for it needs root"; else $(MAKE) --no-print-directory run-test-clouds; fi
+	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-clouds, because it needs root"; else $(MAKE) --no-print-directory run-test-clouds; fi
 
 .PHONY: run-test-clouds
 run-test-clouds: export OPENSTACK_ADDRESS := 10.78.3.1
@@ -208,7 +209,7 @@ run-test-clouds: machines
 	  $(OPENSTACK) reset; eval "$$($(OPENSTACK) env)"; \
 	  BEDPLATE_REAL=1 cargo $(TEST) $(call binary,real,rack_to_cloud)
 
-# Kubernetes, built from Debian's source, by itself on machines made of namespaces. They need root.
+# Kubernetes, built from Debian's source, on machines made of namespaces. It needs root.
 test-kubernetes:
 	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-kubernetes, for it needs root"; else $(MAKE) --no-print-directory run-test-kubernetes; fi
 
@@ -219,8 +220,8 @@ run-test-kubernetes: build-packages
 	trap 'tests/real/kubernetes/nodes.sh down-all' EXIT; export BEDPLATE_REAL=1; \
 	  cargo $(TEST) $(call binary,real-clusters,three_and_two); cargo $(TEST) $(call binary,real-clusters,contract)
 
-# A virtual machine that boots with the user data that clusterd gave an emulated cloud for it, as Fedora CoreOS would. It needs root, for
-# its image and its network; its programs are those of test-kubernetes.
+# A virtual machine boots, as Fedora CoreOS does, with the user data that clusterd sent to an emulated cloud. It needs root for its image
+# and its network, and uses the programs of test-kubernetes.
 test-ignition:
 	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-ignition, for it needs root"; else $(MAKE) --no-print-directory run-test-ignition; fi
 
@@ -232,7 +233,7 @@ run-test-ignition: build-packages
 	cargo build --workspace --all-targets
 	BEDPLATE_REAL=1 cargo $(TEST) $(call binary,real-clusters,fcos_machine)
 
-# A disk that becomes a compute host of an OpenStack. It needs root, for accounts of another system are made.
+# A disk that becomes a compute host of an OpenStack. The build needs root because it makes accounts of another system.
 image-hypervisor: build-packages
 	@$(PACKAGES) e2fsprogs mmdebstrap qemu-utils
 	images/hypervisor/build.sh
@@ -248,4 +249,4 @@ clean:
 	[ "$$(id -u)" != 0 ] || tests/real/kubernetes/nodes.sh down-all
 	cargo clean
 	rm -rf .state
-	@echo "downloads are kept in $${BEDPLATE_CACHE:-$${XDG_CACHE_HOME:-~/.cache}/bedplate}"
+	@echo "kept downloads in $${BEDPLATE_CACHE:-$${XDG_CACHE_HOME:-~/.cache}/bedplate}"
