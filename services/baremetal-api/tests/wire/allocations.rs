@@ -66,7 +66,8 @@ async fn an_allocation_reserves_a_matching_node() {
 #[tokio::test]
 async fn allocations_are_listed_and_filtered() {
     let api = reserved().await;
-    let other = r#"{"resource_class": "none", "name": "job-2", "extra": {}}"#;
+    // Both are created at the same time of the test's clock, so the list is sorted by their ids.
+    let other = r#"{"uuid": "1d4b7a5e-7c1a-4c39-9d0c-2f6a0a1b2c3d", "resource_class": "none", "name": "job-2"}"#;
     let failed = api.send("POST", "/v1/allocations", NEWEST, other).await.has(201).json();
     assert_eq!((&failed["state"], &failed["node_uuid"]), (&"error".into(), &None::<()>.into()));
     assert_eq!(
