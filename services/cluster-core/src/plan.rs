@@ -49,7 +49,7 @@ impl fmt::Display for Action {
 /// Returns every action that can be performed now for `spec`, given the observation. The order has no meaning.
 ///
 /// Pure: the same inputs always give the same actions. Everything else waits for work in progress. A cluster is finished when no action is
-/// left and [`crate::conditions`] are all true; a cluster to be deleted is gone when the observation has no object of it.
+/// left and [`crate::conditions()`] are all true; a cluster to be deleted is gone when the observation has no object of it.
 pub fn plan(spec: &ClusterSpec<'_>, seen: &ClusterObservation) -> Vec<Action> {
     let shape = desired_objects(spec);
     let mut actions = Vec::new();
