@@ -6,10 +6,11 @@
 #![expect(clippy::unwrap_used, reason = "the helpers of tests may panic as tests do")]
 
 use std::future::Future;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use bmc::{Bmc, BmcError, IdentifyLight};
-use bmc_emulator::{BmcKind, BmcSpec, Mac, Machine, MachineSpec, NicSpec, serve};
+use bmc_emulator::{BmcKind, BmcSpec, Firmware, Mac, Machine, MachineSpec, NicSpec, serve};
 use hardware::{BootDevice, BootOverride, MacAddress, Persistence, PowerChange, PowerState};
 use redfish::{Auth, Connector, Target, Trust};
 use tokio::time::{interval, timeout};
@@ -39,15 +40,27 @@ const FAMILIES: [&str; 7] =
 
 /// Makes a machine with a BMC of this vendor.
 fn emulated(family: &str) -> Machine {
-    let spec = MachineSpec::new(family, BmcKind::Redfish);
     Machine::new(MachineSpec {
+        name: family.to_owned(),
+        uuid: uuid::Uuid::from_u128(1),
         serial: "SN0001".to_owned(),
         manufacturer: "Acme Servers".to_owned(),
         model: "R650 Clone".to_owned(),
-        nics: vec![NicSpec::new(Mac([2, 0, 0, 0, 0, 1]))],
+        firmware: Firmware::Uefi,
+        nics: vec![NicSpec { mac: Mac([2, 0, 0, 0, 0, 1]), speed_mbps: 10_000 }],
+        disks: Vec::new(),
+        cpus: 8,
         memory_mib: 8192,
-        bmc: BmcSpec { profile: family.to_owned(), ..spec.bmc },
-        ..spec
+        bmc: BmcSpec {
+            kind: BmcKind::Redfish,
+            address: (Ipv4Addr::LOCALHOST, 0).into(),
+            tls: true,
+            username: "admin".to_owned(),
+            password: "secret".to_owned(),
+            profile: family.to_owned(),
+            also_ipmi: None,
+            own_certificate: false,
+        },
     })
 }
 

@@ -1,6 +1,8 @@
 //! Emulates BMCs without machines, in a process of its own.
 
-use bmc_emulator::{BmcKind, Machine, MachineSpec, ReportedPower, ServedMachine};
+use bmc_emulator::{
+    BmcKind, BmcSpec, Firmware, Machine, MachineSpec, ReportedPower, ServedMachine,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -91,10 +93,28 @@ pub(crate) fn driver_info(at: &ServedMachine) -> anyhow::Result<(String, Value)>
 /// The machine of this index: even ones have Redfish over HTTPS, odd ones IPMI.
 pub(crate) fn machine(index: usize) -> MachineSpec {
     let kind = if index.is_multiple_of(2) { BmcKind::Redfish } else { BmcKind::Ipmi };
-    let spec = MachineSpec::new(&format!("machine-{index}"), kind);
+    let mut id = [0; 16];
+    id[8..].copy_from_slice(&(index as u64 + 1).to_be_bytes());
     MachineSpec {
-        uuid: uuid::Uuid::from_u128(index as u128 + 1),
+        name: format!("machine-{index}"),
+        uuid: uuid::Uuid::from_bytes(id),
         serial: format!("S{index:07}"),
-        ..spec
+        manufacturer: "Bedplate".to_owned(),
+        model: "Bench".to_owned(),
+        firmware: Firmware::Uefi,
+        nics: Vec::new(),
+        disks: Vec::new(),
+        cpus: 8,
+        memory_mib: 32768,
+        bmc: BmcSpec {
+            kind,
+            address: ([127, 0, 0, 1], 0).into(),
+            tls: true,
+            username: USERNAME.to_owned(),
+            password: PASSWORD.to_owned(),
+            profile: "generic".to_owned(),
+            also_ipmi: None,
+            own_certificate: false,
+        },
     }
 }

@@ -84,30 +84,39 @@ impl Options {
 
 impl OneMachine {
     fn spec(&self) -> MachineSpec {
-        let kind = match self.kind {
-            Kind::Redfish => BmcKind::Redfish,
-            Kind::Ipmi => BmcKind::Ipmi,
-        };
-        let spec = MachineSpec::new(&self.name, kind);
         MachineSpec {
+            name: self.name.clone(),
+            uuid: uuid::Uuid::new_v4(),
+            serial: "EMU0001".to_owned(),
+            manufacturer: "Bedplate".to_owned(),
+            model: "Emulated machine".to_owned(),
             firmware: match self.firmware {
                 Boot::Bios => Firmware::Bios,
                 Boot::Uefi => Firmware::Uefi,
             },
-            nics: self.mac.iter().copied().map(NicSpec::new).collect(),
-            disks: vec![DiskSpec::new("EMU0001-D1".to_owned(), 480_103_981_056)],
+            nics: self.mac.iter().map(|mac| NicSpec { mac: *mac, speed_mbps: 10_000 }).collect(),
+            disks: vec![DiskSpec {
+                name: "sda".to_owned(),
+                serial: "EMU0001-D1".to_owned(),
+                size_bytes: 480_103_981_056,
+                model: "Emulated SSD".to_owned(),
+                rotational: false,
+            }],
             cpus: 16,
             memory_mib: 65_536,
             bmc: BmcSpec {
+                kind: match self.kind {
+                    Kind::Redfish => BmcKind::Redfish,
+                    Kind::Ipmi => BmcKind::Ipmi,
+                },
                 address: self.listen,
                 tls: self.tls,
                 username: self.username.clone(),
                 password: self.password.clone(),
                 profile: self.profile.clone(),
                 also_ipmi: self.also_ipmi,
-                ..spec.bmc
+                own_certificate: false,
             },
-            ..spec
         }
     }
 }

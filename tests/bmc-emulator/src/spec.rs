@@ -1,6 +1,6 @@
 //! The hardware of an emulated machine, as a file of machines describes it.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::str::FromStr;
 use std::{fmt, io};
@@ -113,33 +113,6 @@ pub struct InvalidMac {
 }
 
 impl MachineSpec {
-    /// A UEFI machine of this name without network cards and disks. Its BMC has the account `admin` with the password `password`, and
-    /// listens on a free port, over HTTPS if it speaks Redfish.
-    pub fn new(name: &str, kind: BmcKind) -> MachineSpec {
-        MachineSpec {
-            name: name.to_owned(),
-            uuid: Uuid::new_v4(),
-            serial: "EMU0001".to_owned(),
-            manufacturer: "Bedplate".to_owned(),
-            model: "Emulated machine".to_owned(),
-            firmware: Firmware::Uefi,
-            nics: Vec::new(),
-            disks: Vec::new(),
-            cpus: 8,
-            memory_mib: 32_768,
-            bmc: BmcSpec {
-                kind,
-                address: (Ipv4Addr::LOCALHOST, 0).into(),
-                tls: kind == BmcKind::Redfish,
-                username: "admin".to_owned(),
-                password: "password".to_owned(),
-                profile: generic(),
-                also_ipmi: None,
-                own_certificate: false,
-            },
-        }
-    }
-
     /// Reads a list of machines from a YAML or JSON file. Their names must differ.
     pub fn read_all(path: &Path) -> io::Result<Vec<MachineSpec>> {
         let shown = path.display();
@@ -156,21 +129,6 @@ impl MachineSpec {
             Some(twice) => Err(invalid(format!("{shown} names two machines {:?}", twice[0]))),
             None => Ok(machines),
         }
-    }
-}
-
-impl NicSpec {
-    /// A card for 10 Gbit/s.
-    pub fn new(mac: Mac) -> NicSpec {
-        NicSpec { mac, speed_mbps: 10_000 }
-    }
-}
-
-impl DiskSpec {
-    /// A solid-state disk `sda`.
-    pub fn new(serial: String, size_bytes: u64) -> DiskSpec {
-        let (name, model) = ("sda".to_owned(), "Emulated Disk".to_owned());
-        DiskSpec { name, serial, size_bytes, model, rotational: false }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Machines to put into the rack, and machines in the rack.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -8,6 +9,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use uuid::Uuid;
 
 /// Gives each machine of the process a MAC address of its own.
 static MACHINES: AtomicU32 = AtomicU32::new(1);
@@ -76,14 +78,36 @@ impl Machine {
     fn new(name: &str, kind: BmcKind) -> Machine {
         let number = MACHINES.fetch_add(1, Ordering::Relaxed);
         let [_, high, middle, low] = number.to_be_bytes();
-        let spec = MachineSpec::new(name, kind);
         let spec = MachineSpec {
+            name: name.to_owned(),
+            uuid: Uuid::new_v4(),
             serial: format!("LAB{number:05}"),
+            manufacturer: "Bedplate".to_owned(),
+            model: "Emulated Server".to_owned(),
             firmware: Firmware::Bios,
-            nics: vec![NicSpec::new(Mac([0x52, 0x54, 0, high, middle, low]))],
-            disks: vec![DiskSpec::new(format!("DISK{number:05}"), 8 << 30)],
-            bmc: BmcSpec { password: PASSWORD.to_owned(), ..spec.bmc },
-            ..spec
+            nics: vec![NicSpec {
+                mac: Mac([0x52, 0x54, 0, high, middle, low]),
+                speed_mbps: 10_000,
+            }],
+            disks: vec![DiskSpec {
+                name: "sda".to_owned(),
+                serial: format!("DISK{number:05}"),
+                size_bytes: 8 << 30,
+                model: "Emulated Disk".to_owned(),
+                rotational: false,
+            }],
+            cpus: 8,
+            memory_mib: 32 << 10,
+            bmc: BmcSpec {
+                kind,
+                address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+                tls: kind == BmcKind::Redfish,
+                username: USER.to_owned(),
+                password: PASSWORD.to_owned(),
+                profile: "generic".to_owned(),
+                also_ipmi: None,
+                own_certificate: false,
+            },
         };
         Machine { spec, boot: None, cipher_suite: None, agent: AgentChoice::TheEmulator }
     }

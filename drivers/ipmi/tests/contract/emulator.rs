@@ -1,8 +1,8 @@
 //! Runs `bmc-emulator` in the test's process, with as many machines as a test needs.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
-use bmc_emulator::{BmcKind, BmcSpec, Machine, MachineSpec, Served, serve};
+use bmc_emulator::{BmcKind, BmcSpec, Firmware, Machine, MachineSpec, Served, serve};
 use ipmi::{CipherSuite, Privilege, Target};
 use uuid::Uuid;
 
@@ -51,14 +51,26 @@ impl Emulator {
 }
 
 fn spec(profile: &str, number: u128) -> MachineSpec {
-    let spec = MachineSpec::new(&format!("r1u{number}"), BmcKind::Ipmi);
     MachineSpec {
+        name: format!("r1u{number}"),
         uuid: Uuid::from_u128(number),
         serial: format!("SN{number:04}"),
         manufacturer: "Acme Servers".to_owned(),
         model: "R650 Clone".to_owned(),
+        firmware: Firmware::Uefi,
+        nics: Vec::new(),
+        disks: Vec::new(),
+        cpus: 8,
         memory_mib: 8192,
-        bmc: BmcSpec { profile: profile.to_owned(), ..spec.bmc },
-        ..spec
+        bmc: BmcSpec {
+            kind: BmcKind::Ipmi,
+            address: (Ipv4Addr::LOCALHOST, 0).into(),
+            tls: false,
+            username: "admin".to_owned(),
+            password: "secret".to_owned(),
+            profile: profile.to_owned(),
+            also_ipmi: None,
+            own_certificate: false,
+        },
     }
 }

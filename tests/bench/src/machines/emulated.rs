@@ -42,8 +42,14 @@ fn whole(index: usize) -> MachineSpec {
             BmcKind::Redfish => Firmware::Uefi,
             BmcKind::Ipmi => Firmware::Bios,
         },
-        nics: vec![NicSpec::new(Mac([0x52, 0x54, 0, high, middle, low]))],
-        disks: vec![DiskSpec::new(format!("D{index:07}"), 8 << 30)],
+        nics: vec![NicSpec { mac: Mac([0x52, 0x54, 0, high, middle, low]), speed_mbps: 10_000 }],
+        disks: vec![DiskSpec {
+            name: "sda".to_owned(),
+            serial: format!("D{index:07}"),
+            size_bytes: 8 << 30,
+            model: "Emulated Disk".to_owned(),
+            rotational: false,
+        }],
         bmc: BmcSpec { own_certificate: true, ..bare.bmc },
         ..bare
     }

@@ -1,7 +1,8 @@
 //! Machines to test with.
 
 use bmc_emulator::{
-    BmcKind, BmcSpec, DiskSpec, Machine, MachineSpec, NicSpec, Served, ServedMachine, serve,
+    BmcKind, BmcSpec, DiskSpec, Firmware, Machine, MachineSpec, NicSpec, Served, ServedMachine,
+    serve,
 };
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::Value;
@@ -14,12 +15,13 @@ pub(crate) const PROFILES: [&str; 7] =
     ["generic", "dell-idrac", "hpe-ilo", "supermicro", "lenovo-xcc", "ami-megarac", "poor"];
 
 pub(crate) fn spec(name: &str, kind: BmcKind, profile: &str) -> MachineSpec {
-    let spec = MachineSpec::new(name, kind);
     MachineSpec {
+        name: name.to_owned(),
         uuid: "7d0c3a52-93a2-4f0b-8d5e-0c6f7a1b2c3d".parse().unwrap(),
         serial: "SN-0001".to_owned(),
         manufacturer: "Acme".to_owned(),
         model: "Roadrunner 2U".to_owned(),
+        firmware: Firmware::Uefi,
         nics: vec![
             NicSpec { mac: "52:54:00:00:00:01".parse().unwrap(), speed_mbps: 25_000 },
             NicSpec { mac: "52:54:00:00:00:02".parse().unwrap(), speed_mbps: 25_000 },
@@ -28,19 +30,27 @@ pub(crate) fn spec(name: &str, kind: BmcKind, profile: &str) -> MachineSpec {
         cpus: 32,
         memory_mib: 131_072,
         bmc: BmcSpec {
+            kind,
+            address: "127.0.0.1:0".parse().unwrap(),
             tls: false,
             username: USER.to_owned(),
             password: PASSWORD.to_owned(),
             profile: profile.to_owned(),
-            ..spec.bmc
+            also_ipmi: None,
+            own_certificate: false,
         },
-        ..spec
     }
 }
 
 fn disk(name: &str, size_bytes: u64, rotational: bool) -> DiskSpec {
-    let (name, model) = (name.to_owned(), "Platter 9".to_owned());
-    DiskSpec { serial: format!("D-{name}"), name, size_bytes, model, rotational }
+    let serial = format!("D-{name}");
+    DiskSpec {
+        name: name.to_owned(),
+        serial,
+        size_bytes,
+        model: "Platter 9".to_owned(),
+        rotational,
+    }
 }
 
 /// A served Redfish machine, and a client for it.
