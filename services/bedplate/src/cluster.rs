@@ -13,7 +13,6 @@ use crate::api::Api;
 use crate::output::{Answer, Format, draw_table, line, plain, text};
 use crate::paging;
 use crate::progress::{Display, Row};
-use crate::values::{span, to_second};
 use crate::wait_options::{Deadline, WaitOptions};
 use crate::watch::Watch;
 
@@ -113,15 +112,15 @@ impl Lease {
                 "delete" => "the cluster is deleted",
                 other => other,
             };
-            format!("; {what} at {}", to_second(next.at))
+            format!("; {what} at {}", readable::time(next.at))
         });
         let next = next.unwrap_or_default();
         match (self.ended_at, self.deleted_at) {
             (_, Some(at)) => {
-                format!("the lease has ended, and the deletion began at {}", to_second(at))
+                format!("the lease has ended, and the deletion began at {}", readable::time(at))
             }
-            (Some(at), None) => format!("the lease ended at {}{next}", to_second(at)),
-            (None, None) => format!("leased until {}{next}", to_second(self.until)),
+            (Some(at), None) => format!("the lease ended at {}{next}", readable::time(at)),
+            (None, None) => format!("leased until {}{next}", readable::time(self.until)),
         }
     }
 }
@@ -279,7 +278,7 @@ pub(crate) async fn settled(
     match display {
         Some(display) => {
             display.finish();
-            let elapsed = span(Timestamp::now().duration_since(begun));
+            let elapsed = readable::duration(Timestamp::now().duration_since(begun));
             line(&plain(&format!("cluster {cluster}: {status} after {elapsed}")))?;
         }
         None => show(api, cluster).await?.write(format)?,

@@ -14,7 +14,7 @@ use crate::output::{Answer, Format, plain, text};
 use crate::paging;
 use crate::path::element_path;
 use crate::reservation::LeaseEnd;
-use crate::values::{span, time, to_second};
+use crate::values::time;
 use crate::watch::Watch;
 
 /// The subcommands of `bedplate node`.
@@ -287,13 +287,13 @@ async fn sensors(api: &Api, node: &str) -> anyhow::Result<Answer> {
 /// A time to the second, and how long ago it was.
 fn ago(value: &Value, now: Timestamp) -> String {
     let Ok(at) = text(value).parse::<Timestamp>() else { return text(value) };
-    format!("{} ({} ago)", to_second(at), span(now.duration_since(at)))
+    format!("{} ({} ago)", readable::time(at), readable::duration(now.duration_since(at)))
 }
 
 /// The duration since a time of the API, and the time.
 fn since(value: &Value, now: Timestamp) -> String {
     let Ok(at) = text(value).parse::<Timestamp>() else { return text(value) };
-    format!("{}, since {}", span(now.duration_since(at)), to_second(at))
+    format!("{}, since {}", readable::duration(now.duration_since(at)), readable::time(at))
 }
 
 fn capital(sentence: &str) -> String {

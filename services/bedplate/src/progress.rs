@@ -8,7 +8,6 @@ use jiff::Timestamp;
 
 use crate::output::{line, plain};
 use crate::rack_status::{GoalProgress, Machine};
-use crate::values::span;
 
 /// A resource with its progress.
 pub(crate) struct Row {
@@ -99,9 +98,10 @@ impl Row {
 }
 
 fn live(machine: &Machine, begun: Timestamp, now: Timestamp) -> String {
-    let elapsed = span(now.duration_since(machine.since.max(begun)));
-    let left =
-        machine.eta(now).map_or(String::new(), |left| format!("  about {} left", span(left)));
+    let elapsed = readable::duration(now.duration_since(machine.since.max(begun)));
+    let left = machine
+        .eta(now)
+        .map_or(String::new(), |left| format!("  about {} left", readable::duration(left)));
     let doing = note(machine, &machine.doing());
     format!("{:15}{doing}  {elapsed}{left}", machine.provision_state)
 }

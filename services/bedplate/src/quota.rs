@@ -7,7 +7,7 @@ use url::form_urlencoded::Serializer;
 
 use crate::api::Api;
 use crate::output::{Answer, Format, text};
-use crate::values::{mib, span};
+use crate::values::mib;
 use crate::watch::Watch;
 
 const QUOTAS: &str = "/bedplate/v1/quotas";
@@ -144,7 +144,7 @@ fn amount(name: &str, number: u64) -> String {
     match name {
         "lease_seconds" => {
             let length = SignedDuration::from_secs(i64::try_from(number).unwrap_or(i64::MAX));
-            format!("{number} ({})", span(length))
+            format!("{number} ({})", readable::duration(length))
         }
         "ram_mib" => format!("{number} ({})", mib(number)),
         _ => number.to_string(),

@@ -22,7 +22,6 @@ use crate::paging;
 use crate::path::element_path;
 use crate::progress::{Display, Row};
 use crate::rack_status::{GoalProgress, Machine, RackStatus};
-use crate::values::span;
 use crate::wait_options::{Deadline, WaitOptions, length};
 use crate::watch::Watch;
 
@@ -331,7 +330,7 @@ fn write_result(
     };
     let (there, stuck, left) =
         (count(GoalProgress::There), count(GoalProgress::Stuck), count(GoalProgress::LeftAlone));
-    let elapsed = span(Timestamp::now().duration_since(begun));
+    let elapsed = readable::duration(Timestamp::now().duration_since(begun));
     if format.is_for_people() {
         line(&format!(
             "rack {rack}: {} ready, {stuck} need attention, {left} skipped, after {elapsed}",
@@ -379,7 +378,7 @@ fn rows(status: &RackStatus, now: Timestamp) -> Vec<Vec<String>> {
             plain(machine.label()),
             machine.provision_state.clone(),
             machine.power_state.clone().unwrap_or_default(),
-            span(now.duration_since(machine.since)),
+            readable::duration(now.duration_since(machine.since)),
             plain(&machine.doing()),
         ]
     };

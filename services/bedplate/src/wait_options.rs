@@ -7,7 +7,6 @@ use jiff::SignedDuration;
 use tokio::time::{Instant, sleep};
 
 use crate::exit::{Exit, Failure};
-use crate::values::span;
 
 /// How often the awaited resource is read.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -51,7 +50,7 @@ impl Deadline {
         let left = self.timeout.map(|timeout| timeout.saturating_sub(self.begun.elapsed()));
         if left.is_some_and(|left| left.is_zero()) {
             let timeout = SignedDuration::try_from(self.timeout.unwrap_or_default());
-            let timeout = span(timeout.unwrap_or(SignedDuration::MAX));
+            let timeout = readable::duration(timeout.unwrap_or(SignedDuration::MAX));
             return Err(Failure::new(
                 Exit::TimedOut,
                 format!(

@@ -2,7 +2,7 @@
 
 mod words;
 
-pub(crate) use words::{bytes, span, tone};
+pub(crate) use words::{bytes, tone};
 
 use std::collections::HashMap;
 
@@ -194,7 +194,7 @@ fn moment(value: &Value, _: &Arguments) -> tera::Result<Value> {
 
 /// A duration: `20 min`.
 fn span_of(value: &Value, _: &Arguments) -> tera::Result<Value> {
-    Ok(words::length(text(value)).into())
+    Ok(readable::iso_duration(text(value)).into())
 }
 
 /// The CSS class of a chip for a state.

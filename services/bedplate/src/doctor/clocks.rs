@@ -10,7 +10,6 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use super::finding::{Check, Findings};
-use crate::values::span;
 
 /// The permitted difference between the clocks of servers.
 const SERVERS_APART: SignedDuration = SignedDuration::from_secs(30);
@@ -41,7 +40,7 @@ pub(crate) fn compare(
 
 fn difference(who: &str, apart: SignedDuration) -> String {
     let word = if apart.is_negative() { "behind" } else { "ahead of" };
-    format!("the clock of {who} is {} {word} this machine's", span(apart.abs()))
+    format!("the clock of {who} is {} {word} this machine's", readable::duration(apart.abs()))
 }
 
 /// RFC 9110 §6.6.1: the time of a server, from the header `Date` of any response, and the time of this computer.

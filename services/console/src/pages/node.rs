@@ -15,7 +15,7 @@ use crate::form::{Fields, UserForm};
 use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
 use crate::state::Console;
-use crate::view::{Page, span};
+use crate::view::Page;
 
 /// The number of newest events that the page shows.
 const EVENTS: usize = 40;
@@ -102,7 +102,11 @@ fn timeline(history: &Value) -> Vec<Event> {
             what: text(event, "event"),
             severity: text(event, "severity").to_ascii_lowercase(),
             took: took.map(|it| {
-                if it.as_secs() < 10 { format!("{:.1} s", it.as_secs_f64()) } else { span(it) }
+                if it.as_secs() < 10 {
+                    format!("{:.1} s", it.as_secs_f64())
+                } else {
+                    readable::duration(it)
+                }
             }),
         }
     });

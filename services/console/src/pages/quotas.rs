@@ -14,7 +14,7 @@ use crate::form::UserForm;
 use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
 use crate::state::Console;
-use crate::view::{bytes, span};
+use crate::view::bytes;
 
 /// The limited resources, each with its name in the API, its name for people, and the unit of its numbers.
 const COUNTED: [(&str, &str, Unit); 9] = [
@@ -45,7 +45,7 @@ impl Unit {
             Unit::One => number.to_string(),
             Unit::Mib => bytes(number as f64 * 1048576.0),
             Unit::Gib => bytes(number as f64 * 1073741824.0),
-            Unit::Seconds => span(SignedDuration::from_secs(number)),
+            Unit::Seconds => readable::duration(SignedDuration::from_secs(number)),
         }
     }
 

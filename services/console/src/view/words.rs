@@ -9,43 +9,21 @@ pub(super) fn ago(then: &str, now: Timestamp) -> String {
     if past < SignedDuration::from_secs(1) {
         "now".to_owned()
     } else {
-        format!("{} ago", span(past))
+        format!("{} ago", readable::duration(past))
     }
 }
 
 /// The duration since `then`; empty if `then` is no time.
 pub(super) fn age(then: &str, now: Timestamp) -> String {
     let Ok(then) = then.parse::<Timestamp>() else { return String::new() };
-    span(now.duration_since(then))
+    readable::duration(now.duration_since(then))
 }
 
 /// The time until `then`.
 pub(super) fn left(then: &str, now: Timestamp) -> String {
     let Ok(then) = then.parse::<Timestamp>() else { return String::new() };
     let left = then.duration_since(now);
-    if left.is_positive() { span(left) } else { "none".to_owned() }
-}
-
-/// A duration with at most two units, such as `20 min` or `1 d 12 h`.
-pub(crate) fn span(length: SignedDuration) -> String {
-    let seconds = length.as_secs().max(0);
-    let (days, hours, minutes) = (seconds / 86400, seconds / 3600 % 24, seconds / 60 % 60);
-    match (days, hours, minutes, seconds % 60) {
-        (0, 0, 0, seconds) => format!("{seconds} s"),
-        (0, 0, minutes, seconds) if minutes < 10 && seconds > 0 => {
-            format!("{minutes} min {seconds} s")
-        }
-        (0, 0, minutes, _) => format!("{minutes} min"),
-        (0, hours, 0, _) => format!("{hours} h"),
-        (0, hours, minutes, _) => format!("{hours} h {minutes} min"),
-        (days, 0, _, _) => format!("{days} d"),
-        (days, hours, _, _) => format!("{days} d {hours} h"),
-    }
-}
-
-/// A duration of the API, such as `PT20M`; another text stays as it is.
-pub(super) fn length(text: &str) -> String {
-    text.parse().map_or_else(|_| text.to_owned(), span)
+    if left.is_positive() { readable::duration(left) } else { "none".to_owned() }
 }
 
 /// The time of day, UTC.
@@ -53,11 +31,9 @@ pub(super) fn clock(time: &str) -> String {
     time.parse::<Timestamp>().map(|at| at.strftime("%H:%M:%S").to_string()).unwrap_or_default()
 }
 
-/// RFC 3339: the date and time to the second.
+/// The date and time as RFC 3339, to the second.
 pub(super) fn moment(time: &str) -> String {
-    time.parse::<Timestamp>()
-        .map(|at| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
-        .unwrap_or_default()
+    time.parse::<Timestamp>().map(readable::time).unwrap_or_default()
 }
 
 /// A number of bytes with a unit that fits, to about three digits.
@@ -144,20 +120,6 @@ mod tests {
         assert_eq!(left("2026-11-22T13:00:00Z", now), "none");
         assert_eq!(clock("2026-11-22T13:00:07.25Z"), "13:00:07");
         assert_eq!(moment("2026-11-22T14:00:07.123456+01:00"), "2026-11-22T13:00:07Z");
-    }
-
-    #[test]
-    fn durations_of_the_api_are_told_to_two_units() {
-        for (given, want) in [
-            ("PT12S", "12 s"),
-            ("PT2M", "2 min"),
-            ("PT20M", "20 min"),
-            ("PT2H", "2 h"),
-            ("PT36H", "1 d 12 h"),
-            ("forever", "forever"),
-        ] {
-            assert_eq!(length(given), want, "{given}");
-        }
     }
 
     #[test]

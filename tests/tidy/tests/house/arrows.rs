@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tidy::{Crate, Kind, Layer, assert_none, crates, graph, text_files};
 
 /// Crates that compute without I/O, clock or randomness.
-const PURE: [&str; 12] = [
+const PURE: [&str; 13] = [
     "agent-protocol",
     "audit",
     "baremetal-core",
@@ -17,6 +17,7 @@ const PURE: [&str; 12] = [
     "ignition",
     "lease",
     "rack-manifest",
+    "readable",
     "tftp",
 ];
 
