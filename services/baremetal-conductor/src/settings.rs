@@ -54,6 +54,48 @@ pub struct Settings {
     pub clock: fn() -> Timestamp,
 }
 
+#[cfg(any(test, feature = "samples"))]
+impl Settings {
+    /// Returns settings for tests: no cloud, no clusterd, no provisioning network, and every duration a minute.
+    pub fn sample(clock: fn() -> Timestamp) -> Settings {
+        let minute = Duration::from_secs(60);
+        Settings {
+            hostname: "host-1".to_owned(),
+            workers: 1,
+            timeouts: Timeouts {
+                bmc: minute,
+                power: minute,
+                boot: minute,
+                command: minute,
+                silence: minute,
+                ask_again: minute,
+                poll_every: minute,
+            },
+            bmc: BmcSettings {
+                request_timeout: minute,
+                requests_per_second: 10,
+                burst: 10,
+                allow_unverified: true,
+                authorities: Vec::new(),
+                allowed: AllowedHosts::default(),
+            },
+            image_hosts: AllowedHosts::default(),
+            sweep: SweepSettings { every: minute, at_once: 1 },
+            look_every: minute,
+            consoles: ConsoleSettings::default(),
+            lending: LendingSettings::default(),
+            cloud: None,
+            clusters: None,
+            provisioning_url: None,
+            leases: None,
+            unknown_machines: UnknownMachines::Refuse,
+            kernel_parameters: Vec::new(),
+            heartbeat_timeout: minute,
+            clock,
+        }
+    }
+}
+
 /// How BMCs are treated. BMCs are slow computers that fail under load.
 #[derive(Clone, Debug)]
 pub struct BmcSettings {

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use baremetal_api::{App, Reservations, Settings};
 use baremetal_conductor::{
-    BmcSettings, ClusterdClient, ClusterdIdentity, Conductor, ConsoleSettings, LendingSettings,
-    ServiceKey, Settings as ConductorSettings, SweepSettings, UnknownMachines,
+    ClusterdClient, ClusterdIdentity, Conductor, ServiceKey, Settings as ConductorSettings,
 };
-use baremetal_core::{Node, NodeIdent, Timeouts};
+use baremetal_core::{Node, NodeIdent};
 use baremetal_store::Store;
 use contract::{InProcessApi, WireFormat};
 use jiff::Timestamp;
@@ -60,7 +59,7 @@ impl Api {
 
     /// An API whose conductor uses a clusterd at this address, with short intervals.
     pub(crate) async fn beside(clusters: &str) -> Api {
-        let mut settings = settings();
+        let mut settings = ConductorSettings::sample(noon);
         let url = Some(clusters.parse().unwrap());
         settings.clusters = Some(ClusterdClient { url, caller: ClusterdIdentity::Anonymous });
         settings.timeouts.poll_every = Duration::from_millis(5);
@@ -69,7 +68,7 @@ impl Api {
 
     /// An API with these limits.
     pub(crate) async fn within(auth: Auth, limits: Limits) -> Api {
-        Api::of(auth, limits, settings()).await
+        Api::of(auth, limits, ConductorSettings::sample(noon)).await
     }
 
     async fn of(auth: Auth, limits: Limits, conducting: ConductorSettings) -> Api {
@@ -136,44 +135,6 @@ impl Api {
 fn terms() -> Terms {
     let length = |text: &str| text.parse().ok();
     Terms::new(length("2d"), length("10d")).unwrap()
-}
-
-fn settings() -> ConductorSettings {
-    let minute = Duration::from_secs(60);
-    ConductorSettings {
-        hostname: "host-1".to_owned(),
-        workers: 1,
-        timeouts: Timeouts {
-            bmc: minute,
-            power: minute,
-            boot: minute,
-            command: minute,
-            silence: minute,
-            ask_again: minute,
-            poll_every: minute,
-        },
-        bmc: BmcSettings {
-            request_timeout: minute,
-            requests_per_second: 10,
-            burst: 10,
-            allow_unverified: true,
-            authorities: Vec::new(),
-            allowed: Default::default(),
-        },
-        image_hosts: Default::default(),
-        sweep: SweepSettings { every: minute, at_once: 1 },
-        look_every: minute,
-        consoles: ConsoleSettings::default(),
-        lending: LendingSettings::default(),
-        clusters: None,
-        provisioning_url: None,
-        leases: None,
-        cloud: None,
-        unknown_machines: UnknownMachines::Refuse,
-        kernel_parameters: Vec::new(),
-        heartbeat_timeout: minute,
-        clock: noon,
-    }
 }
 
 /// Checks that the answer is a handler's refusal with this message, in Ironic's envelope.

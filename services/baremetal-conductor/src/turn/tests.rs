@@ -1,55 +1,17 @@
 //! Tests of turns with a clock that is handed in.
 
-use baremetal_core::{Driver, LendRequest, State, Timeouts, lend};
+use baremetal_core::{Driver, LendRequest, State, lend};
 use baremetal_store::Store;
 use lease::Terms;
 
 use super::*;
 use crate::conductor::Conductor;
 use crate::secrets::ServiceKey;
-use crate::settings::{BmcSettings, LendingSettings, Settings, SweepSettings, UnknownMachines};
+use crate::settings::Settings;
 
 /// A time at which no test runs.
 fn far_future() -> Timestamp {
     "2100-01-01T00:00:00Z".parse().unwrap()
-}
-
-fn settings() -> Settings {
-    let minute = Duration::from_secs(60);
-    Settings {
-        hostname: "host-1".to_owned(),
-        workers: 1,
-        timeouts: Timeouts {
-            bmc: minute,
-            power: minute,
-            boot: minute,
-            command: minute,
-            silence: minute,
-            ask_again: minute,
-            poll_every: minute,
-        },
-        bmc: BmcSettings {
-            request_timeout: minute,
-            requests_per_second: 10,
-            burst: 10,
-            allow_unverified: true,
-            authorities: Vec::new(),
-            allowed: Default::default(),
-        },
-        image_hosts: Default::default(),
-        sweep: SweepSettings { every: minute, at_once: 1 },
-        look_every: minute,
-        consoles: Default::default(),
-        lending: LendingSettings::default(),
-        clusters: None,
-        provisioning_url: None,
-        leases: None,
-        cloud: None,
-        unknown_machines: UnknownMachines::Refuse,
-        kernel_parameters: Vec::new(),
-        heartbeat_timeout: minute,
-        clock: far_future,
-    }
 }
 
 #[tokio::test]
@@ -64,7 +26,7 @@ async fn a_lease_ends_when_the_clock_of_the_conductor_says_so() {
     store.insert_node(&lent).await.unwrap();
 
     let key = ServiceKey::new([7; 32]);
-    let conductor = Conductor::new(settings(), store.clone(), key).await.unwrap();
+    let conductor = Conductor::new(Settings::sample(far_future), store.clone(), key).await.unwrap();
     turn(lent.id, conductor.context.clone()).await;
 
     let after = store.find_node(&NodeIdent::Id(lent.id)).await.unwrap().unwrap();
