@@ -3,7 +3,7 @@
 mod abort;
 mod crash;
 mod database_away;
-mod deploy_and_give_back;
+mod deploy_and_undeploy;
 mod faults;
 mod hypervisors;
 mod inspect;
