@@ -13,7 +13,8 @@ pub(crate) struct NextStage {
 }
 
 impl NextStage {
-    /// Finds the next stage; `due` tells what is due at a time. The result for a later time depends on that time alone, so it is known now.
+    /// Finds the next stage. `due` returns the stage that is due at a time; for a later time it depends on that time alone, so the stage is known
+    /// now.
     pub(crate) fn of(due: impl Fn(Timestamp) -> Due, now: Timestamp) -> Option<NextStage> {
         let at = match due(now) {
             Due::Now(_) => now,

@@ -1,4 +1,4 @@
-//! What turns and requests work with.
+//! The parts of the conductor that turns and requests need.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 
-// The layers of the README, from the top: each imports from those below it.
+// The layers of the README, from the top: each layer imports from the layers below it only.
 mod drain;
 mod vm;
 

@@ -26,7 +26,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Serves what `answer` says to a method, a path and a body. There is no authentication, so listen on loopback only.
+    /// Serves the answers of `answer`, which gets a method, a path and a body. There is no authentication, so listen on loopback only.
     pub async fn serve<A>(address: SocketAddr, answer: A) -> io::Result<Control>
     where
         A: Fn(&Method, &str, &[u8]) -> (StatusCode, Value) + Send + Sync + 'static,

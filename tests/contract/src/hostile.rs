@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::InProcessApi;
 
-/// An API, and what the requests to it are made of.
+/// An API, and the parts of the requests to it.
 pub struct HostileRequests {
     pub api: InProcessApi,
     /// Every route that reads a body: its method, its path, and a body that it accepts.

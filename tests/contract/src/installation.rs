@@ -78,7 +78,7 @@ impl<D: Daemon> Installation<D> {
     }
 }
 
-/// Where the log of a daemon goes.
+/// The destination of the log of a daemon.
 #[derive(Clone, Copy, Debug)]
 pub enum Output {
     /// To the test, at level `info`.

@@ -12,7 +12,8 @@ use crate::{Daemon, DaemonProcess, Installation, client, until};
 
 /// More records than one transaction of a rotation re-encrypts.
 const RECORDS: usize = 300;
-/// When the daemon is killed: after this many log lines about re-encrypted records. 0 means right after the new key is in the file.
+/// The moments at which the daemon is killed: after this many log lines about re-encrypted records. 0 means right after the new key is in
+/// the file.
 const POINTS: [usize; 8] = [0, 1, 2, 3, 4, 5, 6, 2];
 
 impl DaemonProcess {

@@ -1,4 +1,4 @@
-//! The clock of a cloud: what happens when an event is due.
+//! The clock of a cloud: applies each event when it is due.
 
 use crate::object::Kind;
 use crate::shared::Shared;

@@ -10,7 +10,7 @@ use crate::request::{Answer, AnswerResult, ApiRequest};
 use crate::resource::ResourceType;
 use crate::world::World;
 
-/// The conventions of a service, and the functions for what its tables of fields do not say.
+/// The conventions of a service, and the functions for behaviour that its tables of fields cannot express.
 pub(crate) struct Handlers {
     /// The method of an update.
     pub(crate) update: &'static str,

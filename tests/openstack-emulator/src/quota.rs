@@ -1,4 +1,4 @@
-//! Quotas of projects: the table of a service's limits, and what all services do with such a table.
+//! Quotas of projects: the table of a service's limits, and the functions that all services use on such a table.
 
 use serde_json::{Map, Value, json};
 

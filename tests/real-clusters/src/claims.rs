@@ -90,7 +90,7 @@ impl Claims {
         }
     }
 
-    /// Tells machines that ask to ask again soon, because a CA rotation is in progress.
+    /// Answers members that a CA rotation is in progress, so that they ask again soon.
     pub fn rotate(&self) {
         fs::write(self.folder.join("rotating"), "").expect("a file can be written");
     }

@@ -1,4 +1,4 @@
-//! What a single action works with.
+//! The parts of the conductor that a single action needs.
 
 use cluster_core::{CloudObject, ClusterObservation, DesiredObjects, Key, ResourceSpec};
 

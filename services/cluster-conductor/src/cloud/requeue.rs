@@ -1,4 +1,4 @@
-//! When the next turn is due after the cloud part of a turn.
+//! Decides when the next turn is due after the cloud part of a turn.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -129,7 +129,7 @@ async fn open(person: &AuthorizedUser, name: &str) -> Result<Socket, Problem> {
     person.baremetald()?.socket(&format!("/bedplate/v1/nodes/{name}/console")).await
 }
 
-/// Types without a page that follows, and waits a moment for the echo, so that the next page shows it.
+/// Sends the input of a user whose page does not update itself, and waits a moment for the echo, so that the next page shows the echo.
 async fn type_once(mut socket: Socket, typed: Bytes) {
     // The first message is the earlier output.
     let _ = timeout(ECHO, socket.next()).await;

@@ -15,7 +15,7 @@ const DOCUMENTS: [&str; 4] = [
     include_str!("../../documents/chassis.json"),
 ];
 
-/// A resource, or the resources of all items of a list. Keys that begin with `$` say what a document cannot.
+/// A resource, or the resources of all items of a list. Keys that begin with `$` describe behaviour, which a document cannot express.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Row {
     /// The path, with the placeholders of an item.

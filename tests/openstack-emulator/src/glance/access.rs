@@ -1,4 +1,4 @@
-//! Who sees an image, and how.
+//! The access to images: the callers who may see an image, and the form in which it is shown.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What all objects of Neutron have: an owner, timestamps, a revision number, and callers who may see them.
+//! The common part of all objects of Neutron: an owner, timestamps, a revision number, and the callers who may see an object.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Which router connects a subnet to an external network.
+//! Finds the router that connects a subnet to an external network.
 
 use crate::object::Kind;
 use crate::world::World;

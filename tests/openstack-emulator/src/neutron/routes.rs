@@ -1,4 +1,4 @@
-//! Routes Neutron's requests, and does what its tables of fields do not say.
+//! Routes Neutron's requests, and implements the behaviour that tables of fields cannot express.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The resources of hosts, and what servers take of them.
+//! The resources of hosts, and their use by servers.
 
 use serde_json::Value;
 

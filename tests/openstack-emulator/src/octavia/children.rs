@@ -104,7 +104,7 @@ pub(super) fn make(
     Ok(id)
 }
 
-/// Refuses what the fields of other objects rule out.
+/// Refuses a request that the fields of other objects rule out.
 fn check(world: &World, of: &ResourceType, balancer: &str, given: &Fields) -> Result<(), ApiError> {
     let port = given.get("protocol_port").and_then(Value::as_i64).unwrap_or_default();
     match of.path {
