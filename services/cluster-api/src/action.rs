@@ -2,8 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use cluster_core::{Cluster, LedgerEntry, MemberName, NodeGroup, check_not_deleting, resize};
-use cluster_store::ClusterChange;
+use cluster_core::{LedgerEntry, MemberName, NodeGroup, check_not_deleting};
 use http::StatusCode;
 use openstack_api::{ApiError, Caller, Microversion, PathParam, Route, Routes, StrictJson};
 use serde::Deserialize;
@@ -11,7 +10,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::accepted::{accepted, accepted_schema};
 use crate::app::{App, missing};
-use crate::cluster::default_workers;
+use crate::change::{default_workers, resized};
 use crate::error::Error;
 use crate::lenient::{count, text};
 use crate::microversion as since;
@@ -59,24 +58,27 @@ async fn ask_resize(
     let count = body.node_count.ok_or_else(|| ApiError::bad_field("node_count", "is required"))?;
     since::check_zero(count, version)?;
     let named = body.nodes_to_remove.unwrap_or_default();
-    let ledger = match named.is_empty() {
-        true => Vec::new(),
-        false => app.store.ledger_of(app.cluster(&caller, &ident).await?.id).await?,
-    };
-    let machines = named.iter().map(|name| machine(name, &ledger));
-    let machines = machines.collect::<Result<Vec<_>, _>>()?;
-    let cluster = app
-        .change(&caller, &ident, |cluster, groups| {
-            check_not_deleting(&cluster)?;
-            let group = chosen(&groups, body.nodegroup.as_deref())?;
-            let resized = resize(group, count, &machines)?;
-            let said = format!("{} resized to {count} members", group.name);
-            let events = vec![app.request_event(&cluster, "ResizeAsked", said)];
-            let cluster = Cluster { asked_at: (app.clock)(), ..cluster };
-            Ok(ClusterChange { changed: vec![resized], events, ..ClusterChange::of(cluster) })
-        })
-        .await?;
-    Ok(accepted(&cluster))
+    let machines = named_members(&app, &caller, &ident, &named).await?;
+    let change = app.change(&caller, &ident, |cluster, groups| {
+        check_not_deleting(&cluster)?;
+        let group = chosen(&groups, body.nodegroup.as_deref())?;
+        resized(&app, cluster, group, count, &machines)
+    });
+    Ok(accepted(&change.await?))
+}
+
+/// Finds the members of a cluster by name, or by the id or name of their servers.
+async fn named_members(
+    app: &App,
+    caller: &Caller,
+    ident: &str,
+    named: &[String],
+) -> Result<Vec<MemberName>, Error> {
+    if named.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ledger = app.store.ledger_of(app.cluster(caller, ident).await?.id).await?;
+    Ok(named.iter().map(|name| machine(name, &ledger)).collect::<Result<_, _>>()?)
 }
 
 fn chosen<'g>(groups: &'g [NodeGroup], ident: Option<&str>) -> Result<&'g NodeGroup, ApiError> {

@@ -2,9 +2,9 @@
 
 use std::future::Future;
 
-use cluster_core::{Cluster, NodeGroup};
+use cluster_core::{Cluster, MemberName, NodeGroup, resize};
 use cluster_store::{ClusterChange, StoreError};
-use openstack_api::Caller;
+use openstack_api::{ApiError, Caller};
 
 use crate::app::App;
 use crate::error::Error;
@@ -41,6 +41,27 @@ impl App {
         self.conductor.wake(cluster.id);
         Ok(cluster)
     }
+}
+
+/// The change that gives `group` `count` members; the members in `remove` are removed first.
+pub(crate) fn resized(
+    app: &App,
+    cluster: Cluster,
+    group: &NodeGroup,
+    count: u32,
+    remove: &[MemberName],
+) -> Result<ClusterChange, Error> {
+    let resized = resize(group, count, remove)?;
+    let said = format!("{} resized to {count} members", group.name);
+    let events = vec![app.request_event(&cluster, "ResizeAsked", said)];
+    let cluster = Cluster { asked_at: (app.clock)(), ..cluster };
+    Ok(ClusterChange { changed: vec![resized], events, ..ClusterChange::of(cluster) })
+}
+
+/// Finds the default group of workers, which every cluster is created with.
+pub(crate) fn default_workers(groups: &[NodeGroup]) -> Result<&NodeGroup, ApiError> {
+    let workers = groups.iter().find(|group| group.is_default_workers());
+    workers.ok_or_else(|| ApiError::broken("the cluster has no default workers"))
 }
 
 /// Repeats `attempt` until no concurrent change interferes, at most `ATTEMPTS` times.

@@ -96,7 +96,10 @@ impl From<Error> for ApiError {
                 tenancy_status(why)
             }
             Error::Refused(
-                Refusal::Field { .. } | Refusal::Labels(_) | Refusal::DefaultGroup { .. },
+                Refusal::Field { .. }
+                | Refusal::Labels(_)
+                | Refusal::Name(_)
+                | Refusal::DefaultGroup { .. },
             )
             | Error::Labels(_)
             | Error::Machines(_)

@@ -14,13 +14,18 @@ mod template;
 mod vm;
 
 mod accepted;
+mod body;
 mod change;
 mod event;
+mod field;
+mod input;
 mod lease_stage;
 mod lease_terms;
 mod listing;
 mod measure;
 mod openapi;
+mod shown;
+mod view;
 
 mod app;
 

@@ -3,10 +3,39 @@
 use axum::response::Response;
 use cluster_core::Page;
 use cluster_store::{PagePart, Position};
-use openstack_api::{Listing, Origin, PartFuture, PartRequest, Query, next_link};
+use openstack_api::{
+    ApiError, Direction, Listing, Origin, Paging, PartFuture, PartRequest, Query, next_link,
+};
 
 use crate::app::App;
 use crate::error::Error;
+use crate::field::{Field, Resource};
+
+/// The query parameters of a list.
+pub(crate) const SORTED: [&str; 4] = ["limit", "marker", "sort_key", "sort_dir"];
+
+/// Reads the page that a query requests of resources, which are sorted by `default` if the caller names no key.
+pub(crate) fn page_of<R: Resource>(
+    query: &Query,
+    default: &str,
+) -> Result<Page<R::Sort>, ApiError> {
+    let mut rest = query.clone();
+    let paging = Paging::take(&mut rest)?;
+    rest.finish()?;
+    let key = paging.sort_key.as_deref().unwrap_or(default);
+    let field = Field::<R>::find(if key == "id" { "uuid" } else { key });
+    let sort = field.and_then(|field| field.sort).ok_or_else(|| unsorted::<R>(default))?;
+    let descending = paging.direction == Direction::Descending;
+    Ok(Page { limit: paging.limit, marker: paging.marker, sort, descending })
+}
+
+/// The refusal of a key by which no list is sorted.
+fn unsorted<R: Resource>(default: &str) -> ApiError {
+    let keys = R::FIELDS.iter().filter(|field| field.sort.is_some()).map(|field| field.name);
+    let keys: Vec<&str> = [default].into_iter().chain(keys.filter(|key| *key != default)).collect();
+    let (last, others) = keys.split_last().unwrap_or((&default, &[]));
+    ApiError::bad_field("sort_key", format!("must be {} or {last}", others.join(", ")))
+}
 
 /// Answers with one page of a list, which `read` reads part by part.
 pub(crate) async fn list_of<Sort, F>(

@@ -1,48 +1,53 @@
 //! `/v1/clusters/{cluster}/nodegroups`: creates, lists, shows, changes and deletes node groups.
 
-mod body;
-mod view;
+mod field;
 
 use axum::extract::State;
 use axum::response::Response;
 use cluster_core::{
-    Cluster, NodeGroup, Refusal, check_another_group, check_group, check_not_deleting,
+    Cluster, GroupRequest, NodeGroup, NodeGroupUuid, check_group, check_not_deleting, without_group,
 };
 use cluster_store::ClusterChange;
 use http::StatusCode;
+use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, JsonShape, Microversion, Operation, Origin, Paging, PathParam, Query, Route,
-    Routes, StrictJson, json,
+    ApiError, Caller, JsonShape, Op, Operation, Paging, PathParam, Query, Route, Routes,
+    StrictJson, json,
 };
 use serde::Serialize;
-use utoipa::PartialSchema;
 
 use crate::app::{App, missing};
+use crate::body::{self, Body, write_flat_patch};
 use crate::error::Error;
+use crate::field::DetailLevel;
+use crate::lenient::count;
+use crate::shown::Context;
+use crate::view::{View, answer};
 use crate::{microversion as since, openapi};
-use body::NewGroup;
-use view::{Brief, View};
+use field::GroupOfCluster;
 
 /// Returns the routes of node groups.
 pub(crate) fn routes() -> Routes<App> {
+    let brief = || body::shape::<NodeGroup>(DetailLevel::Brief);
+    let shape = || body::shape::<NodeGroup>(DetailLevel::Detail);
     let all = [
         Route::get("List a cluster's node groups", list)
             .since(since::NODE_GROUPS)
             .query_parameters(["limit", "marker", "sort_key", "sort_dir", "role"])
-            .returns(JsonShape::object([("nodegroups", JsonShape::list(view::brief()))])),
+            .returns(JsonShape::object([("nodegroups", JsonShape::list(brief()))])),
         Route::post("Create a node group", create)
             .since(since::NODE_GROUPS)
-            .reads(NewGroup::schema())
+            .reads(body::schema::<NodeGroup>())
             .answers(StatusCode::ACCEPTED)
-            .returns(view::shape()),
+            .returns(shape()),
     ];
     let one = [
-        Route::get("Show a node group", show).since(since::NODE_GROUPS).returns(view::shape()),
+        Route::get("Show a node group", show).since(since::NODE_GROUPS).returns(shape()),
         Route::patch("Change a node group", patch)
             .since(since::NODE_GROUPS)
             .reads(openapi::patch_body())
             .answers(StatusCode::ACCEPTED)
-            .returns(view::shape()),
+            .returns(shape()),
         Route::delete("Delete a node group", delete)
             .since(since::NODE_GROUPS)
             .answers(StatusCode::NO_CONTENT),
@@ -56,107 +61,136 @@ pub(crate) fn routes() -> Routes<App> {
 async fn create(
     caller: Caller,
     State(app): State<App>,
-    asked: Microversion,
-    origin: Origin,
+    look: Context,
     PathParam(ident): PathParam<String>,
-    StrictJson(body): StrictJson<NewGroup>,
+    StrictJson(body): StrictJson<Body<NodeGroup>>,
 ) -> Result<Response, Error> {
-    let id = (app.ids)();
-    // A caller who may not see the cluster gets 404 before the image is looked up.
-    let cluster = app.cluster(&caller, &ident).await?;
-    let body = &body.borrowed(&app, &caller, &cluster).await?;
-    let cluster = app
-        .change(&caller, &ident, |cluster, groups| {
-            check_not_deleting(&cluster)?;
-            let group = body.group(&cluster, id, (app.clock)(), asked)?;
-            if groups.iter().any(|other| other.name == group.name) {
-                let why = format!(
-                    "A node group with name {} already exists in the cluster {}.",
-                    group.name, cluster.name
-                );
-                return Err(ApiError::conflict(why).into());
-            }
-            check_another_group(&groups)?;
-            let all: Vec<_> = groups.into_iter().chain([group.clone()]).collect();
-            app.conductor.check_member_configs(&cluster, &all)?;
-            let said =
-                format!("node group {} with {} members requested", group.name, group.node_count());
-            let events = vec![app.request_event(&cluster, "NodeGroupAsked", said)];
-            let cluster = Cluster { asked_at: (app.clock)(), ..cluster };
-            Ok(ClusterChange { added: vec![group], events, ..ClusterChange::of(cluster) })
-        })
-        .await?;
+    let id = NodeGroupUuid::from_untyped_uuid((app.ids)());
+    let request = requested(body, &app, &caller, &ident, &look).await?;
+    let change = app.change(&caller, &ident, |cluster, groups| {
+        let group = request.group(&cluster, &groups, id, (app.clock)())?;
+        with_group(&app, cluster, groups, group)
+    });
+    let cluster = change.await?;
     let group = app.group(&cluster, &id.to_string()).await?;
-    let view =
-        View { group: &group, cluster: &cluster, origin: &origin, asked, now: (app.clock)() };
-    Ok(json(StatusCode::ACCEPTED, &view))
+    let it = GroupOfCluster { group: &group, cluster: &cluster };
+    Ok(answer::<NodeGroup>(StatusCode::ACCEPTED, it, &look))
+}
+
+/// Reads the request, and replaces the image by its id. A caller who may not see the cluster gets 404 before the image is looked up.
+async fn requested(
+    body: Body<NodeGroup>,
+    app: &App,
+    caller: &Caller,
+    ident: &str,
+    look: &Context,
+) -> Result<GroupRequest, Error> {
+    let cluster = app.cluster(caller, ident).await?;
+    let mut request = GroupRequest::default();
+    body.write(&mut request, look.asked)?;
+    since::check_zero(request.node_count, look.asked)?;
+    if let Some(given) = request.image.take() {
+        request.image = Some(app.resolve_image(caller, &cluster, given).await?);
+    }
+    Ok(request)
+}
+
+/// Adds `group` to the cluster.
+fn with_group(
+    app: &App,
+    cluster: Cluster,
+    mut groups: Vec<NodeGroup>,
+    group: NodeGroup,
+) -> Result<ClusterChange, Error> {
+    groups.push(group.clone());
+    app.conductor.check_member_configs(&cluster, &groups)?;
+    let said = format!("node group {} with {} members requested", group.name, group.node_count());
+    let events = vec![app.request_event(&cluster, "NodeGroupAsked", said)];
+    let cluster = Cluster { asked_at: (app.clock)(), ..cluster };
+    Ok(ClusterChange { added: vec![group], events, ..ClusterChange::of(cluster) })
 }
 
 /// `GET /v1/clusters/{cluster}/nodegroups?role=`: all node groups of a cluster on one page, because a cluster has few.
 async fn list(
     caller: Caller,
     State(app): State<App>,
-    asked: Microversion,
-    origin: Origin,
+    look: Context,
     PathParam(ident): PathParam<String>,
     mut query: Query,
 ) -> Result<Response, Error> {
     #[derive(Serialize)]
-    struct Body<'a> {
-        nodegroups: Vec<Brief<'a>>,
+    struct Groups<'a> {
+        nodegroups: Vec<View<'a, NodeGroup>>,
     }
     Paging::take(&mut query)?;
     let role = query.take("role");
     query.finish()?;
-    let cluster = app.cluster(&caller, &ident).await?;
+    let cluster = &app.cluster(&caller, &ident).await?;
     let groups = app.store.groups_of(cluster.id).await?;
-    let wanted = groups
-        .iter()
-        .filter(|group| role.as_deref().is_none_or(|role| role == group.role.as_str()));
-    let views = wanted.map(|group| Brief {
-        view: View { group, cluster: &cluster, origin: &origin, asked, now: (app.clock)() },
-    });
-    Ok(json(StatusCode::OK, &Body { nodegroups: views.collect() }))
+    let is_wanted = |group: &&NodeGroup| role.as_deref().is_none_or(|it| it == group.role.as_str());
+    let view = |group| View {
+        it: GroupOfCluster { group, cluster },
+        level: DetailLevel::Brief,
+        context: &look,
+    };
+    let nodegroups = groups.iter().filter(is_wanted).map(view).collect();
+    Ok(json(StatusCode::OK, &Groups { nodegroups }))
 }
 
 /// `GET /v1/clusters/{cluster}/nodegroups/{nodegroup}`: one node group.
 async fn show(
     caller: Caller,
     State(app): State<App>,
-    asked: Microversion,
-    origin: Origin,
+    look: Context,
     PathParam((ident, group)): PathParam<(String, String)>,
 ) -> Result<Response, Error> {
     let cluster = app.cluster(&caller, &ident).await?;
     let group = app.group(&cluster, &group).await?;
-    let view =
-        View { group: &group, cluster: &cluster, origin: &origin, asked, now: (app.clock)() };
-    Ok(json(StatusCode::OK, &view))
+    let it = GroupOfCluster { group: &group, cluster: &cluster };
+    Ok(answer::<NodeGroup>(StatusCode::OK, it, &look))
 }
+
+/// The refusal of a change of any other field.
+const UNCHANGEABLE: &str = "cannot be changed; /min_node_count and /max_node_count can";
 
 /// `PATCH /v1/clusters/{cluster}/nodegroups/{nodegroup}`: changes the bounds of its size, as in Magnum.
 async fn patch(
     caller: Caller,
     State(app): State<App>,
-    asked: Microversion,
-    origin: Origin,
+    look: Context,
     PathParam((ident, name)): PathParam<(String, String)>,
     StrictJson(patch): StrictJson<Vec<Operation>>,
 ) -> Result<Response, Error> {
-    let cluster = app
-        .change(&caller, &ident, |cluster, groups| {
-            check_not_deleting(&cluster)?;
-            let before = find(&groups, &name)?;
-            let after = body::patched(before, patch.clone())?;
-            check_group(&after)?;
-            let after = NodeGroup { updated_at: Some((app.clock)()), ..after };
-            Ok(ClusterChange { changed: vec![after], ..ClusterChange::of(cluster) })
-        })
-        .await?;
+    let change = app.change(&caller, &ident, |cluster, groups| {
+        check_not_deleting(&cluster)?;
+        let mut after = find(&groups, &name)?.clone();
+        check_counts(&patch)?;
+        write_flat_patch::<NodeGroup>(patch.clone(), UNCHANGEABLE, &mut after)?;
+        check_group(&after)?;
+        after.updated_at = Some((app.clock)());
+        Ok(ClusterChange { changed: vec![after], ..ClusterChange::of(cluster) })
+    });
+    let cluster = change.await?;
     let group = app.group(&cluster, &name).await?;
-    let view =
-        View { group: &group, cluster: &cluster, origin: &origin, asked, now: (app.clock)() };
-    Ok(json(StatusCode::ACCEPTED, &view))
+    let it = GroupOfCluster { group: &group, cluster: &cluster };
+    Ok(answer::<NodeGroup>(StatusCode::ACCEPTED, it, &look))
+}
+
+/// Refuses an operation without a number, by its path: both fields that can be changed are numbers.
+fn check_counts(patch: &[Operation]) -> Result<(), ApiError> {
+    for operation in patch {
+        let path: String = operation.path.chars().take(64).collect();
+        operation.field()?;
+        let value = match (operation.op, &operation.value) {
+            (Op::Remove, _) => continue,
+            (Op::Add | Op::Replace, Some(value)) => value,
+            (Op::Add | Op::Replace, None) => {
+                return Err(ApiError::bad_field(&path, "the operation has no value"));
+            }
+        };
+        count(value).map_err(|why: serde_json::Error| ApiError::bad_field(&path, why))?;
+    }
+    Ok(())
 }
 
 /// `DELETE /v1/clusters/{cluster}/nodegroups/{nodegroup}`: removes the group's members from the desired objects. The conductor drains and
@@ -169,13 +203,9 @@ async fn delete(
     app.change(&caller, &ident, |cluster, groups| {
         check_not_deleting(&cluster)?;
         let group = find(&groups, &name)?;
-        if group.is_default {
-            return Err(Refusal::DefaultGroup { name: group.name.to_string() }.into());
-        }
+        let cluster = without_group(cluster, group, (app.clock)())?;
         let said = format!("deletion of node group {} requested", group.name);
         let events = vec![app.request_event(&cluster, "NodeGroupDeleteAsked", said)];
-        let first_machine = cluster.first_machine.max(group.next_machine);
-        let cluster = Cluster { asked_at: (app.clock)(), first_machine, ..cluster };
         Ok(ClusterChange { removed: vec![group.clone()], events, ..ClusterChange::of(cluster) })
     })
     .await?;

@@ -1,103 +1,100 @@
 //! `/v1/clustertemplates`: creates, lists, shows, changes and deletes cluster templates.
 
-mod body;
-mod view;
+mod field;
 
 use std::sync::Arc;
 
-use axum::extract::{OriginalUri, State};
+use axum::extract::State;
 use axum::response::Response;
-use cluster_core::{Page, Template, TemplateSort};
+use cluster_core::{
+    ClusterParameters, Owner, Template, TemplateUuid, check_template, default_name,
+};
 use cluster_store::StoreError;
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, Direction, JsonShape, ListPart, Operation, Origin, Paging, PathParam, Query,
-    Route, Routes, StrictJson, json,
+    ApiError, Caller, JsonShape, ListPart, ListRequest, Operation, PathParam, Route, Routes,
+    StrictJson,
 };
-use utoipa::PartialSchema;
 
 use crate::app::App;
+use crate::body::{self, Body, write_patch};
 use crate::change::retry_stale;
 use crate::error::Error;
-use crate::listing::list_of;
+use crate::field::DetailLevel;
+use crate::listing::{SORTED, list_of, page_of};
 use crate::openapi;
-pub(crate) use body::{Template as Body, named};
-use view::View;
-
-/// The query parameters of a list.
-pub(crate) const SORTED: [&str; 4] = ["limit", "marker", "sort_key", "sort_dir"];
+use crate::shown::Context;
+use crate::view::{View, answer};
 
 /// Returns the routes of cluster templates.
 pub(crate) fn routes() -> Routes<App> {
+    let shape = || body::shape::<Template>(DetailLevel::Detail);
+    let list_route = |summary| {
+        Route::get(summary, list)
+            .query_parameters(SORTED)
+            .returns(JsonShape::page("clustertemplates", shape()))
+    };
     let all = [
-        Route::get("List cluster templates", list).query_parameters(SORTED).returns(page()),
+        list_route("List cluster templates"),
         Route::post("Create a cluster template", create)
-            .reads(Body::schema())
+            .reads(body::schema::<Template>())
             .answers(StatusCode::CREATED)
-            .returns(view::shape())
+            .returns(shape())
             .refuses([StatusCode::NOT_FOUND]),
     ];
     let one = [
-        Route::get("Show a cluster template", show).returns(view::shape()),
+        Route::get("Show a cluster template", show).returns(shape()),
         Route::patch("Change a cluster template", patch)
             .reads(openapi::patch_body())
-            .returns(view::shape()),
+            .returns(shape()),
         Route::delete("Delete a cluster template", delete).answers(StatusCode::NO_CONTENT),
     ];
     Routes::new("clustertemplates")
         .at("/v1/clustertemplates", all)
-        .at(
-            "/v1/clustertemplates/detail",
-            [Route::get("List cluster templates", list).query_parameters(SORTED).returns(page())],
-        )
+        .at("/v1/clustertemplates/detail", [list_route("List cluster templates")])
         .at("/v1/clustertemplates/{template}", one)
-}
-
-fn page() -> JsonShape {
-    JsonShape::page("clustertemplates", view::shape())
 }
 
 /// `POST /v1/clustertemplates`: creates a template.
 async fn create(
     caller: Caller,
     State(app): State<App>,
-    origin: Origin,
-    StrictJson(body): StrictJson<Body>,
+    look: Context,
+    StrictJson(body): StrictJson<Body<Template>>,
 ) -> Result<Response, Error> {
-    let mut template = body.into_new(&app, &caller)?;
+    let mut template = blank(&app, &caller, &look)?;
+    body.write(&mut template, look.asked)?;
+    check_template(&template.blueprint)?;
     check_public(&caller, template.public)?;
     template.blueprint = app.borrowed(&caller, None, template.blueprint).await?;
     app.store.insert_template(&template).await?;
-    Ok(json(StatusCode::CREATED, &View { template: &template, origin: &origin }))
+    Ok(answer::<Template>(StatusCode::CREATED, &template, &look))
+}
+
+/// A template without an image, with Magnum's defaults.
+fn blank(app: &App, caller: &Caller, look: &Context) -> Result<Template, Error> {
+    let id = TemplateUuid::from_untyped_uuid((app.ids)());
+    let owner = Owner::new(app.project(caller)?, app.user(caller));
+    let name = default_name("template", &id.to_string());
+    Ok(Template::new(id, owner, name, ClusterParameters::new(String::new()), look.now))
 }
 
 /// `GET /v1/clustertemplates` and `/detail`: a page of templates. Both answer the same.
 async fn list(
     caller: Caller,
     State(app): State<App>,
-    origin: Origin,
-    OriginalUri(uri): OriginalUri,
-    query: Query,
+    look: Context,
+    request: ListRequest,
 ) -> Result<Response, Error> {
-    let mut rest = query.clone();
-    let paging = Paging::take(&mut rest)?;
-    rest.finish()?;
-    let sort = match paging.sort_key.as_deref() {
-        None | Some("created_at") => TemplateSort::CreatedAt,
-        Some("id" | "uuid") => TemplateSort::Id,
-        Some("name") => TemplateSort::Name,
-        Some(_) => return Err(unsorted().into()),
-    };
-    let descending = paging.direction == Direction::Descending;
-    let page = Page { limit: paging.limit, marker: paging.marker, sort, descending };
-    let reader = Arc::new((app.store.clone(), app.scope(&caller), origin.clone()));
-    list_of("clustertemplates", &page, (&app, &origin, uri.path(), &query), move |part, page| {
+    let page = page_of::<Template>(&request.query, "created_at")?;
+    let reader = Arc::new((app.store.clone(), app.scope(&caller), look));
+    list_of("clustertemplates", &page, request.of(&app), move |part, page| {
         let reader = reader.clone();
         Box::pin(async move {
-            let (store, scope, origin) = &*reader;
+            let (store, scope, context) = &*reader;
             let listed = store.list_templates_part(scope, &page, part).await?;
-            let view = |template| View { template, origin };
+            let view = |it| View::<Template> { it, level: DetailLevel::Detail, context };
             let id = |template: &Template| template.id.into_untyped_uuid();
             Ok(ListPart::of(&listed.found, id, view, listed.more)?)
         })
@@ -105,42 +102,38 @@ async fn list(
     .await
 }
 
-/// The refusal of an unknown sort key.
-pub(crate) fn unsorted() -> ApiError {
-    ApiError::bad_field("sort_key", "must be created_at, uuid or name")
-}
-
 /// `GET /v1/clustertemplates/{template}`: one template.
 async fn show(
     caller: Caller,
     State(app): State<App>,
-    origin: Origin,
+    look: Context,
     PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     let template = app.template(&caller, &ident).await?;
-    Ok(json(StatusCode::OK, &View { template: &template, origin: &origin }))
+    Ok(answer::<Template>(StatusCode::OK, &template, &look))
 }
 
 /// `PATCH /v1/clustertemplates/{template}`: changes a template. Existing clusters of the template stay as they are.
 async fn patch(
     caller: Caller,
     State(app): State<App>,
-    origin: Origin,
+    look: Context,
     PathParam(ident): PathParam<String>,
     StrictJson(patch): StrictJson<Vec<Operation>>,
 ) -> Result<Response, Error> {
     let template = retry_stale(|| async {
         let before = own(&app, &caller, &ident).await?;
-        let mut after = body::patched(&before, patch.clone())?;
+        let mut after = before.clone();
+        write_patch::<Template>(patch.clone(), &before, &look, &mut after)?;
+        check_template(&after.blueprint)?;
         let is_another = !before.public || after.blueprint != before.blueprint;
         check_public(&caller, after.public && is_another)?;
-        let said = Some(&before.blueprint);
-        after.blueprint = app.borrowed(&caller, said, after.blueprint).await?;
+        let known = Some(&before.blueprint);
+        after.blueprint = app.borrowed(&caller, known, after.blueprint).await?;
         after.updated_at = Some((app.clock)());
         Ok(app.store.update_template(&after).await?)
     });
-    let template = template.await?;
-    Ok(json(StatusCode::OK, &View { template: &template, origin: &origin }))
+    Ok(answer::<Template>(StatusCode::OK, &template.await?, &look))
 }
 
 /// `DELETE /v1/clustertemplates/{template}`: deletes a template without clusters.

@@ -71,6 +71,15 @@ pub enum VolumeDriver {
     Cinder,
 }
 
+impl VolumeDriver {
+    /// Returns Magnum's name of the driver.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            VolumeDriver::Cinder => "cinder",
+        }
+    }
+}
+
 impl ClusterParameters {
     /// Returns the DNS zone of the cluster's names, with the final dot.
     pub fn zone(&self) -> Option<&str> {

@@ -6,9 +6,11 @@ mod vm;
 
 mod ca_rotation;
 mod cluster_lease;
+mod cluster_request;
 mod conclusion;
 mod conditions;
 mod failure;
+mod group_request;
 mod plan;
 mod quota;
 mod quota_need;
@@ -20,6 +22,7 @@ mod resource_use;
 #[cfg(test)]
 mod sample;
 mod status;
+mod template_request;
 
 mod address;
 mod desired_objects;
@@ -68,6 +71,7 @@ pub use cluster_lease::{
     undo_lease,
 };
 pub use cluster_parameters::{ClusterParameters, NetworkDriver, VolumeDriver};
+pub use cluster_request::{ClusterRequest, LabelsRequest};
 pub use cluster_spec::ClusterSpec;
 pub use condition::{Condition, ConditionKind, ConditionStatus};
 pub use conditions::conditions;
@@ -86,6 +90,7 @@ pub use event::{Event, Severity};
 pub use failure::{Backoff, backing_off, failures};
 pub use failure_count::FailureCount;
 pub use flavor_size::FlavorSize;
+pub use group_request::{GroupRequest, node_labels};
 pub use ids::*;
 pub use ingress_rule::{IngressRule, Protocol, RuleSource};
 pub use key::{BalancerPurpose, DnsName, InvalidKey, Key, Kind, MemberName, SecurityGroupRole};
@@ -110,7 +115,7 @@ pub use quota_need::{QuotaNeed, QuotaShortage, quota_need, shortages};
 pub use repair::{RepairLimits, members_to_replace, servers_to_recreate};
 pub use request::{
     MOST_GROUPS, Refusal, check_another_group, check_cluster, check_group, check_not_deleting,
-    check_template, resize,
+    check_template, resize, without_group,
 };
 #[cfg(feature = "samples")]
 pub use requested_cluster::RequestedCluster;
@@ -120,6 +125,7 @@ pub use server_state::{ServerDetails, ServerState};
 pub use settings::{Algorithm, Delivery, PodNetwork, Provider, Settings, Volume};
 pub use status::{Health, Status, health, status, status_reason};
 pub use template::{Owner, Template};
+pub use template_request::{api_port, default_name, name_servers, network_driver, volume_driver};
 pub use vm::{
     ActionOrigin, FlavorTooSmall, IdleCheck, IdleSource, RequestArrival, SentRequest,
     ServerObservation, Snapshot, SnapshotImage, SnapshotOrigin, SnapshotRules, SnapshotState,

@@ -62,6 +62,23 @@ pub enum GroupRole {
     Worker(String),
 }
 
+impl Default for GroupRole {
+    fn default() -> Self {
+        GroupRole::Worker("worker".to_owned())
+    }
+}
+
+impl TaintEffect {
+    /// Returns Kubernetes' name of the effect.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TaintEffect::NoSchedule => "NoSchedule",
+            TaintEffect::PreferNoSchedule => "PreferNoSchedule",
+            TaintEffect::NoExecute => "NoExecute",
+        }
+    }
+}
+
 impl GroupRole {
     /// Returns Magnum's name of the role.
     pub fn as_str(&self) -> &str {
@@ -145,7 +162,7 @@ impl NodeGroup {
     /// Makes the workers that a cluster is created with. The labels of the cluster set the limits of their number.
     pub fn default_workers(id: NodeGroupUuid, cluster: &Cluster, machines: u32) -> Self {
         let (least, most) = cluster.blueprint.labels.settings().node_count_bounds;
-        let named = (default_name("worker"), GroupRole::Worker("worker".to_owned()));
+        let named = (default_name("worker"), GroupRole::default());
         let group = NodeGroup::new(id, cluster, named, machines, cluster.created_at);
         NodeGroup {
             is_default: true,
@@ -153,6 +170,11 @@ impl NodeGroup {
             max_node_count: most,
             ..group
         }
+    }
+
+    /// Whether these are the workers that the cluster was created with.
+    pub fn is_default_workers(&self) -> bool {
+        self.is_default && self.role != GroupRole::Master
     }
 
     /// Returns the number of members that the group should have.

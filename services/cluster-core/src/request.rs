@@ -1,9 +1,11 @@
 //! Checks requests of users for clusters and node groups before anything is recorded.
 
+use jiff::Timestamp;
+
 use crate::node_group::MAX_GROUP_SIZE;
 use crate::{
-    Cluster, ClusterParameters, DesiredState, GroupRole, LabelsError, MemberName, NetworkDriver,
-    NodeGroup, PodNetwork,
+    Cluster, ClusterParameters, DesiredState, GroupRole, InvalidName, LabelsError, MemberName,
+    NetworkDriver, NodeGroup, PodNetwork,
 };
 
 /// Why a request is refused.
@@ -20,6 +22,9 @@ pub enum Refusal {
     /// A label of the template is unknown or invalid, or no longer allowed.
     #[error(transparent)]
     Labels(#[from] LabelsError),
+    /// The name is not allowed.
+    #[error("name: {0}")]
+    Name(#[from] InvalidName),
     /// The cluster is being deleted and takes no changes.
     #[error("cluster {name} is being deleted")]
     Deleting { name: String },
@@ -55,6 +60,9 @@ pub fn check_another_group(groups: &[NodeGroup]) -> Result<(), Refusal> {
 
 /// Checks what every cluster of this template would fail on.
 pub fn check_template(blueprint: &ClusterParameters) -> Result<(), Refusal> {
+    if blueprint.image.is_empty() {
+        return field("image_id", "is required");
+    }
     blueprint.labels.check()?;
     let asks_driver = blueprint.labels.settings().pod_network == PodNetwork::Driver;
     if blueprint.network_driver == NetworkDriver::Calico && asks_driver {
@@ -139,6 +147,19 @@ pub fn check_not_deleting(cluster: &Cluster) -> Result<(), Refusal> {
     }
 }
 
+/// Returns the cluster without `group`, whose numbers of members are not used again.
+pub fn without_group(
+    cluster: Cluster,
+    group: &NodeGroup,
+    now: Timestamp,
+) -> Result<Cluster, Refusal> {
+    if group.is_default {
+        return Err(Refusal::DefaultGroup { name: group.name.to_string() });
+    }
+    let first_machine = cluster.first_machine.max(group.next_machine);
+    Ok(Cluster { asked_at: now, first_machine, ..cluster })
+}
+
 /// Returns the group with `count` members. New members get new numbers; the members in `remove` are removed first, then the newest.
 pub fn resize(group: &NodeGroup, count: u32, remove: &[MemberName]) -> Result<NodeGroup, Refusal> {
     let mut resized = group.clone();
@@ -179,7 +200,7 @@ mod tests {
 
     use super::*;
     use crate::Labels;
-    use crate::sample::Sample;
+    use crate::sample::{Sample, at};
 
     #[track_caller]
     fn refuses(result: Result<impl std::fmt::Debug, Refusal>, want: &str) {
@@ -249,6 +270,20 @@ mod tests {
             resize(workers, 1, &[stranger]),
             "nodes_to_remove: default-master-0 is not a member of node group default-worker",
         );
+    }
+
+    #[test]
+    fn the_numbers_of_a_deleted_group_are_not_used_again() {
+        let Sample { cluster, mut groups } = Sample::highly_available();
+        let mut workers = groups.remove(1);
+        let why =
+            "node group default-worker is a default group: it can only be deleted with its cluster";
+        refuses(without_group(cluster.clone(), &workers, at(9)), why);
+        workers.is_default = false;
+        let without = without_group(cluster, &workers, at(9)).unwrap();
+        assert_eq!((without.first_machine, without.asked_at), (2, at(9)));
+        let older = Cluster { first_machine: 7, ..without };
+        assert_eq!(without_group(older, &workers, at(9)).unwrap().first_machine, 7);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 
@@ -22,6 +22,14 @@ pub fn json_of(status: StatusCode, body: &impl Serialize, about: usize) -> Respo
         Ok(()) => json_text(status, bytes.into()),
         Err(why) => ApiError::broken(format!("cannot serialize the answer: {why}")).into_response(),
     }
+}
+
+/// Adds the URL of the resource that the request created, if it can be a header.
+pub fn with_location(mut answer: Response, url: &str) -> Response {
+    if let Ok(location) = HeaderValue::try_from(url) {
+        answer.headers_mut().insert(LOCATION, location);
+    }
+    answer
 }
 
 /// An answer with a body that is JSON text already.

@@ -4,16 +4,18 @@ use std::fmt::Display;
 use std::pin::Pin;
 
 use axum::body::Body;
+use axum::extract::{FromRequestParts, OriginalUri};
 use axum::response::Response;
 use bytes::Bytes;
 use futures::stream::unfold;
 use http::header::CONTENT_TYPE;
+use http::request::Parts;
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 use tracing::warn;
 
-use crate::ApiError;
 use crate::json::json_text;
+use crate::{ApiError, Microversion, Origin, Query};
 
 /// How many bytes of documents make a part.
 pub(crate) const PART: usize = 128 << 10;
@@ -21,6 +23,37 @@ pub(crate) const PART: usize = 128 << 10;
 const FIRST_ELEMENTS: u32 = 16;
 /// The most elements in a later part.
 const MOST_ELEMENTS: u32 = 256;
+
+/// A request for a list, before its query is parsed.
+#[derive(Clone, Debug)]
+pub struct ListRequest {
+    /// The requested version.
+    pub asked: Microversion,
+    /// The origin under which the client reached the API.
+    pub origin: Origin,
+    /// The path of the list, for the link to the next page.
+    pub path: String,
+    pub query: Query,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for ListRequest {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let asked = Microversion::from_request_parts(parts, state).await?;
+        let origin = Origin::from_request_parts(parts, state).await?;
+        let Ok(OriginalUri(uri)) = OriginalUri::from_request_parts(parts, state).await;
+        let query = Query::from_request_parts(parts, state).await?;
+        Ok(ListRequest { asked, origin, path: uri.path().to_owned(), query })
+    }
+}
+
+impl ListRequest {
+    /// The parts of the request that a page and its link to the next page need.
+    pub fn of<'a, A>(&'a self, app: &'a A) -> (&'a A, &'a Origin, &'a str, &'a Query) {
+        (app, &self.origin, &self.path, &self.query)
+    }
+}
 
 /// A page of a list.
 pub struct Listing {

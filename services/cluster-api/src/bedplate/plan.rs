@@ -3,16 +3,16 @@
 use axum::extract::State;
 use axum::response::Response;
 use cluster_conductor::Preview;
-use cluster_core::{QuotaNeed, QuotaShortage};
+use cluster_core::{Cluster, QuotaNeed, QuotaShortage};
 use http::StatusCode;
 use openstack_api::{
     ApiError, Caller, JsonShape, Microversion, PathParam, Route, Routes, StrictJson, json,
 };
 use serde::Serialize;
-use utoipa::PartialSchema;
 
 use crate::app::App;
-use crate::cluster::{CheckedCluster, NewCluster};
+use crate::body::{self, Body};
+use crate::cluster::requested;
 use crate::error::Error;
 use crate::microversion as since;
 
@@ -23,7 +23,7 @@ pub(crate) fn routes() -> Routes<App> {
             "/bedplate/v1/plan",
             [Route::post("Plan a cluster without creating it", dry_run)
                 .needs(openstack_api::RequiredAccess::Read)
-                .reads(NewCluster::schema())
+                .reads(body::schema::<Cluster>())
                 .returns(shape())
                 .refuses([StatusCode::NOT_FOUND])],
         )
@@ -60,7 +60,7 @@ struct Object {
 }
 
 #[derive(Serialize)]
-struct Body {
+struct ShownPlan {
     /// The objects that are created first, all at the same time.
     first: Vec<String>,
     objects: Vec<Object>,
@@ -95,7 +95,7 @@ fn answer(preview: Preview, denial: Option<ApiError>) -> Response {
         Some(denial) => (Some(false), Some(denial.message)),
         None => (fits, fits_reason),
     };
-    let body = Body {
+    let body = ShownPlan {
         first: preview.first.iter().map(ToString::to_string).collect(),
         objects: objects.collect(),
         need: preview.need,
@@ -111,10 +111,10 @@ fn answer(preview: Preview, denial: Option<ApiError>) -> Response {
 async fn dry_run(
     caller: Caller,
     State(app): State<App>,
-    StrictJson(body): StrictJson<NewCluster>,
+    StrictJson(body): StrictJson<Body<Cluster>>,
 ) -> Result<Response, Error> {
     let newest: Microversion = since::MAXIMUM;
-    let CheckedCluster { cluster, mut groups } = body.into_order(&app, &caller, newest).await?;
+    let (cluster, mut groups) = requested(body, &app, &caller, newest).await?;
     let unmeasured = app.measure(&cluster, &mut groups).await;
     let allowed = app.store.check_quota(&cluster, &groups, &app.settings.quotas).await?;
     let denial = allowed.err().map(|denial| ApiError::from(Error::Denied(denial, unmeasured)));
