@@ -3,8 +3,8 @@
 use axum::response::{IntoResponse, Response};
 use baremetal_conductor::{ConsoleError, TakeOutRefused};
 use baremetal_core::{
-    BackfillMismatch, ChangeRefused, NoConsole, NodeRefused, RequestRefused, UnreadableRack,
-    UnsupportedInterface,
+    BackfillMismatch, ChangeRefused, NoConsole, NodeRefused, RackMistakes, RequestRefused,
+    UnreadableRack, UnsupportedInterface,
 };
 use baremetal_store::StoreError;
 use bmc::BmcError;
@@ -31,6 +31,8 @@ pub(crate) enum Error {
     Interface(#[from] UnsupportedInterface),
     #[error(transparent)]
     Rack(#[from] UnreadableRack),
+    #[error(transparent)]
+    Mistakes(#[from] RackMistakes),
     #[error(transparent)]
     Bmc(#[from] BmcError),
     #[error(transparent)]
@@ -90,7 +92,7 @@ impl From<Error> for ApiError {
                 error!("{}", chain(why));
                 return ApiError::broken(why.to_string());
             }
-            Error::Interface(_) => StatusCode::BAD_REQUEST,
+            Error::Interface(_) | Error::Mistakes(_) => StatusCode::BAD_REQUEST,
             Error::Mismatch(_)
             | Error::Stays(TakeOutRefused::Refused { .. } | TakeOutRefused::Occupied { .. }) => {
                 StatusCode::CONFLICT

@@ -4,8 +4,7 @@ use agent_protocol::InspectionData;
 use baremetal_core::{Node, Port, PortUuid, Problem, Reason, apply_bmc_inventory, apply_inventory};
 use baremetal_store::StoreError;
 use hardware::{Inventory, MacAddress};
-use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tracing::{info, warn};
 
 use crate::context::TurnContext;
@@ -58,7 +57,8 @@ impl TurnContext {
     /// Adds the ports that do not exist yet. An address that belongs to another node is skipped.
     async fn add_ports(&self, node: &Node, macs: &[MacAddress]) -> Result<(), TurnError> {
         for mac in macs {
-            match self.store.insert_port(&port(node, *mac, self.now())).await {
+            let port = Port::new(PortUuid::new_v4(), node.id, *mac, self.now());
+            match self.store.insert_port(&port).await {
                 Ok(()) => info!(node.id = %node.id, %mac, "node {} has a port {mac}", node.id),
                 Err(StoreError::Duplicate { .. }) => {
                     let owner = self.store.find_port_by_address(*mac).await?.map(|port| port.node);
@@ -75,25 +75,6 @@ impl TurnContext {
 
 fn failed(cause: String) -> TurnError {
     Problem { reason: Reason::StepFailed, cause, transient: false }.into()
-}
-
-fn port(node: &Node, address: MacAddress, now: Timestamp) -> Port {
-    Port {
-        id: PortUuid::new_v4(),
-        version: 1,
-        created_at: now,
-        updated_at: None,
-        node: node.id,
-        address,
-        name: None,
-        description: None,
-        pxe_enabled: true,
-        local_link_connection: Map::new(),
-        physical_network: None,
-        portgroup: None,
-        is_smartnic: false,
-        extra: Map::new(),
-    }
 }
 
 /// Converts a BMC's inventory into the form of an agent's inventory, which the API shows.

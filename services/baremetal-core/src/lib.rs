@@ -7,6 +7,7 @@ mod plan;
 mod boot_again;
 mod drain;
 mod drain_needed;
+mod enrolment;
 mod host_placement;
 mod lending;
 mod node_request;
@@ -67,6 +68,10 @@ pub use drain_request::{
 };
 pub use driver::{CREDENTIALS, Credential, Driver, UnknownDriver};
 pub use elapsed::elapsed;
+pub use enrolment::{
+    Enrolment, EnrolmentEffect, EnrolmentFacts, EnrolmentResult, EnrolmentRules, RackMistakes,
+    plan_enrolment,
+};
 pub use explain::{CurrentTask, Explanation, current_task, explain};
 pub use failure::{Failure, Problem, Reason};
 pub use host_placement::HostPlacement;

@@ -32,3 +32,25 @@ pub struct Port {
     /// Free-form notes of the operator, ignored by the service.
     pub extra: Map<String, Value>,
 }
+
+impl Port {
+    /// Makes a port from which the machine may boot.
+    pub fn new(id: PortUuid, node: NodeUuid, address: MacAddress, now: Timestamp) -> Self {
+        Port {
+            id,
+            version: 1,
+            created_at: now,
+            updated_at: None,
+            node,
+            address,
+            name: None,
+            description: None,
+            pxe_enabled: true,
+            local_link_connection: Map::new(),
+            physical_network: None,
+            portgroup: None,
+            is_smartnic: false,
+            extra: Map::new(),
+        }
+    }
+}
