@@ -1,20 +1,20 @@
 //! `/v1/allocations`: reserves a node of a requested kind, and shows which node was chosen.
 
+mod create;
 mod field;
 
 use std::sync::Arc;
 
-use axum::extract::{OriginalUri, State};
+use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{
-    Allocation, AllocationState, AllocationUuid, Node, NodeIdent, NodeName, NodePool, check_release,
+    Allocation, AllocationFilter, AllocationUuid, Node, NodeIdent, NodeName, check_release,
 };
-use http::header::LOCATION;
-use http::{HeaderValue, StatusCode};
+use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, JsonShape, ListPart, Microversion, Operation, Origin, PathParam, Query,
-    Route, Routes, StrictJson, json,
+    ApiError, Caller, JsonShape, ListPart, ListRequest, Microversion, Operation, Origin, PathParam,
+    Query, Route, Routes, StrictJson, json, with_location,
 };
 use serde_json::{Map, Value};
 use tracing::info;
@@ -24,14 +24,10 @@ use crate::error::Error;
 use crate::field::{FieldSet, in_body};
 use crate::listing::list_of;
 use crate::shown::Context;
-use crate::value::{list as elements, text};
 use crate::view::View;
-use crate::write::{create as set_fields, patched};
+use crate::write::patched;
 use crate::{list_query, microversion as since, openapi, rule};
 use field::AllocationList;
-
-/// The most candidate nodes that a request may name.
-const MOST_CANDIDATES: usize = 1000;
 
 /// The routes of allocations.
 pub(crate) fn routes() -> Routes<App> {
@@ -87,128 +83,28 @@ async fn create(
     State(app): State<App>,
     asked: Microversion,
     origin: Origin,
-    StrictJson(mut body): StrictJson<Map<String, Value>>,
+    StrictJson(body): StrictJson<Map<String, Value>>,
 ) -> Result<Response, Error> {
-    let now = (app.clock)();
-    let node = take_node(&app, &caller, asked, &mut body).await?;
-    let mut wanted = Allocation {
-        id: AllocationUuid::new_v4(),
-        version: 1,
-        created_at: now,
-        updated_at: None,
-        name: None,
-        state: AllocationState::Allocating,
-        last_error: None,
-        node: None,
-        resource_class: node.as_ref().and_then(|node| node.resource_class.clone()),
-        traits: Default::default(),
-        candidate_nodes: Vec::new(),
-        extra: Map::new(),
-        owner: None,
-        reservation: None,
-    };
-    if let Some(instance) = node.as_ref().and_then(|node| node.instance_uuid) {
-        wanted.id = AllocationUuid::from_untyped_uuid(instance);
-    }
-    let candidates = take_candidates(&mut body)?;
-    set_fields(&mut wanted, body, asked)?;
-    settle_owner(&app, &caller, &mut wanted).await?;
-    let candidates = app.nodes(&caller, asked, &candidates).await;
-    let candidates = candidates.map_err(in_body("candidate_nodes"))?;
-    wanted.candidate_nodes = candidates.iter().map(|node| node.id).collect();
-    let written = match node {
-        Some(node) => {
-            retry_if_stale(|| async { Ok(app.store.backfill(&wanted, node.id, now).await??) })
-                .await?
-        }
-        None if wanted.resource_class.is_none() => {
-            let problem = "is required, unless the allocation is for a node in use";
-            return Err(ApiError::bad_field("resource_class", problem).into());
-        }
-        None => {
-            let pool = NodePool::of(wanted.owner.as_deref());
-            app.store.allocate(&wanted, &pool, now).await?
-        }
-    };
-    log_result(&written);
+    let wanted = create::requested(body, &app, &caller, asked).await?;
+    let written = create::record(&app, wanted).await?;
     let view = view_of(&app, &written, FieldSet::all(asked), asked, &origin);
-    let mut answer = json(StatusCode::CREATED, &view);
-    if let Ok(location) = HeaderValue::try_from(format!("{origin}/v1/allocations/{}", written.id)) {
-        answer.headers_mut().insert(LOCATION, location);
-    }
-    Ok(answer)
-}
-
-fn log_result(allocation: &Allocation) {
-    match allocation.node {
-        Some(node) => {
-            info!(node.id = %node, "node {node} is reserved by allocation {}", allocation.id);
-        }
-        None => info!("no node matches allocation {}", allocation.id),
-    }
-}
-
-/// Removes `node` from `body` and returns the node in use for which the allocation is recorded afterwards.
-async fn take_node(
-    app: &App,
-    caller: &Caller,
-    asked: Microversion,
-    body: &mut Map<String, Value>,
-) -> Result<Option<Node>, Error> {
-    let Some(ident) = body.remove("node") else { return Ok(None) };
-    asked.need(since::ALLOCATION_BACKFILL, "node")?;
-    let Some(ident) = text("node", ident, 255)? else { return Ok(None) };
-    let node = app.node(caller, asked, &ident).await.map_err(in_body("node"))?;
-    Ok(Some(node))
-}
-
-/// Removes the candidate nodes from `body`, as the client named them.
-fn take_candidates(body: &mut Map<String, Value>) -> Result<Vec<String>, ApiError> {
-    let name = "candidate_nodes";
-    let named = elements(name, body.remove(name).unwrap_or(Value::Null), MOST_CANDIDATES)?;
-    let named = named.into_iter().map(|node| {
-        text(name, node, 255)?.ok_or_else(|| ApiError::bad_field(name, "one of them has no name"))
-    });
-    named.collect()
-}
-
-/// Sets the owner of the allocation. A caller with access to one project can only request nodes for that project, which is also the
-/// default.
-async fn settle_owner(app: &App, caller: &Caller, wanted: &mut Allocation) -> Result<(), Error> {
-    match (visible_project(caller), &wanted.owner) {
-        (Some(own), Some(owner)) if own != *owner => {
-            let why = "owner: only operators may create an allocation for another project";
-            Err(ApiError::new(StatusCode::FORBIDDEN, why).into())
-        }
-        (Some(own), _) => {
-            wanted.owner = Some(own);
-            Ok(())
-        }
-        (None, Some(owner)) => Ok(app.auth.check_project(caller, "owner", owner).await?),
-        (None, None) => Ok(()),
-    }
+    let url = format!("{origin}/v1/allocations/{}", written.id);
+    Ok(with_location(json(StatusCode::CREATED, &view), &url))
 }
 
 /// `GET /v1/allocations`: lists allocations.
 async fn list(
     caller: Caller,
     State(app): State<App>,
-    asked: Microversion,
-    origin: Origin,
-    OriginalUri(uri): OriginalUri,
-    query: Query,
+    request: ListRequest,
 ) -> Result<Response, Error> {
-    let mut rest = query.clone();
-    let shown = FieldSet::requested(&mut rest, asked)?;
-    let (list, page) = list_query::parse::<Allocation>(rest, asked)?;
-    let AllocationList { mut filter, node } = list;
-    if let Some(ident) = node {
-        let node = app.node(&caller, asked, &ident).await.map_err(in_body("node"))?;
-        filter.node = Some(node.id);
-    }
-    filter.seen_by = visible_project(&caller);
-    let reader = Arc::new((app.clone(), origin.clone()));
-    list_of("allocations", &page, (&app, &origin, uri.path(), &query), move |part, page| {
+    let mut rest = request.query.clone();
+    let shown = FieldSet::requested(&mut rest, request.asked)?;
+    let (list, page) = list_query::parse::<Allocation>(rest, request.asked)?;
+    let filter = narrowed(&app, &caller, request.asked, list).await?;
+    let reader = Arc::new((app.clone(), request.origin.clone()));
+    let asked = request.asked;
+    list_of("allocations", &page, request.of(&app), move |part, page| {
         let (reader, filter) = (reader.clone(), filter.clone());
         Box::pin(async move {
             let (app, origin) = &*reader;
@@ -219,6 +115,22 @@ async fn list(
         })
     })
     .await
+}
+
+/// The filter of the list, without the allocations that the caller does not see.
+async fn narrowed(
+    app: &App,
+    caller: &Caller,
+    asked: Microversion,
+    list: AllocationList,
+) -> Result<AllocationFilter, Error> {
+    let AllocationList { mut filter, node } = list;
+    if let Some(ident) = node {
+        let node = app.node(caller, asked, &ident).await.map_err(in_body("node"))?;
+        filter.node = Some(node.id);
+    }
+    filter.seen_by = visible_project(caller);
+    Ok(filter)
 }
 
 /// An allocation in the form that clients see.

@@ -10,21 +10,20 @@ mod write;
 
 use std::sync::Arc;
 
-use axum::extract::{OriginalUri, State};
+use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{Node, check_delete};
 use baremetal_store::PageRows;
-use http::header::LOCATION;
-use http::{HeaderValue, StatusCode};
+use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, JsonShape, ListPart, Microversion, Operation, Origin, PathParam, Query,
-    Relation, Route, Routes, StrictJson, json_of,
+    Caller, JsonShape, ListPart, ListRequest, Microversion, Operation, Origin, PathParam, Query,
+    Relation, Route, Routes, StrictJson, json_of, with_location,
 };
 use serde_json::{Map, Value};
 use tracing::info;
 
-use crate::app::{App, forced, relation, retry_if_stale, visible_project};
+use crate::app::{App, forced, relation, retry_if_stale};
 use crate::error::Error;
 use crate::field::{DetailLevel, FieldSet};
 use crate::listing::list_of;
@@ -32,7 +31,6 @@ use crate::shown::Context;
 use crate::view::View;
 use crate::{list_query, openapi, rule};
 use change::NodePatch;
-use list::NodeList;
 
 pub(crate) use view::{last_error, state_word};
 
@@ -97,39 +95,27 @@ async fn create(
 ) -> Result<Response, Error> {
     let node = change::enroll(&app, &caller, asked, body).await?;
     info!(node.id = %node.id, "node {} was enrolled", node.label());
-
-    let location = HeaderValue::try_from(format!("{origin}/v1/nodes/{}", node.id));
     let look = context(&app, asked, &origin);
-    let mut answer = one(StatusCode::CREATED, &caller, &node, FieldSet::all(asked), look);
-    if let Ok(location) = location {
-        answer.headers_mut().insert(LOCATION, location);
-    }
-    Ok(answer)
+    let answer = one(StatusCode::CREATED, &caller, &node, FieldSet::all(asked), look);
+    Ok(with_location(answer, &format!("{origin}/v1/nodes/{}", node.id)))
 }
 
 /// `GET /v1/nodes`: lists nodes with a few fields each.
 async fn list(
     caller: Caller,
     State(app): State<App>,
-    asked: Microversion,
-    origin: Origin,
-    OriginalUri(uri): OriginalUri,
-    query: Query,
+    request: ListRequest,
 ) -> Result<Response, Error> {
-    page(&app, &caller, DetailLevel::Brief, context(&app, asked, &origin), uri.path(), &query).await
+    page(app, caller, DetailLevel::Brief, request).await
 }
 
 /// `GET /v1/nodes/detail`: lists nodes with all fields.
 async fn list_detail(
     caller: Caller,
     State(app): State<App>,
-    asked: Microversion,
-    origin: Origin,
-    OriginalUri(uri): OriginalUri,
-    query: Query,
+    request: ListRequest,
 ) -> Result<Response, Error> {
-    page(&app, &caller, DetailLevel::Detail, context(&app, asked, &origin), uri.path(), &query)
-        .await
+    page(app, caller, DetailLevel::Detail, request).await
 }
 
 /// `GET /v1/nodes/{node}`: shows a node.
@@ -190,37 +176,26 @@ async fn forget(
 
 /// Answers with one page of a list of nodes.
 async fn page(
-    app: &App,
-    caller: &Caller,
+    app: App,
+    caller: Caller,
     level: DetailLevel,
-    look: Context<'_>,
-    path: &str,
-    query: &Query,
+    request: ListRequest,
 ) -> Result<Response, Error> {
-    let mut rest = query.clone();
-    let shown = FieldSet::listed(&mut rest, level, look.asked)?;
-    let (list, page) = list_query::parse::<Node>(rest, look.asked)?;
-    let NodeList { mut filter, parent, conductor, is_faulty } = list;
-    if let Some(parent) = parent {
-        let parent = app.store.find_node(&parent).await?;
-        let parent = parent.filter(|parent| relation(caller, parent).is_some());
-        let missing = || ApiError::bad_field("parent_node", "node not found");
-        filter.parent_node = Some(parent.ok_or_else(missing)?.id);
-    }
-    filter.seen_by = visible_project(caller);
-    let elsewhere = conductor.is_some_and(|name| name != app.conductor.hostname());
-    let is_empty = is_faulty || elsewhere;
-    let reader = Arc::new((app.clone(), caller.clone(), look.origin.clone()));
-    let asked = look.asked;
-    list_of("nodes", &page, (app, look.origin, path, query), move |part, page| {
-        let (reader, filter) = (reader.clone(), filter.clone());
+    let mut rest = request.query.clone();
+    let shown = FieldSet::listed(&mut rest, level, request.asked)?;
+    let (list, page) = list_query::parse::<Node>(rest, request.asked)?;
+    let filter = list.filter(&app, &caller).await?;
+    let reader = Arc::new((app, caller, request, filter));
+    let (app, _, request, _) = &*reader.clone();
+    list_of("nodes", &page, request.of(app), move |part, page| {
+        let reader = reader.clone();
         Box::pin(async move {
-            let (app, caller, origin) = &*reader;
-            let listed = match is_empty {
-                true => PageRows { found: Vec::new(), more: None },
-                false => app.store.list_nodes_part(&filter, &page, part).await?,
+            let (app, caller, request, filter) = &*reader;
+            let listed = match filter {
+                Some(filter) => app.store.list_nodes_part(filter, &page, part).await?,
+                None => PageRows { found: Vec::new(), more: None },
             };
-            let look = context(app, asked, origin);
+            let look = context(app, request.asked, &request.origin);
             let view = |node| view_of(caller, node, shown, look);
             let id = |node: &Node| node.id.into_untyped_uuid();
             Ok(ListPart::of(&listed.found, id, view, listed.more)?)

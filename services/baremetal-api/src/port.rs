@@ -4,16 +4,15 @@ mod field;
 
 use std::sync::Arc;
 
-use axum::extract::{OriginalUri, State};
+use axum::extract::State;
 use axum::response::Response;
-use baremetal_core::{Node, NodeUuid, Port, PortUuid, check_idle};
+use baremetal_core::{Node, NodeUuid, Port, PortFilter, PortUuid, check_idle};
 use hardware::MacAddress;
-use http::header::LOCATION;
-use http::{HeaderValue, StatusCode};
+use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, JsonShape, ListPart, Microversion, Operation, Origin, PathParam, Query,
-    Route, Routes, StrictJson, json,
+    ApiError, Caller, JsonShape, ListPart, ListRequest, Microversion, Operation, Origin, PathParam,
+    Query, Route, Routes, StrictJson, json, with_location,
 };
 use serde_json::{Map, Value};
 
@@ -85,32 +84,13 @@ async fn create(
 ) -> Result<Response, Error> {
     let node = owner(&app, &caller, asked, &mut body).await?;
     body.insert("node_uuid".to_owned(), node.id.to_string().into());
-    let mut port = Port {
-        id: PortUuid::new_v4(),
-        version: 1,
-        created_at: (app.clock)(),
-        updated_at: None,
-        node: node.id,
-        address: MacAddress::new([0; 6]),
-        name: None,
-        description: None,
-        pxe_enabled: true,
-        local_link_connection: Map::new(),
-        physical_network: None,
-        portgroup: None,
-        is_smartnic: false,
-        extra: Map::new(),
-    };
+    let address = MacAddress::new([0; 6]);
+    let mut port = Port::new(PortUuid::new_v4(), node.id, address, (app.clock)());
     set_fields(&mut port, body, asked)?;
     check_idle(&node)?;
     app.store.insert_port(&port).await?;
-
     let view = view_of(&app, &port, FieldSet::all(asked), asked, &origin);
-    let mut answer = json(StatusCode::CREATED, &view);
-    if let Ok(location) = HeaderValue::try_from(format!("{origin}/v1/ports/{}", port.id)) {
-        answer.headers_mut().insert(LOCATION, location);
-    }
-    Ok(answer)
+    Ok(with_location(json(StatusCode::CREATED, &view), &format!("{origin}/v1/ports/{}", port.id)))
 }
 
 /// Removes the node of a new port from `body`, and returns the node.
@@ -136,38 +116,29 @@ async fn owner(
 async fn list(
     caller: Caller,
     State(app): State<App>,
-    asked: Microversion,
-    origin: Origin,
-    OriginalUri(uri): OriginalUri,
-    query: Query,
+    request: ListRequest,
 ) -> Result<Response, Error> {
-    page(&app, &caller, asked, &origin, uri.path(), query, DetailLevel::Brief, None).await
+    page(app, caller, request, DetailLevel::Brief, None).await
 }
 
 /// `GET /v1/ports/detail`: lists ports with all fields.
 async fn list_detail(
     caller: Caller,
     State(app): State<App>,
-    asked: Microversion,
-    origin: Origin,
-    OriginalUri(uri): OriginalUri,
-    query: Query,
+    request: ListRequest,
 ) -> Result<Response, Error> {
-    page(&app, &caller, asked, &origin, uri.path(), query, DetailLevel::Detail, None).await
+    page(app, caller, request, DetailLevel::Detail, None).await
 }
 
 /// `GET /v1/nodes/{node}/ports`: lists the ports of a node.
 async fn list_of_node(
     caller: Caller,
     State(app): State<App>,
-    asked: Microversion,
-    origin: Origin,
-    OriginalUri(uri): OriginalUri,
     PathParam(ident): PathParam<String>,
-    query: Query,
+    request: ListRequest,
 ) -> Result<Response, Error> {
-    let node = app.node(&caller, asked, &ident).await?.id;
-    page(&app, &caller, asked, &origin, uri.path(), query, DetailLevel::Brief, Some(node)).await
+    let node = app.node(&caller, request.asked, &ident).await?.id;
+    page(app, caller, request, DetailLevel::Brief, Some(node)).await
 }
 
 /// `GET /v1/ports/{port}`: shows a port.
@@ -245,42 +216,48 @@ async fn find(app: &App, caller: &Caller, id: &str) -> Result<Port, Error> {
     Ok(port)
 }
 
-/// Answers with one page of a list of ports.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the list of one node and the list of all nodes differ in one argument"
-)]
+/// Answers with one page of a list of ports; of the ports of one node, if it is given.
 async fn page(
+    app: App,
+    caller: Caller,
+    request: ListRequest,
+    level: DetailLevel,
+    of: Option<NodeUuid>,
+) -> Result<Response, Error> {
+    let mut rest = request.query.clone();
+    let shown = FieldSet::listed(&mut rest, level, request.asked)?;
+    let (list, page) = list_query::parse::<Port>(rest, request.asked)?;
+    let filter = narrowed(&app, &caller, request.asked, list, of).await?;
+    let reader = Arc::new((app, request, filter));
+    let (app, request, _) = &*reader.clone();
+    list_of("ports", &page, request.of(app), move |part, page| {
+        let reader = reader.clone();
+        Box::pin(async move {
+            let (app, request, filter) = &*reader;
+            let listed = app.store.list_ports_part(filter, &page, part).await?;
+            let view = |port| view_of(app, port, shown, request.asked, &request.origin);
+            let id = |port: &Port| port.id.into_untyped_uuid();
+            Ok(ListPart::of(&listed.found, id, view, listed.more)?)
+        })
+    })
+    .await
+}
+
+/// The filter of the list, without the ports that the caller does not see.
+async fn narrowed(
     app: &App,
     caller: &Caller,
     asked: Microversion,
-    origin: &Origin,
-    path: &str,
-    query: Query,
-    extent: DetailLevel,
+    list: PortList,
     of: Option<NodeUuid>,
-) -> Result<Response, Error> {
-    let mut rest = query.clone();
-    let shown = FieldSet::listed(&mut rest, extent, asked)?;
-    let (list, page) = list_query::parse::<Port>(rest, asked)?;
+) -> Result<PortFilter, Error> {
     let PortList { mut filter, node } = list;
     if let Some(ident) = node {
         filter.node = Some(app.node(caller, asked, &ident).await?.id);
     }
     filter.node = of.or(filter.node);
     filter.seen_by = visible_project(caller);
-    let reader = Arc::new((app.clone(), origin.clone()));
-    list_of("ports", &page, (app, origin, path, &query), move |part, page| {
-        let (reader, filter) = (reader.clone(), filter.clone());
-        Box::pin(async move {
-            let (app, origin) = &*reader;
-            let listed = app.store.list_ports_part(&filter, &page, part).await?;
-            let view = |port| view_of(app, port, shown, asked, origin);
-            let id = |port: &Port| port.id.into_untyped_uuid();
-            Ok(ListPart::of(&listed.found, id, view, listed.more)?)
-        })
-    })
-    .await
+    Ok(filter)
 }
 
 /// A port in the form that clients see.

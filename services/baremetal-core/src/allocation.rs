@@ -48,6 +48,35 @@ pub struct Allocation {
     pub reservation: Option<Reservation>,
 }
 
+impl Allocation {
+    /// Makes a request for any node.
+    pub fn new(id: AllocationUuid, now: Timestamp) -> Self {
+        Allocation {
+            id,
+            version: 1,
+            created_at: now,
+            updated_at: None,
+            name: None,
+            state: AllocationState::Allocating,
+            last_error: None,
+            node: None,
+            resource_class: None,
+            traits: BTreeSet::new(),
+            candidate_nodes: Vec::new(),
+            extra: Map::new(),
+            owner: None,
+            reservation: None,
+        }
+    }
+
+    /// Makes the record of an allocation for `node`, which is in use already. The id is the node's `instance_uuid`, if there is one.
+    pub fn of_node_in_use(node: &Node, id: AllocationUuid, now: Timestamp) -> Self {
+        let id = node.instance_uuid.map_or(id, AllocationUuid::from_untyped_uuid);
+        let resource_class = node.resource_class.clone();
+        Allocation { resource_class, ..Allocation::new(id, now) }
+    }
+}
+
 /// The fields that make an allocation a reservation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {

@@ -6,10 +6,9 @@ mod view;
 use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{
-    AfterDrain, Allocation, AllocationFilter, AllocationSort, AllocationState, AllocationUuid,
-    Driver, HistoryEntry, LendError, Node, NodeIdent, NodeLease, NodeName, NodePool, NodeUuid,
-    Page, Reservation, ReservationRequest, Verb, WorkUuid, extend, image, request_verb, undo,
-    with_stage_taken,
+    AfterDrain, Allocation, AllocationFilter, AllocationSort, AllocationUuid, Driver, HistoryEntry,
+    LendError, Node, NodeIdent, NodeLease, NodeName, NodePool, NodeUuid, Page, Reservation,
+    ReservationRequest, Verb, WorkUuid, extend, image, request_verb, undo, with_stage_taken,
 };
 use baremetal_store::ReserveOutcome;
 use http::StatusCode;
@@ -89,20 +88,12 @@ async fn create(
     let user = caller.user().map(str::to_owned);
     let by = user.clone().unwrap_or_default();
     let allocation = Allocation {
-        id,
-        version: 1,
-        created_at: now,
-        updated_at: None,
         name: wish.name()?,
-        state: AllocationState::Allocating,
-        last_error: None,
-        node: None,
         resource_class: Some(wish.resource_class.clone()),
         traits: wish.traits.iter().cloned().map(String::from).collect(),
-        candidate_nodes: Vec::new(),
-        extra: Default::default(),
         owner: caller.project().map(str::to_owned),
         reservation: Some(Reservation { user, image: wish.image.url.clone() }),
+        ..Allocation::new(id, now)
     };
     let pool = NodePool::Lendable(allocation.owner.clone());
     let lending = NodeLease { lease, by, notify: wish.notify.clone(), reserved: true, drain: None };

@@ -1,0 +1,118 @@
+//! Creates allocations: gathers the facts that the rules of `baremetal-core` need, and records the result.
+
+use baremetal_core::{Allocation, AllocationUuid, Node, NodePool};
+use http::StatusCode;
+use openstack_api::{ApiError, Caller, Microversion};
+use serde_json::{Map, Value};
+use tracing::info;
+
+use crate::app::{App, retry_if_stale, visible_project};
+use crate::error::Error;
+use crate::field::in_body;
+use crate::microversion as since;
+use crate::value::{list, text};
+use crate::write::create;
+
+/// The most candidate nodes that a request may name.
+const MOST_CANDIDATES: usize = 1000;
+
+/// A request for an allocation.
+pub(super) struct NewAllocation {
+    allocation: Allocation,
+    /// The node in use for which the allocation is recorded afterwards.
+    node: Option<Node>,
+}
+
+/// Returns the allocation that `body` describes. Nothing is recorded.
+pub(super) async fn requested(
+    mut body: Map<String, Value>,
+    app: &App,
+    caller: &Caller,
+    asked: Microversion,
+) -> Result<NewAllocation, Error> {
+    let (id, now) = (AllocationUuid::new_v4(), (app.clock)());
+    let node = take_node(app, caller, asked, &mut body).await?;
+    let mut allocation = match &node {
+        Some(node) => Allocation::of_node_in_use(node, id, now),
+        None => Allocation::new(id, now),
+    };
+    let candidates = take_candidates(&mut body)?;
+    create(&mut allocation, body, asked)?;
+    settle_owner(app, caller, &mut allocation).await?;
+    let candidates = app.nodes(caller, asked, &candidates).await;
+    let candidates = candidates.map_err(in_body("candidate_nodes"))?;
+    allocation.candidate_nodes = candidates.iter().map(|node| node.id).collect();
+    if node.is_none() && allocation.resource_class.is_none() {
+        let problem = "is required, unless the allocation is for a node in use";
+        return Err(ApiError::bad_field("resource_class", problem).into());
+    }
+    Ok(NewAllocation { allocation, node })
+}
+
+/// Chooses a node and records the allocation.
+pub(super) async fn record(app: &App, wanted: NewAllocation) -> Result<Allocation, Error> {
+    let NewAllocation { allocation, node } = wanted;
+    let now = allocation.created_at;
+    let written = match node {
+        Some(node) => {
+            retry_if_stale(|| async { Ok(app.store.backfill(&allocation, node.id, now).await??) })
+                .await?
+        }
+        None => {
+            let pool = NodePool::of(allocation.owner.as_deref());
+            app.store.allocate(&allocation, &pool, now).await?
+        }
+    };
+    log_result(&written);
+    Ok(written)
+}
+
+fn log_result(allocation: &Allocation) {
+    match allocation.node {
+        Some(node) => {
+            info!(node.id = %node, "node {node} is reserved by allocation {}", allocation.id);
+        }
+        None => info!("no node matches allocation {}", allocation.id),
+    }
+}
+
+/// Removes `node` from `body` and returns the node in use for which the allocation is recorded afterwards.
+async fn take_node(
+    app: &App,
+    caller: &Caller,
+    asked: Microversion,
+    body: &mut Map<String, Value>,
+) -> Result<Option<Node>, Error> {
+    let Some(ident) = body.remove("node") else { return Ok(None) };
+    asked.need(since::ALLOCATION_BACKFILL, "node")?;
+    let Some(ident) = text("node", ident, 255)? else { return Ok(None) };
+    let node = app.node(caller, asked, &ident).await.map_err(in_body("node"))?;
+    Ok(Some(node))
+}
+
+/// Removes the candidate nodes from `body`, as the client named them.
+fn take_candidates(body: &mut Map<String, Value>) -> Result<Vec<String>, ApiError> {
+    let name = "candidate_nodes";
+    let named = list(name, body.remove(name).unwrap_or(Value::Null), MOST_CANDIDATES)?;
+    let named = named.into_iter().map(|node| {
+        text(name, node, 255)?.ok_or_else(|| ApiError::bad_field(name, "one of them has no name"))
+    });
+    named.collect()
+}
+
+/// Sets the owner of the allocation. A caller with access to one project can only request nodes for that project, which is also the
+/// default.
+async fn settle_owner(app: &App, caller: &Caller, wanted: &mut Allocation) -> Result<(), Error> {
+    match (visible_project(caller), &wanted.owner) {
+        (Some(own), Some(owner)) if own != *owner => {
+            let why = "owner: only operators may create an allocation for another project";
+            Err(ApiError::new(StatusCode::FORBIDDEN, why).into())
+        }
+        (Some(own), _) => {
+            wanted.owner = Some(own);
+            Ok(())
+        }
+        (None, Some(owner)) => Ok(app.auth.check_project(caller, "owner", owner).await?),
+        (None, None) => Ok(()),
+    }
+}
