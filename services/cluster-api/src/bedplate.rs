@@ -14,10 +14,12 @@ mod machines;
 mod plan;
 mod quotas;
 
+use ::lease::LeaseSchedule;
 use axum::extract::State;
 use axum::response::Response;
-use cluster_core::{Condition, health, status, status_reason};
+use cluster_core::{Cluster, Condition, health, status, status_reason};
 use http::StatusCode;
+use jiff::Timestamp;
 use openstack_api::{
     ApiError, Caller, JsonShape, PathParam, RequiredAccess, Route, Routes, Time, json,
 };
@@ -99,39 +101,46 @@ fn shown_condition(condition: &Condition) -> ShownCondition<'_> {
     }
 }
 
+#[derive(Serialize)]
+struct Explained<'a> {
+    uuid: String,
+    name: &'a str,
+    status: &'static str,
+    status_reason: Option<String>,
+    health_status: &'static str,
+    kubernetes: String,
+    /// The id of the last request that changed the cluster. The conductor's calls to the cloud carry this id, so the cloud's logs show
+    /// it.
+    asked_by: Option<&'a str>,
+    lease: Option<lease::Shown<'a>>,
+    conditions: Vec<ShownCondition<'a>>,
+}
+
+impl<'a> Explained<'a> {
+    fn new(cluster: &'a Cluster, ladder: &LeaseSchedule, now: Timestamp) -> Self {
+        Explained {
+            uuid: cluster.id.to_string(),
+            name: cluster.name.as_str(),
+            status: status(cluster, now).as_str(),
+            status_reason: status_reason(cluster),
+            health_status: health(cluster).as_str(),
+            kubernetes: cluster.kubernetes.to_string(),
+            asked_by: cluster.asked_by.as_deref(),
+            lease: lease::Shown::of(cluster, ladder, now),
+            conditions: cluster.conditions.iter().map(shown_condition).collect(),
+        }
+    }
+}
+
 /// `GET /bedplate/v1/clusters/{cluster}`: the cluster's status, and the conditions that the status is computed from.
 async fn explain(
     caller: Caller,
     State(app): State<App>,
     PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Body<'a> {
-        uuid: String,
-        name: &'a str,
-        status: &'static str,
-        status_reason: Option<String>,
-        health_status: &'static str,
-        kubernetes: String,
-        /// The id of the last request that changed the cluster. The conductor's calls to the cloud carry this id, so the cloud's logs show
-        /// it.
-        asked_by: Option<&'a str>,
-        lease: Option<lease::Shown<'a>>,
-        conditions: Vec<ShownCondition<'a>>,
-    }
     let cluster = app.cluster(&caller, &ident).await?;
-    let body = Body {
-        uuid: cluster.id.to_string(),
-        name: cluster.name.as_str(),
-        status: status(&cluster, (app.clock)()).as_str(),
-        status_reason: status_reason(&cluster),
-        health_status: health(&cluster).as_str(),
-        kubernetes: cluster.kubernetes.to_string(),
-        asked_by: cluster.asked_by.as_deref(),
-        lease: lease::Shown::of(&cluster, &app.settings.ladder, (app.clock)()),
-        conditions: cluster.conditions.iter().map(shown_condition).collect(),
-    };
-    Ok(json(StatusCode::OK, &body))
+    let explained = Explained::new(&cluster, &app.settings.ladder, (app.clock)());
+    Ok(json(StatusCode::OK, &explained))
 }
 
 /// `GET /bedplate/v1/clusters/{cluster}/kubeconfig`: 409 until the address of the cluster's API is known.

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cluster_core::{InvalidName, Name};
 use jiff::Timestamp;
-use lease::{Length, MailAddress};
+use lease::{Length, MailAddress, Terms};
 use openstack_api::ApiError;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -171,6 +171,25 @@ pub(super) struct Extension {
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub(super) until: Option<Timestamp>,
+}
+
+impl Extension {
+    /// The requested end of the lease. A duration counts from `now`.
+    pub(super) fn until(&self, terms: Terms, now: Timestamp) -> Result<Timestamp, ApiError> {
+        let granted = match (self.until, self.length) {
+            (Some(_), Some(_)) => {
+                return Err(ApiError::bad_field("until", "set either for or until, not both"));
+            }
+            (Some(until), None) => Some(until),
+            (None, length) => {
+                let granted = terms.grant(length, now);
+                let granted = granted.map_err(|why| ApiError::bad_field("for", why))?;
+                granted.map(|lease| lease.until)
+            }
+        };
+        let why = "is required: leases have no default duration";
+        granted.ok_or_else(|| ApiError::bad_field("for", why))
+    }
 }
 
 /// The kind of a console.

@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::response::Response;
 use cluster_core::{Owner, Vm, VmEvent};
 use http::StatusCode;
+use jiff::Timestamp;
 use openstack_api::{ApiError, Caller, PathParam, Route, Routes, StrictJson};
 use utoipa::PartialSchema;
 
@@ -35,36 +36,14 @@ async fn extend(
     let owner = owner(&app.machine(&caller, &ident).await?);
     let (terms, by) =
         (app.lease_terms(app.settings.machines.terms, &owner).await?, app.user(&caller));
-    let vm = app
-        .change_vm(&caller, &ident, |vm| {
-            let now = (app.clock)();
-            let until = match (body.until, body.length) {
-                (Some(_), Some(_)) => {
-                    return Err(
-                        ApiError::bad_field("until", "set either for or until, not both").into()
-                    );
-                }
-                (Some(until), None) => Some(until),
-                (None, length) => {
-                    let granted = terms.grant(length, now);
-                    let granted = granted.map_err(|why| ApiError::bad_field("for", why))?;
-                    granted.map(|lease| lease.until)
-                }
-            };
-            let Some(until) = until else {
-                return Err(ApiError::bad_field(
-                    "for",
-                    "is required: leases have no default duration",
-                )
-                .into());
-            };
-            let lease = lease_of(vm)?.extended(until, &by, terms, now).map_err(extend_refusal)?;
-            let said = format!("lease extended until {}", lease.until);
-            let event = VmEvent::info(vm, "LeaseExtended", said, now);
-            Ok((Vm { lease: Some(lease), updated_at: Some(now), ..vm.clone() }, event))
-        })
-        .await?;
-    Ok(app.shown(StatusCode::OK, &vm))
+    let change = app.change_vm(&caller, &ident, |vm| {
+        let now = (app.clock)();
+        let until = body.until(terms, now)?;
+        let lease = lease_of(vm)?.extended(until, &by, terms, now).map_err(extend_refusal)?;
+        let said = format!("lease extended until {}", lease.until);
+        Ok(with_lease(vm, lease, "LeaseExtended", said, now))
+    });
+    Ok(app.shown(StatusCode::OK, &change.await?))
 }
 
 /// `POST /bedplate/v1/machines/{machine}/lease/undo`: undoes the end of the lease and switches the VM on again.
@@ -77,19 +56,19 @@ async fn undo(
     let (terms, by) =
         (app.lease_terms(app.settings.machines.terms, &owner).await?, app.user(&caller));
     let ladder = &app.settings.machines.ladder;
-    let vm = app
-        .change_vm(&caller, &ident, |vm| {
-            let now = (app.clock)();
-            let undone = lease_of(vm)?.undone(&by, ladder, terms, now);
-            let lease = undone.map_err(|why| match why {
-                UndoError::NotEnded | UndoError::TooLate => ApiError::conflict(why.to_string()),
-            })?;
-            let said = format!("end of the lease undone: the lease lasts until {}", lease.until);
-            let event = VmEvent::info(vm, "LeaseUndone", said, now);
-            Ok((Vm { lease: Some(lease), updated_at: Some(now), ..vm.clone() }, event))
-        })
-        .await?;
-    Ok(app.shown(StatusCode::ACCEPTED, &vm))
+    let change = app.change_vm(&caller, &ident, |vm| {
+        let now = (app.clock)();
+        let lease = lease_of(vm)?.undone(&by, ladder, terms, now).map_err(undo_refusal)?;
+        let said = format!("end of the lease undone: the lease lasts until {}", lease.until);
+        Ok(with_lease(vm, lease, "LeaseUndone", said, now))
+    });
+    Ok(app.shown(StatusCode::ACCEPTED, &change.await?))
+}
+
+/// The VM with another lease, and the event of the change.
+fn with_lease(vm: &Vm, lease: Lease, reason: &str, said: String, now: Timestamp) -> (Vm, VmEvent) {
+    let event = VmEvent::info(vm, reason, said, now);
+    (Vm { lease: Some(lease), updated_at: Some(now), ..vm.clone() }, event)
 }
 
 fn owner(vm: &Vm) -> Owner {
@@ -108,5 +87,11 @@ fn extend_refusal(why: ExtendError) -> ApiError {
         }
         ExtendError::TooLong { .. } => ApiError::new(StatusCode::FORBIDDEN, why.to_string()),
         ExtendError::TooLate => ApiError::conflict(why.to_string()),
+    }
+}
+
+fn undo_refusal(why: UndoError) -> ApiError {
+    match why {
+        UndoError::NotEnded | UndoError::TooLate => ApiError::conflict(why.to_string()),
     }
 }
