@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod columns;
 mod connection;
 mod database;
 mod error;
@@ -19,6 +20,7 @@ mod tripwire;
 mod work;
 mod writer;
 
+pub use columns::Column;
 pub use connection::{Connection, Row, Value};
 pub use database::{Database, SchemaVersion};
 pub use error::StoreError;

@@ -9,7 +9,7 @@ use baremetal_core::{
 use database::table::{
     Listing, PagePart, PageRows, changed_one, is_missing_owner, violated_unique_column,
 };
-use database::{Connection, Key, Query, Row, SqlError, StoreError, Value, values};
+use database::{Column, Connection, Key, Query, Row, SqlError, StoreError, columns, values};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
@@ -38,19 +38,15 @@ pub(crate) async fn insert(
     connection: &mut Connection,
     allocation: &Allocation,
 ) -> Result<(), StoreError> {
-    const INSERT: &str = "INSERT INTO allocations (id, version, created_at, updated_at, name, state, node, resource_class, \
-         owner, document, reserved) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
-    let written = connection.execute(INSERT, columns(allocation)?).await;
-    written.map(drop).map_err(|error| refused(allocation, error))
+    let written = columns::insert(connection, TABLE, columns(allocation)?).await;
+    written.map_err(|error| refused(allocation, error))
 }
 
 pub(crate) async fn update(
     connection: &mut Connection,
     allocation: &Allocation,
 ) -> Result<Allocation, StoreError> {
-    const UPDATE: &str = "UPDATE allocations SET version = $2 + 1, created_at = $3, updated_at = $4, name = $5, state = $6, \
-         node = $7, resource_class = $8, owner = $9, document = $10, reserved = $11 WHERE id = $1 AND version = $2";
-    let written = connection.execute(UPDATE, columns(allocation)?).await;
+    let written = columns::update(connection, TABLE, columns(allocation)?).await;
     changed_one(written.map_err(|error| refused(allocation, error))?)?;
     Ok(Allocation { version: allocation.version + 1, ..allocation.clone() })
 }
@@ -197,7 +193,7 @@ async fn all(connection: &mut Connection, query: Query) -> Result<Vec<Allocation
 }
 
 /// The values for `INSERT` and `UPDATE`.
-fn columns(allocation: &Allocation) -> Result<Vec<Value>, StoreError> {
+fn columns(allocation: &Allocation) -> Result<Vec<Column>, StoreError> {
     let document = Document {
         created_at: allocation.created_at,
         last_error: allocation.last_error.clone(),
@@ -208,18 +204,18 @@ fn columns(allocation: &Allocation) -> Result<Vec<Value>, StoreError> {
     };
     let document = serde_json::to_string(&document)
         .map_err(|error| StoreError::corrupt(TABLE, &allocation.id.to_string(), error))?;
-    Ok(values![
-        allocation.id,
-        allocation.version,
-        allocation.created_at,
-        allocation.updated_at,
-        allocation.name.as_ref().map(|name| name.as_str()),
-        allocation.state.as_str(),
-        allocation.node,
-        allocation.resource_class.as_deref(),
-        allocation.owner.as_deref(),
-        document,
-        allocation.reservation.is_some(),
+    Ok(columns![
+        id: allocation.id,
+        version: allocation.version,
+        created_at: allocation.created_at,
+        updated_at: allocation.updated_at,
+        name: allocation.name.as_ref().map(|name| name.as_str()),
+        state: allocation.state.as_str(),
+        node: allocation.node,
+        resource_class: allocation.resource_class.as_deref(),
+        owner: allocation.owner.as_deref(),
+        document: document,
+        reserved: allocation.reservation.is_some(),
     ])
 }
 

@@ -6,7 +6,9 @@ mod list;
 
 use baremetal_core::{Node, NodeIdent, NodeName, NodeUuid, State};
 use database::table::{changed_one, violated_unique_column};
-use database::{AssertSqlSafe, Connection, Query, Row, SqlError, StoreError, Value, values};
+use database::{
+    AssertSqlSafe, Column, Connection, Query, Row, SqlError, StoreError, Value, columns, values,
+};
 use hardware::PowerState;
 use jiff::Timestamp;
 
@@ -17,51 +19,50 @@ pub(crate) use list::{list, shards, tally};
 use crate::secrets;
 use document::Document;
 
+const TABLE: &str = "nodes";
+
 /// The columns that `read` reads.
 const SELECT: &str = "SELECT id, version, updated_at, power_state, document FROM nodes";
 
-const INSERT: &str = "INSERT INTO nodes (id, version, created_at, updated_at, power_state, name, instance_uuid, \
-    instance_name, driver, provision_state, provision_updated_at, resource_class, conductor_group, owner, lessee, \
-    shard, parent_node, chassis, description, rack, position, maintenance, retired, busy, lent, document, sealed_by, joining, \
-    host, failed) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, \
-    $23, $24, $25, $26, $27, $28, $29, $30)";
-
-const UPDATE: &str = "UPDATE nodes SET version = $2 + 1, created_at = $3, updated_at = $4, power_state = $5, \
-    name = $6, instance_uuid = $7, instance_name = $8, driver = $9, provision_state = $10, \
-    provision_updated_at = $11, resource_class = $12, conductor_group = $13, owner = $14, lessee = $15, shard = $16, \
-    parent_node = $17, chassis = $18, description = $19, rack = $20, position = $21, maintenance = $22, \
-    retired = $23, busy = $24, lent = $25, document = $26, sealed_by = $27, joining = $28, host = $29, failed = $30 \
-    WHERE id = $1 AND version = $2";
-
-/// Updates the columns without an index, if all columns with an index are unchanged; updates nothing otherwise. SQLite rewrites the index
-/// of every column that a statement sets, even to the same value, and the indexes are most of what a change writes.
-const UPDATE_REST: &str = "UPDATE nodes SET version = $2 + 1, updated_at = $4, power_state = $5, instance_name = $8, driver = $9, \
-    provision_updated_at = $11, resource_class = $12, conductor_group = $13, shard = $16, chassis = $18, description = $19, \
-    maintenance = $22, retired = $23, document = $26 \
-    WHERE id = $1 AND version = $2 AND created_at = $3 AND name IS NOT DISTINCT FROM $6 AND instance_uuid IS NOT DISTINCT FROM $7 \
-    AND provision_state = $10 AND owner IS NOT DISTINCT FROM $14 AND lessee IS NOT DISTINCT FROM $15 \
-    AND parent_node IS NOT DISTINCT FROM $17 AND rack IS NOT DISTINCT FROM $20 AND position IS NOT DISTINCT FROM $21 \
-    AND busy = $24 AND lent = $25 AND sealed_by IS NOT DISTINCT FROM $27 AND joining = $28 AND host IS NOT DISTINCT FROM $29 \
-    AND failed = $30";
+/// The columns with an index. SQLite rewrites the index of every column that a statement sets, even to the same value, and the indexes are
+/// most of what a change writes. So an update first tries to set the other columns only.
+const INDEXED: [&str; 15] = [
+    "created_at",
+    "name",
+    "instance_uuid",
+    "provision_state",
+    "owner",
+    "lessee",
+    "parent_node",
+    "rack",
+    "position",
+    "busy",
+    "lent",
+    "sealed_by",
+    "joining",
+    "host",
+    "failed",
+];
 
 /// The number of ids in one statement.
 const IDS_AT_ONCE: usize = 500;
 
 pub(crate) async fn insert(connection: &mut Connection, node: &Node) -> Result<(), StoreError> {
-    let written = connection.execute(INSERT, columns(node)?).await;
-    written.map(drop).map_err(|error| refused(node, error))
+    let written = columns::insert(connection, TABLE, columns(node)?).await;
+    written.map_err(|error| refused(node, error))
 }
 
 pub(crate) async fn update(connection: &mut Connection, node: &Node) -> Result<Node, StoreError> {
     let columns = columns(node)?;
     let is_written = match connection {
-        Connection::Sqlite(_) => connection.execute(UPDATE_REST, columns.clone()).await? == 1,
+        Connection::Sqlite(_) => {
+            columns::update_except(connection, TABLE, columns.clone(), &INDEXED).await? == 1
+        }
         // PostgreSQL finds unchanged index columns by itself.
         Connection::Postgres(_) => false,
     };
     if !is_written {
-        let written = connection.execute(UPDATE, columns).await;
+        let written = columns::update(connection, TABLE, columns).await;
         changed_one(written.map_err(|error| refused(node, error))?)?;
     }
     Ok(Node { version: node.version + 1, ..node.clone() })
@@ -154,7 +155,7 @@ pub(crate) async fn unfinished(
          UNION SELECT id, version FROM nodes WHERE lent = 1 \
          UNION SELECT id, version FROM nodes WHERE joining = 1 ORDER BY id";
     let rows = connection.rows(UNFINISHED, values![]).await?;
-    rows.iter().map(|row| Ok((row.parse("nodes", 0)?, row.int(1)?))).collect()
+    rows.iter().map(|row| Ok((row.parse(TABLE, 0)?, row.int(1)?))).collect()
 }
 
 /// Returns the nodes whose power state is refreshed regularly: their BMC was verified, and nothing is in progress.
@@ -205,62 +206,61 @@ async fn any(
 }
 
 fn document_of(node: &Node) -> Result<String, StoreError> {
-    document::write(node).map_err(|error| StoreError::corrupt("nodes", &node.id.to_string(), error))
+    document::write(node).map_err(|error| StoreError::corrupt(TABLE, &node.id.to_string(), error))
 }
 
-/// The values for `INSERT` and `UPDATE`.
-fn columns(node: &Node) -> Result<Vec<Value>, StoreError> {
+fn columns(node: &Node) -> Result<Vec<Column>, StoreError> {
     let place = node.place.as_ref();
-    Ok(values![
-        node.id,
-        node.version,
-        node.created_at,
-        node.updated_at,
-        node.power_state.map(|power| power.as_str()),
-        node.name.as_ref().map(|name| name.as_str()),
-        node.instance_uuid,
-        node.instance_name.as_deref(),
-        node.driver.as_str(),
-        node.provision_state.as_str(),
-        node.provision_updated_at,
-        node.resource_class.as_deref(),
-        node.conductor_group.as_str(),
-        node.owner.as_deref(),
-        node.lessee.as_deref(),
-        node.shard.as_deref(),
-        node.parent_node,
-        node.chassis,
-        node.description.as_deref(),
-        place.map(|place| place.rack.as_str()),
-        place.map(|place| place.position),
-        node.maintenance.is_some(),
-        node.retired.is_some(),
-        node.work.is_some() || node.power_request.is_some() || node.leaving.is_some(),
-        node.lending.is_some(),
-        document_of(node)?,
-        secrets::node_sealed_by(node),
-        node.looks_at_cloud(),
-        node.hypervisor.as_ref().map(|hypervisor| hypervisor.host.as_str()),
-        node.failure.is_some(),
+    Ok(columns![
+        id: node.id,
+        version: node.version,
+        created_at: node.created_at,
+        updated_at: node.updated_at,
+        power_state: node.power_state.map(|power| power.as_str()),
+        name: node.name.as_ref().map(|name| name.as_str()),
+        instance_uuid: node.instance_uuid,
+        instance_name: node.instance_name.as_deref(),
+        driver: node.driver.as_str(),
+        provision_state: node.provision_state.as_str(),
+        provision_updated_at: node.provision_updated_at,
+        resource_class: node.resource_class.as_deref(),
+        conductor_group: node.conductor_group.as_str(),
+        owner: node.owner.as_deref(),
+        lessee: node.lessee.as_deref(),
+        shard: node.shard.as_deref(),
+        parent_node: node.parent_node,
+        chassis: node.chassis,
+        description: node.description.as_deref(),
+        rack: place.map(|place| place.rack.as_str()),
+        position: place.map(|place| place.position),
+        maintenance: node.maintenance.is_some(),
+        retired: node.retired.is_some(),
+        busy: node.work.is_some() || node.power_request.is_some() || node.leaving.is_some(),
+        lent: node.lending.is_some(),
+        document: document_of(node)?,
+        sealed_by: secrets::node_sealed_by(node),
+        joining: node.looks_at_cloud(),
+        host: node.hypervisor.as_ref().map(|hypervisor| hypervisor.host.as_str()),
+        failed: node.failure.is_some(),
     ])
 }
 
 /// Reads the node in a row of `SELECT`.
 fn read(row: &Row) -> Result<Node, StoreError> {
-    let Document(node) = row.json("nodes", 4)?;
+    let Document(node) = row.json(TABLE, 4)?;
     let power_state = match row.optional_text(3)? {
         None => None,
         Some(word) => Some(
             [PowerState::On, PowerState::Off]
                 .into_iter()
                 .find(|state| state.as_str() == word)
-                .ok_or_else(|| StoreError::corrupt("nodes", word, "unknown power state"))?,
+                .ok_or_else(|| StoreError::corrupt(TABLE, word, "unknown power state"))?,
         ),
     };
     Ok(Node {
-        id: row.parse("nodes", 0)?,
+        id: row.parse(TABLE, 0)?,
         version: row.int(1)?,
-        updated_at: row.optional_time("nodes", 2)?,
+        updated_at: row.optional_time(TABLE, 2)?,
         power_state,
         ..node
     })
@@ -288,19 +288,16 @@ fn refused(node: &Node, error: SqlError) -> StoreError {
 
 #[cfg(test)]
 mod tests {
+    use baremetal_core::Driver;
+
     use super::*;
 
     #[test]
-    fn every_column_is_either_written_or_compared() {
-        let set = UPDATE.split_once(" SET ").and_then(|(_, rest)| rest.split_once(" WHERE "));
-        let (rest, only) = UPDATE_REST.split_once(" WHERE ").unwrap();
-        let written: Vec<&str> = rest.split_once(" SET ").unwrap().1.split(", ").collect();
-        for one in set.unwrap().0.split(", ") {
-            let (column, value) = one.split_once(" = ").unwrap();
-            let compared =
-                [format!("{column} = {value}"), format!("{column} IS NOT DISTINCT FROM {value}")];
-            let is_compared = only.split(" AND ").any(|it| compared.contains(&it.to_owned()));
-            assert!(written.contains(&one) != is_compared, "{one}");
+    fn every_column_with_an_index_is_a_column() {
+        let node = Node::new(NodeUuid::new_v4(), Driver::Redfish, Timestamp::UNIX_EPOCH);
+        let columns = columns(&node).unwrap();
+        for indexed in INDEXED {
+            assert!(columns.iter().any(|column| column.name == indexed), "{indexed}");
         }
     }
 }

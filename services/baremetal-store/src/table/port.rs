@@ -4,7 +4,7 @@ use crate::table::no_node;
 use database::table::{
     Listing, PagePart, PageRows, changed_one, is_missing_owner, violated_unique_column,
 };
-use database::{Connection, Key, Query, Row, SqlError, StoreError, Value, values};
+use database::{Column, Connection, Key, Query, Row, SqlError, StoreError, Value, columns, values};
 use std::borrow::Cow;
 
 use baremetal_core::{NodeUuid, Page, Port, PortFilter, PortSort, PortUuid};
@@ -36,16 +36,12 @@ struct Document<'a> {
 }
 
 pub(crate) async fn insert(connection: &mut Connection, port: &Port) -> Result<(), StoreError> {
-    const INSERT: &str = "INSERT INTO ports (id, version, created_at, updated_at, node, address, portgroup, document) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
-    let written = connection.execute(INSERT, columns(port)?).await;
-    written.map(drop).map_err(|error| refused(port, error))
+    let written = columns::insert(connection, "ports", columns(port)?).await;
+    written.map_err(|error| refused(port, error))
 }
 
 pub(crate) async fn update(connection: &mut Connection, port: &Port) -> Result<Port, StoreError> {
-    const UPDATE: &str = "UPDATE ports SET version = $2 + 1, created_at = $3, updated_at = $4, node = $5, \
-         address = $6, portgroup = $7, document = $8 WHERE id = $1 AND version = $2";
-    let written = connection.execute(UPDATE, columns(port)?).await;
+    let written = columns::update(connection, "ports", columns(port)?).await;
     changed_one(written.map_err(|error| refused(port, error))?)?;
     Ok(Port { version: port.version + 1, ..port.clone() })
 }
@@ -132,7 +128,7 @@ async fn all(connection: &mut Connection, query: Query) -> Result<Vec<Port>, Sto
 }
 
 /// The values for `INSERT` and `UPDATE`.
-fn columns(port: &Port) -> Result<Vec<Value>, StoreError> {
+fn columns(port: &Port) -> Result<Vec<Column>, StoreError> {
     let text = |text: &'_ Option<String>| text.clone().map(Cow::Owned);
     let document = Document {
         created_at: port.created_at,
@@ -147,15 +143,15 @@ fn columns(port: &Port) -> Result<Vec<Value>, StoreError> {
     };
     let document = serde_json::to_string(&document)
         .map_err(|error| StoreError::corrupt("ports", &port.id.to_string(), error))?;
-    Ok(values![
-        port.id,
-        port.version,
-        port.created_at,
-        port.updated_at,
-        port.node,
-        port.address.to_string(),
-        port.portgroup,
-        document,
+    Ok(columns![
+        id: port.id,
+        version: port.version,
+        created_at: port.created_at,
+        updated_at: port.updated_at,
+        node: port.node,
+        address: port.address.to_string(),
+        portgroup: port.portgroup,
+        document: document,
     ])
 }
 

@@ -2,7 +2,7 @@
 
 use cluster_core::{Cluster, ClusterSort, ClusterUuid, Ident, Page};
 use database::table::{Listing, PagePart, PageRows, changed_one};
-use database::{Connection, Key, Query, Row, SqlError, StoreError, Value, values};
+use database::{Column, Connection, Key, Query, Row, SqlError, StoreError, columns, values};
 use newtype_uuid::GenericUuid;
 
 use super::{deleted, refused};
@@ -15,19 +15,15 @@ pub(crate) async fn insert(
     connection: &mut Connection,
     cluster: &Cluster,
 ) -> Result<(), StoreError> {
-    const INSERT: &str = "INSERT INTO clusters (id, version, created_at, project, name, template, document) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7)";
-    let written = connection.execute(INSERT, columns(cluster)?).await;
-    written.map(drop).map_err(|error| refuse(cluster, error))
+    let written = columns::insert(connection, TABLE, columns(cluster)?).await;
+    written.map_err(|error| refuse(cluster, error))
 }
 
 pub(crate) async fn update(
     connection: &mut Connection,
     cluster: &Cluster,
 ) -> Result<Cluster, StoreError> {
-    const UPDATE: &str = "UPDATE clusters SET version = $2 + 1, created_at = $3, project = $4, name = $5, template = $6, \
-         document = $7 WHERE id = $1 AND version = $2";
-    let written = connection.execute(UPDATE, columns(cluster)?).await;
+    let written = columns::update(connection, TABLE, columns(cluster)?).await;
     changed_one(written.map_err(|error| refuse(cluster, error))?)?;
     Ok(Cluster { version: cluster.version + 1, ..cluster.clone() })
 }
@@ -151,17 +147,17 @@ fn read(row: &Row) -> Result<Cluster, StoreError> {
     Ok(Cluster { id: row.parse(TABLE, 0)?, version: row.int(1)?, ..cluster })
 }
 
-fn columns(cluster: &Cluster) -> Result<Vec<Value>, StoreError> {
+fn columns(cluster: &Cluster) -> Result<Vec<Column>, StoreError> {
     let document = serde_json::to_string(cluster)
         .map_err(|error| StoreError::corrupt(TABLE, &cluster.id.to_string(), error))?;
-    Ok(values![
-        cluster.id,
-        cluster.version,
-        cluster.created_at,
-        cluster.project.as_str(),
-        cluster.name.as_str(),
-        cluster.template,
-        document,
+    Ok(columns![
+        id: cluster.id,
+        version: cluster.version,
+        created_at: cluster.created_at,
+        project: cluster.project.as_str(),
+        name: cluster.name.as_str(),
+        template: cluster.template,
+        document: document,
     ])
 }
 

@@ -4,18 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cluster_core::{ClusterUuid, Drain, DrainUuid, HostName, Member, MemberName};
 use database::table::changed_one;
-use database::{Connection, Query, Row, StoreError, Value, values};
+use database::{Column, Connection, Query, Row, StoreError, columns, values};
 
 const TABLE: &str = "drains";
 const TAKES: &str = "drain_takes";
 
 /// Inserts a new drain.
 pub(crate) async fn insert(connection: &mut Connection, drain: &Drain) -> Result<(), StoreError> {
-    const INSERT: &str =
-        "INSERT INTO drains (host, version, asked_at, document, id) VALUES ($1, $2, $3, $4, $5)";
-    let mut values = columns(drain)?;
-    values.push(drain.id.into());
-    connection.execute(INSERT, values).await?;
+    let mut columns = columns(drain)?;
+    columns.extend(columns![id: drain.id]);
+    columns::insert(connection, TABLE, columns).await?;
     take(connection, drain, &BTreeSet::new()).await
 }
 
@@ -25,9 +23,7 @@ pub(crate) async fn update(
     drain: &Drain,
     before: &BTreeSet<Member>,
 ) -> Result<Drain, StoreError> {
-    const UPDATE: &str = "UPDATE drains SET version = $2 + 1, asked_at = $3, document = $4 \
-         WHERE host = $1 AND version = $2";
-    changed_one(connection.execute(UPDATE, columns(drain)?).await?)?;
+    changed_one(columns::update(connection, TABLE, columns(drain)?).await?)?;
     take(connection, drain, before).await?;
     Ok(Drain { version: drain.version + 1, ..drain.clone() })
 }
@@ -138,8 +134,13 @@ fn read(row: &Row) -> Result<Drain, StoreError> {
     Ok(Drain { host: row.parse(TABLE, 0)?, version: row.int(1)?, ..drain })
 }
 
-fn columns(drain: &Drain) -> Result<Vec<Value>, StoreError> {
+fn columns(drain: &Drain) -> Result<Vec<Column>, StoreError> {
     let document = serde_json::to_string(drain)
         .map_err(|error| StoreError::corrupt(TABLE, drain.host.as_str(), error))?;
-    Ok(values![drain.host.as_str(), drain.version, drain.asked_at, document])
+    Ok(columns![
+        host: drain.host.as_str(),
+        version: drain.version,
+        asked_at: drain.asked_at,
+        document: document,
+    ])
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cluster_core::{ClusterUuid, NodeGroup};
 use database::table::changed_one;
-use database::{Connection, Query, Row, SqlError, StoreError, Value, values};
+use database::{Column, Connection, Query, Row, SqlError, StoreError, columns, values};
 
 use super::{of_cluster, refused};
 
@@ -14,19 +14,15 @@ pub(crate) async fn insert(
     connection: &mut Connection,
     group: &NodeGroup,
 ) -> Result<(), StoreError> {
-    const INSERT: &str = "INSERT INTO node_groups (id, version, cluster, name, created_at, node_count, document) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7)";
-    let written = connection.execute(INSERT, columns(group)?).await;
-    written.map(drop).map_err(|error| refuse(group, error))
+    let written = columns::insert(connection, TABLE, columns(group)?).await;
+    written.map_err(|error| refuse(group, error))
 }
 
 pub(crate) async fn update(
     connection: &mut Connection,
     group: &NodeGroup,
 ) -> Result<(), StoreError> {
-    const UPDATE: &str = "UPDATE node_groups SET version = $2 + 1, cluster = $3, name = $4, created_at = $5, \
-         node_count = $6, document = $7 WHERE id = $1 AND version = $2";
-    let written = connection.execute(UPDATE, columns(group)?).await;
+    let written = columns::update(connection, TABLE, columns(group)?).await;
     changed_one(written.map_err(|error| refuse(group, error))?)
 }
 
@@ -75,17 +71,17 @@ fn read(row: &Row) -> Result<NodeGroup, StoreError> {
     Ok(NodeGroup { id: row.parse(TABLE, 0)?, version: row.int(1)?, ..group })
 }
 
-fn columns(group: &NodeGroup) -> Result<Vec<Value>, StoreError> {
+fn columns(group: &NodeGroup) -> Result<Vec<Column>, StoreError> {
     let document = serde_json::to_string(group)
         .map_err(|error| StoreError::corrupt(TABLE, &group.id.to_string(), error))?;
-    Ok(values![
-        group.id,
-        group.version,
-        group.cluster,
-        group.name.as_str(),
-        group.created_at,
-        group.node_count(),
-        document,
+    Ok(columns![
+        id: group.id,
+        version: group.version,
+        cluster: group.cluster,
+        name: group.name.as_str(),
+        created_at: group.created_at,
+        node_count: group.node_count(),
+        document: document,
     ])
 }
 

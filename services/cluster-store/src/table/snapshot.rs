@@ -2,7 +2,7 @@
 
 use cluster_core::{Ident, Page, Snapshot, SnapshotUuid, VmSort, VmUuid};
 use database::table::{PagePart, PageRows, changed_one};
-use database::{Connection, Query, Row, SqlError, StoreError, Value, values};
+use database::{Column, Connection, Query, Row, SqlError, StoreError, columns, values};
 use newtype_uuid::GenericUuid;
 
 use super::vm::{called, page_part};
@@ -16,19 +16,15 @@ pub(crate) async fn insert(
     connection: &mut Connection,
     snapshot: &Snapshot,
 ) -> Result<(), StoreError> {
-    const INSERT: &str = "INSERT INTO snapshots (id, version, created_at, project, person, name, vm, document) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
-    let written = connection.execute(INSERT, columns(snapshot)?).await;
-    written.map(drop).map_err(|error| refuse(snapshot, error))
+    let written = columns::insert(connection, TABLE, columns(snapshot)?).await;
+    written.map_err(|error| refuse(snapshot, error))
 }
 
 pub(crate) async fn update(
     connection: &mut Connection,
     snapshot: &Snapshot,
 ) -> Result<Snapshot, StoreError> {
-    const UPDATE: &str = "UPDATE snapshots SET version = $2 + 1, created_at = $3, project = $4, person = $5, name = $6, \
-         vm = $7, document = $8 WHERE id = $1 AND version = $2";
-    let written = connection.execute(UPDATE, columns(snapshot)?).await;
+    let written = columns::update(connection, TABLE, columns(snapshot)?).await;
     changed_one(written.map_err(|error| refuse(snapshot, error))?)?;
     Ok(Snapshot { version: snapshot.version + 1, ..snapshot.clone() })
 }
@@ -82,18 +78,18 @@ fn read(row: &Row) -> Result<Snapshot, StoreError> {
     Ok(Snapshot { id: row.parse(TABLE, 0)?, version: row.int(1)?, ..snapshot })
 }
 
-fn columns(snapshot: &Snapshot) -> Result<Vec<Value>, StoreError> {
+fn columns(snapshot: &Snapshot) -> Result<Vec<Column>, StoreError> {
     let document = serde_json::to_string(snapshot)
         .map_err(|error| StoreError::corrupt(TABLE, &snapshot.id.to_string(), error))?;
-    Ok(values![
-        snapshot.id,
-        snapshot.version,
-        snapshot.created_at,
-        snapshot.project.as_str(),
-        snapshot.user.as_str(),
-        snapshot.name.as_str(),
-        snapshot.vm,
-        document,
+    Ok(columns![
+        id: snapshot.id,
+        version: snapshot.version,
+        created_at: snapshot.created_at,
+        project: snapshot.project.as_str(),
+        person: snapshot.user.as_str(),
+        name: snapshot.name.as_str(),
+        vm: snapshot.vm,
+        document: document,
     ])
 }
 

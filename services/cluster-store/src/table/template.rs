@@ -2,7 +2,7 @@
 
 use cluster_core::{Ident, Page, Template, TemplateSort, TemplateUuid};
 use database::table::{Listing, PagePart, PageRows, changed_one};
-use database::{Connection, Key, Query, Row, StoreError, Value, values};
+use database::{Column, Connection, Key, Query, Row, StoreError, columns, values};
 use newtype_uuid::GenericUuid;
 
 use super::{deleted, refused};
@@ -17,19 +17,15 @@ pub(crate) async fn insert(
     connection: &mut Connection,
     template: &Template,
 ) -> Result<(), StoreError> {
-    const INSERT: &str = "INSERT INTO templates (id, version, created_at, project, name, public, hidden, document) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
-    let written = connection.execute(INSERT, columns(template)?).await;
-    written.map(drop).map_err(|error| refuse(template, error))
+    let written = columns::insert(connection, TABLE, columns(template)?).await;
+    written.map_err(|error| refuse(template, error))
 }
 
 pub(crate) async fn update(
     connection: &mut Connection,
     template: &Template,
 ) -> Result<Template, StoreError> {
-    const UPDATE: &str = "UPDATE templates SET version = $2 + 1, created_at = $3, project = $4, name = $5, public = $6, \
-         hidden = $7, document = $8 WHERE id = $1 AND version = $2";
-    let written = connection.execute(UPDATE, columns(template)?).await;
+    let written = columns::update(connection, TABLE, columns(template)?).await;
     changed_one(written.map_err(|error| refuse(template, error))?)?;
     Ok(Template { version: template.version + 1, ..template.clone() })
 }
@@ -92,18 +88,18 @@ fn read(row: &Row) -> Result<Template, StoreError> {
     Ok(Template { id: row.parse::<TemplateUuid>(TABLE, 0)?, version: row.int(1)?, ..template })
 }
 
-fn columns(template: &Template) -> Result<Vec<Value>, StoreError> {
+fn columns(template: &Template) -> Result<Vec<Column>, StoreError> {
     let document = serde_json::to_string(template)
         .map_err(|error| StoreError::corrupt(TABLE, &template.id.to_string(), error))?;
-    Ok(values![
-        template.id,
-        template.version,
-        template.created_at,
-        template.project.as_str(),
-        template.name.as_str(),
-        template.public,
-        template.hidden,
-        document,
+    Ok(columns![
+        id: template.id,
+        version: template.version,
+        created_at: template.created_at,
+        project: template.project.as_str(),
+        name: template.name.as_str(),
+        public: template.public,
+        hidden: template.hidden,
+        document: document,
     ])
 }
 

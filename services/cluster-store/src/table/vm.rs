@@ -2,7 +2,7 @@
 
 use cluster_core::{Ident, Page, Vm, VmSort, VmUuid};
 use database::table::{Listing, PagePart, PageRows, changed_one};
-use database::{Connection, Key, Query, Row, SqlError, StoreError, Value, values};
+use database::{Column, Connection, Key, Query, Row, SqlError, StoreError, columns, values};
 use newtype_uuid::GenericUuid;
 use sealing::id_of;
 
@@ -17,22 +17,19 @@ pub(crate) async fn insert(
     vm: &Vm,
     sealed: Option<&str>,
 ) -> Result<(), StoreError> {
-    const INSERT: &str = "INSERT INTO vms (id, version, created_at, project, person, name, document, sealed, sealed_by) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-    let mut values = columns(vm)?;
-    values.extend(values![sealed, sealed.and_then(id_of)]);
-    let written = connection.execute(INSERT, values).await;
-    written.map(drop).map_err(|error| refuse(vm, error))
+    let mut columns = columns(vm)?;
+    columns.extend(columns![sealed: sealed, sealed_by: sealed.and_then(id_of)]);
+    let written = columns::insert(connection, TABLE, columns).await;
+    written.map_err(|error| refuse(vm, error))
 }
 
 /// Writes a VM. The sealed user-data is deleted once the VM says that it is not kept.
 pub(crate) async fn update(connection: &mut Connection, vm: &Vm) -> Result<Vm, StoreError> {
-    const UPDATE: &str = "UPDATE vms SET version = $2 + 1, created_at = $3, project = $4, person = $5, name = $6, \
-         document = $7, sealed = CASE WHEN $8 = 1 THEN sealed ELSE NULL END, \
-         sealed_by = CASE WHEN $8 = 1 THEN sealed_by ELSE NULL END WHERE id = $1 AND version = $2";
-    let mut values = columns(vm)?;
-    values.push(vm.user_data.as_ref().is_some_and(|it| it.is_kept).into());
-    let written = connection.execute(UPDATE, values).await;
+    const SEALED: &str = "sealed = CASE WHEN ? = 1 THEN sealed ELSE NULL END, \
+         sealed_by = CASE WHEN ? = 1 THEN sealed_by ELSE NULL END";
+    let is_kept = vm.user_data.as_ref().is_some_and(|it| it.is_kept);
+    let more = (SEALED, is_kept.into());
+    let written = columns::update_with(connection, TABLE, columns(vm)?, more).await;
     changed_one(written.map_err(|error| refuse(vm, error))?)?;
     Ok(Vm { version: vm.version + 1, ..vm.clone() })
 }
@@ -202,17 +199,17 @@ fn read(row: &Row) -> Result<Vm, StoreError> {
     Ok(Vm { id: row.parse(TABLE, 0)?, version: row.int(1)?, ..vm })
 }
 
-fn columns(vm: &Vm) -> Result<Vec<Value>, StoreError> {
+fn columns(vm: &Vm) -> Result<Vec<Column>, StoreError> {
     let document = serde_json::to_string(vm)
         .map_err(|error| StoreError::corrupt(TABLE, &vm.id.to_string(), error))?;
-    Ok(values![
-        vm.id,
-        vm.version,
-        vm.created_at,
-        vm.project.as_str(),
-        vm.user.as_str(),
-        vm.name.as_str(),
-        document,
+    Ok(columns![
+        id: vm.id,
+        version: vm.version,
+        created_at: vm.created_at,
+        project: vm.project.as_str(),
+        person: vm.user.as_str(),
+        name: vm.name.as_str(),
+        document: document,
     ])
 }
 

@@ -1,0 +1,127 @@
+//! The columns of a row with their values. INSERT and UPDATE are made from them, so a table lists each of its columns once.
+
+use crate::{AssertSqlSafe, Connection, SqlError, Value};
+
+/// A column of a row, with its value.
+#[derive(Clone, Debug)]
+pub struct Column {
+    pub name: &'static str,
+    pub value: Value,
+}
+
+/// Makes a vector of [`Column`]s from `NAME: VALUE`. The first column is the key of the table and the second its version, if rows of the
+/// table are updated.
+#[macro_export]
+macro_rules! columns {
+    ($($name:ident: $value:expr),* $(,)?) => {
+        vec![$($crate::Column { name: stringify!($name), value: $crate::Value::from($value) }),*]
+    };
+}
+
+/// Inserts a row.
+pub async fn insert(
+    connection: &mut Connection,
+    table: &'static str,
+    columns: Vec<Column>,
+) -> Result<(), SqlError> {
+    let sql = insert_sql(table, &columns);
+    connection.execute(AssertSqlSafe(sql), values(columns)).await.map(drop)
+}
+
+/// Updates the row with this key if its version is still the one that was read, and raises the version. Returns the number of rows.
+pub async fn update(
+    connection: &mut Connection,
+    table: &'static str,
+    columns: Vec<Column>,
+) -> Result<u64, SqlError> {
+    let sql = update_sql(table, &columns, &[], "");
+    connection.execute(AssertSqlSafe(sql), values(columns)).await
+}
+
+/// Updates a row as [`update`] does, and also sets `more`, a list of SQL assignments with `?` for `value`.
+pub async fn update_with(
+    connection: &mut Connection,
+    table: &'static str,
+    columns: Vec<Column>,
+    (more, value): (&'static str, Value),
+) -> Result<u64, SqlError> {
+    let sql = update_sql(table, &columns, &[], more);
+    let mut values = values(columns);
+    values.push(value);
+    connection.execute(AssertSqlSafe(sql), values).await
+}
+
+/// Updates a row as [`update`] does, if the columns in `kept` have these values already: they are compared and not set.
+pub async fn update_except(
+    connection: &mut Connection,
+    table: &'static str,
+    columns: Vec<Column>,
+    kept: &[&str],
+) -> Result<u64, SqlError> {
+    let sql = update_sql(table, &columns, kept, "");
+    connection.execute(AssertSqlSafe(sql), values(columns)).await
+}
+
+fn values(columns: Vec<Column>) -> Vec<Value> {
+    columns.into_iter().map(|column| column.value).collect()
+}
+
+fn insert_sql(table: &str, columns: &[Column]) -> String {
+    let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
+    let places: Vec<String> = (1..=columns.len()).map(|place| format!("${place}")).collect();
+    format!("INSERT INTO {table} ({}) VALUES ({})", names.join(", "), places.join(", "))
+}
+
+/// `more` is a further assignment, whose `?` become the place after the last column.
+fn update_sql(table: &str, columns: &[Column], kept: &[&str], more: &str) -> String {
+    let (mut set, mut only) = (String::new(), String::new());
+    for (place, column) in (1..).zip(columns) {
+        let name = column.name;
+        match place {
+            1 => only += &format!("{name} = $1"),
+            2 => {
+                set += &format!("{name} = $2 + 1");
+                only += &format!(" AND {name} = $2");
+            }
+            _ if kept.contains(&name) => {
+                only += &format!(" AND {name} IS NOT DISTINCT FROM ${place}");
+            }
+            _ => set += &format!(", {name} = ${place}"),
+        }
+    }
+    if !more.is_empty() {
+        set += &format!(", {}", more.replace('?', &format!("${}", columns.len() + 1)));
+    }
+    format!("UPDATE {table} SET {set} WHERE {only}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cat() -> Vec<Column> {
+        columns![id: "c1", version: 3_i64, name: "tom", age: None::<i64>]
+    }
+
+    #[test]
+    fn a_row_is_inserted_with_all_columns() {
+        let want = "INSERT INTO cats (id, version, name, age) VALUES ($1, $2, $3, $4)";
+        assert_eq!(insert_sql("cats", &cat()), want);
+    }
+
+    #[test]
+    fn an_update_names_the_version_that_was_read() {
+        #[track_caller]
+        fn check(kept: &[&str], more: &str, want: &str) {
+            assert_eq!(update_sql("cats", &cat(), kept, more), want);
+        }
+        let set = "UPDATE cats SET version = $2 + 1, name = $3, age = $4";
+        check(&[], "", &format!("{set} WHERE id = $1 AND version = $2"));
+        let more = "sealed = CASE WHEN ? = 1 THEN sealed ELSE NULL END";
+        let want = format!("{set}, {} WHERE id = $1 AND version = $2", more.replace('?', "$5"));
+        check(&[], more, &want);
+        let want = "UPDATE cats SET version = $2 + 1, age = $4 \
+                    WHERE id = $1 AND version = $2 AND name IS NOT DISTINCT FROM $3";
+        check(&["name"], "", want);
+    }
+}
