@@ -1,8 +1,8 @@
 //! Calls to the OpenStack that machines join: observations of one host, and the actions of joining.
 
 use baremetal_core::{
-    AggregateSeen, CloudSeen, Hypervisor, HypervisorSeen, JoinAction, JoinState, Problem, Reason,
-    ServiceSeen,
+    AggregateSeen, CloudSeen, Hypervisor, HypervisorSeen, JoinAction, JoinState, Node, Problem,
+    Reason, ServiceSeen,
 };
 use openstack::compute::services::{self, State, Status};
 use openstack::compute::{aggregates, hypervisors};
@@ -13,8 +13,9 @@ use crate::context::TurnContext;
 use crate::problem::chain;
 
 impl TurnContext {
-    /// Observes the part of the cloud that the host's state is about.
-    pub(crate) async fn look_at_cloud(&self, host: &Hypervisor) -> CloudSeen {
+    /// Observes the part of the cloud that the state of the node's host is about.
+    pub(crate) async fn look_at_cloud(&self, node: &Node) -> CloudSeen {
+        let Some(host) = &node.hypervisor else { return CloudSeen::Service(None) };
         let Some(cloud) = &self.settings.cloud else { return CloudSeen::Failed(no_cloud()) };
         look(cloud, host).await.unwrap_or_else(|error| CloudSeen::Failed(problem(&error)))
     }

@@ -1,8 +1,8 @@
 //! Writes the result of a turn.
 
-use baremetal_core::{HistoryEntry, IllegalEvent, Node, Problem, ended_allocation};
+use baremetal_core::{HistoryEntry, IllegalEvent, Node, NodeUpdate, Problem, ended_allocation};
 use baremetal_store::StoreError;
-use reconcile::Requeue;
+use reconcile::{Requeue, TurnErrorKind};
 use tracing::info;
 
 use crate::context::TurnContext;
@@ -25,18 +25,26 @@ impl From<Problem> for TurnError {
     }
 }
 
+impl reconcile::TurnError for TurnError {
+    fn kind(&self) -> TurnErrorKind {
+        match self {
+            TurnError::Store(StoreError::Stale) => TurnErrorKind::Stale,
+            TurnError::Store(error) if error.is_transient() => TurnErrorKind::Database,
+            TurnError::Store(_) | TurnError::Illegal(_) | TurnError::Machine(_) => {
+                TurnErrorKind::Failed
+            }
+        }
+    }
+}
+
 impl TurnContext {
-    /// Writes the node with its history, and returns when the next turn is due.
-    pub(crate) async fn record(
-        &self,
-        before: &Node,
-        mut after: Node,
-        history: &[HistoryEntry],
-    ) -> Result<Requeue, TurnError> {
+    /// Writes the node with its history, and returns the node with its new version.
+    pub(crate) async fn write(&self, before: &Node, change: NodeUpdate) -> Result<Node, TurnError> {
+        let NodeUpdate { node: mut after, history } = change;
         after.updated_at = Some(self.now());
-        match ended_allocation(before, &after) {
-            Some(ended) => self.store.update_node_and_end(&after, history, ended).await?,
-            None => self.store.update_node(&after, history).await?,
+        let written = match ended_allocation(before, &after) {
+            Some(ended) => self.store.update_node_and_end(&after, &history, ended).await?,
+            None => self.store.update_node(&after, &history).await?,
         };
         if before.provision_state != after.provision_state {
             info!(
@@ -54,12 +62,18 @@ impl TurnContext {
         if before.is_joining() && !after.is_joining() && after.place.is_some() {
             self.rack_changed.notify_one();
         }
-        // The next turn is due immediately as long as anything is left to do, which includes waiting for the end of a lease.
-        let more = after.work.is_some()
-            || after.power_request.is_some()
-            || after.lending.is_some()
-            || after.leaving.is_some()
-            || after.looks_at_cloud();
-        Ok(if more { Requeue::Now } else { Requeue::OnChange })
+        Ok(written)
+    }
+
+    /// Writes the node with its history, and returns when the next turn is due.
+    pub(crate) async fn record(
+        &self,
+        before: &Node,
+        after: Node,
+        history: &[HistoryEntry],
+    ) -> Result<Requeue, TurnError> {
+        let needs_turns = after.needs_turns();
+        self.write(before, NodeUpdate { node: after, history: history.to_vec() }).await?;
+        Ok(if needs_turns { Requeue::Now } else { Requeue::OnChange })
     }
 }

@@ -7,18 +7,17 @@ use baremetal_core::{
     AgentSeen, HistoryEntry, LendingStep, Node, NodeIdent, NodeUuid, Observed, PowerSeen, Problem,
     Step, WorkUuid, boot_again, elapsed, finish_work, plan, plan_lending, power_step_done,
 };
-use baremetal_store::StoreError;
 use jiff::Timestamp;
-use reconcile::{Requeue, time_left};
-use tracing::{debug, error, info, instrument, warn};
+use reconcile::{Requeue, RetryPauses, execute, requeue, time_left};
+use tracing::{debug, info, instrument, warn};
 
 use crate::context::TurnContext;
-use crate::joining::earlier;
-use crate::problem::chain;
+use crate::joining::JoinTurn;
 use crate::record::TurnError;
 
-/// How long a node waits for its next turn when the database does not answer.
-const STORE_RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// How long a node waits for its next turn after a turn that failed.
+const RETRY_PAUSES: RetryPauses =
+    RetryPauses { database: Duration::from_secs(1), failed: Duration::from_secs(1) };
 
 /// After this many refused calls to an agent in a row, the node's history gets an entry.
 const RECORD_AFTER_CALLS: u32 = 3;
@@ -26,20 +25,8 @@ const RECORD_AFTER_CALLS: u32 = 3;
 /// Runs one turn for one node. The turn is the only writer of `provision_state` once work has begun.
 #[instrument(skip_all, fields(node.id = %id))]
 pub(crate) async fn turn(id: NodeUuid, context: Arc<TurnContext>) -> Requeue {
-    match context.turn(id).await {
-        Ok(requeue) => requeue,
-        // Another writer was faster: read the node again immediately.
-        Err(TurnError::Store(StoreError::Stale)) => Requeue::Now,
-        Err(TurnError::Store(error)) if error.is_transient() => {
-            context.watch.failed();
-            warn!(error = chain(&error), "a turn for node {id} waits for the database");
-            Requeue::After(STORE_RETRY_PAUSE)
-        }
-        Err(error) => {
-            error!(error = chain(&error), "the turn of node {id} failed and will be retried");
-            Requeue::After(STORE_RETRY_PAUSE)
-        }
-    }
+    let ended = context.turn(id).await;
+    requeue(ended, format_args!("node {id}"), &context.watch, RETRY_PAUSES)
 }
 
 impl TurnContext {
@@ -63,12 +50,11 @@ impl TurnContext {
                     Some(leaving) => self.apply_drain_step(&node, leaving, now).await?,
                     None => self.apply_lending_step(&node, lending, now).await?,
                 };
-                match next {
-                    Requeue::Now => Ok(Requeue::Now),
-                    Requeue::After(_) | Requeue::OnChange => {
-                        Ok(earlier(next, self.join(&node, now).await?))
-                    }
+                if next == Requeue::Now || !node.looks_at_cloud() {
+                    return Ok(next);
                 }
+                let (_, then) = execute(&JoinTurn(self), node).await?;
+                Ok(next.min(then))
             }
             Step::Wait { until } => {
                 self.record_refused_calls(&node, &seen, now).await?;

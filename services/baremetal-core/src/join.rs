@@ -1,75 +1,79 @@
 //! Joining an OpenStack: the steps by which an installed machine becomes a compute host.
 
+mod action;
 mod leave;
 mod seen;
-mod step;
+mod turn;
 
+use decision::{Decision, Requeue};
 use jiff::Timestamp;
 
 use crate::{
-    EarlierReport, Failure, HistoryEntry, Hypervisor, JoinState, Node, Reason, RequestRefused,
-    State,
+    EarlierReport, Failure, HistoryEntry, Hypervisor, JoinState, Node, NodeUpdate, Problem, Reason,
+    RequestRefused, State,
 };
+use turn::JoinTurn;
 
+pub use action::JoinAction;
 pub use seen::{AggregateSeen, CloudSeen, HypervisorSeen, ServiceSeen};
-pub use step::{JoinAction, JoinStep};
+pub use turn::JoinRules;
 
-/// Returns the next step for the machine of `host`, given an observation of the part of the cloud that the state is about.
+/// Decides the next step of a node's machine that joins or leaves a cloud, given an observation of the part of the cloud that the host's
+/// state is about. Each state is recorded before the cloud is called because of it.
 ///
-/// Pure: the same inputs give the same step. An observation of another part of the cloud leads to `Wait`.
+/// Pure: the same inputs give the same decision. After an observation of another part of the cloud, the conductor looks again.
 pub fn plan_join(
-    host: &Hypervisor,
+    node: &Node,
     seen: &CloudSeen,
-    watching_since: Timestamp,
+    rules: &JoinRules,
     now: Timestamp,
-) -> JoinStep {
-    let until = host.deadline(watching_since);
-    let wait = |failure: Failure| match now < until {
-        true => JoinStep::Wait { until },
-        false => JoinStep::GiveUp(failure),
-    };
-    let go_on = || JoinStep::Record(Box::new(host.at(host.state.next(), now)));
-    let step = match (host.state, seen) {
-        (JoinState::Leaving, _) => return leave::plan(seen, now),
-        (JoinState::Installing | JoinState::Joined | JoinState::Failed, _) => JoinStep::Rest,
-        (_, CloudSeen::Failed(problem)) if problem.transient => wait(problem.clone().into()),
-        (_, CloudSeen::Failed(problem)) => JoinStep::GiveUp(problem.clone().into()),
+) -> Decision<NodeUpdate, JoinAction> {
+    let Some(host) = node.hypervisor.as_ref() else { return Decision::rest(Requeue::OnChange) };
+    let turn = JoinTurn { node, host, rules, now };
+    match (host.state, seen) {
+        (JoinState::Leaving, _) => leave::plan(&turn, seen),
+        (JoinState::Installing | JoinState::Joined | JoinState::Failed, _) => {
+            Decision::rest(Requeue::OnChange)
+        }
+        (_, CloudSeen::Failed(problem)) => turn.after_problem(problem),
 
         (JoinState::AwaitingService, CloudSeen::Service(service)) => match host.before {
             EarlierReport::Unknown => {
                 let said = service.as_ref().and_then(|service| service.reported_at);
                 let before = said.map_or(EarlierReport::None, EarlierReport::At);
-                JoinStep::Record(Box::new(Hypervisor { before, ..host.clone() }))
+                turn.record(Hypervisor { before, ..host.clone() })
             }
             EarlierReport::None | EarlierReport::At(_) => match service {
-                Some(service) if service.up && is_new(host.before, service) => go_on(),
-                Some(_) | None => wait(no_service(host, service.as_ref())),
+                Some(service) if service.up && is_new(host.before, service) => turn.advance(),
+                Some(_) | None => turn.wait(no_service(host, service.as_ref())),
             },
         },
         (JoinState::AwaitingHypervisor, CloudSeen::Hypervisor(Some(found))) if found.up => {
             let id = Some(found.id.clone());
-            JoinStep::Record(Box::new(Hypervisor { id, ..host.at(host.state.next(), now) }))
+            turn.record(Hypervisor { id, ..host.at(host.state.next(), now) })
         }
         (JoinState::AwaitingHypervisor, CloudSeen::Hypervisor(found)) => {
-            wait(no_hypervisor(host, found.as_ref()))
+            turn.wait(no_hypervisor(host, found.as_ref()))
         }
-        (JoinState::AwaitingProvider, CloudSeen::Provider(true)) => go_on(),
-        (JoinState::AwaitingProvider, CloudSeen::Provider(false)) => wait(no_provider(host)),
+        (JoinState::AwaitingProvider, CloudSeen::Provider(true)) => turn.advance(),
+        (JoinState::AwaitingProvider, CloudSeen::Provider(false)) => turn.wait(no_provider(host)),
         (JoinState::Zoning, CloudSeen::Aggregates(all)) => match &host.availability_zone {
-            Some(zone) => step_into_aggregate(zone, Some(zone), all, go_on),
-            None => go_on(),
+            Some(zone) => turn.step_into_aggregate(zone, Some(zone), all),
+            None => turn.advance(),
         },
         (JoinState::Grouping, CloudSeen::Aggregates(all)) => match &host.aggregate {
             // The aggregate of the availability zone has the same name and contains the host already.
-            Some(name) if host.availability_zone.as_ref() == Some(name) => go_on(),
-            Some(name) => step_into_aggregate(name, None, all, go_on),
-            None => go_on(),
+            Some(name) if host.availability_zone.as_ref() == Some(name) => turn.advance(),
+            Some(name) => turn.step_into_aggregate(name, None, all),
+            None => turn.advance(),
         },
-        (JoinState::Enabling, CloudSeen::Service(Some(service))) if service.enabled => go_on(),
-        (JoinState::Enabling, CloudSeen::Service(Some(service))) => {
-            JoinStep::Act(JoinAction::Enable { service: service.id.clone() })
+        (JoinState::Enabling, CloudSeen::Service(Some(service))) if service.enabled => {
+            turn.advance()
         }
-        (JoinState::Enabling, CloudSeen::Service(None)) => wait(no_service(host, None)),
+        (JoinState::Enabling, CloudSeen::Service(Some(service))) => {
+            turn.act(JoinAction::Enable { service: service.id.clone() })
+        }
+        (JoinState::Enabling, CloudSeen::Service(None)) => turn.wait(no_service(host, None)),
         (
             JoinState::AwaitingService
             | JoinState::AwaitingHypervisor
@@ -81,16 +85,23 @@ pub fn plan_join(
             | CloudSeen::Hypervisor(_)
             | CloudSeen::Provider(_)
             | CloudSeen::Aggregates(_),
-        ) => JoinStep::Wait { until },
-    };
-    match step {
-        JoinStep::Act(_) if now >= until => JoinStep::GiveUp(not_done(host)),
-        step @ (JoinStep::Rest
-        | JoinStep::Wait { .. }
-        | JoinStep::Record(_)
-        | JoinStep::Act(_)
-        | JoinStep::GiveUp(_)
-        | JoinStep::Gone) => step,
+        ) => turn.look_again(),
+    }
+}
+
+/// Decides what follows from a call to the cloud. `problem` says why the cloud did not do as asked; `None` if the cloud accepted the call.
+pub fn after_cloud_call(
+    node: &Node,
+    problem: Option<&Problem>,
+    rules: &JoinRules,
+    now: Timestamp,
+) -> Decision<NodeUpdate> {
+    match (problem, node.hypervisor.as_ref()) {
+        (Some(problem), Some(host)) => {
+            let turn = JoinTurn { node, host, rules, now };
+            if host.is_leaving() { leave::ask_again(&turn) } else { turn.after_problem(problem) }
+        }
+        (None, _) | (Some(_), None) => Decision::rest(Requeue::After(rules.poll_every)),
     }
 }
 
@@ -100,34 +111,6 @@ fn is_new(before: EarlierReport, service: &ServiceSeen) -> bool {
         (EarlierReport::At(_), None) => false,
         (EarlierReport::Unknown | EarlierReport::None, _) => true,
     }
-}
-
-/// Returns the next step until the host is in the aggregate `name`, which defines the availability zone `zone` if that is set.
-fn step_into_aggregate(
-    name: &str,
-    zone: Option<&String>,
-    all: &[AggregateSeen],
-    done: impl Fn() -> JoinStep,
-) -> JoinStep {
-    match all.iter().find(|one| one.name == name) {
-        None => {
-            JoinStep::Act(JoinAction::MakeAggregate { name: name.to_owned(), zone: zone.cloned() })
-        }
-        Some(found) if zone.is_some() && found.zone.as_ref() != zone => {
-            let cause = format!(
-                "the host aggregate {name:?} exists but is not the availability zone of that name"
-            );
-            JoinStep::GiveUp(Failure::new(Reason::CloudRefuses, cause))
-        }
-        Some(found) if found.has_host => done(),
-        Some(found) => JoinStep::Act(JoinAction::AddHost { aggregate: found.id.clone() }),
-    }
-}
-
-fn not_done(host: &Hypervisor) -> Failure {
-    let doing = host.state.describe().unwrap_or("joining");
-    let cause = format!("the cloud accepted the request for {doing} but did not carry it out");
-    Failure::new(Reason::CloudRefuses, cause)
 }
 
 fn no_service(host: &Hypervisor, service: Option<&ServiceSeen>) -> Failure {

@@ -11,6 +11,7 @@ mod enrolment;
 mod host_placement;
 mod lending;
 mod node_request;
+mod node_update;
 mod rack;
 mod request;
 mod reservation;
@@ -88,8 +89,8 @@ pub use interface::{
     RaidInterface, RescueInterface, StorageInterface, UnsupportedInterface, VendorInterface,
 };
 pub use join::{
-    AggregateSeen, CloudSeen, HypervisorSeen, JoinAction, JoinStep, ServiceSeen, join_again,
-    plan_join,
+    AggregateSeen, CloudSeen, HypervisorSeen, JoinAction, JoinRules, ServiceSeen, after_cloud_call,
+    join_again, plan_join,
 };
 pub use lending::{
     LendError, LendRequest, LendingStep, drain_noted, end_held, extend, lend, plan_lending,
@@ -98,6 +99,7 @@ pub use lending::{
 pub use node::{Maintenance, Node};
 pub use node_lease::{LeaseDrain, NodeLease};
 pub use node_request::{NodeChange, NodeRefused, Passwords, check_new_node};
+pub use node_update::NodeUpdate;
 pub use plan::{Action, AgentSeen, CommandSeen, Observed, PowerSeen, Step, Timeouts, plan};
 pub use port::Port;
 pub use power_request::PowerRequest;

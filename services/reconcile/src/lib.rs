@@ -1,12 +1,12 @@
 #![doc = include_str!("../README.md")]
 
-mod time_left;
+mod turn;
+mod turn_error;
 mod watch;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use futures::StreamExt;
 use tokio::sync::Notify;
@@ -15,19 +15,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
 use tokio_util::time::delay_queue;
 
-pub use time_left::time_left;
+pub use decision::{Requeue, time_left};
+pub use turn::{Turn, execute};
+pub use turn_error::{RetryPauses, TurnError, TurnErrorKind, requeue};
 pub use watch::Watch;
-
-/// The next time a key gets a turn, as decided by the turn that just ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Requeue {
-    /// Only when somebody wakes the key.
-    OnChange,
-    /// Immediately, behind the keys that are already waiting.
-    Now,
-    /// After this pause, or earlier when somebody wakes the key.
-    After(Duration),
-}
 
 /// Wakes keys of a `run` loop. All clones of a queue wake the same loop.
 #[derive(Clone)]
@@ -197,6 +188,7 @@ impl<K: Copy + Eq + Hash> KeyStates<K> {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::time::Duration;
 
     use tokio::sync::mpsc;
 

@@ -1,28 +1,39 @@
 //! Leaving an OpenStack: removing the compute host of a machine that was taken out of use.
 
-use jiff::{SignedDuration, Timestamp};
+use std::time::Duration;
 
+use decision::Decision;
+use jiff::Timestamp;
+
+use super::action::JoinAction;
 use super::seen::CloudSeen;
-use super::step::{JoinAction, JoinStep};
-use crate::{HistoryEntry, Hypervisor, Node};
+use super::turn::JoinTurn;
+use crate::{HistoryEntry, Hypervisor, Node, NodeUpdate};
 
 /// The interval of retries. The conductor retries without end, because the cloud refuses as long as it knows servers on the host.
-const ASK_AGAIN: SignedDuration = SignedDuration::from_secs(60);
+const ASK_AGAIN: Duration = Duration::from_secs(60);
 
-/// Returns the next step for a leaving host, given an observation of its compute service.
-pub(super) fn plan(seen: &CloudSeen, now: Timestamp) -> JoinStep {
+/// Decides the next step for a leaving host, given an observation of its compute service.
+pub(super) fn plan(turn: &JoinTurn<'_>, seen: &CloudSeen) -> Decision<NodeUpdate, JoinAction> {
     match seen {
         CloudSeen::Service(Some(service)) => {
-            JoinStep::Act(JoinAction::Forget { service: service.id.clone() })
+            Decision::act(JoinAction::Forget { service: service.id.clone() })
         }
-        CloudSeen::Service(None) => JoinStep::Gone,
+        CloudSeen::Service(None) => {
+            let (gone, entry) = turn.node.left_the_cloud(turn.now);
+            let told = format!("node {}: {}", turn.node.label(), entry.event);
+            NodeUpdate::decided(gone, [entry]).info(told)
+        }
         CloudSeen::Failed(_)
         | CloudSeen::Hypervisor(_)
         | CloudSeen::Provider(_)
-        | CloudSeen::Aggregates(_) => {
-            JoinStep::Wait { until: now.checked_add(ASK_AGAIN).unwrap_or(Timestamp::MAX) }
-        }
+        | CloudSeen::Aggregates(_) => ask_again(turn),
     }
+}
+
+/// Decides to ask the cloud again.
+pub(super) fn ask_again<A>(turn: &JoinTurn<'_>) -> Decision<NodeUpdate, A> {
+    Decision::rest(turn.cloud_pause(ASK_AGAIN))
 }
 
 impl Node {

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use expect_test::{Expect, expect};
 
 use super::*;
@@ -22,16 +24,35 @@ fn aggregate(name: &str, zone: Option<&str>, has_host: bool) -> AggregateSeen {
     AggregateSeen { id: "7".to_owned(), name, zone, has_host }
 }
 
+/// The node of `host`, whose machine is in use.
+fn node(host: &Hypervisor) -> Node {
+    let node = Node::new(NodeUuid::nil(), Driver::FakeHardware, T0);
+    Node { provision_state: State::Active, hypervisor: Some(host.clone()), ..node }
+}
+
+fn rules() -> JoinRules {
+    JoinRules { watching_since: T0, poll_every: Duration::from_secs(20) }
+}
+
+/// Writes a decision in one line.
+fn text<A: std::fmt::Debug>(decision: Decision<NodeUpdate, A>) -> String {
+    match (decision.change, decision.actions.as_slice()) {
+        (Some(NodeUpdate { node: Node { hypervisor: None, .. }, .. }), []) => "gone".to_owned(),
+        (Some(NodeUpdate { node: Node { failure: Some(why), .. }, .. }), []) => {
+            format!("give up: {}", why.cause)
+        }
+        (Some(NodeUpdate { node: Node { hypervisor: Some(to), .. }, .. }), []) => {
+            format!("{} {:?} {:?}", to.state.as_str(), to.before, to.id)
+        }
+        (None, []) => format!("{:?}", decision.next_turn),
+        (None, actions) => format!("{actions:?}"),
+        (Some(change), actions) => panic!("{change:?} {actions:?}"),
+    }
+}
+
 #[track_caller]
 fn check(host: &Hypervisor, seen: &CloudSeen, now: i64, want: Expect) {
-    let told = match plan_join(host, seen, T0, after(now)) {
-        JoinStep::Record(to) => format!("{} {:?} {:?}", to.state.as_str(), to.before, to.id),
-        JoinStep::GiveUp(failure) => format!("give up: {}", failure.cause),
-        step @ (JoinStep::Rest | JoinStep::Wait { .. } | JoinStep::Act(_) | JoinStep::Gone) => {
-            format!("{step:?}")
-        }
-    };
-    want.assert_eq(&told);
+    want.assert_eq(&text(plan_join(&node(host), seen, &rules(), after(now))));
 }
 
 #[test]
@@ -46,8 +67,8 @@ fn only_a_report_newer_than_the_first_look_counts() {
     );
     // The cloud still shows a machine that was just switched off as up.
     new.before = EarlierReport::At(after(5));
-    check(&new, &service(true, true, Some(5)), 1, expect!["Wait { until: 1970-01-01T00:00:10Z }"]);
-    check(&new, &service(false, true, Some(6)), 1, expect!["Wait { until: 1970-01-01T00:00:10Z }"]);
+    check(&new, &service(true, true, Some(5)), 1, expect!["After(9s)"]);
+    check(&new, &service(false, true, Some(6)), 1, expect!["After(9s)"]);
     check(
         &new,
         &service(true, true, Some(6)),
@@ -72,12 +93,7 @@ fn each_sign_of_joining_is_awaited_in_order() {
         1,
         expect![[r#"awaiting_provider None Some("u1")"#]],
     );
-    check(
-        &at(JoinState::AwaitingHypervisor),
-        &listed(false),
-        1,
-        expect!["Wait { until: 1970-01-01T00:00:10Z }"],
-    );
+    check(&at(JoinState::AwaitingHypervisor), &listed(false), 1, expect!["After(9s)"]);
     check(
         &at(JoinState::AwaitingProvider),
         &CloudSeen::Provider(true),
@@ -88,11 +104,11 @@ fn each_sign_of_joining_is_awaited_in_order() {
         &at(JoinState::Enabling),
         &service(true, false, Some(1)),
         1,
-        expect![[r#"Act(Enable { service: "s1" })"#]],
+        expect![[r#"[Enable { service: "s1" }]"#]],
     );
     check(&at(JoinState::Enabling), &service(true, true, Some(1)), 1, expect!["joined None None"]);
-    check(&at(JoinState::Joined), &CloudSeen::Service(None), 99, expect!["Rest"]);
-    check(&at(JoinState::Failed), &CloudSeen::Service(None), 99, expect!["Rest"]);
+    check(&at(JoinState::Joined), &CloudSeen::Service(None), 99, expect!["OnChange"]);
+    check(&at(JoinState::Failed), &CloudSeen::Service(None), 99, expect!["OnChange"]);
 }
 
 #[test]
@@ -124,13 +140,10 @@ fn a_missing_sign_fails_with_its_reason() {
         expect!["give up: the hypervisor of host h1 has no resource provider with an inventory"],
     );
     // If the conductor began to watch late, the time limit counts from then.
-    let step = plan_join(
-        &host(JoinState::AwaitingProvider),
-        &CloudSeen::Provider(false),
-        after(9),
-        after(10),
-    );
-    assert_eq!(step, JoinStep::Wait { until: after(19) });
+    let late = JoinRules { watching_since: after(9), ..rules() };
+    let waiting = node(&host(JoinState::AwaitingProvider));
+    let decision = plan_join(&waiting, &CloudSeen::Provider(false), &late, after(10));
+    assert_eq!(text(decision), "After(9s)");
 }
 
 #[test]
@@ -141,28 +154,25 @@ fn a_transient_error_of_the_cloud_is_retried_and_a_refusal_is_not() {
         transient,
     };
     let waiting = host(JoinState::AwaitingService);
-    check(
-        &waiting,
-        &CloudSeen::Failed(problem(true)),
-        1,
-        expect!["Wait { until: 1970-01-01T00:00:10Z }"],
-    );
+    check(&waiting, &CloudSeen::Failed(problem(true)), 1, expect!["After(9s)"]);
     check(&waiting, &CloudSeen::Failed(problem(true)), 10, expect!["give up: no answer"]);
     check(&waiting, &CloudSeen::Failed(problem(false)), 1, expect!["give up: no answer"]);
+    let answered = |problem: Option<Problem>, now| {
+        text(after_cloud_call(&node(&waiting), problem.as_ref(), &rules(), after(now)))
+    };
+    assert_eq!(answered(None, 1), "After(20s)");
+    assert_eq!(answered(Some(problem(true)), 1), "After(9s)");
+    assert_eq!(answered(Some(problem(true)), 10), "give up: no answer");
+    assert_eq!(answered(Some(problem(false)), 1), "give up: no answer");
 }
 
 #[test]
 fn missing_zones_and_aggregates_are_created_for_the_host() {
     let all = |all: &[AggregateSeen]| CloudSeen::Aggregates(all.to_vec());
     let (zoning, grouping) = (host(JoinState::Zoning), host(JoinState::Grouping));
-    check(
-        &zoning,
-        &all(&[]),
-        1,
-        expect![[r#"Act(MakeAggregate { name: "r1", zone: Some("r1") })"#]],
-    );
+    check(&zoning, &all(&[]), 1, expect![[r#"[MakeAggregate { name: "r1", zone: Some("r1") }]"#]]);
     let zone = |has_host| aggregate("r1", Some("r1"), has_host);
-    check(&zoning, &all(&[zone(false)]), 1, expect![[r#"Act(AddHost { aggregate: "7" })"#]]);
+    check(&zoning, &all(&[zone(false)]), 1, expect![[r#"[AddHost { aggregate: "7" }]"#]]);
     check(&zoning, &all(&[zone(true)]), 1, expect!["grouping None None"]);
     check(
         &zoning,
@@ -172,7 +182,7 @@ fn missing_zones_and_aggregates_are_created_for_the_host() {
             r#"give up: the host aggregate "r1" exists but is not the availability zone of that name"#
         ]],
     );
-    check(&grouping, &all(&[]), 1, expect![[r#"Act(MakeAggregate { name: "gpu", zone: None })"#]]);
+    check(&grouping, &all(&[]), 1, expect![[r#"[MakeAggregate { name: "gpu", zone: None }]"#]]);
     check(&grouping, &all(&[aggregate("gpu", None, true)]), 1, expect!["enabling None None"]);
     let nowhere = Hypervisor { availability_zone: None, aggregate: None, ..zoning };
     check(&nowhere, &all(&[]), 1, expect!["grouping None None"]);
@@ -220,20 +230,23 @@ fn an_undeployed_host_leaves_the_cloud_once_its_machine_is_off() {
     assert!(forgotten.to_string().contains("still lists it as compute host h1"), "{forgotten}");
 
     let leaving = free.hypervisor.clone().unwrap();
-    let forget = r#"Act(Forget { service: "s1" })"#;
+    let forget = r#"[Forget { service: "s1" }]"#;
     // The removal is retried without end, because the cloud refuses while it knows servers on the host.
     for now in [4, 4000] {
-        let step = plan_join(&leaving, &service(false, true, Some(1)), T0, after(now));
-        assert_eq!(format!("{step:?}"), forget);
+        let seen = service(false, true, Some(1));
+        assert_eq!(text(plan_join(&free, &seen, &rules(), after(now))), forget);
     }
     let refused = Problem {
         reason: Reason::CloudRefuses,
         cause: "it hosts servers".to_owned(),
         transient: false,
     };
-    let step = plan_join(&leaving, &CloudSeen::Failed(refused), T0, after(4));
-    assert_eq!(step, JoinStep::Wait { until: after(64) });
-    assert_eq!(plan_join(&leaving, &CloudSeen::Service(None), T0, after(5)), JoinStep::Gone);
+    let answered = after_cloud_call(&free, Some(&refused), &rules(), after(4));
+    assert_eq!(answered.next_turn, Requeue::After(Duration::from_secs(60)));
+    let looked = plan_join(&free, &CloudSeen::Failed(refused), &rules(), after(4));
+    assert_eq!(looked.next_turn, Requeue::After(Duration::from_secs(60)));
+    let looked = plan_join(&free, &CloudSeen::Service(None), &rules(), after(5));
+    assert_eq!(text(looked), "gone");
     let (gone, entry) = free.left_the_cloud(after(5));
     assert_eq!(check_delete(&gone), Ok(()));
     assert_eq!((gone.hypervisor, entry.event.as_str()), (None, "host h1 has left the cloud"));

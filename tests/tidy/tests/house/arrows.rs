@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use tidy::{Crate, Kind, Layer, assert_none, crates, graph, text_files};
 
 /// Crates that compute without I/O, clock or randomness.
-const PURE: [&str; 13] = [
+const PURE: [&str; 14] = [
     "agent-protocol",
     "audit",
     "baremetal-core",
     "cluster-addons",
     "cluster-bootstrap",
     "cluster-core",
+    "decision",
     "dhcp",
     "hardware",
     "ignition",

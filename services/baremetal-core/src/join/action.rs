@@ -1,8 +1,4 @@
-//! The next step for a machine that joins or leaves a cloud.
-
-use jiff::Timestamp;
-
-use crate::{Failure, Hypervisor};
+//! The calls to the cloud for a machine that joins or leaves it.
 
 /// A call to the cloud. Every call may be repeated without harm.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,24 +24,4 @@ pub enum JoinAction {
         /// The service's id in the cloud.
         service: String,
     },
-}
-
-/// The next step for a machine that joins or leaves a cloud.
-#[derive(Clone, Debug, PartialEq)]
-pub enum JoinStep {
-    /// Nothing to do: joining has ended, has failed, or has not begun.
-    Rest,
-    /// Look again later.
-    Wait {
-        /// When joining fails at the latest.
-        until: Timestamp,
-    },
-    /// Record this progress and continue.
-    Record(Box<Hypervisor>),
-    /// Make this call to the cloud.
-    Act(JoinAction),
-    /// Joining fails.
-    GiveUp(Failure),
-    /// Record that the cloud has removed the host.
-    Gone,
 }
