@@ -45,7 +45,7 @@ mod config_drive;
 mod problem;
 
 pub use boots::{BootError, Heartbeat};
-pub use clusterd::{ClusterdClient, ClusterdIdentity};
+pub use clusterd::ClusterdClient;
 pub use conductor::{Conductor, StartError};
 pub use consoles::{ConsoleEnd, ConsoleError, ConsoleSettings, ConsoleViewer};
 pub use observations::{LastSeen, TimedObservation};

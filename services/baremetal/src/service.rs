@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use api_client::Credentials;
 use baremetal_api::{App, Reservations};
 use baremetal_conductor::{
-    BmcSettings, ClusterdClient, ClusterdIdentity, Conductor, ConsoleSettings, Leases,
-    LendingSettings, ServiceKey, Settings, SweepSettings,
+    BmcSettings, ClusterdClient, Conductor, ConsoleSettings, Leases, LendingSettings, ServiceKey,
+    Settings, SweepSettings,
 };
 use baremetal_core::Timeouts;
 use baremetal_store::{AddressPool, Store, Tripwire};
@@ -323,16 +324,16 @@ fn cloud(section: &CloudConfig) -> anyhow::Result<Session> {
 /// Makes the client of clusterd, without contacting clusterd.
 fn clusters(section: &ClusterdConfig) -> anyhow::Result<ClusterdClient> {
     let caller = match &section.caller {
-        ClusterdIdentityConfig::Anonymous => ClusterdIdentity::Anonymous,
+        ClusterdIdentityConfig::Anonymous => Credentials::Anonymous,
         ClusterdIdentityConfig::Basic(user, file) => {
             let text = fs::read_to_string(file).with_context(|| {
                 format!("cannot read {} (clusters.password_file)", file.display())
             })?;
             let password = text.lines().next().unwrap_or_default();
-            ClusterdIdentity::Basic(user.clone(), password.into())
+            Credentials::Password(user.clone(), password.into())
         }
         ClusterdIdentityConfig::Keystone(file, name) => {
-            ClusterdIdentity::Keystone(session(file, name.as_deref(), "clusters.clouds_yaml")?)
+            Credentials::Keystone(session(file, name.as_deref(), "clusters.clouds_yaml")?)
         }
     };
     Ok(ClusterdClient { url: section.url.clone(), caller })

@@ -63,8 +63,16 @@ impl OpenApiDocument {
         }
     }
 
-    /// Finds the operation for a request: of the matching paths, the one with the fewest parameters.
+    /// The path of the document that describes a request: of the matching paths, the one with the fewest parameters.
+    pub fn route(&self, method: &Method, path: &str) -> Option<&str> {
+        self.find(method, path).map(|(template, _)| template)
+    }
+
     fn operation(&self, method: &Method, path: &str) -> Option<&Value> {
+        self.find(method, path).map(|(_, operation)| operation)
+    }
+
+    fn find(&self, method: &Method, path: &str) -> Option<(&str, &Value)> {
         let path = if path.len() > 1 { path.trim_end_matches('/') } else { path };
         let asked: Vec<&str> = path.split('/').collect();
         let all = self.document["paths"].as_object().unwrap().iter();
@@ -73,8 +81,8 @@ impl OpenApiDocument {
             let same = |(part, asked): (&&str, &&str)| part.starts_with('{') || part == asked;
             parts.len() == asked.len() && parts.iter().zip(&asked).all(same)
         });
-        let (_, item) = fits.min_by_key(|(template, _)| template.matches('{').count())?;
-        item.get(method.as_str().to_lowercase())
+        let (template, item) = fits.min_by_key(|(template, _)| template.matches('{').count())?;
+        Some((template.as_str(), item.get(method.as_str().to_lowercase())?))
     }
 
     fn fits(&self, schema: &Value, value: &Value, at: &str) -> Result<(), String> {

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
-use http::{HeaderMap, Request, StatusCode};
+use http::{HeaderMap, Method, Request, StatusCode};
 use openstack_api::conformance::OpenApiDocument;
 use serde_json::Value;
 use tower::ServiceExt;
+
+use crate::client_types::ClientType;
 
 /// The differences between the requests and answers of the APIs.
 #[derive(Clone, Copy, Debug)]
@@ -23,9 +25,11 @@ pub struct WireFormat {
     pub refusal: &'static str,
     /// Fails unless the answer is a refusal with this status and exactly these words.
     pub check_refusal: fn(&Answer, u16, &str),
+    /// The types with which our clients read answers.
+    pub client_types: &'static [ClientType],
 }
 
-/// The routes of an API. Every answer is compared with `/openapi.json`.
+/// The routes of an API. Every answer is compared with `/openapi.json`, and read with the types of our clients.
 #[derive(Clone)]
 pub struct InProcessApi {
     router: Router,
@@ -71,10 +75,26 @@ impl InProcessApi {
     /// Sends a request, and returns the whole answer. Fails if the answer differs from `/openapi.json`.
     pub async fn raw(&self, request: Request<Body>) -> Answer {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        // Our clients request all fields, or read only the fields that they request.
+        let is_partial = request.uri().query().is_some_and(|query| query.contains("fields="));
+        let version = request.headers().get(self.format.version_header);
+        let is_newest = version.is_some_and(|version| version == self.format.newest);
         let (head, body) = self.open(request).await.into_parts();
         let text = text(body).await;
         self.described.check(&method, &path, head.status, &head.headers, &text);
+        if head.status.is_success() && is_newest && !is_partial {
+            self.check_client_types(&method, &path, &text);
+        }
         Answer { status: head.status, headers: head.headers, text, format: self.format }
+    }
+
+    /// Fails unless our clients can read the answer.
+    fn check_client_types(&self, method: &Method, path: &str, text: &str) {
+        let route = self.described.route(method, path);
+        let types = self.format.client_types.iter();
+        for one in types.filter(|one| one.method == method && Some(one.path) == route) {
+            one.check_answer(&serde_json::from_str(text).unwrap());
+        }
     }
 
     /// Sends a `GET` request with the newest microversion.

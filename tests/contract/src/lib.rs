@@ -1,11 +1,13 @@
 #![doc = include_str!("../README.md")]
 #![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
+mod client_types;
 pub mod hostile;
 mod in_process_api;
 mod installation;
 pub mod key_rotation;
 pub mod refused_starts;
 
+pub use client_types::{ClientType, check_client_types};
 pub use in_process_api::{Answer, InProcessApi, WireFormat};
 pub use installation::{Daemon, DaemonProcess, Installation, Output, client, until};

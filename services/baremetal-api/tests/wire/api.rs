@@ -5,10 +5,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_client::Credentials;
 use baremetal_api::{App, Reservations, Settings};
-use baremetal_conductor::{
-    ClusterdClient, ClusterdIdentity, Conductor, ServiceKey, Settings as ConductorSettings,
-};
+use baremetal_conductor::{ClusterdClient, Conductor, ServiceKey, Settings as ConductorSettings};
 use baremetal_core::{Node, NodeIdent};
 use baremetal_store::Store;
 use contract::{InProcessApi, WireFormat};
@@ -18,6 +17,8 @@ use openstack_api::{AllowedHostNames, Auth, Forwarded, Limits, PlaceCounts, Sche
 use sealing::Keyring;
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::client_types;
 
 pub(crate) use contract::Answer;
 
@@ -61,7 +62,7 @@ impl Api {
     pub(crate) async fn beside(clusters: &str) -> Api {
         let mut settings = ConductorSettings::sample(noon);
         let url = Some(clusters.parse().unwrap());
-        settings.clusters = Some(ClusterdClient { url, caller: ClusterdIdentity::Anonymous });
+        settings.clusters = Some(ClusterdClient { url, caller: Credentials::Anonymous });
         settings.timeouts.poll_every = Duration::from_millis(5);
         Api::of(Auth::None, Limits::default(), settings).await
     }
@@ -105,6 +106,7 @@ impl Api {
             newest: NEWEST,
             refusal: "/error_message",
             check_refusal,
+            client_types: client_types::TYPES,
         };
         let routes = InProcessApi::new(baremetal_api::router(app), format).await;
         Api { routes, store, conducting, _folder: folder }

@@ -95,7 +95,7 @@ impl ClusterdState {
         let drain = self.drain.or((method == "DELETE").then_some("ending"));
         let shown = drain.map(|state| {
             let problem = self.problem.filter(|_| state == "stuck");
-            json!({"state": state, "left": [], "foreign": 1, "problem": problem})
+            json!({"host": "h1", "state": state, "asked_by": "ann", "left": [], "foreign": 1, "problem": problem})
         });
         match (is_check, shown) {
             (true, drain) => (StatusCode::OK, axum::Json(json!({"host": "h1", "drain": drain}))),

@@ -1,8 +1,10 @@
 //! The OpenAPI document agrees with the routes.
 
+use contract::check_client_types;
 use openstack_api::conformance::{check_answers, check_references, check_routes, check_rows};
 
 use crate::api::{Api, NEWEST};
+use crate::client_types::TYPES;
 
 #[tokio::test]
 async fn every_described_route_answers() {
@@ -49,4 +51,10 @@ async fn every_answer_is_described() {
 async fn every_reference_in_the_document_resolves() {
     let api = Api::start().await;
     check_references(&api.get("/openapi.json").await.has(200).text);
+}
+
+#[tokio::test]
+async fn our_clients_read_only_what_is_described() {
+    let api = Api::start().await;
+    check_client_types(&api.get("/openapi.json").await.has(200).json(), TYPES);
 }

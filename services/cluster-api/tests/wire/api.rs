@@ -17,6 +17,8 @@ use openstack_emulator::Cloud;
 use sealing::SealingKeys;
 use uuid::Uuid;
 
+use crate::client_types;
+
 pub(crate) use contract::Answer;
 
 /// The newest microversion.
@@ -170,6 +172,7 @@ impl Api {
             newest: NEWEST,
             refusal: "/errors/0/detail",
             check_refusal,
+            client_types: client_types::TYPES,
         };
         let routes = InProcessApi::new(cluster_api::router(app), format).await;
         Api { routes, store }

@@ -7,6 +7,7 @@ mod audit;
 mod auth;
 mod bedplate;
 mod certificates;
+mod client_types;
 mod clusters;
 mod drains;
 mod event_stream;

@@ -48,10 +48,13 @@ pub(super) fn shape() -> JsonShape {
         ("task", task_shape().or_null()),
         ("failure", failure().or_null()),
         ("hypervisor", hypervisor::shape().or_null()),
-        ("way", maybe()),
+        ("way", JsonShape::enumeration(WAYS).or_null()),
     ]);
     summary().and([("machines", JsonShape::list(machine))])
 }
+
+/// The progress of a node towards the goal of its rack.
+const WAYS: [&str; 5] = ["there", "under_way", "next", "stuck", "left_alone"];
 
 /// The JSON shape of the answer to a bring-up.
 pub(super) fn begun_shape() -> JsonShape {
@@ -102,7 +105,7 @@ struct MachineView<'a> {
     task: Option<TaskView>,
     failure: Option<&'a Failure>,
     hypervisor: Option<hypervisor::View<'a>>,
-    /// `there`, `under_way`, `next`, `stuck` or `left_alone`; absent if the rack has no goal.
+    /// One of `WAYS`; absent if the rack has no goal.
     way: Option<&'static str>,
 }
 

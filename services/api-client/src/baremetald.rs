@@ -1,0 +1,23 @@
+//! The answers of baremetald.
+
+mod discovery;
+mod explanation;
+mod node;
+mod overview;
+mod profile;
+mod rack;
+mod reservation;
+
+pub use discovery::Discovery;
+pub use explanation::{Explanation, LastSeen, Location, Observation};
+pub use node::{
+    EventLog, EventLogEntry, History, HistoryEvent, Inventory, Node, NodeLease, Port, Ports,
+    SensorReading, Sensors,
+};
+pub use overview::{NodeCounts, NodesInState};
+pub use profile::{JoinTimeouts, Keystone, PlaceName, Placement, Profile, ProfileSettings};
+pub use rack::{
+    EnrolledMachine, Enrolment, Failure, GoalProgress, Hypervisor, Rack, RackGoal, RackMachine,
+    RackSummary, Task, TaskProgress,
+};
+pub use reservation::{Reservation, ReservedNode};

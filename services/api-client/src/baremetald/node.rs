@@ -1,0 +1,125 @@
+//! Nodes, their ports, sensors and history.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::pages::Listed;
+use crate::shared::Lease;
+use crate::with_json::WithJson;
+
+/// A node. An answer lacks the fields that the query parameter `fields` leaves out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Node {
+    pub uuid: Option<String>,
+    pub name: Option<String>,
+    pub driver: Option<String>,
+    pub provision_state: Option<String>,
+    pub power_state: Option<String>,
+    pub target_power_state: Option<String>,
+    pub provision_updated_at: Option<String>,
+    pub last_error: Option<String>,
+    pub maintenance: bool,
+    pub console_interface: Option<String>,
+    pub console_enabled: bool,
+    pub instance_uuid: Option<String>,
+    pub allocation_uuid: Option<String>,
+    pub lessee: Option<String>,
+    pub driver_info: Map<String, Value>,
+    pub instance_info: Map<String, Value>,
+}
+
+/// The network ports of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Ports {
+    pub ports: Vec<WithJson<Port>>,
+}
+
+/// A network port of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Port {
+    pub address: Option<String>,
+}
+
+/// The inventory that the last inspection found.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Inventory {
+    pub inventory: Value,
+}
+
+/// The lessee of a node, and the lease.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct NodeLease {
+    pub lessee: Option<String>,
+    pub lease: Option<Lease>,
+}
+
+/// The sensors of a machine.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Sensors {
+    pub sensors: Vec<WithJson<SensorReading>>,
+}
+
+/// The reading of a sensor.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct SensorReading {
+    pub name: String,
+    pub value: Option<f64>,
+    pub unit: String,
+    pub health: String,
+}
+
+/// The event log of a BMC, newest entries first.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct EventLog {
+    pub event_log: Vec<EventLogEntry>,
+}
+
+/// An entry in the event log of a BMC.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct EventLogEntry {
+    /// The time in seconds since 1970, if the BMC tells it.
+    pub at: Option<i64>,
+    pub message: String,
+}
+
+/// The history of a node, oldest events first.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct History {
+    pub history: Vec<HistoryEvent>,
+}
+
+/// An event in the history of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct HistoryEvent {
+    pub created_at: String,
+    pub severity: String,
+    pub event: String,
+    pub event_type: Option<String>,
+}
+
+impl Listed for Node {
+    const LIST: &'static str = "nodes";
+}
+
+impl Node {
+    /// The node's id; empty if the answer has none.
+    pub fn id(&self) -> &str {
+        self.uuid.as_deref().unwrap_or_default()
+    }
+
+    /// The node's name, or its id.
+    pub fn label(&self) -> &str {
+        self.name.as_deref().unwrap_or_else(|| self.id())
+    }
+
+    /// The provision state; empty if the answer has none.
+    pub fn state(&self) -> &str {
+        self.provision_state.as_deref().unwrap_or_default()
+    }
+
+    /// The compute host that the node's owner wants it to be.
+    pub fn hypervisor_hostname(&self) -> Option<&str> {
+        self.instance_info.get("hypervisor_hostname")?.as_str()
+    }
+}

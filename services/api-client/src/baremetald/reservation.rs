@@ -1,0 +1,38 @@
+//! Reservations of whole machines.
+
+use serde::Deserialize;
+
+use crate::pages::Listed;
+use crate::shared::Lease;
+
+/// A reservation.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Reservation {
+    pub uuid: String,
+    pub name: Option<String>,
+    pub state: String,
+    pub resource_class: Option<String>,
+    pub image: Option<String>,
+    pub node: Option<ReservedNode>,
+    pub lease: Option<Lease>,
+}
+
+/// The node of a reservation.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct ReservedNode {
+    pub uuid: String,
+    pub name: Option<String>,
+    pub power_state: Option<String>,
+    pub provision_state: String,
+}
+
+impl Listed for Reservation {
+    const LIST: &'static str = "reservations";
+}
+
+impl Reservation {
+    /// The name, or the id of a reservation without a name.
+    pub fn label(&self) -> &str {
+        self.name.as_deref().filter(|name| !name.is_empty()).unwrap_or(&self.uuid)
+    }
+}

@@ -1,0 +1,17 @@
+//! The answers of clusterd.
+
+mod cluster;
+mod host;
+mod quota;
+mod vm;
+
+pub use cluster::{
+    Cluster, ClusterLease, ClusterStatus, ClusterTemplate, Condition, CreatedCluster, Event,
+    Events, Ledger, LedgerEntry, Member, NodeGroup, Plan, PlannedObject,
+};
+pub use host::{
+    ComputeService, Drain, DrainCheck, Drains, Host, HostCluster, HostMember, HostSummary, HostVm,
+    Place, PlaceCluster, Places, RemainingServer,
+};
+pub use quota::{Quotas, ResourceQuota};
+pub use vm::{ConsoleUrl, IdleVm, Image, Snapshot, Vm};

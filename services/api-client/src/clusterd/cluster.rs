@@ -1,0 +1,145 @@
+//! Clusters, their conditions, events and cloud objects.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use crate::pages::Listed;
+use crate::shared::Lease;
+use crate::with_json::WithJson;
+
+/// A cluster in a list.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Cluster {
+    pub uuid: String,
+    pub name: String,
+    pub master_count: u64,
+    pub node_count: u64,
+    pub status: String,
+    pub health_status: String,
+}
+
+/// The answer to the request for a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct CreatedCluster {
+    pub uuid: String,
+}
+
+/// A cluster with its conditions.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct ClusterStatus {
+    pub status: String,
+    pub status_reason: Option<String>,
+    pub lease: Option<Lease>,
+    pub conditions: Vec<Condition>,
+}
+
+/// A condition of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Condition {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub status: String,
+    pub message: String,
+    pub next_action: String,
+}
+
+/// A cluster's lease after a change.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct ClusterLease {
+    pub lease: Option<Lease>,
+}
+
+/// The events of a cluster or VM, oldest first.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Events {
+    pub events: Vec<WithJson<Event>>,
+}
+
+/// An event of a cluster or VM.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Event {
+    /// `None` for an event that is not recorded.
+    pub id: Option<String>,
+    pub at: Timestamp,
+    pub severity: String,
+    pub reason: String,
+    pub message: String,
+}
+
+/// The cloud objects of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Ledger {
+    pub ledger: Vec<LedgerEntry>,
+}
+
+/// A cloud object of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct LedgerEntry {
+    pub object: String,
+    pub name: String,
+    pub cloud_id: Option<String>,
+    pub state: String,
+}
+
+/// A member of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Member {
+    pub name: String,
+}
+
+/// A node group of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct NodeGroup {
+    pub uuid: String,
+    pub name: String,
+    pub role: String,
+    pub is_default: bool,
+    pub node_count: i64,
+}
+
+/// A template of clusters.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct ClusterTemplate {
+    pub uuid: String,
+    pub name: Option<String>,
+}
+
+/// The plan of a cluster that was not created.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Plan {
+    pub objects: Vec<PlannedObject>,
+}
+
+/// A cloud object that a cluster would have.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct PlannedObject {
+    pub object: String,
+    pub name: String,
+}
+
+impl Condition {
+    /// Whether the condition is met.
+    pub fn is_true(&self) -> bool {
+        self.status == "True"
+    }
+}
+
+impl Listed for Cluster {
+    const LIST: &'static str = "clusters";
+}
+
+impl Listed for Event {
+    const LIST: &'static str = "events";
+}
+
+impl Listed for Member {
+    const LIST: &'static str = "machines";
+}
+
+impl Listed for ClusterTemplate {
+    const LIST: &'static str = "clustertemplates";
+}
+
+impl Listed for NodeGroup {
+    const LIST: &'static str = "nodegroups";
+}

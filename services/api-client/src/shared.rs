@@ -1,0 +1,117 @@
+//! The answers that both services give.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::pages::Listed;
+
+/// The lease of a node, cluster or VM.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Lease {
+    pub until: Timestamp,
+    pub ended_at: Option<Timestamp>,
+    pub deleted_at: Option<Timestamp>,
+    pub next: Option<LeaseStage>,
+}
+
+/// The next stage of a lease.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct LeaseStage {
+    pub step: String,
+    pub at: Timestamp,
+}
+
+/// A key with which a service seals secrets.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Key {
+    pub id: String,
+    pub seals: bool,
+    pub in_file: bool,
+    /// The number of records that are sealed with this key.
+    pub records: u64,
+    /// The number of machines that have a secret derived from this key.
+    pub machines: u64,
+}
+
+/// A row of the access policy: the roles that a route requires.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct PolicyRow {
+    pub method: String,
+    pub path: String,
+    pub public: bool,
+    pub cloud: Option<String>,
+    pub services: Option<bool>,
+    pub owner: Option<String>,
+    pub lessee: Option<String>,
+}
+
+/// A row of the audit trail, with the result of its request.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct AuditRow {
+    pub number: i64,
+    pub at: Timestamp,
+    pub outcome: String,
+    pub status: u16,
+    pub times: u64,
+    pub user_id: String,
+    pub user_name: String,
+    pub source: String,
+    pub target: String,
+    pub action: String,
+    pub result: Option<AuditResult>,
+}
+
+/// The result of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct AuditResult {
+    pub outcome: String,
+    pub status: u16,
+}
+
+/// A service's own verification of its audit trail.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct AuditVerdict {
+    /// The last row, as NUMBER:HASH.
+    pub head: String,
+    pub broken: Option<BrokenAudit>,
+}
+
+/// The first row of an audit trail that does not fit the rows before it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct BrokenAudit {
+    pub why: String,
+}
+
+/// The root of a service's API.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct ApiRoot {
+    pub versions: Vec<Value>,
+}
+
+/// The health of a service.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Health {
+    pub now: Timestamp,
+    pub database: DatabaseHealth,
+}
+
+/// The database of a service.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct DatabaseHealth {
+    pub kind: String,
+    pub schema_found: i64,
+    pub schema_known: i64,
+}
+
+impl Listed for Key {
+    const LIST: &'static str = "keys";
+}
+
+impl Listed for PolicyRow {
+    const LIST: &'static str = "policy";
+}
+
+impl Listed for AuditRow {
+    const LIST: &'static str = "audit";
+}
