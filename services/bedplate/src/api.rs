@@ -1,74 +1,41 @@
 //! The client of the services' REST APIs.
 
-use std::time::Duration;
+use std::path::Path;
 
 use anyhow::Context;
+use api_client::{Client, ClientError, Credentials, Listed, Pages, Refusal};
 use openstack::CloudError;
-use reqwest::header::{ACCEPT, HeaderValue, WWW_AUTHENTICATE};
-use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
-use secrecy::ExposeSecret;
+use reqwest::{Response, StatusCode};
 use serde::Serialize;
-use serde_json::Value;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use url::Url;
 use websocket::Socket;
 
-use crate::connection::{Caller, Connection};
+use crate::connection::Connection;
 use crate::exit::{Exit, Failure};
 use crate::output::plain;
 
-/// The timeout of a request.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// The maximum duration of an event stream. The caller opens a new stream afterwards.
-const STREAM_TIMEOUT: Duration = Duration::from_hours(1);
+pub(crate) use api_client::Service;
 
-/// The service that an `Api` calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Service {
-    /// The Bare Metal API of `baremetald`.
-    Baremetald,
-    /// The Container Infra API of `clusterd`.
-    Clusterd,
-}
-
-/// A client of one service's API.
+/// A client of one service's API, whose errors tell what to do.
 pub(crate) struct Api {
     client: Client,
-    service: Service,
-    base: Url,
-    caller: Caller,
 }
 
-impl Service {
-    /// Returns the name of the service's program.
-    pub(crate) fn program(self) -> &'static str {
-        match self {
-            Service::Baremetald => "baremetald",
-            Service::Clusterd => "clusterd",
-        }
-    }
+/// The default URL: the service's default port on this computer.
+pub(crate) fn nearby(service: Service) -> anyhow::Result<Url> {
+    let url = match service {
+        Service::Baremetald => "http://127.0.0.1:6385",
+        Service::Clusterd => "http://127.0.0.1:9511",
+    };
+    url.parse().context("the address of the API is not a valid URL")
+}
 
-    fn in_catalogues(self) -> openstack::Service {
-        match self {
-            Service::Baremetald => openstack::Service::BareMetal,
-            Service::Clusterd => openstack::Service::ContainerInfra,
-        }
-    }
-
-    /// The default URL: the service's default port on this computer.
-    pub(crate) fn nearby(self) -> anyhow::Result<Url> {
-        let url = match self {
-            Service::Baremetald => "http://127.0.0.1:6385",
-            Service::Clusterd => "http://127.0.0.1:9511",
-        };
-        url.parse().context("the address of the API is not a valid URL")
-    }
-
-    /// The option that sets the service's URL.
-    pub(crate) fn option(self) -> &'static str {
-        match self {
-            Service::Baremetald => "--url",
-            Service::Clusterd => "--clusters-url",
-        }
+/// The option that sets the service's URL.
+pub(crate) fn url_option(service: Service) -> &'static str {
+    match service {
+        Service::Baremetald => "--url",
+        Service::Clusterd => "--clusters-url",
     }
 }
 
@@ -91,16 +58,9 @@ impl Api {
         }
     }
 
-    /// Returns the URL of the service.
-    pub(crate) fn base(&self) -> &Url {
-        &self.base
-    }
-
     /// Makes a client of a service on this computer that needs no authentication.
     pub(crate) fn nearby(service: Service) -> anyhow::Result<Self> {
-        let client = Client::builder().no_proxy().build();
-        let client = client.context("cannot set up an HTTP client")?;
-        Ok(Api { client, service, base: service.nearby()?, caller: Caller::Anonymous })
+        Api::at(service, nearby(service)?, Credentials::Anonymous, None)
     }
 
     async fn connect(
@@ -108,163 +68,179 @@ impl Api {
         said: Option<Url>,
         connection: &Connection,
     ) -> anyhow::Result<Self> {
-        let caller = connection.caller()?;
-        let (client, base) = match (&caller, said) {
-            (Caller::Keystone(session), Some(said)) => (session.client().clone(), said),
-            (Caller::Keystone(session), None) => {
-                let found = session.endpoint(service.in_catalogues()).await;
-                (session.client().clone(), found.map_err(|why| not_found(service, why))?)
+        match connection.caller()? {
+            Credentials::Keystone(session) => {
+                let client = Client::by_keystone(session, service, said).await;
+                Ok(Api::of_client(client.map_err(|why| not_found(service, why))?))
             }
-            (Caller::Anonymous | Caller::Password(..), said) => {
-                (connection.client()?, said.map_or_else(|| service.nearby(), Ok)?)
+            caller @ (Credentials::Anonymous
+            | Credentials::Password(..)
+            | Credentials::Token(_)) => {
+                let base = said.map_or_else(|| nearby(service), Ok)?;
+                Api::at(service, base, caller, connection.authorities())
             }
-        };
-        Ok(Api { client, service, base, caller })
-    }
-
-    /// Sends a `GET` and parses the response as JSON.
-    pub(crate) async fn get(&self, path: &str) -> anyhow::Result<Value> {
-        self.send(self.request(Method::GET, path).await?).await
-    }
-
-    /// Sends a `GET`. Returns `None` if the resource does not exist.
-    pub(crate) async fn find(&self, path: &str) -> anyhow::Result<Option<Value>> {
-        let request = self.request(Method::GET, path).await?;
-        let response = request.send().await.map_err(|why| self.unreachable(why))?;
-        if response.status() == StatusCode::NOT_FOUND {
-            return Ok(None);
         }
-        let body = self.read(response).await?;
-        serde_json::from_slice(&body).map(Some).context("the response of the API is not JSON")
     }
 
-    /// Sends a `GET` and returns the response as text.
-    pub(crate) async fn get_text(&self, path: &str) -> anyhow::Result<String> {
-        let body = self.fetch(self.request(Method::GET, path).await?).await?;
-        String::from_utf8(body).context("the response of the API is not text")
+    fn at(
+        service: Service,
+        base: Url,
+        caller: Credentials,
+        authorities: Option<&Path>,
+    ) -> anyhow::Result<Self> {
+        let http = api_client::http_client(authorities)?.build();
+        let http = http.context("cannot set up an HTTP client")?;
+        Ok(Api::of_client(Client::new(http, service, base, caller)))
     }
 
-    /// Sends a `POST` with a JSON body.
-    pub(crate) async fn post(&self, path: &str, body: &impl Serialize) -> anyhow::Result<Value> {
-        self.send(self.request(Method::POST, path).await?.json(body)).await
+    /// The JSON output is the unchanged answer. For clusterd it is the answer of the lowest microversion, on which scripts rely.
+    fn of_client(client: Client) -> Self {
+        let client = match client.service() {
+            Service::Baremetald => client,
+            Service::Clusterd => client.with_microversion(None),
+        };
+        Api { client }
     }
 
-    /// Sends a `PUT` with a JSON body.
-    pub(crate) async fn put(&self, path: &str, body: &impl Serialize) -> anyhow::Result<Value> {
-        self.send(self.request(Method::PUT, path).await?.json(body)).await
-    }
-
-    /// Sends a `PATCH` with a JSON body.
-    pub(crate) async fn patch(&self, path: &str, body: &impl Serialize) -> anyhow::Result<Value> {
-        self.send(self.request(Method::PATCH, path).await?.json(body)).await
-    }
-
-    /// Sends a `DELETE` request without a body.
-    pub(crate) async fn delete(&self, path: &str) -> anyhow::Result<Value> {
-        self.send(self.request(Method::DELETE, path).await?).await
+    /// Returns the URL of the service.
+    pub(crate) fn base(&self) -> &Url {
+        self.client.base()
     }
 
     /// Returns the URL of a path of the API.
     pub(crate) fn url(&self, path: &str) -> anyhow::Result<Url> {
-        let base = self.base.as_str().trim_end_matches('/').trim_end_matches("/v1");
-        Url::parse(&format!("{base}{path}"))
-            .with_context(|| format!("{path:?} is not a valid path of a URL"))
+        self.client.url(path).map_err(Into::into)
     }
 
-    async fn request(&self, method: Method, path: &str) -> anyhow::Result<RequestBuilder> {
-        let request = self.client.request(method, self.url(path)?).timeout(ANSWER_TIMEOUT);
-        let request = request.header("X-OpenStack-Ironic-API-Version", "1.95");
-        Ok(match &self.caller {
-            Caller::Anonymous => request,
-            Caller::Password(user, password) => {
-                request.basic_auth(user, Some(password.expose_secret()))
-            }
-            Caller::Keystone(session) => {
-                let token = session.bearer().await.context("cannot get a token from Keystone")?;
-                let token = HeaderValue::from_str(token.expose_secret());
-                let mut token = token.context("Keystone's token is not a valid HTTP header")?;
-                token.set_sensitive(true);
-                request.header("X-Auth-Token", token)
-            }
-        })
+    /// Sends a `GET`.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
+        self.client.get(path).await.map_err(|why| self.explain(why))
     }
 
-    async fn send(&self, request: RequestBuilder) -> anyhow::Result<Value> {
-        let body = self.fetch(request).await?;
-        if body.is_empty() {
-            return Ok(Value::Null);
-        }
-        serde_json::from_slice(&body).context("the response of the API is not JSON")
+    /// Sends a `GET`. Returns `None` if the resource does not exist.
+    pub(crate) async fn find<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<Option<T>> {
+        self.client.find(path).await.map_err(|why| self.explain(why))
     }
 
-    /// Sends a request and returns the body, or the service's refusal as an error.
-    async fn fetch(&self, request: RequestBuilder) -> anyhow::Result<Vec<u8>> {
-        let response = request.send().await.map_err(|why| self.unreachable(why))?;
-        self.read(response).await
+    /// Sends a `GET` and returns the response as text.
+    pub(crate) async fn get_text(&self, path: &str) -> anyhow::Result<String> {
+        self.client.text(path).await.map_err(|why| self.explain(why))
     }
 
-    fn unreachable(&self, why: reqwest::Error) -> Failure {
-        let (program, option) = (self.service.program(), self.service.option());
-        let sentence = format!(
-            "cannot reach the API at {}. Hint: see whether {program} runs there, or say by {option} where it is",
-            self.base
-        );
-        Failure::unreachable(sentence, why)
+    /// Reads the next page of a list; `None` after the last page.
+    pub(crate) async fn read_page<T: Listed>(
+        &self,
+        pages: &mut Pages<'_, T>,
+    ) -> anyhow::Result<Option<Vec<T>>> {
+        pages.read().await.map_err(|why| self.explain(why))
     }
 
-    async fn read(&self, response: Response) -> anyhow::Result<Vec<u8>> {
-        let response = self.accepted(response).await?;
-        let body = response.bytes().await.map_err(|why| self.unreachable(why))?;
-        Ok(body.into())
+    /// The pages of the list at `path`. Sends no request.
+    pub(crate) fn pages<T: Listed>(&self, path: &str) -> Pages<'_, T> {
+        Pages::of(&self.client, path)
     }
 
-    /// Returns the response, or an error with a hint what to do if the service refused.
-    async fn accepted(&self, response: Response) -> anyhow::Result<Response> {
-        let (status, path) = (response.status(), response.url().path().to_owned());
-        if status.is_success() {
-            return Ok(response);
-        }
-        let challenge = response.headers().get(WWW_AUTHENTICATE).cloned();
-        let body = response.bytes().await.map_err(|why| self.unreachable(why))?;
-        let challenge = challenge.as_ref().and_then(|value| value.to_str().ok());
-        let remedy = match status {
-            StatusCode::UNAUTHORIZED => Some(remedy(&self.caller, challenge.unwrap_or_default())),
-            StatusCode::FORBIDDEN => Some(POLICY.to_owned()),
-            StatusCode::NOT_FOUND => {
-                list_of(&path).map(|list| format!("list the existing ones with {list}"))
-            }
-            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
-                Some("try again later".to_owned())
-            }
-            _ => None,
-        };
-        let mut sentence = plain(&refusal(status.as_u16(), &body));
-        if let Some(remedy) = remedy.filter(|_| !sentence.contains("Hint: ")) {
-            sentence = format!("{}. Hint: {remedy}", sentence.trim_end_matches('.'));
-        }
-        Err(Failure::new(Exit::of_status(status), sentence).into())
+    /// Reads all pages of the list at `path`.
+    pub(crate) async fn all<T: Listed>(&self, path: &str) -> anyhow::Result<Vec<T>> {
+        self.pages(path).all().await.map_err(|why| self.explain(why))
+    }
+
+    /// Sends a `POST` with a JSON body.
+    pub(crate) async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> anyhow::Result<T> {
+        self.client.post(path, body).await.map_err(|why| self.explain(why))
+    }
+
+    /// Sends a `PUT` with a JSON body.
+    pub(crate) async fn put<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> anyhow::Result<T> {
+        self.client.put(path, body).await.map_err(|why| self.explain(why))
+    }
+
+    /// Sends a `PATCH` with a JSON body.
+    pub(crate) async fn patch<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> anyhow::Result<T> {
+        self.client.patch(path, body).await.map_err(|why| self.explain(why))
+    }
+
+    /// Sends a `DELETE` without a body, and ignores the response.
+    pub(crate) async fn delete(&self, path: &str) -> anyhow::Result<()> {
+        self.delete_returning::<IgnoredAny>(path).await.map(drop)
+    }
+
+    /// Sends a `DELETE` without a body.
+    pub(crate) async fn delete_returning<T: DeserializeOwned>(
+        &self,
+        path: &str,
+    ) -> anyhow::Result<T> {
+        self.client.delete(path).await.map_err(|why| self.explain(why))
     }
 
     /// Opens a WebSocket.
     pub(crate) async fn socket(&self, path: &str) -> anyhow::Result<Socket> {
-        let (request, asked) = websocket::upgrade_request(self.request(Method::GET, path).await?);
-        let mut answer = request.send().await.map_err(|why| self.unreachable(why))?;
-        if !websocket::is_open(&answer) {
-            answer = self.accepted(answer).await?;
-        }
-        asked.open(answer).await.map_err(Into::into)
+        self.client.socket(path).await.map_err(|why| self.explain(why))
     }
 
     /// Opens an event stream that starts after the event `last`.
     pub(crate) async fn follow(&self, path: &str, last: Option<&str>) -> anyhow::Result<Response> {
-        let mut request = self.request(Method::GET, path).await?.timeout(STREAM_TIMEOUT);
-        request = request.header(ACCEPT, "text/event-stream");
-        if let Some(last) = last {
-            request = request.header("Last-Event-ID", last);
-        }
-        let response = request.send().await.map_err(|why| self.unreachable(why))?;
-        self.accepted(response).await
+        self.client.follow(path, last).await.map_err(|why| self.explain(why))
     }
+
+    /// Adds to an error what to do.
+    fn explain(&self, why: ClientError) -> anyhow::Error {
+        match why {
+            ClientError::Refused(refusal) => refused(&refusal, self.client.credentials()).into(),
+            ClientError::Unreachable { base, source } => {
+                let service = self.client.service();
+                let (program, option) = (service.program(), url_option(service));
+                let sentence = format!(
+                    "cannot reach the API at {base}. Hint: see whether {program} runs there, or say by {option} where it is"
+                );
+                Failure::unreachable(sentence, source).into()
+            }
+            other @ (ClientError::InvalidPath { .. }
+            | ClientError::NoToken { .. }
+            | ClientError::InvalidToken
+            | ClientError::TooLarge
+            | ClientError::NotJson { .. }
+            | ClientError::NotText { .. }
+            | ClientError::Unreadable { .. }
+            | ClientError::InvalidPage
+            | ClientError::NoSocket(_)) => other.into(),
+        }
+    }
+}
+
+/// The failure for a refusal, with a hint what to do.
+fn refused(refusal: &Refusal, caller: &Credentials) -> Failure {
+    let status = refusal.status;
+    let remedy = match status {
+        StatusCode::UNAUTHORIZED => {
+            Some(remedy(caller, refusal.challenge.as_deref().unwrap_or_default()))
+        }
+        StatusCode::FORBIDDEN => Some(POLICY.to_owned()),
+        StatusCode::NOT_FOUND => {
+            list_of(&refusal.path).map(|list| format!("list the existing ones with {list}"))
+        }
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
+            Some("try again later".to_owned())
+        }
+        _ => None,
+    };
+    let mut sentence = plain(&refusal.sentence());
+    if let Some(remedy) = remedy.filter(|_| !sentence.contains("Hint: ")) {
+        sentence = format!("{}. Hint: {remedy}", sentence.trim_end_matches('.'));
+    }
+    Failure::new(Exit::of_status(status), sentence)
 }
 
 /// The hint for a 403.
@@ -293,14 +269,14 @@ fn not_found(service: Service, why: CloudError) -> anyhow::Error {
     if !is_missing {
         return why.context("cannot get a token from Keystone");
     }
-    let (program, option) = (service.program(), service.option());
+    let (program, option) = (service.program(), url_option(service));
     why.context(format!(
         "the cloud's catalogue has no endpoint of {program}. Hint: set its URL with {option}, or register it with `bedplate setup keystone`"
     ))
 }
 
 /// The hint for a 401, which depends on the credentials that were sent and on the API's challenge: `Basic …` or `Keystone uri="…"`.
-fn remedy(caller: &Caller, challenge: &str) -> String {
+fn remedy(caller: &Credentials, challenge: &str) -> String {
     let keystone =
         challenge.strip_prefix("Keystone uri=\"").and_then(|rest| rest.strip_suffix('"'));
     let (cloud, password) = (
@@ -308,55 +284,31 @@ fn remedy(caller: &Caller, challenge: &str) -> String {
         "set --user and --password-file (BEDPLATE_USER, BEDPLATE_PASSWORD_FILE)",
     );
     match (caller, keystone.map(plain)) {
-        (Caller::Anonymous, Some(url)) => {
+        (Credentials::Anonymous | Credentials::Token(_), Some(url)) => {
             format!("the service requires a token of the Keystone at {url}: {cloud}")
         }
-        (Caller::Anonymous, None) => format!("the service requires a password: {password}"),
-        (Caller::Password(user, _), None) => {
+        (Credentials::Anonymous, None) => format!("the service requires a password: {password}"),
+        (Credentials::Password(user, _), None) => {
             format!("check that the service's password file has {user:?} with this password")
         }
-        (Caller::Password(..), Some(url)) => {
+        (Credentials::Password(..), Some(url)) => {
             format!(
                 "the service accepts only tokens of the Keystone at {url}: omit --user, {cloud}"
             )
         }
-        (Caller::Keystone(session), Some(url)) => format!(
+        (Credentials::Keystone(session), Some(url)) => format!(
             "check that the service's Keystone {url} is the Keystone that issued the token, {}",
             session.config().auth_url
         ),
-        (Caller::Keystone(_), None) => {
+        (Credentials::Keystone(_) | Credentials::Token(_), None) => {
             format!("the service accepts only its own passwords, no tokens: {password}")
         }
-    }
-}
-
-/// Takes the message out of a refusal: baremetald sends JSON inside a JSON string, clusterd a list with one error.
-fn refusal(status: u16, body: &[u8]) -> String {
-    let outer: Value = serde_json::from_slice(body).unwrap_or_default();
-    let inner: Value = outer["error_message"]
-        .as_str()
-        .and_then(|text| serde_json::from_str(text).ok())
-        .unwrap_or_default();
-    let sentence = inner["faultstring"].as_str().or(inner["description"].as_str());
-    let sentence = sentence.or(outer["errors"][0]["detail"].as_str());
-    match sentence {
-        Some(sentence) => sentence.to_owned(),
-        None => format!("the API answered {status}"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_message_of_a_refusal_is_shown() {
-        let body = br#"{"error_message": "{\"faultcode\": \"Client\", \"faultstring\": \"name: is taken\", \"debuginfo\": null}"}"#;
-        assert_eq!(refusal(409, body), "name: is taken");
-        let body = br#"{"errors": [{"status": 400, "title": "", "detail": "coe: required"}]}"#;
-        assert_eq!(refusal(400, body), "coe: required");
-        assert_eq!(refusal(502, b"<html>"), "the API answered 502");
-    }
 
     #[test]
     fn a_missing_resource_is_answered_with_the_command_that_lists_its_kind() {

@@ -2,16 +2,17 @@
 
 use ::audit::{Chain, Head, Row};
 use anyhow::{Context, bail};
+use api_client::shared::{AuditRow, AuditVerdict};
+use api_client::{Listed, WithJson};
 use clap::{Args, Subcommand};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use url::form_urlencoded::Serializer;
 
 use crate::api::Api;
 use crate::connection::Connection;
 use crate::output::{Answer, Format, plain};
-use crate::paging::Pages;
 use crate::policy::Service;
-use crate::values::time;
 use crate::watch::Watch;
 
 #[derive(Subcommand)]
@@ -64,6 +65,14 @@ pub(crate) struct VerifyOptions {
 /// The number of rows that one request asks for.
 const PAGE: usize = 1000;
 
+/// A row with all fields that its hash covers.
+#[derive(Deserialize)]
+struct ChainedRow(Row);
+
+impl Listed for ChainedRow {
+    const LIST: &'static str = AuditRow::LIST;
+}
+
 pub(crate) async fn run(
     command: Command,
     connection: &Connection,
@@ -79,35 +88,33 @@ pub(crate) async fn run(
 
 async fn list(wanted: &ListFilter, connection: &Connection) -> anyhow::Result<Answer> {
     let query = query(wanted);
-    let mut trails = Map::new();
+    let mut trails = Vec::new();
     for service in Service::all_or(wanted.service) {
         let api = service.api(connection).await?;
-        let rows = newest(&api, &query, wanted.limit as usize).await?;
-        trails.insert(service.name().to_owned(), Value::Array(rows));
+        trails.push((service.name(), newest(&api, &query, wanted.limit as usize).await?));
     }
-    let rows: Vec<_> = trails.iter().flat_map(lines).collect();
-    Ok(Answer::of_services(trails, &HEADER, rows))
+    Ok(Answer::of_services(trails, &HEADER, line))
 }
 
 /// Returns the newest rows to show, at most `at_most`. A request has two rows in the trail, and the second one is shown as the result of
 /// the first, so more rows are read until enough can be shown.
-async fn newest(api: &Api, query: &str, at_most: usize) -> anyhow::Result<Vec<Value>> {
+async fn newest(api: &Api, query: &str, at_most: usize) -> anyhow::Result<Vec<WithJson<AuditRow>>> {
     let size = (2 * at_most).min(PAGE);
     let path = format!("/bedplate/v1/audit?limit={size}{query}");
-    let mut pages = Pages::of(api, &path, "audit");
+    let mut pages = api.pages(&path);
     let mut shown = Vec::new();
     while shown.len() < at_most
-        && let Some(rows) = pages.read().await?
+        && let Some(rows) = api.read_page::<WithJson<AuditRow>>(&mut pages).await?
     {
-        shown.extend(rows.into_iter().filter(is_shown));
+        shown.extend(rows.into_iter().filter(|row| is_shown(row)));
     }
     shown.truncate(at_most);
     Ok(shown)
 }
 
 /// Whether a row is shown by itself: a request or a count of refusals. The row with a request's result is shown with the request.
-fn is_shown(row: &Value) -> bool {
-    matches!(row["outcome"].as_str(), Some("asked" | "refused"))
+fn is_shown(row: &AuditRow) -> bool {
+    matches!(row.outcome.as_str(), "asked" | "refused")
 }
 
 /// The query parameters of a filter, to be appended after another parameter.
@@ -131,31 +138,23 @@ fn query(wanted: &ListFilter) -> String {
 const HEADER: [&str; 8] =
     ["Row", "Service", "Time", "User", "Source", "Action", "Target", "Result"];
 
-/// The table rows of one service.
-fn lines((service, rows): (&String, &Value)) -> Vec<Vec<String>> {
-    let rows = rows.as_array().into_iter().flatten();
-    rows.map(|row| line(service, row)).collect()
-}
-
-fn line(service: &str, row: &Value) -> Vec<String> {
-    let text = |key: &str| plain(row[key].as_str().unwrap_or_default());
-    let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
-    let who = [text("user_name"), text("user_id")].into_iter().find(|name| !name.is_empty());
-    let result = &row["result"];
-    let came = match (row["outcome"].as_str(), result["outcome"].as_str()) {
-        (Some("refused"), _) => format!("refused {} times: {}", row["times"], row["status"]),
-        (_, Some("answered")) => result["status"].to_string(),
-        (_, Some(other)) => plain(other),
+fn line(service: &str, row: &AuditRow) -> Vec<String> {
+    let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { plain(text) };
+    let who = [&row.user_name, &row.user_id].into_iter().find(|name| !name.is_empty());
+    let came = match (row.outcome.as_str(), &row.result) {
+        ("refused", _) => format!("refused {} times: {}", row.times, row.status),
+        (_, Some(result)) if result.outcome == "answered" => result.status.to_string(),
+        (_, Some(result)) => plain(&result.outcome),
         (_, None) => "unknown".to_owned(),
     };
     vec![
-        row["number"].to_string(),
+        row.number.to_string(),
         service.to_owned(),
-        time(&row["at"]),
-        who.unwrap_or_else(|| "anonymous".to_owned()),
-        or_dash(text("source")),
-        text("action"),
-        or_dash(text("target")),
+        readable::time(row.at),
+        who.map_or_else(|| "anonymous".to_owned(), |name| plain(name)),
+        or_dash(&row.source),
+        plain(&row.action),
+        or_dash(&row.target),
         came,
     ]
 }
@@ -188,25 +187,23 @@ async fn verify(
 
 /// Reads a whole trail and recomputes its hashes, at least up to the end that the service reports. Returns the chain and the first fault.
 async fn verify_trail(api: &Api, known: Option<Head>) -> anyhow::Result<(Chain, Option<String>)> {
-    let said = api.get("/bedplate/v1/audit/verify").await?;
-    let said_broken = said["broken"]["why"].as_str().map(plain);
-    let head = said["head"].as_str().and_then(|text| text.parse::<Head>().ok());
+    let said: AuditVerdict = api.get("/bedplate/v1/audit/verify").await?;
+    let said_broken = said.broken.map(|broken| plain(&broken.why));
+    let head = said.head.parse::<Head>().ok();
     let head = head.context("the response has no end of the audit trail")?;
     let mut chain = known.into_iter().fold(Chain::default().expecting(head), Chain::expecting);
     let after = chain.head().number;
     let path = format!("/bedplate/v1/audit?sort_dir=asc&limit={PAGE}&marker={after}");
-    let mut pages = Pages::of(api, &path, "audit");
+    let mut pages = api.pages::<ChainedRow>(&path);
     loop {
         // If a row cannot be read, the service refuses to list it, and the fault that `verify` reported is the reason.
-        let rows = match (pages.read().await, &said_broken) {
+        let rows = match (api.read_page(&mut pages).await, &said_broken) {
             (Ok(Some(rows)), _) => rows,
             (Ok(None), _) => break,
             (Err(_), Some(broken)) => return Ok((chain, Some(broken.clone()))),
             (Err(why), None) => return Err(why),
         };
-        let rows: Vec<Row> = serde_json::from_value(Value::Array(rows))
-            .context("cannot parse the audit trail in the response")?;
-        for row in &rows {
+        for ChainedRow(row) in &rows {
             if let Err(broken) = chain.follow(row) {
                 return Ok((chain, Some(broken.to_string())));
             }
@@ -220,9 +217,19 @@ async fn verify_trail(api: &Api, known: Option<Head>) -> anyhow::Result<(Chain, 
 mod tests {
     use super::*;
 
+    fn row(more: Value) -> AuditRow {
+        let mut row = json!({
+            "number": 1, "at": "2026-01-02T03:04:05Z", "outcome": "asked", "status": 0, "times": 1, "user_id": "",
+            "user_name": "", "source": "", "target": "", "action": "", "result": null,
+        });
+        let more = more.as_object().cloned().unwrap_or_default();
+        row.as_object_mut().unwrap().extend(more);
+        serde_json::from_value(row).unwrap()
+    }
+
     #[track_caller]
-    fn came(row: Value, want: &str) {
-        assert_eq!(line("clusters", &row).last().map(String::as_str), Some(want), "{row}");
+    fn came(more: Value, want: &str) {
+        assert_eq!(line("clusters", &row(more)).last().map(String::as_str), Some(want));
     }
 
     #[test]
@@ -235,7 +242,7 @@ mod tests {
         came(json!({"outcome": "asked", "result": null}), "unknown");
         came(json!({"outcome": "refused", "times": 7, "status": 401}), "refused 7 times: 401");
         let shown =
-            ["answered", "asked", "refused"].map(|word| is_shown(&json!({"outcome": word})));
+            ["answered", "asked", "refused"].map(|word| is_shown(&row(json!({"outcome": word}))));
         assert_eq!(shown, [false, true, true]);
     }
 }

@@ -3,20 +3,23 @@
 mod events;
 mod stream;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
+use api_client::WithJson;
+use api_client::clusterd::{Cluster, ClusterLease, ClusterStatus, Condition, Ledger, LedgerEntry};
+use api_client::shared::Lease;
 use clap::Subcommand;
 use jiff::Timestamp;
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::api::Api;
 use crate::output::{Answer, Format, draw_table, line, plain, text};
-use crate::paging;
 use crate::progress::{Display, Row};
 use crate::wait_options::{Deadline, WaitOptions};
 use crate::watch::Watch;
 
 use self::events::ChangeWatcher;
+
+pub(crate) use self::events::event_row;
 
 /// The subcommands of `bedplate cluster`.
 #[derive(Subcommand)]
@@ -75,89 +78,46 @@ pub(crate) enum Command {
     },
 }
 
-/// The response to `GET /bedplate/v1/clusters/{cluster}`.
-#[derive(Deserialize)]
-struct ClusterStatus {
-    status: String,
-    status_reason: Option<String>,
-    #[serde(default)]
-    lease: Option<Lease>,
-    conditions: Vec<Condition>,
-}
-
-/// The lease of a cluster.
-#[derive(Deserialize)]
-struct Lease {
-    until: Timestamp,
-    ended_at: Option<Timestamp>,
-    deleted_at: Option<Timestamp>,
-    next: Option<Next>,
-}
-
-/// The next stage of a lease.
-#[derive(Deserialize)]
-struct Next {
-    step: String,
-    at: Timestamp,
-}
-
-impl Lease {
-    /// Describes the lease in a sentence.
-    fn describe(&self) -> String {
-        let next = self.next.as_ref().map(|next| {
-            let what = match next.step.as_str() {
-                "warn" => "the owner is warned",
-                "shut_off" => "the cluster is switched off",
-                "warn_of_deletion" => "the owner gets a last warning",
-                "delete" => "the cluster is deleted",
-                other => other,
-            };
-            format!("; {what} at {}", readable::time(next.at))
-        });
-        let next = next.unwrap_or_default();
-        match (self.ended_at, self.deleted_at) {
-            (_, Some(at)) => {
-                format!("the lease has ended, and the deletion began at {}", readable::time(at))
-            }
-            (Some(at), None) => format!("the lease ended at {}{next}", readable::time(at)),
-            (None, None) => format!("leased until {}{next}", readable::time(self.until)),
-        }
-    }
-}
-
-/// A condition of a cluster.
-#[derive(Deserialize)]
-struct Condition {
-    #[serde(rename = "type")]
-    kind: String,
-    status: String,
-    message: String,
-    next_action: String,
-}
-
-impl Condition {
-    fn is_true(&self) -> bool {
-        self.status == "True"
-    }
-
-    /// Why the condition is not true, and what to do.
-    fn why(&self) -> String {
-        if self.next_action.is_empty() {
-            return self.message.clone();
-        }
-        format!("{}. Hint: {}", self.message, self.next_action)
-    }
-
-    fn row(&self) -> Row {
-        // A condition that is merely awaited changes often. A log shows a condition when it becomes true or when a person has to act.
-        let log = match (self.is_true(), self.next_action.is_empty()) {
-            (true, _) => Some(self.kind.clone()),
-            (false, true) => None,
-            (false, false) => Some(format!("{} is {}: {}", self.kind, self.status, self.why())),
+/// Describes a lease in a sentence.
+fn describe(lease: &Lease) -> String {
+    let next = lease.next.as_ref().map(|next| {
+        let what = match next.step.as_str() {
+            "warn" => "the owner is warned",
+            "shut_off" => "the cluster is switched off",
+            "warn_of_deletion" => "the owner gets a last warning",
+            "delete" => "the cluster is deleted",
+            other => other,
         };
-        let live = if self.is_true() { self.status.clone() } else { self.why() };
-        Row { key: self.kind.clone(), label: self.kind.clone(), live, log }
+        format!("; {what} at {}", readable::time(next.at))
+    });
+    let next = next.unwrap_or_default();
+    match (lease.ended_at, lease.deleted_at) {
+        (_, Some(at)) => {
+            format!("the lease has ended, and the deletion began at {}", readable::time(at))
+        }
+        (Some(at), None) => format!("the lease ended at {}{next}", readable::time(at)),
+        (None, None) => format!("leased until {}{next}", readable::time(lease.until)),
     }
+}
+
+/// Why a condition is not true, and what to do.
+fn why(condition: &Condition) -> String {
+    if condition.next_action.is_empty() {
+        return condition.message.clone();
+    }
+    format!("{}. Hint: {}", condition.message, condition.next_action)
+}
+
+fn progress(condition: &Condition) -> Row {
+    let Condition { kind, status, .. } = condition;
+    // A condition that is merely awaited changes often. A log shows a condition when it becomes true or when a person has to act.
+    let log = match (condition.is_true(), condition.next_action.is_empty()) {
+        (true, _) => Some(kind.clone()),
+        (false, true) => None,
+        (false, false) => Some(format!("{kind} is {status}: {}", why(condition))),
+    };
+    let live = if condition.is_true() { status.clone() } else { why(condition) };
+    Row { key: kind.clone(), label: kind.clone(), live, log }
 }
 
 /// Runs a subcommand.
@@ -178,7 +138,8 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
         Command::Events { cluster, watch: true } => events::follow(api, &cluster, format).await,
         Command::Ledger { cluster, forget } => {
             let path = format!("/bedplate/v1/clusters/{cluster}/ledger");
-            let answer = if forget { api.delete(&path).await? } else { api.get(&path).await? };
+            let answer =
+                if forget { api.delete_returning(&path).await? } else { api.get(&path).await? };
             ledger(answer).write(format)
         }
         Command::Extend { cluster, length, until } => {
@@ -186,72 +147,66 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
             let mut body = Map::new();
             body.extend(length.map(|length| ("for".to_owned(), Value::from(length))));
             body.extend(until.map(|until| ("until".to_owned(), Value::from(until.to_string()))));
-            lease_answer(&cluster, api.put(&path, &body).await?)?.write(format)
+            lease_answer(&cluster, api.put(&path, &body).await?).write(format)
         }
         Command::Undo { cluster } => {
             let path = format!("/bedplate/v1/clusters/{cluster}/lease/undo");
-            lease_answer(&cluster, api.post(&path, &Map::new()).await?)?.write(format)
+            lease_answer(&cluster, api.post(&path, &json!({})).await?).write(format)
         }
         Command::Kubeconfig { cluster } => line(kubeconfig(api, &cluster).await?.trim_end()),
     }
 }
 
-fn lease_answer(cluster: &str, answer: Value) -> anyhow::Result<Answer> {
-    let lease = Option::<Lease>::deserialize(&answer["lease"]);
-    let lease = lease.context("cannot parse the response of the API")?;
-    let lease = lease.map_or_else(|| "no lease".to_owned(), |lease| lease.describe());
-    Ok(Answer::sentence(answer, plain(&format!("cluster {cluster}: {lease}"))))
+fn lease_answer(cluster: &str, answer: WithJson<ClusterLease>) -> Answer {
+    let lease = answer.lease.as_ref().map_or_else(|| "no lease".to_owned(), describe);
+    Answer::sentence(answer.json, plain(&format!("cluster {cluster}: {lease}")))
 }
 
 /// Lists all clusters.
 pub(crate) async fn list(api: &Api) -> anyhow::Result<Answer> {
-    let clusters = paging::all(api, "/v1/clusters", "clusters").await?;
-    let row = |cluster: &Value| {
+    let clusters = api.all("/v1/clusters").await?;
+    let row = |cluster: &Cluster| {
         vec![
-            text(&cluster["name"]),
-            cluster["master_count"].to_string(),
-            cluster["node_count"].to_string(),
-            text(&cluster["status"]),
-            text(&cluster["health_status"]),
+            plain(&cluster.name),
+            cluster.master_count.to_string(),
+            cluster.node_count.to_string(),
+            plain(&cluster.status),
+            plain(&cluster.health_status),
         ]
     };
-    let rows: Vec<Vec<String>> = clusters.iter().map(row).collect();
     let header = ["Cluster", "Control plane", "Workers", "Status", "Health"];
-    Ok(Answer::table(paging::whole("clusters", clusters), &header, rows))
+    Ok(Answer::list("clusters", clusters, &header, row))
 }
 
-fn ledger(answer: Value) -> Answer {
-    let entries = answer["ledger"].as_array().cloned().unwrap_or_default();
-    let rows = entries
-        .iter()
-        .map(|entry| ["object", "name", "cloud_id", "state"].map(|key| text(&entry[key])).to_vec());
-    Answer::table(answer, &["Object", "Name", "Cloud ID", "State"], rows)
+fn ledger(answer: WithJson<Ledger>) -> Answer {
+    let row = |entry: &LedgerEntry| {
+        let LedgerEntry { object, name, cloud_id, state } = entry;
+        vec![plain(object), plain(name), text(cloud_id.as_deref()), plain(state)]
+    };
+    let rows: Vec<_> = answer.ledger.iter().map(row).collect();
+    Answer::table(answer.json, &["Object", "Name", "Cloud ID", "State"], rows)
 }
 
 async fn show(api: &Api, cluster: &str) -> anyhow::Result<Answer> {
-    let whole = api.get(&format!("/bedplate/v1/clusters/{cluster}")).await?;
-    let explained =
-        ClusterStatus::deserialize(&whole).context("cannot parse the response of the API")?;
-    Ok(Answer::sentence(whole, explained.shown(cluster)))
+    let found = fetch(api, cluster).await?;
+    let said = shown(&found, cluster);
+    Ok(Answer::sentence(found.json, said))
 }
 
-impl ClusterStatus {
-    /// Describes the cluster for people.
-    fn shown(&self, cluster: &str) -> String {
-        let mut lines = vec![plain(&format!("cluster {cluster}: {}", self.status))];
-        lines.extend(self.lease.as_ref().map(|lease| plain(&lease.describe())));
-        let rows = self.conditions.iter().map(|condition| {
-            let why = if condition.is_true() { String::new() } else { condition.why() };
-            vec![plain(&condition.kind), plain(&condition.status), plain(&why)]
-        });
-        lines.push(draw_table(&["Condition", "Status", "Message"], rows));
-        lines.join("\n")
-    }
+/// Describes a cluster for people.
+fn shown(status: &ClusterStatus, cluster: &str) -> String {
+    let mut lines = vec![plain(&format!("cluster {cluster}: {}", status.status))];
+    lines.extend(status.lease.as_ref().map(|lease| plain(&describe(lease))));
+    let rows = status.conditions.iter().map(|condition| {
+        let why = if condition.is_true() { String::new() } else { why(condition) };
+        vec![plain(&condition.kind), plain(&condition.status), plain(&why)]
+    });
+    lines.push(draw_table(&["Condition", "Status", "Message"], rows));
+    lines.join("\n")
 }
 
-async fn explain(api: &Api, cluster: &str) -> anyhow::Result<ClusterStatus> {
-    let answer = api.get(&format!("/bedplate/v1/clusters/{cluster}")).await?;
-    serde_json::from_value(answer).context("cannot parse the response of the API")
+async fn fetch(api: &Api, cluster: &str) -> anyhow::Result<WithJson<ClusterStatus>> {
+    api.get(&format!("/bedplate/v1/clusters/{cluster}")).await
 }
 
 /// Shows the cluster's conditions until all of them are true. Returns an error if the cluster fails.
@@ -264,9 +219,9 @@ pub(crate) async fn settled(
     let begun = Timestamp::now();
     let mut display = format.is_for_people().then(Display::fitting);
     let ClusterStatus { status, status_reason, .. } = loop {
-        let explained = explain(api, cluster).await?;
+        let explained = fetch(api, cluster).await?.read;
         if let Some(display) = &mut display {
-            display.show(explained.conditions.iter().map(Condition::row).collect(), begun)?;
+            display.show(explained.conditions.iter().map(progress).collect(), begun)?;
         }
         let all = explained.conditions.iter().all(Condition::is_true);
         let is_complete = explained.status.ends_with("_COMPLETE") && all;
@@ -328,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_lease_is_told_in_a_sentence() {
-        let lease = |raw: &str| serde_json::from_str::<Lease>(raw).unwrap().describe();
+        let lease = |raw: &str| describe(&serde_json::from_str(raw).unwrap());
         let lent = r#"{"until": "2030-01-31T00:00:00Z", "ended_at": null, "deleted_at": null,
             "next": {"step": "warn", "at": "2030-01-24T00:00:00Z"}}"#;
         let want = "leased until 2030-01-31T00:00:00Z; the owner is warned at 2030-01-24T00:00:00Z";
@@ -354,15 +309,15 @@ mod tests {
              Condition  Status  Message
              DnsReady   True
              DnsReady   False   there is no such zone. Hint: make it"#]];
-        want.assert_eq(&explained.shown("blue"));
+        want.assert_eq(&shown(&explained, "blue"));
     }
 
     #[test]
     fn a_log_shows_true_conditions_and_those_that_need_an_action() {
-        assert_eq!(condition("True", "").row().log.as_deref(), Some("DnsReady"));
-        assert_eq!(condition("False", "").row().log, None);
+        assert_eq!(progress(&condition("True", "")).log.as_deref(), Some("DnsReady"));
+        assert_eq!(progress(&condition("False", "")).log, None);
         assert_eq!(
-            condition("False", "make it").row().log.as_deref(),
+            progress(&condition("False", "make it")).log.as_deref(),
             Some("DnsReady is False: there is no such zone. Hint: make it")
         );
     }

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use api_client::Credentials;
 use clap::Args;
 use openstack::{CloudConfig, Session, Tls};
-use reqwest::Client;
 use secrecy::SecretString;
 use url::Url;
 
@@ -33,27 +33,17 @@ pub(crate) struct Connection {
     cacert: Option<PathBuf>,
 }
 
-/// The credentials of the caller.
-pub(crate) enum Caller {
-    /// Without credentials.
-    Anonymous,
-    /// A user name and password that the service knows.
-    Password(String, SecretString),
-    /// A session with Keystone.
-    Keystone(Session),
-}
-
 impl Connection {
     /// Returns the caller's credentials. `--os-cloud` takes precedence over `--user`, and `--user` over a cloud that only the environment
     /// names.
-    pub(crate) fn caller(&self) -> anyhow::Result<Caller> {
+    pub(crate) fn caller(&self) -> anyhow::Result<Credentials> {
         if let (None, Some(user), Some(file)) = (&self.os_cloud, &self.user, &self.password_file) {
             let text = std::fs::read_to_string(file)
                 .with_context(|| format!("cannot read {}", file.display()))?;
             let password = text.lines().next().unwrap_or_default();
-            return Ok(Caller::Password(user.clone(), SecretString::from(password)));
+            return Ok(Credentials::Password(user.clone(), SecretString::from(password)));
         }
-        Ok(self.session()?.map_or(Caller::Anonymous, Caller::Keystone))
+        Ok(self.session()?.map_or(Credentials::Anonymous, Credentials::Keystone))
     }
 
     /// The session with the named cloud; `None` if no cloud is named.
@@ -66,17 +56,9 @@ impl Connection {
         Ok(Some(session))
     }
 
-    /// The HTTP client for callers without Keystone.
-    pub(crate) fn client(&self) -> anyhow::Result<Client> {
-        let mut builder = Client::builder().no_proxy();
-        if let Some(file) = &self.cacert {
-            let pem =
-                std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-            let authorities = reqwest::Certificate::from_pem_bundle(&pem)
-                .with_context(|| format!("{} holds no certificate", file.display()))?;
-            builder = builder.tls_certs_merge(authorities);
-        }
-        builder.build().context("cannot set up an HTTP client")
+    /// The file with the CA certificates of the API.
+    pub(crate) fn authorities(&self) -> Option<&Path> {
+        self.cacert.as_deref()
     }
 }
 

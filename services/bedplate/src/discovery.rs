@@ -1,13 +1,12 @@
 //! `bedplate discovery`: machines that sent a boot request and are not enrolled.
 
+use api_client::baremetald::Discovery;
+use api_client::element_path;
 use clap::Subcommand;
 use serde_json::Value;
 
 use crate::api::Api;
 use crate::output::{Answer, Format, plain, text};
-use crate::paging;
-use crate::path::element_path;
-use crate::values::time;
 use crate::watch::Watch;
 
 const DISCOVERIES: &str = "/bedplate/v1/discoveries";
@@ -40,18 +39,12 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
 }
 
 async fn list(api: &Api) -> anyhow::Result<Answer> {
-    let found = paging::all(api, DISCOVERIES, "discoveries").await?;
-    let rows = found.iter().map(|one| {
-        let vendor = &one["data"]["inventory"]["system_vendor"];
-        let machine =
-            format!("{} {}", text(&vendor["manufacturer"]), text(&vendor["product_name"]));
-        let [first, last] = ["first_seen_at", "last_seen_at"].map(|key| time(&one[key]));
-        vec![text(&one["mac"]), first, last, machine.trim().to_owned()]
-    });
-    let rows: Vec<Vec<String>> = rows.collect();
-    Ok(Answer::table(
-        paging::whole("discoveries", found),
-        &["MAC", "First seen", "Last seen", "Details"],
-        rows,
-    ))
+    let found = api.all(DISCOVERIES).await?;
+    let row = |one: &Discovery| {
+        let vendor = |field: &str| text(one.reported(&format!("/system_vendor/{field}")));
+        let machine = format!("{} {}", vendor("manufacturer"), vendor("product_name"));
+        let [first, last] = [one.first_seen_at, one.last_seen_at].map(readable::time);
+        vec![plain(&one.mac), first, last, machine.trim().to_owned()]
+    };
+    Ok(Answer::list("discoveries", found, &["MAC", "First seen", "Last seen", "Details"], row))
 }

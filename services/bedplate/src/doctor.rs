@@ -73,7 +73,7 @@ pub(crate) async fn run(
             match options.no_images {
                 true => findings
                     .skipped(Check::Images, "images are not downloaded because of --no-images"),
-                false => images::look(&api, &nodes, &mut findings).await,
+                false => images::look(&nodes, &mut findings).await,
             }
         }
         None => {

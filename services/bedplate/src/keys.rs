@@ -1,7 +1,10 @@
 //! `bedplate keys`: the keys with which the services seal secrets. The keys themselves never leave the services.
 
+use api_client::WithJson;
+use api_client::shared::Key;
 use clap::{Args, Subcommand};
-use serde_json::{Map, Value, json};
+use serde::de::IgnoredAny;
+use serde_json::json;
 
 use crate::connection::Connection;
 use crate::output::{Answer, Format, plain};
@@ -61,11 +64,11 @@ pub(crate) async fn run(
         Command::Rotate { of, patience } => {
             for service in of.services() {
                 let api = service.api(connection).await?;
-                api.post("/bedplate/v1/keys/rotate", &json!({})).await?;
+                api.post::<IgnoredAny>("/bedplate/v1/keys/rotate", &json!({})).await?;
             }
             let deadline = patience.begin();
             let mut tables = tables(&of.services(), connection).await?;
-            while patience.wait && tables.values().any(is_rotating) {
+            while patience.wait && tables.iter().any(|(_, keys)| is_rotating(keys)) {
                 deadline.pause("the key rotation").await?;
                 tables = self::tables(&of.services(), connection).await?;
             }
@@ -89,42 +92,31 @@ async fn list(services: Vec<Service>, connection: &Connection) -> anyhow::Result
     Ok(listed(tables(&services, connection).await?))
 }
 
-fn listed(tables: Map<String, Value>) -> Answer {
-    let rows = rows(&tables);
-    Answer::of_services(tables, &HEADER, rows)
+fn listed(tables: Vec<(&str, Vec<WithJson<Key>>)>) -> Answer {
+    Answer::of_services(tables, &HEADER, line)
 }
 
 /// Fetches the keys of each service.
 async fn tables(
     services: &[Service],
     connection: &Connection,
-) -> anyhow::Result<Map<String, Value>> {
-    let mut tables = Map::new();
+) -> anyhow::Result<Vec<(&'static str, Vec<WithJson<Key>>)>> {
+    let mut tables = Vec::new();
     for service in services {
-        let answer = service.api(connection).await?.get("/bedplate/v1/keys").await?;
-        tables.insert(service.name().to_owned(), answer["keys"].clone());
+        let keys = service.api(connection).await?.all("/bedplate/v1/keys").await?;
+        tables.push((service.name(), keys));
     }
     Ok(tables)
 }
 
 /// Whether a record is still sealed with an older key.
-fn is_rotating(keys: &Value) -> bool {
-    let mut keys = keys.as_array().into_iter().flatten();
-    keys.any(|key| key["seals"] != true && key["records"].as_u64() > Some(0))
+fn is_rotating(keys: &[WithJson<Key>]) -> bool {
+    keys.iter().any(|key| !key.seals && key.records > 0)
 }
 
-fn rows(tables: &Map<String, Value>) -> Vec<Vec<String>> {
-    let of = |(service, keys): (&String, &Value)| {
-        let keys = keys.as_array().cloned().unwrap_or_default().into_iter();
-        keys.map(|key| line(service, &key)).collect::<Vec<_>>()
-    };
-    tables.iter().flat_map(of).collect()
-}
-
-fn line(service: &str, key: &Value) -> Vec<String> {
-    let count = |field: &str| key[field].as_u64().map_or("-".to_owned(), |n| n.to_string());
-    let needed = ["records", "machines"].iter().any(|field| key[*field].as_u64() > Some(0));
-    let state = match (key["in_file"] == true, key["seals"] == true, needed) {
+fn line(service: &str, key: &Key) -> Vec<String> {
+    let needed = key.records > 0 || key.machines > 0;
+    let state = match (key.in_file, key.seals, needed) {
         (false, _, _) => "missing: restore the key in the key file",
         (true, true, _) => "seals",
         (true, false, true) => "opens",
@@ -132,10 +124,10 @@ fn line(service: &str, key: &Value) -> Vec<String> {
     };
     vec![
         service.to_owned(),
-        plain(key["id"].as_str().unwrap_or("-")),
+        plain(&key.id),
         state.to_owned(),
-        count("records"),
-        count("machines"),
+        key.records.to_string(),
+        key.machines.to_string(),
     ]
 }
 
@@ -154,14 +146,17 @@ mod tests {
 
     #[test]
     fn a_row_shows_the_state_of_a_key() {
-        let key = |seals: bool, in_file: bool, records: u64| json!({"id": "1", "seals": seals, "in_file": in_file, "records": records});
-        let state = |key: Value| line("machines", &key)[2].clone();
-        assert_eq!(line("machines", &key(true, true, 3)), ["machines", "1", "seals", "3", "-"]);
+        let key = |seals: bool, in_file: bool, records: u64| {
+            let json = json!({"id": "1", "seals": seals, "in_file": in_file, "records": records, "machines": 0});
+            serde_json::from_value::<WithJson<Key>>(json).unwrap()
+        };
+        let state = |key: WithJson<Key>| line("machines", &key)[2].clone();
+        assert_eq!(line("machines", &key(true, true, 3)), ["machines", "1", "seals", "3", "0"]);
         assert_eq!(state(key(false, true, 3)), "opens");
         assert_eq!(state(key(false, true, 0)), "unused, can be retired");
         assert_eq!(state(key(false, false, 3)), "missing: restore the key in the key file");
-        assert!(is_rotating(&json!([key(true, true, 3), key(false, true, 1)])));
-        assert!(!is_rotating(&json!([key(true, true, 3), key(false, true, 0)])));
+        assert!(is_rotating(&[key(true, true, 3), key(false, true, 1)]));
+        assert!(!is_rotating(&[key(true, true, 3), key(false, true, 0)]));
     }
 
     #[test]

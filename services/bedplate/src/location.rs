@@ -1,14 +1,18 @@
 //! `bedplate where RESOURCE`: the location of a resource, from the rack over node, host and server down to the cluster or VM.
 
+use std::collections::BTreeMap;
+
+use api_client::baremetald::{Explanation, Node, Rack};
+use api_client::clusterd::{Host, HostCluster, HostMember, HostVm, Place, PlaceCluster, Places};
+use api_client::{WithJson, element_path};
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::drain::drain_state;
 use crate::exit::{Exit, Failure};
 use crate::output::{Answer, Format, plain, text};
-use crate::paging::Pages;
-use crate::path::element_path;
 use crate::watch::Watch;
 
 /// The options of `bedplate where`.
@@ -24,6 +28,52 @@ pub(crate) struct Options {
 struct LocationFinder<'a> {
     machines: &'a Api,
     clusters: &'a Api,
+}
+
+/// A rack with the nodes around the resource.
+#[derive(Serialize)]
+struct LocatedRack {
+    /// `None` for nodes without a rack.
+    rack: Option<String>,
+    nodes: Vec<LocatedNode>,
+}
+
+/// A node, or the place of a node for a host without one.
+#[derive(Serialize)]
+struct LocatedNode {
+    /// The node's name or id; `None` if no enrolled node is the host.
+    node: Option<String>,
+    #[serde(flatten)]
+    details: Option<NodeDetails>,
+    /// The host that the node is; the inner `None` is a host that the cloud does not know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<Option<LocatedHost>>,
+}
+
+#[derive(Serialize)]
+struct NodeDetails {
+    uuid: String,
+    provision_state: Option<String>,
+    rack: Option<String>,
+    position: Option<u64>,
+    compute_host: Option<String>,
+}
+
+/// A compute host with its servers.
+#[derive(Serialize)]
+struct LocatedHost {
+    host: String,
+    #[serde(flatten)]
+    details: Option<HostDetails>,
+    servers: Vec<WithJson<Place>>,
+}
+
+#[derive(Serialize)]
+struct HostDetails {
+    state: String,
+    drain: Option<String>,
+    /// The number of servers that clusterd does not manage.
+    foreign: u64,
 }
 
 /// Shows the location of a resource, and the servers on it.
@@ -55,99 +105,99 @@ impl LocationFinder<'_> {
     }
 
     /// If `resource` is a rack or a node: everything below it.
-    async fn racks_of(&self, resource: &str) -> anyhow::Result<Vec<Value>> {
-        if let Some(rack) =
-            self.machines.find(&element_path("/bedplate/v1/racks", resource, "")?).await?
-        {
+    async fn racks_of(&self, resource: &str) -> anyhow::Result<Vec<LocatedRack>> {
+        let path = element_path("/bedplate/v1/racks", resource, "")?;
+        if let Some(Rack { machines }) = self.machines.find(&path).await? {
             let mut nodes = Vec::new();
-            for machine in rack["machines"].as_array().into_iter().flatten() {
-                let id = machine["uuid"].as_str().unwrap_or_default();
-                nodes.extend(self.node(id).await?);
+            for machine in machines {
+                nodes.extend(self.node(&machine.uuid).await?);
             }
-            return Ok(vec![json!({"rack": resource, "nodes": nodes})]);
+            return Ok(vec![LocatedRack { rack: Some(resource.to_owned()), nodes }]);
         }
         let Some(node) = self.node(resource).await? else { return Ok(Vec::new()) };
         // A host can have the same name as its node; the node shows both.
-        Ok(vec![json!({"rack": node["rack"], "nodes": [node]})])
+        Ok(vec![node.in_its_rack()])
     }
 
     /// If `resource` is a host or on a host: everything above it, and only the named servers of each host.
-    async fn racks_around(&self, resource: &str) -> anyhow::Result<Vec<Value>> {
+    async fn racks_around(&self, resource: &str) -> anyhow::Result<Vec<LocatedRack>> {
         if let Some(host) = self.host(resource).await? {
             return Ok(vec![self.under(resource, host).await?]);
         }
-        let found = self.clusters.get(&element_path("/bedplate/v1/places", resource, "")?).await?;
-        let mut by_host: Map<String, Value> = Map::new();
-        for place in found["places"].as_array().into_iter().flatten() {
-            let host = place["host"].as_str().unwrap_or_default();
-            let on = by_host.entry(host).or_insert_with(|| json!([]));
-            if let Some(on) = on.as_array_mut() {
-                on.push(place.clone());
-            }
+        let path = element_path("/bedplate/v1/places", resource, "")?;
+        let Places { places } = self.clusters.get(&path).await?;
+        let mut by_host: BTreeMap<String, Vec<WithJson<Place>>> = BTreeMap::new();
+        for place in places {
+            let host = place.host.clone().unwrap_or_default();
+            by_host.entry(host).or_default().push(place);
         }
         let mut racks = Vec::new();
         for (host, servers) in by_host {
-            let shown = json!({"host": host, "servers": servers});
+            let shown = LocatedHost { host: host.clone(), details: None, servers };
             racks.push(self.under(&host, shown).await?);
         }
         Ok(racks)
     }
 
     /// A host with its node and rack.
-    async fn under(&self, name: &str, host: Value) -> anyhow::Result<Value> {
-        let Some(mut node) = self.node_of(name).await? else {
-            return Ok(json!({"rack": null, "nodes": [{"node": null, "host": host}]}));
+    async fn under(&self, name: &str, host: LocatedHost) -> anyhow::Result<LocatedRack> {
+        let host = Some(Some(host));
+        let Some(node) = self.node_of(name).await? else {
+            let node = LocatedNode { node: None, details: None, host };
+            return Ok(LocatedRack { rack: None, nodes: vec![node] });
         };
-        node["host"] = host;
-        Ok(json!({"rack": node["rack"], "nodes": [node]}))
+        Ok(LocatedNode { host, ..node }.in_its_rack())
     }
 
     /// A node with its compute host and servers.
-    async fn node(&self, ident: &str) -> anyhow::Result<Option<Value>> {
+    async fn node(&self, ident: &str) -> anyhow::Result<Option<LocatedNode>> {
         let Some(mut node) = self.brief(ident).await? else { return Ok(None) };
-        if let Some(host) = node["compute_host"].as_str() {
-            node["host"] = self.host(host).await?.unwrap_or_default();
+        if let Some(host) = node.compute_host() {
+            node.host = Some(self.host(host).await?);
         }
         Ok(Some(node))
     }
 
     /// A node, with the name of the compute host that it is.
-    async fn brief(&self, ident: &str) -> anyhow::Result<Option<Value>> {
+    async fn brief(&self, ident: &str) -> anyhow::Result<Option<LocatedNode>> {
         let path =
             element_path("/v1/nodes", ident, "?fields=uuid,name,provision_state,instance_info")?;
-        let node = match self.machines.find(&path).await {
+        let node: Node = match self.machines.find(&path).await {
             Ok(Some(node)) => node,
             Ok(None) => return Ok(None),
             // The API refuses a text that cannot be the name of a node. Such a text is not a node.
             Err(why) if Exit::of(&why) == Exit::Failed => return Ok(None),
             Err(why) => return Err(why),
         };
-        let id = node["uuid"].as_str().unwrap_or_default();
-        let explanation =
-            self.machines.get(&element_path("/bedplate/v1/nodes", id, "/explain")?).await?;
-        Ok(Some(json!({
-            "node": node["name"].as_str().unwrap_or(id), "uuid": id, "provision_state": node["provision_state"],
-            "rack": explanation["place"]["rack"], "position": explanation["place"]["position"],
-            "compute_host": compute_host(&node, &explanation),
-        })))
+        let path = element_path("/bedplate/v1/nodes", node.id(), "/explain")?;
+        let Explanation { place, hypervisor, .. } = self.machines.get(&path).await?;
+        let (rack, position) = place.map(|place| (place.rack, place.position)).unzip();
+        let wanted = || node.hypervisor_hostname().map(str::to_owned);
+        let details = NodeDetails {
+            uuid: node.id().to_owned(),
+            provision_state: node.provision_state.clone(),
+            rack,
+            position,
+            compute_host: hypervisor.map(|hypervisor| hypervisor.host).or_else(wanted),
+        };
+        let name = node.label().to_owned();
+        Ok(Some(LocatedNode { node: Some(name), details: Some(details), host: None }))
     }
 
     /// Finds the node that is this compute host: a node with the same name, or otherwise the first one that names the host.
-    async fn node_of(&self, host: &str) -> anyhow::Result<Option<Value>> {
+    async fn node_of(&self, host: &str) -> anyhow::Result<Option<LocatedNode>> {
         // A profile names a host like its node, or `node-` and the node's id.
         for ident in [Some(host), host.strip_prefix("node-")].into_iter().flatten() {
             if let Some(node) = self.brief(ident).await?
-                && node["compute_host"] == host
+                && node.compute_host() == Some(host)
             {
                 return Ok(Some(node));
             }
         }
-        let path = "/v1/nodes?fields=uuid,instance_info";
-        let mut pages = Pages::of(self.machines, path, "nodes");
-        while let Some(nodes) = pages.read().await? {
-            let named =
-                nodes.iter().find(|node| node["instance_info"]["hypervisor_hostname"] == host);
-            if let Some(id) = named.and_then(|node| node["uuid"].as_str()) {
+        let mut pages = self.machines.pages::<Node>("/v1/nodes?fields=uuid,instance_info");
+        while let Some(nodes) = self.machines.read_page(&mut pages).await? {
+            let named = nodes.iter().find(|node| node.hypervisor_hostname() == Some(host));
+            if let Some(id) = named.and_then(|node| node.uuid.as_deref()) {
                 return self.brief(id).await;
             }
         }
@@ -155,53 +205,92 @@ impl LocationFinder<'_> {
     }
 
     /// A host with its servers in the form of places.
-    async fn host(&self, name: &str) -> anyhow::Result<Option<Value>> {
+    async fn host(&self, name: &str) -> anyhow::Result<Option<LocatedHost>> {
         let path = element_path("/bedplate/v1/hosts", name, "")?;
-        let Some(host) = self.clusters.find(&path).await? else { return Ok(None) };
+        let Some(host) = self.clusters.find::<Host>(&path).await? else { return Ok(None) };
         let mut servers = Vec::new();
-        for cluster in host["clusters"].as_array().into_iter().flatten() {
-            for machine in cluster["machines"].as_array().into_iter().flatten() {
-                let mut place = machine.clone();
-                place["cluster"] = json!({"uuid": cluster["uuid"], "name": cluster["name"]});
-                servers.push(place);
-            }
+        for HostCluster { uuid, name, machines } in host.clusters {
+            servers.extend(machines.into_iter().map(|it| place_of_member(it, &uuid, &name)));
         }
-        for own in host["machines"].as_array().into_iter().flatten() {
-            servers.push(json!({
-                "server_id": own["server_id"], "name": own["name"], "status": own["status"], "own": own,
-            }));
-        }
-        let state = &host["service"]["status"];
-        Ok(Some(json!({
-            "host": host["host"], "state": state, "drain": host["drain"]["state"], "servers": servers, "foreign": host["foreign"],
-        })))
+        servers.extend(host.machines.into_iter().map(place_of_vm));
+        let details = HostDetails {
+            state: host.service.status,
+            drain: host.drain.map(|drain| drain.state),
+            foreign: host.foreign,
+        };
+        Ok(Some(LocatedHost { host: host.host, details: Some(details), servers }))
     }
 }
 
-/// The name of the compute host that a node is, from the node's record.
-fn compute_host(node: &Value, explanation: &Value) -> Value {
-    let joined = &explanation["hypervisor"]["host"];
-    let said = &node["instance_info"]["hypervisor_hostname"];
-    if joined.is_string() { joined.clone() } else { said.clone() }
+impl LocatedNode {
+    /// The name of the compute host that the node is.
+    fn compute_host(&self) -> Option<&str> {
+        self.details.as_ref()?.compute_host.as_deref()
+    }
+
+    fn in_its_rack(self) -> LocatedRack {
+        let rack = self.details.as_ref().and_then(|details| details.rack.clone());
+        LocatedRack { rack, nodes: vec![self] }
+    }
+}
+
+/// The place of a cluster's member on a host.
+fn place_of_member(member: WithJson<HostMember>, uuid: &str, cluster: &str) -> WithJson<Place> {
+    let WithJson { mut json, read } = member;
+    if let Value::Object(fields) = &mut json {
+        fields.insert("cluster".to_owned(), json!({"uuid": uuid, "name": cluster}));
+    }
+    let HostMember { machine, name, role, is_etcd_member, server_id, status } = read;
+    let read = Place {
+        server_id,
+        name,
+        status,
+        host: None,
+        cluster: Some(PlaceCluster { name: cluster.to_owned() }),
+        machine: Some(machine),
+        role,
+        is_etcd_member,
+        own: None,
+    };
+    WithJson { json, read }
+}
+
+/// The place of a VM on a host.
+fn place_of_vm(own: WithJson<HostVm>) -> WithJson<Place> {
+    let WithJson { json, read: own } = own;
+    let HostVm { server_id, name, status } = own.clone();
+    let json = json!({"server_id": server_id, "name": name, "status": status, "own": json});
+    let read = Place {
+        server_id,
+        name,
+        status,
+        host: None,
+        cluster: None,
+        machine: None,
+        role: None,
+        is_etcd_member: false,
+        own: Some(own),
+    };
+    WithJson { json, read }
 }
 
 /// Formats a rack as a tree.
-fn lines(rack: &Value) -> Vec<String> {
-    let mut lines = vec![match rack["rack"].as_str() {
+fn lines(rack: &LocatedRack) -> Vec<String> {
+    let mut lines = vec![match &rack.rack {
         Some(name) => format!("rack {}", plain(name)),
         None => "no rack".to_owned(),
     }];
-    for node in rack["nodes"].as_array().into_iter().flatten() {
-        lines.push(match node["node"].as_str() {
-            Some(name) => format!("  node {} ({})", plain(name), text(&node["provision_state"])),
+    for LocatedNode { node, details, host } in &rack.nodes {
+        let state = details.as_ref().and_then(|details| details.provision_state.as_deref());
+        lines.push(match node {
+            Some(name) => format!("  node {} ({})", plain(name), text(state)),
             None => "  no enrolled node".to_owned(),
         });
-        let host = &node["host"];
-        if host.is_object() {
-            lines.push(format!("    {}", describe_host(host)));
-            lines.extend(servers(host).map(|server| format!("      {}", describe_server(server))));
-        }
-        match host["foreign"].as_u64() {
+        let Some(Some(host)) = host else { continue };
+        lines.push(format!("    {}", describe_host(host)));
+        let servers = host.servers.iter();
+        lines.extend(servers.map(|server| format!("      {}", describe_server(server))));
+        match host.details.as_ref().map(|details| details.foreign) {
             None | Some(0) => {}
             Some(others) => {
                 lines.push(format!("      and {others} servers not managed by clusterd"))
@@ -211,34 +300,28 @@ fn lines(rack: &Value) -> Vec<String> {
     lines
 }
 
-fn servers(host: &Value) -> impl Iterator<Item = &Value> {
-    host["servers"].as_array().into_iter().flatten()
-}
-
-fn describe_host(host: &Value) -> String {
-    let name = match host["host"].as_str() {
-        Some(name) if !name.is_empty() => format!("host {}", plain(name)),
-        _ => "not on a host yet".to_owned(),
+fn describe_host(host: &LocatedHost) -> String {
+    let name = match host.host.as_str() {
+        "" => "not on a host yet".to_owned(),
+        name => format!("host {}", plain(name)),
     };
-    let drain = host["drain"].as_str().map(|state| format!(", {}", plain(drain_state(state))));
-    match host["state"].as_str() {
-        Some(state) => format!("{name} ({}{})", plain(state), drain.unwrap_or_default()),
-        None => name,
-    }
+    let Some(HostDetails { state, drain, .. }) = &host.details else { return name };
+    let drain = drain.as_ref().map(|state| format!(", {}", plain(drain_state(state))));
+    format!("{name} ({}{})", plain(state), drain.unwrap_or_default())
 }
 
-fn describe_server(server: &Value) -> String {
-    let what = if server["cluster"].is_object() {
-        let member = if server["is_etcd_member"] == true { ", etcd member" } else { "" };
-        let (machine, role) = (text(&server["machine"]), text(&server["role"]));
-        format!("member {machine} of cluster {} ({role}{member})", text(&server["cluster"]["name"]))
-    } else if server["own"].is_object() {
-        format!("VM {}", text(&server["own"]["name"]))
+fn describe_server(server: &Place) -> String {
+    let what = if let Some(cluster) = &server.cluster {
+        let etcd = if server.is_etcd_member { ", etcd member" } else { "" };
+        let (machine, role) = (text(server.machine.as_deref()), text(server.role.as_deref()));
+        format!("member {machine} of cluster {} ({role}{etcd})", plain(&cluster.name))
+    } else if let Some(own) = &server.own {
+        format!("VM {}", plain(&own.name))
     } else {
         "not managed by clusterd".to_owned()
     };
-    let (name, id) = (text(&server["name"]), text(&server["server_id"]));
-    format!("server {name} ({id}, {}): {what}", text(&server["status"]))
+    let [name, id, status] = [&server.name, &server.server_id, &server.status].map(|it| plain(it));
+    format!("server {name} ({id}, {status}): {what}")
 }
 
 #[cfg(test)]
@@ -247,15 +330,33 @@ mod tests {
 
     #[test]
     fn a_location_is_shown_from_the_rack_down() {
-        let server = json!({
-            "server_id": "s-1", "name": "blue-0", "status": "ACTIVE", "cluster": {"name": "blue"},
-            "machine": "default-master-0", "role": "control-plane", "is_etcd_member": true,
+        let member = json!({
+            "server_id": "s-1", "name": "blue-0", "status": "ACTIVE", "machine": "default-master-0",
+            "role": "control-plane", "is_etcd_member": true,
         });
-        let host = json!({
-            "host": "r1u07", "state": "disabled", "drain": "draining", "foreign": 2, "servers": [server],
-        });
-        let node = json!({"node": "r1u07", "provision_state": "active", "host": host});
-        let shown = lines(&json!({"rack": "r1", "nodes": [node]}));
+        let member = serde_json::from_value(member).unwrap();
+        let details = HostDetails {
+            state: "disabled".to_owned(),
+            drain: Some("draining".to_owned()),
+            foreign: 2,
+        };
+        let host = LocatedHost {
+            host: "r1u07".to_owned(),
+            details: Some(details),
+            servers: vec![place_of_member(member, "c-1", "blue")],
+        };
+        let details = NodeDetails {
+            uuid: "n-1".to_owned(),
+            provision_state: Some("active".to_owned()),
+            rack: Some("r1".to_owned()),
+            position: Some(7),
+            compute_host: Some("r1u07".to_owned()),
+        };
+        let node = LocatedNode {
+            node: Some("r1u07".to_owned()),
+            details: Some(details),
+            host: Some(Some(host)),
+        };
         let want = [
             "rack r1",
             "  node r1u07 (active)",
@@ -263,6 +364,23 @@ mod tests {
             "      server blue-0 (s-1, ACTIVE): member default-master-0 of cluster blue (control-plane, etcd member)",
             "      and 2 servers not managed by clusterd",
         ];
-        assert_eq!(shown, want);
+        assert_eq!(lines(&node.in_its_rack()), want);
+    }
+
+    #[test]
+    fn unknown_parts_are_absent_from_the_answer() {
+        let server =
+            json!({"server_id": "s-1", "name": "a", "project_id": "p", "status": "ACTIVE"});
+        let host = LocatedHost {
+            host: "r1u07".to_owned(),
+            details: None,
+            servers: vec![place_of_vm(serde_json::from_value(server.clone()).unwrap())],
+        };
+        let node = LocatedNode { node: None, details: None, host: Some(Some(host)) };
+        let shown = json!({"server_id": "s-1", "name": "a", "status": "ACTIVE", "own": server});
+        let want = json!({
+            "rack": null, "nodes": [{"node": null, "host": {"host": "r1u07", "servers": [shown]}}],
+        });
+        assert_eq!(json!(node.in_its_rack()), want);
     }
 }

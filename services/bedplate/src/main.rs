@@ -17,8 +17,6 @@ mod location;
 mod manual;
 mod node;
 mod output;
-mod paging;
-mod path;
 mod policy;
 mod profile;
 mod progress;

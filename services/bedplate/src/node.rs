@@ -3,16 +3,19 @@
 mod console;
 
 use anyhow::{Context, bail};
+use api_client::baremetald::{
+    Explanation, LastSeen, Node, NodeLease, SensorReading, Sensors, Task,
+};
+use api_client::{WithJson, element_path};
 use clap::Subcommand;
 use jiff::Timestamp;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use url::form_urlencoded::Serializer;
 
 use crate::api::Api;
 use crate::confirmation::Confirmation;
-use crate::output::{Answer, Format, plain, text};
-use crate::paging;
-use crate::path::element_path;
+use crate::output::{Answer, Format, elements, plain, text};
 use crate::reservation::LeaseEnd;
 use crate::values::time;
 use crate::watch::Watch;
@@ -141,21 +144,17 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
 
 async fn list(api: &Api) -> anyhow::Result<Answer> {
     let fields = "uuid,name,driver,provision_state,power_state,maintenance";
-    let nodes = paging::all(api, &format!("/v1/nodes?fields={fields}"), "nodes").await?;
+    let nodes = api.all::<WithJson<Node>>(&format!("/v1/nodes?fields={fields}")).await?;
     let rows = nodes.iter().map(|node| {
-        let maintenance = if node["maintenance"] == true { "yes" } else { "" };
-        vec![
-            text(&node["name"]),
-            text(&node["uuid"]),
-            text(&node["driver"]),
-            text(&node["provision_state"]),
-            text(&node["power_state"]),
-            maintenance.to_owned(),
-        ]
+        let Node { uuid, name, driver, provision_state, power_state, .. } = &node.read;
+        let maintenance = if node.maintenance { "yes" } else { "" };
+        let texts = [name, uuid, driver, provision_state, power_state];
+        let texts = texts.map(|it| text(it.as_deref()));
+        texts.into_iter().chain([maintenance.to_owned()]).collect()
     });
     let rows: Vec<Vec<String>> = rows.collect();
     let header = ["Name", "UUID", "Driver", "State", "Power", "Maintenance"];
-    Ok(Answer::table(Value::Array(nodes), &header, rows))
+    Ok(Answer::table(elements(nodes), &header, rows))
 }
 
 /// Puts a node into maintenance, and names the compute host that the node is.
@@ -168,15 +167,16 @@ async fn maintain(
     let path = element_path("/v1/nodes", node, "/maintenance")?;
     let forced = Serializer::new(String::new()).append_pair("force", &force.join(",")).finish();
     let path = if force.is_empty() { path } else { format!("{path}?{forced}") };
-    api.put(&path, &json!({"reason": reason})).await?;
-    let shown = api.get(&element_path("/v1/nodes", node, "")?).await?;
-    let explanation = api.get(&element_path("/bedplate/v1/nodes", node, "/explain")?).await?;
-    let named = &shown["instance_info"]["hypervisor_hostname"];
-    let host = explanation["hypervisor"]["host"].as_str().or(named.as_str()).map(|host| {
+    api.put::<IgnoredAny>(&path, &json!({"reason": reason})).await?;
+    let shown: WithJson<Node> = api.get(&element_path("/v1/nodes", node, "")?).await?;
+    let explanation: Explanation =
+        api.get(&element_path("/bedplate/v1/nodes", node, "/explain")?).await?;
+    let joined = explanation.hypervisor.as_ref().map(|hypervisor| hypervisor.host.as_str());
+    let host = joined.or(shown.hypervisor_hostname()).map(|host| {
         format!("; it is compute host {host}: list its servers with `bedplate where {host}`")
     });
     let said = format!("node {node} is in maintenance{}", host.unwrap_or_default());
-    Ok(Answer::sentence(shown, plain(&said)))
+    Ok(Answer::sentence(shown.json, plain(&said)))
 }
 
 /// A node that can be deleted, as far as its state tells.
@@ -193,11 +193,11 @@ impl DeletableNode {
     ///
     /// Returns an error if the node does not exist, or if another action is needed first, which the error names.
     pub(crate) async fn find(api: &Api, node: &str) -> anyhow::Result<DeletableNode> {
-        let shown = api.get(&element_path("/v1/nodes", node, "")?).await?;
-        let id = shown["uuid"].as_str().context("the response of the API has no id")?;
-        let label = shown["name"].as_str().map_or_else(|| plain(node), plain);
-        let state = shown["provision_state"].as_str().unwrap_or_default();
-        if let Some(first) = needed_first(state, shown["maintenance"] == true, &label) {
+        let shown: Node = api.get(&element_path("/v1/nodes", node, "")?).await?;
+        let id = shown.uuid.as_deref().context("the response of the API has no id")?;
+        let label = plain(shown.name.as_deref().unwrap_or(node));
+        let state = shown.state();
+        if let Some(first) = needed_first(state, shown.maintenance, &label) {
             bail!("node {label} cannot be deleted in state {state}. Hint: {first}");
         }
         Ok(DeletableNode { id: id.to_owned(), label })
@@ -208,7 +208,7 @@ impl DeletableNode {
         let path = element_path("/v1/nodes", &self.id, "")?;
         let forced = Serializer::new(String::new()).append_pair("force", &force.join(",")).finish();
         let path = if force.is_empty() { path } else { format!("{path}?{forced}") };
-        api.delete(&path).await.map(drop)
+        api.delete(&path).await
     }
 }
 
@@ -233,66 +233,63 @@ fn needed_first(state: &str, is_in_maintenance: bool, node: &str) -> Option<Stri
 }
 
 async fn explain(api: &Api, node: &str) -> anyhow::Result<Answer> {
-    let explanation = api.get(&format!("/bedplate/v1/nodes/{node}/explain")).await?;
+    let explanation: WithJson<Explanation> =
+        api.get(&format!("/bedplate/v1/nodes/{node}/explain")).await?;
     let words = explained(&explanation, Timestamp::now());
-    Ok(Answer::sentence(explanation, words))
+    Ok(Answer::sentence(explanation.json, words))
 }
 
 /// Explains a node line by line.
-fn explained(explanation: &Value, now: Timestamp) -> String {
+fn explained(explanation: &Explanation, now: Timestamp) -> String {
     let mut lines = vec![
-        format!("{}.", capital(&text(&explanation["summary"]))),
-        format!("In state:  {}", since(&explanation["since"], now)),
+        format!("{}.", capital(&plain(&explanation.summary))),
+        format!("In state:  {}", since(explanation.since, now)),
     ];
-    if let Some(task) = explanation["task"].as_object() {
-        let number = |key: &str| task[key].as_u64().unwrap_or(0);
-        let (at, of) = (number("number"), number("of"));
-        lines.push(format!("Step:      {at} of {of}, {}", text(&task["what"])));
+    if let Some(Task { number, of, what, .. }) = &explanation.task {
+        lines.push(format!("Step:      {number} of {of}, {}", plain(what)));
     }
-    if let Some(hypervisor) = explanation["hypervisor"].as_object() {
-        let word = |key: &str| hypervisor.get(key).map(text).unwrap_or_default();
-        let since = hypervisor.get("since").map(|at| since(at, now)).unwrap_or_default();
-        let state = word("state").replace('_', " ");
-        lines.push(format!("Host:      {}, {state} for {since}", word("host")));
+    if let Some(hypervisor) = &explanation.hypervisor {
+        let host = plain(&hypervisor.host);
+        let state = plain(&hypervisor.state).replace('_', " ");
+        lines.push(format!("Host:      {host}, {state} for {}", since(hypervisor.since, now)));
     }
-    for (side, label) in
-        [("bmc", "BMC"), ("dhcp", "DHCP"), ("tftp", "TFTP"), ("http", "HTTP"), ("agent", "Agent")]
+    let LastSeen { bmc, dhcp, tftp, http, agent } = &explanation.last_seen;
+    for (seen, label) in
+        [(bmc, "BMC"), (dhcp, "DHCP"), (tftp, "TFTP"), (http, "HTTP"), (agent, "Agent")]
     {
-        let seen = &explanation["last_seen"][side];
-        let seen = match seen.as_object() {
-            Some(_) => format!("{}, at {}", text(&seen["what"]), ago(&seen["at"], now)),
+        let seen = match seen {
+            Some(seen) => format!("{}, at {}", plain(&seen.what), ago(seen.at, now)),
             None => "not seen since the service started".to_owned(),
         };
         lines.push(format!("{:10} {seen}", format!("{label}:")));
     }
-    lines.push(format!("Next:      {}.", text(&explanation["next"])));
+    lines.push(format!("Next:      {}.", plain(&explanation.next)));
     lines.join("\n")
 }
 
-fn lease(answer: Value) -> Answer {
-    let (lessee, until) = (text(&answer["lessee"]), time(&answer["lease"]["until"]));
-    Answer::sentence(answer, format!("Leased to {lessee} until {until}."))
+fn lease(answer: WithJson<NodeLease>) -> Answer {
+    let until = time(answer.lease.as_ref().map(|lease| lease.until));
+    let said = format!("Leased to {} until {until}.", text(answer.lessee.as_deref()));
+    Answer::sentence(answer.json, said)
 }
 
 async fn sensors(api: &Api, node: &str) -> anyhow::Result<Answer> {
-    let answer = api.get(&format!("/bedplate/v1/nodes/{node}/sensors")).await?;
-    let readings = answer["sensors"].as_array().cloned().unwrap_or_default();
-    let rows = readings.iter().map(|reading| {
-        let value = reading["value"].as_f64().map_or(String::new(), |value| format!("{value}"));
-        vec![text(&reading["name"]), value, text(&reading["unit"]), text(&reading["health"])]
-    });
-    Ok(Answer::table(answer, &["Sensor", "Value", "Unit", "Health"], rows))
+    let answer: WithJson<Sensors> = api.get(&format!("/bedplate/v1/nodes/{node}/sensors")).await?;
+    let row = |reading: &SensorReading| {
+        let value = reading.value.map_or(String::new(), |value| format!("{value}"));
+        vec![plain(&reading.name), value, plain(&reading.unit), plain(&reading.health)]
+    };
+    let rows: Vec<_> = answer.sensors.iter().map(|reading| row(reading)).collect();
+    Ok(Answer::table(answer.json, &["Sensor", "Value", "Unit", "Health"], rows))
 }
 
 /// A time to the second, and how long ago it was.
-fn ago(value: &Value, now: Timestamp) -> String {
-    let Ok(at) = text(value).parse::<Timestamp>() else { return text(value) };
+fn ago(at: Timestamp, now: Timestamp) -> String {
     format!("{} ({} ago)", readable::time(at), readable::duration(now.duration_since(at)))
 }
 
-/// The duration since a time of the API, and the time.
-fn since(value: &Value, now: Timestamp) -> String {
-    let Ok(at) = text(value).parse::<Timestamp>() else { return text(value) };
+/// The duration since a time, and the time.
+fn since(at: Timestamp, now: Timestamp) -> String {
     format!("{}, since {}", readable::duration(now.duration_since(at)), readable::time(at))
 }
 
@@ -324,7 +321,8 @@ mod tests {
     fn a_node_is_explained_line_by_line() {
         let explanation = json!({
             "summary": "dev-1 waits for its agent", "since": "2026-01-02T03:04:05Z",
-            "task": {"number": 2, "of": 5, "what": "boot the ramdisk"},
+            "task": {"number": 2, "of": 5, "what": "boot the ramdisk", "since": "2026-01-02T03:04:05Z", "progress": null},
+            "place": null, "hypervisor": null,
             "last_seen": {
                 "bmc": {"what": "power on", "at": "2026-01-02T03:04:06.5Z"},
                 "dhcp": {"what": "an address\u{1b}[2J", "at": "2026-01-02T03:04:07Z"},
@@ -343,6 +341,7 @@ mod tests {
             HTTP:      not seen since the service started
             Agent:     not seen since the service started
             Next:      wait, or look at its console."#]];
+        let explanation = serde_json::from_value(explanation).unwrap();
         want.assert_eq(&explained(&explanation, now));
     }
 }

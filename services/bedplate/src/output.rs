@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 
 use anyhow::Context;
+use api_client::WithJson;
 use clap::ValueEnum;
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// The format of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -48,12 +49,28 @@ impl Answer {
         Answer { whole, shown: draw_table(header, rows) }
     }
 
-    /// Makes an answer of several services, each under its name.
-    pub(crate) fn of_services(
-        whole: Map<String, Value>,
+    /// Makes an answer with a list under this name, and a table with a row for each element.
+    pub(crate) fn list<T>(
+        key: &str,
+        all: Vec<WithJson<T>>,
         header: &[&str],
-        rows: impl IntoIterator<Item = Vec<String>>,
+        row: impl Fn(&T) -> Vec<String>,
     ) -> Answer {
+        let rows: Vec<_> = all.iter().map(|one| row(one)).collect();
+        Answer::table(json!({key: elements(all)}), header, rows)
+    }
+
+    /// Makes an answer with a list of each service under the service's name, and a table with a row for each element.
+    pub(crate) fn of_services<T>(
+        lists: Vec<(&str, Vec<WithJson<T>>)>,
+        header: &[&str],
+        row: impl Fn(&str, &T) -> Vec<String>,
+    ) -> Answer {
+        let (mut whole, mut rows) = (Map::new(), Vec::new());
+        for (service, list) in lists {
+            rows.extend(list.iter().map(|one| row(service, one)));
+            whole.insert(service.to_owned(), elements(list));
+        }
         Answer::table(Value::Object(whole), header, rows)
     }
 
@@ -88,6 +105,11 @@ impl Answer {
     pub(crate) fn write(&self, format: Format) -> anyhow::Result<()> {
         line(&self.format(format)?)
     }
+}
+
+/// The elements of a list as the API answered them.
+pub(crate) fn elements<T>(all: Vec<WithJson<T>>) -> Value {
+    all.into_iter().map(|one| one.json).collect()
 }
 
 /// Prints a line. Returns an error if the pipe is closed.
@@ -125,15 +147,14 @@ pub(crate) fn counted(number: usize, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
-/// The text of a field without control characters; empty if the field is no text.
-pub(crate) fn text(value: &Value) -> String {
-    plain(value.as_str().unwrap_or_default())
+/// The text of a field without control characters; empty if the answer has no text there.
+pub(crate) fn text(value: Option<&str>) -> String {
+    plain(value.unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
-    use serde_json::json;
 
     use super::*;
 
@@ -170,7 +191,7 @@ mod tests {
 
     #[test]
     fn control_characters_are_removed() {
-        assert_eq!(text(&json!("a\u{1b}[2Jb\nc")), "a [2Jb c");
-        assert_eq!(text(&json!(7)), "");
+        assert_eq!(text(Some("a\u{1b}[2Jb\nc")), "a [2Jb c");
+        assert_eq!(text(None), "");
     }
 }

@@ -1,7 +1,7 @@
 //! `bedplate policy`: the role that each route requires.
 
+use api_client::shared::PolicyRow;
 use clap::{Args, ValueEnum};
-use serde_json::{Map, Value};
 
 use crate::api::Api;
 use crate::connection::Connection;
@@ -58,37 +58,30 @@ pub(crate) async fn run(
     connection: &Connection,
     format: Format,
 ) -> anyhow::Result<()> {
-    let mut tables = Map::new();
+    let mut tables = Vec::new();
     for service in Service::all_or(options.service) {
-        let answer = service.api(connection).await?.get("/bedplate/v1/policy").await?;
-        tables.insert(service.name().to_owned(), answer["policy"].clone());
+        let api = service.api(connection).await?;
+        tables.push((service.name(), api.all("/bedplate/v1/policy").await?));
     }
-    let rows = rows(&tables);
-    Answer::of_services(tables, &HEADER, rows).write(format)
+    Answer::of_services(tables, &HEADER, line).write(format)
 }
 
-fn rows(tables: &Map<String, Value>) -> Vec<Vec<String>> {
-    let of = |(service, rows): (&String, &Value)| {
-        let rows = rows.as_array().cloned().unwrap_or_default().into_iter();
-        rows.map(|row| line(service, &row)).collect::<Vec<_>>()
+fn line(service: &str, row: &PolicyRow) -> Vec<String> {
+    let role = |role: &Option<String>| match role {
+        _ if row.public => "anyone".to_owned(),
+        Some(role) => plain(role),
+        None => "-".to_owned(),
     };
-    tables.iter().flat_map(of).collect()
-}
-
-fn line(service: &str, row: &Value) -> Vec<String> {
-    let text = |key: &str| plain(row[key].as_str().unwrap_or("-"));
-    let public = row["public"] == true;
-    let role = |key: &str| if public { "anyone".to_owned() } else { text(key) };
-    let services = match row["services"].as_bool() {
-        _ if public => "anyone",
+    let services = match row.services {
+        _ if row.public => "anyone",
         Some(true) => "yes",
         Some(false) | None => "-",
     };
-    let (cloud, owner, lessee) = (role("cloud"), role("owner"), role("lessee"));
+    let [cloud, owner, lessee] = [&row.cloud, &row.owner, &row.lessee].map(role);
     vec![
         service.to_owned(),
-        text("method"),
-        text("path"),
+        plain(&row.method),
+        plain(&row.path),
         cloud,
         services.to_owned(),
         owner,
@@ -98,19 +91,20 @@ fn line(service: &str, row: &Value) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     #[test]
     fn a_row_shows_the_required_roles() {
+        let check = |row: Value, want: [&str; 7]| {
+            let row: PolicyRow = serde_json::from_value(row).unwrap();
+            assert_eq!(line("machines", &row), want);
+        };
         let row = json!({"method": "PUT", "path": "/p", "public": false, "cloud": "member", "services": true,
                          "owner": "member", "lessee": null});
-        assert_eq!(
-            line("machines", &row),
-            ["machines", "PUT", "/p", "member", "yes", "member", "-"]
-        );
+        check(row, ["machines", "PUT", "/p", "member", "yes", "member", "-"]);
         let row = json!({"method": "GET", "path": "/", "public": true});
-        assert_eq!(line("clusters", &row)[3..], ["anyone"; 4]);
+        check(row, ["machines", "GET", "/", "anyone", "anyone", "anyone", "anyone"]);
     }
 }

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use api_client::baremetald::{PlaceName, Placement, Profile};
+use api_client::{WithJson, element_path};
 use clap::Subcommand;
 use serde_json::Value;
 
 use crate::api::Api;
 use crate::confirmation::Confirmation;
 use crate::output::{Answer, Format, plain, text};
-use crate::paging;
-use crate::path::element_path;
 use crate::values::length;
 use crate::watch::Watch;
 
@@ -69,7 +69,7 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
         }
         Command::Delete { profile, consent } => {
             consent.to(&format!("hypervisor profile {profile} is deleted"), &profile)?;
-            api.delete(&element_path(PROFILES, &profile, "")?).await.map(drop)
+            api.delete(&element_path(PROFILES, &profile, "")?).await
         }
     }
 }
@@ -81,40 +81,40 @@ pub(crate) async fn create(api: &Api, file: &Path, format: Format) -> anyhow::Re
 
 /// Lists all profiles.
 pub(crate) async fn list(api: &Api) -> anyhow::Result<Answer> {
-    let profiles = paging::all(api, PROFILES, "hypervisor_profiles").await?;
-    let row = |profile: &Value| {
+    let profiles = api.all(PROFILES).await?;
+    let row = |profile: &Profile| {
+        let Placement { availability_zone, aggregate } = &profile.placement;
         vec![
-            text(&profile["name"]),
-            text(&profile["kind"]),
-            text(&profile["instance_info"]["image_source"]),
-            named(&profile["placement"]["availability_zone"]),
-            named(&profile["placement"]["aggregate"]),
-            text(&profile["description"]),
+            plain(&profile.name),
+            plain(&profile.kind),
+            text(profile.image()),
+            named(availability_zone.as_ref()),
+            named(aggregate.as_ref()),
+            text(profile.description.as_deref()),
         ]
     };
-    let rows: Vec<Vec<String>> = profiles.iter().map(row).collect();
     let header =
         ["Profile", "Provisioned with", "Image", "Availability zone", "Aggregate", "Description"];
-    Ok(Answer::table(paging::whole("hypervisor_profiles", profiles), &header, rows))
+    Ok(Answer::list("hypervisor_profiles", profiles, &header, row))
 }
 
-fn shown(profile: Value) -> Answer {
-    let (keystone, joining) = (&profile["settings"]["keystone"], &profile["joining"]);
-    let as_whom = format!("{} as {}", text(&keystone["auth_url"]), text(&keystone["username"]));
+fn shown(profile: WithJson<Profile>) -> Answer {
+    let (keystone, joining) = (&profile.settings.keystone, &profile.joining);
+    let as_whom = format!("{} as {}", plain(&keystone.auth_url), plain(&keystone.username));
     let lines = [
-        ("Profile", text(&profile["name"])),
-        ("Description", text(&profile["description"])),
-        ("Provisioned with", text(&profile["kind"])),
-        ("Image", text(&profile["instance_info"]["image_source"])),
+        ("Profile", plain(&profile.name)),
+        ("Description", text(profile.description.as_deref())),
+        ("Provisioned with", plain(&profile.kind)),
+        ("Image", text(profile.image())),
         ("Keystone", as_whom),
-        ("Availability zone", named(&profile["placement"]["availability_zone"])),
-        ("Aggregate", named(&profile["placement"]["aggregate"])),
-        ("Service timeout", length(&joining["compute_service"])),
-        ("Hypervisor timeout", length(&joining["hypervisor"])),
-        ("Provider timeout", length(&joining["resource_provider"])),
+        ("Availability zone", named(profile.placement.availability_zone.as_ref())),
+        ("Aggregate", named(profile.placement.aggregate.as_ref())),
+        ("Service timeout", length(joining.compute_service.as_deref())),
+        ("Hypervisor timeout", length(joining.hypervisor.as_deref())),
+        ("Provider timeout", length(joining.resource_provider.as_deref())),
     ];
     let lines = lines.map(|(label, value)| format!("{label:18} {value}").trim_end().to_owned());
-    Answer::sentence(profile, lines.join("\n"))
+    Answer::sentence(profile.json, lines.join("\n"))
 }
 
 /// Reads a profile from a file and looks up its secrets.
@@ -152,10 +152,10 @@ fn look_up(secret: &Value, folder: &Path) -> anyhow::Result<String> {
 }
 
 /// The availability zone or aggregate of hypervisors: a fixed name, or the rule that makes the name.
-fn named(named: &Value) -> String {
-    match named["fixed"].as_str() {
-        Some(name) => plain(name),
-        None if named.is_string() => format!("by {}", text(named).replace('_', " ")),
+fn named(named: Option<&PlaceName>) -> String {
+    match named {
+        Some(PlaceName::Fixed { fixed }) => plain(fixed),
+        Some(PlaceName::By(rule)) => format!("by {}", plain(rule).replace('_', " ")),
         None => String::new(),
     }
 }

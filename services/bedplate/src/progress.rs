@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::io::IsTerminal;
 
+use api_client::baremetald::{GoalProgress, RackMachine};
 use indicatif::{MultiProgress, ProgressBar, ProgressFinish, ProgressStyle};
 use jiff::Timestamp;
 
 use crate::output::{line, plain};
-use crate::rack_status::{GoalProgress, Machine};
+use crate::rack_status::{doing, eta};
 
 /// A resource with its progress.
 pub(crate) struct Row {
@@ -84,7 +85,7 @@ fn bar(width: usize) -> ProgressBar {
 
 impl Row {
     /// Makes the row of a node in a bring-up.
-    pub(crate) fn of_machine(machine: &Machine, begun: Timestamp) -> Row {
+    pub(crate) fn of_machine(machine: &RackMachine, begun: Timestamp) -> Row {
         // Byte counts change all the time, so a log shows only the step.
         let step = machine.task.as_ref().map_or("", |task| &task.what);
         let (label, state) = (machine.label(), &machine.provision_state);
@@ -97,16 +98,15 @@ impl Row {
     }
 }
 
-fn live(machine: &Machine, begun: Timestamp, now: Timestamp) -> String {
+fn live(machine: &RackMachine, begun: Timestamp, now: Timestamp) -> String {
     let elapsed = readable::duration(now.duration_since(machine.since.max(begun)));
-    let left = machine
-        .eta(now)
+    let left = eta(machine, now)
         .map_or(String::new(), |left| format!("  about {} left", readable::duration(left)));
-    let doing = note(machine, &machine.doing());
+    let doing = note(machine, &doing(machine));
     format!("{:15}{doing}  {elapsed}{left}", machine.provision_state)
 }
 
-fn note(machine: &Machine, doing: &str) -> String {
+fn note(machine: &RackMachine, doing: &str) -> String {
     match machine.way {
         Some(GoalProgress::Stuck) => {
             format!(

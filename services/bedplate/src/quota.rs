@@ -1,5 +1,7 @@
 //! `bedplate quota`: usage and limits of a project, and of a user in the project.
 
+use api_client::WithJson;
+use api_client::clusterd::{Quotas, ResourceQuota};
 use clap::{Args, Subcommand};
 use jiff::SignedDuration;
 use serde_json::{Map, Value, json};
@@ -106,31 +108,31 @@ impl Limits {
 }
 
 /// A row for each resource: usage and limit of the project and of the user.
-fn shown(answer: Value) -> Answer {
-    let named = |key: &str, what: &str| match text(&answer[key]) {
+fn shown(answer: WithJson<Quotas>) -> Answer {
+    let named = |id: Option<&str>, what: &str| match text(id) {
         id if id.is_empty() => format!("Used by {what}"),
         id => format!("Used by {what} {id}"),
     };
-    let (project, user) = (named("project_id", "project"), named("user_id", "user"));
+    let project = named(Some(&answer.project_id), "project");
+    let user = named(answer.user_id.as_deref(), "user");
     let header = ["Resource", &project, "Limit", &user, "Limit"];
-    let names: Vec<String> =
-        answer["project"].as_object().into_iter().flat_map(Map::keys).cloned().collect();
-    let row = |name: &String| {
-        let [project, user] = [&answer["project"][name], &answer["user"][name]];
-        let columns = [project, user].map(|of| [used(name, of), limit_of(name, of)]);
+    let row = |(name, project): (&String, &ResourceQuota)| {
+        let columns = [Some(project), answer.user.get(name)]
+            .map(|quota| [used(name, quota), limit_of(name, quota)]);
         [name.clone()].into_iter().chain(columns.into_iter().flatten()).collect()
     };
-    let rows: Vec<_> = names.iter().map(row).collect();
-    Answer::table(answer.clone(), &header, rows)
+    let rows: Vec<_> = answer.project.iter().map(row).collect();
+    Answer::table(answer.json, &header, rows)
 }
 
 /// The used amount of a resource; a dash if the resource is only limited and not counted.
-fn used(name: &str, of: &Value) -> String {
-    of["used"].as_u64().map_or_else(|| "-".to_owned(), |used| amount(name, used))
+fn used(name: &str, quota: Option<&ResourceQuota>) -> String {
+    let used = quota.and_then(|quota| quota.used);
+    used.map_or_else(|| "-".to_owned(), |used| amount(name, used))
 }
 
-fn limit_of(name: &str, of: &Value) -> String {
-    match of["limit"].as_i64() {
+fn limit_of(name: &str, quota: Option<&ResourceQuota>) -> String {
+    match quota.map(|quota| quota.limit) {
         Some(-1) => "unlimited".to_owned(),
         Some(limit) => {
             u64::try_from(limit).map_or_else(|_| limit.to_string(), |it| amount(name, it))
@@ -162,7 +164,7 @@ mod tests {
             "ram_mib": {"used": 2048, "limit": -1},
         });
         let answer = json!({"project_id": "lab", "project": of, "user_id": "mia", "user": of});
-        let shown = shown(answer).format(Format::Table).unwrap();
+        let shown = shown(serde_json::from_value(answer).unwrap()).format(Format::Table).unwrap();
         let lines: Vec<Vec<&str>> = shown
             .lines()
             .map(|line| line.split("  ").map(str::trim).filter(|it| !it.is_empty()).collect())

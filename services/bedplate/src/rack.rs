@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use api_client::baremetald::{Enrolment, GoalProgress, Rack, RackMachine, RackSummary};
+use api_client::{WithJson, element_path};
 use clap::{Subcommand, ValueEnum};
 use jiff::Timestamp;
 use rack_manifest::{
     Manifest, ManifestError, Password, PasswordError, check, read_csv, read_yaml, request,
 };
-use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
@@ -18,10 +20,8 @@ use crate::confirmation::Confirmation;
 use crate::image::ImageOptions;
 use crate::node::DeletableNode;
 use crate::output::{Answer, Format, counted, line, plain, text};
-use crate::paging;
-use crate::path::element_path;
 use crate::progress::{Display, Row};
-use crate::rack_status::{GoalProgress, Machine, RackStatus};
+use crate::rack_status::{doing, is_settled};
 use crate::wait_options::{Deadline, WaitOptions, length};
 use crate::watch::Watch;
 
@@ -125,7 +125,7 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
                 BringUpTarget::Available
             });
             let goal = Goal { reach, instance_info: info, profile, limit };
-            let erased = erased(&fetch(api, &rack).await?, reach);
+            let erased = erased(&fetch(api, &rack).await?.read, reach);
             if erased > 0 {
                 consent.to(
                     &format!("the disks of {erased} machines of rack {rack} are erased"),
@@ -139,9 +139,7 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
             settled(api, &rack, Deadline::after(timeout), format).await
         }
         Command::Delete { rack, nodes, consent } => delete(api, &rack, nodes, consent).await,
-        Command::Pause { rack } => {
-            api.delete(&format!("/bedplate/v1/racks/{rack}/up")).await.map(drop)
-        }
+        Command::Pause { rack } => api.delete(&format!("/bedplate/v1/racks/{rack}/up")).await,
         Command::Status { rack, patience, .. } if patience.wait => {
             settled(api, &rack, patience.begin(), format).await
         }
@@ -153,8 +151,8 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
 
 /// The number of nodes whose disks are erased on the way to `reach`: nodes in use stay unchanged, and available nodes are clean until an
 /// image is installed.
-fn erased(status: &RackStatus, reach: BringUpTarget) -> usize {
-    let is_left = |machine: &&Machine| match (reach, machine.provision_state.as_str()) {
+fn erased(status: &Rack, reach: BringUpTarget) -> usize {
+    let is_left = |machine: &RackMachine| match (reach, machine.provision_state.as_str()) {
         (BringUpTarget::Inspected, _) | (_, "active") | (BringUpTarget::Available, "available") => {
             true
         }
@@ -166,7 +164,7 @@ fn erased(status: &RackStatus, reach: BringUpTarget) -> usize {
 /// Deletes a rack, and its nodes with `--nodes`. A problem with any node is reported before the first node is deleted.
 async fn delete(api: &Api, rack: &str, nodes: bool, consent: Confirmation) -> anyhow::Result<()> {
     let path = element_path("/bedplate/v1/racks", rack, "")?;
-    let machines = fetch(api, rack).await?.machines;
+    let machines = fetch(api, rack).await?.read.machines;
     let (count, name) = (machines.len(), plain(rack));
     if count > 0 && !nodes {
         bail!(
@@ -189,12 +187,12 @@ async fn delete(api: &Api, rack: &str, nodes: bool, consent: Confirmation) -> an
 }
 
 async fn list(api: &Api) -> anyhow::Result<Answer> {
-    let racks = paging::all(api, "/bedplate/v1/racks", "racks").await?;
-    let row = |rack: &Value| {
-        vec![text(&rack["name"]), text(&rack["description"]), text(&rack["goal"]["reach"])]
+    let racks = api.all("/bedplate/v1/racks").await?;
+    let row = |rack: &RackSummary| {
+        let reach = rack.goal.as_ref().map(|goal| goal.reach.as_str());
+        vec![plain(&rack.name), text(rack.description.as_deref()), text(reach)]
     };
-    let rows: Vec<Vec<String>> = racks.iter().map(row).collect();
-    Ok(Answer::table(paging::whole("racks", racks), &["Rack", "Description", "Target state"], rows))
+    Ok(Answer::list("racks", racks, &["Rack", "Description", "Target state"], row))
 }
 
 /// Reads, checks and sends a manifest.
@@ -219,10 +217,9 @@ pub(crate) async fn enroll(
             bail!("{}\nnothing was enrolled", lines.collect::<Vec<_>>().join("\n"));
         }
     };
-    let answer = api.post("/bedplate/v1/racks", &asked).await?;
-    let machines = answer["machines"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let answer: WithJson<Enrolment> = api.post("/bedplate/v1/racks", &asked).await?;
     let count =
-        |result: &str| machines.iter().filter(|machine| machine["result"] == result).count();
+        |result: &str| answer.machines.iter().filter(|machine| machine.result == result).count();
     let words = format!(
         "rack {}: {} machines enrolled, {} updated, {} unchanged",
         asked.name,
@@ -230,7 +227,7 @@ pub(crate) async fn enroll(
         count("updated"),
         count("unchanged")
     );
-    Answer::sentence(answer, words).write(format)
+    Answer::sentence(answer.json, words).write(format)
 }
 
 fn read(file: &Path, name: Option<String>) -> anyhow::Result<Result<Manifest, Vec<ManifestError>>> {
@@ -288,7 +285,8 @@ pub(crate) async fn set_goal(api: &Api, rack: &str, goal: Goal) -> anyhow::Resul
     if let Some(profile) = profile {
         body["profile"] = json!(profile);
     }
-    api.put(&format!("/bedplate/v1/racks/{rack}/up"), &body).await.map(drop)
+    let path = format!("/bedplate/v1/racks/{rack}/up");
+    api.put::<IgnoredAny>(&path, &body).await.map(drop)
 }
 
 /// Shows the rack until no node changes any more. Returns an error if a node failed.
@@ -306,7 +304,7 @@ pub(crate) async fn settled(
         if let Some(display) = &mut display {
             display.show(rows.collect(), begun)?;
         }
-        if status.machines.iter().all(Machine::is_settled) {
+        if status.machines.iter().all(|machine| is_settled(machine)) {
             break status;
         }
         deadline.pause(&format!("rack {rack}")).await?;
@@ -321,7 +319,7 @@ pub(crate) async fn settled(
 /// Prints the result of a bring-up.
 fn write_result(
     rack: &str,
-    settled: &RackStatus,
+    settled: &Rack,
     begun: Timestamp,
     format: Format,
 ) -> anyhow::Result<()> {
@@ -354,33 +352,31 @@ fn write_result(
     Ok(())
 }
 
-async fn fetch(api: &Api, rack: &str) -> anyhow::Result<RackStatus> {
-    let answer = api.get(&format!("/bedplate/v1/racks/{rack}")).await?;
-    serde_json::from_value(answer).context("cannot parse the response of the API")
+async fn fetch(api: &Api, rack: &str) -> anyhow::Result<WithJson<Rack>> {
+    api.get(&format!("/bedplate/v1/racks/{rack}")).await
 }
 
 /// Shows the present state of the rack's nodes.
 pub(crate) async fn status(api: &Api, rack: &str) -> anyhow::Result<Answer> {
-    let whole = api.get(&format!("/bedplate/v1/racks/{rack}")).await?;
-    let status = RackStatus::deserialize(&whole).context("cannot parse the response of the API")?;
+    let status = fetch(api, rack).await?;
     let rows = rows(&status, Timestamp::now());
     Ok(Answer::table(
-        whole,
+        status.json,
         &["Unit", "Node", "State", "Power", "In state for", "Status detail"],
         rows,
     ))
 }
 
-fn rows(status: &RackStatus, now: Timestamp) -> Vec<Vec<String>> {
-    let row = |machine: &Machine| {
+fn rows(status: &Rack, now: Timestamp) -> Vec<Vec<String>> {
+    let row = |machine: &RackMachine| {
         vec![
             machine.position.map_or(String::new(), |position| position.to_string()),
             plain(machine.label()),
             machine.provision_state.clone(),
             machine.power_state.clone().unwrap_or_default(),
             readable::duration(now.duration_since(machine.since)),
-            plain(&machine.doing()),
+            plain(&doing(machine)),
         ]
     };
-    status.machines.iter().map(row).collect()
+    status.machines.iter().map(|machine| row(machine)).collect()
 }

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use api_client::WithJson;
+use api_client::baremetald::Reservation;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -12,8 +14,7 @@ use crate::api::Api;
 use crate::confirmation::Confirmation;
 use crate::exit::Failure;
 use crate::image::ImageOptions;
-use crate::output::{Answer, Format, line, plain, text};
-use crate::paging;
+use crate::output::{Answer, Format, elements, line, plain, text};
 use crate::progress::{Display, Row};
 use crate::values::time;
 use crate::wait_options::WaitOptions;
@@ -194,22 +195,22 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
 /// Shows the reservation. With `--wait`, waits until the installation succeeded or failed.
 async fn show_outcome(
     api: &Api,
-    asked: Value,
+    asked: WithJson<Reservation>,
     patience: WaitOptions,
     format: Format,
 ) -> anyhow::Result<()> {
     if !patience.wait {
         return shown(asked).write(format);
     }
-    let id = asked["uuid"].as_str().context("the response of the API has no id")?;
+    let id = &asked.uuid;
     let (begun, deadline) = (Timestamp::now(), patience.begin());
     let mut display = format.is_for_people().then(Display::fitting);
     let settled = loop {
-        let it = api.get(&path(id, "")).await?;
+        let it: WithJson<Reservation> = api.get(&path(id, "")).await?;
         if let Some(display) = &mut display {
             display.show(vec![row(&it)], begun)?;
         }
-        if it["state"] != "installing" {
+        if it.state != "installing" {
             break it;
         }
         deadline.pause(&format!("reservation {}", label(&it))).await?;
@@ -217,11 +218,11 @@ async fn show_outcome(
     if let Some(display) = display {
         display.finish();
     }
-    if settled["state"] == "active" {
+    if settled.state == "active" {
         return shown(settled).write(format);
     }
-    let (name, state) = (label(&settled), text(&settled["state"]));
-    let node = text(&settled["node"]["uuid"]);
+    let (name, state) = (label(&settled), plain(&settled.state));
+    let node = text(settled.node.as_ref().map(|node| node.uuid.as_str()));
     bail!(
         "reservation {name} is {state}. Hint: an operator can see the reason with `bedplate node explain {node}`"
     )
@@ -234,14 +235,13 @@ async fn delete(
     patience: WaitOptions,
 ) -> anyhow::Result<()> {
     // From here on the reservation is identified by its id, because another one may get its name.
-    let there = api.get(&path(reservation, "")).await?;
-    let id = there["uuid"].as_str().context("the response of the API has no id")?;
+    let Reservation { uuid, .. } = api.get(&path(reservation, "")).await?;
     let name = plain(reservation);
     consent.to(
         &format!("the machine of reservation {name} is switched off and erased"),
         reservation,
     )?;
-    api.delete(&path(id, "")).await?;
+    api.delete(&path(&uuid, "")).await?;
     if !patience.wait {
         return line(&format!(
             "reservation {name} is being deleted: its machine is switched off and erased"
@@ -249,7 +249,7 @@ async fn delete(
     }
     let (begun, deadline) = (Timestamp::now(), patience.begin());
     let mut display = Display::fitting();
-    while let Some(it) = api.find(&path(id, "")).await? {
+    while let Some(it) = api.find(&path(&uuid, "")).await? {
         display.show(vec![row(&it)], begun)?;
         deadline.pause(&format!("the deletion of reservation {name}")).await?;
     }
@@ -257,13 +257,13 @@ async fn delete(
     line(&format!("reservation {name} is deleted, and its machine is erased"))
 }
 
-fn label(it: &Value) -> String {
-    [&it["name"], &it["uuid"]].map(text).into_iter().find(|it| !it.is_empty()).unwrap_or_default()
+fn label(it: &Reservation) -> String {
+    plain(it.label())
 }
 
-fn row(it: &Value) -> Row {
-    let (label, state) = (label(it), text(&it["state"]));
-    let node = text(&it["node"]["provision_state"]);
+fn row(it: &Reservation) -> Row {
+    let (label, state) = (label(it), plain(&it.state));
+    let node = text(it.node.as_ref().map(|node| node.provision_state.as_str()));
     Row {
         key: label.clone(),
         live: format!("{state}, its machine is {node}"),
@@ -281,41 +281,41 @@ fn path(reservation: &str, part: &str) -> String {
 }
 
 async fn list(api: &Api) -> anyhow::Result<Answer> {
-    let all = paging::all(api, RESERVATIONS, "reservations").await?;
-    let rows: Vec<Vec<String>> = all
-        .iter()
-        .map(|it| {
-            let fields = [&it["name"], &it["uuid"], &it["state"], &it["resource_class"]];
-            let more = [text(&it["node"]["name"]), time(&it["lease"]["until"])];
-            fields.map(text).into_iter().chain(more).collect()
-        })
-        .collect();
+    let all = api.all::<WithJson<Reservation>>(RESERVATIONS).await?;
+    let row = |it: &WithJson<Reservation>| {
+        vec![
+            text(it.name.as_deref()),
+            plain(&it.uuid),
+            plain(&it.state),
+            text(it.resource_class.as_deref()),
+            text(it.node.as_ref().and_then(|node| node.name.as_deref())),
+            time(it.lease.as_ref().map(|lease| lease.until)),
+        ]
+    };
+    let rows: Vec<Vec<String>> = all.iter().map(row).collect();
     let header = ["Name", "UUID", "State", "Resource class", "Node", "Lease until"];
-    Ok(Answer::table(Value::Array(all), &header, rows))
+    Ok(Answer::table(elements(all), &header, rows))
 }
 
-fn shown(it: Value) -> Answer {
-    let (lease, node) = (&it["lease"], &it["node"]);
+fn shown(it: WithJson<Reservation>) -> Answer {
+    let (lease, node) = (it.lease.as_ref(), it.node.as_ref());
+    let next = lease.and_then(|lease| lease.next.as_ref());
+    let name = text(node.and_then(|node| node.name.as_deref()));
+    let id = text(node.map(|node| node.uuid.as_str()));
+    let step = text(next.map(|next| next.step.as_str())).replace('_', " ");
     let fields = [
-        ("Name", text(&it["name"])),
-        ("UUID", text(&it["uuid"])),
-        ("State", text(&it["state"])),
-        ("Resource class", text(&it["resource_class"])),
-        ("Image", text(&it["image"])),
-        ("Node", format!("{} {}", text(&node["name"]), text(&node["uuid"]))),
-        ("Power", text(&node["power_state"])),
-        ("Lease until", time(&lease["until"])),
-        (
-            "Next stage",
-            format!(
-                "{} {}",
-                text(&lease["next"]["step"]).replace('_', " "),
-                time(&lease["next"]["at"])
-            ),
-        ),
+        ("Name", text(it.name.as_deref())),
+        ("UUID", plain(&it.uuid)),
+        ("State", plain(&it.state)),
+        ("Resource class", text(it.resource_class.as_deref())),
+        ("Image", text(it.image.as_deref())),
+        ("Node", format!("{name} {id}")),
+        ("Power", text(node.and_then(|node| node.power_state.as_deref()))),
+        ("Lease until", time(lease.map(|lease| lease.until))),
+        ("Next stage", format!("{step} {}", time(next.map(|next| next.at)))),
     ];
     let lines = fields.map(|(label, value)| format!("{label:14} {value}").trim_end().to_owned());
-    Answer::sentence(it, lines.join("\n"))
+    Answer::sentence(it.json, lines.join("\n"))
 }
 
 #[cfg(test)]

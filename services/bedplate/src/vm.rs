@@ -6,14 +6,14 @@ mod route;
 mod show;
 mod wait;
 
-use anyhow::Context;
+use api_client::clusterd::{ConsoleUrl, Snapshot, Vm};
+use api_client::{WithJson, element_path};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::confirmation::Confirmation;
-use crate::output::{Answer, Format, line, plain, text};
-use crate::path::element_path;
+use crate::output::{Answer, Format, line, plain};
 use crate::wait_options::WaitOptions;
 use crate::watch::Watch;
 
@@ -242,7 +242,7 @@ pub(crate) async fn request(
     lease: &str,
 ) -> anyhow::Result<()> {
     let body = json!({"name": name, "image": image, "flavor": flavor, "lease": lease});
-    let asked = match api.find(&path(name, "")?).await? {
+    let asked = match api.find::<WithJson<Vm>>(&path(name, "")?).await? {
         Some(there) => there,
         None => api.post(MACHINES, &body).await?,
     };
@@ -256,9 +256,10 @@ async fn snapshot(
     patience: WaitOptions,
     format: Format,
 ) -> anyhow::Result<()> {
-    let asked = api.post(&path(vm, "/snapshots")?, &json!({"name": name})).await?;
+    let asked: WithJson<Snapshot> =
+        api.post(&path(vm, "/snapshots")?, &json!({"name": name})).await?;
     let kept = if patience.wait {
-        wait::for_snapshot(api, &asked, patience.begin(), format).await?
+        wait::for_snapshot(api, &asked.uuid, patience.begin(), format).await?
     } else {
         asked
     };
@@ -270,9 +271,9 @@ async fn console(api: &Api, vm: &str, kind: Console, format: Format) -> anyhow::
         Console::Novnc => "novnc",
         Console::Serial => "serial",
     };
-    let answer = api.post(&path(vm, "/console")?, &json!({"kind": kind})).await?;
-    let url = text(&answer["url"]);
-    Answer::sentence(answer, url).write(format)
+    let answer: WithJson<ConsoleUrl> =
+        api.post(&path(vm, "/console")?, &json!({"kind": kind})).await?;
+    Answer::sentence(answer.json, plain(&answer.read.url)).write(format)
 }
 
 async fn delete(
@@ -282,12 +283,11 @@ async fn delete(
     patience: WaitOptions,
 ) -> anyhow::Result<()> {
     // From here on the VM is identified by its id, because another one may get its name.
-    let there = api.get(&path(vm, "")?).await?;
-    let id = there["uuid"].as_str().context("the response of the API has no id")?;
+    let Vm { uuid, .. } = api.get(&path(vm, "")?).await?;
     consent.to(&format!("VM {vm} is deleted with its disk"), vm)?;
-    api.delete(&path(id, "")?).await?;
+    api.delete(&path(&uuid, "")?).await?;
     if patience.wait {
-        wait::for_deletion(api, id, patience.begin()).await?;
+        wait::for_deletion(api, &uuid, patience.begin()).await?;
         return line(&plain(&format!("VM {vm} is deleted")));
     }
     line(&plain(&format!("{vm} is being deleted")))

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use anyhow::Context;
+use api_client::WithJson;
+use api_client::clusterd::Event;
 use tokio::time::{sleep, timeout};
 
 use crate::api::Api;
 use crate::exit::Exit;
-use crate::output::{Answer, Format, line, text};
-use crate::values::time;
+use crate::output::{Answer, Format, elements, line, plain};
 
 use super::stream::Stream;
 
@@ -19,6 +20,9 @@ const TOGETHER: Duration = Duration::from_millis(200);
 /// The delay before a new stream is opened after one ended.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
+/// The number of events that one request asks for.
+const PAGE: usize = 1000;
+
 const HEADER: [&str; 4] = ["Time", "Severity", "Reason", "Message"];
 
 fn path(cluster: &str) -> String {
@@ -27,26 +31,26 @@ fn path(cluster: &str) -> String {
 
 /// Lists all events so far.
 pub(super) async fn list(api: &Api, cluster: &str) -> anyhow::Result<Answer> {
-    let mut all = Vec::new();
+    let mut all: Vec<WithJson<Event>> = Vec::new();
     loop {
-        let last = all.last().and_then(|event: &Value| event["id"].as_str());
+        let last = all.last().and_then(|event| event.id.as_deref());
         let after = last.map_or(String::new(), |last| format!("&marker={last}"));
-        let mut page = api.get(&format!("{}?limit=1000{after}", path(cluster))).await?;
-        let Value::Array(page) = page["events"].take() else { break };
-        let is_last = page.len() < 1000;
+        let page: Vec<_> = api.all(&format!("{}?limit={PAGE}{after}", path(cluster))).await?;
+        let is_last = page.len() < PAGE;
         all.extend(page);
         if is_last {
             break;
         }
     }
-    let rows: Vec<Vec<String>> = all.iter().map(row).collect();
-    Ok(Answer::table(Value::Array(all), &HEADER, rows))
+    let rows: Vec<Vec<String>> = all.iter().map(|event| event_row(event)).collect();
+    Ok(Answer::table(elements(all), &HEADER, rows))
 }
 
-fn row(event: &Value) -> Vec<String> {
+/// The columns of an event.
+pub(crate) fn event_row(event: &Event) -> Vec<String> {
     let [severity, reason, message] =
-        ["severity", "reason", "message"].map(|key| text(&event[key]));
-    vec![time(&event["at"]), severity, reason, message]
+        [&event.severity, &event.reason, &event.message].map(|text| plain(text));
+    vec![readable::time(event.at), severity, reason, message]
 }
 
 /// Prints all events, past and new, until the cluster is gone.
@@ -65,7 +69,8 @@ pub(super) async fn follow(api: &Api, cluster: &str, format: Format) -> anyhow::
         };
         // A broken stream continues after the last event.
         while let Ok(Some(event)) = stream.next().await {
-            write_event(event.data, format, is_first)?;
+            let data = serde_json::from_value(event.data).context("an event cannot be read")?;
+            write_event(data, format, is_first)?;
             is_first = false;
             last = event.id.or(last);
             if event.name == "gone" {
@@ -77,9 +82,9 @@ pub(super) async fn follow(api: &Api, cluster: &str, format: Format) -> anyhow::
     }
 }
 
-fn write_event(event: Value, format: Format, is_first: bool) -> anyhow::Result<()> {
-    let words = row(&event).join("  ");
-    let answer = Answer::sentence(event, words);
+fn write_event(event: WithJson<Event>, format: Format, is_first: bool) -> anyhow::Result<()> {
+    let words = event_row(&event).join("  ");
+    let answer = Answer::sentence(event.json, words);
     match format {
         Format::Table => answer.write(format),
         Format::Json | Format::Yaml => line(&answer.written_again(format, is_first)?),

@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use anyhow::Context;
+use api_client::clusterd::Cluster;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
-use crate::api::{Api, Service};
+use crate::api::{Api, Service, nearby};
 use crate::output::{Format, line};
 use crate::wait_options::Deadline;
 use crate::{cluster, vm};
@@ -24,7 +26,7 @@ pub(super) async fn start_cloud(options: &Options, children: &mut Children) -> a
     line("Starting an emulated OpenStack cloud with realistic delays")?;
     let clouds = options.state.join("clouds.yaml");
     remove_file(&clouds)?;
-    let (machines, clusters) = (Service::Baremetald.nearby()?, Service::Clusterd.nearby()?);
+    let (machines, clusters) = (nearby(Service::Baremetald)?, nearby(Service::Clusterd)?);
     children.start("openstack-emulator", &options.log("openstack-emulator"), |command| {
         command.args(["--realistic", "--no-hosts", "--listen", CLOUD]);
         command.arg("--clouds-out").arg(&clouds).arg("--speed").arg(options.speed.to_string());
@@ -43,7 +45,7 @@ pub(super) async fn start(options: &Options, children: &mut Children) -> anyhow:
         command.arg("--config").arg(options.from.join("clusterd.toml"));
     })?;
     let api = Api::nearby(Service::Clusterd)?;
-    children.ready(START_TIMEOUT, || async { api.get("/v1").await.is_ok() }).await?;
+    children.ready(START_TIMEOUT, || async { api.get::<IgnoredAny>("/v1").await.is_ok() }).await?;
     Ok(api)
 }
 
@@ -53,11 +55,9 @@ pub(super) async fn story(api: &Api, options: &Options, folder: &Folder) -> anyh
         line("\nbedplate cluster list")?;
         return cluster::list(api).await?.write(Format::Table);
     }
-    post(api, "/v1/clustertemplates", &options.from.join("template.json")).await?;
-    let made = post(api, "/v1/clusters", &options.from.join("cluster.json")).await?;
-    let name = made["name"].as_str().context("the cluster has no name")?;
-    let count = |field: &str| made[field].as_u64().unwrap_or(0);
-    let (masters, workers) = (count("master_count"), count("node_count"));
+    post::<IgnoredAny>(api, "/v1/clustertemplates", &options.from.join("template.json")).await?;
+    let made: Cluster = post(api, "/v1/clusters", &options.from.join("cluster.json")).await?;
+    let Cluster { name, master_count: masters, node_count: workers, .. } = &made;
     line(&format!(
         "cluster {name}: {masters} control-plane members and {workers} workers requested"
     ))?;
@@ -87,7 +87,7 @@ pub(super) async fn own_machine(api: &Api, folder: &Folder) -> anyhow::Result<()
 }
 
 /// Sends a file as a request body and prints the equivalent `curl` command, unless a resource with that name exists. Returns the resource.
-async fn post(api: &Api, path: &str, file: &Path) -> anyhow::Result<Value> {
+async fn post<T: DeserializeOwned>(api: &Api, path: &str, file: &Path) -> anyhow::Result<T> {
     let text =
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let body: Value =
@@ -99,6 +99,6 @@ async fn post(api: &Api, path: &str, file: &Path) -> anyhow::Result<Value> {
     }
     let json = "-H 'Content-Type: application/json'";
     line(&format!("\ncurl {json} -d @{} {}", file.display(), api.url(path)?))?;
-    api.post(path, &body).await?;
+    api.post::<IgnoredAny>(path, &body).await?;
     api.get(&own).await
 }

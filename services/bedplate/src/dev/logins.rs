@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use serde_json::Value;
 
-use crate::output::{line, table, text};
+use crate::output::{self, line, table};
 
 use super::console;
 use super::options::Options;
@@ -44,6 +44,10 @@ pub(super) fn show(options: &Options) -> anyhow::Result<()> {
     let rows = rows.chain(machines.as_array().into_iter().flatten().map(bmc));
     line("")?;
     table(&["Login", "URL", "User", "Password"], rows)
+}
+
+fn text(value: &Value) -> String {
+    output::text(value.as_str())
 }
 
 fn read(file: &Path) -> anyhow::Result<Value> {

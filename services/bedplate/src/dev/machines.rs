@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use crate::api::{Api, Service};
@@ -36,7 +37,7 @@ pub(super) async fn start(options: &Options, children: &mut Children) -> anyhow:
         command.arg("--config").arg(options.from.join("baremetald.toml"));
     })?;
     let api = Api::nearby(Service::Baremetald)?;
-    children.ready(START_TIMEOUT, || async { api.get("/v1").await.is_ok() }).await?;
+    children.ready(START_TIMEOUT, || async { api.get::<IgnoredAny>("/v1").await.is_ok() }).await?;
     Ok(api)
 }
 
@@ -62,7 +63,7 @@ pub(super) async fn story(
         up(api, || Goal::of(BringUpTarget::Inspected)).await?;
         folder.mark_complete(DemoStep::Inspected)?;
     }
-    if api.find("/bedplate/v1/hypervisor-profiles/kvm").await?.is_none() {
+    if api.find::<IgnoredAny>("/bedplate/v1/hypervisor-profiles/kvm").await?.is_none() {
         let file = options.state.join("kvm.yaml");
         write_profile(&file, &options.state.join("clouds.yaml"), image)?;
         line(&format!("\nbedplate profile create {}", file.display()))?;

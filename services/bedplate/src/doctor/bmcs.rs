@@ -3,32 +3,27 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use api_client::baremetald::Node;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
 use super::finding::{Check, Findings};
 use crate::api::Api;
-use crate::paging::Pages;
 
 /// The number of concurrent requests.
 const AT_ONCE: usize = 16;
 /// The number of nodes that are named for each problem.
 const NAMED: usize = 5;
 
-/// The name of a node for people.
-pub(crate) fn label(node: &Value) -> String {
-    let known = [&node["name"], &node["uuid"]].into_iter().find_map(Value::as_str);
-    known.unwrap_or_default().to_owned()
-}
-
 /// Lists all nodes with the addresses of their BMCs and their images.
-pub(crate) async fn nodes(api: &Api, findings: &mut Findings) -> Vec<Value> {
+pub(crate) async fn nodes(api: &Api, findings: &mut Findings) -> Vec<Node> {
     let fields = "uuid,name,driver,driver_info,instance_info";
     let path = format!("/v1/nodes?fields={fields}");
-    let mut pages = Pages::of(api, &path, "nodes");
-    let mut nodes: Vec<Value> = Vec::new();
+    let mut pages = api.pages(&path);
+    let mut nodes: Vec<Node> = Vec::new();
     loop {
-        match pages.read().await {
+        match api.read_page(&mut pages).await {
             Ok(Some(page)) => nodes.extend(page),
             Ok(None) => return nodes,
             Err(why) => {
@@ -40,9 +35,9 @@ pub(crate) async fn nodes(api: &Api, findings: &mut Findings) -> Vec<Value> {
 }
 
 /// Lets baremetald ask every BMC for the boot device of its machine.
-pub(crate) async fn look(api: &Arc<Api>, nodes: &[Value], findings: &mut Findings) {
-    let asked: Vec<&Value> =
-        nodes.iter().filter(|node| node["driver"] != "fake-hardware").collect();
+pub(crate) async fn look(api: &Arc<Api>, nodes: &[Node], findings: &mut Findings) {
+    let is_real = |node: &&Node| node.driver.as_deref() != Some("fake-hardware");
+    let asked: Vec<&Node> = nodes.iter().filter(is_real).collect();
     let mut looks = JoinSet::new();
     let mut troubles: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut note = |(name, trouble): (String, Option<String>)| {
@@ -56,13 +51,10 @@ pub(crate) async fn look(api: &Arc<Api>, nodes: &[Value], findings: &mut Finding
         {
             note(seen);
         }
-        let path = format!(
-            "/v1/nodes/{}/management/boot_device",
-            node["uuid"].as_str().unwrap_or_default()
-        );
-        let (api, name) = (api.clone(), label(node));
+        let path = format!("/v1/nodes/{}/management/boot_device", node.id());
+        let (api, name) = (api.clone(), node.label().to_owned());
         looks.spawn(async move {
-            let trouble = api.get(&path).await.err().map(|why| format!("{why:#}"));
+            let trouble = api.get::<IgnoredAny>(&path).await.err().map(|why| format!("{why:#}"));
             (name, trouble)
         });
     }
@@ -74,14 +66,13 @@ pub(crate) async fn look(api: &Arc<Api>, nodes: &[Value], findings: &mut Finding
 }
 
 /// The address of a node's BMC, and the system behind that BMC; `None` if the node does not tell them.
-fn bmc(node: &Value) -> Option<(String, String)> {
-    let info = &node["driver_info"];
-    let text = |name: &str| match &info[name] {
+fn bmc(node: &Node) -> Option<(String, String)> {
+    let text = |name: &str| match node.driver_info.get(name)? {
         Value::String(text) => Some(text.trim_end_matches('/').to_lowercase()),
         Value::Number(number) => Some(number.to_string()),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     };
-    match node["driver"].as_str()? {
+    match node.driver.as_deref()? {
         "redfish" => {
             Some((text("redfish_address")?, text("redfish_system_id").unwrap_or_default()))
         }
@@ -91,11 +82,11 @@ fn bmc(node: &Value) -> Option<(String, String)> {
 }
 
 /// Reports nodes that share a BMC: a copied row of a manifest that was not corrected would power off another node's machine.
-fn tell_shared(nodes: &[&Value], findings: &mut Findings) {
+fn tell_shared(nodes: &[&Node], findings: &mut Findings) {
     let mut owners: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
     for node in nodes {
         if let Some(bmc) = bmc(node) {
-            owners.entry(bmc).or_default().push(label(node));
+            owners.entry(bmc).or_default().push(node.label().to_owned());
         }
     }
     for ((address, _), names) in owners.iter().filter(|(_, names)| names.len() > 1) {
@@ -175,7 +166,10 @@ mod tests {
 
     #[test]
     fn nodes_with_one_bmc_are_named() {
-        let node = |name: &str, driver: &str, info: Value| json!({"name": name, "driver": driver, "driver_info": info});
+        let node = |name: &str, driver: &str, info: Value| {
+            let node = json!({"name": name, "driver": driver, "driver_info": info});
+            serde_json::from_value::<Node>(node).unwrap()
+        };
         let redfish = |address: &str, system: Value| json!({"redfish_address": address, "redfish_system_id": system});
         let nodes = [
             node("a", "redfish", redfish("https://10.0.0.11", Value::Null)),

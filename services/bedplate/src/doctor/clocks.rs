@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use api_client::baremetald::Node;
 use jiff::fmt::rfc2822;
 use jiff::{SignedDuration, Timestamp};
 use reqwest::Client;
@@ -52,7 +53,7 @@ pub(crate) async fn of_server(client: &Client, url: &str) -> Option<(Timestamp, 
 }
 
 /// DSP0266 §6.3: asks BMCs for the Redfish service root, which needs no authentication, and compares the date of the response.
-pub(crate) async fn of_bmcs(nodes: &[Value], findings: &mut Findings) {
+pub(crate) async fn of_bmcs(nodes: &[Node], findings: &mut Findings) {
     // The request contains no secret and only the date of the response is used, so the certificates need no verification.
     let client = Client::builder().no_proxy().tls_danger_accept_invalid_certs(true).build();
     let Ok(client) = client else {
@@ -68,11 +69,12 @@ pub(crate) async fn of_bmcs(nodes: &[Value], findings: &mut Findings) {
             apart.push(difference(&format!("{name}'s BMC"), by));
         }
     };
-    for node in nodes.iter().filter(|node| node["driver"] == "redfish") {
-        let Some(address) = node["driver_info"]["redfish_address"].as_str() else { continue };
+    for node in nodes.iter().filter(|node| node.driver.as_deref() == Some("redfish")) {
+        let address = node.driver_info.get("redfish_address").and_then(Value::as_str);
+        let Some(address) = address else { continue };
         let scheme = if address.contains("://") { "" } else { "https://" };
         let url = format!("{scheme}{}/redfish/v1/", address.trim_end_matches('/'));
-        let (client, name) = (client.clone(), super::bmcs::label(node));
+        let (client, name) = (client.clone(), node.label().to_owned());
         if asked.len() >= AT_ONCE
             && let Some(Ok(seen)) = asked.join_next().await
         {
@@ -148,7 +150,10 @@ mod tests {
     #[tokio::test]
     async fn a_bmc_whose_clock_was_never_set_is_doubtful() {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let node = |address: String| json!({"name": "r1u1", "driver": "redfish", "driver_info": {"redfish_address": address}});
+        let node = |address: String| {
+            let node = json!({"name": "r1u1", "driver": "redfish", "driver_info": {"redfish_address": address}});
+            serde_json::from_value::<Node>(node).unwrap()
+        };
         let mut findings = Findings::default();
         of_bmcs(&[node(dated("Thu, 01 Jan 1970 00:01:00 GMT").await)], &mut findings).await;
         let [line] = &lines(&findings)[..] else { panic!() };

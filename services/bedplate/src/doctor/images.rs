@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use api_client::baremetald::Node;
 use reqwest::Client;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256, Sha512};
 
-use super::bmcs::label;
 use super::finding::{Check, Findings};
-use crate::api::Api;
-use crate::paging;
 
 /// How long an image server may send nothing.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -25,20 +23,13 @@ struct Image {
     checksum: String,
 }
 
-/// Downloads every image that a rack or node is to be installed with.
-pub(crate) async fn look(api: &Api, nodes: &[Value], findings: &mut Findings) {
+/// Downloads every image that a node is to be installed with.
+pub(crate) async fn look(nodes: &[Node], findings: &mut Findings) {
     let mut wanted: BTreeMap<Image, Vec<String>> = BTreeMap::new();
-    let mut want = |who: String, info: &Value| {
-        if let Some(image) = image(info) {
-            wanted.entry(image).or_default().push(who);
-        }
-    };
     for node in nodes {
-        want(format!("node {}", label(node)), &node["instance_info"]);
-    }
-    for rack in paging::all(api, "/bedplate/v1/racks", "racks").await.unwrap_or_default() {
-        let name = rack["name"].as_str().unwrap_or_default();
-        want(format!("rack {name}"), &rack["goal"]["instance_info"]);
+        if let Some(image) = image(&node.instance_info) {
+            wanted.entry(image).or_default().push(format!("node {}", node.label()));
+        }
     }
     if wanted.is_empty() {
         return findings.skipped(Check::Images, "no rack and no node has an image to install");
@@ -55,8 +46,8 @@ pub(crate) async fn look(api: &Api, nodes: &[Value], findings: &mut Findings) {
 }
 
 /// The image of a Bare Metal API `instance_info`. Images of Glance are left out: they have no URL, and Glance keeps their checksums.
-fn image(info: &Value) -> Option<Image> {
-    let text = |key: &str| info[key].as_str().map(str::to_owned);
+fn image(info: &Map<String, Value>) -> Option<Image> {
+    let text = |key: &str| info.get(key)?.as_str().map(str::to_owned);
     let url = text("image_source").filter(|url| url.starts_with("http"))?;
     let (algorithm, checksum) = (text("image_os_hash_algo")?, text("image_os_hash_value")?);
     Some(Image { url, algorithm, checksum })
@@ -129,7 +120,7 @@ mod tests {
         let info = json!({"image_source": url, "image_os_hash_algo": "sha256", "image_os_hash_value": checksum});
         let mut findings = Findings::default();
         let client = Client::builder().no_proxy().build().unwrap();
-        check(&client, &image(&info).unwrap(), "rack r1", &mut findings).await;
+        check(&client, &image(info.as_object().unwrap()).unwrap(), "rack r1", &mut findings).await;
         lines(&findings)
     }
 

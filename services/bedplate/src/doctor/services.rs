@@ -3,7 +3,9 @@
 use std::io::Read;
 use std::time::Duration;
 
+use api_client::shared::{ApiRoot, DatabaseHealth, Health};
 use jiff::Timestamp;
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -12,7 +14,7 @@ use url::Url;
 use super::clocks;
 use super::configured::Configured;
 use super::finding::{Check, Findings};
-use crate::api::{Api, Service};
+use crate::api::{Api, Service, url_option};
 use crate::connection::Connection;
 use crate::exit::Exit;
 
@@ -59,13 +61,13 @@ pub(crate) async fn look(
             return ServiceState::Silent;
         }
     };
-    match api.get("/").await {
-        Ok(root) if root["versions"].is_array() => {
+    match api.get::<Value>("/").await {
+        Ok(root) if ApiRoot::deserialize(&root).is_ok() => {
             findings.ok(Check::Services, format!("{program} answers at {}", api.base()));
         }
         Ok(_) => {
             let what = format!("the service at {} is not {program}", api.base());
-            let next = format!("set the URL of {program} with {}", service.option());
+            let next = format!("set the URL of {program} with {}", url_option(service));
             findings.fail(Check::Services, what, next);
             return ServiceState::Silent;
         }
@@ -107,7 +109,7 @@ fn placed(
 async fn health(service: Service, api: &Api, findings: &mut Findings) {
     let program = service.program();
     let asked_at = Timestamp::now();
-    let health = match api.get("/bedplate/v1/health").await {
+    let health: Health = match api.get("/bedplate/v1/health").await {
         Ok(health) => health,
         Err(why) if Exit::of(&why) == Exit::Refused => {
             let what =
@@ -120,16 +122,13 @@ async fn health(service: Service, api: &Api, findings: &mut Findings) {
             return findings.fail(Check::Database, what, next);
         }
     };
-    let now = health["now"].as_str().and_then(|now| now.parse().ok());
-    clocks::compare(program, now, asked_at, findings);
-    version(program, &health["database"], findings);
+    clocks::compare(program, Some(health.now), asked_at, findings);
+    version(program, &health.database, findings);
 }
 
 /// Checks that the tables have the version that the program knows.
-fn version(program: &str, database: &Value, findings: &mut Findings) {
-    let number = |key: &str| database[key].as_i64().unwrap_or_default();
-    let (found, known) = (number("schema_found"), number("schema_known"));
-    let kind = database["kind"].as_str().unwrap_or_default();
+fn version(program: &str, database: &DatabaseHealth, findings: &mut Findings) {
+    let DatabaseHealth { kind, schema_found: found, schema_known: known } = database;
     if found == known {
         let what = format!("{program}'s database ({kind}) has schema version {found}");
         return findings.ok(Check::Database, what);
@@ -254,7 +253,6 @@ async fn postgres(configured: &Configured, url: &str, findings: &mut Findings) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
 
     use super::*;
     use crate::doctor::configured;
@@ -276,7 +274,11 @@ mod tests {
             let mut findings = Findings::default();
             version(
                 "clusterd",
-                &json!({"kind": "sqlite", "schema_found": found, "schema_known": known}),
+                &DatabaseHealth {
+                    kind: "sqlite".to_owned(),
+                    schema_found: found,
+                    schema_known: known,
+                },
                 &mut findings,
             );
             lines(&findings)

@@ -6,8 +6,10 @@ mod terminal;
 use std::io::{self, IsTerminal, Read, Write};
 
 use anyhow::Context;
+use api_client::baremetald::Node;
 use clap::Args;
 use futures::{SinkExt, StreamExt};
+use serde::de::IgnoredAny;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -67,13 +69,14 @@ pub(crate) async fn run(options: Options, api: &Api) -> anyhow::Result<()> {
 /// one that they can have.
 async fn enable(api: &Api, node: &str) -> anyhow::Result<()> {
     let path = format!("/v1/nodes/{node}");
-    let shown = api.get(&path).await?;
-    if shown["console_interface"] == "no-console" && shown["driver"] == "ipmi" {
+    let Node { console_interface, driver, .. } = api.get(&path).await?;
+    let has_none = console_interface.as_deref() == Some("no-console");
+    if has_none && driver.as_deref() == Some("ipmi") {
         let value = json!({"op": "add", "path": "/console_interface", "value": "ipmitool-socat"});
-        api.patch(&path, &json!([value])).await?;
+        api.patch::<IgnoredAny>(&path, &json!([value])).await?;
     }
-    api.put(&format!("{path}/states/console"), &json!({"enabled": true})).await?;
-    Ok(())
+    let path = format!("{path}/states/console");
+    api.put::<IgnoredAny>(&path, &json!({"enabled": true})).await.map(drop)
 }
 
 /// Passes on input and output until one side ends the connection.

@@ -1,6 +1,7 @@
 //! The outcome of a request: the VM, after a wait if the caller waits.
 
-use serde_json::Value;
+use api_client::WithJson;
+use api_client::clusterd::Vm;
 
 use crate::api::Api;
 use crate::output::Format;
@@ -12,7 +13,7 @@ use super::{show, wait};
 /// Shows the VM. With `--wait`, waits until the goal is reached or cannot be reached.
 pub(super) async fn show_outcome(
     api: &Api,
-    vm: Value,
+    vm: WithJson<Vm>,
     goal: Goal,
     patience: WaitOptions,
     format: Format,

@@ -1,12 +1,14 @@
 //! Shows VMs, snapshots and images to people.
 
+use api_client::WithJson;
+use api_client::clusterd::{Events, IdleVm, Image, Snapshot, Vm};
+use api_client::shared::{Lease, LeaseStage};
 use clap::Args;
-use serde_json::Value;
 use url::form_urlencoded::Serializer;
 
 use crate::api::Api;
-use crate::output::{Answer, draw_table, plain, text};
-use crate::paging;
+use crate::cluster::event_row;
+use crate::output::{Answer, draw_table, elements, plain, text};
 use crate::values::{mib, time};
 
 use super::route::{MACHINES, SNAPSHOTS, path};
@@ -40,15 +42,15 @@ fn filtered(route: &str, query: &[(&str, Option<&String>)]) -> String {
 /// `bedplate vm list`: lists VMs.
 pub(super) async fn list(api: &Api, filter: &Filter) -> anyhow::Result<Answer> {
     let query = [("user_id", filter.user.as_ref()), ("project_id", filter.project.as_ref())];
-    let machines = paging::all(api, &filtered(MACHINES, &query), "machines").await?;
-    let row = |vm: &Value| {
+    let machines = api.all(&filtered(MACHINES, &query)).await?;
+    let row = |vm: &Vm| {
         vec![
-            text(&vm["name"]),
-            text(&vm["status"]),
-            text(&vm["flavor"]),
+            plain(&vm.name),
+            plain(&vm.status),
+            plain(&vm.flavor),
             reached(vm).unwrap_or_default(),
-            ends(vm),
-            text(&vm["user_id"]),
+            ends(vm.lease.as_ref()),
+            plain(&vm.user_id),
         ]
     };
     let header = ["VM", "Status", "Flavor", "Address", "Lease ends", "User"];
@@ -56,9 +58,9 @@ pub(super) async fn list(api: &Api, filter: &Filter) -> anyhow::Result<Answer> {
 }
 
 /// A table with a row for each element.
-fn listed(all: Vec<Value>, header: &[&str], row: impl Fn(&Value) -> Vec<String>) -> Answer {
-    let rows: Vec<_> = all.iter().map(row).collect();
-    Answer::table(Value::Array(all), header, rows)
+fn listed<T>(all: Vec<WithJson<T>>, header: &[&str], row: impl Fn(&T) -> Vec<String>) -> Answer {
+    let rows: Vec<_> = all.iter().map(|one| row(one)).collect();
+    Answer::table(elements(all), header, rows)
 }
 
 /// `bedplate vm show`: shows a VM.
@@ -67,76 +69,71 @@ pub(super) async fn one(api: &Api, vm: &str, events: bool) -> anyhow::Result<Ans
     if !events {
         return Ok(answer(found));
     }
-    let happened = api.get(&path(vm, "/events")?).await?;
-    let rows = happened["events"].as_array().into_iter().flatten().map(|event| {
-        let [severity, reason, message] =
-            ["severity", "reason", "message"].map(|key| text(&event[key]));
-        vec![time(&event["at"]), severity, reason, message]
-    });
+    let happened: WithJson<Events> = api.get(&path(vm, "/events")?).await?;
+    let rows = happened.events.iter().map(|event| event_row(event));
     let events = draw_table(&["Time", "Severity", "Reason", "Message"], rows);
     let words = format!("{}\n\n{events}", described(&found));
-    Ok(Answer::sentence(happened, words))
+    Ok(Answer::sentence(happened.json, words))
 }
 
 /// Describes a VM.
-pub(super) fn answer(vm: Value) -> Answer {
+pub(super) fn answer(vm: WithJson<Vm>) -> Answer {
     let words = described(&vm);
-    Answer::sentence(vm, words)
+    Answer::sentence(vm.json, words)
 }
 
-fn described(vm: &Value) -> String {
+fn described(vm: &Vm) -> String {
+    let lease = vm.lease.as_ref();
     let rows = [
-        ("Reason", text(&vm["status_reason"])),
-        ("Hint", text(&vm["next_action"])),
-        ("ID", text(&vm["uuid"])),
-        ("Image", text(&vm["image"])),
-        ("Flavor", text(&vm["flavor"])),
-        ("DNS name", text(&vm["dns_name"])),
-        ("Address", text(&vm["address"])),
-        ("Floating IP", text(&vm["floating_ip"])),
-        ("Lease ends", ends(vm)),
-        ("Next stage", next(&vm["lease"])),
+        ("Reason", text(vm.status_reason.as_deref())),
+        ("Hint", plain(&vm.next_action)),
+        ("ID", plain(&vm.uuid)),
+        ("Image", plain(&vm.image)),
+        ("Flavor", plain(&vm.flavor)),
+        ("DNS name", text(vm.dns_name.as_deref())),
+        ("Address", text(vm.address.as_deref())),
+        ("Floating IP", text(vm.floating_ip.as_deref())),
+        ("Lease ends", ends(lease)),
+        ("Next stage", lease.and_then(|lease| lease.next.as_ref()).map(next).unwrap_or_default()),
     ];
     let rows = rows.into_iter().filter(|(_, said)| !said.is_empty());
     let rows = rows.map(|(label, said)| vec![label.to_owned(), said]);
-    let head = format!("{}: {}", text(&vm["name"]), text(&vm["status"]));
+    let head = format!("{}: {}", plain(&vm.name), plain(&vm.status));
     format!("{head}\n{}", draw_table(&["", ""], rows))
 }
 
 /// The best address of a VM: its DNS name, floating IP or fixed IP.
-fn reached(vm: &Value) -> Option<String> {
-    let keys = ["dns_name", "floating_ip", "address"];
-    keys.iter().map(|key| text(&vm[*key])).find(|said| !said.is_empty())
+fn reached(vm: &Vm) -> Option<String> {
+    let addresses = [&vm.dns_name, &vm.floating_ip, &vm.address];
+    addresses.into_iter().flatten().find(|said| !said.is_empty()).map(|said| plain(said))
 }
 
-fn ends(vm: &Value) -> String {
-    let lease = &vm["lease"];
-    if lease["ended_at"].is_string() {
-        return format!("ended {}", time(&lease["ended_at"]));
+fn ends(lease: Option<&Lease>) -> String {
+    match lease.map(|lease| (lease.ended_at, lease.until)) {
+        Some((Some(at), _)) => format!("ended {}", readable::time(at)),
+        Some((None, until)) => readable::time(until),
+        None => String::new(),
     }
-    time(&lease["until"])
 }
 
 /// The next stage of a lease.
-fn next(lease: &Value) -> String {
-    let (step, at) = (&lease["next"]["step"], time(&lease["next"]["at"]));
-    let what = match step.as_str() {
-        Some("warn") => "the owner is warned",
-        Some("shut_off") => "the VM is switched off",
-        Some("keep_copy") => "a snapshot is made",
-        Some("warn_of_deletion") => "the owner is warned of the deletion",
-        Some("delete") => "the VM is deleted",
-        Some(other) => other,
-        None => return String::new(),
+fn next(stage: &LeaseStage) -> String {
+    let what = match stage.step.as_str() {
+        "warn" => "the owner is warned",
+        "shut_off" => "the VM is switched off",
+        "keep_copy" => "a snapshot is made",
+        "warn_of_deletion" => "the owner is warned of the deletion",
+        "delete" => "the VM is deleted",
+        other => other,
     };
-    plain(&format!("{what}, at {at}"))
+    plain(&format!("{what}, at {}", readable::time(stage.at)))
 }
 
 /// Describes a snapshot.
-pub(super) fn snapshot_row(snapshot: Value) -> Answer {
-    let (name, status) = (text(&snapshot["name"]), text(&snapshot["status"]));
-    let words = format!("snapshot {name} of {}: {status}", text(&snapshot["machine"]));
-    Answer::sentence(snapshot, words)
+pub(super) fn snapshot_row(snapshot: WithJson<Snapshot>) -> Answer {
+    let [name, machine, status] =
+        [&snapshot.name, &snapshot.machine, &snapshot.status].map(|text| plain(text));
+    Answer::sentence(snapshot.json, format!("snapshot {name} of {machine}: {status}"))
 }
 
 /// `bedplate vm snapshots`: lists snapshots.
@@ -145,11 +142,16 @@ pub(super) async fn snapshots(api: &Api, vm: Option<&str>) -> anyhow::Result<Ans
         Some(vm) => path(vm, "/snapshots")?,
         None => SNAPSHOTS.to_owned(),
     };
-    let snapshots = paging::all(api, &route, "snapshots").await?;
-    let row = |one: &Value| {
-        let texts = ["name", "machine", "status", "image_id"].map(|key| text(&one[key]));
-        let times = ["created_at", "keep_until"].map(|key| time(&one[key]));
-        texts.into_iter().chain(times).collect()
+    let snapshots = api.all(&route).await?;
+    let row = |one: &Snapshot| {
+        vec![
+            plain(&one.name),
+            plain(&one.machine),
+            plain(&one.status),
+            text(one.image_id.as_deref()),
+            readable::time(one.created_at),
+            time(one.keep_until),
+        ]
     };
     let header = ["Snapshot", "VM", "Status", "Image", "Created", "Kept until"];
     Ok(listed(snapshots, &header, row))
@@ -157,30 +159,22 @@ pub(super) async fn snapshots(api: &Api, vm: Option<&str>) -> anyhow::Result<Ans
 
 /// `bedplate vm images`: lists images.
 pub(super) async fn images(api: &Api) -> anyhow::Result<Answer> {
-    let images = paging::all(api, "/bedplate/v1/images", "images").await?;
-    let size = |value: &Value, mib_per_unit: u64| {
-        value.as_u64().map(|it| mib(it.saturating_mul(mib_per_unit))).unwrap_or_default()
+    let images = api.all("/bedplate/v1/images").await?;
+    let row = |image: &Image| {
+        let disk_mib = image.min_disk_gib.saturating_mul(1024);
+        vec![plain(&image.name), mib(image.min_ram_mib), mib(disk_mib)]
     };
-    let row = |image: &Value| {
-        vec![
-            text(&image["name"]),
-            size(&image["min_ram_mib"], 1),
-            size(&image["min_disk_gib"], 1024),
-        ]
-    };
-    let rows: Vec<Vec<String>> = images.iter().map(row).collect();
-    Ok(Answer::table(paging::whole("images", images), &["Image", "Min RAM", "Min disk"], rows))
+    Ok(Answer::list("images", images, &["Image", "Min RAM", "Min disk"], row))
 }
 
 /// `bedplate vm idle`: lists idle VMs.
 pub(super) async fn idle(api: &Api, filter: &IdleFilter) -> anyhow::Result<Answer> {
     let query = [("for", filter.length.as_ref())];
-    let route = filtered("/bedplate/v1/machines/idle", &query);
-    let machines = paging::all(api, &route, "machines").await?;
-    let row = |vm: &Value| {
+    let machines = api.all(&filtered("/bedplate/v1/machines/idle", &query)).await?;
+    let row = |vm: &IdleVm| {
         let [name, user, flavor, why] =
-            ["name", "user_id", "flavor", "why"].map(|key| text(&vm[key]));
-        vec![name, user, flavor, time(&vm["idle_since"]), why]
+            [&vm.name, &vm.user_id, &vm.flavor, &vm.why].map(|it| plain(it));
+        vec![name, user, flavor, readable::time(vm.idle_since), why]
     };
     let header = ["VM", "User", "Flavor", "Idle since", "Reason"];
     Ok(listed(machines, &header, row))
@@ -198,8 +192,8 @@ mod tests {
         let vm = json!({
             "name": "lab-1", "status": "STOPPED", "uuid": "u1", "image": "debian-12", "flavor": "m1.small",
             "address": "10.7.0.4", "dns_name": null, "floating_ip": null, "status_reason": "its lease ended",
-            "next_action": "bedplate vm undo lab-1",
-            "lease": {"until": "2030-01-31T00:00:00Z", "ended_at": "2030-01-31T00:00:01.123456Z",
+            "next_action": "bedplate vm undo lab-1", "user_id": "mia", "off_by_lease": true, "updated_at": null,
+            "lease": {"deleted_at": null, "until": "2030-01-31T00:00:00Z", "ended_at": "2030-01-31T00:00:01.123456Z",
                       "next": {"step": "delete", "at": "2030-02-07T00:00:00Z"}},
         });
         let want = expect![[r#"
@@ -212,6 +206,6 @@ mod tests {
              Address     10.7.0.4
              Lease ends  ended 2030-01-31T00:00:01Z
              Next stage  the VM is deleted, at 2030-02-07T00:00:00Z"#]];
-        want.assert_eq(&described(&vm));
+        want.assert_eq(&described(&serde_json::from_value(vm).unwrap()));
     }
 }

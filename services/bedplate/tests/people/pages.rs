@@ -19,9 +19,19 @@ async fn page(uri: Uri, Query(asked): Query<Vec<(String, String)>>) -> Json<Valu
     let marker = asked.iter().find(|(name, _)| name == "marker");
     let place = marker.map_or(0, |(_, after)| after.parse().unwrap());
     let id = place + 1;
-    let row = json!({
-        "uuid": id.to_string(), "number": id, "name": NAMES[place], "outcome": "asked",
+    let at = "2026-01-02T03:04:05Z";
+    // The required fields of all kinds.
+    let mut row = json!({
+        "uuid": id.to_string(), "number": id, "name": NAMES[place], "outcome": "asked", "state": "active",
+        "master_count": 1, "node_count": 2, "status": "ACTIVE", "health_status": "HEALTHY",
+        "user_id": "u-1", "user_name": "ann", "image": "fcos", "flavor": "m1", "next_action": "",
+        "off_by_lease": false, "idle_since": at, "why": "no login", "machine": "lab-1",
+        "created_at": at, "at": at, "times": 1, "source": "192.0.2.1", "target": "/v1/nodes",
+        "action": "GET /v1/nodes",
     });
+    if kind == "audit" {
+        row["status"] = json!(200);
+    }
     let kept: String = asked
         .iter()
         .filter(|(name, _)| !["marker", "limit"].contains(&name.as_str()))
