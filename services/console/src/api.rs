@@ -1,54 +1,27 @@
 //! The REST APIs of both services, called with the credential of the logged-in user.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{HeaderValue, Method, StatusCode};
+use api_client::{Client, ClientError, Listed, Pages};
+use http::{Method, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use reqwest::{Client, RequestBuilder, Response};
-use secrecy::ExposeSecret;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
-use url::Url;
 use websocket::Socket;
 
 use crate::problem::Problem;
-use crate::session::{Credential, Session};
+
+pub(crate) use api_client::Service as BackendService;
 
 /// The timeout of a request: a person waits for the response.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-/// The largest response that is read, in bytes.
-const LARGEST_ANSWER: usize = 32 << 20;
 /// The number of elements that one page of a list is asked for.
 const PAGE: usize = 1000;
-
-/// The service that an `Api` calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BackendService {
-    /// `baremetald`.
-    Baremetald,
-    /// `clusterd`.
-    Clusterd,
-}
 
 /// A client of one service with the credential of one user.
 #[derive(Clone)]
 pub(crate) struct Api {
-    pub(crate) client: Client,
-    pub(crate) program: BackendService,
-    pub(crate) base: Url,
-    pub(crate) session: Option<Arc<Session>>,
-}
-
-impl BackendService {
-    /// Returns the name of the service's program.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            BackendService::Baremetald => "baremetald",
-            BackendService::Clusterd => "clusterd",
-        }
-    }
+    client: Client,
 }
 
 /// RFC 3986 §2.3: the characters that are percent-encoded in a segment of a path, which are all but the unreserved characters.
@@ -72,19 +45,17 @@ pub(crate) fn segment(text: &str) -> Result<String, Problem> {
 }
 
 impl Api {
-    /// Sends a `GET` and parses the response as JSON.
-    pub(crate) async fn get(&self, path: &str) -> Result<Value, Problem> {
-        self.get_as(path).await
+    pub(crate) fn new(client: Client) -> Self {
+        Api { client: client.with_timeout(ANSWER_TIMEOUT) }
     }
 
-    /// Sends a `GET` and parses the response as `T`.
-    pub(crate) async fn get_as<T: DeserializeOwned>(&self, path: &str) -> Result<T, Problem> {
-        let body = self.fetch(self.request(Method::GET, path)?).await?;
-        serde_json::from_slice(&body).map_err(|why| self.unreadable(&why))
+    /// Sends a `GET`.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Problem> {
+        self.client.get(path).await.map_err(|why| self.problem(why))
     }
 
     /// Sends a `GET` for a resource that may be missing or hidden from the user. Returns `None` if the service refuses.
-    pub(crate) async fn find(&self, path: &str) -> Result<Option<Value>, Problem> {
+    pub(crate) async fn find<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Problem> {
         match self.get(path).await {
             Ok(found) => Ok(Some(found)),
             Err(Problem::Refused { .. }) => Ok(None),
@@ -94,174 +65,117 @@ impl Api {
 
     /// Sends a `GET` and returns the response as text.
     pub(crate) async fn text(&self, path: &str) -> Result<String, Problem> {
-        let body = self.fetch(self.request(Method::GET, path)?).await?;
-        String::from_utf8(body).map_err(|why| self.unreadable(&why))
+        self.client.text(path).await.map_err(|why| self.problem(why))
     }
 
-    /// Sends a request with a JSON body or without a body. Returns `Null` for an empty response.
+    /// Sends a request with a JSON body or without a body, and ignores the response.
     pub(crate) async fn send(
         &self,
         method: Method,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<Value, Problem> {
-        let request = self.request(method, path)?;
-        let request = match body {
-            None => request,
-            Some(body) => request.header(CONTENT_TYPE, "application/json").body(body.to_string()),
+    ) -> Result<(), Problem> {
+        let sent = async {
+            let request = self.client.request(method, path).await?;
+            let request = body.into_iter().fold(request, |request, body| request.json(body));
+            self.client.send::<IgnoredAny>(request).await
         };
-        let answer = self.fetch(request).await?;
-        if answer.is_empty() {
-            return Ok(Value::Null);
-        }
-        serde_json::from_slice(&answer).map_err(|why| self.unreadable(&why))
+        sent.await.map(drop).map_err(|why| self.problem(why))
     }
 
-    /// Reads the pages of a list until its end or until there are `at_most` elements. Each page starts after the last `uuid` of the page
-    /// before.
-    pub(crate) async fn all(
+    /// Sends a `POST` with a JSON body.
+    pub(crate) async fn post<T: DeserializeOwned>(
         &self,
-        list: &str,
+        path: &str,
+        body: &Value,
+    ) -> Result<T, Problem> {
+        self.client.post(path, body).await.map_err(|why| self.problem(why))
+    }
+
+    /// Reads all pages of a list.
+    pub(crate) async fn all<T: Listed>(&self, path: &str) -> Result<Vec<T>, Problem> {
+        Pages::of(&self.client, path).all().await.map_err(|why| self.problem(why))
+    }
+
+    /// Reads a long list until its end or until there are `at_most` elements.
+    pub(crate) async fn first<T: Listed>(
+        &self,
         path: &str,
         at_most: usize,
-    ) -> Result<Vec<Value>, Problem> {
-        let mut all: Vec<Value> = Vec::new();
-        let join = if path.contains('?') { '&' } else { '?' };
-        let mut marker = String::new();
-        loop {
-            let mut page = self.get(&format!("{path}{join}limit={PAGE}{marker}")).await?;
-            let has_more = page.get("next").is_some_and(Value::is_string);
-            let Some(Value::Array(elements)) = page.get_mut(list).map(Value::take) else {
-                return Ok(all);
-            };
-            let last = elements.last().and_then(|last| last["uuid"].as_str()).map(str::to_owned);
-            all.extend(elements);
-            match last {
-                Some(last) if has_more && all.len() < at_most => {
-                    marker = format!("&marker={}", segment(&last)?)
-                }
-                Some(_) | None => return Ok(all),
-            }
+    ) -> Result<Vec<T>, Problem> {
+        let mut all = Vec::new();
+        let mut pages = Pages::of(&self.client, &format!("{path}?limit={PAGE}"));
+        while all.len() < at_most
+            && let Some(page) = pages.read().await.map_err(|why| self.problem(why))?
+        {
+            all.extend(page);
         }
+        Ok(all)
+    }
+
+    /// Reads the first page of a list, and returns whether the list has more.
+    pub(crate) async fn page<T: Listed>(&self, path: &str) -> Result<(Vec<T>, bool), Problem> {
+        let mut pages = Pages::of(&self.client, path);
+        let page = pages.read().await.map_err(|why| self.problem(why))?;
+        Ok((page.unwrap_or_default(), pages.has_more()))
     }
 
     /// Opens a WebSocket.
     pub(crate) async fn socket(&self, path: &str) -> Result<Socket, Problem> {
-        let (request, asked) = websocket::upgrade_request(self.request(Method::GET, path)?);
-        let answer = request.send().await.map_err(|why| self.unreachable(&why))?;
-        if websocket::is_open(&answer) {
-            return asked.open(answer).await.map_err(|why| self.unreadable(&why));
-        }
-        let status = answer.status();
-        let body = self.read(answer).await?;
-        Err(match status {
-            StatusCode::UNAUTHORIZED => Problem::LoggedOut,
-            _ => Problem::Refused { status, sentence: refusal(status, &body) },
-        })
+        self.client.socket(path).await.map_err(|why| self.problem(why))
     }
 
-    fn request(&self, method: Method, path: &str) -> Result<RequestBuilder, Problem> {
-        let base = self.base.as_str().trim_end_matches('/').trim_end_matches("/v1");
-        let url = Url::parse(&format!("{base}{path}"));
-        let url = url.map_err(|_| Problem::Unreadable("the path is not a valid URL".to_owned()))?;
-        let request = self
-            .client
-            .request(method, url)
-            .timeout(ANSWER_TIMEOUT)
-            .header(ACCEPT, "application/json");
-        let request = match self.program {
-            BackendService::Baremetald => request.header("X-OpenStack-Ironic-API-Version", "1.95"),
-            BackendService::Clusterd => {
-                request.header("OpenStack-API-Version", "container-infra latest")
+    fn problem(&self, why: ClientError) -> Problem {
+        let program = self.client.service().program();
+        match why {
+            ClientError::Refused(refusal) if refusal.status == StatusCode::UNAUTHORIZED => {
+                Problem::LoggedOut
             }
-        };
-        let Some(session) = &self.session else { return Ok(request) };
-        Ok(match &session.credential {
-            Credential::Password(user, password) => {
-                request.basic_auth(user, Some(password.expose_secret()))
+            ClientError::Refused(refusal) => {
+                let status = refusal.status;
+                let sentence = refusal.message.clone();
+                let sentence = sentence.unwrap_or_else(|| format!("the service answered {status}"));
+                Problem::Refused { status, sentence }
             }
-            Credential::Token(token) => {
-                let token = HeaderValue::from_str(token.expose_secret());
-                let mut token = token.map_err(|_| Problem::LoggedOut)?;
-                token.set_sensitive(true);
-                request.header("X-Auth-Token", token)
+            ClientError::InvalidToken => Problem::LoggedOut,
+            ClientError::InvalidPath { .. } => {
+                Problem::Unreadable("the path is not a valid URL".to_owned())
             }
-        })
-    }
-
-    /// Sends a request and returns the body, or the service's refusal as an error.
-    async fn fetch(&self, request: RequestBuilder) -> Result<Vec<u8>, Problem> {
-        let answer = request.send().await.map_err(|why| self.unreachable(&why))?;
-        let status = answer.status();
-        let body = self.read(answer).await?;
-        match status {
-            _ if status.is_success() => Ok(body),
-            StatusCode::UNAUTHORIZED => Err(Problem::LoggedOut),
-            _ => Err(Problem::Refused { status, sentence: refusal(status, &body) }),
-        }
-    }
-
-    async fn read(&self, mut answer: Response) -> Result<Vec<u8>, Problem> {
-        let mut body = Vec::new();
-        while let Some(chunk) = answer.chunk().await.map_err(|why| self.unreachable(&why))? {
-            if body.len() + chunk.len() > LARGEST_ANSWER {
-                return Err(Problem::Unreachable {
-                    program: self.program.name(),
-                    why: "the response is larger than 32 MiB".to_owned(),
-                });
+            ClientError::Unreachable { source, .. } if source.is_timeout() => {
+                Problem::Unreachable { program, why: "no response in time".to_owned() }
             }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(body)
-    }
-
-    fn unreachable(&self, why: &reqwest::Error) -> Problem {
-        let mut root: &dyn std::error::Error = why;
-        while let Some(source) = root.source() {
-            root = source;
-        }
-        let why =
-            if why.is_timeout() { "no response in time".to_owned() } else { root.to_string() };
-        Problem::Unreachable { program: self.program.name(), why }
-    }
-
-    fn unreadable(&self, why: &impl std::fmt::Display) -> Problem {
-        Problem::Unreachable {
-            program: self.program.name(),
-            why: format!("cannot read the response: {why}"),
+            ClientError::Unreachable { source, .. } => {
+                Problem::Unreachable { program, why: root(&source).to_string() }
+            }
+            ClientError::NoToken { .. } | ClientError::TooLarge => {
+                Problem::Unreachable { program, why: why.to_string() }
+            }
+            ClientError::NotJson { source } | ClientError::Unreadable { source } => {
+                unreadable(program, &source)
+            }
+            ClientError::NotText { source } => unreadable(program, &source),
+            ClientError::NoSocket(source) => unreadable(program, &source),
+            ClientError::InvalidPage => unreadable(program, &why),
         }
     }
 }
 
-/// Takes the message out of a refusal: baremetald sends JSON inside a JSON string, clusterd a list with one error.
-fn refusal(status: StatusCode, body: &[u8]) -> String {
-    let outer: Value = serde_json::from_slice(body).unwrap_or_default();
-    let inner: Value = outer["error_message"]
-        .as_str()
-        .and_then(|text| serde_json::from_str(text).ok())
-        .unwrap_or_default();
-    let sentence = inner["faultstring"].as_str().or(inner["description"].as_str());
-    match sentence.or(outer["errors"][0]["detail"].as_str()) {
-        Some(sentence) => sentence.to_owned(),
-        None => format!("the service answered {status}"),
+fn unreadable(program: &'static str, why: &dyn std::error::Error) -> Problem {
+    Problem::Unreachable { program, why: format!("cannot read the response: {why}") }
+}
+
+/// The first cause of an error.
+fn root<'a>(why: &'a (dyn std::error::Error + 'static)) -> &'a (dyn std::error::Error + 'static) {
+    let mut root = why;
+    while let Some(source) = root.source() {
+        root = source;
     }
+    root
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_message_of_a_refusal_is_shown() {
-        let body = br#"{"error_message": "{\"faultcode\": \"Client\", \"faultstring\": \"name: is taken\"}"}"#;
-        assert_eq!(refusal(StatusCode::CONFLICT, body), "name: is taken");
-        let body = br#"{"errors": [{"detail": "coe: it is required"}]}"#;
-        assert_eq!(refusal(StatusCode::BAD_REQUEST, body), "coe: it is required");
-        assert_eq!(
-            refusal(StatusCode::BAD_GATEWAY, b"<html>"),
-            "the service answered 502 Bad Gateway"
-        );
-    }
 
     #[test]
     fn a_name_cannot_leave_its_segment() {

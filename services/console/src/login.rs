@@ -12,6 +12,7 @@ use openstack::{Auth, Domain, Project, Scope, User};
 use openstack_api::{ApiError, CredentialSource};
 use secrecy::SecretString;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::api::BackendService;
 use crate::config::{Access, KeystoneConfig};
@@ -191,7 +192,7 @@ async fn by_services(
         BackendService::Baremetald => "/v1/nodes?limit=1&fields=uuid",
         BackendService::Clusterd => "/v1/clusters?limit=1",
     };
-    match api.get(path).await {
+    match api.get::<IgnoredAny>(path).await {
         Ok(_) => Ok(session),
         Err(Problem::LoggedOut) => Err(Problem::wrong_password()),
         Err(other) => Err(other),

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use api_client::Credentials;
 use ring::digest::{SHA256, digest};
 use secrecy::SecretString;
 use url::Url;
@@ -17,6 +18,16 @@ pub(crate) enum Credential {
     Password(String, SecretString),
     /// A Keystone token.
     Token(SecretString),
+}
+
+impl Credential {
+    /// The credentials for calls to the services.
+    pub(crate) fn for_services(&self) -> Credentials {
+        match self.clone() {
+            Credential::Password(user, password) => Credentials::Password(user, password),
+            Credential::Token(token) => Credentials::Token(token),
+        }
+    }
 }
 
 /// A logged-in user.

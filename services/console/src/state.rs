@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use api_client::{Client, Credentials};
 use openstack_api::{CredentialSource, Guesses};
-use reqwest::Client;
 use tera::Tera;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -33,7 +33,7 @@ struct ConsoleState {
     baremetal: Option<Url>,
     clusters: Option<Url>,
     is_secure: bool,
-    client: Client,
+    client: reqwest::Client,
     engine: Tera,
     sessions: Sessions,
     guard: Guard,
@@ -46,24 +46,13 @@ struct ConsoleState {
 
 impl Console {
     pub(crate) fn new(config: &Config) -> anyhow::Result<Self> {
-        let builder = Client::builder()
-            .no_proxy()
+        let builder = api_client::http_client(config.authorities.as_deref());
+        let builder = builder
+            .context("cannot use the file of authorities")?
             .user_agent("bedplate-console")
             // A redirect would send the token to another server.
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT_TIMEOUT);
-        let builder = match &config.authorities {
-            None => builder,
-            Some(file) => {
-                let pem = std::fs::read(file)
-                    .with_context(|| format!("cannot read {} (authorities)", file.display()))?;
-                let authorities = reqwest::Certificate::from_pem_bundle(&pem);
-                let authorities = authorities.with_context(|| {
-                    format!("{} contains no certificate (authorities)", file.display())
-                })?;
-                builder.tls_certs_merge(authorities)
-            }
-        };
         // The call fails if the process already has a provider, which serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         Ok(Console(Arc::new(ConsoleState {
@@ -97,8 +86,10 @@ impl Console {
                 (&self.0.clusters, session.as_ref().and_then(|it| it.clusters.clone()))
             }
         };
-        let base = own.clone().or(found).ok_or(Problem::NoEndpoint(program.name()))?;
-        Ok(Api { client: self.0.client.clone(), program, base, session })
+        let base = own.clone().or(found).ok_or(Problem::NoEndpoint(program.program()))?;
+        let credentials = session.as_ref().map(|it| it.credential.for_services());
+        let credentials = credentials.unwrap_or(Credentials::Anonymous);
+        Ok(Api::new(Client::new(self.0.client.clone(), program, base, credentials)))
     }
 
     pub(crate) fn access(&self) -> &Access {
@@ -106,7 +97,7 @@ impl Console {
     }
 
     /// The HTTP client for Keystone and the services.
-    pub(crate) fn client(&self) -> &Client {
+    pub(crate) fn client(&self) -> &reqwest::Client {
         &self.0.client
     }
 

@@ -1,5 +1,7 @@
 //! `/audit`: the audit trails of both services.
 
+use api_client::WithJson;
+use api_client::shared::AuditRow;
 use axum::Router;
 use axum::extract::Query;
 use axum::response::Response;
@@ -37,11 +39,9 @@ async fn list(
             path = format!("{path}&{name}={}", encoded(value.trim()));
         }
     }
-    let found = api.get(&path).await?;
-    let last =
-        found["audit"].as_array().and_then(|all| all.last()).and_then(|row| row["number"].as_i64());
-    let next = last.filter(|_| found["next"].is_string());
-    let next = next.map(|last| {
+    let (rows, has_more) = api.page::<WithJson<AuditRow>>(&path).await?;
+    let last = rows.last().filter(|_| has_more).map(|row| row.number);
+    let next = last.map(|last| {
         format!(
             "/audit?of={}&user={}&marker={last}",
             encoded(wanted.of.trim()),
@@ -49,6 +49,6 @@ async fn list(
         )
     });
     let page = person.page("audit.html", "Audit").under("audit");
-    let page = page.put("rows", &found["audit"]).put("next", next);
+    let page = page.put("rows", rows).put("next", next);
     person.show(page.put("of", wanted.of).put("user", wanted.user))
 }

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use api_client::baremetald::Discovery;
 use axum::Router;
 use axum::extract::Query;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -69,10 +70,8 @@ async fn ask(
     if macs.is_empty() {
         return person.show(page);
     }
-    let found = person.baremetald()?.get(DISCOVERIES).await?;
-    let all = found["discoveries"].as_array().into_iter().flatten();
-    let ours: Vec<&Value> =
-        all.filter(|it| it["mac"].as_str().is_some_and(|mac| macs.contains(&plain(mac)))).collect();
+    let found: Vec<Discovery> = person.baremetald()?.all(DISCOVERIES).await?;
+    let ours: Vec<&Discovery> = found.iter().filter(|it| macs.contains(&plain(&it.mac))).collect();
     if ours.is_empty() {
         return Err(Problem::nothing_here());
     }
@@ -80,13 +79,12 @@ async fn ask(
 }
 
 /// Writes a draft manifest of discovered machines. Unknown values are left empty for the user.
-fn draft(found: &[&Value]) -> String {
+fn draft(found: &[&Discovery]) -> String {
     let mut text =
         "rack: \ndefaults:\n  bmc: {type: redfish, user: admin, password_file: bmc}\nmachines:\n"
             .to_owned();
     for (number, one) in (1..).zip(found) {
-        let mac = one["mac"].as_str().unwrap_or_default();
-        let reported = one["data"]["inventory"]["bmc_address"].as_str();
+        let (mac, reported) = (&one.mac, one.reported("/bmc_address"));
         // The discovered machine is not trusted: only a valid IP address gets into the manifest.
         let address =
             reported.and_then(|it| it.parse::<IpAddr>().ok()).filter(|it| !it.is_unspecified());
@@ -271,11 +269,10 @@ fn confirmed(fields: &Fields, rack: &str) -> Result<Value, Problem> {
 
 /// Removes the enrolled machines from the discovered ones. A machine that cannot be removed can be removed by hand later.
 async fn forget(api: &Api, asked: &RackRequest) {
-    let Ok(found) = api.get(DISCOVERIES).await else { return };
+    let Ok(found) = api.all::<Discovery>(DISCOVERIES).await else { return };
     let ports: BTreeSet<String> =
         asked.machines.iter().flat_map(|it| &it.ports).map(plain).collect();
-    let all = found["discoveries"].as_array().into_iter().flatten();
-    let ours = all.filter_map(|it| it["mac"].as_str()).filter(|mac| ports.contains(&plain(mac)));
+    let ours = found.iter().map(|it| &it.mac).filter(|mac| ports.contains(&plain(mac)));
     let paths = ours.filter_map(|mac| Some(format!("{DISCOVERIES}/{}", segment(mac).ok()?)));
     for path in paths {
         if let Err(why) = api.send(Method::DELETE, &path, None).await {
@@ -291,6 +288,9 @@ fn plain(mac: impl AsRef<str>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -311,8 +311,14 @@ mod tests {
 
     #[test]
     fn a_draft_of_discovered_machines_leaves_unknown_values_empty() {
-        let known = serde_json::json!({"mac": "52:54:00:00:00:0A", "data": {"inventory": {"bmc_address": "10.0.0.9"}}});
-        let liar = serde_json::json!({"mac": "52:54:00:00:00:0b", "data": {"inventory": {"bmc_address": "x\"}, evil: {"}}});
+        let discovery = |mac: &str, address: &str| Discovery {
+            mac: mac.to_owned(),
+            first_seen_at: Timestamp::UNIX_EPOCH,
+            last_seen_at: Timestamp::UNIX_EPOCH,
+            data: json!({"inventory": {"bmc_address": address}}),
+        };
+        let known = discovery("52:54:00:00:00:0A", "10.0.0.9");
+        let liar = discovery("52:54:00:00:00:0b", "x\"}, evil: {");
         let text = draft(&[&known, &liar]).replace("rack: ", "rack: r1");
         let manifest = read_yaml(&text).unwrap();
         let machines: Vec<_> = manifest

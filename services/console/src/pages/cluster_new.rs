@@ -1,9 +1,10 @@
 //! `/clusters/new`: creates a cluster. The console first shows the plan, and whether it fits.
 
+use api_client::WithJson;
+use api_client::clusterd::{ClusterTemplate, CreatedCluster, Plan, Quotas};
 use axum::Router;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
-use http::Method;
 use serde_json::{Map, Value, json};
 
 use super::quotas::rows;
@@ -28,12 +29,13 @@ async fn ask(person: AuthorizedUser) -> Result<Response, Problem> {
 async fn form(person: &AuthorizedUser) -> Result<Page, Problem> {
     let api = person.clusterd()?;
     let (templates, quotas) = tokio::join!(
-        api.all("clustertemplates", "/v1/clustertemplates/detail", 1000),
+        api.first("/v1/clustertemplates/detail", 1000),
         api.find("/bedplate/v1/quotas"),
     );
-    let account = quotas?.map(|it| rows(&it["user"])).unwrap_or_default();
+    let templates: Vec<WithJson<ClusterTemplate>> = templates?;
+    let account = quotas?.map(|it: Quotas| rows(&it.user)).unwrap_or_default();
     let page = person.page("cluster_new.html", "Create cluster").under("clusters");
-    Ok(page.put("templates", templates?).put("account", account))
+    Ok(page.put("templates", templates).put("account", account))
 }
 
 /// `POST /clusters/new`: shows the plan, and creates the cluster in a second step.
@@ -44,19 +46,18 @@ async fn send(UserForm { person, fields }: UserForm) -> Result<Response, Problem
     };
     let api = person.clusterd()?;
     if fields.find("step") == Some("make") {
-        return match api.send(Method::POST, "/v1/clusters", Some(&body)).await {
-            Ok(made) => {
-                let id = made["uuid"].as_str().unwrap_or_default();
-                Ok(Redirect::to(&format!("/clusters/{}", segment(id)?)).into_response())
+        return match api.post("/v1/clusters", &body).await {
+            Ok(CreatedCluster { uuid }) => {
+                Ok(Redirect::to(&format!("/clusters/{}", segment(&uuid)?)).into_response())
             }
             Err(Problem::LoggedOut) => Err(Problem::LoggedOut),
             Err(why) => again(&person, &fields, &why).await,
         };
     }
-    match api.send(Method::POST, "/bedplate/v1/plan", Some(&body)).await {
+    match api.post::<WithJson<Plan>>("/bedplate/v1/plan", &body).await {
         Ok(plan) => {
             let page = form(&person).await?.put("given", fields.shown());
-            let count = plan["objects"].as_array().map_or(0, Vec::len);
+            let count = plan.objects.len();
             person.show(page.put("plan", &plan).put("object_count", count))
         }
         Err(Problem::LoggedOut) => Err(Problem::LoggedOut),

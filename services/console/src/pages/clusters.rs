@@ -1,5 +1,7 @@
 //! `/clusters`: lists clusters, and shows one with its conditions, members, node groups, events and actions.
 
+use api_client::WithJson;
+use api_client::clusterd::{Cluster, Event, Events, Member, NodeGroup};
 use axum::Router;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -31,7 +33,8 @@ pub(super) fn routes() -> Router<Console> {
 
 /// `GET /clusters`: lists all clusters.
 async fn list(person: AuthorizedUser) -> Result<Response, Problem> {
-    let clusters = person.clusterd()?.all("clusters", "/v1/clusters/detail", 2000).await?;
+    let api = person.clusterd()?;
+    let clusters = api.first::<WithJson<Cluster>>("/v1/clusters/detail", 2000).await?;
     let page = person.page("clusters.html", "Clusters").under("clusters").live();
     person.show(page.put("clusters", clusters))
 }
@@ -49,23 +52,25 @@ async fn show(person: AuthorizedUser, Path(cluster): Path<String>) -> Result<Res
     let (shown, explained, machines, groups, events) = tokio::join!(
         api.get(&shown),
         api.get(&explained),
-        api.get(&machines),
-        api.get(&groups),
+        api.all(&machines),
+        api.all(&groups),
         api.find(&events),
     );
-    let (shown, explained) = (shown?, explained?);
-    let label = shown["name"].as_str().unwrap_or(&cluster);
+    let (shown, explained): (WithJson<Cluster>, Value) = (shown?, explained?);
+    let label = &shown.name;
     let page = person.page("cluster.html", label).under("clusters").live();
     let page = page.put("label", label).put("address", &name).put("explained", &explained);
-    let page = page.put("machines", &machines?["machines"]).put("groups", &groups?["nodegroups"]);
-    let page = page.put("events", newest(events.as_ref().ok().and_then(Option::as_ref)));
+    let (machines, groups): (Vec<WithJson<Member>>, Vec<WithJson<NodeGroup>>) =
+        (machines?, groups?);
+    let page = page.put("machines", machines).put("groups", groups);
+    let page = page.put("events", newest(events.ok().flatten()));
     person.show(page.put("cluster", &shown))
 }
 
 /// The newest events, newest first.
-pub(super) fn newest(events: Option<&Value>) -> Vec<&Value> {
-    let all = events.and_then(|it| it["events"].as_array());
-    all.into_iter().flatten().rev().take(EVENTS).collect()
+pub(super) fn newest(events: Option<Events>) -> Vec<WithJson<Event>> {
+    let all = events.map(|it| it.events).unwrap_or_default();
+    all.into_iter().rev().take(EVENTS).collect()
 }
 
 /// `POST /clusters/{cluster}/kubeconfig`: downloads a kubeconfig. The file contains a key with all permissions in the cluster, so a plain
@@ -110,21 +115,20 @@ async fn shrinks(
     count: Option<i64>,
 ) -> Result<bool, Problem> {
     let path = format!("/v1/clusters/{}/nodegroups", segment(cluster)?);
-    let found = person.clusterd()?.get(&path).await?;
-    let groups = found["nodegroups"].as_array().into_iter().flatten();
+    let groups: Vec<NodeGroup> = person.clusterd()?.all(&path).await?;
     // Without a group the API resizes the default group of workers.
-    let is_meant = |it: &&Value| match group {
-        Some(group) => it["uuid"] == group || it["name"] == group,
-        None => it["role"] == "worker" && it["is_default"] == true,
+    let is_meant = |it: &&NodeGroup| match group {
+        Some(group) => it.uuid == group || it.name == group,
+        None => it.role == "worker" && it.is_default,
     };
-    let now = groups.filter(is_meant).filter_map(|it| it["node_count"].as_i64()).max();
+    let now = groups.iter().filter(is_meant).map(|it| it.node_count).max();
     Ok(count.zip(now).is_none_or(|(count, now)| count < now))
 }
 
 /// The cluster's name.
 async fn name_of(person: &AuthorizedUser, cluster: &str) -> Result<String, Problem> {
-    let shown = person.clusterd()?.get(&format!("/v1/clusters/{}", segment(cluster)?)).await?;
-    Ok(shown["name"].as_str().unwrap_or(cluster).to_owned())
+    let path = format!("/v1/clusters/{}", segment(cluster)?);
+    Ok(person.clusterd()?.get::<Cluster>(&path).await?.name)
 }
 
 /// `POST /clusters/{cluster}/groups`: creates a node group.
@@ -146,8 +150,8 @@ async fn delete_group(
 ) -> Result<Response, Problem> {
     let path = format!("/nodegroups/{}", segment(fields.get("target")?)?);
     let of = format!("/v1/clusters/{}{path}", segment(&cluster)?);
-    let shown = person.clusterd()?.get(&of).await?;
-    check_name(&fields, shown["name"].as_str().unwrap_or_default(), "node group")?;
+    let shown: NodeGroup = person.clusterd()?.get(&of).await?;
+    check_name(&fields, &shown.name, "node group")?;
     ask(&person, &cluster, Method::DELETE, &path, None).await
 }
 
@@ -157,8 +161,8 @@ async fn delete(
     UserForm { person, fields }: UserForm,
 ) -> Result<Response, Problem> {
     let (api, name) = (person.clusterd()?, segment(&cluster)?);
-    let shown = api.get(&format!("/v1/clusters/{name}")).await?;
-    if fields.find("name").map(str::trim) != shown["name"].as_str() {
+    let shown: Cluster = api.get(&format!("/v1/clusters/{name}")).await?;
+    if fields.find("name").map(str::trim) != Some(&shown.name) {
         return Err(Problem::Unreadable("name: type the cluster's name to confirm".to_owned()));
     }
     api.send(Method::DELETE, &format!("/v1/clusters/{name}"), None).await?;

@@ -1,5 +1,7 @@
 //! `/discoveries`: machines that sent a boot request and are not enrolled.
 
+use api_client::WithJson;
+use api_client::baremetald::Discovery;
 use axum::Router;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -18,9 +20,10 @@ pub(super) fn routes() -> Router<Console> {
 
 /// `GET /discoveries`: lists discovered machines.
 async fn list(person: AuthorizedUser) -> Result<Response, Problem> {
-    let found = person.baremetald()?.get("/bedplate/v1/discoveries").await?;
+    let api = person.baremetald()?;
+    let found: Vec<WithJson<Discovery>> = api.all("/bedplate/v1/discoveries").await?;
     let page = person.page("discoveries.html", "Discoveries").under("discoveries").live();
-    person.show(page.put("discoveries", &found["discoveries"]))
+    person.show(page.put("discoveries", found))
 }
 
 /// `POST /discoveries/{mac}/forget`: removes a discovered machine from the list.

@@ -1,11 +1,13 @@
 //! `/hosts`: compute hosts of the cloud with their servers, and drains.
 
+use api_client::WithJson;
+use api_client::clusterd::{Drains, HostSummary};
 use axum::Router;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use http::{Method, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::location::node_of_host;
 use crate::api::segment;
@@ -26,18 +28,18 @@ pub(super) fn routes() -> Router<Console> {
 /// `GET /hosts`: every compute host with its drain, or only the hosts with a drain if clusterd cannot list the cloud's hosts.
 async fn list(person: AuthorizedUser) -> Result<Response, Problem> {
     let api = person.clusterd()?;
-    let (hosts, unknown) = match api.get("/bedplate/v1/hosts").await {
-        Ok(mut found) => (found["hosts"].take(), None),
+    let (hosts, unknown) = match api.all::<WithJson<HostSummary>>("/bedplate/v1/hosts").await {
+        Ok(found) => (json!(found), None),
         Err(
             why @ Problem::Refused {
                 status: StatusCode::CONFLICT | StatusCode::SERVICE_UNAVAILABLE,
                 ..
             },
         ) => {
-            let found = api.get("/bedplate/v1/drains").await?;
-            let drains = found["drains"].as_array().into_iter().flatten();
-            let hosts =
-                drains.map(|drain| json!({"host": drain["host"], "service": null, "drain": drain}));
+            let Drains { drains } = api.get("/bedplate/v1/drains").await?;
+            let hosts = drains
+                .iter()
+                .map(|drain| json!({"host": drain.host, "service": null, "drain": drain}));
             (hosts.collect(), Some(why.to_string()))
         }
         Err(why) => return Err(why),
@@ -55,7 +57,7 @@ async fn show(person: AuthorizedUser, Path(host): Path<String>) -> Result<Respon
 async fn one(person: &AuthorizedUser, host: &str) -> Result<Page, Problem> {
     let (clusters, address) = (person.clusterd()?, segment(host)?);
     let path = format!("/bedplate/v1/hosts/{address}");
-    let (carried, node) = tokio::join!(clusters.get(&path), node_of_host(person, host));
+    let (carried, node) = tokio::join!(clusters.get::<Value>(&path), node_of_host(person, host));
     let page = person.page("host.html", host).under("hosts").live();
     let page = page.put("host", carried?).put("node", node?).put("address", address);
     Ok(page.put("label", host).put("force", ""))

@@ -1,5 +1,7 @@
 //! `/images`: the images and snapshots that VMs can boot.
 
+use api_client::WithJson;
+use api_client::clusterd::{Image, Snapshot};
 use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
@@ -16,9 +18,9 @@ pub(super) fn routes() -> Router<Console> {
 async fn list(person: AuthorizedUser) -> Result<Response, Problem> {
     let api = person.clusterd()?;
     let (images, snapshots) = tokio::join!(
-        api.get("/bedplate/v1/images"),
-        api.all("snapshots", "/bedplate/v1/snapshots", 1000)
+        api.all::<WithJson<Image>>("/bedplate/v1/images"),
+        api.first::<WithJson<Snapshot>>("/bedplate/v1/snapshots", 1000)
     );
     let page = person.page("images.html", "Images").under("images");
-    person.show(page.put("images", &images?["images"]).put("snapshots", snapshots?))
+    person.show(page.put("images", images?).put("snapshots", snapshots?))
 }

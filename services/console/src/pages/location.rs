@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api_client::WithJson;
+use api_client::baremetald::{Explanation, Node};
+use api_client::clusterd::{Place, Places};
 use axum::Router;
 use axum::extract::Query;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use futures::future::join_all;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::api::{Api, segment};
 use crate::page_request::AuthorizedUser;
@@ -53,7 +56,8 @@ async fn find(
     let name = segment(resource)?;
     let machines = person.baremetald()?;
     let rack = format!("/bedplate/v1/racks/{name}");
-    let (rack, node) = tokio::join!(machines.find(&rack), of_node(&machines, resource));
+    let (rack, node) =
+        tokio::join!(machines.find::<IgnoredAny>(&rack), of_node(&machines, resource));
     if rack?.is_some() {
         return Ok(Redirect::to(&format!("/racks/{name}")).into_response());
     }
@@ -68,25 +72,19 @@ async fn find(
     let clusters = person.clusterd()?;
     let (host, places) =
         (format!("/bedplate/v1/hosts/{name}"), format!("/bedplate/v1/places/{name}"));
-    if clusters.find(&host).await?.is_some() {
+    if clusters.find::<IgnoredAny>(&host).await?.is_some() {
         return Ok(Redirect::to(&format!("/hosts/{name}")).into_response());
     }
-    let mut found = clusters.get(&places).await?;
-    let places = match found["places"].take() {
-        Value::Array(places) => places,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
-            Vec::new()
-        }
-    };
-    let hosts: BTreeSet<&str> = places.iter().filter_map(|it| it["host"].as_str()).collect();
+    let Places { places } = clusters.get(&places).await?;
+    let hosts: BTreeSet<&str> = places.iter().filter_map(|it| it.host.as_deref()).collect();
     let hosts: Vec<&str> = hosts.into_iter().take(HOSTS).collect();
     let nodes = join_all(hosts.iter().map(|host| node_of_host(&person, host))).await;
     let mut by_host = BTreeMap::new();
     for (host, node) in hosts.iter().zip(nodes) {
         by_host.insert((*host).to_owned(), node?);
     }
-    let row = |place: Value| {
-        let host = place["host"].as_str().unwrap_or_default();
+    let row = |place: WithJson<Place>| {
+        let host = place.host.as_deref().unwrap_or_default();
         Row { node: by_host.get(host).cloned().flatten(), place }
     };
     let rows: Vec<Row> = places.into_iter().map(row).collect();
@@ -97,7 +95,7 @@ async fn find(
 #[derive(Serialize)]
 struct Row {
     node: Option<HostNode>,
-    place: Value,
+    place: WithJson<Place>,
 }
 
 /// Finds the node that is the compute host `host`. A host is named like its node, or `node-` and the node's id, if a profile made it a
@@ -127,17 +125,17 @@ async fn of_node(api: &Api, ident: &str) -> Result<Option<HostNode>, Problem> {
         format!("/bedplate/v1/nodes/{ident}/explain"),
     ];
     let (shown, explained) = tokio::join!(api.find(&shown), api.find(&explained));
-    let Some(node) = shown? else { return Ok(None) };
-    let explanation = explained?.unwrap_or_default();
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let named = text(&node["instance_info"]["hypervisor_hostname"]);
-    let uuid = text(&node["uuid"]).unwrap_or_default();
+    let Some(node): Option<Node> = shown? else { return Ok(None) };
+    let explained: Option<Explanation> = explained?;
+    let (place, hypervisor) = explained.map(|it| (it.place, it.hypervisor)).unwrap_or_default();
+    let (rack, position) = place.map(|place| (place.rack, place.position)).unzip();
+    let named = || node.hypervisor_hostname().map(str::to_owned);
     Ok(Some(HostNode {
-        name: text(&node["name"]).unwrap_or_else(|| uuid.clone()),
-        uuid,
-        state: text(&node["provision_state"]).unwrap_or_default(),
-        rack: text(&explanation["place"]["rack"]),
-        position: explanation["place"]["position"].as_u64(),
-        host: text(&explanation["hypervisor"]["host"]).or(named),
+        name: node.label().to_owned(),
+        uuid: node.id().to_owned(),
+        state: node.state().to_owned(),
+        rack,
+        position,
+        host: hypervisor.map(|it| it.host).or_else(named),
     }))
 }

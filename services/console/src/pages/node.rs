@@ -1,5 +1,9 @@
 //! `/nodes/{node}`: one node with its state, history, inventory and actions.
 
+use api_client::WithJson;
+use api_client::baremetald::{
+    EventLog, Explanation, History, HistoryEvent, Inventory, Node, Ports, Sensors,
+};
 use axum::Router;
 use axum::extract::{Path, Query};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -65,19 +69,19 @@ async fn one(person: &AuthorizedUser, node: &str) -> Result<Page, Problem> {
         api.find(&inventory),
         api.find(&ports),
     );
-    let (shown, explained) = (shown?, explained?);
-    let state = shown["provision_state"].as_str().unwrap_or_default();
-    let label = shown["name"].as_str().unwrap_or(node);
+    let shown: WithJson<Node> = shown?;
+    let explained: Option<WithJson<Explanation>> = explained?;
+    let (state, label) = (shown.state(), shown.name.as_deref().unwrap_or(node));
     let page = person.page("node.html", label).under("nodes").live();
     let page = page.put("verbs", actions(state)).put("label", label).put("address", &name);
-    let page = page.put("may_be_deleted", may_be_deleted(state, shown["maintenance"] == true));
-    let page = page.put("events", history?.map(|history| timeline(&history)).unwrap_or_default());
-    let inventory = inventory?.map(|mut it| it["inventory"].take());
-    let ports = ports?.map(|mut it| it["ports"].take());
+    let page = page.put("may_be_deleted", may_be_deleted(state, shown.maintenance));
+    let page = page
+        .put("events", history?.map(|History { history }| timeline(&history)).unwrap_or_default());
+    let inventory = inventory?.map(|Inventory { inventory }| inventory);
+    let ports = ports?.map(|Ports { ports }| ports);
     let page = page.put("inventory", inventory).put("ports", ports);
-    let host = &shown["instance_info"]["hypervisor_hostname"];
-    let joined = explained.as_ref().map_or(&Value::Null, |it| &it["hypervisor"]["host"]);
-    let host = joined.as_str().or(host.as_str());
+    let joined = explained.as_ref().and_then(|it| it.hypervisor.as_ref());
+    let host = joined.map(|it| it.host.as_str()).or(shown.hypervisor_hostname());
     let page = page.put("is_host", host.is_some()).put("drain", drain_of(person, host).await);
     Ok(page.put("explained", explained).put("node", &shown))
 }
@@ -89,18 +93,16 @@ async fn drain_of(person: &AuthorizedUser, host: Option<&str>) -> Option<Value> 
 }
 
 /// The newest events, newest first, each with the time until the next event.
-fn timeline(history: &Value) -> Vec<Event> {
-    let all: Vec<&Value> = history["history"].as_array().into_iter().flatten().collect();
-    let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
-    let time = |event: &Value| event["created_at"].as_str()?.parse::<Timestamp>().ok();
+fn timeline(all: &[HistoryEvent]) -> Vec<Event> {
+    let time = |event: &HistoryEvent| event.created_at.parse::<Timestamp>().ok();
     let nexts = all.iter().skip(1).map(Some).chain([None]);
     let events = all.iter().zip(nexts).map(|(event, next)| {
-        let took = time(event).zip(next.and_then(|next| time(next)));
+        let took = time(event).zip(next.and_then(time));
         let took = took.map(|(from, until)| until.duration_since(from));
         Event {
-            at: text(event, "created_at"),
-            what: text(event, "event"),
-            severity: text(event, "severity").to_ascii_lowercase(),
+            at: event.created_at.clone(),
+            what: event.event.clone(),
+            severity: event.severity.to_ascii_lowercase(),
             took: took.map(|it| {
                 if it.as_secs() < 10 {
                     format!("{:.1} s", it.as_secs_f64())
@@ -187,7 +189,8 @@ fn may_be_deleted(state: &str, is_in_maintenance: bool) -> bool {
 /// The question before an action.
 async fn question(person: &AuthorizedUser, node: &str, target: &str) -> Result<Question, Problem> {
     let address = segment(node)?;
-    let shown = person.baremetald()?.get(&format!("/v1/nodes/{address}?fields=uuid,name")).await?;
+    let path = format!("/v1/nodes/{address}?fields=uuid,name");
+    let shown: Node = person.baremetald()?.get(&path).await?;
     let (verb, loss) = loss(target);
     let is_deletion = target == "delete";
     let form = if is_deletion { "delete" } else { "provision" };
@@ -195,7 +198,7 @@ async fn question(person: &AuthorizedUser, node: &str, target: &str) -> Result<Q
         verb,
         loss,
         kind: "node",
-        name: shown["name"].as_str().or(shown["uuid"].as_str()).unwrap_or(node).to_owned(),
+        name: shown.name.or(shown.uuid).unwrap_or_else(|| node.to_owned()),
         action: format!("/nodes/{address}/{form}"),
         target: (!is_deletion).then(|| target.to_owned()),
         back: format!("/nodes/{address}"),
@@ -251,17 +254,16 @@ async fn sensors(person: AuthorizedUser, Path(node): Path<String>) -> Result<Res
         format!("/bedplate/v1/nodes/{name}/event-log?limit=50"),
     );
     let (sensors, log) = tokio::join!(api.get(&sensors), api.find(&log));
-    let mut sensors = sensors?;
-    let log: Vec<Value> =
-        log?.and_then(|log| log["event_log"].as_array().cloned()).unwrap_or_default();
+    let sensors: WithJson<Sensors> = sensors?;
+    let log = log?.map(|EventLog { event_log }| event_log).unwrap_or_default();
     let log: Vec<Value> = log
         .iter()
         .rev()
-        .map(|entry| json!({"at": format_seconds(&entry["at"]), "message": entry["message"]}))
+        .map(|entry| json!({"at": entry.at.and_then(format_seconds), "message": entry.message}))
         .collect();
     let page = person.page("sensors.html", &format!("Sensors of {node}")).under("nodes");
     person.show(
-        page.put("sensors", sensors["sensors"].take())
+        page.put("sensors", &sensors.sensors)
             .put("log", log)
             .put("label", &node)
             .put("address", name),
@@ -269,9 +271,8 @@ async fn sensors(person: AuthorizedUser, Path(node): Path<String>) -> Result<Res
 }
 
 /// Formats seconds since 1970.
-fn format_seconds(seconds: &Value) -> Option<String> {
-    let at = Timestamp::from_second(seconds.as_i64()?).ok()?;
-    Some(at.to_string())
+fn format_seconds(seconds: i64) -> Option<String> {
+    Timestamp::from_second(seconds).ok().map(|at| at.to_string())
 }
 
 /// `POST /nodes/{node}/provision`: runs a provisioning action. An action that erases something needs the node's name as a confirmation.
@@ -405,6 +406,7 @@ mod tests {
             event("2026-11-23T01:00:01.5Z", "done"),
             event("2026-11-23T01:02:01.5Z", "asked to inspect"),
         ]});
+        let History { history } = serde_json::from_value(history).unwrap();
         let events: Vec<_> = timeline(&history).into_iter().map(|it| (it.what, it.took)).collect();
         assert_eq!(
             events,

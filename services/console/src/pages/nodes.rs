@@ -1,11 +1,12 @@
 //! `/nodes`: lists nodes page by page, optionally of one state.
 
+use api_client::WithJson;
+use api_client::baremetald::Node;
 use axum::Router;
 use axum::extract::Query;
 use axum::response::Response;
 use axum::routing::get;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::api::encoded;
 use crate::page_request::AuthorizedUser;
@@ -67,19 +68,15 @@ async fn list(
             path = format!("{path}&{name}={}", encoded(value));
         }
     }
-    let found = person.baremetald()?.get(&path).await?;
-    let last =
-        found["nodes"].as_array().and_then(|all| all.last()).and_then(|last| last["uuid"].as_str());
-    let next = last.filter(|_| found["next"].is_string()).map(|last| {
+    let (nodes, has_more) = person.baremetald()?.page::<WithJson<Node>>(&path).await?;
+    let next = nodes.last().filter(|_| has_more).map(|last| {
         format!(
             "/nodes?state={}&maintenance={}&marker={}",
             encoded(&wanted.state),
             encoded(&wanted.maintenance),
-            encoded(last)
+            encoded(last.id())
         )
     });
-    let none = Value::Array(Vec::new());
-    let nodes = found.get("nodes").unwrap_or(&none);
     let page = person.page("nodes.html", "Nodes").under("nodes").live();
     let page = page
         .put("nodes", nodes)

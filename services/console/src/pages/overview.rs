@@ -1,10 +1,12 @@
 //! `/`: counts, operations in progress and failures. The number of requests does not grow with the number of nodes.
 
+use api_client::WithJson;
+use api_client::baremetald::NodeCounts;
+use api_client::clusterd::{Cluster, Vm};
 use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::api::Api;
 use crate::page_request::AuthorizedUser;
@@ -40,17 +42,14 @@ async fn nodes(person: &AuthorizedUser) -> Result<Nodes, Problem> {
 struct Nodes {
     in_use: u64,
     free: u64,
-    counts: Value,
+    counts: WithJson<NodeCounts>,
 }
 
 impl Nodes {
-    fn of(counts: Value) -> Self {
-        let states = || counts["states"].as_array().into_iter().flatten();
+    fn of(counts: WithJson<NodeCounts>) -> Self {
         let count = |word: &str| {
-            states()
-                .find(|it| it["provision_state"] == word)
-                .and_then(|it| it["count"].as_u64())
-                .unwrap_or(0)
+            let state = counts.states.iter().find(|it| it.provision_state == word);
+            state.map_or(0, |it| it.count)
         };
         Nodes { in_use: count("active"), free: count("available"), counts }
     }
@@ -59,10 +58,10 @@ impl Nodes {
 /// The newest clusters and VMs of the user.
 #[derive(Serialize)]
 struct Clusters {
-    clusters: Value,
+    clusters: Vec<WithJson<Cluster>>,
     /// Whether there are more clusters than the page names.
     more_clusters: bool,
-    machines: Value,
+    machines: Vec<WithJson<Vm>>,
     more_machines: bool,
 }
 
@@ -71,14 +70,9 @@ async fn clusters(person: &AuthorizedUser) -> Result<Clusters, Problem> {
     let newest = format!("limit={NAMED}&sort_key=created_at&sort_dir=desc");
     let [clusters, machines] =
         [format!("/v1/clusters/detail?{newest}"), format!("/bedplate/v1/machines?{newest}")];
-    let (clusters, machines) = tokio::join!(api.get(&clusters), api.get(&machines));
-    let (mut clusters, mut machines) = (clusters?, machines?);
-    Ok(Clusters {
-        more_clusters: clusters["next"].is_string(),
-        clusters: clusters["clusters"].take(),
-        more_machines: machines["next"].is_string(),
-        machines: machines["machines"].take(),
-    })
+    let (clusters, machines) = tokio::join!(api.page(&clusters), api.page(&machines));
+    let ((clusters, more_clusters), (machines, more_machines)) = (clusters?, machines?);
+    Ok(Clusters { clusters, more_clusters, machines, more_machines })
 }
 
 #[cfg(test)]
@@ -90,7 +84,8 @@ mod tests {
     #[test]
     fn used_and_free_nodes_are_counted_by_state() {
         let states = json!([{"provision_state": "active", "count": 7}, {"provision_state": "enroll", "count": 2}]);
-        let nodes = Nodes::of(json!({"states": states}));
+        let counts = json!({"total": 9, "states": states});
+        let nodes = Nodes::of(serde_json::from_value(counts).unwrap());
         assert_eq!((nodes.in_use, nodes.free), (7, 0));
     }
 }

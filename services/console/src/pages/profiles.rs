@@ -1,5 +1,7 @@
 //! `/profiles`: hypervisor profiles: lists, shows, creates, changes and deletes them.
 
+use api_client::WithJson;
+use api_client::baremetald::Profile;
 use axum::Router;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -28,16 +30,18 @@ pub(super) fn routes() -> Router<Console> {
 
 /// The names of all profiles; empty if the user may not see profiles.
 pub(super) async fn names(api: &Api) -> Result<Vec<String>, Problem> {
-    let found = api.find(PROFILES).await?.unwrap_or_default();
-    let all = found["hypervisor_profiles"].as_array().into_iter().flatten();
-    Ok(all.filter_map(|it| it["name"].as_str().map(str::to_owned)).collect())
+    match api.all::<Profile>(PROFILES).await {
+        Ok(all) => Ok(all.into_iter().map(|profile| profile.name).collect()),
+        Err(Problem::Refused { .. }) => Ok(Vec::new()),
+        Err(other) => Err(other),
+    }
 }
 
 /// `GET /profiles`: lists profiles.
 async fn list(person: AuthorizedUser) -> Result<Response, Problem> {
-    let mut found = person.baremetald()?.get(PROFILES).await?;
+    let found: Vec<WithJson<Profile>> = person.baremetald()?.all(PROFILES).await?;
     let page = person.page("profiles.html", "Hypervisor profiles").under("profiles");
-    person.show(page.put("profiles", found["hypervisor_profiles"].take()))
+    person.show(page.put("profiles", found))
 }
 
 /// `GET /profiles/{profile}`: shows a profile.
@@ -49,11 +53,12 @@ async fn show(person: AuthorizedUser, Path(profile): Path<String>) -> Result<Res
 /// The page of a profile, with the refused document if there is one.
 async fn one(person: &AuthorizedUser, name: &str, refused: Option<&str>) -> Result<Page, Problem> {
     let address = segment(name)?;
-    let profile = person.baremetald()?.get(&format!("{PROFILES}/{address}")).await?;
-    let own = written(&profile)?;
+    let path = format!("{PROFILES}/{address}");
+    let profile: WithJson<Profile> = person.baremetald()?.get(&path).await?;
+    let own = written(&profile.json)?;
     let page = person.page("profile.html", &format!("Profile {name}")).under("profiles");
     let page = page.put("document", refused.unwrap_or(&own)).put("address", address);
-    Ok(page.put("settings", setting_rows(&profile["settings"])).put("profile", profile))
+    Ok(page.put("settings", setting_rows(&profile.settings.json)).put("profile", profile))
 }
 
 /// Writes a profile as a document that can be sent back: JSON, which is valid YAML.
@@ -102,12 +107,12 @@ async fn create(UserForm { person, fields }: UserForm) -> Result<Response, Probl
         None => body(&fields),
     };
     let made = match asked {
-        Ok(body) => api.send(Method::POST, PROFILES, Some(&body)).await,
+        Ok(body) => api.post(PROFILES, &body).await,
         Err(why) => Err(why),
     };
     match made {
-        Ok(made) => {
-            let name = segment(made["name"].as_str().unwrap_or_default())?;
+        Ok(Profile { name, .. }) => {
+            let name = segment(&name)?;
             Ok(Redirect::to(&format!("/profiles/{name}")).into_response())
         }
         Err(Problem::LoggedOut) => Err(Problem::LoggedOut),

@@ -1,5 +1,8 @@
 //! `/quotas`: usage and limits of a project and of a user.
 
+use std::collections::BTreeMap;
+
+use api_client::clusterd::{Quotas, ResourceQuota};
 use axum::Router;
 use axum::extract::Query;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -100,20 +103,18 @@ async fn show(
         encoded(wanted.project.trim()),
         encoded(wanted.user.trim())
     );
-    let found = person.clusterd()?.get(&path).await?;
+    let found: Quotas = person.clusterd()?.get(&path).await?;
     let page = person.page("quotas.html", "Quotas").under("quotas");
-    let page =
-        page.put("project_rows", rows(&found["project"])).put("user_rows", rows(&found["user"]));
-    let page = page.put("project_id", &found["project_id"]).put("user_id", &found["user_id"]);
+    let page = page.put("project_rows", rows(&found.project)).put("user_rows", rows(&found.user));
+    let page = page.put("project_id", found.project_id).put("user_id", found.user_id);
     person.show(page.put("wanted_project", wanted.project).put("wanted_user", wanted.user))
 }
 
 /// The rows of a table, in the order of `COUNTED`.
-pub(super) fn rows(account: &Value) -> Vec<Row> {
+pub(super) fn rows(account: &BTreeMap<String, ResourceQuota>) -> Vec<Row> {
     let row = |(key, name, unit): &(&'static str, &'static str, Unit)| {
-        let entry = account.get(*key)?;
-        let limit = entry["limit"].as_i64().unwrap_or(-1);
-        let used = entry["used"].as_i64();
+        let ResourceQuota { limit, used } = *account.get(*key)?;
+        let used = used.and_then(|used| i64::try_from(used).ok());
         let left = used.filter(|_| limit >= 0).map(|used| (limit - used).max(0));
         Some(Row {
             key,
@@ -157,7 +158,10 @@ mod tests {
     #[test]
     fn the_remainder_is_shown_if_there_is_a_limit() {
         let account = json!({"vms": {"used": 3, "limit": 5}, "gpus": {"used": 1, "limit": -1}});
-        let shown: Vec<_> = rows(&account).iter().map(|row| (row.key, row.left)).collect();
+        let shown: Vec<_> = rows(&serde_json::from_value(account).unwrap())
+            .iter()
+            .map(|row| (row.key, row.left))
+            .collect();
         assert_eq!(shown, [("vms", Some(2)), ("gpus", None)]);
     }
 
@@ -167,7 +171,7 @@ mod tests {
             "ram_mib": {"used": 1536, "limit": 65536}, "disk_gib": {"used": 40, "limit": -1},
             "lease_seconds": {"limit": 604800},
         });
-        let shown: Vec<_> = rows(&account)
+        let shown: Vec<_> = rows(&serde_json::from_value(account).unwrap())
             .into_iter()
             .map(|row| (row.label, row.used_shown, row.limit_shown))
             .collect();

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use api_client::WithJson;
+use api_client::baremetald::{Hypervisor, Rack, RackMachine, RackSummary};
 use axum::Router;
 use axum::extract::{Path, Query};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -44,11 +46,11 @@ struct PageQuery {
 
 #[derive(Serialize)]
 struct Drawn {
-    rack: Value,
+    rack: WithJson<Rack>,
     /// From the top down.
     units: Vec<Unit>,
     /// The nodes without a known position.
-    elsewhere: Vec<Value>,
+    elsewhere: Vec<WithJson<RackMachine>>,
     /// The number of nodes in each state: tone, state, number.
     tally: Vec<(&'static str, String, usize)>,
 }
@@ -57,7 +59,7 @@ struct Drawn {
 #[derive(Serialize)]
 struct Unit {
     position: u64,
-    machines: Vec<Value>,
+    machines: Vec<WithJson<RackMachine>>,
 }
 
 /// `GET /racks`: draws racks.
@@ -66,21 +68,14 @@ async fn list(
     Query(wanted): Query<PageQuery>,
 ) -> Result<Response, Problem> {
     let api = person.baremetald()?;
-    let all = api.get("/bedplate/v1/racks").await?;
-    let names: Vec<&str> = all["racks"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|it| it["name"].as_str())
-        .collect();
-    let total = names.len();
-    let shown = names.iter().skip(wanted.page.saturating_mul(DRAWN)).take(DRAWN);
+    let all: Vec<RackSummary> = api.all("/bedplate/v1/racks").await?;
+    let total = all.len();
+    let shown = all.iter().skip(wanted.page.saturating_mul(DRAWN)).take(DRAWN);
     let paths: Result<Vec<String>, Problem> =
-        shown.map(|name| Ok(format!("/bedplate/v1/racks/{}", segment(name)?))).collect();
+        shown.map(|rack| Ok(format!("/bedplate/v1/racks/{}", segment(&rack.name)?))).collect();
     let paths = paths?;
     let racks = join_all(paths.iter().map(|path| api.get(path))).await;
-    let racks: Result<Vec<Drawn>, Problem> =
-        racks.into_iter().map(|rack| Ok(draw(rack?))).collect();
+    let racks: Result<Vec<Drawn>, Problem> = racks.into_iter().map(|rack| rack.map(draw)).collect();
     let page = person.page("racks.html", "Racks").under("racks").live();
     let page = page.put("racks", racks?).put("total", total).put("page", wanted.page);
     person.show(page.put("pages", total.div_ceil(DRAWN)))
@@ -90,35 +85,31 @@ async fn list(
 async fn show(person: AuthorizedUser, Path(rack): Path<String>) -> Result<Response, Problem> {
     let (api, path) = (person.baremetald()?, format!("/bedplate/v1/racks/{}", segment(&rack)?));
     let (found, profiles) = tokio::join!(api.get(&path), profiles::names(&api));
-    let found = found?;
-    let machines = found["machines"].clone();
+    let found: WithJson<Rack> = found?;
+    let machines = found.machines.clone();
     let page = person.page("rack.html", &format!("Rack {rack}")).under("racks").live();
     let page = page.put("hosts", hosts(&machines)).put("profiles", profiles?);
     person.show(page.put("drawn", draw(found)).put("machines", machines).put("name", rack))
 }
 
 /// The number of hypervisors in each state: tone, state, number.
-fn hosts(machines: &Value) -> Vec<(&'static str, String, usize)> {
+fn hosts(machines: &[WithJson<RackMachine>]) -> Vec<(&'static str, String, usize)> {
     let mut tally: BTreeMap<(&'static str, String), usize> = BTreeMap::new();
-    let all = machines.as_array().into_iter().flatten();
-    for state in all.filter_map(|it| it["hypervisor"]["state"].as_str()) {
+    for Hypervisor { state, .. } in machines.iter().filter_map(|it| it.hypervisor.as_ref()) {
         *tally.entry((tone(state), state.replace('_', " "))).or_default() += 1;
     }
     tally.into_iter().map(|((tone, state), count)| (tone, state, count)).collect()
 }
 
 /// Arranges the nodes of a rack by their positions.
-fn draw(mut rack: Value) -> Drawn {
-    let Some(Value::Array(machines)) = rack.get_mut("machines").map(Value::take) else {
-        return Drawn { rack, units: Vec::new(), elsewhere: Vec::new(), tally: Vec::new() };
-    };
+fn draw(rack: WithJson<Rack>) -> Drawn {
     let mut tally: BTreeMap<(&'static str, String), usize> = BTreeMap::new();
-    let mut placed: BTreeMap<u64, Vec<Value>> = BTreeMap::new();
+    let mut placed: BTreeMap<u64, Vec<WithJson<RackMachine>>> = BTreeMap::new();
     let mut elsewhere = Vec::new();
-    for machine in machines {
-        let state = machine["provision_state"].as_str().unwrap_or_default().to_owned();
+    for machine in rack.machines.clone() {
+        let state = machine.provision_state.clone();
         *tally.entry((tone(&state), state)).or_default() += 1;
-        match machine["position"].as_u64().filter(|it| (1..=MOST_UNITS).contains(it)) {
+        match machine.position.map(u64::from).filter(|it| (1..=MOST_UNITS).contains(it)) {
             Some(position) => placed.entry(position).or_default().push(machine),
             None => elsewhere.push(machine),
         }
@@ -229,26 +220,40 @@ async fn pause(
 mod tests {
     use super::*;
 
+    fn machine(more: Value) -> WithJson<RackMachine> {
+        let mut machine = json!({
+            "uuid": "u1", "provision_state": "active", "since": "2026-01-02T03:04:05Z",
+        });
+        let more = more.as_object().cloned().unwrap_or_default();
+        machine.as_object_mut().unwrap().extend(more);
+        serde_json::from_value(machine).unwrap()
+    }
+
     #[test]
     fn nodes_are_drawn_at_their_positions() {
-        let machine = |name: &str, position: Value| json!({"name": name, "position": position, "provision_state": "active"});
-        let machines = [machine("a", 14.into()), machine("b", 1.into()), machine("c", Value::Null)];
-        let drawn = draw(json!({"name": "r", "machines": machines}));
+        let place =
+            |name: &str, position: Value| machine(json!({"name": name, "position": position}));
+        let machines = [place("a", 14.into()), place("b", 1.into()), place("c", Value::Null)];
+        let rack = json!({"name": "r", "machines": machines});
+        let drawn = draw(serde_json::from_value(rack).unwrap());
         assert_eq!(drawn.units.len(), 14);
         let names =
-            |unit: &Unit| unit.machines.iter().map(|it| it["name"].to_string()).collect::<String>();
-        assert_eq!(drawn.units.first().map(names).as_deref(), Some("\"a\""));
-        assert_eq!(drawn.units.last().map(names).as_deref(), Some("\"b\""));
+            |unit: &Unit| unit.machines.iter().map(|it| it.label().to_owned()).collect::<String>();
+        assert_eq!(drawn.units.first().map(names).as_deref(), Some("a"));
+        assert_eq!(drawn.units.last().map(names).as_deref(), Some("b"));
         assert_eq!(drawn.elsewhere.len(), 1);
         assert_eq!(drawn.tally, [("good", "active".to_owned(), 3)]);
     }
 
     #[test]
     fn hypervisors_are_counted_by_state() {
-        let host = |state: &str| json!({"hypervisor": {"state": state}});
+        let host = |state: &str| {
+            let host = json!({"host": "a", "state": state, "since": "2026-01-02T03:04:05Z"});
+            machine(json!({"hypervisor": host}))
+        };
         let machines =
-            [host("joined"), host("awaiting_service"), host("joined"), json!({"hypervisor": null})];
-        let counted = hosts(&json!(machines));
+            [host("joined"), host("awaiting_service"), host("joined"), machine(json!({}))];
+        let counted = hosts(&machines);
         assert_eq!(
             counted,
             [("busy", "awaiting service".to_owned(), 1), ("good", "joined".to_owned(), 2)]

@@ -6,6 +6,7 @@
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
+use api_client::baremetald::Node;
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -50,12 +51,12 @@ pub(super) fn routes() -> Router<Console> {
 /// `GET /nodes/{node}/console`: shows the serial console.
 async fn show(person: AuthorizedUser, Path(node): Path<String>) -> Result<Response, Problem> {
     let (api, name) = (person.baremetald()?, segment(&node)?);
-    let shown = api.get(&format!("/v1/nodes/{name}")).await?;
-    let label = shown["name"].as_str().unwrap_or(&node);
-    let is_enabled = shown["console_enabled"] == true;
+    let shown: Node = api.get(&format!("/v1/nodes/{name}")).await?;
+    let label = shown.name.as_deref().unwrap_or(&node);
+    let is_enabled = shown.console_enabled;
     let page = person.page("serial.html", &format!("Console of {label}")).under("nodes");
     let page = page.put("label", label).put("address", &name).put("enabled", is_enabled);
-    let page = page.put("interface", &shown["console_interface"]).put("driver", &shown["driver"]);
+    let page = page.put("interface", &shown.console_interface).put("driver", &shown.driver);
     if !is_enabled {
         return person.show(page.put("lines", "").put("line", ""));
     }
@@ -81,10 +82,11 @@ async fn switch(
     let (api, name) = (person.baremetald()?, segment(&node)?);
     let is_on = fields.get("target")? == "on";
     let path = format!("/v1/nodes/{name}");
-    let shown = api.get(&path).await?;
+    let Node { console_interface, driver, .. } = api.get(&path).await?;
+    let has_none = console_interface.as_deref() == Some("no-console");
     // Nodes with the driver `ipmi` have no console interface by default, as in Ironic. `ipmitool-socat` is the only one that such nodes can
     // have.
-    if is_on && shown["console_interface"] == "no-console" && shown["driver"] == "ipmi" {
+    if is_on && has_none && driver.as_deref() == Some("ipmi") {
         let patch = json!([
             {"op": "add", "path": "/console_interface", "value": "ipmitool-socat"}
         ]);

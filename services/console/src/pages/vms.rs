@@ -1,5 +1,7 @@
 //! `/vms`: VMs: creates, lists, shows, extends, switches and deletes them.
 
+use api_client::WithJson;
+use api_client::clusterd::{ConsoleUrl, Image, Quotas, Vm};
 use axum::Router;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -31,7 +33,7 @@ pub(super) fn routes() -> Router<Console> {
 
 /// `GET /vms`: lists VMs.
 async fn list(person: AuthorizedUser) -> Result<Response, Problem> {
-    let machines = person.clusterd()?.all("machines", "/bedplate/v1/machines", 2000).await?;
+    let machines = person.clusterd()?.first::<WithJson<Vm>>("/bedplate/v1/machines", 2000).await?;
     let page = person.page("vms.html", "VMs").under("vms").live();
     person.show(page.put("machines", machines))
 }
@@ -42,11 +44,10 @@ async fn show(person: AuthorizedUser, Path(vm): Path<String>) -> Result<Response
     let (shown, events) =
         (format!("/bedplate/v1/machines/{name}"), format!("/bedplate/v1/machines/{name}/events"));
     let (shown, events) = tokio::join!(api.get(&shown), api.find(&events));
-    let (shown, events) = (shown?, events?);
-    let label = shown["name"].as_str().unwrap_or(&vm);
+    let (shown, events): (WithJson<Vm>, _) = (shown?, events?);
+    let label = &shown.name;
     let page = person.page("vm.html", label).under("vms").live();
-    let page =
-        page.put("events", newest(events.as_ref())).put("label", label).put("address", &name);
+    let page = page.put("events", newest(events)).put("label", label).put("address", &name);
     person.show(page.put("vm", &shown))
 }
 
@@ -59,24 +60,22 @@ async fn ask(person: AuthorizedUser) -> Result<Response, Problem> {
 async fn form(person: &AuthorizedUser) -> Result<Page, Problem> {
     let api = person.clusterd()?;
     let (images, quotas) =
-        tokio::join!(api.get("/bedplate/v1/images"), api.find("/bedplate/v1/quotas"));
-    let account = quotas?.map(|it| rows(&it["user"])).unwrap_or_default();
+        tokio::join!(api.all("/bedplate/v1/images"), api.find("/bedplate/v1/quotas"));
+    let account = quotas?.map(|it: Quotas| rows(&it.user)).unwrap_or_default();
     let page = person.page("vm_new.html", "Create VM").under("vms");
-    Ok(page.put("images", &images?["images"]).put("account", account))
+    let images: Vec<WithJson<Image>> = images?;
+    Ok(page.put("images", images).put("account", account))
 }
 
 /// `POST /vms/new`: creates a VM.
 async fn send(UserForm { person, fields }: UserForm) -> Result<Response, Problem> {
     let asked = match body(&fields) {
-        Ok(body) => {
-            person.clusterd()?.send(Method::POST, "/bedplate/v1/machines", Some(&body)).await
-        }
+        Ok(body) => person.clusterd()?.post("/bedplate/v1/machines", &body).await,
         Err(why) => Err(why),
     };
     match asked {
-        Ok(made) => {
-            let id = made["uuid"].as_str().unwrap_or_default();
-            Ok(Redirect::to(&format!("/vms/{}", segment(id)?)).into_response())
+        Ok(Vm { uuid, .. }) => {
+            Ok(Redirect::to(&format!("/vms/{}", segment(&uuid)?)).into_response())
         }
         Err(Problem::LoggedOut) => Err(Problem::LoggedOut),
         Err(why) => person.show_again(form(&person).await?.put("given", fields.shown()), &why),
@@ -150,10 +149,9 @@ async fn console(
     UserForm { person, .. }: UserForm,
 ) -> Result<Response, Problem> {
     let path = format!("/bedplate/v1/machines/{}/console", segment(&vm)?);
-    let answer =
-        person.clusterd()?.send(Method::POST, &path, Some(&json!({"kind": "novnc"}))).await?;
+    let ConsoleUrl { url } = person.clusterd()?.post(&path, &json!({"kind": "novnc"})).await?;
     let page = person.page("console.html", &format!("Console of {vm}")).under("vms");
-    person.show(page.put("url", &answer["url"]).put("address", segment(&vm)?).put("label", &vm))
+    person.show(page.put("url", url).put("address", segment(&vm)?).put("label", &vm))
 }
 
 /// `POST /vms/{vm}/delete`: deletes a VM. Needs its name as a confirmation.
@@ -163,8 +161,8 @@ async fn delete(
 ) -> Result<Response, Problem> {
     let (api, name) = (person.clusterd()?, segment(&vm)?);
     let path = format!("/bedplate/v1/machines/{name}");
-    let shown = api.get(&path).await?;
-    if fields.find("name").map(str::trim) != shown["name"].as_str() {
+    let shown: Vm = api.get(&path).await?;
+    if fields.find("name").map(str::trim) != Some(&shown.name) {
         return Err(Problem::Unreadable("name: type the VM's name to confirm".to_owned()));
     }
     api.send(Method::DELETE, &path, None).await?;
