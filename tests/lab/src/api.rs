@@ -1,14 +1,14 @@
-//! A client of the Bare Metal API.
+//! A client of either API.
 
 use std::time::Duration;
 
-use reqwest::{Client, Method};
+use api_client::{Client, ClientError, Credentials, Service};
+use reqwest::Method;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use url::Url;
+use websocket::Socket;
 
-/// The requested microversion, new enough for every field that the tests read.
-const VERSION: &str = "1.90";
 /// The polling interval of the waiting functions.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The longest time that anything may take on a busy computer.
@@ -18,7 +18,6 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 #[derive(Clone, Debug)]
 pub struct Api {
     client: Client,
-    base: Url,
 }
 
 /// An answer of the service.
@@ -42,14 +41,16 @@ impl Answer {
 
 impl Api {
     /// A client of the service at this URL.
-    pub fn new(base: Url) -> Api {
-        let client = Client::builder().no_proxy().tls_certs_only([]).build();
-        Api { client: client.expect("a client for plain HTTP can be made"), base }
+    pub fn new(service: Service, base: Url) -> Api {
+        let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build();
+        let http = http.expect("a client for plain HTTP can be made");
+        let client = Client::new(http, service, base, Credentials::Anonymous);
+        Api { client: client.with_timeout(TIMEOUT) }
     }
 
     /// The base URL of the service.
     pub fn url(&self) -> &Url {
-        &self.base
+        self.client.base()
     }
 
     /// Sends a request; returns an error only if the service does not answer.
@@ -58,18 +59,14 @@ impl Api {
         method: Method,
         path: &str,
         body: Option<&Value>,
-    ) -> reqwest::Result<Answer> {
-        let url = self.base.join(path).expect("a path makes a URL");
-        let mut request = self.client.request(method, url);
-        request = request.header("X-OpenStack-Ironic-API-Version", VERSION);
-        if let Some(body) = body {
-            request = request.json(body);
-        }
-        let response = request.send().await?;
+    ) -> Result<Answer, ClientError> {
+        let request = self.client.request(method, path).await?;
+        let request = body.into_iter().fold(request, |request, body| request.json(body));
+        let response = self.client.exchange(request).await?;
         let status = response.status().as_u16();
         let retry_after = response.headers().get("retry-after");
         let retry_after = retry_after.and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let body = response.bytes().await?;
+        let body = self.client.body(response).await?;
         let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
         Ok(Answer { status, retry_after, body })
     }
@@ -83,6 +80,11 @@ impl Api {
     /// Gets a document; panics if the status is not a success.
     pub async fn get(&self, path: &str) -> Value {
         self.send(Method::GET, path, None).await.expect(path)
+    }
+
+    /// Opens a WebSocket; panics if the service refuses.
+    pub async fn socket(&self, path: &str) -> Socket {
+        self.client.socket(path).await.unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
     /// Gets a document repeatedly until `look` returns a value. Also waits for a service that is restarting.

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use api_client::Service;
 use baremetal::Listeners;
 use baremetal_store::Store;
 use machine_emulator::{AgentKind, Network, Rack, Speed, Systems};
@@ -125,7 +126,7 @@ impl Lab {
         let base = Url::parse(&format!("http://{}/", listeners.api));
         Lab {
             daemon: Mutex::new(daemon),
-            api: Api::new(base.expect("an address makes a URL")),
+            api: Api::new(Service::Baremetald, base.expect("an address makes a URL")),
             image: images.bootable("system.raw"),
             images,
             rack: Mutex::new(rack),

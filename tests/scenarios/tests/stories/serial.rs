@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::{SinkExt, StreamExt};
 use lab::{Lab, Machine, Node, Settings};
 use machine_emulator::Stage;
-use reqwest::{Client, Method};
+use reqwest::Method;
 use serde_json::json;
 use websocket::{Message, Socket};
 
@@ -67,12 +67,7 @@ struct Console {
 }
 
 async fn look(lab: &Lab, node: Node) -> Console {
-    let client = Client::builder().no_proxy().tls_certs_only([]).build().expect("a client");
-    let path = format!("/bedplate/v1/nodes/{}/console", node.0);
-    let url = lab.api().url().join(&path).expect("a path makes a URL");
-    let (request, asked) = websocket::upgrade_request(client.get(url));
-    let answer = request.send().await.expect("the service answers");
-    let socket = asked.open(answer).await.expect("it is a WebSocket");
+    let socket = lab.api().socket(&format!("/bedplate/v1/nodes/{}/console", node.0)).await;
     Console { socket, rest: String::new() }
 }
 

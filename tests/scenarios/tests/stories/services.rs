@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use api_client::Service;
 use lab::{Answer, Api};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -76,7 +77,7 @@ impl Clusters {
 
     /// Sends a request to clusterd; returns the status and the text of the answer.
     pub(crate) async fn ask(&self, method: Method, path: &str, body: &Value) -> (u16, String) {
-        told(self.site.client.request(method, format!("{}{path}", self.url)), body).await
+        told(&api(Service::Clusterd, &self.url), method, path, body).await
     }
 }
 
@@ -105,9 +106,7 @@ impl Services {
 
     /// Sends a request to baremetald; returns the status and the text of the answer.
     pub(crate) async fn machine(&self, method: Method, path: &str, body: &Value) -> (u16, String) {
-        let client = &self.clusters.site.client;
-        let request = client.request(method, format!("{}{path}", self.machines));
-        told(request.header("x-openstack-ironic-api-version", "1.95"), body).await
+        told(&api(Service::Baremetald, &self.machines), method, path, body).await
     }
 
     /// Sends a request to clusterd.
@@ -122,8 +121,7 @@ impl Services {
         path: &str,
         body: Option<&Value>,
     ) -> Answer {
-        let api = Api::new(Url::parse(&self.clusters.url).expect("an address makes a URL"));
-        api.send(method, path, body).await
+        api(Service::Clusterd, &self.clusters.url).send(method, path, body).await
     }
 
     /// Sets or clears the protection of a node.
@@ -157,10 +155,14 @@ impl Services {
 }
 
 /// Sends a request, with `body` unless it is null; returns the status and the text of the answer.
-async fn told(request: reqwest::RequestBuilder, body: &Value) -> (u16, String) {
-    let request = if body.is_null() { request } else { request.json(body) };
-    let answer = request.send().await.expect("the service answers");
-    (answer.status().as_u16(), answer.text().await.expect("text"))
+async fn told(api: &Api, method: Method, path: &str, body: &Value) -> (u16, String) {
+    let Answer { status, body, .. } =
+        api.send(method, path, Some(body).filter(|it| !it.is_null())).await;
+    (status, if body.is_null() { String::new() } else { body.to_string() })
+}
+
+fn api(service: Service, url: &str) -> Api {
+    Api::new(service, Url::parse(url).expect("an address makes a URL"))
 }
 
 /// Starts a service with this configuration, and waits until it listens.
