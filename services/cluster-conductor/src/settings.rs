@@ -6,7 +6,7 @@ mod vms;
 
 use std::time::Duration;
 
-use cluster_core::RepairLimits;
+use cluster_core::{RepairLimits, TurnPauses};
 use jiff::Timestamp;
 
 pub use lending::LendingSettings;
@@ -37,6 +37,11 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Returns the pauses between turns.
+    pub(crate) fn pauses(&self) -> TurnPauses {
+        TurnPauses { soon: self.soon(), look_every: self.look_every }
+    }
+
     /// Returns how soon to look again while something is in progress.
     pub(crate) fn soon(&self) -> Duration {
         PAUSE.min(self.look_every)

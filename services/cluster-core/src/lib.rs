@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 // The layers of the README, from the top: each layer imports from the layers below it only.
+mod cloud_calls;
+
 mod drain;
 mod vm;
 
@@ -65,6 +67,11 @@ pub use address::{
 pub use ca_revision::{CaRevision, RotationStep};
 pub use ca_rotation::{may_take_revision, members_without_revision, start_rotation};
 pub use cidr::{Cidr, InvalidCidr};
+pub use cloud_calls::{
+    ActionChange, CallFailure, CallResults, Capacity, CloudGoal, CloudProgress, Ledger,
+    LedgerMatch, LedgerUpdate, NextCalls, NextTurn, ObjectOwner, TurnCalls, TurnPauses, next_calls,
+    next_turn, pause_after,
+};
 pub use cluster::{Cluster, ClusterLease, LabelsCompared, LeasePower};
 pub use cluster_lease::{
     LeaseChangeRefused, after_lease_stage, extend_lease, grant_lease, lease_due, off_problem,

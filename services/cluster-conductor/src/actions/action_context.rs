@@ -1,21 +1,25 @@
 //! The parts of the conductor that a single action needs.
 
-use cluster_core::{CloudObject, ClusterObservation, DesiredObjects, Key, ResourceSpec};
+use cluster_core::{
+    CloudObject, ClusterObservation, DesiredObjects, Key, Ledger, ObjectOwner, ResourceSpec,
+};
+use cluster_store::Store;
 
-use crate::cloud::{CloudLookups, CloudWorkError, Ledger, Owner};
+use crate::cloud::{CloudLookups, CloudWorkError};
 use crate::member_configs::MemberConfigs;
 use crate::nodes::Nodes;
 
 /// The context of an action.
 pub(crate) struct ActionContext<'a> {
+    pub(crate) store: &'a Store,
     pub(crate) site: &'a CloudLookups<'a>,
     pub(crate) member_configs: &'a MemberConfigs,
     /// The cluster or VM whose action it is.
-    pub(crate) of: Owner<'a>,
+    pub(crate) of: ObjectOwner<'a>,
     /// The desired objects.
     pub(crate) shape: &'a DesiredObjects,
     /// The ledger, which has the intent of the action.
-    pub(crate) ledger: Ledger<'a>,
+    pub(crate) ledger: Ledger,
     /// The cluster's Kubernetes API; `None` for a VM.
     pub(crate) nodes: Option<&'a Nodes<'a>>,
     /// The latest observation.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use cluster_core::{
-    Action, CloudObject, CloudObjectDetails, CloudObjectState, IngressRule, Key, Kind, MemberName,
-    MemberObservation, ResourceSpec,
+    Action, ActionChange, CloudObject, CloudObjectDetails, CloudObjectState, IngressRule, Key,
+    Kind, MemberName, MemberObservation, ResourceSpec,
 };
 use futures::future::try_join_all;
 use openstack::block_storage::volumes;
@@ -23,20 +23,12 @@ use crate::cloud::{CloudWorkError, id_of, security};
 /// The result of an action.
 pub(crate) type Outcome = Result<ActionChange, CloudWorkError>;
 
-/// The change that an action made, relative to the observation.
-pub(crate) enum ActionChange {
-    /// The new state of an object.
-    Object(Key, CloudObject),
-    /// The new state of a member.
-    Machine(MemberName, MemberObservation),
-}
-
 fn object((key, found): (Key, CloudObject)) -> ActionChange {
     ActionChange::Object(key, found)
 }
 
 fn machine_of((machine, said): (MemberName, MemberObservation)) -> ActionChange {
-    ActionChange::Machine(machine, said)
+    ActionChange::Member(machine, said)
 }
 
 type Object = Result<(Key, CloudObject), CloudWorkError>;
@@ -80,7 +72,9 @@ impl ActionContext<'_> {
             self.ledger.line(key).ok_or_else(|| CloudWorkError::DependencyMissing(key.clone()))?;
         let what = (key, line.name.as_str(), self.thing(key)?);
         let found = create(self, what).await?;
-        self.ledger.record_id(key, &found.id).await?;
+        if let Some(line) = self.ledger.created(key, &found.id) {
+            self.store.save_ledger(&[line]).await?;
+        }
         Ok((key.clone(), found))
     }
 

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use cluster_core::{CloudObject, CloudObjectDetails, CloudObjectState, Key, ResourceSpec};
+use cluster_core::{
+    CloudObject, CloudObjectDetails, CloudObjectState, Key, ObjectOwner, ResourceSpec,
+};
 use openstack::compute::servers::{self, Boot, ConfigDrive, NewDisk, NewServer};
 use openstack::identity::application_credentials::{self, NewApplicationCredential};
 
 use super::action_context::ActionContext;
-use crate::cloud::{CloudWorkError, Owner, found, id_of};
+use crate::cloud::{CloudWorkError, found, id_of};
 use crate::vm_user_data;
 
 /// The roles that a cluster's credential gets, of those that clusterd's user has: enough to attach volumes and to create load balancers.
@@ -42,14 +44,14 @@ pub(crate) async fn create(
     };
     let others = disks.iter().filter(|disk| disk.purpose != "boot");
     let (user_data, server_group) = match action_context.of {
-        Owner::Cluster(spec) => {
+        ObjectOwner::Cluster(spec) => {
             let seen = &action_context.seen;
             let user_data = action_context.member_configs.user_data(spec, machine, seen).await?;
             let group = Key::ServerGroup(machine.group.clone());
             let group = id_of(&group, seen)?.to_owned();
             (Some(user_data.text().as_bytes().to_vec()), Some(group))
         }
-        Owner::Vm(vm) => {
+        ObjectOwner::Vm(vm) => {
             (vm_user_data::user_data(&action_context.member_configs.secrets, vm).await?, None)
         }
     };
@@ -89,7 +91,7 @@ pub(crate) async fn credential(
     key: &Key,
     name: &str,
 ) -> Result<CloudObject, CloudWorkError> {
-    let (Key::Credential(generation), Owner::Cluster(spec)) = (key, action_context.of) else {
+    let (Key::Credential(generation), ObjectOwner::Cluster(spec)) = (key, action_context.of) else {
         return Err(CloudWorkError::DependencyMissing(key.clone()));
     };
     let session = action_context.site.session;

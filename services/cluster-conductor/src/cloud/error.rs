@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cluster_core::{Key, MemberName, Problem};
+use cluster_core::{CallFailure, Key, MemberName, Problem};
 use cluster_store::StoreError;
 use kubernetes::KubernetesError;
 use openstack::CloudError;
@@ -70,8 +70,18 @@ pub(crate) enum CloudWorkError {
 }
 
 impl CloudWorkError {
+    /// Returns the failure of a call; `doing` completes the sentence "cannot …".
+    pub(crate) fn failure(&self, doing: &str) -> CallFailure {
+        CallFailure {
+            problem: self.problem(doing),
+            is_transient: self.is_transient(),
+            retry_after: self.retry_after(),
+            create_failure: self.create_failure(),
+        }
+    }
+
     /// Returns when to retry, if the service said so.
-    pub(crate) fn retry_after(&self) -> Option<Duration> {
+    fn retry_after(&self) -> Option<Duration> {
         let (CloudWorkError::Cloud(error)
         | CloudWorkError::Tenancy(TenancyError::KeystoneFailed(error))) = self
         else {
@@ -105,7 +115,7 @@ impl CloudWorkError {
     }
 
     /// Returns the cloud's message when it failed to create an object, so that an immediate retry makes no sense.
-    pub(crate) fn create_failure(&self) -> Option<String> {
+    fn create_failure(&self) -> Option<String> {
         let CloudWorkError::Cloud(error) = self else { return None };
         if let CloudError::Failed(_) = error {
             return Some(error.to_string());

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use cluster_core::{
-    CloudObject, ClusterParameters, ClusterSpec, DesiredState, Key, Kind, Reference,
+    CloudObject, ClusterParameters, ClusterSpec, DesiredState, Key, Kind, Ledger, Reference,
 };
 use openstack::block_storage::volumes;
 use openstack::load_balancer::ProvisioningStatus;
@@ -15,7 +15,6 @@ use openstack::{CloudError, Session};
 
 use super::error::CloudWorkError;
 use super::found::{self, Listed};
-use super::ledger::Ledger;
 use super::lookups::CloudLookups;
 
 /// The key of a volume's metadata that names the cluster.
@@ -25,7 +24,7 @@ const VOLUME_CLUSTER: &str = "cinder.csi.openstack.org/cluster";
 pub(crate) async fn observe(
     site: &CloudLookups<'_>,
     spec: &ClusterSpec<'_>,
-    ledger: &Ledger<'_>,
+    ledger: &Ledger,
     objects: &BTreeMap<Key, CloudObject>,
 ) -> Result<BTreeMap<Key, CloudObject>, CloudWorkError> {
     // A cluster that was never complete runs nothing that could have created an object.

@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use cluster_core::{CloudObject, CloudObjectState, ClusterObservation, ClusterUuid, Key, Kind};
+use cluster_core::{
+    CloudObject, CloudObjectState, ClusterObservation, ClusterUuid, Key, Kind, Ledger,
+};
 use jiff::{SignedDuration, Timestamp};
 
-use super::ledger::Ledger;
 use super::lookups::LookupCache;
 
 /// How long an observation is used.
@@ -84,11 +85,7 @@ impl CachedObservations {
     }
 
     /// Returns all objects of a kind, if every one in the ledger was ready.
-    pub(crate) fn all_of(
-        &self,
-        ledger: &Ledger<'_>,
-        kind: Kind,
-    ) -> Option<Vec<(Key, CloudObject)>> {
+    pub(crate) fn all_of(&self, ledger: &Ledger, kind: Kind) -> Option<Vec<(Key, CloudObject)>> {
         let known = |key: &Key, id: Option<&String>| {
             let (_, found) = self.objects.get(key)?;
             (id == Some(&found.id)).then(|| (key.clone(), found.clone()))
@@ -112,7 +109,6 @@ impl CachedObservations {
 #[cfg(test)]
 mod tests {
     use cluster_core::{CloudObjectDetails, LedgerEntry, LedgerState, LedgerUuid};
-    use cluster_store::Store;
 
     use super::*;
 
@@ -128,16 +124,14 @@ mod tests {
 
     /// The cache after a turn at second 0, of a cluster requested at second -1: the network was ready, the server in progress.
     struct CacheFixture {
-        store: Store,
         cluster: ClusterUuid,
         observation_cache: ObservationCache,
     }
 
     impl CacheFixture {
-        async fn new() -> CacheFixture {
-            let store = Store::open("sqlite::memory:").await.unwrap();
+        fn new() -> CacheFixture {
             let (cluster, observation_cache) = (ClusterUuid::new_v4(), ObservationCache::default());
-            let given = CacheFixture { store, cluster, observation_cache };
+            let given = CacheFixture { cluster, observation_cache };
             given.looked(0);
             given
         }
@@ -165,7 +159,7 @@ mod tests {
                 updated_at: None,
             };
             let lines = vec![line("network", id), line("server/w-0", Some("s"))];
-            let ledger = Ledger::new(&self.store, self.cluster, at(now), lines);
+            let ledger = Ledger::new(self.cluster, at(now), lines);
             let looks = self.observation_cache.take((self.cluster, at(asked)), at(now), every);
             let known = [Kind::Network, Kind::Server]
                 .into_iter()
@@ -174,33 +168,33 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn an_object_that_was_ready_a_moment_ago_is_not_observed_again() {
-        let given = CacheFixture::new().await;
+    #[test]
+    fn an_object_that_was_ready_a_moment_ago_is_not_observed_again() {
+        let given = CacheFixture::new();
         assert_eq!(given.known(-1, 9, EVERY, Some("n")), "Network");
         // `take` removed the observations, and nothing stored them again.
         assert_eq!(given.known(-1, 9, EVERY, Some("n")), "");
     }
 
-    #[tokio::test]
-    async fn an_old_observation_is_dropped_however_often_it_was_used() {
-        let given = CacheFixture::new().await;
+    #[test]
+    fn an_old_observation_is_dropped_however_often_it_was_used() {
+        let given = CacheFixture::new();
         given.looked(5);
         assert_eq!(given.known(-1, 10, EVERY, Some("n")), "");
         given.looked(5);
         assert_eq!(given.known(-1, 6, Duration::from_secs(1), Some("n")), "");
     }
 
-    #[tokio::test]
-    async fn a_changed_cluster_is_observed_again() {
-        let given = CacheFixture::new().await;
+    #[test]
+    fn a_changed_cluster_is_observed_again() {
+        let given = CacheFixture::new();
         assert_eq!(given.known(1, 2, EVERY, Some("n")), "");
     }
 
-    #[tokio::test]
-    async fn an_object_with_another_id_is_observed_again() {
+    #[test]
+    fn an_object_with_another_id_is_observed_again() {
         for id in [None, Some("other")] {
-            let given = CacheFixture::new().await;
+            let given = CacheFixture::new();
             assert_eq!(given.known(-1, 1, EVERY, id), "");
         }
     }

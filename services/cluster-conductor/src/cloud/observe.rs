@@ -7,7 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use cluster_core::{CloudObject, CloudObjectDetails, CloudObjectState, Key, Kind};
+use cluster_core::{
+    CloudObject, CloudObjectDetails, CloudObjectState, Key, Kind, Ledger, ObjectOwner,
+};
 use futures::future::try_join_all;
 use openstack::block_storage::volumes;
 use openstack::compute::server_groups::{self, ServerGroup};
@@ -23,10 +25,8 @@ use openstack::{CloudError, Session};
 
 use super::error::CloudWorkError;
 use super::found::{self, Listed};
-use super::ledger::Ledger;
 use super::lookups::CloudLookups;
 use super::observation_cache::CachedObservations;
-use super::owner::Owner;
 use super::{made_by_kubernetes, security};
 
 /// The kinds that are observed in parallel.
@@ -50,8 +50,8 @@ const MAX_SINGLE_FETCHES: usize = 4;
 /// Returns all objects in the ledger that the cloud has. Objects in `looks` are not observed again.
 pub(crate) async fn observe(
     site: &CloudLookups<'_>,
-    of: Owner<'_>,
-    ledger: &Ledger<'_>,
+    of: ObjectOwner<'_>,
+    ledger: &Ledger,
     looks: &CachedObservations,
 ) -> Result<BTreeMap<Key, CloudObject>, CloudWorkError> {
     let each = KINDS.map(|kind| of_kind(site, of, (ledger, looks), kind));
@@ -64,7 +64,7 @@ pub(crate) async fn observe(
             objects.extend(leg.map(|found| (Key::RouterInterface, found)));
         }
     }
-    if let Owner::Cluster(spec) = of {
+    if let ObjectOwner::Cluster(spec) = of {
         objects.extend(made_by_kubernetes::observe(site, spec, ledger, &objects).await?);
     }
     Ok(objects)
@@ -75,8 +75,8 @@ type Owned = Vec<(Key, CloudObject)>;
 /// Returns all objects of a kind.
 async fn of_kind(
     site: &CloudLookups<'_>,
-    of: Owner<'_>,
-    (ledger, looks): (&Ledger<'_>, &CachedObservations),
+    of: ObjectOwner<'_>,
+    (ledger, looks): (&Ledger, &CachedObservations),
     kind: Kind,
 ) -> Result<Owned, CloudWorkError> {
     if let Some(known) = looks.all_of(ledger, kind) {
@@ -116,7 +116,7 @@ async fn of_kind(
 /// Returns the listed objects that are in the ledger.
 async fn ours<T: Listed>(
     session: &Session,
-    ledger: &Ledger<'_>,
+    ledger: &Ledger,
     kind: Kind,
     mut listed: Vec<T>,
 ) -> Result<Vec<(Key, T)>, CloudError> {
@@ -143,14 +143,14 @@ fn take<T: Listed>(listed: &mut Vec<T>, name: &str) -> Option<T> {
     Some(listed.swap_remove(at))
 }
 
-fn names(ledger: &Ledger<'_>, kind: Kind) -> Vec<String> {
+fn names(ledger: &Ledger, kind: Kind) -> Vec<String> {
     let names = ledger.of_kind(kind).into_iter().map(|(_, line)| line.name.clone());
     names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 async fn owned<T: Listed>(
     session: &Session,
-    ledger: &Ledger<'_>,
+    ledger: &Ledger,
     kind: Kind,
     listed: Vec<T>,
 ) -> Result<Owned, CloudError> {
@@ -161,7 +161,7 @@ async fn owned<T: Listed>(
 /// Fetches each object by its id, when all ids are known and there are few. `None` otherwise.
 async fn one_by_one<T: Listed>(
     session: &Session,
-    ledger: &Ledger<'_>,
+    ledger: &Ledger,
     kind: Kind,
 ) -> Result<Option<Owned>, CloudError> {
     let Some(ids) = ids_of_few(ledger, kind) else { return Ok(None) };
@@ -172,7 +172,7 @@ async fn one_by_one<T: Listed>(
     Ok(Some(try_join_all(each).await?.into_iter().flatten().collect()))
 }
 
-fn ids_of_few<'l>(ledger: &'l Ledger<'_>, kind: Kind) -> Option<Vec<(&'l Key, &'l str)>> {
+fn ids_of_few(ledger: &Ledger, kind: Kind) -> Option<Vec<(&Key, &str)>> {
     let lines = ledger.of_kind(kind);
     if lines.len() > MAX_SINGLE_FETCHES {
         return None;
@@ -180,7 +180,7 @@ fn ids_of_few<'l>(ledger: &'l Ledger<'_>, kind: Kind) -> Option<Vec<(&'l Key, &'
     lines.into_iter().map(|(key, line)| Some((key, line.cloud_id.as_deref()?))).collect()
 }
 
-async fn credentials(session: &Session, ledger: &Ledger<'_>) -> Result<Owned, CloudError> {
+async fn credentials(session: &Session, ledger: &Ledger) -> Result<Owned, CloudError> {
     let mut owned = Vec::new();
     for (key, line) in ledger.of_kind(Kind::Credential) {
         let found = application_credentials::find(session, &line.name).await?;
@@ -192,7 +192,7 @@ async fn credentials(session: &Session, ledger: &Ledger<'_>) -> Result<Owned, Cl
 /// Returns the security groups with their rules.
 async fn groups(
     session: &Session,
-    ledger: &Ledger<'_>,
+    ledger: &Ledger,
     names: &[String],
 ) -> Result<Owned, CloudWorkError> {
     let listed = security_groups::named(session, names).await?;
@@ -209,7 +209,7 @@ async fn groups(
 /// Returns the load balancers with the addresses of their members.
 async fn balancers(
     session: &Session,
-    ledger: &Ledger<'_>,
+    ledger: &Ledger,
     names: &[String],
 ) -> Result<Owned, CloudWorkError> {
     let mut listed = Vec::new();
@@ -244,7 +244,7 @@ async fn member_addresses(
 }
 
 /// Returns the DNS records. A record set is found by its description, which holds the object's name.
-async fn records(site: &CloudLookups<'_>, ledger: &Ledger<'_>) -> Result<Owned, CloudWorkError> {
+async fn records(site: &CloudLookups<'_>, ledger: &Ledger) -> Result<Owned, CloudWorkError> {
     let lines = ledger.of_kind(Kind::Record);
     // A deleted zone has no records.
     let Some(zone) = site.zone().await? else { return Ok(Vec::new()) };
@@ -276,7 +276,7 @@ async fn records(site: &CloudLookups<'_>, ledger: &Ledger<'_>) -> Result<Owned, 
 /// Returns the interface of the router in the subnet: a port that the router created.
 async fn router_interface(
     session: &Session,
-    ledger: &Ledger<'_>,
+    ledger: &Ledger,
     objects: &BTreeMap<Key, CloudObject>,
 ) -> Result<Option<CloudObject>, CloudWorkError> {
     let ends = (objects.get(&Key::Router), objects.get(&Key::Subnet));

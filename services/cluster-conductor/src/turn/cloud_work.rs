@@ -1,17 +1,17 @@
 //! The cloud part of a cluster's turn: observe, record, act, and decide when the next turn is due.
 
 use std::collections::BTreeMap;
+use std::slice;
 
 use cluster_core::{
-    AddOnsObservation, ClusterObservation, ClusterSpec, DesiredState, Event, Key, LedgerEntry,
-    MemberName, Severity, backing_off, desired_objects, failures,
+    AddOnsObservation, CloudGoal, CloudProgress, ClusterObservation, ClusterSpec, DesiredState,
+    Event, Key, Ledger, LedgerEntry, MemberName, ObjectOwner, Severity, backing_off,
+    desired_objects, failures, next_turn, pause_after,
 };
 use reconcile::Requeue;
 
 use crate::actions::{TurnContext, act};
-use crate::cloud::{
-    CloudLookups, CloudWorkError, Ledger, LedgerMatch, Owner, is_at_work, no_later, observe, pause,
-};
+use crate::cloud::{CloudLookups, CloudWorkError, observe, reconcile_ledger, requeue};
 use crate::context::ConductorContext;
 use crate::nodes::Nodes;
 use crate::tenancy::CloudAccess;
@@ -42,7 +42,7 @@ pub(crate) async fn work(
             tracing::warn!("cannot work in the cluster's project: {trouble}");
             return Ok(without_observation(
                 context,
-                trouble,
+                &trouble,
                 "work in the cluster's project of the cloud",
             ));
         }
@@ -52,10 +52,10 @@ pub(crate) async fn work(
     let place = (&session, cloud_access.own());
     let site = CloudLookups::new(place, spec.cluster.blueprint.zone(), looks.looked_up());
     let shape = desired_objects(spec);
-    let mut ledger = Ledger::new(&context.store, spec.cluster.id, now, lines);
+    let mut ledger = Ledger::new(spec.cluster.id, now, lines);
     let images = &context.settings.machines.kubernetes.images;
     let (observed, nodes) = tokio::join!(
-        observe(&site, Owner::Cluster(spec), &ledger, &looks),
+        observe(&site, ObjectOwner::Cluster(spec), &ledger, &looks),
         Nodes::reach((&context.clients, images), spec, &shape)
     );
     let nodes = nodes?;
@@ -65,69 +65,66 @@ pub(crate) async fn work(
         }
         Err(trouble) => {
             tracing::warn!("cannot observe the cloud: {trouble}");
-            return Ok(without_observation(context, trouble, "observe the cloud"));
+            return Ok(without_observation(context, &trouble, "observe the cloud"));
         }
     };
     let limits = &context.settings.repair;
     seen.failures = failures(&shape, &seen);
     seen.held = backing_off(spec.cluster, &limits.backoff, now);
-    let agreed = ledger.reconcile(&seen, &shape, limits.lands_within).await?;
+    let compared = (&seen, &shape);
+    let agreed =
+        reconcile_ledger(&context.store, &mut ledger, compared, limits.lands_within).await?;
     let asked_at = |machine: &MemberName| {
         let line = ledger.line(&Key::Server(machine.clone()))?;
         Some(line.updated_at.unwrap_or(line.created_at).max(context.watch.since()))
     };
     nodes.observe(&mut seen, asked_at).await?;
-    let (mut troubles, mut inside) = (Vec::new(), None);
+    let (mut failed, mut inside) = (Vec::new(), None);
     if let Err(trouble) = nodes.admit(&seen).await {
-        inside = Some(trouble.problem("admit members to the cluster"));
-        troubles.push(trouble);
+        let failure = trouble.failure("admit members to the cluster");
+        inside = Some(failure.problem.clone());
+        failed.push(failure);
     }
     if let Err(trouble) = nodes.mark_gpu_nodes(&site).await {
         tracing::warn!("cannot mark nodes with GPUs: {trouble}");
-        inside.get_or_insert_with(|| trouble.problem("mark nodes with GPUs"));
-        troubles.push(trouble);
+        let failure = trouble.failure("mark nodes with GPUs");
+        inside.get_or_insert_with(|| failure.problem.clone());
+        failed.push(failure);
     }
     match nodes.apply_add_ons(&site, &seen).await {
         Ok(add_ons) => seen.add_ons = add_ons,
         Err(trouble) => {
             tracing::warn!("cannot install add-ons in the cluster: {trouble}");
-            let told = trouble.problem("install add-ons in the cluster");
-            let missing = BTreeMap::from([("add-ons".to_owned(), told.message)]);
+            let failure = trouble.failure("install add-ons in the cluster");
+            let missing = BTreeMap::from([("add-ons".to_owned(), failure.problem.message.clone())]);
             seen.add_ons = Some(AddOnsObservation { missing, credential: None });
-            troubles.push(trouble);
+            failed.push(failure);
         }
     }
 
     let turn_context = TurnContext {
+        store: &context.store,
         site: &site,
         member_configs: &context.member_configs,
-        repair: limits,
-        of: Owner::Cluster(spec),
-        shape: &shape,
+        goal: CloudGoal { owner: ObjectOwner::Cluster(spec), shape: &shape, repair: limits, now },
         nodes: Some(&nodes),
-        now,
     };
     let acted = act(turn_context, &mut ledger, &mut seen).await?;
-    troubles.extend(acted.troubles);
+    failed.extend(acted.failures);
 
-    let next = if !troubles.is_empty() {
-        Requeue::After(pause(&context.settings, &troubles))
-    } else if agreed == LedgerMatch::Struck || acted.is_gone_soon {
-        Requeue::Now
-    } else if is_at_work(&seen) || agreed == LedgerMatch::MayStillCome || nodes.is_under_way(&seen)
+    let mut progress = CloudProgress::of(&failed, agreed, acted.is_gone_soon, &seen);
+    if progress == CloudProgress::Settled && nodes.is_under_way(&seen) {
+        progress = CloudProgress::InProgress;
+    }
+    if progress == CloudProgress::InProgress
+        && spec.cluster.desire == DesiredState::Exist
+        && acted.problem.is_none()
+        && !acted.has_changed
     {
-        if spec.cluster.desire == DesiredState::Exist
-            && acted.problem.is_none()
-            && !acted.has_changed
-        {
-            looks.note(&seen, now);
-            context.observation_cache.keep(spec.cluster.id, looks);
-        }
-        Requeue::After(context.settings.soon())
-    } else {
-        Requeue::After(context.settings.look_every)
-    };
-    let next = no_later(next, &seen.held, now);
+        looks.note(&seen, now);
+        context.observation_cache.keep(spec.cluster.id, looks);
+    }
+    let next = next_turn(progress, &failed, &seen.held, (&context.settings.pauses(), now));
     if !acted.given_up.is_empty() {
         let event = |message: &String| Event {
             id: None,
@@ -141,16 +138,17 @@ pub(crate) async fn work(
         context.store.append_events(spec.cluster.id, &events).await?;
     }
     seen.problem = acted.problem.or(inside);
-    Ok(WorkResult { seen, next })
+    Ok(WorkResult { seen, next: requeue(next) })
 }
 
 /// Returns the result of a turn without an observation.
 fn without_observation(
     context: &ConductorContext,
-    trouble: CloudWorkError,
+    trouble: &CloudWorkError,
     doing: &str,
 ) -> WorkResult {
-    let problem = Some(trouble.problem(doing));
-    let next = Requeue::After(pause(&context.settings, &[trouble]));
+    let failure = trouble.failure(doing);
+    let next = Requeue::After(pause_after(slice::from_ref(&failure), &context.settings.pauses()));
+    let problem = Some(failure.problem);
     WorkResult { seen: ClusterObservation { problem, ..ClusterObservation::default() }, next }
 }

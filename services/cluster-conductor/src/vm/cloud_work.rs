@@ -1,9 +1,11 @@
 //! The cloud part of a VM's turn: observe, record, act, and decide when the next turn is due.
 
+use std::slice;
 use std::sync::Arc;
 
 use cluster_core::{
-    ClusterObservation, LedgerEntry, RequestArrival, Vm, VmEvent, failures, vm_desired_objects,
+    CloudGoal, CloudProgress, ClusterObservation, Ledger, LedgerEntry, ObjectOwner, RequestArrival,
+    Vm, VmEvent, failures, next_turn, pause_after, vm_desired_objects,
 };
 use cluster_store::StoreError;
 use openstack::Session;
@@ -12,8 +14,7 @@ use reconcile::Requeue;
 
 use crate::actions::{TurnContext, act};
 use crate::cloud::{
-    CachedObservations, CloudLookups, CloudWorkError, Ledger, LedgerMatch, Owner, is_at_work,
-    no_later, observe, pause,
+    CachedObservations, CloudLookups, CloudWorkError, observe, reconcile_ledger, requeue,
 };
 use crate::context::ConductorContext;
 
@@ -41,12 +42,12 @@ pub(crate) async fn work(
     let zone = vm.zone_name();
     let site = CloudLookups::new((session, own), zone.as_deref(), Arc::default());
     let shape = vm_desired_objects(vm);
-    let mut ledger = Ledger::new(&context.store, vm.id, now, lines);
+    let mut ledger = Ledger::new(vm.id, now, lines);
     let look = async {
         // A received request has its effect in an observation that begins later.
         let arrival = arrival(session, vm).await?;
         let objects =
-            observe(&site, Owner::Vm(vm), &ledger, &CachedObservations::default()).await?;
+            observe(&site, ObjectOwner::Vm(vm), &ledger, &CachedObservations::default()).await?;
         Ok::<_, CloudWorkError>((arrival, objects))
     };
     let (arrival, mut seen) = match look.await {
@@ -55,13 +56,15 @@ pub(crate) async fn work(
             ClusterObservation { at: Some(now), objects, ..ClusterObservation::default() },
         ),
         Err(trouble) => {
-            let problem = Some(trouble.problem("observe the cloud"));
             tracing::warn!("cannot observe the cloud: {trouble}");
+            let failure = trouble.failure("observe the cloud");
+            let pause = pause_after(slice::from_ref(&failure), &context.settings.pauses());
+            let problem = Some(failure.problem);
             return Ok(VmWorkResult {
                 seen: ClusterObservation { problem, ..ClusterObservation::default() },
                 arrival: RequestArrival::NotYet,
                 events: Vec::new(),
-                next: Requeue::After(pause(&context.settings, &[trouble])),
+                next: Requeue::After(pause),
             });
         }
     };
@@ -69,31 +72,24 @@ pub(crate) async fn work(
     // A failure that this observation shows starts the back-off at once.
     let counted = vm.with_setbacks(&shape, &seen, now);
     seen.held = counted.held(&repair.backoff, now);
-    let agreed = ledger.reconcile(&seen, &shape, repair.lands_within).await?;
+    let compared = (&seen, &shape);
+    let agreed =
+        reconcile_ledger(&context.store, &mut ledger, compared, repair.lands_within).await?;
     let turn_context = TurnContext {
+        store: &context.store,
         site: &site,
         member_configs: &context.member_configs,
-        repair,
-        of: Owner::Vm(vm),
-        shape: &shape,
+        goal: CloudGoal { owner: ObjectOwner::Vm(vm), shape: &shape, repair, now },
         nodes: None,
-        now,
     };
     let acted = act(turn_context, &mut ledger, &mut seen).await?;
-    let next = if !acted.troubles.is_empty() {
-        Requeue::After(pause(&context.settings, &acted.troubles))
-    } else if agreed == LedgerMatch::Struck || acted.is_gone_soon {
-        Requeue::Now
-    } else if is_at_work(&seen) || agreed == LedgerMatch::MayStillCome {
-        Requeue::After(context.settings.soon())
-    } else {
-        Requeue::After(context.settings.look_every)
-    };
-    let next = no_later(next, &seen.held, now);
+    let progress = CloudProgress::of(&acted.failures, agreed, acted.is_gone_soon, &seen);
+    let pauses = context.settings.pauses();
+    let next = next_turn(progress, &acted.failures, &seen.held, (&pauses, now));
     let event = |why: &String| VmEvent::warning(vm, "CloudFailed", why.clone(), now);
     let events = acted.given_up.iter().map(event).collect();
     seen.problem = acted.problem;
-    Ok(VmWorkResult { seen, arrival, events, next })
+    Ok(VmWorkResult { seen, arrival, events, next: requeue(next) })
 }
 
 /// Returns whether Nova received the last request of the current action.
