@@ -34,8 +34,8 @@ impl App {
             let touched = change.added.iter_mut().chain(&mut change.changed);
             let grown = touched.filter(|it| it.has_new_members(&groups));
             let unmeasured = self.measure(&change.cluster, grown).await;
-            let written = self.store.change_within(&change, &self.settings.quotas).await?;
-            written.map_err(|denial| Error::Denied(denial, unmeasured))
+            let written = self.store.change_within(&change, &self.settings.quotas).await;
+            written.map_err(|error| Error::unmeasured(error, unmeasured))
         });
         let cluster = cluster.await?;
         self.conductor.wake(cluster.id);

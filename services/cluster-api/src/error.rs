@@ -8,7 +8,7 @@ use cluster_conductor::{
 use cluster_core::{
     InvalidName, LabelsError, LeaseChangeRefused, QuotaRefused, Refusal, VmRefusal,
 };
-use cluster_store::StoreError;
+use cluster_store::{QuotaWriteError, StoreError};
 use http::StatusCode;
 use lease::ExtendError;
 use openstack_api::{ApiError, JsonShape, RequestId, chain, key_file};
@@ -55,6 +55,22 @@ pub(crate) enum Error {
     Host(#[from] HostError),
     #[error(transparent)]
     Drain(#[from] DrainError),
+}
+
+impl From<QuotaWriteError> for Error {
+    fn from(error: QuotaWriteError) -> Self {
+        Error::unmeasured(error, None)
+    }
+}
+
+impl Error {
+    /// Makes the error of a record that was not written; `why` says why the sizes of its flavors are unknown.
+    pub(crate) fn unmeasured(error: QuotaWriteError, why: Option<SizesUnknown>) -> Self {
+        match error {
+            QuotaWriteError::Refused(denial) => Error::Denied(denial, why),
+            QuotaWriteError::Store(error) => Error::Store(error),
+        }
+    }
 }
 
 impl From<Error> for ApiError {

@@ -9,7 +9,7 @@ use cluster_core::{
     ClusterUuid, Drain, DrainDecision, DrainOutcome, DrainPhase, DrainRefused, DrainRules,
     DrainStep, DrainUuid, HostName, Member, drain_turn, machine_name,
 };
-use cluster_store::StoreError;
+use cluster_store::{DrainGrantError, StoreError};
 use openstack::CloudError;
 use openstack::compute::actions::{self, ServerAction};
 use openstack::compute::services;
@@ -50,6 +50,15 @@ pub enum DrainError {
     Store(#[from] StoreError),
 }
 
+impl From<DrainGrantError> for DrainError {
+    fn from(error: DrainGrantError) -> Self {
+        match error {
+            DrainGrantError::Refused(refused) => DrainError::Refused(refused),
+            DrainGrantError::Store(error) => DrainError::Store(error),
+        }
+    }
+}
+
 /// How often a request is checked again because one of its clusters changed meanwhile.
 const ATTEMPTS: usize = 8;
 
@@ -68,11 +77,10 @@ impl Conductor {
             let asked = Drain::new((ask.id, host.name.clone()), by, forced, host.members(), now);
             match self.context.store.grant_drain(&asked).await {
                 Ok(granted) => {
-                    let granted = granted?;
                     self.queue.wake(ResourceRef::Drain(granted.id));
                     return Ok(granted);
                 }
-                Err(StoreError::Stale) => {}
+                Err(DrainGrantError::Store(StoreError::Stale)) => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -94,7 +102,7 @@ impl Conductor {
         let by = (ask.by.clone(), ask.request.clone());
         let asked =
             Drain::new((ask.id, host.name.clone()), by, ask.forced.clone(), host.members(), now);
-        Ok(self.context.store.check_drain(&asked).await??)
+        Ok(self.context.store.check_drain(&asked).await?)
     }
 
     /// Ends a drain, so that the host accepts servers again. `None` when the host is not drained.

@@ -51,7 +51,7 @@ async fn with_cluster() -> (Store, Cluster) {
     let RequestedCluster { template, cluster, groups } =
         RequestedCluster::new(blueprint, 1, 0, now());
     store.insert_template(&template).await.unwrap();
-    store.insert_cluster(&cluster, &groups, &[], None).await.unwrap().unwrap();
+    store.insert_cluster(&cluster, &groups, &[], None).await.unwrap();
     (store, cluster)
 }
 

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod record;
+mod refusal;
 mod sealed;
 mod store;
 mod table;
@@ -13,6 +14,7 @@ pub use record::{
     AnyEvent, BootstrapReport, Certificate, Claim, ClusterChange, MachineReport, Quota,
     RedeemOutcome, Scope, ServiceSeen, SnapshotChange, VmChange, VmScope,
 };
+pub use refusal::{DrainGrantError, QuotaWriteError};
 pub use sealed::{SealedSecret, SealedUserData};
 pub use store::{SCHEMA, ServerOwners, Store};
 pub use table::LedgerPosition;

@@ -1,5 +1,6 @@
 //! The public interface of the store: templates, clusters and their node groups.
 
+mod admission;
 mod allowance;
 mod cluster_rows;
 mod drain;
@@ -13,11 +14,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use admission::Admission;
 use allowance::QuotaDifference;
 use audit_store::Recorder;
 use cluster_core::{
-    Cluster, ClusterSort, ClusterUuid, DefaultLimits, Event, Ident, NodeGroup, Page, QuotaRefused,
-    Severity, Template, TemplateSort,
+    Cluster, ClusterSort, ClusterUuid, DefaultLimits, Event, Ident, NodeGroup, Page, Severity,
+    Template, TemplateSort,
 };
 use database::WriteKind::{AnyStatementCanFail, OneStatement};
 use database::outbox::{self, Outbox};
@@ -28,6 +30,7 @@ pub use drain::ServerOwners;
 use known::RegisteredKeys;
 use sealing::Keyring;
 
+use crate::refusal::QuotaWriteError;
 use crate::table::{cluster, event, node_group, subdomain, template, vm_event};
 use crate::write_notifier::WriteNotifier;
 use crate::{AnyEvent, ClusterChange, Scope};
@@ -178,21 +181,22 @@ impl Store {
         groups: &[NodeGroup],
         events: &[Event],
         within: Option<&DefaultLimits>,
-    ) -> Result<Result<(), QuotaRefused>, StoreError> {
+    ) -> Result<(), QuotaWriteError> {
         self.admit_cluster(new, groups).await?;
         let (new, groups, events) = (new.clone(), groups.to_vec(), events.to_vec());
         let within = within.cloned();
-        self.database
+        let written = self
+            .database
             .write(AnyStatementCanFail, move |c| {
                 Box::pin(async move {
                     let asked = QuotaDifference::of_new(&new, &groups);
                     if let Some(defaults) = &within {
                         c.lock_name(&new.project).await?;
                         let by = new.user.as_str();
-                        if let Err(denial) =
-                            allowance::check(c, (&new, by), &asked, defaults).await?
+                        if let Some(denial) =
+                            allowance::refusal(c, (&new, by), &asked, defaults).await?
                         {
-                            return Ok(Err(denial));
+                            return Ok(Admission::Refused(denial));
                         }
                     }
                     cluster::insert(c, &new).await?;
@@ -202,10 +206,11 @@ impl Store {
                     }
                     asked.write(c, &new).await?;
                     event::append(c, new.id, &events).await?;
-                    Ok(Ok(()))
+                    Ok(Admission::Granted(()))
                 })
             })
-            .await
+            .await?;
+        written.granted()
     }
 
     /// Returns the clusters with this id or name in `scope`.
@@ -294,7 +299,7 @@ impl Store {
         &self,
         change: &ClusterChange,
         defaults: &DefaultLimits,
-    ) -> Result<Result<Cluster, QuotaRefused>, StoreError> {
+    ) -> Result<Cluster, QuotaWriteError> {
         self.admit_change(change).await?;
         let (change, defaults) = (change.clone(), defaults.clone());
         let written = self
@@ -305,18 +310,16 @@ impl Store {
                     // A change that was decided on an old version is stale: it is neither counted nor refused by a limit.
                     cluster::check_version(c, &change.cluster).await?;
                     let asked = QuotaDifference::by(c, &change).await?;
-                    match allowance::check(c, (&change.cluster, change.by()), &asked, &defaults)
-                        .await?
-                    {
-                        Err(denial) => Ok(Err(denial)),
-                        Ok(()) => write(c, &change, &asked).await.map(Ok),
+                    let by = (&change.cluster, change.by());
+                    match allowance::refusal(c, by, &asked, &defaults).await? {
+                        Some(denial) => Ok(Admission::Refused(denial)),
+                        None => write(c, &change, &asked).await.map(Admission::Granted),
                     }
                 })
             })
             .await?;
-        if let Ok(written) = &written {
-            self.bell.ring(written.id);
-        }
+        let written = written.granted::<QuotaWriteError>()?;
+        self.bell.ring(written.id);
         Ok(written)
     }
 

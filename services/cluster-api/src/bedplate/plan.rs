@@ -116,8 +116,8 @@ async fn dry_run(
     let newest: Microversion = since::MAXIMUM;
     let (cluster, mut groups) = requested(body, &app, &caller, newest).await?;
     let unmeasured = app.measure(&cluster, &mut groups).await;
-    let allowed = app.store.check_quota(&cluster, &groups, &app.settings.quotas).await?;
-    let denial = allowed.err().map(|denial| ApiError::from(Error::Denied(denial, unmeasured)));
+    let denial = app.store.quota_refusal(&cluster, &groups, &app.settings.quotas).await?;
+    let denial = denial.map(|denial| ApiError::from(Error::Denied(denial, unmeasured)));
     Ok(answer(app.conductor.preview(&cluster, &groups).await?, denial))
 }
 

@@ -1,7 +1,7 @@
 //! Creates clusters: gathers the facts that the rules of `cluster-core` need, and records what they accept.
 
 use cluster_core::{Cluster, ClusterRequest, ClusterUuid, NodeGroup, NodeGroupUuid, Owner};
-use cluster_store::StoreError;
+use cluster_store::{QuotaWriteError, StoreError};
 use newtype_uuid::GenericUuid;
 use openstack_api::{ApiError, Caller, Microversion};
 
@@ -58,11 +58,11 @@ pub(super) async fn record(
     let event = app.request_event(cluster, "CreateAsked", said);
     let within = Some(&app.settings.quotas);
     match app.store.insert_cluster(cluster, &groups, &[event], within).await {
-        Ok(written) => written.map_err(|denial| Error::Denied(denial, unmeasured)),
-        Err(StoreError::NoOwner { .. }) => {
+        Ok(()) => Ok(()),
+        Err(QuotaWriteError::Store(StoreError::NoOwner { .. })) => {
             let why = "the template was deleted meanwhile";
             Err(ApiError::bad_field("cluster_template_id", why).into())
         }
-        Err(error) => Err(error.into()),
+        Err(error) => Err(Error::unmeasured(error, unmeasured)),
     }
 }

@@ -23,8 +23,7 @@ impl App {
             let vm = self.machine(caller, ident).await?;
             let (vm, event) = decide(&vm)?;
             let change = VmChange { events: vec![event], ..VmChange::of(vm) };
-            let written = self.store.change_vm_within(&change, &self.settings.quotas).await?;
-            written.map_err(|denial| Error::Denied(denial, None))
+            Ok(self.store.change_vm_within(&change, &self.settings.quotas).await?)
         });
         let written = written.await?;
         self.conductor.wake_vm(written.id);

@@ -61,8 +61,7 @@ pub(super) async fn create(
     };
     let event = VmEvent::info(&vm, "CreateAsked", "VM requested", now);
     let within = Some(&app.settings.quotas);
-    let written = app.store.insert_vm(&vm, sealed.as_deref(), &[event], within).await?;
-    written.map_err(|denial| Error::Denied(denial, None))?;
+    app.store.insert_vm(&vm, sealed.as_deref(), &[event], within).await?;
     app.conductor.wake_vm(id);
     let mut answer = app.shown(StatusCode::ACCEPTED, &vm);
     if let Ok(location) = HeaderValue::try_from(format!("{origin}/bedplate/v1/machines/{id}")) {

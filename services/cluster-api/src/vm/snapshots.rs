@@ -83,8 +83,7 @@ async fn create(
     let said = format!("snapshot {} requested", snapshot.name);
     let event = VmEvent::info(&vm, "SnapshotAsked", said, now);
     let within = Some(&app.settings.quotas);
-    let written = app.store.insert_snapshot(&snapshot, &[event], within).await?;
-    written.map_err(|denial| Error::Denied(denial, None))?;
+    app.store.insert_snapshot(&snapshot, &[event], within).await?;
     app.conductor.wake_snapshot(id);
     Ok(json(StatusCode::ACCEPTED, &ShownSnapshot::from(&snapshot)))
 }

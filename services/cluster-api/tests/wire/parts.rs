@@ -84,7 +84,7 @@ async fn with_many(api: &Api) {
         let quota = format!(r#"{{"project_id": "p{number}", "hard_limit": 5}}"#);
         api.post("/v1/quotas", &quota).await.has(201);
         let one = vm(&format!("vm{number}"));
-        api.store.insert_vm(&one, None, &[], None).await.unwrap().unwrap();
+        api.store.insert_vm(&one, None, &[], None).await.unwrap();
     }
     let ident: Ident = "c0".parse().unwrap();
     let cluster = api.store.find_clusters(&ident, &Scope::All).await.unwrap().remove(0);
@@ -110,7 +110,7 @@ async fn with_many(api: &Api) {
     for number in 0..MANY {
         let name = format!("s{number}").parse().unwrap();
         let kept = Snapshot::new(SnapshotUuid::new_v4(), &vm, name, SnapshotOrigin::Asked, noon());
-        api.store.insert_snapshot(&kept, &[], None).await.unwrap().unwrap();
+        api.store.insert_snapshot(&kept, &[], None).await.unwrap();
     }
 }
 

@@ -390,6 +390,6 @@ async fn insert(
     let cluster = differs(cluster);
     let template = Template { project: cluster.project.clone(), ..template };
     store.insert_template(&template).await.unwrap();
-    store.insert_cluster(&cluster, &groups, &[], None).await.unwrap().unwrap();
+    store.insert_cluster(&cluster, &groups, &[], None).await.unwrap();
     cluster.id
 }

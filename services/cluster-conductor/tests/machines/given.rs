@@ -211,6 +211,6 @@ async fn insert(store: &Store, labels: &[(&str, &str)]) -> (Cluster, Vec<NodeGro
         group.node_labels.insert("example.org/rack".to_owned(), "r1".to_owned());
     }
     store.insert_template(&template).await.unwrap();
-    store.insert_cluster(&cluster, &groups, &[], None).await.unwrap().unwrap();
+    store.insert_cluster(&cluster, &groups, &[], None).await.unwrap();
     (cluster, groups)
 }

@@ -137,7 +137,7 @@ impl VmFixture {
         let told = format!("#!/bin/sh\necho {USER_DATA}\n");
         let told = conductor.seal_user_data(vm.id, told.as_bytes()).unwrap();
         let vm = Vm { user_data: Some(told.0), ..vm };
-        given.store.insert_vm(&vm, Some(&told.1), &[], None).await.unwrap().unwrap();
+        given.store.insert_vm(&vm, Some(&told.1), &[], None).await.unwrap();
         given
     }
 
@@ -283,7 +283,7 @@ impl VmFixture {
         vm.check_snapshot().unwrap();
         let (id, name) = (SnapshotUuid::new_v4(), name.parse().unwrap());
         let new = Snapshot::new(id, &vm, name, SnapshotOrigin::Asked, Timestamp::now());
-        self.store.insert_snapshot(&new, &[], None).await.unwrap().unwrap();
+        self.store.insert_snapshot(&new, &[], None).await.unwrap();
         self.wake(id);
         id
     }

@@ -26,28 +26,28 @@ pub(crate) async fn account(
     Ok(QuotaUsage { limits: own.or(defaults.of(&whose)), used, whose })
 }
 
-/// Checks whether the limits of the cluster's project and of the user `by` allow `asked`. The result holds until the end of the
-/// transaction, if every writer of the project takes its turn.
-pub(crate) async fn check(
+/// Returns why the limits of the cluster's project or of the user `by` refuse `asked`; `None` when they allow it. The result holds until the
+/// end of the transaction, if every writer of the project takes its turn.
+pub(crate) async fn refusal(
     connection: &mut Connection,
     (of, by): (&Cluster, &str),
     asked: &QuotaDifference,
     defaults: &DefaultLimits,
-) -> Result<Result<(), QuotaRefused>, StoreError> {
+) -> Result<Option<QuotaRefused>, StoreError> {
     let accounts = accounts(connection, (&of.project, by), defaults).await?;
-    Ok(check_quota(&accounts, &asked.more, asked.is_measured))
+    Ok(check_quota(&accounts, &asked.more, asked.is_measured).err())
 }
 
-/// Checks whether limits allow `whom` to use `more`, and the lease, when it is new or changed.
-pub(crate) async fn check_vm_quota(
+/// Returns why limits refuse that `whom` uses `more`, or the lease, when it is new or changed.
+pub(crate) async fn vm_refusal(
     connection: &mut Connection,
     whom: &HoldingOwner,
     (more, lease): (&Amounts, Option<Option<&Lease>>),
     defaults: &DefaultLimits,
-) -> Result<Result<(), QuotaRefused>, StoreError> {
+) -> Result<Option<QuotaRefused>, StoreError> {
     let accounts = accounts(connection, (&whom.project, &whom.person), defaults).await?;
     let lent = lease.map_or(Ok(()), |lease| check_lease_limit(&accounts, lease));
-    Ok(lent.and_then(|()| check_quota(&accounts, more, true)))
+    Ok(lent.and_then(|()| check_quota(&accounts, more, true)).err())
 }
 
 /// Returns the accounts of a project and of a person in it.

@@ -9,7 +9,9 @@ use cluster_core::{
 use database::WriteKind::{AnyStatementCanFail, OneStatement};
 use database::{Connection, StoreError};
 
+use super::admission::Admission;
 use crate::Store;
+use crate::refusal::DrainGrantError;
 use crate::table::{cluster, drain, ledger, node_group, vm};
 
 /// The name of the lock that every writer of drains takes.
@@ -30,32 +32,31 @@ impl Store {
     ///
     /// Of two requests at the same time the second one sees the first, even when two processes work on the database. `Stale` when one of
     /// the clusters changed since it was read.
-    pub async fn grant_drain(
-        &self,
-        asked: &Drain,
-    ) -> Result<Result<Drain, DrainRefused>, StoreError> {
+    pub async fn grant_drain(&self, asked: &Drain) -> Result<Drain, DrainGrantError> {
         let asked = asked.clone();
-        self.database
+        let granted = self
+            .database
             .write(AnyStatementCanFail, |c| Box::pin(async move { grant(c, &asked).await }))
-            .await
+            .await?;
+        granted.granted()
     }
 
     /// Checks whether a drain would be granted now. Returns the existing drain of the host, if there is one. Writes nothing.
-    pub async fn check_drain(
-        &self,
-        asked: &Drain,
-    ) -> Result<Result<Option<Drain>, DrainRefused>, StoreError> {
+    pub async fn check_drain(&self, asked: &Drain) -> Result<Option<Drain>, DrainGrantError> {
         let asked = asked.clone();
-        self.database
+        let (weighed, before) = self
+            .database
             .read(|c| {
                 Box::pin(async move {
                     let before = drain::find(c, &asked.host).await?;
                     let again = before.as_ref().map(|old| old.asked_again(&asked));
                     let (weighed, _) = check_quorum(c, again.as_ref().unwrap_or(&asked)).await?;
-                    Ok(weighed.map(|()| before))
+                    Ok((weighed, before))
                 })
             })
-            .await
+            .await?;
+        weighed?;
+        Ok(before)
     }
 
     /// Writes the progress of a drain, if its version is still the one that was read.
@@ -144,26 +145,27 @@ impl Store {
 async fn grant(
     connection: &mut Connection,
     asked: &Drain,
-) -> Result<Result<Drain, DrainRefused>, StoreError> {
+) -> Result<Admission<Drain, DrainRefused>, StoreError> {
     connection.lock_name(IN_TURN).await?;
     let before = drain::find(connection, &asked.host).await?;
     let wanted = before.as_ref().map_or_else(|| asked.clone(), |old| old.asked_again(asked));
     let (weighed, clusters) = check_quorum(connection, &wanted).await?;
     if let Err(refused) = weighed {
-        return Ok(Err(refused));
+        return Ok(Admission::Refused(refused));
     }
     // The new version makes stale any decision that was taken on the clusters as they were before, such as the replacement of another
     // member.
     for touched in &clusters {
         cluster::touch(connection, touched).await?;
     }
-    match before {
-        Some(before) => drain::update(connection, &wanted, &before.takes).await.map(Ok),
+    let granted = match before {
+        Some(before) => drain::update(connection, &wanted, &before.takes).await?,
         None => {
             drain::insert(connection, &wanted).await?;
-            Ok(Ok(wanted))
+            wanted
         }
-    }
+    };
+    Ok(Admission::Granted(granted))
 }
 
 /// Runs the quorum check. Returns its result and the clusters with members on the host.

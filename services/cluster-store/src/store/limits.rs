@@ -24,19 +24,19 @@ impl Store {
             .await
     }
 
-    /// Checks whether limits allow a new cluster now. Writes nothing.
-    pub async fn check_quota(
+    /// Returns why limits refuse a new cluster now; `None` when they allow it. Writes nothing.
+    pub async fn quota_refusal(
         &self,
         new: &Cluster,
         groups: &[NodeGroup],
         defaults: &DefaultLimits,
-    ) -> Result<Result<(), QuotaRefused>, StoreError> {
+    ) -> Result<Option<QuotaRefused>, StoreError> {
         let (new, defaults, asked) =
             (new.clone(), defaults.clone(), QuotaDifference::of_new(new, groups));
         self.database
             .read(|c| {
                 Box::pin(async move {
-                    allowance::check(c, (&new, new.user.as_str()), &asked, &defaults).await
+                    allowance::refusal(c, (&new, new.user.as_str()), &asked, &defaults).await
                 })
             })
             .await

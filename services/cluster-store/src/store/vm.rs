@@ -1,13 +1,14 @@
 //! VMs and their snapshots.
 
 use cluster_core::{
-    DefaultLimits, EventUuid, Ident, Page, QuotaRefused, Snapshot, SnapshotUuid, Vm, VmEvent,
-    VmSort, VmUuid,
+    DefaultLimits, EventUuid, Ident, Page, Snapshot, SnapshotUuid, Vm, VmEvent, VmSort, VmUuid,
 };
 use database::WriteKind::{AnyStatementCanFail, OnlyFirstStatementCanFail};
 use database::{Connection, StoreError, outbox};
 
+use super::admission::Admission;
 use super::allowance;
+use crate::refusal::QuotaWriteError;
 use crate::table::holding::HoldingOwner;
 use crate::table::{holding, snapshot, vm, vm_event};
 use crate::{Listener, PagePart, PageRows, SnapshotChange, Store, VmChange, VmScope};
@@ -21,33 +22,35 @@ impl Store {
         sealed: Option<&str>,
         events: &[VmEvent],
         within: Option<&DefaultLimits>,
-    ) -> Result<Result<(), QuotaRefused>, StoreError> {
+    ) -> Result<(), QuotaWriteError> {
         self.admit_vm(new).await?;
         let (new, sealed, events) = (new.clone(), sealed.map(str::to_owned), events.to_vec());
         let within = within.cloned();
         if let Some(sealed) = &sealed {
             self.know_seal_of(sealed).await?;
         }
-        self.database
+        let written = self
+            .database
             .write(AnyStatementCanFail, move |c| {
                 Box::pin(async move {
                     let (whom, takes) = (HoldingOwner::vm(&new), new.takes());
                     if let Some(defaults) = &within {
                         c.lock_name(&new.project).await?;
                         let lease = Some(new.lease.as_ref());
-                        let checked =
-                            allowance::check_vm_quota(c, &whom, (&takes, lease), defaults).await?;
-                        if let Err(denial) = checked {
-                            return Ok(Err(denial));
+                        let refused =
+                            allowance::vm_refusal(c, &whom, (&takes, lease), defaults).await?;
+                        if let Some(denial) = refused {
+                            return Ok(Admission::Refused(denial));
                         }
                     }
                     vm::insert(c, &new, sealed.as_deref()).await?;
                     holding::save_one(c, &whom, &takes).await?;
                     vm_event::append(c, new.id, &events).await?;
-                    Ok(Ok(()))
+                    Ok(Admission::Granted(()))
                 })
             })
-            .await
+            .await?;
+        written.granted()
     }
 
     /// Returns the VMs with this id or name in `scope`.
@@ -101,7 +104,7 @@ impl Store {
         &self,
         change: &VmChange,
         defaults: &DefaultLimits,
-    ) -> Result<Result<Vm, QuotaRefused>, StoreError> {
+    ) -> Result<Vm, QuotaWriteError> {
         self.admit_vm(&change.vm).await?;
         let (change, defaults) = (change.clone(), defaults.clone());
         let written = self
@@ -116,16 +119,15 @@ impl Store {
                     let is_lent_anew = before.lease.as_ref().map(|it| it.until)
                         != change.vm.lease.as_ref().map(|it| it.until);
                     let lease = is_lent_anew.then_some(change.vm.lease.as_ref());
-                    match allowance::check_vm_quota(c, &whom, (&more, lease), &defaults).await? {
-                        Err(denial) => Ok(Err(denial)),
-                        Ok(()) => write(c, &change).await.map(Ok),
+                    match allowance::vm_refusal(c, &whom, (&more, lease), &defaults).await? {
+                        Some(denial) => Ok(Admission::Refused(denial)),
+                        None => write(c, &change).await.map(Admission::Granted),
                     }
                 })
             })
             .await?;
-        if let Ok(written) = &written {
-            self.bell.ring(written.id);
-        }
+        let written = written.granted::<QuotaWriteError>()?;
+        self.bell.ring(written.id);
         Ok(written)
     }
 
@@ -204,26 +206,28 @@ impl Store {
         new: &Snapshot,
         events: &[VmEvent],
         within: Option<&DefaultLimits>,
-    ) -> Result<Result<(), QuotaRefused>, StoreError> {
+    ) -> Result<(), QuotaWriteError> {
         let (new, events, within) = (new.clone(), events.to_vec(), within.cloned());
-        self.database
+        let written = self
+            .database
             .write(AnyStatementCanFail, move |c| {
                 Box::pin(async move {
                     let (whom, takes) = (HoldingOwner::snapshot(&new), new.takes());
                     if let Some(defaults) = &within {
                         c.lock_name(&new.project).await?;
-                        let checked =
-                            allowance::check_vm_quota(c, &whom, (&takes, None), defaults).await?;
-                        if let Err(denial) = checked {
-                            return Ok(Err(denial));
+                        let refused =
+                            allowance::vm_refusal(c, &whom, (&takes, None), defaults).await?;
+                        if let Some(denial) = refused {
+                            return Ok(Admission::Refused(denial));
                         }
                     }
                     add(c, &new).await?;
                     vm_event::append(c, new.vm, &events).await?;
-                    Ok(Ok(()))
+                    Ok(Admission::Granted(()))
                 })
             })
-            .await
+            .await?;
+        written.granted()
     }
 
     /// Returns the snapshots with this id or name in `scope`.

@@ -6,11 +6,13 @@ use cluster_core::{
     Amounts, Cluster, DefaultLimits, FlavorSize, LedgerEntry, LedgerState, LedgerUuid, Limit,
     LimitChanges, Limits, NodeGroup, QuotaRefused, QuotaScope, Resource, resize,
 };
-use cluster_store::{ClusterChange, Store, StoreError};
+use cluster_store::{ClusterChange, QuotaWriteError, Store, StoreError};
 use database::scratch::Scratch;
 use database::{Database, WriteKind, values};
 
-use crate::samples::{LARGE, at, cluster, find, group, on_both, project, stored, template};
+use crate::samples::{
+    LARGE, at, cluster, find, group, on_both, project, refusal, stored, template,
+};
 
 on_both! { Store:
     new_members_and_their_replacements_belong_to_the_user_who_resized
@@ -48,7 +50,7 @@ async fn large(store: &Store) -> (Cluster, NodeGroup) {
     let cluster = cluster(&template, "one");
     let workers = NodeGroup { size: Some(LARGE), ..group(&cluster, "default-worker", 2) };
     let groups = [workers.clone()];
-    store.insert_cluster(&cluster, &groups, &[], None).await.unwrap().unwrap();
+    store.insert_cluster(&cluster, &groups, &[], None).await.unwrap();
     (cluster, workers)
 }
 
@@ -187,7 +189,7 @@ async fn a_change_over_a_limit_is_refused_and_writes_nothing(store: Store) {
     let grow = async |cluster: &Cluster, machines| {
         let changed = vec![resize(&workers, machines, &[]).unwrap()];
         let change = ClusterChange { changed, ..ClusterChange::of(cluster.clone()) };
-        store.change_within(&change, &defaults).await.unwrap()
+        store.change_within(&change, &defaults).await
     };
     let words = "quota exceeded: vcpus: project p uses 8 of 12, and the request needs 8 more";
     assert_eq!(grow(&cluster, 4).await.unwrap_err().to_string(), words);
@@ -200,13 +202,10 @@ async fn a_change_over_a_limit_is_refused_and_writes_nothing(store: Store) {
     let (template, _) = stored(&store, "q", "t").await;
     let new = Cluster { project: "p".to_owned(), ..crate::samples::cluster(&template, "two") };
     let groups = [group(&new, "default-worker", 1)];
-    let refused = store.insert_cluster(&new, &groups, &[], Some(&defaults)).await.unwrap();
-    assert!(matches!(refused, Err(QuotaRefused::Unmeasured { .. })), "{refused:?}");
-    store
-        .insert_cluster(&new, &groups, &[], Some(&DefaultLimits::default()))
-        .await
-        .unwrap()
-        .unwrap();
+    let refused = store.insert_cluster(&new, &groups, &[], Some(&defaults)).await;
+    let refused = refusal(refused);
+    assert!(matches!(refused, QuotaRefused::Unmeasured { .. }), "{refused:?}");
+    store.insert_cluster(&new, &groups, &[], Some(&DefaultLimits::default())).await.unwrap();
 }
 
 async fn a_size_that_is_measured_later_counts_from_then_on(store: Store) {
@@ -230,7 +229,7 @@ async fn a_change_of_an_old_version_is_stale_and_not_over_a_limit(store: Store) 
     };
     changed(&store, cluster, resize(&workers, 1, &[]).unwrap()).await;
     let refused = store.change_within(&late, &defaults).await;
-    assert!(matches!(refused, Err(StoreError::Stale)), "{refused:?}");
+    assert!(matches!(refused, Err(QuotaWriteError::Store(StoreError::Stale))), "{refused:?}");
 }
 
 async fn new_members_and_their_replacements_belong_to_the_user_who_resized(store: Store) {
@@ -240,7 +239,7 @@ async fn new_members_and_their_replacements_belong_to_the_user_who_resized(store
         let changed = vec![resize(&workers, machines, &[]).unwrap()];
         let by = Some("v".to_owned());
         let change = ClusterChange { changed, by, ..ClusterChange::of(cluster.clone()) };
-        store.change_within(&change, &DefaultLimits::default()).await.unwrap()
+        store.change_within(&change, &DefaultLimits::default()).await
     };
     let words =
         "quota exceeded: nodes: user v in project p uses 0 of 1, and the request needs 2 more";

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cluster_core::{Cluster, ClusterSort, DesiredState, Labels, NodeGroup, Page, TemplateUuid};
-use cluster_store::{AnyEvent, ClusterChange, Scope, Store, StoreError};
+use cluster_store::{AnyEvent, ClusterChange, QuotaWriteError, Scope, Store, StoreError};
 use database::outbox::Letter;
 use jiff::SignedDuration;
 use newtype_uuid::GenericUuid;
@@ -129,7 +129,7 @@ async fn lists_are_cut_into_pages_of_one_project(store: Store) {
     let template = template("p", "t");
     store.insert_template(&template).await.unwrap();
     for name in ["c", "a", "b"] {
-        store.insert_cluster(&cluster(&template, name), &[], &[], None).await.unwrap().unwrap();
+        store.insert_cluster(&cluster(&template, name), &[], &[], None).await.unwrap();
     }
     let (_, others) = stored(&store, "q", "d").await;
     let mut page = Page { limit: 2, marker: None, sort: ClusterSort::Name, descending: true };
@@ -165,7 +165,13 @@ async fn all_rows_of_a_cluster_are_deleted_with_it(store: Store) {
 async fn a_cluster_needs_its_template(store: Store) {
     let orphan = cluster(&template("p", "nowhere"), "one");
     let refused = store.insert_cluster(&orphan, &[], &[], None).await;
-    assert!(matches!(refused, Err(StoreError::NoOwner { owner: "template", .. })), "{refused:?}");
+    assert!(
+        matches!(
+            refused,
+            Err(QuotaWriteError::Store(StoreError::NoOwner { owner: "template", .. }))
+        ),
+        "{refused:?}"
+    );
 }
 
 async fn no_two_clusters_have_the_same_dns_subdomain(store: Store) {
@@ -177,14 +183,16 @@ async fn no_two_clusters_have_the_same_dns_subdomain(store: Store) {
         let mut new = cluster(&template, name);
         new.blueprint.labels = labels.clone();
         let written = store.insert_cluster(&new, &[], &[], None).await;
-        written.map(|written| written.map(|()| new).unwrap())
+        written.map(|()| new)
     };
     let first = insert("p", "one").await.unwrap();
     insert("q", "two").await.unwrap();
     // The subdomain is a DNS label, so names that differ only in case have the same subdomain.
     for (project, name) in [("q", "one"), ("r", "One")] {
         let refused = insert(project, name).await;
-        let Err(StoreError::Duplicate { field, value }) = &refused else { panic!("{refused:?}") };
+        let Err(QuotaWriteError::Store(StoreError::Duplicate { field, value })) = &refused else {
+            panic!("{refused:?}")
+        };
         assert_eq!((*field, value.as_str()), ("labels.dns_zone", "one.k8s.example"));
     }
     assert_eq!(store.count_clusters(&Scope::All).await.unwrap().0, 2);

@@ -6,7 +6,7 @@ use cluster_core::{
     Cluster, ClusterUuid, Drain, DrainPhase, DrainUuid, GroupRole, HostName, LedgerEntry,
     LedgerState, LedgerUuid, Member, NodeGroup, NodeGroupUuid, OwnServer,
 };
-use cluster_store::{ClusterChange, Store, StoreError};
+use cluster_store::{ClusterChange, DrainGrantError, Store, StoreError};
 use database::scratch::Scratch;
 
 use crate::races::so_many;
@@ -36,7 +36,7 @@ async fn of_three(store: &Store, name: &str) -> Cluster {
     let named = ("default-master".parse().unwrap(), GroupRole::Master);
     let masters = NodeGroup::new(NodeGroupUuid::new_v4(), &new, named, 3, at(0));
     let new = Cluster { nodes: masters.refs().collect(), ..new };
-    store.insert_cluster(&new, &[masters], &[], None).await.unwrap().unwrap();
+    store.insert_cluster(&new, &[masters], &[], None).await.unwrap();
     new
 }
 
@@ -53,11 +53,11 @@ fn drain(number: usize, of: &Cluster) -> Drain {
 
 async fn a_drain_is_granted_noted_and_forgotten(store: Store) {
     let blue = of_three(&store, "blue").await;
-    let granted = store.grant_drain(&drain(0, &blue)).await.unwrap().unwrap();
+    let granted = store.grant_drain(&drain(0, &blue)).await.unwrap();
     assert_eq!(store.find_drain(&host(0)).await.unwrap(), Some(granted.clone()));
     assert_eq!(store.drained_of(blue.id).await.unwrap(), [master(0)].into());
     // A second request for the same host leads to the same drain.
-    let again = store.grant_drain(&drain(0, &blue)).await.unwrap().unwrap();
+    let again = store.grant_drain(&drain(0, &blue)).await.unwrap();
     assert_eq!((again.version, &again.takes), (granted.version + 1, &granted.takes));
     let empty = Drain { phase: DrainPhase::Drained, takes: BTreeSet::new(), ..again.clone() };
     let noted = store.update_drain(&empty).await.unwrap();
@@ -76,25 +76,26 @@ async fn a_drain_is_granted_noted_and_forgotten(store: Store) {
 
 async fn a_drain_that_breaks_a_quorum_is_refused_and_changes_nothing(store: Store) {
     let blue = of_three(&store, "blue").await;
-    store.grant_drain(&drain(0, &blue)).await.unwrap().unwrap();
+    store.grant_drain(&drain(0, &blue)).await.unwrap();
     let before = find(&store, blue.id).await.unwrap().version;
-    let refused = store.grant_drain(&drain(1, &blue)).await.unwrap().unwrap_err();
+    let refused = store.grant_drain(&drain(1, &blue)).await;
+    let Err(DrainGrantError::Refused(refused)) = refused else { panic!("{refused:?}") };
     assert_eq!(refused.lost[0].drained[&host(0)], [master(0)]);
     assert_eq!(store.find_drain(&host(1)).await.unwrap(), None);
     assert_eq!(find(&store, blue.id).await.unwrap().version, before);
     // A request that forces the cluster is granted.
     let forced = Drain { forced: [blue.id].into(), ..drain(1, &blue) };
-    store.grant_drain(&forced).await.unwrap().unwrap();
+    store.grant_drain(&forced).await.unwrap();
     // Another cluster is not affected.
     let red = of_three(&store, "red").await;
-    store.grant_drain(&drain(2, &red)).await.unwrap().unwrap();
+    store.grant_drain(&drain(2, &red)).await.unwrap();
 }
 
 async fn a_member_that_comes_to_a_drained_host_makes_the_drain_stuck(store: Store) {
     let blue = of_three(&store, "blue").await;
-    let first = store.grant_drain(&drain(0, &blue)).await.unwrap().unwrap();
+    let first = store.grant_drain(&drain(0, &blue)).await.unwrap();
     let nothing = Drain { takes: BTreeSet::new(), ..drain(1, &blue) };
-    let second = store.grant_drain(&nothing).await.unwrap().unwrap();
+    let second = store.grant_drain(&nothing).await.unwrap();
     let came = Drain { phase: DrainPhase::Drained, takes: drain(1, &blue).takes, ..second };
     let noted = store.update_drain(&came).await.unwrap();
     assert_eq!(noted.phase, DrainPhase::Stuck);
@@ -108,7 +109,7 @@ async fn a_member_that_comes_to_a_drained_host_makes_the_drain_stuck(store: Stor
 async fn a_change_decided_before_a_drain_is_stale(store: Store) {
     let blue = of_three(&store, "blue").await;
     let read = find(&store, blue.id).await.unwrap();
-    store.grant_drain(&drain(0, &blue)).await.unwrap().unwrap();
+    store.grant_drain(&drain(0, &blue)).await.unwrap();
     let replaced = store.change_cluster(&ClusterChange::of(read)).await;
     assert!(matches!(replaced, Err(StoreError::Stale)), "{replaced:?}");
 }
@@ -168,9 +169,10 @@ async fn one_is_taken(scratch: Scratch) {
             async move {
                 loop {
                     match store.grant_drain(&drain).await {
-                        Ok(answered) => break answered.map(|_| number),
-                        Err(StoreError::Stale) => {}
-                        Err(error) => panic!("{error:?}"),
+                        Ok(_) => break Ok(number),
+                        Err(DrainGrantError::Refused(refused)) => break Err(refused),
+                        Err(DrainGrantError::Store(StoreError::Stale)) => {}
+                        Err(DrainGrantError::Store(error)) => panic!("{error:?}"),
                     }
                 }
             }

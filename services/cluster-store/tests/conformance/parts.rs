@@ -80,7 +80,7 @@ async fn the_servers_of_some_members_are_found(store: Store) {
 
 async fn vms_are_read_in_parts(store: Store) {
     for name in ["c", "a", "e", "b", "d"] {
-        store.insert_vm(&vm("p", "u", name), None, &[], None).await.unwrap().unwrap();
+        store.insert_vm(&vm("p", "u", name), None, &[], None).await.unwrap();
     }
     let page = Page { limit: 2, marker: None, sort: VmSort::Name, descending: false };
     let read = async |part| store.list_vms_part(&VmScope::All, None, &page, part).await;

@@ -1,10 +1,10 @@
 //! Concurrent writers lose no write, and nothing is granted twice.
 
 use cluster_core::{DefaultLimits, Limit, Limits, NodeGroup, QuotaScope, Resource};
-use cluster_store::{ClusterChange, RedeemOutcome, Store, StoreError};
+use cluster_store::{ClusterChange, QuotaWriteError, RedeemOutcome, Store, StoreError};
 use database::scratch::Scratch;
 
-use crate::samples::{LARGE, at, cluster, find, group, on_both, stored};
+use crate::samples::{LARGE, at, cluster, find, group, is_admitted, on_both, stored};
 
 on_both! { Store:
     stale_changes_lose_nothing
@@ -130,7 +130,7 @@ async fn the_last_ten(scratch: Scratch) {
     let made = so_many(CROWD, |n| {
         let (store, new) = (stores[n % 2].clone(), cluster(&template, &format!("c{n}")));
         let defaults = defaults.clone();
-        async move { store.insert_cluster(&new, &[], &[], Some(&defaults)).await.unwrap().is_ok() }
+        async move { is_admitted(store.insert_cluster(&new, &[], &[], Some(&defaults)).await) }
     });
     assert_eq!(made.await.into_iter().filter(|made| *made).count(), 10);
     let used = stores[1].account(&project, &nobody).await.unwrap().used;
@@ -147,9 +147,8 @@ async fn the_last_ten(scratch: Scratch) {
                 let added = vec![NodeGroup { size: Some(LARGE), ..new }];
                 let change = ClusterChange { added, ..ClusterChange::of(cluster) };
                 match store.change_within(&change, &DefaultLimits::default()).await {
-                    Ok(written) => break written.is_ok(),
-                    Err(StoreError::Stale) => {}
-                    Err(error) => panic!("{error:?}"),
+                    Err(QuotaWriteError::Store(StoreError::Stale)) => {}
+                    written => break is_admitted(written),
                 }
             }
         }

@@ -1,10 +1,12 @@
 //! Templates and clusters to store.
 
+use std::fmt::Debug;
+
 use cluster_core::{
     Cluster, ClusterParameters, ClusterUuid, Event, FlavorSize, GroupRole, Ident, NodeGroup,
-    NodeGroupUuid, Owner, Severity, Template, TemplateUuid,
+    NodeGroupUuid, Owner, QuotaRefused, Severity, Template, TemplateUuid,
 };
-use cluster_store::{Scope, Store};
+use cluster_store::{QuotaWriteError, Scope, Store};
 use jiff::Timestamp;
 use newtype_uuid::GenericUuid;
 
@@ -57,15 +59,30 @@ pub(crate) async fn stored(store: &Store, project: &str, name: &str) -> (Templat
     store.insert_template(&template).await.unwrap();
     let cluster = cluster(&template, name);
     let groups = [group(&cluster, "default-worker", 2)];
-    store
-        .insert_cluster(&cluster, &groups, &[event(&cluster, "Asked")], None)
-        .await
-        .unwrap()
-        .unwrap();
+    store.insert_cluster(&cluster, &groups, &[event(&cluster, "Asked")], None).await.unwrap();
     (template, cluster)
 }
 
 pub(crate) async fn find(store: &Store, cluster: ClusterUuid) -> Option<Cluster> {
     let ident = Ident::Id(cluster.into_untyped_uuid());
     store.find_clusters(&ident, &Scope::All).await.unwrap().pop()
+}
+
+/// Returns why limits refused a record.
+#[track_caller]
+pub(crate) fn refusal<T: Debug>(written: Result<T, QuotaWriteError>) -> QuotaRefused {
+    match written {
+        Err(QuotaWriteError::Refused(refused)) => refused,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Whether a record was written, and not refused by limits.
+#[track_caller]
+pub(crate) fn is_admitted<T>(written: Result<T, QuotaWriteError>) -> bool {
+    match written {
+        Ok(_) => true,
+        Err(QuotaWriteError::Refused(_)) => false,
+        Err(QuotaWriteError::Store(error)) => panic!("{error:?}"),
+    }
 }

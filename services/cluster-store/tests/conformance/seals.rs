@@ -98,9 +98,9 @@ async fn a_key_that_seals_user_data_is_not_forgotten(store: Store) {
     };
     let (waiting, built) = (told("waiting"), told("built"));
     for one in [&waiting, &built] {
-        store.insert_vm(one, Some(&sealed("1", "told")), &[], None).await.unwrap().unwrap();
+        store.insert_vm(one, Some(&sealed("1", "told")), &[], None).await.unwrap();
     }
-    store.insert_vm(&vm("p", "u", "untold"), None, &[], None).await.unwrap().unwrap();
+    store.insert_vm(&vm("p", "u", "untold"), None, &[], None).await.unwrap();
     assert_eq!(store.seals_in_use().await.unwrap(), [("1".to_owned(), 2, 0)]);
     assert!(matches!(store.forget_seal("1").await, Err(StoreError::InUse { .. })));
 

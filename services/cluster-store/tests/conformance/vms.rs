@@ -6,14 +6,16 @@ use cluster_core::{
     SnapshotUuid, UserData, UserDataFormat, Vm, VmActionKind, VmEvent, VmFlavor, VmImage, VmSort,
     VmUuid,
 };
-use cluster_store::{PagePart, SnapshotChange, Store, StoreError, VmChange, VmScope};
+use cluster_store::{
+    PagePart, QuotaWriteError, SnapshotChange, Store, StoreError, VmChange, VmScope,
+};
 use database::outbox::Letter;
 use database::scratch::Scratch;
 use jiff::SignedDuration;
 use lease::{Lease, Length};
 use newtype_uuid::GenericUuid;
 
-use crate::samples::{LARGE, at, on_both};
+use crate::samples::{LARGE, at, is_admitted, on_both, refusal};
 
 on_both! { Store:
     a_vm_is_found_only_within_its_scope
@@ -44,7 +46,7 @@ pub(crate) fn vm(project: &str, user: &str, name: &str) -> Vm {
 }
 
 async fn stored(store: &Store, vm: &Vm) {
-    store.insert_vm(vm, None, &[], None).await.unwrap().unwrap();
+    store.insert_vm(vm, None, &[], None).await.unwrap();
 }
 
 async fn find(store: &Store, of: &Vm) -> Option<Vm> {
@@ -94,7 +96,10 @@ async fn a_vm_is_found_only_within_its_scope(store: Store) {
     let strange = of(person("p", "u"), Some(theirs.id)).await;
     assert!(matches!(strange, Err(StoreError::NoMarker(_))), "{strange:?}");
     let clash = store.insert_vm(&vm("p", "v", "a"), None, &[], None).await;
-    assert!(matches!(clash, Err(StoreError::Duplicate { field: "name", .. })), "{clash:?}");
+    assert!(
+        matches!(clash, Err(QuotaWriteError::Store(StoreError::Duplicate { field: "name", .. }))),
+        "{clash:?}"
+    );
 }
 
 async fn a_vm_with_a_ledger_entry_cannot_be_deleted(store: Store) {
@@ -125,7 +130,7 @@ async fn a_vm_with_a_ledger_entry_cannot_be_deleted(store: Store) {
 async fn user_data_is_deleted_once_it_is_not_kept(store: Store) {
     let noted = UserData { digest: "d".to_owned(), is_kept: true };
     let vm = Vm { user_data: Some(noted.clone()), ..vm("p", "u", "a") };
-    store.insert_vm(&vm, Some("sealed"), &[], None).await.unwrap().unwrap();
+    store.insert_vm(&vm, Some("sealed"), &[], None).await.unwrap();
     let vm = store.change_vm(&VmChange::of(vm)).await.unwrap();
     assert_eq!(store.sealed_user_data(vm.id).await.unwrap().as_deref(), Some("sealed"));
     let built = Vm { user_data: Some(UserData { is_kept: false, ..noted }), ..vm };
@@ -152,19 +157,19 @@ async fn vms_and_snapshots_count_until_they_are_deleted(store: Store) {
     let grown = built.with_errand(VmActionKind::Resize(huge), at(2)).unwrap();
     let limits = Limits([(Resource::Vcpus, Limit::AtMost(63))].into());
     let defaults = DefaultLimits { person: limits, ..DefaultLimits::default() };
-    let refused = store.change_vm_within(&VmChange::of(grown.clone()), &defaults).await.unwrap();
-    assert!(matches!(refused, Err(QuotaRefused::Exceeded(_))), "{refused:?}");
+    let refused = refusal(store.change_vm_within(&VmChange::of(grown.clone()), &defaults).await);
+    assert!(matches!(refused, QuotaRefused::Exceeded(_)), "{refused:?}");
     assert_eq!(find(&store, &built).await, Some(built.clone()));
     let grown = store.change_vm_within(&VmChange::of(grown), &DefaultLimits::default()).await;
-    let grown = grown.unwrap().unwrap();
+    let grown = grown.unwrap();
     assert_eq!(used(&store, Resource::Vcpus).await, 64);
 
     let taken = snapshot(&grown, "s");
     let disk = Limits([(Resource::DiskGib, Limit::AtMost(LARGE.disk_gib))].into());
     let defaults = DefaultLimits { project: disk, ..DefaultLimits::default() };
-    let refused = store.insert_snapshot(&taken, &[], Some(&defaults)).await.unwrap();
-    assert!(matches!(refused, Err(QuotaRefused::Exceeded(_))), "{refused:?}");
-    store.insert_snapshot(&taken, &[], None).await.unwrap().unwrap();
+    let refused = refusal(store.insert_snapshot(&taken, &[], Some(&defaults)).await);
+    assert!(matches!(refused, QuotaRefused::Exceeded(_)), "{refused:?}");
+    store.insert_snapshot(&taken, &[], None).await.unwrap();
     assert_eq!(used(&store, Resource::DiskGib).await, 2 * LARGE.disk_gib);
     let (failed, events) = taken.failed("no space", at(3));
     let failed = store.change_snapshot(&SnapshotChange { snapshot: failed, events }).await.unwrap();
@@ -179,20 +184,20 @@ async fn a_lease_longer_than_the_limit_is_refused(store: Store) {
     let limits = Limits([(Resource::LeaseSeconds, Limit::AtMost(7 * 86_400))].into());
     let defaults = DefaultLimits { person: limits, ..DefaultLimits::default() };
     let endless = vm("p", "u", "a");
-    let refused = store.insert_vm(&endless, None, &[], Some(&defaults)).await.unwrap();
-    assert!(matches!(refused, Err(QuotaRefused::Lease { asked: None, .. })), "{refused:?}");
+    let refused = refusal(store.insert_vm(&endless, None, &[], Some(&defaults)).await);
+    assert!(matches!(refused, QuotaRefused::Lease { asked: None, .. }), "{refused:?}");
     let long = Vm { lease: Some(Lease::new(at(0), days(8))), ..endless.clone() };
-    let refused = store.insert_vm(&long, None, &[], Some(&defaults)).await.unwrap();
-    assert!(matches!(refused, Err(QuotaRefused::Lease { asked: Some(_), .. })), "{refused:?}");
+    let refused = refusal(store.insert_vm(&long, None, &[], Some(&defaults)).await);
+    assert!(matches!(refused, QuotaRefused::Lease { asked: Some(_), .. }), "{refused:?}");
     let week = Vm { lease: Some(Lease::new(at(0), days(7))), ..endless };
-    store.insert_vm(&week, None, &[], Some(&defaults)).await.unwrap().unwrap();
+    store.insert_vm(&week, None, &[], Some(&defaults)).await.unwrap();
     // A limit that was lowered applies to a new lease, not to the existing one.
     let less = Limits([(Resource::LeaseSeconds, Limit::AtMost(86_400))].into());
     let less = DefaultLimits { person: less, ..DefaultLimits::default() };
-    let same = store.change_vm_within(&VmChange::of(week.clone()), &less).await.unwrap().unwrap();
+    let same = store.change_vm_within(&VmChange::of(week.clone()), &less).await.unwrap();
     let extended = Vm { lease: Some(Lease::new(at(5), days(7))), ..same };
-    let refused = store.change_vm_within(&VmChange::of(extended), &less).await.unwrap();
-    assert!(matches!(refused, Err(QuotaRefused::Lease { .. })), "{refused:?}");
+    let refused = refusal(store.change_vm_within(&VmChange::of(extended), &less).await);
+    assert!(matches!(refused, QuotaRefused::Lease { .. }), "{refused:?}");
 }
 
 async fn a_late_change_is_stale(store: Store) {
@@ -207,7 +212,7 @@ async fn a_late_change_is_stale(store: Store) {
     let late = store.change_vm(&VmChange { copy: Some(snapshot(&vm, "other")), ..change }).await;
     assert!(matches!(late, Err(StoreError::Stale)), "{late:?}");
     let late = store.change_vm_within(&VmChange::of(vm.clone()), &DefaultLimits::default()).await;
-    assert!(matches!(late, Err(StoreError::Stale)), "{late:?}");
+    assert!(matches!(late, Err(QuotaWriteError::Store(StoreError::Stale))), "{late:?}");
     assert_eq!(store.snapshots_of(vm.id).await.unwrap(), [copy.id]);
     assert_eq!(store.vm_events_of(vm.id, 10, None).await.unwrap().len(), 1);
 }
@@ -234,7 +239,7 @@ async fn snapshots_outlive_their_vm(store: Store) {
     let vm = vm("p", "u", "a");
     stored(&store, &vm).await;
     let taken = snapshot(&vm, "s");
-    store.insert_snapshot(&taken, &[], None).await.unwrap().unwrap();
+    store.insert_snapshot(&taken, &[], None).await.unwrap();
     store.delete_vm(&vm).await.unwrap();
     let made = Snapshot { state: SnapshotState::Active, ..taken.clone() };
     let events = vec![VmEvent::info(&vm, "SnapshotMade", "it is", at(2))];
@@ -296,7 +301,7 @@ async fn the_last_ten(scratch: Scratch) {
             let (store, defaults) = (stores[n % 2].clone(), defaults.clone());
             tokio::spawn(async move {
                 let new = vm("p", &format!("u{}", n % 7), &format!("m{n}"));
-                store.insert_vm(&new, None, &[], Some(&defaults)).await.unwrap().is_ok()
+                is_admitted(store.insert_vm(&new, None, &[], Some(&defaults)).await)
             })
         })
         .collect();

@@ -224,6 +224,6 @@ async fn insert(store: &Store) -> (Cluster, Vec<NodeGroup>) {
     let RequestedCluster { template, cluster, groups } =
         RequestedCluster::new(blueprint, 1, 0, Timestamp::now());
     store.insert_template(&template).await.unwrap();
-    store.insert_cluster(&cluster, &groups, &[], None).await.unwrap().unwrap();
+    store.insert_cluster(&cluster, &groups, &[], None).await.unwrap();
     (cluster, groups)
 }

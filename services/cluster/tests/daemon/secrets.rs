@@ -41,7 +41,7 @@ impl Daemon for Clusterd {
         );
         let RequestedCluster { template, cluster, groups } = asked;
         store.insert_template(&template).await.unwrap();
-        store.insert_cluster(&cluster, &groups, &[], None).await.unwrap().unwrap();
+        store.insert_cluster(&cluster, &groups, &[], None).await.unwrap();
         let vm = (count > 1).then(unbuilt);
         let secrets = count - vm.iter().count();
         for number in 0..secrets {
@@ -51,7 +51,7 @@ impl Daemon for Clusterd {
         }
         if let Some(vm) = &vm {
             let told = keys.seal(&place(vm.id), b"what its owner told it").unwrap();
-            store.insert_vm(vm, Some(&told), &[], None).await.unwrap().unwrap();
+            store.insert_vm(vm, Some(&told), &[], None).await.unwrap();
         }
         Stored { cluster: cluster.id, secrets, vm: vm.map(|vm| vm.id) }
     }

@@ -74,10 +74,10 @@ async fn lent(service: &Service, project: &str) -> (String, String) {
     let own = (image, flavor, "n".to_owned());
     let vm = Vm::new(vm, owner, name("vm", &vm.to_string()), own, now);
     let vm = Vm { lease: Some(Lease::new(now, "30d".parse().unwrap())), ..vm };
-    store.insert_vm(&vm, None, &[], None).await.unwrap().unwrap();
+    store.insert_vm(&vm, None, &[], None).await.unwrap();
     let name = name("kept", &snapshot.to_string());
     let snapshot = Snapshot::new(snapshot, &vm, name, SnapshotOrigin::Asked, now);
-    store.insert_snapshot(&snapshot, &[], None).await.unwrap().unwrap();
+    store.insert_snapshot(&snapshot, &[], None).await.unwrap();
     (vm.id.to_string(), snapshot.id.to_string())
 }
 
