@@ -20,8 +20,8 @@ use database::WriteKind::OneStatement;
 use database::{Database, values};
 use http::{HeaderName, Request, StatusCode};
 use openstack_api::{
-    AllowedHostNames, ApiConfig, ApiError, ApiState, Auth, BrowserCheck, Caller, Forwarded, Limits,
-    Microversion, ResourceOwnership, Route, Routes, Scheme, VersionHeaders, apply,
+    ApiConfig, ApiError, ApiSettings, ApiState, Auth, BrowserCheck, Caller, Limits, Microversion,
+    ResourceOwnership, Route, Routes, VersionHeaders, apply,
 };
 use tower::ServiceExt;
 use utoipa::openapi::{Info, OpenApi};
@@ -72,6 +72,7 @@ async fn write(_: Caller, State(app): State<App>) -> Result<StatusCode, ApiError
 }
 
 fn router(database: &Database, trail: Arc<dyn Trail>) -> Router {
+    let settings = ApiSettings::sample(Limits::default());
     let manners = ApiConfig {
         dialect: VersionHeaders {
             header: HeaderName::from_static("version"),
@@ -83,15 +84,10 @@ fn router(database: &Database, trail: Arc<dyn Trail>) -> Router {
         },
         envelope: |refusal, _| refusal.to_string(),
         challenge: String::new(),
-        scheme: Scheme::Http,
-        forwarded: Forwarded::Ignored,
-        browsers: BrowserCheck::new(
-            &Auth::None,
-            AllowedHostNames::new([127, 0, 0, 1].into(), Vec::new()),
-        ),
+        browsers: BrowserCheck::new(&Auth::None, settings.hosts.clone()),
         trail,
         longest_body: 1 << 20,
-        limits: Limits::default(),
+        settings,
     };
     let routes = Routes::new("things").at("/things/{thing}", [Route::post("Make a thing", write)]);
     let router = routes.finish(|paths| OpenApi::new(Info::default(), paths));

@@ -15,8 +15,8 @@ use baremetal_store::{Store, StoreError};
 use jiff::Timestamp;
 use lease::Terms;
 use openstack_api::{
-    AccessScope, AllowedHostNames, ApiError, ApiState, Auth, Caller, Forwarded, Limits,
-    Microversion, PlaceCounts, Query, Relation, ResourceOwnership, Scheme,
+    AccessScope, ApiError, ApiSettings, ApiState, Auth, Caller, Microversion, PlaceCounts, Query,
+    Relation, ResourceOwnership,
 };
 use tracing::warn;
 
@@ -39,13 +39,7 @@ pub struct App {
 /// The settings of an operator.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The scheme of the listener.
-    pub scheme: Scheme,
-    /// Whether the headers of a proxy are trusted.
-    pub forwarded: Forwarded,
-    /// The host names under which clients may reach the API.
-    pub hosts: AllowedHostNames,
-    pub limits: Limits,
+    pub api: ApiSettings,
     /// The timeout of a power change if the client sets none.
     pub power_timeout: Duration,
     /// How many consoles one caller may have open.

@@ -72,19 +72,18 @@ fn routes() -> Routes<App> {
 
 /// Builds the router of the whole API.
 pub fn router(app: App) -> Router {
-    let (documents, allocations) = (app.settings.limits.document, app.settings.allocations_each);
+    let (documents, allocations) =
+        (app.settings.api.limits.document, app.settings.allocations_each);
     let store = app.store.for_callers(documents, allocations);
     let app = App { store, ..app };
     let manners = ApiConfig {
         dialect: microversion::dialect(),
         envelope: error::envelope,
         challenge: app.auth.challenge("Baremetal API"),
-        scheme: app.settings.scheme,
-        forwarded: app.settings.forwarded,
-        browsers: BrowserCheck::new(&app.auth, app.settings.hosts.clone()),
+        browsers: BrowserCheck::new(&app.auth, app.settings.api.hosts.clone()),
         trail: Arc::new(app.store.trail().clone()),
         longest_body: BODY_LIMIT,
-        limits: app.settings.limits,
+        settings: app.settings.api.clone(),
     };
     let router = routes().finish(openapi::document);
     openstack_api::apply(router.with_state(app), manners)

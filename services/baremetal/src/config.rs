@@ -7,12 +7,10 @@ mod dhcp;
 mod leases;
 mod provisioning;
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use daemon::{ConnectionLimits, DatabaseConfig, LogFormat, TlsFiles};
+use daemon::{DatabaseConfig, LogFormat};
 use notices::NoticesConfig;
-use openstack_api::{AuthConfig, AuthKind, HostName, KeystoneAccess, Limits, PlainHttp};
 use serde::Deserialize;
 
 pub use cloud::CloudConfig;
@@ -74,81 +72,8 @@ pub struct Config {
     pub provisioning: Option<ProvisioningConfig>,
 }
 
-/// The listener of the API.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, default, try_from = "RawApi")]
-pub struct ApiConfig {
-    /// The IP address and port.
-    pub listen: SocketAddr,
-    /// How callers are authenticated.
-    pub access: AuthConfig,
-    /// The certificate and key; without them the listener speaks HTTP.
-    pub tls: Option<TlsFiles>,
-    /// Where the listener may be reached without TLS.
-    pub plain_http: PlainHttp,
-    /// The host names that requests may name, besides this host's own names and the address that it listens on.
-    pub hosts: Vec<HostName>,
-    /// The limits of each caller.
-    pub limits: Limits,
-    /// The maximum number of connections, and the timeouts for slow clients.
-    pub connections: ConnectionLimits,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct RawApi {
-    listen: SocketAddr,
-    auth: AuthKind,
-    htpasswd: Option<PathBuf>,
-    keystone: Option<KeystoneAccess>,
-    certificate: Option<PathBuf>,
-    key: Option<PathBuf>,
-    plain_http: PlainHttp,
-    hosts: Vec<HostName>,
-    limits: Limits,
-    connections: ConnectionLimits,
-}
-
-impl Default for RawApi {
-    fn default() -> Self {
-        // 6385 is Ironic's port for the Bare Metal API.
-        RawApi {
-            listen: SocketAddr::from(([127, 0, 0, 1], 6385)),
-            auth: AuthKind::None,
-            htpasswd: None,
-            keystone: None,
-            certificate: None,
-            key: None,
-            plain_http: PlainHttp::default(),
-            hosts: Vec::new(),
-            limits: Limits::default(),
-            connections: ConnectionLimits::default(),
-        }
-    }
-}
-
-impl Default for ApiConfig {
-    fn default() -> Self {
-        ApiConfig::new(RawApi::default(), AuthConfig::None, None)
-    }
-}
-
-impl ApiConfig {
-    fn new(raw: RawApi, access: AuthConfig, tls: Option<TlsFiles>) -> Self {
-        let RawApi { listen, plain_http, hosts, limits, connections, .. } = raw;
-        ApiConfig { listen, access, tls, plain_http, hosts, limits, connections }
-    }
-}
-
-impl TryFrom<RawApi> for ApiConfig {
-    type Error = &'static str;
-
-    fn try_from(mut raw: RawApi) -> Result<Self, Self::Error> {
-        let access = AuthConfig::new(raw.auth, raw.htpasswd.take(), raw.keystone.take())?;
-        let tls = TlsFiles::new(raw.certificate.take(), raw.key.take())?;
-        Ok(ApiConfig::new(raw, access, tls))
-    }
-}
+/// The listener of the API. 6385 is Ironic's port for the Bare Metal API.
+pub type ApiConfig = daemon::ApiListenerConfig<6385>;
 
 impl Config {
     /// Returns the URL of the database.
@@ -165,11 +90,6 @@ impl Config {
     /// Returns the path of the keys that seal secrets.
     pub fn seal_keys_file(&self) -> PathBuf {
         self.seal_keys.clone().unwrap_or_else(|| self.state_dir.join("seal.keys"))
-    }
-
-    /// Returns the path of the file into which the service writes the addresses of its listeners.
-    pub fn listeners_file(&self) -> PathBuf {
-        self.state_dir.join("listeners.json")
     }
 }
 

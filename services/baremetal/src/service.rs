@@ -15,12 +15,12 @@ use baremetal_conductor::{
 };
 use baremetal_core::Timeouts;
 use baremetal_store::{AddressPool, Store, Tripwire};
-use daemon::{ConnectionLimits, Tls, TlsFiles};
+use daemon::{ApiListener, ConnectionLimits};
 use hardware::AllowedHosts;
 use jiff::Timestamp;
 use notices::{OutboxSender, ReceiverKinds};
 use openstack::Session;
-use openstack_api::{AllowedHostNames, Auth, Forwarded, PlaceCounts, Scheme};
+use openstack_api::PlaceCounts;
 use pxe::{
     DhcpConfig, Listen, Loader, Mode, Prober, RouterAdvertisementConfig, TftpConfig, TftpFiles,
 };
@@ -34,8 +34,7 @@ use url::Url;
 
 use crate::Config;
 use crate::config::{
-    ApiConfig, CloudConfig, ClusterdConfig, ClusterdIdentityConfig, DhcpListen, DhcpMode,
-    ProvisioningConfig,
+    CloudConfig, ClusterdConfig, ClusterdIdentityConfig, DhcpListen, DhcpMode, ProvisioningConfig,
 };
 use crate::provisioning::{self, Files, IsoTemplate, Provisioning};
 use crate::undelivered::HistoryOfUndelivered;
@@ -46,7 +45,7 @@ pub struct Service {
     /// Delivers notices outside of the API.
     notices: OutboxSender,
     store: Store,
-    api: (TcpListener, Option<Tls>, axum::Router, ConnectionLimits),
+    api: (ApiListener, axum::Router),
     provisioning: Option<(TcpListener, axum::Router, ConnectionLimits)>,
     /// Network boot runs until this value is dropped.
     _boot: Option<pxe::Running>,
@@ -74,7 +73,7 @@ impl Service {
         daemon::create_private_folder(&config.state_dir).with_context(|| {
             format!("cannot make the state folder {}", config.state_dir.display())
         })?;
-        let auth = auth(&config.api)?;
+        let auth = config.api.authentication()?;
         let url = config.database_url().context("cannot read database.url_file")?;
         let opened = Store::open_with(&url, config.database.timeout, tripwire).await;
         let store = opened.context("cannot open the database")?;
@@ -101,19 +100,10 @@ impl Service {
         let pump = pump(&config)?;
         let settings = settings(&config, base, pump.addressees())?;
         let conductor = Conductor::new(settings, store.clone(), key).await?;
-        let tls = config.api.tls.clone().map(TlsFiles::open).transpose().context(
-            "cannot load the certificate of the API's listener (api.certificate, api.key)",
-        )?;
-        let api = TcpListener::bind(config.api.listen)
-            .await
-            .with_context(|| format!("cannot listen on {} (api.listen)", config.api.listen))?;
+        let api = config.api.open().await?;
 
-        let mut listeners = Listeners {
-            api: api.local_addr().context("the API's listener has no address")?,
-            provisioning: None,
-            dhcp: None,
-            tftp: None,
-        };
+        let mut listeners =
+            Listeners { api: api.address, provisioning: None, dhcp: None, tftp: None };
         let app = App {
             store: store.clone(),
             conductor: conductor.clone(),
@@ -121,10 +111,7 @@ impl Service {
             auth,
             lookers: PlaceCounts::default(),
             settings: baremetal_api::Settings {
-                scheme: scheme(&config.api),
-                forwarded: Forwarded::Ignored,
-                hosts: AllowedHostNames::new(config.api.listen.ip(), config.api.hosts.clone()),
-                limits: config.api.limits,
+                api: config.api.settings(),
                 power_timeout: config.timeouts.power.unsigned_abs(),
                 consoles_each: config.consoles.viewed_by_one,
                 allocations_each: config.allocations.per_project,
@@ -138,7 +125,7 @@ impl Service {
             conductor: conductor.clone(),
             notices: pump,
             store,
-            api: (api, tls, baremetal_api::router(app), config.api.connections),
+            api: (api, baremetal_api::router(app)),
             provisioning: None,
             _boot: None,
             listeners: listeners.clone(),
@@ -155,8 +142,8 @@ impl Service {
             service._boot = Some(boot);
         }
         service.listeners = listeners;
-        let text = serde_json::to_vec(&service.listeners)?;
-        fs::write(config.listeners_file(), text).context("cannot write listeners.json")?;
+        daemon::write_listeners(&config.state_dir, &service.listeners)
+            .context("cannot write listeners.json")?;
         Ok(service)
     }
 
@@ -170,8 +157,8 @@ impl Service {
         let at = &self.listeners;
         info!(api = %at.api, provisioning = ?at.provisioning, dhcp = ?at.dhcp, tftp = ?at.tftp, "serving the Bare Metal API on {}", at.api);
         let mut tasks: JoinSet<anyhow::Result<()>> = JoinSet::new();
-        let (listener, tls, router, connections) = self.api;
-        let serving = daemon::serve_api(listener, tls, router, connections, stop.clone());
+        let (listener, router) = self.api;
+        let serving = listener.serve(router, stop.clone());
         tasks.spawn(async move { serving.await.context("a listener failed") });
         if let Some((listener, router, connections)) = self.provisioning {
             let serving = daemon::serve(listener, router, connections, stop.clone());
@@ -192,23 +179,19 @@ impl Service {
     }
 }
 
-/// Checks that the key file and the database file named by the configuration are usable. Creates nothing, and contacts no other service.
+/// Checks the files that the configuration names: passwords, certificates, clouds.yaml, the key file, the whole database file. Creates
+/// nothing, and contacts no other service.
 pub async fn check(config: &Config) -> anyhow::Result<()> {
+    config.api.check()?;
     let url = config.database_url().context("cannot read database.url_file")?;
     Store::check(&url).await.context("cannot open the database")?;
-    Keyring::check_file(&config.seal_keys_file()).context("cannot use the sealing keys (seal_keys)")
-}
-
-/// Returns the scheme by which the API is reached.
-fn scheme(api: &ApiConfig) -> Scheme {
-    if api.tls.is_some() { Scheme::Https } else { Scheme::Http }
-}
-
-/// Opens the authentication of callers, and checks that it is safe for the address that the API listens on.
-fn auth(api: &ApiConfig) -> anyhow::Result<Auth> {
-    let auth = api.access.open()?;
-    auth.check_listener(api.listen, scheme(api), api.plain_http).context("api.listen")?;
-    Ok(auth)
+    Keyring::check_file(&config.seal_keys_file())
+        .context("cannot use the sealing keys (seal_keys)")?;
+    pump(config)?;
+    authorities(config)?;
+    config.cloud.as_ref().map(cloud).transpose()?;
+    config.clusters.as_ref().map(clusters).transpose()?;
+    Ok(())
 }
 
 /// Reads the service's key, which is created on the first start.
@@ -233,11 +216,6 @@ fn settings(
     let provisioning = config.provisioning.as_ref();
     let dhcp = provisioning.and_then(|section| section.dhcp.as_ref());
     let leases = dhcp.map(leases).transpose()?.flatten();
-    let authorities = match &config.bmc.authorities {
-        Some(file) => fs::read(file)
-            .with_context(|| format!("cannot read {} (bmc.authorities)", file.display()))?,
-        None => Vec::new(),
-    };
     let own_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
     let times = &config.timeouts;
     Ok(Settings {
@@ -257,7 +235,7 @@ fn settings(
             requests_per_second: config.bmc.requests_per_second,
             burst: config.bmc.burst,
             allow_unverified: config.bmc.allow_unverified,
-            authorities,
+            authorities: authorities(config)?,
             allowed: AllowedHosts::within(config.bmc.networks.clone()),
         },
         image_hosts: AllowedHosts::new(config.images.hosts.clone()),
@@ -287,6 +265,12 @@ fn settings(
             .map_or(Duration::from_secs(60), |section| section.heartbeat_timeout.unsigned_abs()),
         clock: Timestamp::now,
     })
+}
+
+/// Reads the certificate authorities of BMCs.
+fn authorities(config: &Config) -> anyhow::Result<Vec<u8>> {
+    let Some(file) = &config.bmc.authorities else { return Ok(Vec::new()) };
+    fs::read(file).with_context(|| format!("cannot read {} (bmc.authorities)", file.display()))
 }
 
 /// Returns the addresses that DHCP leases, or `None` if another server leases them.

@@ -10,8 +10,7 @@ use http::StatusCode;
 use jiff::Timestamp;
 use lease::{LeaseSchedule, Terms};
 use openstack_api::{
-    AccessScope, AllowedHostNames, ApiError, ApiState, Auth, Caller, Forwarded, Limits,
-    ResourceOwnership, Scheme,
+    AccessScope, ApiError, ApiSettings, ApiState, Auth, Caller, ResourceOwnership,
 };
 use uuid::Uuid;
 
@@ -36,14 +35,7 @@ pub struct App {
 /// The settings of the API, from the configuration file.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The URL scheme of the listener.
-    pub scheme: Scheme,
-    /// Whether headers of a reverse proxy are trusted.
-    pub forwarded: Forwarded,
-    /// Accepted host names in requests.
-    pub hosts: AllowedHostNames,
-    /// Rate and size limits for callers.
-    pub limits: Limits,
+    pub api: ApiSettings,
     /// The project of all callers if Keystone is not used.
     pub project: String,
     /// The limits of projects and users for whom an administrator set none.

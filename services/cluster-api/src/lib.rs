@@ -63,18 +63,16 @@ fn routes() -> Routes<App> {
 
 /// Returns the router of the whole API.
 pub fn router(app: App) -> Router {
-    let store = app.store.for_callers(app.settings.limits.document);
+    let store = app.store.for_callers(app.settings.api.limits.document);
     let app = App { store, ..app };
     let manners = ApiConfig {
         dialect: microversion::dialect(),
         envelope: error::envelope,
         challenge: app.auth.challenge("Container Infra API"),
-        scheme: app.settings.scheme,
-        forwarded: app.settings.forwarded,
-        browsers: BrowserCheck::new(&app.auth, app.settings.hosts.clone()),
+        browsers: BrowserCheck::new(&app.auth, app.settings.api.hosts.clone()),
         trail: Arc::new(app.store.trail().clone()),
         longest_body: BODY_LIMIT,
-        limits: app.settings.limits,
+        settings: app.settings.api.clone(),
     };
     let router = routes().finish(openapi::document);
     openstack_api::apply(router.with_state(app), manners)

@@ -53,7 +53,7 @@ where
     let listing = Listing {
         name,
         limit,
-        bytes: app.settings.limits.page.get(),
+        bytes: app.settings.api.limits.page.get(),
         next: Some(Box::new(move |last| next_link(&origin, &path, &query, limit, last))),
     };
     let page = page.clone();

@@ -36,7 +36,7 @@ pub struct Config {
     pub seal_keys: Option<PathBuf>,
     #[serde(default)]
     pub log: LogFormat,
-    /// The listener for users.
+    /// The listener for users, and the defaults of its callers.
     #[serde(default)]
     pub api: ApiConfig,
     /// Limits for projects and users without limits of their own.
@@ -69,33 +69,26 @@ pub struct Config {
     pub machines: VmsConfig,
 }
 
-/// The listener for users.
+/// The listener for users. 9511 is the default port of the Container Infra API.
+pub type ApiListenerConfig = daemon::ApiListenerConfig<9511>;
+
+/// The section `[api]`.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, default, try_from = "RawApi")]
+#[serde(try_from = "ApiKeys")]
 pub struct ApiConfig {
-    pub listen: SocketAddr,
-    pub access: AuthConfig,
-    /// The certificate and key for TLS; `None` means plain HTTP.
-    pub tls: Option<TlsFiles>,
-    /// The addresses at which plain HTTP is permitted.
-    pub plain_http: PlainHttp,
-    /// Accepted host names in requests, besides this computer's own names and the address of the listener.
-    pub hosts: Vec<HostName>,
+    pub listener: ApiListenerConfig,
     /// The project of all callers if Keystone is not used.
     pub project: String,
     /// The maximum number of event streams at once.
     pub event_streams: u32,
     /// The maximum number of event streams of one caller.
     pub event_streams_each: u32,
-    /// Rate and size limits for callers.
-    pub limits: Limits,
-    /// The maximum number of connections, and the timeouts for slow clients.
-    pub connections: ConnectionLimits,
 }
 
+/// The keys of the listener are repeated here, because `serde(flatten)` would lose the line of a mistake.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct RawApi {
+struct ApiKeys {
     listen: SocketAddr,
     auth: AuthKind,
     htpasswd: Option<PathBuf>,
@@ -111,60 +104,57 @@ struct RawApi {
     connections: ConnectionLimits,
 }
 
-impl Default for RawApi {
+impl Default for ApiKeys {
     fn default() -> Self {
-        // 9511 is the default port of the Container Infra API.
-        RawApi {
-            listen: SocketAddr::from(([127, 0, 0, 1], 9511)),
+        let ApiConfig { listener, project, event_streams, event_streams_each } =
+            ApiConfig::default();
+        ApiKeys {
+            listen: listener.listen,
             auth: AuthKind::None,
             htpasswd: None,
             keystone: None,
             certificate: None,
             key: None,
-            plain_http: PlainHttp::default(),
-            hosts: Vec::new(),
-            project: "default".to_owned(),
-            event_streams: 64,
-            event_streams_each: 16,
-            limits: Limits::default(),
-            connections: ConnectionLimits::default(),
+            plain_http: listener.plain_http,
+            hosts: listener.hosts,
+            project,
+            event_streams,
+            event_streams_each,
+            limits: listener.limits,
+            connections: listener.connections,
         }
     }
 }
 
 impl Default for ApiConfig {
     fn default() -> Self {
-        ApiConfig::new(RawApi::default(), AuthConfig::None, None)
+        let (listener, project) = (ApiListenerConfig::default(), "default".to_owned());
+        ApiConfig { listener, project, event_streams: 64, event_streams_each: 16 }
     }
 }
 
-impl ApiConfig {
-    fn new(raw: RawApi, access: AuthConfig, tls: Option<TlsFiles>) -> Self {
-        ApiConfig {
-            listen: raw.listen,
-            access,
-            tls,
-            plain_http: raw.plain_http,
-            hosts: raw.hosts,
-            project: raw.project,
-            event_streams: raw.event_streams,
-            event_streams_each: raw.event_streams_each,
-            limits: raw.limits,
-            connections: raw.connections,
-        }
-    }
-}
-
-impl TryFrom<RawApi> for ApiConfig {
+impl TryFrom<ApiKeys> for ApiConfig {
     type Error = &'static str;
 
-    fn try_from(mut raw: RawApi) -> Result<Self, Self::Error> {
-        let access = AuthConfig::new(raw.auth, raw.htpasswd.take(), raw.keystone.take())?;
-        let tls = TlsFiles::new(raw.certificate.take(), raw.key.take())?;
-        if raw.project.is_empty() {
+    fn try_from(keys: ApiKeys) -> Result<Self, Self::Error> {
+        if keys.project.is_empty() {
             return Err("project: must not be empty");
         }
-        Ok(ApiConfig::new(raw, access, tls))
+        let listener = ApiListenerConfig {
+            listen: keys.listen,
+            access: AuthConfig::new(keys.auth, keys.htpasswd, keys.keystone)?,
+            tls: TlsFiles::new(keys.certificate, keys.key)?,
+            plain_http: keys.plain_http,
+            hosts: keys.hosts,
+            limits: keys.limits,
+            connections: keys.connections,
+        };
+        Ok(ApiConfig {
+            listener,
+            project: keys.project,
+            event_streams: keys.event_streams,
+            event_streams_each: keys.event_streams_each,
+        })
     }
 }
 
@@ -265,7 +255,7 @@ mod tests {
     #[test]
     fn a_state_folder_is_enough_of_a_configuration() {
         let config: Config = toml::from_str("state_dir = '/tmp/x'").expect("it is valid");
-        assert_eq!(config.api.listen.port(), 9511);
+        assert_eq!(config.api.listener.listen.port(), 9511);
         assert_eq!(config.database_url().ok().as_deref(), Some("sqlite:///tmp/x/clusterd.db"));
     }
 

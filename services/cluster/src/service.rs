@@ -8,11 +8,11 @@ use cluster_api::{App, Streams};
 use cluster_conductor::{Conductor, LendingSettings, MachineSettings, NodesListener};
 use cluster_core::RepairLimits;
 use cluster_store::Store;
-use daemon::{ConnectionLimits, Tls, TlsFiles};
+use daemon::{ApiListener, ConnectionLimits};
 use jiff::Timestamp;
 use notices::{Outbox, OutboxSender};
 use openstack::{CloudConfig, Session};
-use openstack_api::{AllowedHostNames, Auth, AuthConfig, Forwarded, Scheme};
+use openstack_api::AuthConfig;
 use sealing::Keyring;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 use uuid::Uuid;
 
-use crate::config::{ApiConfig, CloudAccess, Tenancy};
+use crate::config::{CloudAccess, Tenancy};
 use crate::undelivered::UndeliveredAsEvent;
 use crate::{Config, nodes};
 
@@ -30,7 +30,7 @@ use crate::{Config, nodes};
 pub struct Service {
     conductor: Conductor,
     store: Store,
-    api: (TcpListener, Option<Tls>, axum::Router, ConnectionLimits),
+    api: (ApiListener, axum::Router),
     nodes: Option<(TcpListener, TlsAcceptor, axum::Router, ConnectionLimits)>,
     streams: Streams,
     outbox: (OutboxSender, Outbox, UndeliveredAsEvent),
@@ -53,7 +53,7 @@ impl Service {
         daemon::create_private_folder(&config.state_dir).with_context(|| {
             format!("cannot make the state folder {}", config.state_dir.display())
         })?;
-        let auth = auth(&config.api)?;
+        let auth = config.api.listener.authentication()?;
         let url = config.database_url().context("cannot read database.url_file")?;
         let opened = Store::open_within(&url, config.database.timeout).await;
         let store = opened.context("cannot open the database")?;
@@ -107,10 +107,7 @@ impl Service {
             auth,
             streams: streams.clone(),
             settings: cluster_api::Settings {
-                scheme: scheme(&config.api),
-                forwarded: Forwarded::Ignored,
-                hosts: AllowedHostNames::new(config.api.listen.ip(), config.api.hosts.clone()),
-                limits: config.api.limits,
+                api: config.api.listener.settings(),
                 project: config.api.project.clone(),
                 quotas: config.quotas.defaults(),
                 leases: config.leases.clusters,
@@ -118,11 +115,7 @@ impl Service {
                 machines: config.machines.lease_settings(),
             },
         };
-        let tls =
-            config.api.tls.clone().map(TlsFiles::open).transpose().context(NO_API_CERTIFICATE)?;
-        let api = TcpListener::bind(config.api.listen)
-            .await
-            .with_context(|| format!("cannot listen on {} (api.listen)", config.api.listen))?;
+        let api = config.api.listener.open().await?;
         let nodes = match (&config.nodes, certificate) {
             (Some(nodes), Some((_, tls))) => {
                 let listener = TcpListener::bind(nodes.listen)
@@ -134,16 +127,15 @@ impl Service {
         };
         let of_nodes = nodes.as_ref().map(|(listener, ..)| listener.local_addr());
         let listeners = Listeners {
-            api: api.local_addr().context("the API's listener has no address")?,
+            api: api.address,
             nodes: of_nodes.transpose().context("the listener for members has no address")?,
         };
-        let text = serde_json::to_vec(&listeners)?;
-        let file = config.state_dir.join("listeners.json");
-        daemon::replace_file(&file, &text).context("cannot write listeners.json")?;
+        daemon::write_listeners(&config.state_dir, &listeners)
+            .context("cannot write listeners.json")?;
         Ok(Service {
             conductor,
             store,
-            api: (api, tls, cluster_api::router(app), config.api.connections),
+            api: (api, cluster_api::router(app)),
             nodes,
             streams,
             outbox,
@@ -161,8 +153,8 @@ impl Service {
         let at = &self.listeners;
         info!(api = %at.api, "serving the Container Infra API on {}", at.api);
         let mut tasks: JoinSet<anyhow::Result<()>> = JoinSet::new();
-        let (listener, tls, router, connections) = self.api;
-        let serving = daemon::serve_api(listener, tls, router, connections, stop.clone());
+        let (listener, router) = self.api;
+        let serving = listener.serve(router, stop.clone());
         tasks.spawn(async move { serving.await.context("a listener failed") });
         let (streams, ending) = (self.streams, stop.clone());
         tasks.spawn(async move {
@@ -194,8 +186,7 @@ impl Service {
 /// Checks the files that a configuration names: passwords, clouds.yaml, certificates, the key file, the whole database file.
 /// Creates nothing and connects to nothing.
 pub async fn check(config: &Config) -> anyhow::Result<()> {
-    auth(&config.api)?;
-    config.api.tls.clone().map(TlsFiles::open).transpose().context(NO_API_CERTIFICATE)?;
+    config.api.listener.check()?;
     let url = config.database_url().context("cannot read database.url_file")?;
     Store::check(&url).await.context("cannot open the database")?;
     Keyring::check_file(&config.seal_keys_file())
@@ -207,21 +198,7 @@ pub async fn check(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-const NO_API_CERTIFICATE: &str =
-    "cannot use the certificate of the API listener (api.certificate, api.key)";
 const NO_CERTIFICATE: &str = "cannot use the certificate of the listener for members (nodes)";
-
-/// The URL scheme of the API.
-fn scheme(api: &ApiConfig) -> Scheme {
-    if api.tls.is_some() { Scheme::Https } else { Scheme::Http }
-}
-
-/// The authentication of callers. Fails if the authentication is too weak for the address of the listener.
-fn auth(api: &ApiConfig) -> anyhow::Result<Auth> {
-    let auth = api.access.open()?;
-    auth.check_listener(api.listen, scheme(api), api.plain_http).context("api.listen")?;
-    Ok(auth)
-}
 
 /// The settings of the listener for members, and its certificate.
 fn certificate(config: &Config) -> anyhow::Result<Option<(NodesListener, TlsAcceptor)>> {
@@ -247,7 +224,7 @@ fn pump(config: &Config) -> anyhow::Result<OutboxSender> {
 fn cloud(config: &Config) -> anyhow::Result<Option<(Session, Tenancy)>> {
     let Some(access) = &config.cloud else { return Ok(None) };
     let session = session(access)?;
-    let knows_projects = matches!(config.api.access, AuthConfig::Keystone(_));
+    let knows_projects = matches!(config.api.listener.access, AuthConfig::Keystone(_));
     let is_bound = matches!(session.config().auth, openstack::Auth::ApplicationCredential { .. });
     let tenancy = match access.tenancy {
         Some(Tenancy::Own) if !knows_projects => {

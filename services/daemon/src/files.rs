@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
+use serde::Serialize;
+
 /// Creates the folder, with mode 0700, if it does not exist.
 pub fn create_private_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
@@ -41,6 +43,11 @@ pub fn replace_file(file: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::rename(&draft, file)?;
     // The new name is on the disk only once its folder is.
     File::open(folder_of(file))?.sync_all()
+}
+
+/// Writes the addresses of the service's listeners to `listeners.json` in the state folder, atomically: a reader never sees half a file.
+pub fn write_listeners(state: &Path, listeners: &impl Serialize) -> io::Result<()> {
+    replace_file(&state.join("listeners.json"), &serde_json::to_vec(listeners)?)
 }
 
 /// Returns the folder of a file; a bare name is in the working directory.

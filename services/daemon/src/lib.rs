@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod api_listener;
 mod bodies;
 mod client_counts;
 mod connections;
@@ -7,6 +8,7 @@ mod database;
 mod files;
 mod host;
 mod parts;
+mod program;
 mod serve;
 mod timeouts;
 mod tls;
@@ -20,10 +22,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
 
+pub use api_listener::{ApiListener, ApiListenerConfig, ApiListenerError};
 pub use connections::ConnectionLimits;
 pub use database::DatabaseConfig;
-pub use files::{create_private_folder, read_or_create, replace_file};
+pub use files::{create_private_folder, read_or_create, replace_file, write_listeners};
 pub use parts::stop_together;
+pub use program::Program;
 pub use serve::{serve, serve_api, serve_tls};
 pub use tls::{Tls, TlsError, TlsFiles};
 

@@ -19,7 +19,8 @@ use crate::limits::{Limiter, PermitSlot};
 use crate::request_recorder::RequestRecorder;
 use crate::security_headers::guard;
 use crate::{
-    ApiError, BrowserCheck, Envelope, Forwarded, Limits, RequestId, Scheme, VersionHeaders,
+    AllowedHostNames, ApiError, BrowserCheck, Envelope, Forwarded, HostName, Limits, RequestId,
+    Scheme, VersionHeaders,
 };
 
 /// The behaviour of one API that does not depend on the route.
@@ -31,17 +32,35 @@ pub struct ApiConfig {
     pub envelope: Envelope,
     /// The value of `WWW-Authenticate` in answers with 401.
     pub challenge: String,
-    /// The scheme of the listener.
-    pub scheme: Scheme,
-    /// Whether the headers of a proxy are trusted.
-    pub forwarded: Forwarded,
     /// Which requests of browsers are refused.
     pub browsers: BrowserCheck,
     /// The audit trail that requests are recorded in.
     pub trail: Arc<dyn Trail>,
     /// The largest body, in bytes, if neither the route nor `limits` sets a limit.
     pub longest_body: usize,
+    pub settings: ApiSettings,
+}
+
+/// The settings of an API that depend on its listener.
+#[derive(Clone, Debug)]
+pub struct ApiSettings {
+    /// The scheme of the listener.
+    pub scheme: Scheme,
+    /// Whether the headers of a proxy are trusted.
+    pub forwarded: Forwarded,
+    /// The host names under which clients may reach the API.
+    pub hosts: AllowedHostNames,
+    /// The limits of each caller.
     pub limits: Limits,
+}
+
+impl ApiSettings {
+    /// The settings of an API without TLS on loopback, which clients may also reach under the host name `api`.
+    pub fn sample(limits: Limits) -> Self {
+        let hosts = HostName::try_from("api".to_owned());
+        let hosts = AllowedHostNames::new([127, 0, 0, 1].into(), hosts.into_iter().collect());
+        ApiSettings { scheme: Scheme::Http, forwarded: Forwarded::Ignored, hosts, limits }
+    }
 }
 
 /// Clients read one header or the other, so both are sent.
@@ -66,8 +85,8 @@ pub fn apply(router: Router, manners: ApiConfig) -> Router {
     let mismatch = || async {
         ApiError::protocol(StatusCode::METHOD_NOT_ALLOWED, "method not allowed for this path")
     };
-    let longest = manners.limits.body.map_or(manners.longest_body, NonZeroUsize::get);
-    let limiter = Arc::new(Limiter::new(manners.limits));
+    let longest = manners.settings.limits.body.map_or(manners.longest_body, NonZeroUsize::get);
+    let limiter = Arc::new(Limiter::new(manners.settings.limits));
     let router = router
         .layer(DefaultBodyLimit::max(longest))
         .fallback(unknown)
@@ -96,7 +115,7 @@ async fn handle_request(
     let negotiated = manners.dialect.negotiate(request.headers()).map_err(ApiError::from);
     let bearable = limiter.check_head(request.uri(), request.headers());
     let bearable = bearable.and_then(|()| manners.browsers.check(&request));
-    let watch = RequestRecorder::begin(&manners.trail, id, &request, manners.forwarded);
+    let watch = RequestRecorder::begin(&manners.trail, id, &request, manners.settings.forwarded);
     let looks = request.method().is_safe();
     // Held until the answer is complete.
     let seat = PermitSlot::default();
@@ -105,7 +124,7 @@ async fn handle_request(
             let extensions = request.extensions_mut();
             extensions.insert(version);
             extensions.insert(id);
-            extensions.insert((manners.scheme, manners.forwarded));
+            extensions.insert((manners.settings.scheme, manners.settings.forwarded));
             extensions.insert((limiter, seat.clone()));
             extensions.insert(watch.clone());
             // Calls to the cloud made by the handler carry the id of this request.
@@ -124,7 +143,7 @@ async fn handle_request(
     if let Some(refusal) = refusal(&mut answer) {
         wrap(&mut answer, &refusal, &manners, id);
     }
-    guard(answer.headers_mut(), manners.scheme);
+    guard(answer.headers_mut(), manners.settings.scheme);
     manners.dialect.announce(answer.headers_mut(), negotiated.ok());
     if let Ok(value) = HeaderValue::try_from(id.to_string()) {
         for header in REQUEST_ID_HEADERS {

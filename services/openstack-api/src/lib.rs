@@ -46,7 +46,7 @@ mod error;
 mod request_id;
 
 pub use access::{AccessError, AuthConfig, AuthKind, KeystoneAccess};
-pub use api_config::{ApiConfig, apply};
+pub use api_config::{ApiConfig, ApiSettings, apply};
 pub use audit::Trail;
 pub use auth::{Auth, ListenerRefused, PlainHttp};
 pub use body::StrictJson;

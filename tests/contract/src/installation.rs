@@ -43,11 +43,15 @@ impl<D: Daemon> Installation<D> {
     pub(crate) fn new() -> Self {
         let installation =
             Installation { folder: tempfile::tempdir().unwrap(), daemon: PhantomData };
-        let state = installation.state();
-        fs::create_dir(&state).unwrap();
-        let text = format!("state_dir = {state:?}\n[api]\nlisten = \"127.0.0.1:0\"\n");
-        fs::write(installation.config(), text).unwrap();
+        fs::create_dir(installation.state()).unwrap();
+        installation.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
         installation
+    }
+
+    /// Replaces the configuration by the state folder and these lines.
+    pub(crate) fn configure(&self, lines: &str) {
+        let text = format!("state_dir = {:?}\n{lines}", self.state());
+        fs::write(self.config(), text).unwrap();
     }
 
     pub(crate) fn state(&self) -> PathBuf {
@@ -67,14 +71,24 @@ impl<D: Daemon> Installation<D> {
         DaemonProcess::start(D::PROGRAM, self.config(), &self.state(), Output::Piped).await
     }
 
+    /// Starts the daemon in a state folder whose `listeners.json` an earlier daemon wrote.
+    pub(crate) async fn start_after_crash(&self) -> DaemonProcess {
+        DaemonProcess::spawn(D::PROGRAM, self.config(), &self.state(), Output::Kept).await
+    }
+
     /// Returns the daemon's error output. Fails if the daemon starts.
     pub(crate) fn refusal(&self, options: &[&str]) -> String {
+        let (code, said) = self.run(options);
+        assert_eq!(code, Some(1), "it started: {said}");
+        said
+    }
+
+    /// Runs the daemon until it ends by itself, and returns its exit code and its error output.
+    pub(crate) fn run(&self, options: &[&str]) -> (Option<i32>, String) {
         let mut command = Command::new("timeout");
         command.arg("60").arg(D::PROGRAM).args(options).arg("--config").arg(self.config());
         let run = command.stdin(Stdio::null()).output().unwrap();
-        let said = String::from_utf8(run.stderr).unwrap();
-        assert_eq!(run.status.code(), Some(1), "it started: {said}");
-        said
+        (run.status.code(), String::from_utf8(run.stderr).unwrap())
     }
 }
 
@@ -108,6 +122,10 @@ impl DaemonProcess {
     ) -> Self {
         fs::create_dir_all(state).unwrap();
         let _ = fs::remove_file(state.join("listeners.json"));
+        DaemonProcess::spawn(program, config, state, output).await
+    }
+
+    async fn spawn(program: &'static str, config: PathBuf, state: &Path, output: Output) -> Self {
         let child = spawn(program, &config, state, output);
         let state = state.to_owned();
         let mut process =

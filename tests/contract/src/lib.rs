@@ -2,10 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 mod client_types;
+mod daemon_tests;
 pub mod hostile;
 mod in_process_api;
 mod installation;
 pub mod key_rotation;
+pub mod listeners_file;
 pub mod refused_starts;
 
 pub use client_types::{ClientType, check_client_types};

@@ -81,3 +81,39 @@ pub async fn damaged_database<D: Daemon>() {
         says(&said, &[&database.display().to_string(), "is damaged", "backup", ".recover"]);
     }
 }
+
+/// The files of the sections `[api]` and `[notices]` that cannot be used, and a listener that is open to anyone, are refused by their keys,
+/// also by `--check`, which creates nothing.
+pub fn unusable_files<D: Daemon>() {
+    let given = Installation::<D>::new();
+    for options in [&["--check"][..], &[]] {
+        for (lines, words) in [
+            (
+                "[api]\nauth = 'http_basic'\nhtpasswd = '/no/htpasswd'\n",
+                &["cannot use the password file /no/htpasswd"][..],
+            ),
+            (
+                "[api]\nlisten = '127.0.0.1:0'\ncertificate = '/no/c.pem'\nkey = '/no/k.pem'\n",
+                &["api.certificate", "/no/c.pem"],
+            ),
+            ("[api]\ncertificate = '/no/c.pem'\n", &["key: required with certificate"]),
+            (
+                "[api]\nauth = 'keystone'\nkeystone.clouds_yaml = '/no/k.yaml'\n",
+                &["cannot use /no/k.yaml (api.keystone.clouds_yaml)"],
+            ),
+            ("[api]\nlisten = '0.0.0.0:0'\n", &["api.listen", "no authentication is configured"]),
+            (
+                "[api]\nlisten = '127.0.0.1:0'\n[notices.webhook]\nurl = 'https://hook.example/'\nsecret_file = '/no/secret'\n",
+                &["(notices)", "/no/secret"],
+            ),
+        ] {
+            given.configure(lines);
+            says(&given.refusal(options), words);
+        }
+        given.configure("");
+        if options == ["--check"] {
+            assert_eq!(given.run(options), (Some(0), String::new()));
+            assert_eq!(fs::read_dir(given.state()).unwrap().count(), 0, "it made something");
+        }
+    }
+}

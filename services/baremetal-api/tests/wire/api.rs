@@ -13,7 +13,7 @@ use baremetal_store::Store;
 use contract::{InProcessApi, WireFormat};
 use jiff::Timestamp;
 use lease::Terms;
-use openstack_api::{AllowedHostNames, Auth, Forwarded, Limits, PlaceCounts, Scheme};
+use openstack_api::{ApiSettings, Auth, Limits, PlaceCounts};
 use sealing::Keyring;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -80,13 +80,7 @@ impl Api {
         let conductor =
             Conductor::new(conducting.clone(), store.clone(), ServiceKey::random()).await.unwrap();
         let settings = Settings {
-            scheme: Scheme::Http,
-            forwarded: Forwarded::Ignored,
-            hosts: AllowedHostNames::new(
-                [127, 0, 0, 1].into(),
-                vec!["api".to_owned().try_into().unwrap()],
-            ),
-            limits,
+            api: ApiSettings::sample(limits),
             power_timeout: Duration::from_secs(60),
             consoles_each: NonZeroUsize::MIN,
             allocations_each: NonZeroU32::MIN.saturating_add(1),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use baremetal_core::{Driver, Node, NodeIdent, NodeUuid};
 use baremetal_store::Store;
-use contract::{Daemon, key_rotation, refused_starts};
+use contract::Daemon;
 use jiff::Timestamp;
 use sealing::Keyring;
 use secrecy::ExposeSecret;
@@ -55,27 +55,4 @@ async fn open(state: &Path) -> Store {
     store.with_keys(Arc::new(keys)).await.unwrap()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rotation_killed_at_any_point_loses_nothing_and_completes() {
-    key_rotation::killed_at_any_point::<Baremetald>().await;
-}
-
-#[tokio::test]
-async fn a_missing_key_file_is_not_replaced_while_secrets_need_it() {
-    refused_starts::missing_key_file::<Baremetald>().await;
-}
-
-#[tokio::test]
-async fn another_key_with_the_same_number_is_refused() {
-    refused_starts::another_key_with_the_same_number::<Baremetald>().await;
-}
-
-#[tokio::test]
-async fn a_key_file_that_others_can_read_is_refused() {
-    refused_starts::readable_key_file::<Baremetald>().await;
-}
-
-#[tokio::test]
-async fn a_damaged_database_is_refused_by_name() {
-    refused_starts::damaged_database::<Baremetald>().await;
-}
+contract::daemon_tests!(Baremetald);

@@ -12,7 +12,7 @@ use contract::{InProcessApi, WireFormat};
 use jiff::{SignedDuration, Timestamp};
 use lease::{LeaseSchedule, Terms};
 use openstack::{CloudConfig, Session};
-use openstack_api::{AllowedHostNames, Auth, Forwarded, Scheme};
+use openstack_api::{ApiSettings, Auth};
 use openstack_emulator::Cloud;
 use sealing::SealingKeys;
 use uuid::Uuid;
@@ -141,13 +141,7 @@ impl Api {
         };
         let conductor = Conductor::new(settings, store.clone(), keys, cloud);
         let settings = Settings {
-            scheme: Scheme::Http,
-            forwarded: Forwarded::Ignored,
-            hosts: AllowedHostNames::new(
-                [127, 0, 0, 1].into(),
-                vec!["api".to_owned().try_into().unwrap()],
-            ),
-            limits,
+            api: ApiSettings::sample(limits),
             project: "default".to_owned(),
             quotas: DefaultLimits {
                 project: Limits([(Resource::Clusters, Limit::AtMost(20))].into()),

@@ -12,12 +12,12 @@ fn sample(path: &str) -> Config {
 
 #[test]
 fn the_sample_configuration_is_valid() {
-    assert_eq!(sample("systemd/clusterd.toml").api.listen.port(), 9511);
+    assert_eq!(sample("systemd/clusterd.toml").api.listener.listen.port(), 9511);
 }
 
 #[test]
 fn the_configuration_of_a_laptop_stays_on_loopback() {
     let config = sample("dev/clusterd.toml");
-    assert!(config.api.listen.ip().is_loopback());
+    assert!(config.api.listener.listen.ip().is_loopback());
     assert!(config.nodes.is_some_and(|nodes| nodes.listen.ip().is_loopback()));
 }

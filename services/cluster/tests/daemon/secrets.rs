@@ -9,7 +9,7 @@ use cluster_core::{
     Vm, VmFlavor, VmImage, VmUuid,
 };
 use cluster_store::Store;
-use contract::{Daemon, key_rotation, refused_starts};
+use contract::Daemon;
 use jiff::Timestamp;
 use sealing::Keyring;
 
@@ -101,27 +101,4 @@ async fn open(state: &Path) -> (Store, Arc<Keyring>) {
     (store, Arc::new(keys))
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rotation_killed_at_any_point_loses_nothing_and_completes() {
-    key_rotation::killed_at_any_point::<Clusterd>().await;
-}
-
-#[tokio::test]
-async fn a_missing_key_file_is_not_replaced_while_secrets_need_it() {
-    refused_starts::missing_key_file::<Clusterd>().await;
-}
-
-#[tokio::test]
-async fn another_key_with_the_same_number_is_refused() {
-    refused_starts::another_key_with_the_same_number::<Clusterd>().await;
-}
-
-#[tokio::test]
-async fn a_key_file_that_others_can_read_is_refused() {
-    refused_starts::readable_key_file::<Clusterd>().await;
-}
-
-#[tokio::test]
-async fn a_damaged_database_is_refused_by_name() {
-    refused_starts::damaged_database::<Clusterd>().await;
-}
+contract::daemon_tests!(Clusterd);
