@@ -38,7 +38,7 @@ mod write;
 use std::sync::Arc;
 
 use axum::Router;
-use openstack_api::{ApiConfig, BrowserCheck, Routes};
+use openstack_api::{ApiConfig, BrowserCheck, Routes, version_routes};
 
 pub use app::{App, Reservations, Settings};
 
@@ -47,8 +47,7 @@ const BODY_LIMIT: usize = 4 << 20;
 
 /// Every route, in the order of the OpenAPI document. A new resource adds one line here.
 fn routes() -> Routes<App> {
-    Routes::new("versions")
-        .merge(root::routes())
+    version_routes(&root::VERSIONS)
         .merge(node::routes())
         .merge(states::routes())
         .merge(console::routes())

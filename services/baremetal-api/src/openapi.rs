@@ -1,29 +1,23 @@
 //! `/openapi.json`: the OpenAPI document, generated from the routes.
 
-use openstack_api::{JsonShape, Microversion, Operation, REFUSAL};
+use openstack_api::{ApiDescription, JsonShape, Microversion, Operation};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{
-    ComponentsBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Schema,
-};
+use utoipa::openapi::{OpenApi, Paths, RefOr, Schema};
 
 use crate::error::refused;
 use crate::field::Resource;
+use crate::microversion;
 
 /// Makes the document of these routes.
 pub(crate) fn document(paths: Paths) -> OpenApi {
-    let basic = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Basic).build());
-    let description = "The OpenStack Bare Metal API v1, and the additional routes of Bedplate. Every request may carry \
-                       X-OpenStack-Ironic-API-Version. A refusal is {\"error_message\": \"...\"}, whose text is JSON itself.";
-    let info = InfoBuilder::new().title("Bedplate Bare Metal API").version("1.115");
-    let components = ComponentsBuilder::new().schema(REFUSAL, refused());
-    let components = components.security_scheme("basic", basic);
-    OpenApiBuilder::new()
-        .info(info.description(Some(description)).build())
-        .paths(paths)
-        .components(Some(components.build()))
-        .security(Some([SecurityRequirement::new("basic", [""; 0])]))
-        .build()
+    let description = ApiDescription {
+        title: "Bedplate Bare Metal API",
+        version: microversion::MAXIMUM,
+        description: "The OpenStack Bare Metal API v1, and the additional routes of Bedplate. Every request may carry \
+                       X-OpenStack-Ironic-API-Version. A refusal is {\"error_message\": \"...\"}, whose text is JSON itself.",
+        refusal: refused(),
+    };
+    description.document(paths)
 }
 
 /// The body of a POST: every field that a client may set, and the fields `besides` that the resource does not keep.

@@ -37,7 +37,7 @@ mod streams;
 use std::sync::Arc;
 
 use axum::Router;
-use openstack_api::{ApiConfig, BrowserCheck, Routes};
+use openstack_api::{ApiConfig, BrowserCheck, Routes, version_routes};
 
 pub use app::{App, LeaseSettings, Settings};
 pub use streams::Streams;
@@ -47,8 +47,7 @@ const BODY_LIMIT: usize = 256 << 10;
 
 /// Returns every route, in the order of the API description. A further resource is one more line.
 fn routes() -> Routes<App> {
-    Routes::new("versions")
-        .merge(root::routes())
+    version_routes(&root::VERSIONS)
         .merge(template::routes())
         .merge(cluster::routes())
         .merge(action::routes())

@@ -7,8 +7,10 @@ mod api_config;
 mod audit_routes;
 mod health_routes;
 mod key_routes;
+mod openapi_document;
 mod reauthentication;
 mod shared_routes;
+mod versions;
 
 mod routes;
 
@@ -40,7 +42,6 @@ mod query;
 mod segment;
 mod time;
 mod unique_keys;
-mod versions;
 
 mod error;
 mod request_id;
@@ -63,6 +64,7 @@ pub use limits::{CredentialSource, Guess, Guesses, Limits, Place, PlaceCounts, T
 pub use links::Links;
 pub use listing::{ListPart, ListRequest, Listing, NextLink, PartFuture, PartRequest, list};
 pub use microversion::{Microversion, NotAcceptable, VersionHeaders};
+pub use openapi_document::ApiDescription;
 pub use openstack::request_id;
 pub use origin::{Forwarded, Origin, Scheme};
 pub use paging::{Direction, MAX_LIMIT, Paging, next_link};
@@ -77,4 +79,4 @@ pub use rule::{Relation, Role, Rule};
 pub use segment::PathParam;
 pub use time::Time;
 pub use unique_keys::check_unique_keys;
-pub use versions::{Document, Version, document};
+pub use versions::{ApiVersions, VersionLayout, version_routes};
