@@ -180,3 +180,24 @@ fn any_json() -> impl Strategy<Value = Value> {
         ]
     })
 }
+
+/// Makes one test of each kind of malformed request. `$check` runs a test of [`HostileRequests`] on an API.
+#[macro_export]
+macro_rules! hostile_tests {
+    ($check:ident) => {
+        $crate::hostile_tests! { $check:
+            invalid_json_is_refused_everywhere: invalid_json,
+            a_duplicate_key_is_refused_everywhere: duplicate_key,
+            an_unknown_field_is_named_everywhere: unknown_field,
+            a_wrong_type_is_named_everywhere: wrong_type,
+            no_body_causes_a_5xx: any_body,
+            no_path_or_query_causes_a_5xx: any_path_and_query,
+        }
+    };
+    ($check:ident: $($name:ident: $test:ident,)*) => {$(
+        #[tokio::test]
+        async fn $name() {
+            $check($crate::hostile::HostileRequests::$test).await;
+        }
+    )*};
+}

@@ -8,6 +8,7 @@ mod in_process_api;
 mod installation;
 pub mod key_rotation;
 pub mod listeners_file;
+pub mod openapi;
 pub mod refused_starts;
 
 pub use client_types::{ClientType, check_client_types};

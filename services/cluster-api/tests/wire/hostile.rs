@@ -61,32 +61,4 @@ async fn check(check: impl AsyncFn(&HostileRequests)) {
     .await;
 }
 
-#[tokio::test]
-async fn invalid_json_is_refused_everywhere() {
-    check(HostileRequests::invalid_json).await;
-}
-
-#[tokio::test]
-async fn a_duplicate_key_is_refused_everywhere() {
-    check(HostileRequests::duplicate_key).await;
-}
-
-#[tokio::test]
-async fn an_unknown_field_is_named_everywhere() {
-    check(HostileRequests::unknown_field).await;
-}
-
-#[tokio::test]
-async fn a_wrong_type_is_named_everywhere() {
-    check(HostileRequests::wrong_type).await;
-}
-
-#[tokio::test]
-async fn no_body_causes_a_5xx() {
-    check(HostileRequests::any_body).await;
-}
-
-#[tokio::test]
-async fn no_path_or_query_causes_a_5xx() {
-    check(HostileRequests::any_path_and_query).await;
-}
+contract::hostile_tests!(check);
