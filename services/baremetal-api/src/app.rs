@@ -6,10 +6,10 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
 use axum::extract::FromRef;
-use baremetal_conductor::{Conductor, TakeOutRefused};
+use baremetal_conductor::Conductor;
 use baremetal_core::{
     AfterDrain, DrainRequest, HistoryEntry, NewDrainRequest, Node, NodeIdent, NodeUuid,
-    end_maintenance_drain, wait_for_drain,
+    TakeOutRefused, end_maintenance_drain, wait_for_drain,
 };
 use baremetal_store::{Store, StoreError};
 use jiff::Timestamp;

@@ -1,10 +1,10 @@
 //! Converts errors to statuses, and writes them in Ironic's error envelope.
 
 use axum::response::{IntoResponse, Response};
-use baremetal_conductor::{ConsoleError, TakeOutRefused};
+use baremetal_conductor::ConsoleError;
 use baremetal_core::{
     BackfillMismatch, ChangeRefused, NoConsole, NodeRefused, RackMistakes, RequestRefused,
-    UnreadableRack, UnsupportedInterface,
+    TakeOutRefused, UnreadableRack, UnsupportedInterface,
 };
 use baremetal_store::StoreError;
 use bmc::BmcError;

@@ -20,7 +20,7 @@ use crate::agents;
 use crate::conductor::Conductor;
 use crate::context::TurnContext;
 use crate::observations::ObservedPart;
-use crate::record::TurnError;
+use crate::problem::ActionError;
 use crate::secrets::{Purpose, nonce};
 
 /// A report of an agent that it is running.
@@ -66,7 +66,7 @@ impl TurnContext {
     }
 
     /// Returns the URL of the virtual CD for the current work. The first call creates the boot that the CD belongs to.
-    pub(crate) async fn medium(&self, node: &Node) -> Result<Url, TurnError> {
+    pub(crate) async fn medium(&self, node: &Node) -> Result<Url, ActionError> {
         let boot = match self.boot_of_work(node).await? {
             Some(boot) => boot,
             None => {

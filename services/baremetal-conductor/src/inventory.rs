@@ -8,12 +8,12 @@ use serde_json::Value;
 use tracing::{info, warn};
 
 use crate::context::TurnContext;
-use crate::record::TurnError;
+use crate::problem::ActionError;
 
 impl TurnContext {
     /// Returns the node with the facts of the agent's inventory, which has arrived. New ports are stored immediately, which may be repeated
     /// without harm.
-    pub(crate) async fn take_inventory(&self, node: &Node) -> Result<Node, TurnError> {
+    pub(crate) async fn take_inventory(&self, node: &Node) -> Result<Node, ActionError> {
         let lost = || failed("the inventory cannot be read".to_owned());
         let Some(found) = self.store.find_inspected(node.id).await? else { return Err(lost()) };
         let mut whole = found.plugin_data.as_object().cloned().unwrap_or_default();
@@ -35,7 +35,7 @@ impl TurnContext {
         &self,
         node: &Node,
         inventory: &Inventory,
-    ) -> Result<Node, TurnError> {
+    ) -> Result<Node, ActionError> {
         let (told, macs) = apply_bmc_inventory(node, inventory);
         if self.store.ports_of(node.id).await?.is_empty() {
             self.add_ports(node, &macs).await?;
@@ -55,7 +55,7 @@ impl TurnContext {
     }
 
     /// Adds the ports that do not exist yet. An address that belongs to another node is skipped.
-    async fn add_ports(&self, node: &Node, macs: &[MacAddress]) -> Result<(), TurnError> {
+    async fn add_ports(&self, node: &Node, macs: &[MacAddress]) -> Result<(), ActionError> {
         for mac in macs {
             let port = Port::new(PortUuid::new_v4(), node.id, *mac, self.now());
             match self.store.insert_port(&port).await {
@@ -73,7 +73,7 @@ impl TurnContext {
     }
 }
 
-fn failed(cause: String) -> TurnError {
+fn failed(cause: String) -> ActionError {
     Problem { reason: Reason::StepFailed, cause, transient: false }.into()
 }
 

@@ -11,7 +11,6 @@ mod joining;
 mod leaving;
 mod lending;
 mod perform;
-mod work;
 
 mod boots;
 mod directory;
@@ -54,4 +53,3 @@ pub use secrets::ServiceKey;
 pub use settings::{
     BmcSettings, Leases, LendingSettings, Settings, SweepSettings, UnknownMachines,
 };
-pub use take_out::TakeOutRefused;

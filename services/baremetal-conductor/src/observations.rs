@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use baremetal_core::NodeUuid;
+use baremetal_core::{NodeUuid, Obstacle};
 use hardware::MacAddress;
 use jiff::Timestamp;
 
@@ -49,8 +49,8 @@ struct Observations {
     owners: HashMap<MacAddress, NodeUuid>,
     /// The calls to each node's agent that failed since the agent last answered.
     failed_calls: HashMap<NodeUuid, FailedCalls>,
-    /// For each node whose lease cannot be ended now, the reason that its history contains.
-    held: HashMap<NodeUuid, String>,
+    /// For each node whose lease cannot be ended now, the obstacle that its history tells about.
+    obstacles: HashMap<NodeUuid, Obstacle>,
 }
 
 /// Calls to an agent that failed in a row.
@@ -77,18 +77,6 @@ impl ObservationCache {
         *failed
     }
 
-    /// Remembers that the node's history contains an entry about the failed calls.
-    pub(crate) fn note_failed_calls_recorded(&self, node: NodeUuid) {
-        if let Some(failed) = self.book().failed_calls.get_mut(&node) {
-            failed.is_told = true;
-        }
-    }
-
-    /// Returns whether the node's history contains an entry about the failed calls.
-    pub(crate) fn are_failed_calls_recorded(&self, node: NodeUuid) -> bool {
-        self.book().failed_calls.get(&node).is_some_and(|failed| failed.is_told)
-    }
-
     /// Forgets the failed calls, because the agent answered or is no longer needed.
     pub(crate) fn forget_failed_calls(&self, node: NodeUuid) {
         self.book().failed_calls.remove(&node);
@@ -111,14 +99,24 @@ impl ObservationCache {
         }
     }
 
-    /// Returns whether the node's history contains this reason already.
-    pub(crate) fn has_obstacle(&self, node: NodeUuid, why: &str) -> bool {
-        self.book().held.get(&node).is_some_and(|told| told == why)
+    /// Returns the obstacle that the node's history tells about already.
+    pub(crate) fn obstacle(&self, node: NodeUuid) -> Option<Obstacle> {
+        self.book().obstacles.get(&node).cloned()
     }
 
-    /// Remembers that the node's history contains this reason.
-    pub(crate) fn note_obstacle(&self, node: NodeUuid, why: String) {
-        self.book().held.insert(node, why);
+    /// Remembers that the node's history tells about this obstacle.
+    pub(crate) fn note_obstacle(&self, node: NodeUuid, obstacle: Obstacle) {
+        let mut book = self.book();
+        match obstacle {
+            Obstacle::LeaseEnd(_) => {
+                book.obstacles.insert(node, obstacle);
+            }
+            Obstacle::AgentCalls => {
+                if let Some(failed) = book.failed_calls.get_mut(&node) {
+                    failed.is_told = true;
+                }
+            }
+        }
     }
 
     /// Remembers that the address belongs to the node.
@@ -143,7 +141,7 @@ impl ObservationCache {
     pub(crate) fn forget(&self, node: NodeUuid) {
         let mut book = self.book();
         book.nodes.remove(&node);
-        book.held.remove(&node);
+        book.obstacles.remove(&node);
         book.failed_calls.remove(&node);
         book.owners.retain(|_, owner| *owner != node);
     }

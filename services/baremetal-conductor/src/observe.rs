@@ -19,11 +19,12 @@ enum FollowUp {
 
 impl TurnContext {
     /// Observes the node's machine as far as the current task needs.
-    pub(crate) async fn observe(&self, node: &Node) -> Result<Observed, StoreError> {
+    pub(crate) async fn observe_machine(&self, node: &Node) -> Result<Observed, StoreError> {
         let mut seen = Observed {
             power: PowerSeen::NotAsked,
             agent: AgentSeen::Absent,
             inventory: false,
+            boot_trail: self.sightings.of(node.id).boot_trail(),
             watching_since: self.watch.since(),
         };
         let task = node.work.as_ref().and_then(Work::task);
@@ -104,14 +105,14 @@ impl TurnContext {
             Err(error) => {
                 debug!(problem = %error, "the agent does not answer");
                 let (says_no, problem) = (error.is_answer(), error.problem());
-                let FailedCalls { calls, since, .. } = self.sightings.call_failed(node.id);
+                let FailedCalls { calls, since, is_told } = self.sightings.call_failed(node.id);
                 // An agent that answers with an error, or that has reported since its calls began to fail, is not silent.
                 let heard_at = boot.seen_at.unwrap_or(self.watch.since());
                 if says_no || heard_at > since {
                     let cause = &problem.cause;
                     let what = format!("reports, but calls to it fail ({calls} so far): {cause}");
                     self.sightings.note(node.id, ObservedPart::Agent, what);
-                    Ok(AgentSeen::Refuses { calls, since, problem })
+                    Ok(AgentSeen::Refuses { calls, since, problem, is_recorded: is_told })
                 } else {
                     Ok(AgentSeen::Silent { since: heard_at.max(since), problem })
                 }

@@ -1,37 +1,97 @@
-//! Performs actions on a machine, through its BMC or its agent. Every action may be repeated without harm.
+//! The part of a turn for a machine with work: performs actions through its BMC or its agent. Every action may be repeated without harm.
 
 use agent_protocol::{ImageInfo, name, step};
 use baremetal_core::{
-    Action, AgentCommand, AgentSeen, BootInterface, Driver, Node, Observed, Problem, Reason, image,
+    Action, ActionOutcome, AgentCommand, BootInterface, Driver, Node, NodeUpdate, Observed,
+    PlanRules, Problem, Reason, WorkUuid, after_action, image, plan,
 };
 use bmc::{Bmc, BmcError};
+use decision::{Decision, Requeue};
 use hardware::{BootDevice, BootMode, BootOverride, Persistence, PowerChange};
-use reconcile::Requeue;
+use reconcile::Turn;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
+use tracing::{debug, info};
 
 use crate::allowed::check_image;
 use crate::config_drive;
 use crate::context::TurnContext;
 use crate::observations::ObservedPart;
-use crate::problem;
+use crate::problem::{self, ActionError};
 use crate::record::TurnError;
 
-impl TurnContext {
-    /// Performs `action`, with the records that have to be written before and after.
-    pub(crate) async fn perform(
+/// The part of a turn for a node whose machine has work, or a requested change of power.
+pub(crate) struct MachineTurn<'a>(pub(crate) &'a TurnContext);
+
+impl MachineTurn<'_> {
+    fn rules(&self) -> PlanRules<'_> {
+        PlanRules { timeouts: &self.0.settings.timeouts, new_work: WorkUuid::new_v4() }
+    }
+}
+
+impl Turn for MachineTurn<'_> {
+    type Record = Node;
+    type Seen = Observed;
+    type Change = NodeUpdate;
+    type Action = Action;
+    type Outcome = ActionOutcome;
+    type Error = TurnError;
+
+    async fn observe(&self, node: &Node) -> Result<Observed, TurnError> {
+        Ok(self.0.observe_machine(node).await?)
+    }
+
+    fn decide(
         &self,
         node: &Node,
-        action: Action,
         seen: &Observed,
-    ) -> Result<Requeue, TurnError> {
+    ) -> Result<Decision<NodeUpdate, Action>, TurnError> {
+        Ok(plan(node, seen, &self.rules(), self.0.now())?)
+    }
+
+    async fn write(&self, node: Node, update: NodeUpdate) -> Result<Node, TurnError> {
+        self.0.write(&node, update).await
+    }
+
+    async fn perform(&self, node: &Node, action: Action) -> Result<ActionOutcome, TurnError> {
+        match self.0.perform(node, action).await {
+            Ok(outcome) => Ok(outcome),
+            Err(ActionError::Machine(problem)) => {
+                debug!(problem = problem.cause, "{} failed", action.name());
+                Ok(ActionOutcome::Failed(problem))
+            }
+            Err(ActionError::Store(error)) => Err(error.into()),
+        }
+    }
+
+    fn conclude(
+        &self,
+        node: &Node,
+        outcomes: Vec<ActionOutcome>,
+    ) -> Result<Decision<NodeUpdate>, TurnError> {
+        let Some(outcome) = outcomes.first() else { return Ok(Decision::rest(Requeue::Now)) };
+        Ok(after_action(node, outcome, self.0.watch.since(), &self.rules(), self.0.now())?)
+    }
+}
+
+impl TurnContext {
+    async fn perform(&self, node: &Node, action: Action) -> Result<ActionOutcome, ActionError> {
+        let done = |node| Ok(ActionOutcome::TaskDone(Box::new(node)));
+        info!(action.name = action.name(), "performing {} on node {}", action.name(), node.id);
         let bmc = self.bmcs.of(node).map_err(Problem::from)?;
         match action {
             Action::RequestPower(change) => self.request_power(node, &bmc, change).await,
-            Action::ReadInventory => self.read_inventory(node, &bmc).await,
-            Action::BootRamdisk => self.boot_ramdisk(node, &bmc).await,
-            Action::BootDisk => self.boot_disk(node, &bmc).await,
-            Action::Command(command) => self.command(node, command, seen).await,
+            Action::Command(command) => self.command(node, command).await,
+            Action::ReadInventory => done(self.read_inventory(node, &bmc).await?),
+            Action::TakeInventory => done(self.take_inventory(node).await?),
+            Action::BootRamdisk => {
+                self.boot_ramdisk(node, &bmc).await?;
+                done(node.clone())
+            }
+            Action::BootDisk => {
+                self.boot_disk(node, &bmc).await?;
+                done(node.clone())
+            }
         }
     }
 
@@ -40,15 +100,7 @@ impl TurnContext {
         node: &Node,
         bmc: &Bmc,
         change: PowerChange,
-    ) -> Result<Requeue, TurnError> {
-        let now = self.now();
-        let mut asked = node.clone();
-        match (&mut asked.work, &mut asked.power_request) {
-            (Some(work), _) => work.asked_at = Some(now),
-            (None, Some(request)) => request.asked_at = Some(now),
-            (None, None) => {}
-        }
-        self.record(node, asked, &[]).await?;
+    ) -> Result<ActionOutcome, ActionError> {
         match bmc.power.request(change).await {
             Ok(()) => {
                 self.sightings.note(
@@ -56,15 +108,15 @@ impl TurnContext {
                     ObservedPart::Bmc,
                     format!("accepted {}", Action::RequestPower(change).name()),
                 );
-                // Most machines have switched by now, so the next turn looks immediately.
-                Ok(Requeue::Now)
+                Ok(ActionOutcome::PowerRequested)
             }
             Err(error) => Err(self.note_bmc(node, &error).into()),
         }
     }
 
-    async fn read_inventory(&self, node: &Node, bmc: &Bmc) -> Result<Requeue, TurnError> {
-        let Some(inspection) = &bmc.inspection else { return self.next_task(node).await };
+    /// Returns the node with the facts of its BMC's inventory.
+    async fn read_inventory(&self, node: &Node, bmc: &Bmc) -> Result<Node, ActionError> {
+        let Some(inspection) = &bmc.inspection else { return Ok(node.clone()) };
         // A BMC can answer each of hundreds of requests in time, so the whole inventory has a timeout of its own.
         let inventory = match timeout(self.settings.timeouts.bmc, inspection.inventory()).await {
             Ok(Ok(inventory)) => inventory,
@@ -76,16 +128,15 @@ impl TurnContext {
                 );
             }
         };
-        let told = self.take_bmc_inventory(node, &inventory).await?;
-        self.next_task(&told).await
+        self.take_bmc_inventory(node, &inventory).await
     }
 
-    async fn boot_ramdisk(&self, node: &Node, bmc: &Bmc) -> Result<Requeue, TurnError> {
+    async fn boot_ramdisk(&self, node: &Node, bmc: &Bmc) -> Result<(), ActionError> {
         let device = match node.boot_interface() {
             BootInterface::Ipxe => BootDevice::Pxe,
             BootInterface::HttpIpxe => BootDevice::Http,
             BootInterface::VirtualMedia => BootDevice::Cdrom,
-            BootInterface::Fake => return self.next_task(node).await,
+            BootInterface::Fake => return Ok(()),
         };
         if node.boot_interface() == BootInterface::VirtualMedia {
             let Some(media) = &bmc.media else { return Err(cannot("insert a virtual CD").into()) };
@@ -103,10 +154,10 @@ impl TurnContext {
             ObservedPart::Bmc,
             format!("accepted {device} as the next boot"),
         );
-        self.next_task(node).await
+        Ok(())
     }
 
-    async fn boot_disk(&self, node: &Node, bmc: &Bmc) -> Result<Requeue, TurnError> {
+    async fn boot_disk(&self, node: &Node, bmc: &Bmc) -> Result<(), ActionError> {
         if node.boot_interface() == BootInterface::VirtualMedia
             && let Some(media) = &bmc.media
             && let Err(error) = media.eject().await
@@ -126,30 +177,20 @@ impl TurnContext {
         if let Err(error) = answer {
             return Err(self.note_bmc(node, &error).into());
         }
-        self.next_task(node).await
+        Ok(())
     }
 
     async fn command(
         &self,
         node: &Node,
         command: AgentCommand,
-        seen: &Observed,
-    ) -> Result<Requeue, TurnError> {
-        let Some(boot) = self.boot_of_work(node).await? else { return Ok(Requeue::Now) };
-        let AgentSeen::Commands(given) = &seen.agent else { return Ok(Requeue::Now) };
+    ) -> Result<ActionOutcome, ActionError> {
+        let Some(boot) = self.boot_of_work(node).await? else { return Ok(ActionOutcome::NoAgent) };
         let (name, params) = self.request_of(node, command).await?;
-
-        // The intent is recorded first: after an interruption, the agent's list of commands tells whether the command arrived.
-        let mut intended = node.clone();
-        if let Some(work) = &mut intended.work {
-            work.intent = Some(given.len());
-        }
-        self.record(node, intended, &[]).await?;
-
         let token = self.agent_token(&boot);
         let giving = self.agents.give(&boot, &token, name, params);
         match self.store.tripwire().around("agent: command", giving).await {
-            Ok(_) => Ok(Requeue::After(self.settings.timeouts.poll_every)),
+            Ok(_) => Ok(ActionOutcome::CommandGiven),
             Err(error) => Err(error.problem().into()),
         }
     }
@@ -159,7 +200,7 @@ impl TurnContext {
         &self,
         node: &Node,
         command: AgentCommand,
-    ) -> Result<(&'static str, Map<String, Value>), TurnError> {
+    ) -> Result<(&'static str, Map<String, Value>), ActionError> {
         let ports = self.store.ports_of(node.id).await?;
         let ports: Vec<Value> =
             ports.iter().map(|port| json!({"uuid": port.id, "address": port.address})).collect();

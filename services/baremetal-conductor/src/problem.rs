@@ -1,9 +1,26 @@
-//! Converts a driver's error into the kind of problem that a plan handles.
+//! Problems of actions: converts a driver's error into the kind of problem that a plan handles.
 
 use std::error::Error;
 
 use baremetal_core::{Problem, Reason};
+use baremetal_store::StoreError;
 use bmc::BmcError;
+
+/// Why an action was not performed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ActionError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The machine, its BMC or its agent did not do as asked.
+    #[error("{}", .0.cause)]
+    Machine(Problem),
+}
+
+impl From<Problem> for ActionError {
+    fn from(problem: Problem) -> ActionError {
+        ActionError::Machine(problem)
+    }
+}
 
 /// Converts a BMC's error into a problem of the node's work.
 pub(crate) fn of_bmc(error: &BmcError) -> Problem {

@@ -1,15 +1,18 @@
-//! Brings racks up: gives their machines the next step, within each rack's limit.
+//! Brings racks up: makes the next request for their machines, within each rack's limit.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use baremetal_core::{
-    HistoryEntry, HostPlacement, Hypervisor, HypervisorMachine, Node, Rack, RackGoal, RackStep,
-    RequestRefused, Verb, WorkUuid, check_deploy, config_drive, join_again, plan_rack,
+    HistoryEntry, HostPlacement, Hypervisor, HypervisorMachine, Node, Rack, RackAction, RackGoal,
+    RackRequest, RequestRefused, Verb, WorkUuid, check_deploy, config_drive, join_again, plan_rack,
     request_verb,
 };
 use baremetal_store::StoreError;
+use decision::{Decision, Requeue};
 use jiff::Timestamp;
+use reconcile::{Turn, execute};
 use serde_json::Value;
 use tokio::time::{interval, sleep};
 use tokio_util::sync::CancellationToken;
@@ -54,35 +57,78 @@ async fn look(context: &TurnContext) -> Result<(), StoreError> {
             continue;
         }
         let nodes = context.nodes_of_rack(&name).await?;
-        for (id, step) in plan_rack(&goal, &nodes) {
-            let Some(node) = nodes.iter().find(|node| node.id == id) else { continue };
-            match begin(context, &goal, node, step).await {
-                // Another writer was faster. The next examination uses the new record.
-                Ok(()) | Err(StoreError::Stale) => {}
-                Err(StoreError::Duplicate { field, value }) => {
-                    let label = node.label();
-                    warn!(node.id = %id, "cannot bring up node {label}: another node has {field} {value} already");
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        execute(&RackTurn(context), BringUp { goal, nodes }).await?;
     }
     Ok(())
+}
+
+/// The goal of a rack, with its secrets unsealed, and its machines.
+struct BringUp {
+    goal: RackGoal,
+    nodes: Vec<Node>,
+}
+
+/// The turn of a rack. Each action changes the record of one node.
+struct RackTurn<'a>(&'a TurnContext);
+
+impl Turn for RackTurn<'_> {
+    type Record = BringUp;
+    type Seen = ();
+    type Change = Infallible;
+    type Action = RackAction;
+    type Outcome = ();
+    type Error = StoreError;
+
+    async fn observe(&self, _: &BringUp) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn decide(
+        &self,
+        rack: &BringUp,
+        (): &(),
+    ) -> Result<Decision<Infallible, RackAction>, StoreError> {
+        Ok(plan_rack(&rack.goal, &rack.nodes))
+    }
+
+    async fn write(&self, _: BringUp, change: Infallible) -> Result<BringUp, StoreError> {
+        match change {}
+    }
+
+    async fn perform(&self, rack: &BringUp, action: RackAction) -> Result<(), StoreError> {
+        let Some(node) = rack.nodes.iter().find(|node| node.id == action.node) else {
+            return Ok(());
+        };
+        match begin(self.0, &rack.goal, node, action.request).await {
+            // Another writer was faster. The next examination uses the new record.
+            Ok(()) | Err(StoreError::Stale) => Ok(()),
+            Err(StoreError::Duplicate { field, value }) => {
+                let label = node.label();
+                warn!(node.id = %node.id, "cannot bring up node {label}: another node has {field} {value} already");
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn conclude(&self, _: &BringUp, _: Vec<()>) -> Result<Decision<Infallible>, StoreError> {
+        Ok(Decision::rest(Requeue::OnChange))
+    }
 }
 
 async fn begin(
     context: &TurnContext,
     goal: &RackGoal,
     node: &Node,
-    step: RackStep,
+    request: RackRequest,
 ) -> Result<(), StoreError> {
     let now = context.now();
-    let asked = match step {
-        RackStep::Ask(Verb::Deploy) => deploy(context, goal, node.clone(), now).await,
-        RackStep::Ask(verb) => request_verb(node, verb, WorkUuid::new_v4(), now)
+    let asked = match request {
+        RackRequest::Verb(Verb::Deploy) => deploy(context, goal, node.clone(), now).await,
+        RackRequest::Verb(verb) => request_verb(node, verb, WorkUuid::new_v4(), now)
             .map(|(to, entry)| (to, Some(entry)))
             .map_err(BeginError::Refused),
-        RackStep::Join => join_again(node, now).map_err(BeginError::Refused),
+        RackRequest::Join => join_again(node, now).map_err(BeginError::Refused),
     };
     let (mut asked, entry) = match asked {
         Ok(asked) => asked,
@@ -94,16 +140,16 @@ async fn begin(
     };
     asked.updated_at = Some(now);
     context.store.update_node(&asked, entry.as_slice()).await?;
-    let what = match step {
-        RackStep::Ask(verb) => verb.as_str(),
-        RackStep::Join => "join",
+    let what = match request {
+        RackRequest::Verb(verb) => verb.as_str(),
+        RackRequest::Join => "join",
     };
     info!(node.id = %node.id, "bringing up node {}: {what}", node.label());
     context.queue.wake(node.id);
     Ok(())
 }
 
-/// Why a machine does not get its next step.
+/// Why a machine does not get its next request.
 #[derive(Debug, thiserror::Error)]
 enum BeginError {
     #[error(transparent)]

@@ -1,9 +1,11 @@
-//! Writes the result of a turn.
+//! Writes the change that a turn has decided.
 
-use baremetal_core::{HistoryEntry, IllegalEvent, Node, NodeUpdate, Problem, ended_allocation};
+use baremetal_core::{HistoryEntry, IllegalEvent, Node, NodeUpdate, ended_allocation};
 use baremetal_store::StoreError;
-use reconcile::{Requeue, TurnErrorKind};
-use tracing::info;
+use jiff::Timestamp;
+use lease::LeaseStage;
+use reconcile::TurnErrorKind;
+use tracing::{info, warn};
 
 use crate::context::TurnContext;
 
@@ -14,15 +16,6 @@ pub(crate) enum TurnError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Illegal(#[from] IllegalEvent),
-    /// The machine, its BMC or its agent did not do as asked.
-    #[error("{}", .0.cause)]
-    Machine(Problem),
-}
-
-impl From<Problem> for TurnError {
-    fn from(problem: Problem) -> TurnError {
-        TurnError::Machine(problem)
-    }
 }
 
 impl reconcile::TurnError for TurnError {
@@ -30,27 +23,34 @@ impl reconcile::TurnError for TurnError {
         match self {
             TurnError::Store(StoreError::Stale) => TurnErrorKind::Stale,
             TurnError::Store(error) if error.is_transient() => TurnErrorKind::Database,
-            TurnError::Store(_) | TurnError::Illegal(_) | TurnError::Machine(_) => {
-                TurnErrorKind::Failed
-            }
+            TurnError::Store(_) | TurnError::Illegal(_) => TurnErrorKind::Failed,
         }
     }
 }
 
 impl TurnContext {
     /// Writes the node with its history, and returns the node with its new version.
-    pub(crate) async fn write(&self, before: &Node, change: NodeUpdate) -> Result<Node, TurnError> {
-        let NodeUpdate { node: mut after, history } = change;
-        after.updated_at = Some(self.now());
-        let written = match ended_allocation(before, &after) {
-            Some(ended) => self.store.update_node_and_end(&after, &history, ended).await?,
-            None => self.store.update_node(&after, &history).await?,
+    pub(crate) async fn write(&self, before: &Node, update: NodeUpdate) -> Result<Node, TurnError> {
+        let NodeUpdate { node: mut after, history, stage, obstacle } = update;
+        let now = self.now();
+        after.updated_at = Some(now);
+        let written = match (stage, ended_allocation(before, &after)) {
+            (Some(stage), _) => self.write_with_notices(&after, &history, stage, now).await?,
+            (None, Some(ended)) => self.store.update_node_and_end(&after, &history, ended).await?,
+            (None, None) => self.store.update_node(&after, &history).await?,
         };
+        if let Some(obstacle) = obstacle {
+            self.sightings.note_obstacle(after.id, obstacle);
+        }
         if before.provision_state != after.provision_state {
             info!(
                 state.from = %before.provision_state, state.to = %after.provision_state,
                 "node {} is now {}", after.id, after.provision_state
             );
+        }
+        let task = |node: &Node| node.work.as_ref().map(|work| (work.id, work.cursor));
+        if task(before) != task(&after) {
+            self.set_progress(after.id, None);
         }
         if after.work.is_none() && before.work.is_some() {
             self.agents.forget(after.id);
@@ -65,15 +65,22 @@ impl TurnContext {
         Ok(written)
     }
 
-    /// Writes the node with its history, and returns when the next turn is due.
-    pub(crate) async fn record(
+    /// Writes the node with a stage of its lease's end, its history, and the notices about the stage.
+    async fn write_with_notices(
         &self,
-        before: &Node,
-        after: Node,
+        node: &Node,
         history: &[HistoryEntry],
-    ) -> Result<Requeue, TurnError> {
-        let needs_turns = after.needs_turns();
-        self.write(before, NodeUpdate { node: after, history: history.to_vec() }).await?;
-        Ok(if needs_turns { Requeue::Now } else { Requeue::OnChange })
+        stage: LeaseStage,
+        now: Timestamp,
+    ) -> Result<Node, TurnError> {
+        let told = history.first().map_or("", |entry| &entry.event);
+        let letters = self.stage_letters(node, stage, told, now);
+        let written = self.store.update_node_and_notify(node, history, &letters, now).await;
+        let (written, lost) = written?;
+        if lost > 0 {
+            warn!("too many notices are waiting: {lost} notices of node {} are not sent", node.id);
+        }
+        info!("node {}: {told}", node.label());
+        Ok(written)
     }
 }

@@ -1,55 +1,9 @@
-//! Asks clusterd whether a node's compute host may be taken out of use, and starts the drain for the end of a lease.
+//! Asks clusterd whether a node's compute host may be taken out of use.
 
-use baremetal_core::{DrainOwner, DrainSeen, Node, compute_host, drain_noted};
+use baremetal_core::{Node, TakeOutRefused, check_take_out, compute_host};
 use tracing::warn;
 
 use crate::conductor::Conductor;
-use crate::context::TurnContext;
-
-/// Why a node must not be taken out of use now.
-#[derive(Debug, thiserror::Error)]
-pub enum TakeOutRefused {
-    /// A cluster would lose its quorum.
-    #[error("node {node} is compute host {host}: {why}")]
-    Refused {
-        node: String,
-        /// The name of the compute host.
-        host: String,
-        /// The reason in clusterd's words.
-        why: String,
-    },
-    /// Servers may run on the host.
-    #[error(
-        "node {node} is compute host {host}, which is not drained{}; drain it first (`bedplate drain {host} --wait`), or name {host} in force",
-        so_far(*left)
-    )]
-    Occupied {
-        node: String,
-        /// The name of the compute host.
-        host: String,
-        /// The number of servers left, or 0 if the drain has not counted them yet.
-        left: usize,
-    },
-    /// clusterd does not answer, so nobody knows what runs on the host.
-    #[error(
-        "node {node} is compute host {host}, and clusterd did not say whether the host may be taken out: {why}; name {host} in force to skip this check"
-    )]
-    Unknown {
-        node: String,
-        /// The name of the compute host.
-        host: String,
-        why: String,
-    },
-}
-
-/// Returns the progress of a drain as a part of a message; empty if the drain has not counted yet.
-fn so_far(left: usize) -> String {
-    match left {
-        0 => String::new(),
-        1 => ": 1 server is on it".to_owned(),
-        many => format!(": {many} servers are on it"),
-    }
-}
 
 impl Conductor {
     /// Returns the name of the compute host that has to be drained before the node is taken out. Returns `None` if no clusterd is
@@ -94,47 +48,6 @@ impl Conductor {
         let Some(clusters) = &self.context.settings.clusters else { return Ok(()) };
         let Some(host) = self.host_to_drain(node, forced) else { return Ok(()) };
         let seen = clusters.check(&host, forced).await;
-        check_drain_state(node, host, seen)
-    }
-}
-
-impl TurnContext {
-    /// Starts the drain of the node's compute host for the end of its lease, and checks whether the node may be taken out now. If the drain
-    /// is not in the node's record yet, starts nothing and returns the node to record: without the record nobody would end the drain when
-    /// the lease goes on.
-    pub(crate) async fn drain_and_check(
-        &self,
-        node: &Node,
-    ) -> Result<Option<Node>, TakeOutRefused> {
-        let Some(clusters) = &self.settings.clusters else { return Ok(None) };
-        let Some(host) = compute_host(node) else { return Ok(None) };
-        let noted = node.lending.as_ref().and_then(|lending| lending.drain.as_ref());
-        let seen = if noted.is_some_and(|drain| drain.host == host) {
-            let asking = clusters.drain(host, &[]);
-            self.store.tripwire().around("clusterd: drain", asking).await
-        } else {
-            let seen = clusters.show(host).await;
-            if let Some(owner) = DrainOwner::of(&seen) {
-                return Ok(Some(drain_noted(node, host, owner)));
-            }
-            seen
-        };
-        check_drain_state(node, host.to_owned(), seen).map(|()| None)
-    }
-}
-
-/// Checks whether the machine of `node` may be taken out, given clusterd's answer about `host`.
-fn check_drain_state(node: &Node, host: String, seen: DrainSeen) -> Result<(), TakeOutRefused> {
-    let node = node.label();
-    match seen {
-        DrainSeen::NoHost | DrainSeen::Drained => Ok(()),
-        DrainSeen::NotDrained | DrainSeen::Ending => {
-            Err(TakeOutRefused::Occupied { node, host, left: 0 })
-        }
-        DrainSeen::Draining(left) | DrainSeen::Stuck(left, _) => {
-            Err(TakeOutRefused::Occupied { node, host, left })
-        }
-        DrainSeen::Refused(why) => Err(TakeOutRefused::Refused { node, host, why }),
-        DrainSeen::Unknown(why) => Err(TakeOutRefused::Unknown { node, host, why }),
+        check_take_out(node, &host, &seen)
     }
 }

@@ -92,19 +92,15 @@ pub enum DrainSeen {
     Unknown(String),
 }
 
-/// The next step for a node that waits for a drain.
+/// A call to clusterd about a compute host. Every call may be repeated without harm.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DrainStep {
-    /// Record that the drain has reached this stage.
-    Enter(DrainStage),
-    /// Carry out the request that waited.
-    Proceed,
-    /// Look again later. The text says what stops the drain, if anything does.
-    Wait(Option<String>),
-    /// Refuse the request for this reason. `DrainFate` says whether the drain ends too.
-    Refuse(String, DrainFate),
-    /// Remove the request: nothing is left to do.
-    Over,
+pub enum ClusterdCall {
+    /// Read the state of the host's drain.
+    Show { host: String },
+    /// Start the drain, or extend it to these clusters that may lose their quorum.
+    Drain { host: String, forced: Vec<String> },
+    /// End the drain.
+    Undrain { host: String },
 }
 
 /// The fate of the drain when its request is not carried out.
@@ -114,52 +110,6 @@ pub enum DrainFate {
     EndDrain,
     /// The drain stays as it is.
     LeaveDrain,
-}
-
-/// Returns the next step for a node that waits for a drain, given clusterd's answer to the call that belongs to the stage.
-pub fn plan_leaving(leaving: &DrainRequest, seen: &DrainSeen) -> DrainStep {
-    use DrainStage::{Asking, Ending, Waiting, Wanted};
-
-    let follows = leaving.then != AfterDrain::Maintenance;
-    match (leaving.stage, seen) {
-        (_, DrainSeen::Unknown(why)) => DrainStep::Wait(Some(why.clone())),
-        (Ending, _) => DrainStep::Over,
-        (Wanted | Asking(_) | Waiting(_), DrainSeen::NoHost) if follows => DrainStep::Proceed,
-        (Wanted | Asking(_) | Waiting(_), DrainSeen::NoHost) => DrainStep::Over,
-
-        (Wanted, DrainSeen::NotDrained | DrainSeen::Ending) => {
-            DrainStep::Enter(Asking(DrainOwner::Request))
-        }
-        (Wanted, DrainSeen::Draining(_) | DrainSeen::Drained | DrainSeen::Stuck(..)) => {
-            DrainStep::Enter(Asking(DrainOwner::Operator))
-        }
-
-        (Asking(_), DrainSeen::NotDrained) => DrainStep::Wait(None),
-        (
-            Asking(owner),
-            DrainSeen::Draining(_) | DrainSeen::Drained | DrainSeen::Stuck(..) | DrainSeen::Ending,
-        ) => match follows {
-            true => DrainStep::Enter(Waiting(owner)),
-            false => DrainStep::Over,
-        },
-
-        (Waiting(_), DrainSeen::Drained) => DrainStep::Proceed,
-        (Waiting(_), DrainSeen::Draining(_)) => DrainStep::Wait(None),
-        (Waiting(owner), DrainSeen::Stuck(_, Some(why))) => {
-            DrainStep::Refuse(why.clone(), owner.end())
-        }
-        (Waiting(_), DrainSeen::Stuck(left, None)) => {
-            DrainStep::Wait(Some(format!("{left} servers run on the host and cannot be moved")))
-        }
-        (Waiting(_), DrainSeen::NotDrained | DrainSeen::Ending) => DrainStep::Refuse(
-            format!("the drain of host {} was ended", leaving.host),
-            DrainFate::LeaveDrain,
-        ),
-        // clusterd refuses to extend a drain that it has granted to an earlier request, and keeps that drain.
-        (Wanted | Asking(_) | Waiting(_), DrainSeen::Refused(why)) => {
-            DrainStep::Refuse(why.clone(), DrainFate::LeaveDrain)
-        }
-    }
 }
 
 impl DrainOwner {

@@ -1,14 +1,13 @@
-//! Leases of nodes: lending a node to a project, the stages at the end of the lease, and the return of the node.
+//! Leases of nodes: lending a node to a project, the records of the stages at the end of the lease, and the return of the node.
 
 use crate::drain::shown_reason;
 use crate::{
-    DrainFate, DrainOwner, HistoryEntry, LeaseDrain, Node, NodeLease, State, end_maintenance_drain,
+    DrainFate, DrainOwner, HistoryEntry, LeaseDrain, Node, NodeLease, end_maintenance_drain,
     release,
 };
-use hardware::{PowerChange, PowerState};
 use jiff::Timestamp;
 use lease::{
-    Due, ExtendError, Lease, LeaseSchedule, Length, MailAddress, RequiredState, TermError, Terms,
+    ExtendError, Lease, LeaseSchedule, Length, MailAddress, RequiredState, TermError, Terms,
     UndoError,
 };
 
@@ -42,92 +41,6 @@ pub enum LendError {
     Extend(#[from] ExtendError),
     #[error(transparent)]
     Undo(#[from] UndoError),
-}
-
-/// The next step that a node's lease requires.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LendingStep {
-    /// Record a stage of the lease's end and send the notices about the stage.
-    Take(lease::LeaseStage),
-    /// Switch the machine off in this way.
-    Power(PowerChange),
-    /// Take the node out of use, which leads to cleaning.
-    Undeploy,
-    Clean,
-    /// Remove the lessee from the node, which is clean.
-    Release,
-    /// Nothing to do yet.
-    Wait {
-        /// When to look again; `None` means only when the node changes.
-        until: Option<Timestamp>,
-        /// The obstacle to a step that the lease requires, if there is one.
-        held: Option<&'static str>,
-    },
-}
-
-/// Returns the next step that the lease of `node` requires.
-///
-/// While the undo window is open the disks are not touched. Work in progress is never interrupted. The lessee is removed last, after the
-/// node was cleaned, so that no other project can get a node with the lessee's data.
-pub fn plan_lending(node: &Node, ladder: &LeaseSchedule, now: Timestamp) -> LendingStep {
-    let Some(NodeLease { lease, .. }) = &node.lending else { return wait(None, None) };
-    let until = match ladder.due(lease, now) {
-        Due::Now(step) => return LendingStep::Take(step),
-        Due::At(at) => Some(at),
-        Due::Nothing => None,
-    };
-    if node.provision_state.is_busy() || node.power_request.is_some() {
-        return wait(until, None);
-    }
-    match lease.required_state() {
-        RequiredState::AsAsked => wait(until, None),
-        RequiredState::Off if node.power_state == Some(PowerState::Off) => wait(until, None),
-        RequiredState::Off if node.disable_power_off => {
-            wait(until, Some("the node has disable_power_off set"))
-        }
-        // A soft power-off has failed before, so the machine is forced off.
-        RequiredState::Off if node.failure.is_some() => LendingStep::Power(PowerChange::ForceOff),
-        RequiredState::Off => LendingStep::Power(PowerChange::SoftOff),
-        RequiredState::Deleted => give_back(node),
-    }
-}
-
-fn give_back(node: &Node) -> LendingStep {
-    match node.provision_state {
-        State::Active | State::DeployFailed | State::Error if node.protected.is_some() => {
-            wait(None, Some("the node is protected"))
-        }
-        State::Active | State::DeployFailed | State::Error | State::Manageable
-            if node.disable_power_off =>
-        {
-            wait(None, Some("the node has disable_power_off set"))
-        }
-        State::Active | State::DeployFailed | State::Error => LendingStep::Undeploy,
-        State::Available => LendingStep::Release,
-        State::Manageable if node.maintenance.is_some() => {
-            wait(None, Some("the node is in maintenance"))
-        }
-        State::Manageable if node.retired.is_some() => wait(None, Some("the node is retired")),
-        State::Manageable => LendingStep::Clean,
-        // The machine was never verified and cannot have been used, so its disks need no cleaning.
-        State::Enroll => LendingStep::Release,
-        State::CleanFailed | State::InspectFailed | State::AdoptFailed => {
-            wait(None, Some("the last work failed; an operator has to request \"manage\""))
-        }
-        State::Verifying
-        | State::Inspecting
-        | State::InspectWait
-        | State::Cleaning
-        | State::CleanWait
-        | State::Deploying
-        | State::DeployWait
-        | State::Deleting
-        | State::Adopting => wait(None, None),
-    }
-}
-
-const fn wait(until: Option<Timestamp>, held: Option<&'static str>) -> LendingStep {
-    LendingStep::Wait { until, held }
 }
 
 /// Lends the node at `now`, on behalf of the user `by`.
@@ -282,4 +195,4 @@ pub fn visible_reason(step: lease::LeaseStage) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -2,6 +2,8 @@
 
 mod explain;
 mod join;
+mod lease_end;
+mod leaving;
 mod plan;
 
 mod boot_again;
@@ -15,6 +17,7 @@ mod node_update;
 mod rack;
 mod request;
 mod reservation;
+mod take_out;
 
 mod change;
 mod console;
@@ -65,7 +68,7 @@ pub use drain_needed::{
     check_compute_host, compute_host, power_change_stops_servers, verb_stops_servers,
 };
 pub use drain_request::{
-    AfterDrain, DrainFate, DrainOwner, DrainRequest, DrainSeen, DrainStage, DrainStep, plan_leaving,
+    AfterDrain, ClusterdCall, DrainFate, DrainOwner, DrainRequest, DrainSeen, DrainStage,
 };
 pub use driver::{CREDENTIALS, Credential, Driver, UnknownDriver};
 pub use elapsed::elapsed;
@@ -92,15 +95,20 @@ pub use join::{
     AggregateSeen, CloudSeen, HypervisorSeen, JoinAction, JoinRules, ServiceSeen, after_cloud_call,
     join_again, plan_join,
 };
+pub use lease_end::{LeaseRules, after_lease_call, is_lease_stage_due, plan_lending};
+pub use leaving::{LeavingRules, after_leaving_call, plan_leaving};
 pub use lending::{
-    LendError, LendRequest, LendingStep, drain_noted, end_held, extend, lend, plan_lending,
-    returned, undo, visible_reason, with_stage_taken,
+    LendError, LendRequest, drain_noted, end_held, extend, lend, returned, undo, visible_reason,
+    with_stage_taken,
 };
 pub use node::{Maintenance, Node};
 pub use node_lease::{LeaseDrain, NodeLease};
 pub use node_request::{NodeChange, NodeRefused, Passwords, check_new_node};
-pub use node_update::NodeUpdate;
-pub use plan::{Action, AgentSeen, CommandSeen, Observed, PowerSeen, Step, Timeouts, plan};
+pub use node_update::{NodeUpdate, Obstacle};
+pub use plan::{
+    Action, ActionOutcome, AgentSeen, CommandSeen, Observed, PlanRules, PowerSeen, Timeouts,
+    after_action, plan,
+};
 pub use port::Port;
 pub use power_request::PowerRequest;
 pub use profile::{
@@ -114,7 +122,8 @@ pub use query::{
     AllocationFilter, AllocationSort, NodeFilter, NodeSort, Page, PortFilter, PortSort,
 };
 pub use rack::{
-    Rack, RackGoal, RackProgress, RackStep, RackTarget, UnreadableRack, plan_rack, rack_progress,
+    Rack, RackAction, RackGoal, RackProgress, RackRequest, RackTarget, UnreadableRack, plan_rack,
+    rack_progress,
 };
 pub use rack_location::RackLocation;
 pub use record::{Discovery, HistoryEntry, InspectionReport, Severity};
@@ -125,6 +134,7 @@ pub use request_refused::RequestRefused;
 pub use reservation::{ReservationRequest, reserve};
 pub use secret::is_secret;
 pub use state::{Event, IllegalEvent, State, TRANSITIONS, UnknownState, mermaid};
+pub use take_out::{TakeOutRefused, check_take_out};
 pub use traits::{InvalidTrait, Trait};
 pub use verb::Verb;
 pub use work::{AgentCommand, Task, Work};

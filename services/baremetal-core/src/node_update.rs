@@ -1,24 +1,43 @@
 //! A change of a node that a turn has decided.
 
 use decision::{Decision, Requeue};
+use lease::LeaseStage;
 
 use crate::{HistoryEntry, Node};
 
-/// A change of a node's record, with the entries for its history that are written in the same transaction.
+/// A change of a node's record, with everything that is written in the same transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeUpdate {
     pub node: Node,
     pub history: Vec<HistoryEntry>,
+    /// The stage of the lease's end that the change records, and about which people get notices.
+    pub stage: Option<LeaseStage>,
+    /// The obstacle that the history tells about. The conductor remembers it, so that the history tells about it once.
+    pub obstacle: Option<Obstacle>,
+}
+
+/// An obstacle that the conductor meets in each turn, and the history tells about once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// The lease has ended, but the node cannot be taken out, for this reason.
+    LeaseEnd(String),
+    /// The agent reports, but calls to it fail.
+    AgentCalls,
 }
 
 impl NodeUpdate {
+    /// Makes a change of the node and its history.
+    pub fn new(node: Node, history: impl IntoIterator<Item = HistoryEntry>) -> NodeUpdate {
+        NodeUpdate { node, history: history.into_iter().collect(), stage: None, obstacle: None }
+    }
+
     /// Returns the decision to write the node. The next turn is due immediately as long as anything is left to do.
     pub fn decided<A>(
         node: Node,
         history: impl IntoIterator<Item = HistoryEntry>,
     ) -> Decision<NodeUpdate, A> {
         let next_turn = if node.needs_turns() { Requeue::Now } else { Requeue::OnChange };
-        Decision::write(NodeUpdate { node, history: history.into_iter().collect() }, next_turn)
+        Decision::write(NodeUpdate::new(node, history), next_turn)
     }
 }
 

@@ -1,8 +1,10 @@
 //! Plans the bring-up of a rack: which machine gets which step next.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::num::NonZeroU32;
 
+use decision::{Decision, Requeue};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -77,11 +79,18 @@ pub enum RackTarget {
     Installed,
 }
 
+/// A request that the conductor makes for a machine of a rack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RackAction {
+    pub node: NodeUuid,
+    pub request: RackRequest,
+}
+
 /// The next request for a machine on its way to the goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RackStep {
+pub enum RackRequest {
     /// A change of provision state.
-    Ask(Verb),
+    Verb(Verb),
     /// Another attempt to join the cloud.
     Join,
 }
@@ -93,30 +102,32 @@ pub enum RackProgress {
     Done,
     /// Work on the machine is in progress.
     InProgress,
-    /// The machine needs this step next.
-    Next(RackStep),
+    /// The machine needs this request next.
+    Next(RackRequest),
     /// The machine failed since the goal was set, so an operator has to look at it.
     NeedsAttention,
     /// The machine is skipped: an operator works on it, or the machine is used for something else.
     Skipped,
 }
 
-/// Returns the machines that get a step now, in the order of their positions, as many as the limit allows.
-pub fn plan_rack(goal: &RackGoal, nodes: &[Node]) -> Vec<(NodeUuid, RackStep)> {
+/// Decides which machines get a request now: in the order of their positions, as many as the limit allows. The rack's own record does not
+/// change.
+pub fn plan_rack(goal: &RackGoal, nodes: &[Node]) -> Decision<Infallible, RackAction> {
     let under_way =
         nodes.iter().filter(|node| rack_progress(goal, node) == RackProgress::InProgress).count();
     let room = (goal.limit.get() as usize).saturating_sub(under_way);
-    let mut waiting: Vec<(bool, u32, NodeUuid, RackStep)> = Vec::new();
+    let mut waiting: Vec<(bool, u32, RackAction)> = Vec::new();
     for node in nodes {
-        if let RackProgress::Next(step) = rack_progress(goal, node) {
+        if let RackProgress::Next(request) = rack_progress(goal, node) {
             let begun = node.provision_state != State::Enroll;
             let position = node.place.as_ref().map_or(u32::MAX, |place| place.position);
-            // Machines that have begun get their next step before new machines begin.
-            waiting.push((!begun, position, node.id, step));
+            // Machines that have begun get their next request before new machines begin.
+            waiting.push((!begun, position, RackAction { node: node.id, request }));
         }
     }
-    waiting.sort_by_key(|(fresh, position, id, _)| (*fresh, *position, *id));
-    waiting.into_iter().take(room).map(|(_, _, id, step)| (id, step)).collect()
+    waiting.sort_by_key(|(fresh, position, action)| (*fresh, *position, action.node));
+    let actions = waiting.into_iter().take(room).map(|(_, _, action)| action).collect();
+    Decision { actions, ..Decision::rest(Requeue::OnChange) }
 }
 
 /// Returns the progress of `node` towards `goal`.
@@ -133,7 +144,7 @@ pub fn rack_progress(goal: &RackGoal, node: &Node) -> RackProgress {
         return RackProgress::NeedsAttention;
     }
     let inspected = node.inspection_finished_at.is_some() || !node.inspect_interface().looks();
-    let next = |verb| RackProgress::Next(RackStep::Ask(verb));
+    let next = |verb| RackProgress::Next(RackRequest::Verb(verb));
     match node.provision_state {
         State::Enroll => next(Verb::Manage),
         State::InspectFailed => next(Verb::Inspect),
@@ -172,7 +183,7 @@ fn in_the_cloud(goal: &RackGoal, node: &Node) -> RackProgress {
             JoinState::Joined => RackProgress::Done,
             JoinState::Leaving => RackProgress::Skipped,
             JoinState::Failed if host.since >= goal.asked_at => RackProgress::NeedsAttention,
-            JoinState::Failed | JoinState::Installing => RackProgress::Next(RackStep::Join),
+            JoinState::Failed | JoinState::Installing => RackProgress::Next(RackRequest::Join),
             JoinState::AwaitingService
             | JoinState::AwaitingHypervisor
             | JoinState::AwaitingProvider
@@ -216,11 +227,12 @@ mod tests {
     #[track_caller]
     fn check(goal: &RackGoal, nodes: &[Node], want: Expect) {
         let plan = plan_rack(goal, nodes);
-        let word = |step: &RackStep| match step {
-            RackStep::Ask(verb) => verb.as_str(),
-            RackStep::Join => "join",
+        let word = |request| match request {
+            RackRequest::Verb(verb) => verb.as_str(),
+            RackRequest::Join => "join",
         };
-        let plan = plan.iter().map(|(id, step)| format!("{}:{}", id.as_bytes()[0], word(step)));
+        let plan = plan.actions.into_iter();
+        let plan = plan.map(|it| format!("{}:{}", it.node.as_bytes()[0], word(it.request)));
         want.assert_eq(&plan.collect::<Vec<_>>().join(" "));
     }
 
@@ -269,7 +281,10 @@ mod tests {
             asked_at: Timestamp::from_second(1).unwrap(),
             ..goal(RackTarget::Installed, 9)
         };
-        assert_eq!(rack_progress(&later, &failed), RackProgress::Next(RackStep::Ask(Verb::Deploy)));
+        assert_eq!(
+            rack_progress(&later, &failed),
+            RackProgress::Next(RackRequest::Verb(Verb::Deploy))
+        );
     }
 
     #[test]

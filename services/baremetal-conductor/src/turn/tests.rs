@@ -2,6 +2,7 @@
 
 use baremetal_core::{Driver, LendRequest, State, lend};
 use baremetal_store::Store;
+use jiff::Timestamp;
 use lease::Terms;
 
 use super::*;

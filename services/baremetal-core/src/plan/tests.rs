@@ -1,13 +1,12 @@
 //! The planned step in every situation.
 
 use expect_test::{Expect, expect};
-use hardware::PowerState;
 use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Driver, NodeUuid, RequestRefused, State, Verb, WorkUuid, boot_again, fail_work, finish_work,
-    power_step_done, request_verb, start_next_task,
+    AgentCommand, Driver, NodeUuid, Problem, RequestRefused, State, Verb, WorkUuid, boot_again,
+    fail_work, finish_work, power_step_done, request_verb, start_next_task,
 };
 
 mod lives;
@@ -31,6 +30,7 @@ fn seen() -> Observed {
         power: PowerSeen::NotAsked,
         agent: AgentSeen::Absent,
         inventory: false,
+        boot_trail: "DHCP: no".to_owned(),
         watching_since: T0,
     }
 }
@@ -43,21 +43,45 @@ fn at(task: Task, intent: Option<usize>) -> Node {
     node
 }
 
+/// Decides with the default timeouts.
+fn planned(node: &Node, seen: &Observed, now: Timestamp) -> Decision<NodeUpdate, Action> {
+    let rules = PlanRules { timeouts: &timeouts(), new_work: WorkUuid::nil() };
+    plan(node, seen, &rules, now).unwrap()
+}
+
+/// Decides what follows from the result of an action.
+fn concluded(node: &Node, outcome: &ActionOutcome, now: Timestamp) -> Decision<NodeUpdate> {
+    let rules = PlanRules { timeouts: &timeouts(), new_work: WorkUuid::nil() };
+    after_action(node, outcome, T0, &rules, now).unwrap()
+}
+
+/// Writes in a few words what a decision means for `before`.
+fn text<A: std::fmt::Debug>(before: &Node, decision: &Decision<NodeUpdate, A>) -> String {
+    let boots = |node: &Node| node.work.as_ref().map_or(0, |work| work.repeated_boots);
+    match (&decision.change, decision.actions.as_slice(), decision.next_turn) {
+        (_, [action], _) => format!("Act({action:?})"),
+        (None, _, Requeue::OnChange) => "Rest".to_owned(),
+        (None, _, Requeue::Now) => "Now".to_owned(),
+        (None, _, Requeue::After(pause)) => format!("Wait({} s)", pause.as_secs()),
+        (Some(NodeUpdate { obstacle: Some(obstacle), .. }), ..) => format!("Tell({obstacle:?})"),
+        (Some(NodeUpdate { node, .. }), ..) => match &node.failure {
+            Some(failure) => format!("GiveUp({:?}: {})", failure.reason, failure.cause),
+            None if boots(node) > boots(before) => "BootAgain".to_owned(),
+            None if node.power_request != before.power_request => "PowerStepDone".to_owned(),
+            None => "NextTask".to_owned(),
+        },
+    }
+}
+
 #[track_caller]
 fn check(node: &Node, seen: Observed, after_secs: i64, want: Expect) {
     let now = T0 + jiff::SignedDuration::from_secs(after_secs);
-    let step = match plan(node, &seen, &timeouts(), now) {
-        Step::GiveUp(failure) => format!("GiveUp({:?}: {})", failure.reason, failure.cause),
-        Step::Wait { until } => format!("Wait({} s)", until.duration_since(now).as_secs()),
-        step @ (Step::Rest
-        | Step::Act(_)
-        | Step::NextTask
-        | Step::Finish
-        | Step::BootAgain
-        | Step::PowerStepDone
-        | Step::PowerGivenUp(_)) => format!("{step:?}"),
-    };
-    want.assert_eq(&step);
+    want.assert_eq(&text(node, &planned(node, &seen, now)));
+}
+
+/// An agent that reports and refuses calls, which the history tells about already.
+fn refuses(calls: u32, transient: bool) -> AgentSeen {
+    AgentSeen::Refuses { calls, since: T0, problem: problem(transient), is_recorded: true }
 }
 
 fn problem(transient: bool) -> Problem {
@@ -111,7 +135,9 @@ fn time_without_a_conductor_does_not_count_as_late() {
         &node,
         seen(),
         601,
-        expect!["GiveUp(NoCallback: the machine was switched on 600 s ago and never called back)"],
+        expect![
+            "GiveUp(NoCallback: the machine was switched on 600 s ago and never called back (DHCP: no))"
+        ],
     );
     check(
         &node,
@@ -134,7 +160,7 @@ fn a_clock_that_is_set_back_expires_no_timeout() {
         (at(Task::AwaitAgent, None), seen()),
         (writes(), agent(AgentSeen::Commands(vec![CommandSeen::Running(None)]))),
         (writes(), agent(AgentSeen::Silent { since: T0, problem: problem(true) })),
-        (writes(), agent(AgentSeen::Refuses { calls: 9, since: T0, problem: problem(true) })),
+        (writes(), agent(refuses(9, true))),
     ] {
         check(&node, seen, AN_HOUR_BEFORE, expect!["Wait(1 s)"]);
     }
@@ -152,7 +178,9 @@ fn a_bmc_is_asked_again_after_the_clock_was_set_back() {
 fn a_boot_is_repeated_only_if_the_service_restarted_during_it_and_no_agent_reported() {
     let (began, restarted) = (T0 + Duration::from_secs(10), T0 + Duration::from_secs(20));
     let gives_up = || {
-        expect!["GiveUp(NoCallback: the machine was switched on 600 s ago and never called back)"]
+        expect![
+            "GiveUp(NoCallback: the machine was switched on 600 s ago and never called back (DHCP: no))"
+        ]
     };
     let booting = |switched_on_at| {
         let mut node = at(Task::AwaitAgent, None);
@@ -175,7 +203,9 @@ fn a_boot_is_repeated_only_if_the_service_restarted_during_it_and_no_agent_repor
         &inspecting,
         present,
         621,
-        expect!["GiveUp(NoCallback: the machine was switched on 600 s ago and sent no inventory)"],
+        expect![
+            "GiveUp(NoCallback: the machine was switched on 600 s ago and sent no inventory (DHCP: no))"
+        ],
     );
 
     let mut repeated = booting(Some(began));
@@ -281,10 +311,7 @@ fn an_agent_that_restarted_or_fell_silent_ends_the_work() {
 #[test]
 fn an_agent_that_refuses_calls_fails_the_work_before_the_command_times_out() {
     let node = at(Task::Agent(AgentCommand::WriteImage), None);
-    let refuses = |calls, transient| Observed {
-        agent: AgentSeen::Refuses { calls, since: T0, problem: problem(transient) },
-        ..seen()
-    };
+    let refuses = |calls, transient| Observed { agent: refuses(calls, transient), ..seen() };
     check(&node, refuses(4, false), 9, expect!["Wait(1 s)"]);
     check(
         &node,
@@ -346,34 +373,24 @@ fn the_power_state_stays_on_during_a_restart() {
     assert_eq!((on.power_state, on.power_request), (Some(PowerState::On), None));
 }
 
-/// A machine and an agent that do whatever they are asked.
+/// Returns the result of an action on a machine and an agent that do whatever they are asked.
 fn obliging(
     node: &Node,
+    action: Action,
     commands: &mut Vec<CommandSeen>,
-    step: &Step,
     power: &mut PowerState,
-) -> Node {
-    match step {
-        Step::Act(Action::RequestPower(change)) => {
+) -> ActionOutcome {
+    match action {
+        Action::RequestPower(change) => {
             *power = change.leads_to();
-            node.clone()
+            ActionOutcome::PowerRequested
         }
-        Step::Act(Action::Command(_)) => {
-            let mut told = node.clone();
-            told.work.as_mut().unwrap().intent = Some(commands.len());
+        Action::Command(_) => {
             commands.push(CommandSeen::Succeeded);
-            told
+            ActionOutcome::CommandGiven
         }
-        Step::Act(Action::ReadInventory | Action::BootRamdisk | Action::BootDisk)
-        | Step::NextTask => start_next_task(node, T0).unwrap().0,
-        Step::Finish => finish_work(node, WorkUuid::nil(), T0).unwrap().0,
-        Step::Rest
-        | Step::Wait { .. }
-        | Step::BootAgain
-        | Step::GiveUp(_)
-        | Step::PowerStepDone
-        | Step::PowerGivenUp(_) => {
-            panic!("{} planned {step:?}", node.provision_state)
+        Action::ReadInventory | Action::TakeInventory | Action::BootRamdisk | Action::BootDisk => {
+            ActionOutcome::TaskDone(Box::new(node.clone()))
         }
     }
 }
@@ -383,20 +400,75 @@ fn live(node: &Node, verb: Verb) -> Node {
     let (mut node, _) = request_verb(node, verb, WorkUuid::nil(), T0).unwrap();
     let (mut commands, mut power) = (Vec::new(), PowerState::On);
     for _ in 0..100 {
+        if node.work.is_none() {
+            return node;
+        }
         let seen = Observed {
             power: PowerSeen::Is(power),
             agent: AgentSeen::Commands(commands.clone()),
             inventory: true,
-            watching_since: T0,
+            ..seen()
         };
-        let step = plan(&node, &seen, &timeouts(), T0);
-        if step == Step::Rest {
-            return node;
+        let decision = planned(&node, &seen, T0);
+        let written = |change: Option<NodeUpdate>, node| change.map_or(node, |it| it.node);
+        node = written(decision.change, node);
+        for action in decision.actions {
+            let outcome = obliging(&node, action, &mut commands, &mut power);
+            node = written(concluded(&node, &outcome, T0).change, node);
         }
-        node = obliging(&node, &mut commands, &step, &mut power);
         assert_eq!(node.work.is_some(), node.provision_state.is_busy(), "{}", node.provision_state);
     }
     panic!("{} never ends", node.provision_state);
+}
+
+#[test]
+fn an_action_has_its_intent_written_before() {
+    let node = at(Task::Power(PowerState::Off), None);
+    let on = Observed { power: PowerSeen::Is(PowerState::On), ..seen() };
+    let asked = planned(&node, &on, T0).change.unwrap().node;
+    assert_eq!(asked.work.unwrap().asked_at, Some(T0));
+    let node = at(Task::Agent(AgentCommand::WriteImage), None);
+    let given = vec![CommandSeen::Succeeded; 2];
+    let idle = Observed { agent: AgentSeen::Commands(given), ..seen() };
+    let intended = planned(&node, &idle, T0).change.unwrap().node;
+    assert_eq!(intended.work.unwrap().intent, Some(2));
+}
+
+#[test]
+fn the_result_of_an_action_decides_what_follows() {
+    let node = at(Task::BootRamdisk, None);
+    let check = |node: &Node, outcome, after_secs, want| {
+        let now = T0 + jiff::SignedDuration::from_secs(after_secs);
+        assert_eq!(text(node, &concluded(node, &outcome, now)), want);
+    };
+    let done = ActionOutcome::TaskDone(Box::new(node.clone()));
+    check(&node, done, 0, "NextTask");
+    check(&node, ActionOutcome::PowerRequested, 0, "Now");
+    check(&node, ActionOutcome::CommandGiven, 0, "Wait(1 s)");
+    check(&node, ActionOutcome::NoAgent, 0, "Now");
+    let unreachable = "GiveUp(BmcUnreachable: cannot reach the BMC)";
+    check(&node, ActionOutcome::Failed(problem(true)), 59, "Wait(1 s)");
+    check(&node, ActionOutcome::Failed(problem(true)), 61, unreachable);
+    check(&node, ActionOutcome::Failed(problem(false)), 0, unreachable);
+    let ready = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
+    let asked = crate::request_power(&ready, PowerChange::On, T0).unwrap();
+    check(&asked, ActionOutcome::Failed(problem(true)), 59, "Wait(1 s)");
+    check(&asked, ActionOutcome::Failed(problem(false)), 0, unreachable);
+}
+
+#[test]
+fn refused_calls_to_an_agent_are_recorded_once() {
+    let node = at(Task::Agent(AgentCommand::WriteImage), None);
+    let refuses = |calls, is_recorded| {
+        let problem = problem(true);
+        let agent = AgentSeen::Refuses { calls, since: T0, problem, is_recorded };
+        Observed { agent, ..seen() }
+    };
+    check(&node, refuses(2, false), 9, expect!["Wait(1 s)"]);
+    check(&node, refuses(3, false), 9, expect!["Tell(AgentCalls)"]);
+    check(&node, refuses(4, true), 9, expect!["Wait(1 s)"]);
+    let told = planned(&node, &refuses(3, false), T0);
+    assert_eq!(told.next_turn, Requeue::After(timeouts().poll_every));
 }
 
 #[test]

@@ -35,7 +35,7 @@ enum Performed {
     Well,
     /// A permanent failure. A transient one would only repeat the action.
     Badly,
-    /// The conductor was killed before it recorded anything.
+    /// The conductor was killed before it performed the action.
     Interrupted,
 }
 
@@ -107,77 +107,45 @@ impl Life {
             agent: AgentSeen::Commands(vec![CommandSeen::Succeeded; given]),
             inventory: true,
             watching_since: self.watching_since,
+            ..seen()
         }
     }
 
     /// Plays one turn as the conductor does; returns whether the node is idle.
     fn turn(&mut self, seen: &Observed, performed: Performed) -> Result<bool, TestCaseError> {
-        let node = self.node.clone();
-        match plan(&node, seen, &timeouts(), self.now) {
-            Step::Rest => {
-                prop_assert!(node.work.is_none() && node.power_request.is_none());
-                return Ok(true);
-            }
-            Step::Wait { until } => prop_assert!(until > self.now, "it waits for what is over"),
-            Step::Act(action) => self.act(action, seen, performed)?,
-            Step::NextTask => self.next_task()?,
-            Step::Finish => {
-                self.becomes(legal(finish_work(&node, WorkUuid::nil(), self.now))?.0)?
-            }
-            Step::BootAgain => {
+        let rules = PlanRules { timeouts: &timeouts(), new_work: WorkUuid::nil() };
+        let decision = legal(plan(&self.node, seen, &rules, self.now))?;
+        if decision == Decision::rest(Requeue::OnChange) {
+            prop_assert!(self.node.work.is_none() && self.node.power_request.is_none());
+            return Ok(true);
+        }
+        let waits = decision.change.is_none() && decision.actions.is_empty();
+        prop_assert!(!waits || decision.next_turn > Requeue::After(Duration::ZERO));
+        if let Some(NodeUpdate { node, .. }) = decision.change {
+            let boots = |node: &Node| node.work.as_ref().map_or(0, |work| work.repeated_boots);
+            if node.work.is_some() && boots(&node) > boots(&self.node) {
                 prop_assert_eq!(&seen.agent, &AgentSeen::Absent);
-                self.becomes(legal(boot_again(&node, WorkUuid::nil(), self.now))?.0)?;
-                let repeated = self.node.work.as_ref().map_or(0, |work| work.repeated_boots);
-                prop_assert!((1..=MOST_REPEATED_BOOTS).contains(&repeated), "{} boots", repeated);
+                prop_assert!(boots(&node) <= MOST_REPEATED_BOOTS, "{} boots", boots(&node));
             }
-            Step::GiveUp(failure) => self.becomes(legal(fail_work(&node, failure, self.now))?.0)?,
-            Step::PowerStepDone => self.becomes(power_step_done(&node))?,
-            Step::PowerGivenUp(failure) => {
-                self.becomes(Node { power_request: None, failure: Some(failure), ..node })?;
-            }
+            self.becomes(node)?;
+        }
+        for action in decision.actions {
+            self.act(action, &rules, performed)?;
         }
         Ok(false)
     }
 
-    fn act(&mut self, action: Action, seen: &Observed, performed: Performed) -> Checked {
-        let mut next = self.node.clone();
-        match (performed, action) {
-            (Performed::Interrupted, _) => return Ok(()),
-            (Performed::Badly, _) if next.work.is_some() => {
-                return self.becomes(legal(fail_work(&next, problem(false).into(), self.now))?.0);
-            }
-            (Performed::Badly, _) => {
-                next.power_request = None;
-                next.failure = Some(problem(false).into());
-            }
-            (Performed::Well, Action::ReadInventory | Action::BootRamdisk | Action::BootDisk) => {
-                return self.next_task();
-            }
-            (Performed::Well, Action::RequestPower(_)) => {
-                match (&mut next.work, &mut next.power_request) {
-                    (Some(work), _) => work.asked_at = Some(self.now),
-                    (None, Some(request)) => request.asked_at = Some(self.now),
-                    (None, None) => prop_assert!(false, "a change of power that nobody asked for"),
-                }
-            }
-            (Performed::Well, Action::Command(_)) => {
-                let AgentSeen::Commands(given) = &seen.agent else {
-                    return Err(TestCaseError::fail("a command for an agent that was not seen"));
-                };
-                let work = next.work.as_mut();
-                work.expect("a command is part of work").intent = Some(given.len());
-            }
+    fn act(&mut self, action: Action, rules: &PlanRules<'_>, performed: Performed) -> Checked {
+        let outcome = match performed {
+            Performed::Interrupted => return Ok(()),
+            Performed::Badly => ActionOutcome::Failed(problem(false)),
+            Performed::Well => obliging(&self.node, action, &mut Vec::new(), &mut PowerState::Off),
+        };
+        let (since, now) = (self.watching_since, self.now);
+        match legal(after_action(&self.node, &outcome, since, rules, now))?.change {
+            Some(NodeUpdate { node, .. }) => self.becomes(node),
+            None => Ok(()),
         }
-        self.becomes(next)
-    }
-
-    fn next_task(&mut self) -> Checked {
-        self.becomes(legal(start_next_task(&self.node, self.now))?.0)?;
-        if self.node.work.as_ref().is_some_and(|work| work.task().is_none()) {
-            let (done, _) = legal(finish_work(&self.node, WorkUuid::nil(), self.now))?;
-            self.becomes(done)?;
-        }
-        Ok(())
     }
 
     /// Plays turns with the same observation until the work ends, well or badly.
@@ -249,7 +217,7 @@ fn observations() -> impl Strategy<Value = Observed> {
     });
     let refuses = (0_u32..9, 0_i64..10_000, any::<bool>()).prop_map(|(calls, since, transient)| {
         let since = Timestamp::from_second(since).expect("it is a time");
-        AgentSeen::Refuses { calls, since, problem: problem(transient) }
+        AgentSeen::Refuses { calls, since, problem: problem(transient), is_recorded: false }
     });
     let agent = prop_oneof![
         Just(AgentSeen::Absent),
@@ -262,7 +230,7 @@ fn observations() -> impl Strategy<Value = Observed> {
         power,
         agent,
         inventory,
-        watching_since: T0,
+        ..seen()
     })
 }
 

@@ -1,0 +1,124 @@
+use super::*;
+use crate::lending::tests::{at, ended, gone, ladder, lent, node, take};
+use crate::{Failure, Reason};
+
+fn rules<'a>(ladder: &'a LeaseSchedule, host: Option<&'a str>) -> LeaseRules<'a> {
+    let power_timeout = Duration::from_secs(60);
+    LeaseRules { ladder, power_timeout, host, new_work: WorkUuid::nil(), recorded_obstacle: None }
+}
+
+/// Writes a decision in one line.
+fn text<A: std::fmt::Debug>(decision: Decision<NodeUpdate, A>) -> String {
+    match (decision.change, decision.actions.as_slice(), decision.next_turn) {
+        (None, [call], _) => format!("{call:?}"),
+        (None, _, Requeue::After(pause)) if pause.as_secs().is_multiple_of(3600) => {
+            format!("in {} h", pause.as_secs() / 3600)
+        }
+        (None, _, Requeue::After(pause)) => format!("in {pause:?}"),
+        (None, _, Requeue::OnChange) => "on change".to_owned(),
+        (None, _, Requeue::Now) => "now".to_owned(),
+        (Some(NodeUpdate { stage: Some(stage), .. }), _, _) => format!("{stage:?}"),
+        (Some(NodeUpdate { obstacle: Some(Obstacle::LeaseEnd(why)), .. }), _, next_turn) => {
+            assert_eq!(next_turn, Requeue::After(AFTER_HOLDING));
+            why
+        }
+        (Some(NodeUpdate { node, .. }), _, _) => match (node.power_request, node.lending) {
+            (Some(request), _) => format!("{:?}", request.remaining),
+            (None, None) => "return".to_owned(),
+            (None, Some(NodeLease { drain: Some(drain), .. })) => format!("{drain:?}"),
+            (None, Some(_)) => node.provision_state.to_string(),
+        },
+    }
+}
+
+#[track_caller]
+fn check(node: &Node, hour: i64, want: &str) {
+    assert_eq!(text(plan_lending(node, &rules(&ladder(), None), at(hour))), want);
+}
+
+#[test]
+fn each_stage_of_the_lease_comes_in_its_time() {
+    let lent = lent(State::Active);
+    check(&lent, 1, "in 75 h");
+    check(&lent, 76, &format!("Warn {{ ends_at: {} }}", at(100)));
+    let ended = ended(State::Active);
+    check(&ended, 100, "[SoftOff]");
+    let off = Node { power_state: Some(PowerState::Off), ..ended };
+    check(&off, 101, "in 9 h");
+    check(&off, 110, &format!("WarnOfDeletion {{ deleted_at: {} }}", at(120)));
+    check(&gone(State::Active), 120, "deleting");
+    check(&gone(State::Manageable), 120, "cleaning");
+    check(&gone(State::Available), 121, "return");
+    check(&node(State::Active), 1, "on change");
+}
+
+#[test]
+fn the_end_of_a_lease_waits_for_work_in_progress() {
+    for state in [State::Deploying, State::DeployWait, State::Cleaning, State::Deleting] {
+        check(&ended(state), 100, "in 10 h");
+        check(&gone(state), 120, "on change");
+    }
+    let asked = request_power(&lent(State::Active), PowerChange::On, at(101)).unwrap();
+    let ended = take(&asked, lease::LeaseStage::SwitchOff { deleted_at: at(120) }, 100);
+    check(&ended, 100, "in 10 h");
+}
+
+#[test]
+fn an_obstacle_to_the_return_keeps_the_node_as_it_is() {
+    let protected = Node { protected: Some("precious".to_owned()), ..gone(State::Active) };
+    check(&protected, 120, "on change");
+    check(&gone(State::CleanFailed), 120, "on change");
+    let stays_on = Node { disable_power_off: true, ..gone(State::Active) };
+    check(&stays_on, 120, "on change");
+    let stays_on = Node { disable_power_off: true, ..ended(State::Active) };
+    check(&stays_on, 100, "in 10 h");
+}
+
+#[test]
+fn a_machine_is_forced_off_after_a_soft_power_off_failed() {
+    let failure = crate::Failure::new(crate::Reason::PowerStuck, "it stayed on".to_owned());
+    let stuck = Node { failure: Some(failure), ..ended(State::Active) };
+    check(&stuck, 100, "[ForceOff]");
+}
+
+#[test]
+fn a_machine_that_failed_is_asked_again_after_a_pause() {
+    let failure = Some(Failure::new(Reason::PowerStuck, "it stayed on".to_owned()));
+    let failed = Node { failure, updated_at: Some(at(100)), ..ended(State::Active) };
+    check(&failed, 100, "in 60s");
+    // The clock was set back.
+    check(&failed, 99, "[ForceOff]");
+    check(&failed, 101, "[ForceOff]");
+}
+
+#[test]
+fn a_compute_host_is_drained_before_its_machine_is_switched_off() {
+    let (ladder, ended) = (ladder(), ended(State::Active));
+    let rules = rules(&ladder, Some("h1"));
+    let planned = |node: &Node| text(plan_lending(node, &rules, at(100)));
+    let answered = |node: &Node, seen| text(after_lease_call(node, &seen, &rules, at(100)));
+    assert_eq!(planned(&ended), r#"Show { host: "h1" }"#);
+    assert_eq!(answered(&ended, DrainSeen::NoHost), "[SoftOff]");
+    // The drain is recorded before clusterd is asked for it.
+    let recorded = r#"LeaseDrain { host: "h1", owner: Request }"#;
+    assert_eq!(answered(&ended, DrainSeen::NotDrained), recorded);
+    let noted = drain_noted(&ended, "h1", DrainOwner::Request);
+    assert_eq!(planned(&noted), r#"Drain { host: "h1", forced: [] }"#);
+    assert_eq!(answered(&noted, DrainSeen::Draining(2)), "in 15s");
+    assert_eq!(answered(&noted, DrainSeen::Drained), "[SoftOff]");
+}
+
+#[test]
+fn an_obstacle_to_the_end_of_a_lease_is_recorded_once() {
+    let (ladder, ended) = (ladder(), ended(State::Active));
+    let noted = drain_noted(&ended, "h1", DrainOwner::Request);
+    let mut rules = rules(&ladder, Some("h1"));
+    let refused = DrainSeen::Refused("quorum".to_owned());
+    let update = after_lease_call(&noted, &refused, &rules, at(100)).change.unwrap();
+    assert_eq!((update.node, update.history.len()), (noted.clone(), 1));
+    rules.recorded_obstacle = update.obstacle;
+    assert_eq!(text(after_lease_call(&noted, &refused, &rules, at(101))), "in 15s");
+    let other = DrainSeen::Refused("another quorum".to_owned());
+    let told = text(after_lease_call(&noted, &other, &rules, at(101)));
+    assert!(told.ends_with("another quorum"), "{told}");
+}

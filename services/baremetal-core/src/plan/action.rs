@@ -1,0 +1,59 @@
+//! The actions for a machine, and their results.
+
+use hardware::PowerChange;
+
+use crate::{AgentCommand, Node, Problem};
+
+/// An action of the conductor outside of its database. Every action may be repeated without harm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Ask the BMC for a change of power.
+    RequestPower(PowerChange),
+    /// Read the BMC's inventory and store it.
+    ReadInventory,
+    /// Read the inventory that the agent has sent, and store the machine's ports.
+    TakeInventory,
+    /// Make the ramdisk the next boot.
+    BootRamdisk,
+    /// Make the disk the boot device of all boots.
+    BootDisk,
+    /// Give the agent a command, after its intent was recorded.
+    Command(AgentCommand),
+}
+
+impl Action {
+    /// Returns the action's name in logs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Action::RequestPower(PowerChange::On) => "power_on",
+            Action::RequestPower(PowerChange::ForceOff) => "power_off",
+            Action::RequestPower(PowerChange::SoftOff) => "soft_power_off",
+            Action::RequestPower(PowerChange::ForceRestart) => "restart",
+            Action::RequestPower(PowerChange::SoftRestart) => "soft_restart",
+            Action::ReadInventory => "read_inventory",
+            Action::TakeInventory => "take_inventory",
+            Action::BootRamdisk => "boot_ramdisk",
+            Action::BootDisk => "boot_disk",
+            Action::Command(AgentCommand::EraseMetadata) => "erase_metadata",
+            Action::Command(AgentCommand::EraseDisks) => "erase_disks",
+            Action::Command(AgentCommand::WriteImage) => "write_image",
+            Action::Command(AgentCommand::SetNextBoot) => "set_next_boot",
+            Action::Command(AgentCommand::Sync) => "sync",
+        }
+    }
+}
+
+/// The result of an action.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ActionOutcome {
+    /// The current task is done. The node has the facts that the action found.
+    TaskDone(Box<Node>),
+    /// The BMC accepted the change of power.
+    PowerRequested,
+    /// The agent accepted the command.
+    CommandGiven,
+    /// The agent is no longer there.
+    NoAgent,
+    /// The machine, its BMC or its agent did not do as asked.
+    Failed(Problem),
+}

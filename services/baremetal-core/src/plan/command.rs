@@ -1,0 +1,106 @@
+//! Plans the next step of a task that the agent carries out.
+
+use super::action::Action;
+use super::seen::{AgentSeen, CommandSeen, Observed};
+use super::turn::{MachineTurn, Planned};
+use crate::{
+    AgentCommand, Failure, HistoryEntry, NodeUpdate, Obstacle, Problem, Reason, Task, Work, elapsed,
+};
+
+/// After this many refusals in a row that a retry cannot cure, the work fails. An example is an agent that was booted with another token.
+const MAX_REFUSALS: u32 = 5;
+
+/// After this many refused calls to an agent in a row, the node's history gets an entry.
+const RECORD_AFTER_CALLS: u32 = 3;
+
+/// Decides the next step of a task that the agent carries out.
+pub(super) fn plan_command(
+    turn: &MachineTurn<'_>,
+    command: AgentCommand,
+    work: &Work,
+    seen: &Observed,
+) -> Planned {
+    let (timeouts, now) = (turn.rules.timeouts, turn.now);
+    let doing = Task::Agent(command).describe();
+    let lost = |cause: String| turn.give_up(Failure::new(Reason::AgentLost, cause));
+    let began = work.task_started_at.max(seen.watching_since);
+    if elapsed(began, now) > timeouts.command {
+        let cause = format!("{doing} took longer than {} s", timeouts.command.as_secs());
+        return turn.give_up(Failure::new(Reason::StepTimedOut, cause));
+    }
+
+    match (&seen.agent, work.intent) {
+        (AgentSeen::Silent { since, problem }, _) => {
+            let silent_for = elapsed((*since).max(seen.watching_since), now);
+            if silent_for <= timeouts.silence {
+                return turn.look_again();
+            }
+            lost(format!(
+                "the agent fell silent {} s ago while {doing}: {}",
+                silent_for.as_secs(),
+                problem.cause
+            ))
+        }
+        (AgentSeen::Refuses { calls, since, problem, is_recorded }, _) => {
+            let since = (*since).max(seen.watching_since);
+            let refused_for = elapsed(since, now);
+            let is_enough = match problem.transient {
+                true => refused_for > timeouts.silence,
+                false => *calls >= MAX_REFUSALS,
+            };
+            match is_enough {
+                false if *calls >= RECORD_AFTER_CALLS && !is_recorded => {
+                    record_refused_calls(turn, problem)
+                }
+                false => turn.look_again(),
+                true => {
+                    let cause = format!(
+                        "the agent reports, but {calls} calls to it failed in {} s while {doing}: {}",
+                        refused_for.as_secs(),
+                        problem.cause
+                    );
+                    turn.give_up(Failure::new(Reason::AgentRefuses, cause))
+                }
+            }
+        }
+        (AgentSeen::Absent, _) => lost(format!("the machine restarted while {doing}")),
+        (AgentSeen::Present, _) => turn.look_again(),
+        (AgentSeen::Commands(given), None) => give(turn, command, given.len()),
+        (AgentSeen::Commands(given), Some(before)) if given.len() < before => {
+            lost(format!("the agent restarted while {doing}"))
+        }
+        (AgentSeen::Commands(given), Some(before)) => match given.get(before) {
+            // The intent was recorded, but the agent has no such command: the conductor was interrupted before it sent the command.
+            None => give(turn, command, given.len()),
+            Some(CommandSeen::Running(_)) => turn.look_again(),
+            Some(CommandSeen::Succeeded) => turn.next_task(seen),
+            Some(CommandSeen::Failed(why)) => {
+                let cause = format!("{doing} failed: {why}");
+                turn.give_up(Failure::new(Reason::StepFailed, cause))
+            }
+        },
+    }
+}
+
+/// Gives the agent a command. The intent is recorded first: after an interruption, the agent's list of commands tells whether the command
+/// arrived.
+fn give(turn: &MachineTurn<'_>, command: AgentCommand, given: usize) -> Planned {
+    let mut intended = turn.node.clone();
+    if let Some(work) = &mut intended.work {
+        work.intent = Some(given);
+    }
+    turn.intend(intended, Action::Command(command))
+}
+
+/// Records in the node's history why its work does not continue although its agent reports. The entry is written once, until the agent
+/// answers again.
+fn record_refused_calls(turn: &MachineTurn<'_>, problem: &Problem) -> Planned {
+    let node = turn.node;
+    let told = format!("the agent reports, but calls to it fail: {}", problem.cause);
+    let line = format!("node {}: {told}", node.label());
+    let entry = HistoryEntry::changed(node, node, told, turn.now);
+    let obstacle = Some(Obstacle::AgentCalls);
+    let mut decision = turn.look_again()?.warn(line);
+    decision.change = Some(NodeUpdate { obstacle, ..NodeUpdate::new(node.clone(), [entry]) });
+    Ok(decision)
+}

@@ -1,0 +1,69 @@
+//! Observations of a machine, its BMC and its agent.
+
+use agent_protocol::Progress;
+use hardware::PowerState;
+use jiff::Timestamp;
+
+use crate::Problem;
+
+/// The conductor's latest observation of a machine. The conductor observes only what the current task needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observed {
+    pub power: PowerSeen,
+    pub agent: AgentSeen,
+    /// Whether the inventory of the current work has arrived.
+    pub inventory: bool,
+    /// How far the machine's boot came, in words for people.
+    pub boot_trail: String,
+    /// When the conductor began to watch. Timeouts count from here at the earliest, because the conductor may have missed events before.
+    pub watching_since: Timestamp,
+}
+
+/// An observation of the machine's power.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PowerSeen {
+    /// The conductor did not ask, because the current task does not need the power state.
+    NotAsked,
+    /// The BMC reports this state.
+    Is(PowerState),
+    /// The BMC did not report a state.
+    Failed(Problem),
+}
+
+/// An observation of the agent in the ramdisk.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AgentSeen {
+    /// The agent has not reported since the machine was booted for the current work.
+    Absent,
+    /// The agent has reported. The conductor did not ask for its commands, because the current task does not need them.
+    Present,
+    /// The commands that the agent has received so far.
+    Commands(Vec<CommandSeen>),
+    /// The agent has reported before and does not answer now.
+    Silent {
+        /// The last time that the agent reported or answered.
+        since: Timestamp,
+        /// The network's error for the last call.
+        problem: Problem,
+    },
+    /// The agent still reports, but refuses or does not answer calls.
+    Refuses {
+        /// The number of failed calls in a row.
+        calls: u32,
+        /// When the first of these calls failed.
+        since: Timestamp,
+        /// The error of the last call.
+        problem: Problem,
+        /// Whether the node's history tells about these calls already.
+        is_recorded: bool,
+    },
+}
+
+/// A command and its result, as the agent reports them.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CommandSeen {
+    Running(Option<Progress>),
+    Succeeded,
+    /// The command failed, with the agent's message.
+    Failed(String),
+}

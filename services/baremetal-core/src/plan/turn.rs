@@ -1,0 +1,137 @@
+//! The decisions of a turn of a machine.
+
+use std::time::Duration;
+
+use decision::{Decision, Requeue};
+use jiff::Timestamp;
+
+use super::action::Action;
+use super::seen::{Observed, PowerSeen};
+use crate::{
+    Failure, HistoryEntry, IllegalEvent, Node, NodeUpdate, Problem, WorkUuid, boot_again, elapsed,
+    fail_work, finish_work, start_next_task,
+};
+
+/// The time limits of tasks, and the interval of polling.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// For the BMC to answer and to carry out a request.
+    pub bmc: Duration,
+    /// For the machine to switch on or off.
+    pub power: Duration,
+    /// From power-on to the agent's first report.
+    pub boot: Duration,
+    /// For one command of the agent.
+    pub command: Duration,
+    /// For an agent that does not answer.
+    pub silence: Duration,
+    /// How long the conductor waits after the BMC accepted a change of power, before it asks again.
+    pub ask_again: Duration,
+    /// The interval of looking at a machine that the conductor waits for.
+    pub poll_every: Duration,
+}
+
+/// What the turns of machines are given.
+#[derive(Clone, Debug)]
+pub struct PlanRules<'a> {
+    pub timeouts: &'a Timeouts,
+    /// The id of the work that follows the current work.
+    pub new_work: WorkUuid,
+}
+
+/// A decision of a turn of a machine.
+pub(super) type Planned<A = Action> = Result<Decision<NodeUpdate, A>, IllegalEvent>;
+
+/// A turn of a node's machine.
+#[derive(Clone, Copy)]
+pub(super) struct MachineTurn<'a> {
+    pub(super) node: &'a Node,
+    pub(super) rules: &'a PlanRules<'a>,
+    pub(super) now: Timestamp,
+}
+
+impl MachineTurn<'_> {
+    /// Looks again after a while.
+    pub(super) fn look_again<A>(&self) -> Planned<A> {
+        Ok(Decision::rest(Requeue::After(self.rules.timeouts.poll_every)))
+    }
+
+    /// Writes the node as it is now, and then performs the action. The result of the action decides when the next turn is due.
+    pub(super) fn intend(&self, node: Node, action: Action) -> Planned {
+        let update = NodeUpdate::new(node, []);
+        Ok(Decision { change: Some(update), ..Decision::act(action) })
+    }
+
+    /// Begins the next task, with the power state that was seen.
+    pub(super) fn next_task(&self, seen: &Observed) -> Planned {
+        let power_state = match seen.power {
+            PowerSeen::Is(power) => Some(power),
+            PowerSeen::NotAsked | PowerSeen::Failed(_) => self.node.power_state,
+        };
+        self.next_task_of(&Node { power_state, ..self.node.clone() })
+    }
+
+    /// Begins the next task of `node`. If no task is left, ends the work in the same write.
+    pub(super) fn next_task_of<A>(&self, node: &Node) -> Planned<A> {
+        let (next, entry) = start_next_task(node, self.now)?;
+        if next.work.as_ref().is_some_and(|work| work.task().is_some()) {
+            return Ok(NodeUpdate::decided(next, entry));
+        }
+        let (done, end) = finish_work(&next, self.rules.new_work, self.now)?;
+        Ok(NodeUpdate::decided(done, entry.into_iter().chain([end])))
+    }
+
+    /// Ends the work: all tasks are done.
+    pub(super) fn finish(&self) -> Planned {
+        let (done, entry) = finish_work(self.node, self.rules.new_work, self.now)?;
+        Ok(NodeUpdate::decided(done, [entry]))
+    }
+
+    /// Boots the ramdisk again, because the service missed a part of the awaited boot.
+    pub(super) fn boot_again(&self) -> Planned {
+        let (again, entry) = boot_again(self.node, self.rules.new_work, self.now)?;
+        let line = format!("node {}: {}", self.node.label(), entry.event);
+        Ok(NodeUpdate::decided(again, [entry]).warn(line))
+    }
+
+    /// Fails the work. The machine is left as it is.
+    pub(super) fn give_up<A>(&self, failure: Failure) -> Planned<A> {
+        let cause = failure.cause.clone();
+        let (failed, entry) = fail_work(self.node, failure, self.now)?;
+        let line = format!("the work on node {} failed", self.node.id);
+        Ok(NodeUpdate::decided(failed, [entry]).warn_of(cause, line))
+    }
+
+    /// Retries a transient problem until the time limit has passed; every other problem fails the work.
+    pub(super) fn retry_or_give_up(&self, problem: &Problem, late: bool) -> Planned {
+        match problem.transient && !late {
+            true => self.look_again(),
+            false => self.give_up(problem.clone().into()),
+        }
+    }
+
+    /// Ends the requested change of power with a failure.
+    pub(super) fn give_up_power<A>(&self, failure: Failure, event: String) -> Planned<A> {
+        let entry = HistoryEntry::failed(self.node, self.node, event, self.now);
+        let node = Node { power_request: None, failure: Some(failure), ..self.node.clone() };
+        Ok(NodeUpdate::decided(node, [entry]))
+    }
+
+    /// Decides what follows from a problem in an action: a transient problem is retried until the BMC timeout, and every other problem
+    /// fails the work or the change of power.
+    pub(super) fn after_problem<A>(
+        &self,
+        problem: &Problem,
+        watching_since: Timestamp,
+    ) -> Planned<A> {
+        let began = self.node.work.as_ref().map_or(watching_since, |work| work.task_started_at);
+        let late = elapsed(began.max(watching_since), self.now) > self.rules.timeouts.bmc;
+        if problem.transient && !late {
+            return self.look_again();
+        }
+        match self.node.work {
+            Some(_) => self.give_up(problem.clone().into()),
+            None => self.give_up_power(problem.clone().into(), problem.cause.clone()),
+        }
+    }
+}
