@@ -1,0 +1,125 @@
+#![doc = include_str!("../README.md")]
+#![allow(clippy::print_stdout)]
+
+mod compile;
+mod list;
+mod run;
+#[cfg(test)]
+mod switch;
+mod tree;
+mod weave;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs, thread};
+
+use anyhow::{Context as _, Result, ensure};
+use clap::Parser;
+
+use crate::compile::{Build, test_programs};
+use crate::list::{Mutant, Number, list};
+use crate::run::{Outcome, run, trace};
+use crate::tree::Tree;
+
+/// Changes decision code in one place at a time, and checks that a test fails.
+#[derive(Parser)]
+struct Options {
+    /// The program cargo-mutants, which lists the mutants
+    #[arg(long)]
+    cargo_mutants: PathBuf,
+    /// Tests that run side by side
+    #[arg(long, short)]
+    jobs: Option<usize>,
+    /// Options of cargo-mutants that select mutants, for example `-p lease` or `--file services/baremetal-core/src/plan.rs`
+    #[arg(last = true)]
+    select: Vec<String>,
+}
+
+fn main() -> Result<()> {
+    let options = Options::parse();
+    let origin = env::current_dir()?;
+    let work = origin.join("target/mutants");
+    let jobs =
+        options.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    let mutants = list(&options.cargo_mutants, &origin, &options.select)?;
+    ensure!(!mutants.is_empty(), "cargo-mutants lists no mutant");
+    let packages: BTreeSet<String> = mutants.iter().map(|one| one.package.clone()).collect();
+    println!("{} mutants in {} crates", mutants.len(), packages.len());
+
+    let mut tree = Tree::new(&origin, &work.join("tree"));
+    let build = work.join("build");
+    let mut refused = BTreeSet::new();
+    let (left_out, programs) = loop {
+        let left_out = tree.weave(&mutants, &refused)?;
+        match test_programs(&tree, &packages, &build)? {
+            Build::Ready(programs) => break (left_out, programs),
+            Build::Refused(more) => {
+                println!("the compiler refuses {} mutants more", more.len());
+                refused.extend(more);
+            }
+        }
+    };
+
+    let scratch = work.join("scratch");
+    let _ = fs::remove_dir_all(&scratch);
+    fs::create_dir_all(&scratch)?;
+    let mut outcomes: BTreeMap<Number, Outcome> = BTreeMap::new();
+    outcomes.extend(refused.iter().map(|number| (*number, Outcome::Refused)));
+    outcomes.extend(left_out.iter().map(|number| (*number, Outcome::LeftOut)));
+    // Crates with few test programs come first, because they are the quickest.
+    let mut in_order: Vec<&String> = packages.iter().collect();
+    let programs_of = |package: &str| {
+        programs.iter().filter(|program| program.package == package).cloned().collect::<Vec<_>>()
+    };
+    in_order.sort_by_key(|package| programs_of(package).len());
+    for package in in_order {
+        let programs = programs_of(package);
+        let tests = trace(&programs, &scratch, jobs)?;
+        let wanted: Vec<Number> = (0..mutants.len())
+            .filter(|n| mutants[*n].package == *package && !outcomes.contains_key(n))
+            .collect();
+        println!("{package}: {} mutants, {} tests", wanted.len(), tests.len());
+        let found = run(&wanted, &tests, &scratch, jobs)?;
+        for (number, outcome) in &found {
+            match outcome {
+                Outcome::Survived => println!("survived: {}", mutants[*number].name),
+                Outcome::Unreached => println!("unreached: {}", mutants[*number].name),
+                Outcome::Caught | Outcome::Endless | Outcome::Refused | Outcome::LeftOut => {}
+            }
+        }
+        outcomes.extend(found);
+        report(&mutants, &outcomes, &work.join("outcomes"))?;
+    }
+    fs::remove_dir_all(&scratch)?;
+    Ok(())
+}
+
+/// Prints a row for each crate and the survivors, and writes the names of the mutants of each outcome into `folder`.
+fn report(mutants: &[Mutant], outcomes: &BTreeMap<Number, Outcome>, folder: &Path) -> Result<()> {
+    let columns = [
+        ("caught", Outcome::Caught),
+        ("endless", Outcome::Endless),
+        ("survived", Outcome::Survived),
+        ("unreached", Outcome::Unreached),
+        ("refused", Outcome::Refused),
+        ("left-out", Outcome::LeftOut),
+    ];
+    fs::create_dir_all(folder)?;
+    let mut table: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
+    for (title, outcome) in &columns {
+        let mut names = String::new();
+        for (number, _) in outcomes.iter().filter(|(_, one)| *one == outcome) {
+            let mutant = &mutants[*number];
+            writeln!(names, "{}", mutant.name)?;
+            *table.entry(&mutant.package).or_default().entry(title).or_default() += 1;
+        }
+        fs::write(folder.join(title), &names).with_context(|| folder.display().to_string())?;
+    }
+    println!("{:<22}{}", "crate", columns.map(|(title, _)| format!("{title:>10}")).concat());
+    for (package, row) in &table {
+        let cells = columns.map(|(title, _)| format!("{:>10}", row.get(title).unwrap_or(&0)));
+        println!("{package:<22}{}", cells.concat());
+    }
+    Ok(())
+}

@@ -1,0 +1,382 @@
+//! Writes all mutants of a file into its code, each behind a question whether it is the active one.
+//!
+//! `a == b` becomes `(if crate::mutant::is(7) { a != b } else { a == b })`, a function begins with `if crate::mutant::is(8) { return
+//! Ok(()); }`, and a match arm or a field is left out in the same way. Comments with numbers stand around each change, so that an error
+//! of the compiler leads to its mutant.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use anyhow::{Context as _, Result};
+use syn::spanned::Spanned as _;
+use syn::visit::{self, Visit};
+
+use crate::list::{Genre, Mutant, Number};
+
+/// The code of a file with its mutants.
+pub(crate) struct Woven {
+    pub(crate) text: String,
+    /// Mutants whose place the weaver cannot make conditional: the compiler evaluates it, or a `let` stands in the condition.
+    pub(crate) left_out: Vec<Number>,
+}
+
+/// Weaves `mutants` into the code of their file.
+///
+/// # Errors
+///
+/// Fails if `text` is not Rust.
+pub(crate) fn weave(text: &str, mutants: &[(Number, &Mutant)]) -> Result<Woven> {
+    let file = syn::parse_file(text).context("not Rust")?;
+    let mut at: BTreeMap<(usize, u8), Vec<(Number, &Mutant)>> = BTreeMap::new();
+    for (number, mutant) in mutants {
+        let start = mutant.span.start.offset(text);
+        at.entry((start, place_of(mutant.genre))).or_default().push((*number, mutant));
+    }
+    let mut finder = Finder { at, edits: Vec::new(), evaluated: false, catches_all: false };
+    finder.visit_file(&file);
+    let left_out = finder.at.into_values().flatten().map(|(number, _)| number).collect();
+    let mut edits = finder.edits;
+    edits.sort_by_key(|edit| (edit.range.start, std::cmp::Reverse(edit.range.end)));
+    let text = Renderer { text, edits: &edits }.render(0..text.len(), None);
+    Ok(Woven { text, left_out })
+}
+
+/// Returns the mutants in whose change the byte at `offset` of woven code stands, the innermost first.
+pub(crate) fn mutants_at(woven: &str, offset: usize) -> Vec<Number> {
+    let mut open = Vec::new();
+    let mut rest = 0;
+    while let Some(found) = woven[rest..].find("/*M") {
+        let start = rest + found;
+        let Some(length) = woven[start..].find("*/") else { break };
+        if start > offset {
+            break;
+        }
+        let marker = &woven[start + 3..start + length];
+        match marker.strip_prefix('-') {
+            Some(number) => {
+                open.retain(|one: &Number| Ok(*one) != number.parse());
+            }
+            None => open.extend(marker.parse::<Number>().ok()),
+        }
+        rest = start + length;
+    }
+    open.reverse();
+    open
+}
+
+/// Returns the mutants that make the function around `offset` return at once: those before it that stand nearest.
+pub(crate) fn returns_before(woven: &str, offset: usize) -> Vec<Number> {
+    const RETURN: &str = ") { return ";
+    let Some(nearest) = woven[..offset].rfind(RETURN) else { return Vec::new() };
+    let line = woven[..nearest].rfind('\n').unwrap_or(0);
+    woven[line..nearest + RETURN.len()]
+        .split(RETURN)
+        .filter_map(|part| part.rsplit_once("is(")?.1.parse().ok())
+        .collect()
+}
+
+fn place_of(genre: Genre) -> u8 {
+    match genre {
+        Genre::FnValue => 0,
+        Genre::BinaryOperator => 1,
+        Genre::UnaryOperator => 2,
+        Genre::MatchArm => 3,
+        Genre::MatchArmGuard => 4,
+        Genre::StructField => 5,
+    }
+}
+
+/// A replacement of a part of the file. The parts of edits are nested or apart.
+struct Edit {
+    range: Range<usize>,
+    kind: Kind,
+}
+
+enum Kind {
+    /// Returns from a function at once.
+    Return(Vec<(Number, String)>),
+    /// Replaces the operator between `left` and `right`.
+    Binary { left: Range<usize>, right: Range<usize>, operators: Vec<(Number, String)> },
+    /// Leaves out the operator before `operand`.
+    Unary { operand: Range<usize>, number: Number },
+    /// Makes an arm or its guard depend on the mutants.
+    Arm { guard: Option<Range<usize>>, never: Option<Number>, always: Option<Number> },
+    /// Leaves out fields of a struct with a base.
+    Fields(Vec<(Number, Range<usize>)>),
+}
+
+struct Finder<'a> {
+    at: BTreeMap<(usize, u8), Vec<(Number, &'a Mutant)>>,
+    edits: Vec<Edit>,
+    /// The compiler evaluates the code that is visited.
+    evaluated: bool,
+    /// The visited match has an arm for everything, so that another arm may get a guard.
+    catches_all: bool,
+}
+
+impl<'a> Finder<'a> {
+    fn take(&mut self, start: usize, genre: Genre) -> Vec<(Number, &'a Mutant)> {
+        if self.evaluated {
+            return Vec::new();
+        }
+        self.at.remove(&(start, place_of(genre))).unwrap_or_default()
+    }
+
+    fn body(&mut self, signature: &syn::Signature, block: &syn::Block) {
+        let before = std::mem::replace(&mut self.evaluated, signature.constness.is_some());
+        // An early return of another type would change the type behind `impl Trait`.
+        if let Some(first) = block.stmts.first().filter(|_| !returns_impl(&signature.output)) {
+            let found = self.take(first.span().byte_range().start, Genre::FnValue);
+            if !found.is_empty() {
+                let at = block.brace_token.span.open().byte_range().end;
+                let values = found.iter().map(|(n, mutant)| (*n, mutant.replacement.clone()));
+                self.edits.push(Edit { range: at..at, kind: Kind::Return(values.collect()) });
+            }
+        }
+        visit::visit_block(self, block);
+        self.evaluated = before;
+    }
+
+    fn evaluated(&mut self, visit: impl FnOnce(&mut Self)) {
+        let before = std::mem::replace(&mut self.evaluated, true);
+        visit(self);
+        self.evaluated = before;
+    }
+}
+
+impl<'ast> Visit<'ast> for Finder<'_> {
+    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
+        self.body(&item.sig, &item.block);
+    }
+
+    fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
+        self.body(&item.sig, &item.block);
+    }
+
+    fn visit_trait_item_fn(&mut self, item: &'ast syn::TraitItemFn) {
+        if let Some(block) = &item.default {
+            self.body(&item.sig, block);
+        }
+    }
+
+    fn visit_item_const(&mut self, item: &'ast syn::ItemConst) {
+        self.evaluated(|finder| visit::visit_item_const(finder, item));
+    }
+
+    fn visit_impl_item_const(&mut self, item: &'ast syn::ImplItemConst) {
+        self.evaluated(|finder| visit::visit_impl_item_const(finder, item));
+    }
+
+    fn visit_trait_item_const(&mut self, item: &'ast syn::TraitItemConst) {
+        self.evaluated(|finder| visit::visit_trait_item_const(finder, item));
+    }
+
+    fn visit_item_static(&mut self, item: &'ast syn::ItemStatic) {
+        self.evaluated(|finder| visit::visit_item_static(finder, item));
+    }
+
+    fn visit_expr_const(&mut self, block: &'ast syn::ExprConst) {
+        self.evaluated(|finder| visit::visit_expr_const(finder, block));
+    }
+
+    // A negative number in a pattern is an expression to syn.
+    fn visit_pat(&mut self, pat: &'ast syn::Pat) {
+        self.evaluated(|finder| visit::visit_pat(finder, pat));
+    }
+
+    fn visit_type_array(&mut self, array: &'ast syn::TypeArray) {
+        self.evaluated(|finder| visit::visit_type_array(finder, array));
+    }
+
+    fn visit_expr_binary(&mut self, expr: &'ast syn::ExprBinary) {
+        let start = expr.op.span().byte_range().start;
+        // A condition with `let` cannot be the branch of an `if`.
+        if !has_let(&expr.left) && !has_let(&expr.right) {
+            let found = self.take(start, Genre::BinaryOperator);
+            if !found.is_empty() {
+                let operators = found.iter().map(|(n, mutant)| (*n, mutant.replacement.clone()));
+                self.edits.push(Edit {
+                    range: expr.span().byte_range(),
+                    kind: Kind::Binary {
+                        left: expr.left.span().byte_range(),
+                        right: expr.right.span().byte_range(),
+                        operators: operators.collect(),
+                    },
+                });
+            }
+        }
+        visit::visit_expr_binary(self, expr);
+    }
+
+    fn visit_expr_unary(&mut self, expr: &'ast syn::ExprUnary) {
+        for (number, _) in self.take(expr.op.span().byte_range().start, Genre::UnaryOperator) {
+            let operand = expr.expr.span().byte_range();
+            self.edits.push(Edit {
+                range: expr.span().byte_range(),
+                kind: Kind::Unary { operand, number },
+            });
+        }
+        visit::visit_expr_unary(self, expr);
+    }
+
+    fn visit_expr_match(&mut self, expr: &'ast syn::ExprMatch) {
+        let catches_all =
+            expr.arms.iter().any(|arm| matches!(arm.pat, syn::Pat::Wild(_)) && arm.guard.is_none());
+        let before = std::mem::replace(&mut self.catches_all, catches_all);
+        visit::visit_expr_match(self, expr);
+        self.catches_all = before;
+    }
+
+    fn visit_arm(&mut self, arm: &'ast syn::Arm) {
+        let mut never = None;
+        let mut always = None;
+        if self.catches_all {
+            for (number, _) in self.take(arm.span().byte_range().start, Genre::MatchArm) {
+                never = Some(number);
+            }
+        }
+        let guard = arm.guard.as_ref().map(|(_, guard)| guard.span().byte_range());
+        if let Some((_, condition)) = &arm.guard
+            && !has_let(condition)
+        {
+            let start = condition.span().byte_range().start;
+            for (number, mutant) in self.take(start, Genre::MatchArmGuard) {
+                match mutant.replacement.as_str() {
+                    "true" => always = Some(number),
+                    _ => never = Some(number),
+                }
+            }
+        }
+        if never.is_some() || always.is_some() {
+            let range =
+                arm.pat.span().byte_range().end..arm.fat_arrow_token.span().byte_range().start;
+            self.edits.push(Edit { range, kind: Kind::Arm { guard, never, always } });
+        }
+        visit::visit_arm(self, arm);
+    }
+
+    fn visit_expr_struct(&mut self, expr: &'ast syn::ExprStruct) {
+        let mut fields = Vec::new();
+        for pair in expr.fields.pairs() {
+            let field = pair.value().span().byte_range();
+            let end = pair.punct().map_or(field.end, |comma| comma.span().byte_range().end);
+            for (number, _) in self.take(field.start, Genre::StructField) {
+                fields.push((number, field.start..end));
+            }
+        }
+        if !fields.is_empty() {
+            self.edits.push(Edit { range: expr.span().byte_range(), kind: Kind::Fields(fields) });
+        }
+        visit::visit_expr_struct(self, expr);
+    }
+}
+
+fn returns_impl(output: &syn::ReturnType) -> bool {
+    struct Search(bool);
+    impl<'ast> Visit<'ast> for Search {
+        fn visit_type_impl_trait(&mut self, _: &'ast syn::TypeImplTrait) {
+            self.0 = true;
+        }
+    }
+    let mut search = Search(false);
+    search.visit_return_type(output);
+    search.0
+}
+
+/// Returns whether a condition has a `let`, which only the condition of an `if`, a `while` or an arm may have.
+fn has_let(expr: &syn::Expr) -> bool {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "every other expression ends a condition")]
+    match expr {
+        syn::Expr::Let(_) => true,
+        syn::Expr::Binary(binary) => has_let(&binary.left) || has_let(&binary.right),
+        _ => false,
+    }
+}
+
+struct Renderer<'a> {
+    text: &'a str,
+    /// In the order of their start, the outer before the inner.
+    edits: &'a [Edit],
+}
+
+impl Renderer<'_> {
+    /// Returns the code of a part with the edits in it, without the edit `within` whose part it is.
+    fn render(&self, part: Range<usize>, within: Option<usize>) -> String {
+        let mut written = String::new();
+        let mut at = part.start;
+        let first = self.edits.partition_point(|edit| edit.range.start < part.start);
+        for (index, edit) in self.edits.iter().enumerate().skip(first) {
+            if edit.range.start >= part.end && part.start != part.end {
+                break;
+            }
+            let inside = edit.range.start >= at && edit.range.end <= part.end;
+            if !inside || within.is_some_and(|outer| index <= outer) {
+                continue;
+            }
+            written += &self.text[at..edit.range.start];
+            written += &self.edit(index, edit);
+            at = edit.range.end;
+        }
+        written += &self.text[at..part.end];
+        written
+    }
+
+    fn edit(&self, index: usize, edit: &Edit) -> String {
+        let original = |part: &Range<usize>| &self.text[part.clone()];
+        let rendered = |part: &Range<usize>| self.render(part.clone(), Some(index));
+        match &edit.kind {
+            Kind::Return(values) => values
+                .iter()
+                .map(|(n, value)| {
+                    format!("/*M{n}*/if crate::mutant::is({n}) {{ return {value}; }}/*M-{n}*/ ")
+                })
+                .collect(),
+            Kind::Binary { left, right, operators } => {
+                let changed: String = operators
+                    .iter()
+                    .map(|(n, operator)| {
+                        let (left, right) = (original(left), original(right));
+                        format!("/*M{n}*/if crate::mutant::is({n}) {{ {left} {operator} {right} }}/*M-{n}*/ else ")
+                    })
+                    .collect();
+                let operator = &self.text[left.end..right.start];
+                format!("({changed}{{ {}{operator}{} }})", rendered(left), rendered(right))
+            }
+            Kind::Unary { operand, number: n } => format!(
+                "(/*M{n}*/if crate::mutant::is({n}) {{ {} }}/*M-{n}*/ else {{ {}{} }})",
+                original(operand),
+                &self.text[edit.range.start..operand.start],
+                rendered(operand),
+            ),
+            Kind::Arm { guard, never, always } => {
+                let mut condition = match guard {
+                    Some(guard) => format!("({})", rendered(guard)),
+                    None => "true".to_owned(),
+                };
+                if let Some(n) = never {
+                    condition = format!("/*M{n}*/!crate::mutant::is({n})/*M-{n}*/ && {condition}");
+                }
+                if let Some(n) = always {
+                    condition = format!("/*M{n}*/crate::mutant::is({n})/*M-{n}*/ || ({condition})");
+                }
+                format!(" if {condition} ")
+            }
+            Kind::Fields(fields) => {
+                let changed: String = fields
+                    .iter()
+                    .map(|(n, field)| {
+                        let before = &self.text[edit.range.start..field.start];
+                        let after = &self.text[field.end..edit.range.end];
+                        format!(
+                            "/*M{n}*/if crate::mutant::is({n}) {{ {before}{after} }}/*M-{n}*/ else "
+                        )
+                    })
+                    .collect();
+                format!("({changed}{{ {} }})", rendered(&edit.range))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
