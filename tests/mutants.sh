@@ -8,7 +8,9 @@ set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 cd "$HERE/.."
 PROGRAM=$("$HERE/tool.sh" cargo-mutants 27.1.0)
-cargo run --quiet -p mutants -- --cargo-mutants "$PROGRAM" -- "$@"
+# The daemons and the APIs have tests of their own that reach the cores and the conductors.
+cargo run --quiet -p mutants -- --cargo-mutants "$PROGRAM" --also baremetal-conductor --also baremetal-api --also baremetal \
+  --also cluster-conductor --also cluster-api --also cluster -- "$@"
 
 mapfile -t ALONE < <(sed -E 's/[][(){}.*+?^$|\\]/\\&/g; s/.*/^&$/' target/mutants/outcomes/left-out)
 [ "${#ALONE[@]}" -gt 0 ] || exit 0

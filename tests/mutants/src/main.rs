@@ -17,7 +17,7 @@ use std::{env, fs, thread};
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
 
-use crate::compile::{Build, test_programs};
+use crate::compile::{Build, TestProgram, test_programs};
 use crate::list::{Mutant, Number, list};
 use crate::run::{Outcome, run, trace};
 use crate::tree::Tree;
@@ -31,6 +31,9 @@ struct Options {
     /// Tests that run side by side
     #[arg(long, short)]
     jobs: Option<usize>,
+    /// Crates whose tests try the mutants that survive the tests of their own crate
+    #[arg(long)]
+    also: Vec<String>,
     /// Options of cargo-mutants that select mutants, for example `-p lease` or `--file services/baremetal-core/src/plan.rs`
     #[arg(last = true)]
     select: Vec<String>,
@@ -47,12 +50,13 @@ fn main() -> Result<()> {
     let packages: BTreeSet<String> = mutants.iter().map(|one| one.package.clone()).collect();
     println!("{} mutants in {} crates", mutants.len(), packages.len());
 
+    let tested: BTreeSet<String> = packages.iter().chain(&options.also).cloned().collect();
     let mut tree = Tree::new(&origin, &work.join("tree"));
     let build = work.join("build");
     let mut refused = BTreeSet::new();
     let (left_out, programs) = loop {
         let left_out = tree.weave(&mutants, &refused)?;
-        match test_programs(&tree, &packages, &build)? {
+        match test_programs(&tree, &tested, &build)? {
             Build::Ready(programs) => break (left_out, programs),
             Build::Refused(more) => {
                 println!("the compiler refuses {} mutants more", more.len());
@@ -68,10 +72,10 @@ fn main() -> Result<()> {
     outcomes.extend(refused.iter().map(|number| (*number, Outcome::Refused)));
     outcomes.extend(left_out.iter().map(|number| (*number, Outcome::LeftOut)));
     // Crates with few test programs come first, because they are the quickest.
-    let mut in_order: Vec<&String> = packages.iter().collect();
     let programs_of = |package: &str| {
         programs.iter().filter(|program| program.package == package).cloned().collect::<Vec<_>>()
     };
+    let mut in_order: Vec<&String> = packages.iter().collect();
     in_order.sort_by_key(|package| programs_of(package).len());
     for package in in_order {
         let programs = programs_of(package);
@@ -80,19 +84,30 @@ fn main() -> Result<()> {
             .filter(|n| mutants[*n].package == *package && !outcomes.contains_key(n))
             .collect();
         println!("{package}: {} mutants, {} tests", wanted.len(), tests.len());
-        let found = run(&wanted, &tests, &scratch, jobs)?;
-        for (number, outcome) in &found {
-            match outcome {
-                Outcome::Survived => println!("survived: {}", mutants[*number].name),
-                Outcome::Unreached => println!("unreached: {}", mutants[*number].name),
-                Outcome::Caught | Outcome::Endless | Outcome::Refused | Outcome::LeftOut => {}
-            }
-        }
-        outcomes.extend(found);
+        outcomes.extend(run(&wanted, &tests, &scratch, jobs)?);
         report(&mutants, &outcomes, &work.join("outcomes"))?;
     }
+    let programs: Vec<TestProgram> = options.also.iter().flat_map(|it| programs_of(it)).collect();
+    if !programs.is_empty() {
+        let tests = trace(&programs, &scratch, jobs)?;
+        let wanted: Vec<Number> = outcomes
+            .iter()
+            .filter(|(_, outcome)| outcome.survived())
+            .map(|(number, _)| *number)
+            .collect();
+        println!("{}: {} mutants, {} tests", options.also.join(", "), wanted.len(), tests.len());
+        for (number, outcome) in run(&wanted, &tests, &scratch, jobs)? {
+            // A mutant that only its own crate reaches has survived there.
+            if outcome != Outcome::Unreached {
+                outcomes.insert(number, outcome);
+            }
+        }
+    }
     fs::remove_dir_all(&scratch)?;
-    Ok(())
+    for (number, _) in outcomes.iter().filter(|(_, outcome)| outcome.survived()) {
+        println!("survived: {}", mutants[*number].name);
+    }
+    report(&mutants, &outcomes, &work.join("outcomes"))
 }
 
 /// Prints a row for each crate and the survivors, and writes the names of the mutants of each outcome into `folder`.

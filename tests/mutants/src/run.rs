@@ -1,6 +1,7 @@
 //! Runs the tests that reach a mutant.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -15,6 +16,8 @@ use crate::list::Number;
 
 /// The shortest time a test gets before it counts as endless.
 const SHORTEST_LIMIT: Duration = Duration::from_secs(20);
+/// The time of all tests of one mutant, as they take without mutants. Others would need hours for a mutant that hundreds of tests reach.
+const LONGEST: Duration = Duration::from_secs(120);
 /// The address space of a test, because a mutant may allocate without end. In KiB.
 const MEMORY: &str = "8000000";
 
@@ -41,6 +44,13 @@ pub(crate) enum Outcome {
     Refused,
     /// The weaver cannot make the mutant conditional.
     LeftOut,
+}
+
+impl Outcome {
+    /// Returns whether no test noticed the mutant.
+    pub(crate) fn survived(self) -> bool {
+        matches!(self, Outcome::Survived | Outcome::Unreached)
+    }
 }
 
 /// Finds the tests of `programs` that pass, their time, and the mutants that each of them reaches.
@@ -97,7 +107,12 @@ pub(crate) fn run(
             tests.iter().filter(|test| test.reaches.contains(number)).collect();
         reaching.sort_by_key(|test| test.took);
         let mut outcome = Outcome::Unreached;
+        let mut spent = Duration::ZERO;
         for test in reaching {
+            spent += test.took;
+            if outcome == Outcome::Survived && spent > LONGEST {
+                break;
+            }
             outcome = Outcome::Survived;
             let limit = SHORTEST_LIMIT.max(test.took * 5);
             let variable = ("MUTANT".to_owned(), number.to_string());
@@ -134,6 +149,7 @@ fn run_test(
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
+        .process_group(0)
         .spawn()
         .context("cannot run prlimit")?;
     let begun = Instant::now();
@@ -143,7 +159,8 @@ fn run_test(
             return Ok(Some(status.success()));
         }
         if begun.elapsed() > limit {
-            child.kill()?;
+            // The test may have started daemons.
+            Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status()?;
             child.wait()?;
             return Ok(None);
         }

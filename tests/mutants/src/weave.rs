@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use anyhow::{Context as _, Result};
-use syn::spanned::Spanned as _;
+use proc_macro2::Span;
+use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
 use crate::list::{Genre, Mutant, Number};
@@ -126,7 +127,7 @@ impl<'a> Finder<'a> {
         let before = std::mem::replace(&mut self.evaluated, signature.constness.is_some());
         // An early return of another type would change the type behind `impl Trait`.
         if let Some(first) = block.stmts.first().filter(|_| !returns_impl(&signature.output)) {
-            let found = self.take(first.span().byte_range().start, Genre::FnValue);
+            let found = self.take(bytes(first).start, Genre::FnValue);
             if !found.is_empty() {
                 let at = block.brace_token.span.open().byte_range().end;
                 let values = found.iter().map(|(n, mutant)| (*n, mutant.replacement.clone()));
@@ -189,17 +190,17 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_expr_binary(&mut self, expr: &'ast syn::ExprBinary) {
-        let start = expr.op.span().byte_range().start;
+        let start = bytes(&expr.op).start;
         // A condition with `let` cannot be the branch of an `if`.
         if !has_let(&expr.left) && !has_let(&expr.right) {
             let found = self.take(start, Genre::BinaryOperator);
             if !found.is_empty() {
                 let operators = found.iter().map(|(n, mutant)| (*n, mutant.replacement.clone()));
                 self.edits.push(Edit {
-                    range: expr.span().byte_range(),
+                    range: bytes(expr),
                     kind: Kind::Binary {
-                        left: expr.left.span().byte_range(),
-                        right: expr.right.span().byte_range(),
+                        left: bytes(&expr.left),
+                        right: bytes(&expr.right),
                         operators: operators.collect(),
                     },
                 });
@@ -209,12 +210,9 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_expr_unary(&mut self, expr: &'ast syn::ExprUnary) {
-        for (number, _) in self.take(expr.op.span().byte_range().start, Genre::UnaryOperator) {
-            let operand = expr.expr.span().byte_range();
-            self.edits.push(Edit {
-                range: expr.span().byte_range(),
-                kind: Kind::Unary { operand, number },
-            });
+        for (number, _) in self.take(bytes(&expr.op).start, Genre::UnaryOperator) {
+            let operand = bytes(&expr.expr);
+            self.edits.push(Edit { range: bytes(expr), kind: Kind::Unary { operand, number } });
         }
         visit::visit_expr_unary(self, expr);
     }
@@ -231,15 +229,15 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         let mut never = None;
         let mut always = None;
         if self.catches_all {
-            for (number, _) in self.take(arm.span().byte_range().start, Genre::MatchArm) {
+            for (number, _) in self.take(bytes(arm).start, Genre::MatchArm) {
                 never = Some(number);
             }
         }
-        let guard = arm.guard.as_ref().map(|(_, guard)| guard.span().byte_range());
+        let guard = arm.guard.as_ref().map(|(_, guard)| bytes(guard));
         if let Some((_, condition)) = &arm.guard
             && !has_let(condition)
         {
-            let start = condition.span().byte_range().start;
+            let start = bytes(condition).start;
             for (number, mutant) in self.take(start, Genre::MatchArmGuard) {
                 match mutant.replacement.as_str() {
                     "true" => always = Some(number),
@@ -248,8 +246,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
             }
         }
         if never.is_some() || always.is_some() {
-            let range =
-                arm.pat.span().byte_range().end..arm.fat_arrow_token.span().byte_range().start;
+            let range = bytes(&arm.pat).end..bytes(&arm.fat_arrow_token).start;
             self.edits.push(Edit { range, kind: Kind::Arm { guard, never, always } });
         }
         visit::visit_arm(self, arm);
@@ -258,17 +255,23 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_expr_struct(&mut self, expr: &'ast syn::ExprStruct) {
         let mut fields = Vec::new();
         for pair in expr.fields.pairs() {
-            let field = pair.value().span().byte_range();
-            let end = pair.punct().map_or(field.end, |comma| comma.span().byte_range().end);
+            let field = bytes(pair.value());
+            let end = pair.punct().map_or(field.end, |comma| bytes(*comma).end);
             for (number, _) in self.take(field.start, Genre::StructField) {
                 fields.push((number, field.start..end));
             }
         }
         if !fields.is_empty() {
-            self.edits.push(Edit { range: expr.span().byte_range(), kind: Kind::Fields(fields) });
+            self.edits.push(Edit { range: bytes(expr), kind: Kind::Fields(fields) });
         }
         visit::visit_expr_struct(self, expr);
     }
+}
+
+/// Returns the bytes of a part of the file.
+fn bytes(part: &impl Spanned) -> Range<usize> {
+    let span: Span = part.span();
+    span.byte_range()
 }
 
 fn returns_impl(output: &syn::ReturnType) -> bool {
