@@ -19,7 +19,7 @@ const AFTER_HOLDING: Duration = Duration::from_secs(15);
 /// The pause before the next attempt on a node whose machine failed.
 const AFTER_FAILURE: SignedDuration = SignedDuration::from_secs(60);
 
-/// What the turns of a node with a lease are given.
+/// The settings and observations that decide the turns of a node with a lease.
 #[derive(Clone, Debug)]
 pub struct LeaseRules<'a> {
     pub ladder: &'a LeaseSchedule,

@@ -10,7 +10,7 @@ use crate::{
     NodeUpdate, Reason, Verb, WorkUuid, drain_refused, drain_stuck, request_power, request_verb,
 };
 
-/// What the turns of a node that waits for a drain are given.
+/// The settings that decide the turns of a node that waits for a drain.
 #[derive(Clone, Copy, Debug)]
 pub struct LeavingRules {
     /// The interval of looking at a drain that makes no progress.

@@ -10,7 +10,6 @@ mod made_by_kubernetes;
 mod observation_cache;
 mod observe;
 mod quota;
-mod requeue;
 pub(crate) mod security;
 
 pub(crate) use error::CloudWorkError;
@@ -21,4 +20,3 @@ pub(crate) use lookups::{CloudLookups, id_of, operators_zone};
 pub(crate) use observation_cache::{CachedObservations, ObservationCache};
 pub(crate) use observe::observe;
 pub(crate) use quota::{outlook, shortage};
-pub(crate) use requeue::requeue;

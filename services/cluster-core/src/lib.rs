@@ -69,7 +69,7 @@ pub use ca_rotation::{may_take_revision, members_without_revision, start_rotatio
 pub use cidr::{Cidr, InvalidCidr};
 pub use cloud_calls::{
     ActionChange, CallFailure, CallResults, Capacity, CloudGoal, CloudProgress, Ledger,
-    LedgerMatch, LedgerUpdate, NextCalls, NextTurn, ObjectOwner, TurnCalls, TurnPauses, next_calls,
+    LedgerMatch, LedgerUpdate, NextCalls, ObjectOwner, TurnCalls, TurnPauses, next_calls,
     next_turn, pause_after,
 };
 pub use cluster::{Cluster, ClusterLease, LabelsCompared, LeasePower};

@@ -26,7 +26,7 @@ pub trait Turn: Sync {
         record: &Self::Record,
     ) -> impl Future<Output = Result<Self::Seen, Self::Error>> + Send;
 
-    /// Decides. Pure.
+    /// Decides by a pure function of the core. Reads no clock but that of the settings, and contacts nothing.
     fn decide(
         &self,
         record: &Self::Record,
@@ -47,7 +47,7 @@ pub trait Turn: Sync {
         action: Self::Action,
     ) -> impl Future<Output = Result<Self::Outcome, Self::Error>> + Send;
 
-    /// Decides what follows from the results of the actions. Pure.
+    /// Decides, in the same way, what follows from the results of the actions.
     fn conclude(
         &self,
         record: &Self::Record,

@@ -55,7 +55,7 @@ impl Tree {
                 self.woven.insert(root.clone(), fs::read_to_string(self.origin.join(&root))?);
             }
             let text = self.woven.entry(root).or_default();
-            *text += &format!("\nmod mutant {{\n{}}}\n", SWITCH.replace("//! ", "// "));
+            *text += &format!("\nmod mutant {{\n{SWITCH}}}\n");
         }
         self.write()?;
         Ok(left_out)

@@ -31,7 +31,7 @@ pub struct Timeouts {
     pub poll_every: Duration,
 }
 
-/// What the turns of machines are given.
+/// The settings that decide the turns of a machine.
 #[derive(Clone, Debug)]
 pub struct PlanRules<'a> {
     pub timeouts: &'a Timeouts,

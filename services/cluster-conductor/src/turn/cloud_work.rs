@@ -11,7 +11,7 @@ use cluster_core::{
 use reconcile::Requeue;
 
 use crate::actions::{TurnContext, act};
-use crate::cloud::{CloudLookups, CloudWorkError, observe, reconcile_ledger, requeue};
+use crate::cloud::{CloudLookups, CloudWorkError, observe, reconcile_ledger};
 use crate::context::ConductorContext;
 use crate::nodes::Nodes;
 use crate::tenancy::CloudAccess;
@@ -138,7 +138,7 @@ pub(crate) async fn work(
         context.store.append_events(spec.cluster.id, &events).await?;
     }
     seen.problem = acted.problem.or(inside);
-    Ok(WorkResult { seen, next: requeue(next) })
+    Ok(WorkResult { seen, next })
 }
 
 /// Returns the result of a turn without an observation.

@@ -13,9 +13,7 @@ use openstack::compute::actions;
 use reconcile::Requeue;
 
 use crate::actions::{TurnContext, act};
-use crate::cloud::{
-    CachedObservations, CloudLookups, CloudWorkError, observe, reconcile_ledger, requeue,
-};
+use crate::cloud::{CachedObservations, CloudLookups, CloudWorkError, observe, reconcile_ledger};
 use crate::context::ConductorContext;
 
 /// The result of a turn's work.
@@ -89,7 +87,7 @@ pub(crate) async fn work(
     let event = |why: &String| VmEvent::warning(vm, "CloudFailed", why.clone(), now);
     let events = acted.given_up.iter().map(event).collect();
     seen.problem = acted.problem;
-    Ok(VmWorkResult { seen, arrival, events, next: requeue(next) })
+    Ok(VmWorkResult { seen, arrival, events, next })
 }
 
 /// Returns whether Nova received the last request of the current action.

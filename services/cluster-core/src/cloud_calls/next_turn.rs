@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use decision::{Requeue, time_left};
 use jiff::Timestamp;
 
 use super::call_result::CallFailure;
@@ -53,30 +54,21 @@ pub struct TurnPauses {
     pub look_every: Duration,
 }
 
-/// When the next turn is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NextTurn {
-    Now,
-    After(Duration),
-}
-
 /// Returns when the next turn is due: at the next attempt for an object of `held` at the latest.
 pub fn next_turn(
     progress: CloudProgress,
     failures: &[CallFailure],
     held: &BTreeMap<Key, BackingOff>,
     (pauses, now): (&TurnPauses, Timestamp),
-) -> NextTurn {
+) -> Requeue {
     let pause = match progress {
         CloudProgress::Failed => pause_after(failures, pauses),
-        CloudProgress::Changed => return NextTurn::Now,
+        CloudProgress::Changed => return Requeue::Now,
         CloudProgress::InProgress => pauses.soon,
         CloudProgress::Settled => pauses.look_every,
     };
-    // An attempt that is overdue leaves no time.
-    let left = |held: &BackingOff| Duration::try_from(held.until.duration_since(now));
-    let due = held.values().map(|held| left(held).unwrap_or_default()).min();
-    NextTurn::After(due.map_or(pause, |due| due.min(pause)))
+    let due = held.values().map(|held| time_left(held.until, now)).min();
+    Requeue::After(due.map_or(pause, |due| due.min(pause)))
 }
 
 /// Returns how long to wait after these failures.

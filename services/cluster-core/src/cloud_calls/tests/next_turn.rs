@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use decision::Requeue;
+
 use super::*;
 use crate::Problem;
 
@@ -39,7 +41,7 @@ impl Default for Row {
 
 #[test]
 fn each_rule_has_a_row() {
-    let (now, soon, settled) = (NextTurn::Now, after(1), after(60));
+    let (now, soon, settled) = (Requeue::Now, after(1), after(60));
     let rows = [
         ("nothing is in progress", Row::default(), settled),
         ("the cloud works", Row { state: CloudObjectState::Working, ..Row::default() }, soon),
@@ -94,6 +96,6 @@ fn each_rule_has_a_row() {
     }
 }
 
-fn after(seconds: u64) -> NextTurn {
-    NextTurn::After(Duration::from_secs(seconds))
+fn after(seconds: u64) -> Requeue {
+    Requeue::After(Duration::from_secs(seconds))
 }
