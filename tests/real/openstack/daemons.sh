@@ -42,14 +42,24 @@ stop() { # NAME...: ends their process groups in parallel, and kills them after 
   done
 }
 
-wait_for() { # SECONDS WHAT COMMAND...: if WHAT is a daemon, its end also ends the wait
-  local end=$((SECONDS + $1)) what=$2
-  shift 2
+# Waits until COMMAND succeeds, five minutes at most: a busy machine may need minutes for what an idle one does in seconds. If WHAT is a
+# daemon, its end also ends the wait. A failure prints the last lines of the newest logs.
+wait_for() { # WHAT COMMAND...
+  local end=$((SECONDS + 300)) what=$1
+  shift
   until "$@" >/dev/null 2>&1; do
-    [ $SECONDS -lt $end ] || die "$what did not come up: see $LOG"
-    [ ! -e "$RUN/$what.pid" ] || alive "$what" || die "$what ended: see $LOG/$what.log"
+    [ $SECONDS -lt $end ] || failed "$what did not come up in 300 s"
+    [ ! -e "$RUN/$what.pid" ] || alive "$what" || failed "$what ended"
     sleep 0.3
   done
+}
+failed() { # WHY
+  local log
+  find "$LOG" -name '*.log' -printf '%T@ %p\n' | sort -rn | head -n 4 | while read -r _ log; do
+    echo "---- the end of $log"
+    tail -n 10 "$log"
+  done >&2
+  die "$1: see $LOG"
 }
 answers() { # PORT: whether it gives any HTTP answer but a server error
   local status
@@ -60,7 +70,7 @@ listens() { (exec 3<>"/dev/tcp/$ADDRESS/$1") 2>/dev/null; }
 
 start_database() {
   start mariadb mariadbd --defaults-file=/etc/my.cnf
-  wait_for 60 mariadb inroot mariadb-admin --socket=/run/mysql.sock ping
+  wait_for mariadb inroot mariadb-admin --socket=/run/mysql.sock ping
 }
 
 start_back_ends() {
@@ -108,7 +118,7 @@ start_wsgi() { # NAME PORT SCRIPT
 }
 start_keystone() {
   start_wsgi keystone $KEYSTONE /usr/bin/keystone-wsgi-public
-  wait_for 90 keystone answers $KEYSTONE
+  wait_for keystone answers $KEYSTONE
 }
 
 start_hypervisor() { # NAME [SETTING...]
@@ -125,13 +135,13 @@ start_machines() {
   "$HERE/../kubernetes/tree.sh" >/dev/null
   eval "$(environment)"
   UNIT_RUNNER=$unit_runner start_outside room "$HERE/../machines/room.py" "$STATE/machines" "$ROOT"
-  wait_for 30 room test -S "$STATE/machines/room"
+  wait_for room test -S "$STATE/machines/room"
   for host in "${HYPERVISORS[@]}"; do
     stop "nova-compute-$host"
     # a short interval, so that Nova soon notices a machine that lost its power
     start_hypervisor "$host" "compute_driver = bedplate.Namespaces" "force_config_drive = true" "sync_power_state_interval = 10"
   done
-  wait_for 90 "the hypervisors" seed wait-computes "${HYPERVISORS[@]}"
+  wait_for "the hypervisors" seed wait-computes "${HYPERVISORS[@]}"
 }
 
 start_services() {
@@ -139,7 +149,7 @@ start_services() {
   # Nova only finds compute drivers below nova.virt
   ln -sfn /usr/local/bedplate/bedplate_nova.py "$ROOT/usr/lib/python3/dist-packages/nova/virt/bedplate.py"
   start_keystone
-  wait_for 60 rabbitmq listens $RABBIT
+  wait_for rabbitmq listens $RABBIT
   start_wsgi placement $PLACEMENT /usr/bin/placement-api
   start neutron-server neutron-server --config-file /etc/neutron/neutron.conf --config-file /etc/neutron/plugins/ml2/ml2_conf.ini
   start nova-conductor nova-conductor
@@ -157,7 +167,7 @@ start_services() {
   start designate-mdns designate-mdns
   start designate-producer designate-producer
   # without Placement, nova-compute would wait a minute before its next attempt
-  wait_for 120 placement answers $PLACEMENT
+  wait_for placement answers $PLACEMENT
   for host in "${HYPERVISORS[@]}"; do start_hypervisor "$host"; done
-  for api in "${APIS[@]}"; do wait_for 180 "${api%:*}" answers "${api#*:}"; done
+  for api in "${APIS[@]}"; do wait_for "${api%:*}" answers "${api#*:}"; done
 }

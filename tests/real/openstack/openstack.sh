@@ -117,13 +117,13 @@ up() {
   start_services
   if [ ! -e "$STATE/.seeded" ]; then
     say "seeding the rest"
-    wait_for 60 "Designate's pool" inroot designate-manage pool update --file /etc/designate/pools.yaml
+    wait_for "Designate's pool" inroot designate-manage pool update --file /etc/designate/pools.yaml
     seed cloud
     # the scheduler looks for new hosts by itself, but its first look can be a minute away
     inroot nova-manage cell_v2 discover_hosts --by-service >"$LOG/discover.log" 2>&1 || true
   fi
-  wait_for 90 "the hypervisors" seed wait-computes "${HYPERVISORS[@]}"
-  wait_for 90 "volumes" seed wait-volumes
+  wait_for "the hypervisors" seed wait-computes "${HYPERVISORS[@]}"
+  wait_for "volumes" seed wait-volumes
   if [ ! -e "$STATE/.seeded" ]; then
     touch "$STATE/.seeded"
     save_baseline
@@ -203,7 +203,7 @@ case ${1:-} in
   client) inroot OS_CLOUD="${OS_CLOUD:-admin}" openstack "${@:2}" ;;
   compute-add)
     start_hypervisor "${2:?a name}"
-    wait_for 60 "$2" seed wait-computes "$2"
+    wait_for "$2" seed wait-computes "$2"
     ;;
   compute-del)
     stop "nova-compute-${2:?a name}"
