@@ -117,6 +117,13 @@ if [ "$SKIPS" != 0 ]; then
     FAILED=1
   fi
 fi
+# The end of a long output is what a reader sees first.
+for name in "${NAMES[@]}"; do
+  read -r _ status _ 2>/dev/null <"$LOGS/$name.row" || continue
+  [ "$status" != 0 ] || continue
+  printf '\n==== the last lines of %s ====\n' "$name"
+  tail -n 30 "$LOGS/$name.log"
+done
 if [ "$FAILED" != 0 ]; then
   echo "make test: FAILED"
 elif [ "$SKIPS" != 0 ]; then
