@@ -73,7 +73,7 @@ async fn write(_: Caller, State(app): State<App>) -> Result<StatusCode, ApiError
 
 fn router(database: &Database, trail: Arc<dyn Trail>) -> Router {
     let settings = ApiSettings::sample(Limits::default());
-    let manners = ApiConfig {
+    let config = ApiConfig {
         dialect: VersionHeaders {
             header: HeaderName::from_static("version"),
             prefix: "",
@@ -91,7 +91,7 @@ fn router(database: &Database, trail: Arc<dyn Trail>) -> Router {
     };
     let routes = Routes::new("things").at("/things/{thing}", [Route::post("Make a thing", write)]);
     let router = routes.finish(|paths| OpenApi::new(Info::default(), paths));
-    apply(router.with_state(App(database.clone())), manners)
+    apply(router.with_state(App(database.clone())), config)
 }
 
 async fn pace(router: &Router, at_once: usize) -> f64 {

@@ -75,7 +75,7 @@ pub fn router(app: App) -> Router {
         (app.settings.api.limits.document, app.settings.allocations_each);
     let store = app.store.for_callers(documents, allocations);
     let app = App { store, ..app };
-    let manners = ApiConfig {
+    let config = ApiConfig {
         dialect: microversion::dialect(),
         envelope: error::envelope,
         challenge: app.auth.challenge("Baremetal API"),
@@ -85,5 +85,5 @@ pub fn router(app: App) -> Router {
         settings: app.settings.api.clone(),
     };
     let router = routes().finish(openapi::document);
-    openstack_api::apply(router.with_state(app), manners)
+    openstack_api::apply(router.with_state(app), config)
 }

@@ -64,7 +64,7 @@ fn routes() -> Routes<App> {
 pub fn router(app: App) -> Router {
     let store = app.store.for_callers(app.settings.api.limits.document);
     let app = App { store, ..app };
-    let manners = ApiConfig {
+    let config = ApiConfig {
         dialect: microversion::dialect(),
         envelope: error::envelope,
         challenge: app.auth.challenge("Container Infra API"),
@@ -74,5 +74,5 @@ pub fn router(app: App) -> Router {
         settings: app.settings.api.clone(),
     };
     let router = routes().finish(openapi::document);
-    openstack_api::apply(router.with_state(app), manners)
+    openstack_api::apply(router.with_state(app), config)
 }

@@ -80,18 +80,18 @@ pub(crate) const CREDENTIAL_HEADERS: [HeaderName; 3] = [
 const DEFAULT_RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 
 /// Wraps `router` with the layer. Call this last: routes that are added afterwards bypass the layer.
-pub fn apply(router: Router, manners: ApiConfig) -> Router {
+pub fn apply(router: Router, config: ApiConfig) -> Router {
     let unknown = || async { ApiError::protocol(StatusCode::NOT_FOUND, "path not found") };
     let mismatch = || async {
         ApiError::protocol(StatusCode::METHOD_NOT_ALLOWED, "method not allowed for this path")
     };
-    let longest = manners.settings.limits.body.map_or(manners.longest_body, NonZeroUsize::get);
-    let limiter = Arc::new(Limiter::new(manners.settings.limits));
+    let longest = config.settings.limits.body.map_or(config.longest_body, NonZeroUsize::get);
+    let limiter = Arc::new(Limiter::new(config.settings.limits));
     let router = router
         .layer(DefaultBodyLimit::max(longest))
         .fallback(unknown)
         .method_not_allowed_fallback(mismatch)
-        .layer(from_fn_with_state((Arc::new(manners), limiter), handle_request));
+        .layer(from_fn_with_state((Arc::new(config), limiter), handle_request));
     // python-ironicclient requests lists as `/v1/nodes/?…`, and OpenStack's own services ignore a trailing slash.
     Router::new().fallback_service(NormalizePath::trim_trailing_slash(router))
 }
@@ -99,7 +99,7 @@ pub fn apply(router: Router, manners: ApiConfig) -> Router {
 type Set = (Arc<ApiConfig>, Arc<Limiter>);
 
 async fn handle_request(
-    State((manners, limiter)): State<Set>,
+    State((config, limiter)): State<Set>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -112,10 +112,10 @@ async fn handle_request(
             value.set_sensitive(true);
         }
     }
-    let negotiated = manners.dialect.negotiate(request.headers()).map_err(ApiError::from);
+    let negotiated = config.dialect.negotiate(request.headers()).map_err(ApiError::from);
     let bearable = limiter.check_head(request.uri(), request.headers());
-    let bearable = bearable.and_then(|()| manners.browsers.check(&request));
-    let watch = RequestRecorder::begin(&manners.trail, id, &request, manners.settings.forwarded);
+    let bearable = bearable.and_then(|()| config.browsers.check(&request));
+    let watch = RequestRecorder::begin(&config.trail, id, &request, config.settings.forwarded);
     let looks = request.method().is_safe();
     // Held until the answer is complete.
     let seat = PermitSlot::default();
@@ -124,7 +124,7 @@ async fn handle_request(
             let extensions = request.extensions_mut();
             extensions.insert(version);
             extensions.insert(id);
-            extensions.insert((manners.settings.scheme, manners.settings.forwarded));
+            extensions.insert((config.settings.scheme, config.settings.forwarded));
             extensions.insert((limiter, seat.clone()));
             extensions.insert(watch.clone());
             // Calls to the cloud made by the handler carry the id of this request.
@@ -141,10 +141,10 @@ async fn handle_request(
 
     let _entered = span.enter();
     if let Some(refusal) = refusal(&mut answer) {
-        wrap(&mut answer, &refusal, &manners, id);
+        wrap(&mut answer, &refusal, &config, id);
     }
-    guard(answer.headers_mut(), manners.settings.scheme);
-    manners.dialect.announce(answer.headers_mut(), negotiated.ok());
+    guard(answer.headers_mut(), config.settings.scheme);
+    config.dialect.announce(answer.headers_mut(), negotiated.ok());
     if let Ok(value) = HeaderValue::try_from(id.to_string()) {
         for header in REQUEST_ID_HEADERS {
             answer.headers_mut().insert(header, value.clone());
@@ -164,15 +164,15 @@ fn refusal(answer: &mut Response) -> Option<ApiError> {
 }
 
 /// Writes a refusal in the envelope of the API.
-fn wrap(answer: &mut Response, refusal: &ApiError, manners: &ApiConfig, id: RequestId) {
+fn wrap(answer: &mut Response, refusal: &ApiError, config: &ApiConfig, id: RequestId) {
     if refusal.status.is_server_error() {
         error!("answering {}: {refusal}", refusal.status);
     }
-    *answer.body_mut() = Body::from((manners.envelope)(refusal, id));
+    *answer.body_mut() = Body::from((config.envelope)(refusal, id));
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if refusal.status == StatusCode::UNAUTHORIZED
-        && let Ok(challenge) = HeaderValue::try_from(&manners.challenge)
+        && let Ok(challenge) = HeaderValue::try_from(&config.challenge)
     {
         headers.insert(WWW_AUTHENTICATE, challenge);
     }
