@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use baremetal_core::{
-    AfterDrain, AgentCommand, Node, State as ProvisionState, Verb, WorkUuid, parse_config_drive,
+    AgentCommand, Node, State as ProvisionState, Verb, WorkUuid, after_drain, parse_config_drive,
     request_verb,
 };
 use http::StatusCode;
@@ -149,21 +149,6 @@ async fn request(
     let node = app.change(&caller, asked, &ident, decide).await?;
     app.conductor.wake(node.id);
     Ok(StatusCode::ACCEPTED)
-}
-
-/// The request that has to wait for the drain of the compute host; `None` if `verb` leaves the servers on the host alone.
-fn after_drain(verb: Verb) -> Option<AfterDrain> {
-    match verb {
-        Verb::Rebuild => Some(AfterDrain::Rebuild),
-        Verb::Undeploy => Some(AfterDrain::Undeploy),
-        Verb::Manage
-        | Verb::Provide
-        | Verb::Inspect
-        | Verb::Clean(_)
-        | Verb::Deploy
-        | Verb::Abort
-        | Verb::Adopt => None,
-    }
 }
 
 /// Refuses a deployment that is bound to fail, before the state of the node changes.

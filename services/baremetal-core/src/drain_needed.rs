@@ -3,7 +3,7 @@
 use hardware::PowerChange;
 use serde_json::{Map, Value};
 
-use crate::{Node, RequestRefused, State, Verb};
+use crate::{AfterDrain, Node, RequestRefused, State, Verb};
 
 /// The key of `instance_info` for nodes that joined an OpenStack without a hypervisor profile: the operator writes the host's name there.
 const COMPUTE_HOST: &str = "hypervisor_hostname";
@@ -46,17 +46,18 @@ fn is_host_name(name: &str) -> bool {
     is_named && name.len() <= 255 && name.chars().all(legal)
 }
 
-/// Returns whether `verb`, asked of an installed machine, stops the servers on it.
-pub fn verb_stops_servers(verb: Verb) -> bool {
+/// Returns the request that has to wait for the drain of the compute host, or `None` if `verb` stops no servers on an installed machine.
+pub fn after_drain(verb: Verb) -> Option<AfterDrain> {
     match verb {
-        Verb::Rebuild | Verb::Undeploy => true,
+        Verb::Rebuild => Some(AfterDrain::Rebuild),
+        Verb::Undeploy => Some(AfterDrain::Undeploy),
         Verb::Manage
         | Verb::Provide
         | Verb::Inspect
         | Verb::Clean(_)
         | Verb::Deploy
         | Verb::Abort
-        | Verb::Adopt => false,
+        | Verb::Adopt => None,
     }
 }
 
@@ -116,15 +117,26 @@ mod tests {
     }
 
     #[test]
-    fn verbs_and_power_changes_that_stop_servers_are_recognized() {
-        assert!(verb_stops_servers(Verb::Rebuild) && verb_stops_servers(Verb::Undeploy));
-        assert!(
-            !verb_stops_servers(Verb::Inspect)
-                && !verb_stops_servers(Verb::Clean(AgentCommand::EraseDisks))
-        );
-        assert!(
-            power_change_stops_servers(PowerChange::SoftRestart)
-                && !power_change_stops_servers(PowerChange::On)
-        );
+    fn a_verb_that_stops_servers_waits_for_the_drain_and_follows_it() {
+        assert_eq!(after_drain(Verb::Rebuild), Some(AfterDrain::Rebuild));
+        assert_eq!(after_drain(Verb::Undeploy), Some(AfterDrain::Undeploy));
+        let free = [
+            Verb::Manage,
+            Verb::Provide,
+            Verb::Inspect,
+            Verb::Clean(AgentCommand::EraseDisks),
+            Verb::Deploy,
+            Verb::Abort,
+            Verb::Adopt,
+        ];
+        for verb in free {
+            assert_eq!(after_drain(verb), None, "{verb:?}");
+        }
+    }
+
+    #[test]
+    fn a_power_change_that_stops_the_machine_stops_servers() {
+        assert!(power_change_stops_servers(PowerChange::SoftRestart));
+        assert!(!power_change_stops_servers(PowerChange::On));
     }
 }

@@ -64,9 +64,7 @@ pub use console::{NoConsole, switch_console};
 pub use drain::{
     NewDrainRequest, drain_refused, drain_stuck, end_maintenance_drain, wait_for_drain,
 };
-pub use drain_needed::{
-    check_compute_host, compute_host, power_change_stops_servers, verb_stops_servers,
-};
+pub use drain_needed::{after_drain, check_compute_host, compute_host, power_change_stops_servers};
 pub use drain_request::{
     AfterDrain, ClusterdCall, DrainFate, DrainOwner, DrainRequest, DrainSeen, DrainStage,
 };
