@@ -6,8 +6,9 @@ use tidy::{assert_none, crates, files};
 use toml::Value;
 
 /// The files and folders allowed at the top, apart from dot files.
-const TOP: [&str; 12] = [
+const TOP: [&str; 13] = [
     "ARCHITECTURE.md",
+    "CHANGELOG.md",
     "CONTRIBUTING.md",
     "Cargo.lock",
     "Cargo.toml",
