@@ -59,8 +59,8 @@ impl Turn for JoinTurn<'_> {
         &self,
         node: &Node,
         problems: Vec<Option<Problem>>,
-    ) -> Result<Decision<NodeUpdate>, TurnError> {
+    ) -> Result<Decision<NodeUpdate, JoinAction>, TurnError> {
         let problem = problems.into_iter().flatten().next();
-        Ok(after_cloud_call(node, problem.as_ref(), &self.rules(), self.0.now()))
+        Ok(after_cloud_call(node, problem.as_ref(), &self.rules(), self.0.now()).without_actions())
     }
 }

@@ -45,11 +45,11 @@ impl Turn for LeavingTurn<'_> {
         &self,
         node: &Node,
         answers: Vec<DrainSeen>,
-    ) -> Result<Decision<NodeUpdate>, TurnError> {
+    ) -> Result<Decision<NodeUpdate, ClusterdCall>, TurnError> {
         let poll_every = self.0.settings.timeouts.poll_every;
         let rules = LeavingRules { poll_every, new_work: WorkUuid::new_v4() };
         let Some(seen) = answers.first() else { return Ok(Decision::rest(Requeue::OnChange)) };
-        Ok(after_leaving_call(node, seen, &rules, self.0.now()))
+        Ok(after_leaving_call(node, seen, &rules, self.0.now()).without_actions())
     }
 }
 

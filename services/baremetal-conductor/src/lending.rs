@@ -61,9 +61,9 @@ impl Turn for LeaseTurn<'_> {
         &self,
         node: &Node,
         answers: Vec<DrainSeen>,
-    ) -> Result<Decision<NodeUpdate>, TurnError> {
+    ) -> Result<Decision<NodeUpdate, ClusterdCall>, TurnError> {
         let Some(seen) = answers.first() else { return Ok(Decision::rest(Requeue::OnChange)) };
-        Ok(after_lease_call(node, seen, &self.rules(node), self.0.now()))
+        Ok(after_lease_call(node, seen, &self.rules(node), self.0.now()).without_actions())
     }
 }
 

@@ -68,9 +68,10 @@ impl Turn for MachineTurn<'_> {
         &self,
         node: &Node,
         outcomes: Vec<ActionOutcome>,
-    ) -> Result<Decision<NodeUpdate>, TurnError> {
+    ) -> Result<Decision<NodeUpdate, Action>, TurnError> {
         let Some(outcome) = outcomes.first() else { return Ok(Decision::rest(Requeue::Now)) };
-        Ok(after_action(node, outcome, self.0.watch.since(), &self.rules(), self.0.now())?)
+        let (since, now) = (self.0.watch.since(), self.0.now());
+        Ok(after_action(node, outcome, since, &self.rules(), now)?.without_actions())
     }
 }
 

@@ -111,7 +111,11 @@ impl Turn for RackTurn<'_> {
         }
     }
 
-    fn conclude(&self, _: &BringUp, _: Vec<()>) -> Result<Decision<Infallible>, StoreError> {
+    fn conclude(
+        &self,
+        _: &BringUp,
+        _: Vec<()>,
+    ) -> Result<Decision<Infallible, RackAction>, StoreError> {
         Ok(Decision::rest(Requeue::OnChange))
     }
 }

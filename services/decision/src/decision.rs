@@ -70,3 +70,11 @@ impl<C, A> Decision<C, A> {
         self
     }
 }
+
+impl<C> Decision<C> {
+    /// Returns the same decision for a turn whose other decisions have actions of type `A`.
+    pub fn without_actions<A>(self) -> Decision<C, A> {
+        let Decision { log, change, actions: _, next_turn } = self;
+        Decision { log, change, actions: Vec::new(), next_turn }
+    }
+}

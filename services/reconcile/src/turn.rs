@@ -1,7 +1,5 @@
 //! One turn: observe, decide, write, perform, conclude.
 
-use std::convert::Infallible;
-
 use decision::{Decision, LogLevel, LogLine, Requeue};
 use tracing::{debug, info, warn};
 
@@ -47,32 +45,56 @@ pub trait Turn: Sync {
         action: Self::Action,
     ) -> impl Future<Output = Result<Self::Outcome, Self::Error>> + Send;
 
-    /// Decides, in the same way, what follows from the results of the actions.
+    /// Whether the actions that follow in the same decision are skipped after this result.
+    fn skips_rest(&self, _: &Self::Outcome) -> bool {
+        false
+    }
+
+    /// Decides, in the same way, what follows from the results of the actions. The actions of the conclusion are performed after its change
+    /// is written, and their results lead to one more conclusion.
     fn conclude(
         &self,
         record: &Self::Record,
         outcomes: Vec<Self::Outcome>,
-    ) -> Result<Decision<Self::Change>, Self::Error>;
+    ) -> Result<Decision<Self::Change, Self::Action>, Self::Error>;
 }
 
-/// Executes the turn of `record`. Returns the record as it is now, and when the next turn is due.
+/// Executes the turn of `record`, until a decision has no actions. Returns the record as it is now, and when the next turn is due: at the
+/// earliest time of all decisions.
 pub async fn execute<T: Turn>(
     turn: &T,
     record: T::Record,
 ) -> Result<(T::Record, Requeue), T::Error> {
     let seen = turn.observe(&record).await?;
-    let decided = turn.decide(&record, &seen)?;
-    let (record, actions, due) = write(turn, record, decided).await?;
-    if actions.is_empty() {
-        return Ok((record, due));
+    let mut decision = turn.decide(&record, &seen)?;
+    let (mut record, mut due) = (record, Requeue::OnChange);
+    loop {
+        let (written, actions, next_turn) = write(turn, record, decision).await?;
+        (record, due) = (written, due.min(next_turn));
+        if actions.is_empty() {
+            return Ok((record, due));
+        }
+        let outcomes = perform(turn, &record, actions).await?;
+        decision = turn.conclude(&record, outcomes)?;
     }
+}
+
+/// Performs the actions in their order. Returns their results.
+async fn perform<T: Turn>(
+    turn: &T,
+    record: &T::Record,
+    actions: Vec<T::Action>,
+) -> Result<Vec<T::Outcome>, T::Error> {
     let mut outcomes = Vec::with_capacity(actions.len());
     for action in actions {
-        outcomes.push(turn.perform(&record, action).await?);
+        let outcome = turn.perform(record, action).await?;
+        let skips_rest = turn.skips_rest(&outcome);
+        outcomes.push(outcome);
+        if skips_rest {
+            break;
+        }
     }
-    let concluded: Decision<_, Infallible> = turn.conclude(&record, outcomes)?;
-    let (record, _, then_due) = write(turn, record, concluded).await?;
-    Ok((record, due.min(then_due)))
+    Ok(outcomes)
 }
 
 /// Logs and writes a decision. Returns the record as it is now, and the rest of the decision.

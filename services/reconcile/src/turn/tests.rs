@@ -2,7 +2,7 @@ use std::sync::Mutex;
 
 use super::*;
 
-/// A turn that notes each of its steps.
+/// A turn that notes each of its steps. "ask twice" leads to the action "ask again", and "fail" skips the actions after it.
 struct NotedTurn {
     steps: Mutex<Vec<String>>,
     decision: Decision<u32, &'static str>,
@@ -45,8 +45,20 @@ impl Turn for NotedTurn {
         Ok(action)
     }
 
-    fn conclude(&self, record: &u32, outcomes: Vec<&str>) -> Result<Decision<u32>, &'static str> {
-        Ok(Decision::write(record + outcomes.len() as u32, Requeue::Now))
+    fn skips_rest(&self, outcome: &&'static str) -> bool {
+        *outcome == "fail"
+    }
+
+    fn conclude(
+        &self,
+        record: &u32,
+        outcomes: Vec<&'static str>,
+    ) -> Result<Decision<u32, &'static str>, &'static str> {
+        let write = Decision::write(record + outcomes.len() as u32, Requeue::OnChange);
+        Ok(match outcomes.contains(&"ask twice") {
+            true => Decision { actions: vec!["ask again"], ..write },
+            false => Decision { next_turn: Requeue::Now, ..write },
+        })
     }
 }
 
@@ -67,6 +79,24 @@ async fn a_change_is_written_before_the_actions_that_it_announces() {
     let (ended, steps) = executed(decision).await;
     assert_eq!(ended, Ok((9, Requeue::Now)));
     assert_eq!(steps, "observe 1, write 7, power off 7, power on 7, write 9");
+}
+
+#[tokio::test]
+async fn the_actions_of_a_conclusion_follow_its_change_and_have_a_conclusion() {
+    let later = Requeue::After(std::time::Duration::from_secs(1));
+    let decision = Decision { next_turn: later, ..Decision::act("ask twice") };
+    let (ended, steps) = executed(decision).await;
+    assert_eq!(ended, Ok((3, Requeue::Now)), "the earliest of all times");
+    assert_eq!(steps, "observe 1, ask twice 1, write 2, ask again 2, write 3");
+}
+
+#[tokio::test]
+async fn a_result_can_skip_the_actions_after_it() {
+    let decision =
+        Decision { actions: vec!["fail", "power on"], ..Decision::rest(Requeue::OnChange) };
+    let (ended, steps) = executed(decision).await;
+    assert_eq!(ended, Ok((2, Requeue::Now)));
+    assert_eq!(steps, "observe 1, fail 1, write 2");
 }
 
 #[tokio::test]
