@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cluster_store::{Store, StoreError};
 use openstack::Session;
-use reconcile::{Queue, Requeue, Watch};
+use reconcile::{Queue, Watch, requeue};
 use sealing::Keyring;
 use tokio::sync::Notify;
 use tokio::task::JoinError;
@@ -17,7 +17,6 @@ use crate::member_configs::MemberConfigs;
 use crate::nodes::Clients;
 use crate::settings::Settings;
 use crate::tenancy::{CloudAccess, Tenancy};
-use crate::turn_error::TurnError;
 use crate::{drain, seals, turn, vm};
 
 impl Conductor {
@@ -83,7 +82,7 @@ impl Conductor {
         let ended = reconcile::run(self.queue, workers, stop, move |subject| {
             let (context, queue) = (context.clone(), queue.clone());
             async move {
-                let turn = match subject {
+                let ended = match subject {
                     ResourceRef::Cluster(id) => turn::turn(&context, id).await,
                     ResourceRef::Vm(id) => Box::pin(vm::turn(&context, &queue, id)).await,
                     ResourceRef::Drain(id) => Box::pin(drain::turn(&context, id)).await,
@@ -91,18 +90,8 @@ impl Conductor {
                         Box::pin(vm::snapshot_turn(&context, &queue, id)).await
                     }
                 };
-                match turn {
-                    Ok(next) => next,
-                    Err(TurnError::Store(error)) if error.is_transient() => {
-                        context.watch.failed();
-                        tracing::warn!("the turn of {subject:?} waits for the database: {error}");
-                        Requeue::After(context.settings.soon())
-                    }
-                    Err(error) => {
-                        tracing::warn!("the turn of {subject:?} failed: {error}");
-                        Requeue::After(context.settings.look_every)
-                    }
-                }
+                let pauses = context.settings.retry_pauses();
+                requeue(ended, format_args!("{subject:?}"), &context.watch, pauses)
             }
         });
         ended.await?;

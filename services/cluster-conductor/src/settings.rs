@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use cluster_core::{RepairLimits, TurnPauses};
 use jiff::Timestamp;
+use reconcile::RetryPauses;
 
 pub use lending::LendingSettings;
 pub use members::{KubernetesSettings, MachineSettings, NodesListener, SourceAddress};
@@ -40,6 +41,11 @@ impl Settings {
     /// Returns the pauses between turns.
     pub(crate) fn pauses(&self) -> TurnPauses {
         TurnPauses { soon: self.soon(), look_every: self.look_every }
+    }
+
+    /// Returns the pauses after a turn that failed.
+    pub(crate) fn retry_pauses(&self) -> RetryPauses {
+        RetryPauses { database: self.soon(), failed: self.look_every }
     }
 
     /// Returns how soon to look again while something is in progress.

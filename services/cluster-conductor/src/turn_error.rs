@@ -1,6 +1,7 @@
 //! Why a turn ended without a result.
 
 use cluster_store::StoreError;
+use reconcile::TurnErrorKind;
 
 use crate::cluster_secrets::KeysError;
 
@@ -11,6 +12,16 @@ pub(crate) enum TurnError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Keys(KeysError),
+}
+
+impl reconcile::TurnError for TurnError {
+    fn kind(&self) -> TurnErrorKind {
+        match self {
+            TurnError::Store(StoreError::Stale) => TurnErrorKind::Stale,
+            TurnError::Store(error) if error.is_transient() => TurnErrorKind::Database,
+            TurnError::Store(_) | TurnError::Keys(_) => TurnErrorKind::Failed,
+        }
+    }
 }
 
 impl From<KeysError> for TurnError {
