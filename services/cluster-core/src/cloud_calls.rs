@@ -20,7 +20,7 @@ use crate::{
 
 pub use call_result::{ActionChange, CallFailure, CallResults};
 pub use ledger::{Ledger, LedgerMatch, LedgerUpdate};
-pub use next_turn::{CloudProgress, TurnPauses, next_turn, pause_after};
+pub use next_turn::{CloudProgress, next_turn, pause_after};
 pub use object_owner::ObjectOwner;
 use turn_calls::may_run_in_parallel;
 pub use turn_calls::{Capacity, NextCalls, TurnCalls};

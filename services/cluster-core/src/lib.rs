@@ -45,7 +45,9 @@ mod desired_state;
 mod failure_count;
 mod ingress_rule;
 mod observation;
+mod record_change;
 mod server_state;
+mod turn_pauses;
 
 mod cidr;
 mod cluster_parameters;
@@ -69,8 +71,8 @@ pub use ca_rotation::{may_take_revision, members_without_revision, start_rotatio
 pub use cidr::{Cidr, InvalidCidr};
 pub use cloud_calls::{
     ActionChange, CallFailure, CallResults, Capacity, CloudGoal, CloudProgress, Ledger,
-    LedgerMatch, LedgerUpdate, NextCalls, ObjectOwner, TurnCalls, TurnPauses, next_calls,
-    next_turn, pause_after,
+    LedgerMatch, LedgerUpdate, NextCalls, ObjectOwner, TurnCalls, next_calls, next_turn,
+    pause_after,
 };
 pub use cluster::{Cluster, ClusterLease, LabelsCompared, LeasePower};
 pub use cluster_lease::{
@@ -119,6 +121,7 @@ pub use quota::{
     QuotaScope, QuotaUsage, UnknownResource, check_lease_limit, check_quota,
 };
 pub use quota_need::{QuotaNeed, QuotaShortage, quota_need, shortages};
+pub use record_change::RecordChange;
 pub use repair::{RepairLimits, members_to_replace, servers_to_recreate};
 pub use request::{
     MOST_GROUPS, Refusal, check_another_group, check_cluster, check_group, check_not_deleting,
@@ -133,10 +136,12 @@ pub use settings::{Algorithm, Delivery, PodNetwork, Provider, Settings, Volume};
 pub use status::{Health, Status, health, status, status_reason};
 pub use template::{Owner, Template};
 pub use template_request::{api_port, default_name, name_servers, network_driver, volume_driver};
+pub use turn_pauses::TurnPauses;
 pub use vm::{
     ActionOrigin, FlavorTooSmall, IdleCheck, IdleSource, RequestArrival, SentRequest,
-    ServerObservation, Snapshot, SnapshotImage, SnapshotOrigin, SnapshotRules, SnapshotState,
-    SnapshotStep, UserData, UserDataFormat, Vm, VmAction, VmActionKind, VmDecision, VmEvent,
-    VmFlavor, VmImage, VmMachine, VmObservation, VmPhase, VmRefusal, VmRequest, VmRules,
-    snapshot_turn, vm_desired_objects, vm_machine, vm_plan, vm_tag, vm_turn,
+    ServerObservation, Snapshot, SnapshotAction, SnapshotImage, SnapshotObservation,
+    SnapshotOrigin, SnapshotOutcome, SnapshotRules, SnapshotState, SnapshotUpdate, UserData,
+    UserDataFormat, Vm, VmAction, VmActionKind, VmDecision, VmEvent, VmFlavor, VmImage, VmMachine,
+    VmObservation, VmPhase, VmRefusal, VmRequest, VmRules, after_snapshot_actions, plan_snapshot,
+    vm_desired_objects, vm_machine, vm_plan, vm_tag, vm_turn,
 };

@@ -37,8 +37,8 @@ pub use request::VmRefusal;
 pub use server::{IdleCheck, IdleSource, ServerObservation};
 pub use shape::{VmMachine, vm_desired_objects, vm_machine, vm_tag};
 pub use snapshot::{
-    Snapshot, SnapshotImage, SnapshotOrigin, SnapshotRules, SnapshotState, SnapshotStep,
-    snapshot_turn,
+    Snapshot, SnapshotAction, SnapshotImage, SnapshotObservation, SnapshotOrigin, SnapshotOutcome,
+    SnapshotRules, SnapshotState, SnapshotUpdate, after_snapshot_actions, plan_snapshot,
 };
 pub use turn::{VmDecision, VmRequest, vm_turn};
 

@@ -1,20 +1,21 @@
-//! The turn of a snapshot: observe, decide, record, request.
+//! The turn of a snapshot: observes its images, and makes the calls to Glance and Nova.
 
 use cluster_core::{
-    Ident, Snapshot, SnapshotImage, SnapshotRules, SnapshotState, SnapshotStep, SnapshotUuid, Vm,
-    VmEvent, snapshot_turn,
+    Ident, RecordChange, Snapshot, SnapshotAction, SnapshotImage, SnapshotObservation,
+    SnapshotOutcome, SnapshotRules, SnapshotUpdate, SnapshotUuid, after_snapshot_actions,
+    plan_snapshot,
 };
 use cluster_store::{SnapshotChange, StoreError, VmScope};
-use jiff::Timestamp;
+use decision::Decision;
 use newtype_uuid::GenericUuid;
 use openstack::compute::actions;
 use openstack::image::images::{self, Image, ImageStatus};
 use openstack::{CloudError, Session};
-use reconcile::{Queue, Requeue, time_left};
+use reconcile::{Queue, Requeue, Turn, execute};
 use tracing::{info, instrument};
 
 use crate::context::{ConductorContext, ResourceRef};
-use crate::settings::Settings;
+use crate::tenancy::TenancyError;
 use crate::turn_error::TurnError;
 
 /// Runs one turn of a snapshot. Nothing else writes its state.
@@ -27,72 +28,149 @@ pub(crate) async fn turn(
     let ident = Ident::Id(id.into_untyped_uuid());
     let found = context.store.find_snapshots(&ident, &VmScope::All).await?;
     let Some(snapshot) = found.into_iter().next() else { return Ok(Requeue::OnChange) };
-    let look_every = context.settings.look_every;
-    let (soon, later) = (Requeue::After(context.settings.soon()), Requeue::After(look_every));
     let place = snapshot.cloud_project.as_deref();
-    let session = match context.session_for(&snapshot.project, place).await {
-        Ok(Some((session, _))) => session,
-        Ok(None) => return Ok(later),
-        Err(closed) => {
-            tracing::warn!("cannot observe a snapshot: {closed}");
-            return Ok(later);
-        }
-    };
-    let session = &session;
-    let seen = match look(session, &snapshot).await {
-        Ok(seen) => seen,
-        Err(error) => {
-            tracing::warn!("cannot observe a snapshot: {error}");
-            return Ok(error.retry_after().map_or(later, Requeue::After));
-        }
-    };
-    let of = Ident::Id(snapshot.vm.into_untyped_uuid());
-    let vm = context.store.find_vms(&of, &VmScope::All).await?.into_iter().next();
-    let now = (context.settings.clock)();
-    let (next, events, step) =
-        snapshot_turn(&snapshot, (&seen, vm.as_ref()), &rules(&context.settings), now);
-    let Some(written) = write(context, queue, (&snapshot, next), events).await? else {
-        return Ok(Requeue::Now);
-    };
-    match step {
-        SnapshotStep::Rest(None) => Ok(later),
-        SnapshotStep::Rest(Some(due)) => Ok(Requeue::After(look_every.min(time_left(due, now)))),
-        SnapshotStep::Look => Ok(soon),
-        SnapshotStep::Ask => {
-            ask(context, queue, session, (&written, vm.as_ref()), now).await?;
-            Ok(soon)
-        }
-        SnapshotStep::Delete(ids) => {
-            for image in ids {
-                match images::delete(session, &image).await {
-                    Ok(()) => {}
-                    Err(error) if error.is_not_found() => {}
-                    Err(error) => {
-                        tracing::warn!("cannot delete an image of a snapshot: {error}");
-                        return Ok(error.retry_after().map_or(later, Requeue::After));
-                    }
-                }
+    let session = context.session_for(&snapshot.project, place).await;
+    let session = session.map(|sessions| sessions.map(|(session, _)| session));
+    Ok(execute(&SnapshotTurn { context, queue, session }, snapshot).await?.1)
+}
+
+struct SnapshotTurn<'a> {
+    context: &'a ConductorContext,
+    queue: &'a Queue<ResourceRef>,
+    /// The session in the snapshot's project; `None` without a cloud.
+    session: Result<Option<Session>, TenancyError>,
+}
+
+impl Turn for SnapshotTurn<'_> {
+    type Record = Snapshot;
+    type Seen = SnapshotObservation;
+    type Change = RecordChange<SnapshotUpdate>;
+    type Action = SnapshotAction;
+    type Outcome = SnapshotOutcome;
+    type Error = TurnError;
+
+    async fn observe(&self, snapshot: &Snapshot) -> Result<SnapshotObservation, TurnError> {
+        let session = match &self.session {
+            Ok(Some(session)) => session,
+            Ok(None) => return Ok(SnapshotObservation::NoCloud),
+            Err(closed) => {
+                let why = closed.to_string();
+                return Ok(SnapshotObservation::Unknown { why, retry_after: None });
             }
-            Ok(soon)
-        }
-        SnapshotStep::Forget => match context.store.delete_snapshot(&written).await {
-            Ok(()) => {
-                info!("snapshot {id} is deleted, with its image");
-                queue.wake(ResourceRef::Vm(written.vm));
-                Ok(Requeue::OnChange)
+        };
+        let images = match look(session, snapshot).await {
+            Ok(images) => images,
+            Err(error) => {
+                let (why, retry_after) = (error.to_string(), error.retry_after());
+                return Ok(SnapshotObservation::Unknown { why, retry_after });
             }
-            Err(StoreError::Stale) => Ok(Requeue::Now),
-            Err(error) => Err(error.into()),
-        },
+        };
+        let of = Ident::Id(snapshot.vm.into_untyped_uuid());
+        let vms = self.context.store.find_vms(&of, &VmScope::All).await?;
+        Ok(SnapshotObservation::Seen { images, vm: vms.into_iter().next().map(Box::new) })
+    }
+
+    fn decide(
+        &self,
+        snapshot: &Snapshot,
+        seen: &SnapshotObservation,
+    ) -> Result<Decision<RecordChange<SnapshotUpdate>, SnapshotAction>, TurnError> {
+        Ok(plan_snapshot(snapshot, seen, &self.rules(), (self.context.settings.clock)()))
+    }
+
+    async fn write(
+        &self,
+        snapshot: Snapshot,
+        change: RecordChange<SnapshotUpdate>,
+    ) -> Result<Snapshot, TurnError> {
+        let written = match change {
+            RecordChange::Write(update) => self.update(&snapshot, update).await?,
+            RecordChange::Delete => {
+                self.context.store.delete_snapshot(&snapshot).await?;
+                info!("snapshot {} is deleted, with its image", snapshot.id);
+                self.queue.wake(ResourceRef::Vm(snapshot.vm));
+                snapshot
+            }
+        };
+        Ok(written)
+    }
+
+    async fn perform(
+        &self,
+        snapshot: &Snapshot,
+        action: SnapshotAction,
+    ) -> Result<SnapshotOutcome, TurnError> {
+        let unanswered = || SnapshotOutcome::Unanswered("the cloud is not accessible".to_owned());
+        let Ok(Some(session)) = &self.session else { return Ok(unanswered()) };
+        Ok(match action {
+            SnapshotAction::Request { server } => request(session, snapshot, &server).await,
+            SnapshotAction::DeleteImage(image) => delete(session, &image).await,
+        })
+    }
+
+    fn skips_rest(&self, outcome: &SnapshotOutcome) -> bool {
+        outcome.skips_rest()
+    }
+
+    fn conclude(
+        &self,
+        snapshot: &Snapshot,
+        outcomes: Vec<SnapshotOutcome>,
+    ) -> Result<Decision<RecordChange<SnapshotUpdate>, SnapshotAction>, TurnError> {
+        let now = (self.context.settings.clock)();
+        Ok(after_snapshot_actions(snapshot, &outcomes, &self.rules(), now))
     }
 }
 
-/// Returns the rules of snapshots' turns.
-fn rules(settings: &Settings) -> SnapshotRules {
-    SnapshotRules {
-        keep: settings.vms.keep_copies,
-        backoff: settings.repair.backoff,
-        lands_within: settings.repair.lands_within,
+impl SnapshotTurn<'_> {
+    fn rules(&self) -> SnapshotRules {
+        let settings = &self.context.settings;
+        SnapshotRules {
+            keep: settings.vms.keep_copies,
+            backoff: settings.repair.backoff,
+            lands_within: settings.repair.lands_within,
+            pauses: settings.pauses(),
+        }
+    }
+
+    /// Writes the snapshot, and wakes its VM when the state has changed.
+    async fn update(
+        &self,
+        before: &Snapshot,
+        update: SnapshotUpdate,
+    ) -> Result<Snapshot, StoreError> {
+        let SnapshotUpdate { snapshot, events } = update;
+        let written =
+            self.context.store.change_snapshot(&SnapshotChange { snapshot, events }).await?;
+        if before.state != written.state {
+            let (from, to) = (before.state.as_str(), written.state.as_str());
+            info!(state.from = from, state.to = to, "snapshot {} is now {to}", written.id);
+            // The end of a lease may wait for this snapshot.
+            self.queue.wake(ResourceRef::Vm(written.vm));
+        }
+        Ok(written)
+    }
+}
+
+/// Requests the image from Nova.
+async fn request(session: &Session, of: &Snapshot, server: &str) -> SnapshotOutcome {
+    match actions::snapshot(session, server, &of.image_name()).await {
+        Ok(image) => SnapshotOutcome::Requested(image),
+        Err(error) if error.is_transient() || error.is_outcome_unknown() => {
+            SnapshotOutcome::Unanswered(error.to_string())
+        }
+        Err(error) => SnapshotOutcome::Refused(error.to_string()),
+    }
+}
+
+async fn delete(session: &Session, image: &str) -> SnapshotOutcome {
+    match images::delete(session, image).await {
+        Ok(()) => SnapshotOutcome::Deleted,
+        Err(error) if error.is_not_found() => SnapshotOutcome::Deleted,
+        Err(error) => SnapshotOutcome::DeleteFailed {
+            why: error.to_string(),
+            retry_after: error.retry_after(),
+        },
     }
 }
 
@@ -122,56 +200,4 @@ fn seen(image: &Image) -> Option<SnapshotImage> {
         | ImageStatus::Other(_) => None,
     };
     Some(SnapshotImage { id: image.id.clone(), usable })
-}
-
-/// Writes the decision, if anything changed. `None` when another process changed the snapshot first.
-async fn write(
-    context: &ConductorContext,
-    queue: &Queue<ResourceRef>,
-    (before, snapshot): (&Snapshot, Snapshot),
-    events: Vec<VmEvent>,
-) -> Result<Option<Snapshot>, StoreError> {
-    if *before == snapshot && events.is_empty() {
-        return Ok(Some(snapshot));
-    }
-    match context.store.change_snapshot(&SnapshotChange { snapshot, events }).await {
-        Ok(written) => {
-            if before.state != written.state {
-                let (from, to) = (before.state.as_str(), written.state.as_str());
-                info!(state.from = from, state.to = to, "snapshot {} is now {to}", written.id);
-                // The end of a lease may wait for this snapshot.
-                queue.wake(ResourceRef::Vm(written.vm));
-            }
-            Ok(Some(written))
-        }
-        Err(StoreError::Stale) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// Requests the image from Nova, and records its id.
-async fn ask(
-    context: &ConductorContext,
-    queue: &Queue<ResourceRef>,
-    session: &Session,
-    (of, vm): (&Snapshot, Option<&Vm>),
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    let Some(server) = vm.and_then(|vm| vm.server.as_ref()) else { return Ok(()) };
-    match actions::snapshot(session, &server.id, &of.image_name()).await {
-        Ok(image) => {
-            let made = Snapshot { image: Some(image), state: SnapshotState::Making, ..of.clone() };
-            write(context, queue, (of, made), Vec::new()).await?;
-        }
-        // An image that was created anyway is found by its name.
-        Err(error) if error.is_transient() || error.is_outcome_unknown() => {
-            tracing::warn!("the request for a snapshot got no answer: {error}");
-            write(context, queue, (of, of.unanswered()), Vec::new()).await?;
-        }
-        Err(error) => {
-            let (failed, events) = of.failed(&error.to_string(), now);
-            write(context, queue, (of, failed), events).await?;
-        }
-    }
-    Ok(())
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::call_result::CallFailure;
 use super::ledger::LedgerMatch;
-use crate::{BackingOff, CloudObjectState, ClusterObservation, Key};
+use crate::{BackingOff, CloudObjectState, ClusterObservation, Key, TurnPauses};
 
 /// How far the cloud is when a turn has no more calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,15 +43,6 @@ impl CloudProgress {
             CloudProgress::Settled
         }
     }
-}
-
-/// The pauses between turns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TurnPauses {
-    /// While something is in progress.
-    pub soon: Duration,
-    /// While nothing changes.
-    pub look_every: Duration,
 }
 
 /// Returns when the next turn is due: at the next attempt for an object of `held` at the latest.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use decision::Requeue;
 
 use super::*;
-use crate::Problem;
+use crate::{Problem, TurnPauses};
 
 fn failure(is_transient: bool, retry_after: Option<u64>) -> CallFailure {
     let problem = Problem {
