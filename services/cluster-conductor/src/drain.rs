@@ -1,19 +1,21 @@
 //! Drains of hosts: requested through the API, and carried out turn by turn.
 //!
-//! Steps are recorded before they are performed, and every step may be performed twice without harm: Nova ignores a second disable, and a
-//! second request for a migration in progress; Kubernetes ignores a second cordon.
+//! Calls are recorded before they are made, and every call may be repeated without harm: Nova ignores a second disable, and a second
+//! request for a migration in progress; Kubernetes ignores a second cordon.
 
 use std::collections::BTreeSet;
 
 use cluster_core::{
-    ClusterUuid, Drain, DrainDecision, DrainOutcome, DrainPhase, DrainRefused, DrainRules,
-    DrainStep, DrainUuid, HostName, Member, drain_turn, machine_name,
+    ClusterUuid, DesiredState, Drain, DrainAction, DrainObservation, DrainOutcome, DrainRefused,
+    DrainRules, DrainUuid, HostName, Member, RecordChange, after_drain_actions, machine_name,
+    plan_drain,
 };
 use cluster_store::{DrainGrantError, StoreError};
+use decision::Decision;
 use openstack::CloudError;
 use openstack::compute::actions::{self, ServerAction};
 use openstack::compute::services;
-use reconcile::{Requeue, time_left};
+use reconcile::{Requeue, Turn, execute};
 use tracing::field::Empty;
 use tracing::{Span, info, instrument, warn};
 use uuid::Uuid;
@@ -21,7 +23,7 @@ use uuid::Uuid;
 use crate::Conductor;
 use crate::cluster_secrets::KeysError;
 use crate::context::{ConductorContext, ResourceRef};
-use crate::hosts::{Host, HostError, OUR_REASON, cluster_of};
+use crate::hosts::{HostError, OUR_REASON};
 use crate::turn_error::TurnError;
 
 /// A request for a drain.
@@ -122,107 +124,94 @@ pub(crate) async fn turn(context: &ConductorContext, id: DrainUuid) -> Result<Re
     Span::current().record("drain.host", drain.host.as_str());
     let request = drain.request.clone().unwrap_or_else(|| format!("req-{}", Uuid::new_v4()));
     Span::current().record("request.id", &request);
-    match openstack::on_behalf_of(request, Box::pin(work(context, drain))).await {
-        // The drain was changed by another request.
-        Err(StoreError::Stale) => Ok(Requeue::Now),
-        worked => Ok(worked?),
-    }
+    let turn = DrainTurn(context);
+    let executed = Box::pin(execute(&turn, drain));
+    Ok(openstack::on_behalf_of(request, executed).await?.1)
 }
 
-async fn work(context: &ConductorContext, drain: Drain) -> Result<Requeue, StoreError> {
-    let host = match context.host(&drain.host).await {
-        Ok(host) => host,
-        // The record of a drained host that was removed from the cloud is deleted, and nobody has to end the drain. A host that gets the
-        // name later is a new one.
-        Err(HostError::NoHost(_))
-            if [DrainPhase::Ending, DrainPhase::Drained].contains(&drain.phase) =>
-        {
-            context.store.forget_drain(&drain).await?;
-            info!("the host was removed from the cloud, so its drain is over");
-            return Ok(Requeue::OnChange);
+struct DrainTurn<'a>(&'a ConductorContext);
+
+impl DrainTurn<'_> {
+    fn rules(&self) -> DrainRules {
+        let (settings, repair) = (&self.0.settings, &self.0.settings.repair);
+        DrainRules {
+            shows_within: DrainRules::SHOWS_WITHIN.min(repair.lands_within),
+            backoff: repair.backoff,
+            pauses: settings.pauses(),
         }
-        Err(HostError::Store(error)) => return Err(error),
-        Err(error) => {
-            warn!("cannot observe the host: {error}");
-            return Ok(Requeue::After(context.settings.look_every));
-        }
-    };
-    let now = (context.settings.clock)();
-    let here = Drain { takes: host.members(), ..drain.clone() };
-    let DrainDecision { drain: turned, steps, due, is_over } =
-        drain_turn(&here, &host.seen(now), &rules(context));
-    let noted = note(context, &drain, turned).await?;
-    let (outcomes, is_done) = perform(context, &host, &steps).await;
-    let noted = match outcomes.as_slice() {
-        [] => noted,
-        outcomes => note(context, &noted, noted.with_outcomes(outcomes)).await?,
-    };
-    if is_over && is_done {
-        context.store.forget_drain(&noted).await?;
-        info!("the host accepts servers again");
-        return Ok(Requeue::OnChange);
     }
-    let due = due.map(|due| time_left(due, now));
-    let pause = match noted.phase {
-        DrainPhase::Draining | DrainPhase::Ending => context.settings.soon(),
-        DrainPhase::Drained | DrainPhase::Stuck => context.settings.look_every,
-    };
-    Ok(Requeue::After(due.map_or(pause, |due| due.min(pause))))
 }
 
-/// Returns the times that rule a drain.
-fn rules(context: &ConductorContext) -> DrainRules {
-    let repair = &context.settings.repair;
-    let shows_within = DrainRules::DEFAULT.shows_within.min(repair.lands_within);
-    DrainRules { shows_within, backoff: repair.backoff }
-}
+impl Turn for DrainTurn<'_> {
+    type Record = Drain;
+    type Seen = DrainObservation;
+    type Change = RecordChange<Drain>;
+    type Action = DrainAction;
+    type Outcome = DrainOutcome;
+    type Error = TurnError;
 
-/// Records a drain, if anything changed.
-async fn note(
-    context: &ConductorContext,
-    before: &Drain,
-    after: Drain,
-) -> Result<Drain, StoreError> {
-    // As long as members are on a host that may be switched off, the quorum check is repeated in every turn.
-    let is_weighed = before.phase == DrainPhase::Drained && !before.takes.is_empty();
-    if *before == after && !is_weighed {
-        return Ok(after);
-    }
-    let noted = context.store.update_drain(&after).await?;
-    if noted.phase != before.phase {
-        let (from, to) = (before.phase.as_str(), noted.phase.as_str());
-        info!(state.from = from, state.to = to, "host {} is now {to}", noted.host);
-    }
-    Ok(noted)
-}
-
-/// Performs the steps. Returns their results, and whether all were performed.
-async fn perform(
-    context: &ConductorContext,
-    host: &Host,
-    steps: &[DrainStep],
-) -> (Vec<DrainOutcome>, bool) {
-    let (mut outcomes, mut is_done) = (Vec::new(), true);
-    for step in steps {
-        info!(action.name = ?step, "performing {step:?} on host {}", host.name);
-        match take(context, host, step).await {
-            Ok(outcome) => outcomes.extend(outcome),
-            Err(error) => {
-                warn!("cannot perform {step:?} on host {}: {error}", host.name);
-                is_done = false;
-                // Servers must not leave a host on which the scheduler could place new ones.
-                if *step == DrainStep::Disable {
-                    break;
-                }
+    async fn observe(&self, drain: &Drain) -> Result<DrainObservation, TurnError> {
+        match self.0.host(&drain.host).await {
+            Ok(host) => Ok(DrainObservation::Host(host.seen((self.0.settings.clock)()))),
+            Err(HostError::Store(error)) => Err(error.into()),
+            Err(error @ HostError::NoHost(_)) => Ok(DrainObservation::NoHost(error.to_string())),
+            Err(error @ (HostError::NoCloud | HostError::NotAdmin(_) | HostError::Cloud(_))) => {
+                Ok(DrainObservation::Unknown(error.to_string()))
             }
         }
     }
-    (outcomes, is_done)
+
+    fn decide(
+        &self,
+        drain: &Drain,
+        seen: &DrainObservation,
+    ) -> Result<Decision<RecordChange<Drain>, DrainAction>, TurnError> {
+        Ok(plan_drain(drain, seen, &self.rules()))
+    }
+
+    async fn write(&self, drain: Drain, change: RecordChange<Drain>) -> Result<Drain, TurnError> {
+        let after = match change {
+            RecordChange::Write(after) => after,
+            RecordChange::Delete => {
+                self.0.store.forget_drain(&drain).await?;
+                return Ok(drain);
+            }
+        };
+        let written = self.0.store.update_drain(&after).await?;
+        if written.phase != drain.phase {
+            let (from, to) = (drain.phase.as_str(), written.phase.as_str());
+            info!(state.from = from, state.to = to, "host {} is now {to}", written.host);
+        }
+        Ok(written)
+    }
+
+    async fn perform(&self, drain: &Drain, action: DrainAction) -> Result<DrainOutcome, TurnError> {
+        info!(action.name = ?action, "performing {action:?} on host {}", drain.host);
+        Ok(match self.0.act_for_drain(&action).await {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                warn!("cannot perform {action:?} on host {}: {error}", drain.host);
+                DrainOutcome::Failed(action)
+            }
+        })
+    }
+
+    fn skips_rest(&self, outcome: &DrainOutcome) -> bool {
+        outcome.skips_rest()
+    }
+
+    fn conclude(
+        &self,
+        drain: &Drain,
+        outcomes: Vec<DrainOutcome>,
+    ) -> Result<Decision<RecordChange<Drain>, DrainAction>, TurnError> {
+        Ok(after_drain_actions(drain, &outcomes, &self.rules()))
+    }
 }
 
-/// Why a step failed.
+/// Why a call failed.
 #[derive(Debug, thiserror::Error)]
-enum StepError {
+enum ActionError {
     #[error(transparent)]
     Host(#[from] HostError),
     #[error(transparent)]
@@ -237,63 +226,65 @@ enum StepError {
     NoClient,
 }
 
-async fn take(
-    context: &ConductorContext,
-    host: &Host,
-    step: &DrainStep,
-) -> Result<Option<DrainOutcome>, StepError> {
-    let session = context.administrator()?;
-    match step {
-        DrainStep::Disable => services::disable(session, &host.service.id, OUR_REASON).await?,
-        DrainStep::Enable => services::enable(session, &host.service.id).await?,
-        DrainStep::Migrate(server) => return Ok(migrate(session, server).await),
-        DrainStep::Evict(member) => return evict(context, host, member).await,
-        DrainStep::Uncordon(member) => return uncordon(context, member).await,
+impl ConductorContext {
+    async fn act_for_drain(&self, action: &DrainAction) -> Result<DrainOutcome, ActionError> {
+        let session = self.administrator()?;
+        match action {
+            DrainAction::Disable { service } => {
+                services::disable(session, service, OUR_REASON).await?;
+                Ok(DrainOutcome::Done)
+            }
+            DrainAction::Enable { service } => {
+                services::enable(session, service).await?;
+                Ok(DrainOutcome::Done)
+            }
+            DrainAction::Migrate(server) => Ok(migrate(session, server).await),
+            DrainAction::Evict(member) => self.evict(member).await,
+            DrainAction::Uncordon(member) => self.uncordon(member).await,
+        }
     }
-    Ok(None)
+
+    async fn evict(&self, member: &Member) -> Result<DrainOutcome, ActionError> {
+        let Some(cluster) = self.cluster(member.cluster).await? else {
+            return Ok(DrainOutcome::Done);
+        };
+        let client = self.clients.client(&cluster).await?.ok_or(ActionError::NoClient)?;
+        let name = machine_name(&cluster, &member.machine);
+        let left = kubernetes::drain::drain(&client, &name).await?;
+        Ok(match left.is_empty() {
+            true => DrainOutcome::Emptied(member.clone()),
+            false => DrainOutcome::Done,
+        })
+    }
+
+    async fn uncordon(&self, member: &Member) -> Result<DrainOutcome, ActionError> {
+        let refilled = DrainOutcome::Refilled(member.clone());
+        let cluster = self.cluster(member.cluster).await?;
+        // Members of a deleted cluster need no uncordon.
+        let Some(cluster) = cluster.filter(|it| it.desire == DesiredState::Exist) else {
+            return Ok(refilled);
+        };
+        let client = self.clients.client(&cluster).await?.ok_or(ActionError::NoClient)?;
+        let name = machine_name(&cluster, &member.machine);
+        if kubernetes::nodes::find(&client, &name).await?.is_some() {
+            kubernetes::nodes::uncordon(&client, &name).await?;
+        }
+        Ok(refilled)
+    }
 }
 
 /// Requests a migration. When the answer is unclear, the next turn observes whether the server migrates.
-async fn migrate(session: &openstack::Session, server: &str) -> Option<DrainOutcome> {
+async fn migrate(session: &openstack::Session, server: &str) -> DrainOutcome {
     match actions::act(session, server, &ServerAction::MigrateLive).await {
-        Ok(()) => None,
+        Ok(()) => DrainOutcome::Done,
         Err(error) if error.is_transient() || error.is_conflict() => {
             tracing::debug!("server {server} cannot migrate now: {error}");
-            None
+            DrainOutcome::Done
         }
-        Err(CloudError::NotFound(_)) => None,
+        Err(CloudError::NotFound(_)) => DrainOutcome::Done,
         Err(error) => {
             let why = error.refusal().map_or_else(|| error.to_string(), |it| it.message.clone());
-            Some(DrainOutcome::Refused(server.to_owned(), why))
+            DrainOutcome::Refused(server.to_owned(), why)
         }
     }
-}
-
-async fn evict(
-    context: &ConductorContext,
-    host: &Host,
-    member: &Member,
-) -> Result<Option<DrainOutcome>, StepError> {
-    let Some((cluster, _)) = cluster_of(&host.ours, member) else { return Ok(None) };
-    let client = context.clients.client(cluster).await?.ok_or(StepError::NoClient)?;
-    let left = kubernetes::drain::drain(&client, &machine_name(cluster, &member.machine)).await?;
-    Ok(left.is_empty().then(|| DrainOutcome::Emptied(member.clone())))
-}
-
-async fn uncordon(
-    context: &ConductorContext,
-    member: &Member,
-) -> Result<Option<DrainOutcome>, StepError> {
-    let refilled = Some(DrainOutcome::Refilled(member.clone()));
-    let cluster = context.cluster(member.cluster).await?;
-    // Members of a deleted cluster need no uncordon.
-    let Some(cluster) = cluster.filter(|it| it.desire == cluster_core::DesiredState::Exist) else {
-        return Ok(refilled);
-    };
-    let client = context.clients.client(&cluster).await?.ok_or(StepError::NoClient)?;
-    let name = machine_name(&cluster, &member.machine);
-    if kubernetes::nodes::find(&client, &name).await?.is_some() {
-        kubernetes::nodes::uncordon(&client, &name).await?;
-    }
-    Ok(refilled)
 }

@@ -182,7 +182,13 @@ impl Host {
             carried: carried(server, &self.ours),
             condition: condition(server),
         });
-        HostObservation { at, service, servers: servers.collect() }
+        HostObservation {
+            at,
+            service,
+            service_id: self.service.id.clone(),
+            members: self.members(),
+            servers: servers.collect(),
+        }
     }
 }
 

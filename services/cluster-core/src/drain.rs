@@ -1,6 +1,6 @@
 //! Drains of compute hosts: the record of each, and the members that it takes out.
 //!
-//! `admit_drain` decides whether a drain may start, before anything moves; `drain_turn` carries it out turn by turn.
+//! `admit_drain` decides whether a drain may start, before anything moves; `plan_drain` carries it out turn by turn.
 
 mod host;
 mod quorum;
@@ -17,7 +17,9 @@ use crate::{ClusterUuid, DrainUuid, MemberName, VmUuid};
 
 pub use host::{ComputeServiceState, HostObservation, ServerCondition, ServerOnHost, ServerOwner};
 pub use quorum::{DrainRefused, EtcdQuorum, QuorumLost, admit_drain};
-pub use turn::{DrainDecision, DrainRules, DrainStep, drain_turn};
+pub use turn::{
+    DrainAction, DrainObservation, DrainOutcome, DrainRules, after_drain_actions, plan_drain,
+};
 
 /// The name of a compute host, as Nova writes it in `OS-EXT-SRV-ATTR:host`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -194,40 +196,6 @@ impl Drain {
             DrainPhase::Draining | DrainPhase::Drained | DrainPhase::Stuck => self.phase,
         };
         Drain { forced, phase, takes: other.takes.clone(), ..self.clone() }
-    }
-}
-
-/// The result of a step of a drain.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DrainOutcome {
-    /// The cloud refused at once to move the server (the first text is its id) with this message.
-    Refused(String, String),
-    /// Every pod that can run elsewhere was evicted from the node.
-    Emptied(Member),
-    /// The node is uncordoned.
-    Refilled(Member),
-}
-
-impl Drain {
-    /// Returns the drain with the results of its steps.
-    pub fn with_outcomes(&self, outcomes: &[DrainOutcome]) -> Drain {
-        let mut after = self.clone();
-        for outcome in outcomes {
-            match outcome {
-                DrainOutcome::Refused(server, why) => {
-                    if let Some(attempt) = after.attempts.get_mut(server) {
-                        attempt.failed += u32::from(attempt.is_open);
-                        attempt.is_open = false;
-                        attempt.why.clone_from(why);
-                    }
-                }
-                DrainOutcome::Emptied(member) => {
-                    after.cordoned.insert(member.clone(), true);
-                }
-                DrainOutcome::Refilled(member) => drop(after.cordoned.remove(member)),
-            }
-        }
-        after
     }
 }
 

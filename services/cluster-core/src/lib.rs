@@ -90,10 +90,10 @@ pub use desired_object::{
 pub use desired_objects::{desired_objects, machine_name, tag};
 pub use desired_state::DesiredState;
 pub use drain::{
-    ComputeServiceState, Drain, DrainDecision, DrainOutcome, DrainPhase, DrainRefused, DrainRules,
-    DrainStep, EtcdQuorum, HostName, HostObservation, InvalidHostName, Member, MigrationAttempts,
-    OwnServer, QuorumLost, RemainingServer, ServerCondition, ServerOnHost, ServerOutcome,
-    ServerOwner, admit_drain, drain_turn,
+    ComputeServiceState, Drain, DrainAction, DrainObservation, DrainOutcome, DrainPhase,
+    DrainRefused, DrainRules, EtcdQuorum, HostName, HostObservation, InvalidHostName, Member,
+    MigrationAttempts, OwnServer, QuorumLost, RemainingServer, ServerCondition, ServerOnHost,
+    ServerOutcome, ServerOwner, admit_drain, after_drain_actions, plan_drain,
 };
 pub use event::{Event, Severity};
 pub use failure::{Backoff, backing_off, failures};

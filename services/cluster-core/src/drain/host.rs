@@ -1,14 +1,20 @@
 //! An observation of a compute host.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
-use super::OwnServer;
+use super::{Member, OwnServer};
 
 /// An observation of a compute host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostObservation {
     pub at: Timestamp,
     pub service: ComputeServiceState,
+    /// The id of the compute service in the cloud.
+    pub service_id: String,
+    /// The members of clusters on the host.
+    pub members: BTreeSet<Member>,
     /// The servers on the host, and the servers that are moving away from it.
     pub servers: Vec<ServerOnHost>,
 }

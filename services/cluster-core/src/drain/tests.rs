@@ -1,5 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
+use decision::{Decision, Requeue};
 use expect_test::{Expect, expect};
 use newtype_uuid::GenericUuid;
 use proptest::prelude::*;
@@ -7,6 +9,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::sample::{Sample, at};
+use crate::{Backoff, RecordChange, TurnPauses};
 
 fn cluster(number: usize) -> ClusterUuid {
     ClusterUuid::from_untyped_uuid(Uuid::from_u128(number as u128))
@@ -245,34 +248,69 @@ fn vm() -> ServerOwner {
     ServerOwner::Ours { what: OwnServer::Vm(id), is_worker: false }
 }
 
-fn seen(seconds: i64, service: ComputeServiceState, servers: Vec<ServerOnHost>) -> HostObservation {
-    HostObservation { at: at(seconds), service, servers }
+fn seen(
+    seconds: i64,
+    service: ComputeServiceState,
+    servers: Vec<ServerOnHost>,
+) -> DrainObservation {
+    let (service_id, members) = ("9".to_owned(), BTreeSet::new());
+    DrainObservation::Host(HostObservation {
+        at: at(seconds),
+        service,
+        service_id,
+        members,
+        servers,
+    })
+}
+
+const RULES: DrainRules = DrainRules {
+    shows_within: DrainRules::SHOWS_WITHIN,
+    backoff: Backoff::DEFAULT,
+    pauses: TurnPauses { soon: Duration::from_secs(1), look_every: Duration::from_secs(60) },
+};
+
+type Decided = Decision<RecordChange<Drain>, DrainAction>;
+
+/// Returns the drain after the change of a decision about `before`.
+fn changed(before: &Drain, decided: &Decided) -> Drain {
+    match &decided.change {
+        Some(RecordChange::Write(drain)) => drain.clone(),
+        Some(RecordChange::Delete) | None => before.clone(),
+    }
 }
 
 #[track_caller]
-fn check(turned: &DrainDecision, want: Expect) {
-    let fates: Vec<String> = turned
-        .drain
-        .left
-        .iter()
-        .map(|left| format!("{} {}", left.name, left.fate.as_str()))
-        .collect();
-    let steps: Vec<String> = turned.steps.iter().map(|step| format!("{step:?}")).collect();
+fn check(before: &Drain, decided: &Decided, want: Expect) {
+    let drain = changed(before, decided);
+    let fates: Vec<String> =
+        drain.left.iter().map(|left| format!("{} {}", left.name, left.fate.as_str())).collect();
+    let actions: Vec<String> = decided.actions.iter().map(|action| format!("{action:?}")).collect();
+    let Requeue::After(pause) = decided.next_turn else { panic!("{decided:?}") };
     want.assert_eq(&format!(
-        "{}: [{}] left [{}], foreign {}",
-        turned.drain.phase.as_str(),
-        steps.join(", "),
+        "{}: [{}] left [{}], foreign {}, again after {} s",
+        drain.phase.as_str(),
+        actions.join(", "),
         fates.join(", "),
-        turned.drain.foreign
+        drain.foreign,
+        pause.as_secs()
     ));
 }
 
 #[test]
 fn a_host_is_disabled_before_the_first_server_migrates() {
     let servers = vec![server("a", vm(), ServerCondition::Runs)];
-    let turned =
-        drain_turn(&drain(), &seen(1, ComputeServiceState::Enabled, servers), &DrainRules::DEFAULT);
-    check(&turned, expect![[r#"draining: [Disable, Migrate("a")] left [a moves], foreign 0"#]]);
+    let decided = plan_drain(&drain(), &seen(1, ComputeServiceState::Enabled, servers), &RULES);
+    check(
+        &drain(),
+        &decided,
+        expect![[
+            r#"draining: [Disable { service: "9" }, Migrate("a")] left [a moves], foreign 0, again after 1 s"#
+        ]],
+    );
+    // When the host cannot be disabled, no server leaves it in this turn.
+    assert!(DrainOutcome::Failed(decided.actions[0].clone()).skips_rest());
+    assert!(!DrainOutcome::Failed(decided.actions[1].clone()).skips_rest());
+    assert!(!DrainOutcome::Done.skips_rest());
 }
 
 #[test]
@@ -281,90 +319,155 @@ fn a_few_servers_migrate_at_once_and_others_wait() {
         (0..3).map(|n| server(&format!("m{n}"), ServerOwner::Foreign, ServerCondition::Moves));
     let more = ["a", "b"].map(|id| server(id, vm(), ServerCondition::Runs));
     let servers = moving.chain(more).collect();
-    let turned = drain_turn(
+    let decided =
+        plan_drain(&drain(), &seen(1, ComputeServiceState::DisabledByOthers, servers), &RULES);
+    check(
         &drain(),
-        &seen(1, ComputeServiceState::DisabledByOthers, servers),
-        &DrainRules::DEFAULT,
+        &decided,
+        expect![[
+            r#"draining: [Migrate("a")] left [a moves, b waits], foreign 3, again after 1 s"#
+        ]],
     );
-    check(&turned, expect![[r#"draining: [Migrate("a")] left [a moves, b waits], foreign 3"#]]);
 }
 
 #[test]
 fn a_server_that_is_off_stays_and_the_host_counts_as_drained() {
     let servers = vec![server("a", vm(), ServerCondition::Off)];
-    let turned = drain_turn(
-        &drain(),
-        &seen(1, ComputeServiceState::DisabledByUs, servers),
-        &DrainRules::DEFAULT,
-    );
-    check(&turned, expect!["drained: [] left [a off], foreign 0"]);
+    let decided =
+        plan_drain(&drain(), &seen(1, ComputeServiceState::DisabledByUs, servers), &RULES);
+    check(&drain(), &decided, expect!["drained: [] left [a off], foreign 0, again after 60 s"]);
 }
 
 /// Requests the migration of a server that never moves, until nothing changes any more.
-fn in_vain(carried: &ServerOwner) -> DrainDecision {
-    let mut drain = drain();
-    let mut turned = None;
+fn in_vain(carried: &ServerOwner) -> (Drain, Decided) {
+    let mut turned = (drain(), Decision::rest(Requeue::OnChange));
     for seconds in (0..=15).step_by(3) {
         let servers = vec![server("a", carried.clone(), ServerCondition::Runs)];
-        let now = drain_turn(
-            &drain,
-            &seen(seconds, ComputeServiceState::DisabledByUs, servers),
-            &DrainRules::DEFAULT,
-        );
-        drain = now.drain.clone();
-        turned = Some(now);
+        let seen = seen(seconds, ComputeServiceState::DisabledByUs, servers);
+        let decided = plan_drain(&turned.0, &seen, &RULES);
+        turned = (changed(&turned.0, &decided), decided);
     }
-    turned.unwrap()
+    turned
 }
 
 #[test]
 fn a_server_that_fails_to_migrate_three_times_is_reported_to_stay() {
-    let turned = in_vain(&vm());
-    check(&turned, expect!["stuck: [] left [a stays], foreign 0"]);
-    assert_eq!(turned.drain.attempts["a"].failed, 3);
-    assert_eq!(turned.due, Some(at(17)), "it is tried again later");
+    let (drain, decided) = in_vain(&vm());
+    // The server is tried again later.
+    check(&drain, &decided, expect!["stuck: [] left [a stays], foreign 0, again after 2 s"]);
+    assert_eq!(drain.attempts["a"].failed, 3);
 }
 
 #[test]
 fn the_pods_of_a_worker_that_fails_to_migrate_are_evicted() {
-    let turned = in_vain(&worker());
-    let Some(DrainStep::Evict(member)) = turned.steps.first().cloned() else {
-        panic!("{turned:?}")
+    let (drain, decided) = in_vain(&worker());
+    let Some(DrainAction::Evict(member)) = decided.actions.first().cloned() else {
+        panic!("{decided:?}")
     };
-    assert_eq!(turned.drain.phase, DrainPhase::Draining);
-    let mut drain = turned.drain;
-    drain.cordoned.insert(member.clone(), true);
+    assert_eq!(drain.phase, DrainPhase::Draining);
+    let emptied = after_drain_actions(&drain, &[DrainOutcome::Emptied(member.clone())], &RULES);
+    let drain = changed(&drain, &emptied);
     let servers = vec![server("a", worker(), ServerCondition::Runs)];
-    let turned = drain_turn(
-        &drain,
-        &seen(61, ComputeServiceState::DisabledByUs, servers),
-        &DrainRules::DEFAULT,
-    );
-    check(&turned, expect!["drained: [] left [a emptied], foreign 0"]);
-    drain.phase = DrainPhase::Ending;
-    let turned = drain_turn(
-        &drain,
-        &seen(62, ComputeServiceState::DisabledByUs, Vec::new()),
-        &DrainRules::DEFAULT,
-    );
-    assert_eq!(turned.steps, [DrainStep::Enable, DrainStep::Uncordon(member)]);
-    assert!(turned.is_over);
+    let decided = plan_drain(&drain, &seen(61, ComputeServiceState::DisabledByUs, servers), &RULES);
+    check(&drain, &decided, expect!["drained: [] left [a emptied], foreign 0, again after 60 s"]);
+    let ending = Drain { phase: DrainPhase::Ending, ..drain };
+    let decided =
+        plan_drain(&ending, &seen(62, ComputeServiceState::DisabledByUs, Vec::new()), &RULES);
+    let enable = DrainAction::Enable { service: "9".to_owned() };
+    assert_eq!(decided.actions, [enable, DrainAction::Uncordon(member)]);
+    assert_eq!(decided.change, None, "the record stays until all is undone");
+}
+
+#[test]
+fn a_worker_that_migrated_after_all_is_uncordoned() {
+    let (drain, decided) = in_vain(&worker());
+    let Some(DrainAction::Evict(member)) = decided.actions.first().cloned() else {
+        panic!("{decided:?}")
+    };
+    let decided =
+        plan_drain(&drain, &seen(61, ComputeServiceState::DisabledByUs, Vec::new()), &RULES);
+    assert_eq!(decided.actions, [DrainAction::Uncordon(member.clone())]);
+    let drain = changed(&drain, &decided);
+    let refilled = after_drain_actions(&drain, &[DrainOutcome::Refilled(member)], &RULES);
+    assert!(changed(&drain, &refilled).cordoned.is_empty());
 }
 
 #[test]
 fn a_host_that_others_disabled_stays_disabled() {
     let ending = Drain { phase: DrainPhase::Ending, ..drain() };
-    let turned = drain_turn(
-        &ending,
-        &seen(1, ComputeServiceState::DisabledByOthers, Vec::new()),
-        &DrainRules::DEFAULT,
-    );
-    assert_eq!((turned.steps, turned.is_over), (vec![], true));
+    let decided =
+        plan_drain(&ending, &seen(1, ComputeServiceState::DisabledByOthers, Vec::new()), &RULES);
+    assert_eq!((decided.actions, decided.change), (vec![], Some(RecordChange::Delete)));
+}
+
+#[test]
+fn the_record_of_a_drain_is_deleted_once_all_is_undone() {
+    let ending = Drain { phase: DrainPhase::Ending, ..drain() };
+    let enable = DrainAction::Enable { service: "9".to_owned() };
+    let after =
+        |outcomes: &[DrainOutcome]| -> Decided { after_drain_actions(&ending, outcomes, &RULES) };
+    let over = after(&[DrainOutcome::Done]);
+    assert_eq!(over.change, Some(RecordChange::Delete));
+    assert_eq!((over.next_turn, over.log.len()), (Requeue::OnChange, 1));
+    let failed = after(&[DrainOutcome::Failed(enable), DrainOutcome::Done]);
+    let soon = Requeue::After(RULES.pauses.soon);
+    assert_eq!((failed.change, failed.next_turn), (None, soon));
+}
+
+#[test]
+fn the_quorum_is_checked_in_every_turn_while_members_are_on_a_drained_host() {
+    let drained = Drain { phase: DrainPhase::Drained, ..drain() };
+    let host = |members: BTreeSet<Member>| {
+        let DrainObservation::Host(host) = seen(1, ComputeServiceState::DisabledByUs, Vec::new())
+        else {
+            panic!("no host")
+        };
+        DrainObservation::Host(HostObservation { members, ..host })
+    };
+    assert_eq!(plan_drain(&drained, &host(BTreeSet::new()), &RULES).change, None);
+    let takes = BTreeSet::from([member(7, 0)]);
+    let with_members = Drain { takes: takes.clone(), ..drained.clone() };
+    let write = Some(RecordChange::Write(with_members.clone()));
+    assert_eq!(plan_drain(&drained, &host(takes.clone()), &RULES).change, write);
+    assert_eq!(plan_drain(&with_members, &host(takes), &RULES).change, write);
+}
+
+#[test]
+fn the_drain_of_a_host_that_is_gone_ends_when_nothing_is_left_to_move() {
+    use DrainPhase::{Drained, Draining, Ending, Stuck};
+
+    let rest = Requeue::After(RULES.pauses.look_every);
+    for (phase, is_over) in [(Draining, false), (Stuck, false), (Drained, true), (Ending, true)] {
+        let drain = Drain { phase, ..drain() };
+        let gone = plan_drain(&drain, &DrainObservation::NoHost("gone".to_owned()), &RULES);
+        let want = match is_over {
+            true => (Some(RecordChange::Delete), Requeue::OnChange),
+            false => (None, rest),
+        };
+        assert_eq!((gone.change, gone.next_turn), want, "{phase:?}");
+        let unknown = plan_drain(&drain, &DrainObservation::Unknown("away".to_owned()), &RULES);
+        assert_eq!((unknown.change, unknown.next_turn), (None, rest), "{phase:?}");
+    }
+}
+
+#[test]
+fn a_refused_migration_is_a_failed_attempt() {
+    let servers = vec![server("a", vm(), ServerCondition::Runs)];
+    let decided =
+        plan_drain(&drain(), &seen(1, ComputeServiceState::DisabledByUs, servers), &RULES);
+    let drain = changed(&drain(), &decided);
+    let refused = DrainOutcome::Refused("a".to_owned(), "no".to_owned());
+    let after = changed(&drain, &after_drain_actions(&drain, &[refused], &RULES));
+    let attempt = &after.attempts["a"];
+    assert_eq!((attempt.is_open, attempt.failed, attempt.why.as_str()), (false, 1, "no"));
+    // A call without a result changes nothing.
+    let after: Decided = after_drain_actions(&drain, &[DrainOutcome::Done], &RULES);
+    assert_eq!((after.change, after.next_turn), (None, Requeue::OnChange));
 }
 
 #[test]
 fn a_drain_is_kept_as_it_was_written() {
-    let mut drain = in_vain(&worker()).drain;
+    let mut drain = in_vain(&worker()).0;
     drain.takes.clear();
     let text = serde_json::to_string(&drain).unwrap();
     assert_eq!(serde_json::from_str::<Drain>(&text).unwrap(), drain);

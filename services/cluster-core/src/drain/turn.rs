@@ -1,18 +1,20 @@
-//! Decides the next steps of a drain.
+//! The decisions of a turn of a drain.
 
+use decision::{Decision, Requeue, time_left};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
     ComputeServiceState, Drain, DrainPhase, HostObservation, Member, MigrationAttempts, OwnServer,
     RemainingServer, ServerCondition, ServerOnHost, ServerOutcome, ServerOwner,
 };
-use crate::Backoff;
+use crate::{Backoff, RecordChange, TurnPauses};
 
 /// How many servers migrate away from a host at once. Nova migrates one after the other by default (`max_concurrent_live_migrations`); a
 /// migration in its queue cannot be cancelled.
 const MAX_MIGRATIONS: usize = 4;
 /// After how many failed requests a server counts as one that does not migrate.
 const MAX_ATTEMPTS: u32 = 3;
+
 /// The times that rule a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrainRules {
@@ -20,21 +22,31 @@ pub struct DrainRules {
     pub shows_within: SignedDuration,
     /// The waiting time before the next request.
     pub backoff: Backoff,
+    pub pauses: TurnPauses,
 }
 
 impl DrainRules {
     /// Two seconds: Nova records the migration before it answers the request.
-    pub const DEFAULT: DrainRules =
-        DrainRules { shows_within: SignedDuration::from_secs(2), backoff: Backoff::DEFAULT };
+    pub const SHOWS_WITHIN: SignedDuration = SignedDuration::from_secs(2);
 }
 
-/// Something to do for a drain. Each step may be performed twice without harm.
+/// What a turn of a drain observes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DrainStep {
-    /// Disable the compute service, so that the scheduler places no more servers on the host.
-    Disable,
+pub enum DrainObservation {
+    Host(HostObservation),
+    /// The cloud has no such host; with Nova's message.
+    NoHost(String),
+    /// The cloud does not answer.
+    Unknown(String),
+}
+
+/// A call for a drain. Each may be repeated without harm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DrainAction {
+    /// Disable the compute service with this id, so that the scheduler places no more servers on the host.
+    Disable { service: String },
     /// Enable the compute service again.
-    Enable,
+    Enable { service: String },
     /// Request the live migration of the server with this id; the scheduler chooses the host.
     Migrate(String),
     /// Cordon a worker's node and evict its pods, in a single pass.
@@ -43,42 +55,126 @@ pub enum DrainStep {
     Uncordon(Member),
 }
 
-/// The result of a drain's turn.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DrainDecision {
-    /// The drain, to be recorded before a step is performed.
-    pub drain: Drain,
-    /// To be performed in this order.
-    pub steps: Vec<DrainStep>,
-    /// When the next turn is due though no event announces it; `None`: at the next regular observation.
-    pub due: Option<Timestamp>,
-    /// Whether the record may be deleted once the steps are performed.
-    pub is_over: bool,
+pub enum DrainOutcome {
+    /// The next observation shows the effect.
+    Done,
+    /// The call failed, and is repeated in a later turn.
+    Failed(DrainAction),
+    /// The cloud refused at once to move the server (the first text is its id) with this message.
+    Refused(String, String),
+    /// Every pod that can run elsewhere was evicted from the node.
+    Emptied(Member),
+    /// The node is uncordoned.
+    Refilled(Member),
 }
 
-/// Decides the next steps of `drain`, given an observation of its host.
-///
-/// Pure: the same inputs always give the same steps.
-pub fn drain_turn(drain: &Drain, seen: &HostObservation, rules: &DrainRules) -> DrainDecision {
-    match drain.phase {
-        DrainPhase::Ending => end(drain, seen),
-        DrainPhase::Draining | DrainPhase::Drained | DrainPhase::Stuck => empty(drain, seen, rules),
+impl DrainOutcome {
+    /// Whether the calls that follow in the same decision are skipped: servers must not leave a host on which the scheduler could place
+    /// new ones.
+    pub fn skips_rest(&self) -> bool {
+        matches!(self, DrainOutcome::Failed(DrainAction::Disable { .. }))
     }
 }
 
-fn end(drain: &Drain, seen: &HostObservation) -> DrainDecision {
-    let enable = (seen.service == ComputeServiceState::DisabledByUs).then_some(DrainStep::Enable);
-    let refill = drain.cordoned.keys().cloned().map(DrainStep::Uncordon);
-    let steps = enable.into_iter().chain(refill).collect();
-    DrainDecision { drain: drain.clone(), steps, due: None, is_over: true }
+/// A decision of a turn of a drain.
+type Planned<A = DrainAction> = Decision<RecordChange<Drain>, A>;
+
+/// Decides the next calls of `drain`.
+///
+/// Pure: the same inputs always give the same decision.
+pub fn plan_drain(drain: &Drain, seen: &DrainObservation, rules: &DrainRules) -> Planned {
+    use DrainPhase::{Drained, Draining, Ending, Stuck};
+
+    match (seen, drain.phase) {
+        (DrainObservation::Host(host), Ending) => end(drain, host),
+        (DrainObservation::Host(host), Draining | Drained | Stuck) => empty(drain, host, rules),
+        // Nobody has to end the drain of a host that was removed from the cloud. A host that gets the name later is a new one.
+        (DrainObservation::NoHost(_), Ending | Drained) => {
+            Decision::write(RecordChange::Delete, Requeue::OnChange)
+                .info("the host was removed from the cloud, so its drain is over")
+        }
+        (DrainObservation::NoHost(why), Draining | Stuck)
+        | (DrainObservation::Unknown(why), Draining | Drained | Stuck | Ending) => {
+            Decision::rest(Requeue::After(rules.pauses.look_every))
+                .warn_of(why, "cannot observe the host")
+        }
+    }
 }
 
-fn empty(drain: &Drain, seen: &HostObservation, rules: &DrainRules) -> DrainDecision {
-    let mut turn = EvictionTurn::new(drain, seen, rules);
-    for server in &seen.servers {
+/// Decides what follows from the calls of [`plan_drain`].
+pub fn after_drain_actions<A>(
+    drain: &Drain,
+    outcomes: &[DrainOutcome],
+    rules: &DrainRules,
+) -> Planned<A> {
+    let after = drain.with_outcomes(outcomes);
+    let has_failed = outcomes.iter().any(|it| matches!(it, DrainOutcome::Failed(_)));
+    let next_turn = match (drain.phase, has_failed) {
+        (DrainPhase::Ending, false) => return over(),
+        (DrainPhase::Ending, true) => Requeue::After(rules.pauses.soon),
+        // The decision before has said when the next turn is due.
+        (DrainPhase::Draining | DrainPhase::Drained | DrainPhase::Stuck, _) => Requeue::OnChange,
+    };
+    let change = (after != *drain).then_some(RecordChange::Write(after));
+    Decision { change, ..Decision::rest(next_turn) }
+}
+
+/// Deletes the record: the drain is undone.
+fn over<A>() -> Planned<A> {
+    Decision::write(RecordChange::Delete, Requeue::OnChange).info("the host accepts servers again")
+}
+
+fn end(drain: &Drain, host: &HostObservation) -> Planned {
+    let enable = (host.service == ComputeServiceState::DisabledByUs)
+        .then(|| DrainAction::Enable { service: host.service_id.clone() });
+    let refill = drain.cordoned.keys().cloned().map(DrainAction::Uncordon);
+    let actions: Vec<DrainAction> = enable.into_iter().chain(refill).collect();
+    if actions.is_empty() {
+        return over();
+    }
+    let here = Drain { takes: host.members.clone(), ..drain.clone() };
+    Decision { change: change(drain, here), actions, ..Decision::rest(Requeue::OnChange) }
+}
+
+/// Returns the change to `after`, unless nothing has changed.
+fn change(before: &Drain, after: Drain) -> Option<RecordChange<Drain>> {
+    // Each write repeats the quorum check, which is due in every turn while members are on a host that may be switched off.
+    let is_weighed = before.phase == DrainPhase::Drained && !before.takes.is_empty();
+    (*before != after || is_weighed).then_some(RecordChange::Write(after))
+}
+
+fn empty(drain: &Drain, host: &HostObservation, rules: &DrainRules) -> Planned {
+    let mut turn = EvictionTurn::new(drain, host, rules);
+    for server in &host.servers {
         turn.look_at(server);
     }
-    turn.concluded()
+    turn.decision(drain)
+}
+
+impl Drain {
+    /// Returns the drain with the results of its calls.
+    fn with_outcomes(&self, outcomes: &[DrainOutcome]) -> Drain {
+        let mut after = self.clone();
+        for outcome in outcomes {
+            match outcome {
+                DrainOutcome::Done | DrainOutcome::Failed(_) => {}
+                DrainOutcome::Refused(server, why) => {
+                    if let Some(attempt) = after.attempts.get_mut(server) {
+                        attempt.failed += u32::from(attempt.is_open);
+                        attempt.is_open = false;
+                        attempt.why.clone_from(why);
+                    }
+                }
+                DrainOutcome::Emptied(member) => {
+                    after.cordoned.insert(member.clone(), true);
+                }
+                DrainOutcome::Refilled(member) => drop(after.cordoned.remove(member)),
+            }
+        }
+        after
+    }
 }
 
 /// A turn in which the host is emptied.
@@ -86,7 +182,7 @@ struct EvictionTurn<'a> {
     seen: &'a HostObservation,
     rules: &'a DrainRules,
     drain: Drain,
-    steps: Vec<DrainStep>,
+    actions: Vec<DrainAction>,
     due: Option<Timestamp>,
     /// How many servers are migrating, or were requested to.
     moving: usize,
@@ -95,15 +191,16 @@ struct EvictionTurn<'a> {
 
 impl<'a> EvictionTurn<'a> {
     fn new(drain: &Drain, seen: &'a HostObservation, rules: &'a DrainRules) -> Self {
-        let mut drain = drain.clone();
-        (drain.left, drain.foreign) = (Vec::new(), 0);
+        let takes = seen.members.clone();
+        let mut drain = Drain { takes, left: Vec::new(), foreign: 0, ..drain.clone() };
         let is_here = |id: &String| seen.servers.iter().any(|server| server.id == *id);
         drain.attempts.retain(|id, _| is_here(id));
-        let disable = (seen.service == ComputeServiceState::Enabled).then_some(DrainStep::Disable);
+        let disable = (seen.service == ComputeServiceState::Enabled)
+            .then(|| DrainAction::Disable { service: seen.service_id.clone() });
         let moves = |server: &&ServerOnHost| server.condition == ServerCondition::Moves;
         let moving = seen.servers.iter().filter(moves).count();
-        let steps = disable.into_iter().collect();
-        EvictionTurn { seen, rules, drain, steps, due: None, moving, fates: Vec::new() }
+        let actions = disable.into_iter().collect();
+        EvictionTurn { seen, rules, drain, actions, due: None, moving, fates: Vec::new() }
     }
 
     fn look_at(&mut self, server: &ServerOnHost) {
@@ -157,7 +254,7 @@ impl<'a> EvictionTurn<'a> {
             let failed = attempt.as_ref().map_or(0, |it| it.failed);
             let asked = MigrationAttempts { at: now, is_open: true, failed, why: String::new() };
             self.drain.attempts.insert(server.id.clone(), asked);
-            self.steps.push(DrainStep::Migrate(server.id.clone()));
+            self.actions.push(DrainAction::Migrate(server.id.clone()));
             return (ServerOutcome::Moves, String::new());
         }
         match attempt {
@@ -199,11 +296,12 @@ impl<'a> EvictionTurn<'a> {
             return (ServerOutcome::Emptied, format!("{tried}; its pods were evicted"));
         }
         self.drain.cordoned.entry(member.clone()).or_insert(false);
-        self.steps.push(DrainStep::Evict(member.clone()));
+        self.actions.push(DrainAction::Evict(member.clone()));
         (ServerOutcome::Waits, format!("{tried}; its pods are being evicted"))
     }
 
-    fn concluded(mut self) -> DrainDecision {
+    /// Returns the decision. `before` is the drain before the turn.
+    fn decision(mut self, before: &Drain) -> Planned {
         // A worker that migrated after all is uncordoned.
         let is_here = |member: &Member| {
             let is_it = |server: &ServerOnHost| {
@@ -213,10 +311,10 @@ impl<'a> EvictionTurn<'a> {
             self.seen.servers.iter().any(is_it)
         };
         let moved = self.drain.cordoned.keys().filter(|member| !is_here(member));
-        let refilled: Vec<DrainStep> = moved.cloned().map(DrainStep::Uncordon).collect();
-        self.steps.extend(refilled);
+        let refilled: Vec<DrainAction> = moved.cloned().map(DrainAction::Uncordon).collect();
+        self.actions.extend(refilled);
         let any = |fate: ServerOutcome| self.fates.contains(&fate);
-        let is_open = self.steps.contains(&DrainStep::Disable);
+        let is_open = self.seen.service == ComputeServiceState::Enabled;
         self.drain.phase = if is_open || any(ServerOutcome::Moves) || any(ServerOutcome::Waits) {
             DrainPhase::Draining
         } else if any(ServerOutcome::Stays) {
@@ -224,6 +322,19 @@ impl<'a> EvictionTurn<'a> {
         } else {
             DrainPhase::Drained
         };
-        DrainDecision { drain: self.drain, steps: self.steps, due: self.due, is_over: false }
+        let next_turn = self.next_turn();
+        let EvictionTurn { drain, actions, .. } = self;
+        Decision { change: change(before, drain), actions, ..Decision::rest(next_turn) }
+    }
+
+    /// Returns when the next turn is due: at the next attempt to move a server at the latest.
+    fn next_turn(&self) -> Requeue {
+        let TurnPauses { soon, look_every } = self.rules.pauses;
+        let pause = match self.drain.phase {
+            DrainPhase::Draining | DrainPhase::Ending => soon,
+            DrainPhase::Drained | DrainPhase::Stuck => look_every,
+        };
+        let due = self.due.map(|due| time_left(due, self.seen.at));
+        Requeue::After(due.map_or(pause, |due| due.min(pause)))
     }
 }
