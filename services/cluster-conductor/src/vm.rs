@@ -4,8 +4,8 @@
 //! by a name that contains the snapshot's id, and a second image of the name is deleted. The snapshot of an ended lease is retried with
 //! growing waiting times, and kept for a while after its VM is deleted.
 
+mod calls;
 mod cloud_work;
-mod idle;
 mod notice;
 mod resolve_request;
 mod snapshot;

@@ -45,6 +45,7 @@ mod desired_state;
 mod failure_count;
 mod ingress_rule;
 mod observation;
+mod project_observation;
 mod record_change;
 mod server_state;
 mod turn_pauses;
@@ -115,6 +116,7 @@ pub use observation::{
     NodeHealth, Problem,
 };
 pub use plan::{Action, plan};
+pub use project_observation::ProjectObservation;
 pub use query::{ClusterSort, Page, TemplateSort, VmSort};
 pub use quota::{
     DefaultLimits, InvalidLimit, Limit, LimitChanges, LimitExceeded, Limits, QuotaRefused,
@@ -141,7 +143,8 @@ pub use vm::{
     ActionOrigin, FlavorTooSmall, IdleCheck, IdleSource, RequestArrival, SentRequest,
     ServerObservation, Snapshot, SnapshotAction, SnapshotImage, SnapshotObservation,
     SnapshotOrigin, SnapshotOutcome, SnapshotRules, SnapshotState, SnapshotUpdate, UserData,
-    UserDataFormat, Vm, VmAction, VmActionKind, VmDecision, VmEvent, VmFlavor, VmImage, VmMachine,
-    VmObservation, VmPhase, VmRefusal, VmRequest, VmRules, after_snapshot_actions, plan_snapshot,
-    vm_desired_objects, vm_machine, vm_plan, vm_tag, vm_turn,
+    UserDataFormat, Vm, VmAction, VmActionKind, VmCall, VmCallResult, VmCloudWork, VmEvent,
+    VmFlavor, VmImage, VmMachine, VmPhase, VmRecords, VmRefusal, VmRequest, VmRules, VmUpdate,
+    after_snapshot_actions, after_vm_calls, plan_snapshot, plan_vm, vm_desired_objects, vm_machine,
+    vm_plan, vm_tag,
 };

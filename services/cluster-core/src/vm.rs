@@ -1,6 +1,7 @@
 //! The record of a VM: the virtual machine of a person, with the conclusions of the last observation.
 
 mod action;
+mod conclusion;
 mod event;
 mod flavor;
 mod image;
@@ -30,7 +31,7 @@ pub use action::{ActionOrigin, RequestArrival, SentRequest, VmAction, VmActionKi
 pub use event::VmEvent;
 pub use flavor::VmFlavor;
 pub use image::{FlavorTooSmall, UserDataFormat, VmImage};
-pub use observation::{VmObservation, VmRules};
+pub use observation::VmRules;
 pub use phase::VmPhase;
 pub use plan::vm_plan;
 pub use request::VmRefusal;
@@ -40,7 +41,9 @@ pub use snapshot::{
     Snapshot, SnapshotAction, SnapshotImage, SnapshotObservation, SnapshotOrigin, SnapshotOutcome,
     SnapshotRules, SnapshotState, SnapshotUpdate, after_snapshot_actions, plan_snapshot,
 };
-pub use turn::{VmDecision, VmRequest, vm_turn};
+pub use turn::{
+    VmCall, VmCallResult, VmCloudWork, VmRecords, VmRequest, VmUpdate, after_vm_calls, plan_vm,
+};
 
 /// A VM: what its owner asked for, and what the conductor concluded from the last observation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,11 +1,12 @@
-//! The cloud part of a VM's turn: observe, record, act, and decide when the next turn is due.
+//! The work on the cloud objects of a VM: observe, record, act, and decide when the next turn is due.
 
 use std::slice;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cluster_core::{
-    CloudGoal, CloudProgress, ClusterObservation, Ledger, LedgerEntry, ObjectOwner, RequestArrival,
-    Vm, VmEvent, failures, next_turn, pause_after, vm_desired_objects,
+    CloudGoal, CloudProgress, ClusterObservation, Ledger, LedgerEntry, ObjectOwner, Problem,
+    RequestArrival, Vm, VmCloudWork, failures, next_turn, pause_after, vm_desired_objects,
 };
 use cluster_store::StoreError;
 use openstack::Session;
@@ -15,27 +16,28 @@ use reconcile::Requeue;
 use crate::actions::{TurnContext, act};
 use crate::cloud::{CachedObservations, CloudLookups, CloudWorkError, observe, reconcile_ledger};
 use crate::context::ConductorContext;
+use crate::tenancy::TenancyError;
 
-/// The result of a turn's work.
-pub(crate) struct VmWorkResult {
-    /// The latest observation.
-    pub(crate) seen: ClusterObservation,
-    /// Whether Nova had received the request of the current action before the observation.
-    pub(crate) arrival: RequestArrival,
-    pub(crate) events: Vec<VmEvent>,
-    /// When the next turn is due.
-    pub(crate) next: Requeue,
+/// Brings the cloud as close to the desired objects as is possible now. Without access to the cloud, the observation says why.
+pub(super) async fn work(
+    context: &ConductorContext,
+    vm: &Vm,
+    lines: Vec<LedgerEntry>,
+) -> Result<VmCloudWork, StoreError> {
+    match context.session_for(&vm.project, vm.cloud_project.as_deref()).await {
+        Ok(Some((session, own))) => work_in(context, (&session, own), vm, lines).await,
+        Ok(None) => Ok(unseen(no_cloud(), context.settings.look_every)),
+        Err(closed) => Ok(unseen(of_tenancy(&closed), context.settings.look_every)),
+    }
 }
 
-/// Brings the cloud as close to the desired objects as is possible now.
-///
-/// Nothing is retried within a turn: the next turn is the retry, and observes first.
-pub(crate) async fn work(
+/// Works in the project of the session. Nothing is retried within a turn: the next turn is the retry, and observes first.
+async fn work_in(
     context: &ConductorContext,
     (session, own): (&Session, &Session),
     vm: &Vm,
     lines: Vec<LedgerEntry>,
-) -> Result<VmWorkResult, StoreError> {
+) -> Result<VmCloudWork, StoreError> {
     let (now, repair) = ((context.settings.clock)(), &context.settings.repair);
     let zone = vm.zone_name();
     let site = CloudLookups::new((session, own), zone.as_deref(), Arc::default());
@@ -57,13 +59,7 @@ pub(crate) async fn work(
             tracing::warn!("cannot observe the cloud: {trouble}");
             let failure = trouble.failure("observe the cloud");
             let pause = pause_after(slice::from_ref(&failure), &context.settings.pauses());
-            let problem = Some(failure.problem);
-            return Ok(VmWorkResult {
-                seen: ClusterObservation { problem, ..ClusterObservation::default() },
-                arrival: RequestArrival::NotYet,
-                events: Vec::new(),
-                next: Requeue::After(pause),
-            });
+            return Ok(unseen(failure.problem, pause));
         }
     };
     seen.failures = failures(&shape, &seen);
@@ -83,11 +79,9 @@ pub(crate) async fn work(
     let acted = act(turn_context, &mut ledger, &mut seen).await?;
     let progress = CloudProgress::of(&acted.failures, agreed, acted.is_gone_soon, &seen);
     let pauses = context.settings.pauses();
-    let next = next_turn(progress, &acted.failures, &seen.held, (&pauses, now));
-    let event = |why: &String| VmEvent::warning(vm, "CloudFailed", why.clone(), now);
-    let events = acted.given_up.iter().map(event).collect();
+    let next_turn = next_turn(progress, &acted.failures, &seen.held, (&pauses, now));
     seen.problem = acted.problem;
-    Ok(VmWorkResult { seen, arrival, events, next })
+    Ok(VmCloudWork { seen, arrival, given_up: acted.given_up, next_turn })
 }
 
 /// Returns whether Nova received the last request of the current action.
@@ -100,5 +94,36 @@ async fn arrival(session: &Session, vm: &Vm) -> Result<RequestArrival, CloudWork
         // The server is deleted, which the observation shows.
         Err(error) if error.is_not_found() => Ok(RequestArrival::NotYet),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the result of work without an observation.
+fn unseen(problem: Problem, pause: Duration) -> VmCloudWork {
+    VmCloudWork {
+        seen: ClusterObservation { problem: Some(problem), ..ClusterObservation::default() },
+        arrival: RequestArrival::NotYet,
+        given_up: Vec::new(),
+        next_turn: Requeue::After(pause),
+    }
+}
+
+fn of_tenancy(closed: &TenancyError) -> Problem {
+    let is_away = matches!(closed, TenancyError::KeystoneFailed(_));
+    Problem {
+        reason: if is_away { "CloudUnreachable" } else { "NoRole" }.to_owned(),
+        message: format!("cannot work in the VM's project of the cloud: {closed}"),
+        next_action:
+            "check whether clusterd's user has a role in that project; clusterd keeps trying"
+                .to_owned(),
+        is_final: false,
+    }
+}
+
+fn no_cloud() -> Problem {
+    Problem {
+        reason: "NoCloud".to_owned(),
+        message: "clusterd has no cloud configured, so nothing was created".to_owned(),
+        next_action: "delete the VM, or configure a cloud for clusterd".to_owned(),
+        is_final: false,
     }
 }

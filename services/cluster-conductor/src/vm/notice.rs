@@ -1,21 +1,20 @@
 //! The notices about the lease of a VM.
 
-use cluster_core::{LeaseNotice, Vm, VmDecision};
+use cluster_core::{LeaseNotice, Vm};
 use jiff::Timestamp;
 use newtype_uuid::GenericUuid;
 use notices::{Letter, Notice, NoticeSubject, ReceiverKinds};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// Returns the notices of a turn: to the administrator's webhook, and to the VM's contact address.
+/// Returns the letters about stages of a VM's lease: to the administrator's webhook, and to the VM's contact address.
 pub(super) fn letters(
     addressees: ReceiverKinds,
-    turned: &VmDecision,
+    (vm, told): (&Vm, &[LeaseNotice]),
     now: Timestamp,
 ) -> Vec<Letter> {
-    let contact = turned.vm.notify.as_ref();
-    let letters = |told| addressees.letters(&notice(&turned.vm, told, now), contact);
-    turned.told.iter().flat_map(letters).collect()
+    let letters = |told| addressees.letters(&notice(vm, told, now), vm.notify.as_ref());
+    told.iter().flat_map(letters).collect()
 }
 
 fn notice(vm: &Vm, told: &LeaseNotice, now: Timestamp) -> Notice {

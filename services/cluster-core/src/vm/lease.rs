@@ -4,9 +4,9 @@ use ::lease::{Due, LeaseStage, RequiredState};
 
 use crate::{DesiredState, LeaseNotice, Name, ServerState, Severity, SnapshotUuid};
 
+use super::observation::VmObservation;
 use super::{
     ActionOrigin, Snapshot, SnapshotOrigin, SnapshotState, Vm, VmAction, VmActionKind, VmEvent,
-    VmObservation,
 };
 
 /// The VM while the stages of its lease are applied to it, with the events and notices to record.
@@ -117,7 +117,7 @@ impl LeaseTurn<'_, '_> {
             Some(copy) if copy.state == SnapshotState::Active => return true,
             Some(copy) if copy.state != SnapshotState::Leaving => {}
             Some(_) | None => {
-                let id = self.look.new_copy;
+                let id = self.look.rules.new_copy;
                 let copy = Snapshot::new(
                     id,
                     &self.vm,

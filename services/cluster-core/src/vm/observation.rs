@@ -1,9 +1,9 @@
-//! The observation that a turn of a VM is decided from.
+//! The rules of a VM's turns, and the observation that conclusions are drawn from.
 
 use ::lease::LeaseSchedule;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::{CloudObjectDetails, ClusterObservation, Key, ServerDetails, SnapshotUuid};
+use crate::{CloudObjectDetails, ClusterObservation, Key, ServerDetails, SnapshotUuid, TurnPauses};
 
 use super::{RequestArrival, Snapshot, vm_machine};
 
@@ -16,21 +16,24 @@ pub struct VmRules {
     pub lands_within: SignedDuration,
     /// How long to wait before a VM that did not switch off at the end of its lease is switched off again.
     pub ends_again_after: SignedDuration,
-}
-
-/// Everything that a turn is decided from.
-#[derive(Clone, Copy, Debug)]
-pub struct VmObservation<'a> {
-    /// The observation of the VM's cloud objects.
-    pub seen: &'a ClusterObservation,
-    /// Whether Nova received the request of the current action. Read before `seen`, so that the observation includes its effect.
-    pub arrival: RequestArrival,
-    /// The snapshot that is kept of the VM, when there is one.
-    pub copy: Option<&'a Snapshot>,
+    /// How often to check whether the VM is idle.
+    pub idle_every: SignedDuration,
+    pub pauses: TurnPauses,
     /// The id of a new snapshot, should the turn need one.
     pub new_copy: SnapshotUuid,
-    pub rules: &'a VmRules,
-    pub now: Timestamp,
+}
+
+/// Everything that a conclusion is drawn from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct VmObservation<'a> {
+    /// The observation of the VM's cloud objects.
+    pub(super) seen: &'a ClusterObservation,
+    /// Whether Nova received the request of the current action. Read before `seen`, so that the observation includes its effect.
+    pub(super) arrival: RequestArrival,
+    /// The snapshot that is kept of the VM, when there is one.
+    pub(super) copy: Option<&'a Snapshot>,
+    pub(super) rules: &'a VmRules,
+    pub(super) now: Timestamp,
 }
 
 impl<'a> VmObservation<'a> {

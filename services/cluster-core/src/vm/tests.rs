@@ -13,8 +13,9 @@ use super::*;
 use crate::sample::at;
 use crate::{
     Amounts, Backoff, CloudObject, CloudObjectDetails, CloudObjectState, ClusterObservation,
-    Failure, FlavorSize, Key, RecordChange, Resource, SecurityGroupRole, ServerDetails,
-    ServerState, SnapshotUuid, TurnPauses,
+    Failure, FlavorSize, Key, LeaseNotice, LedgerEntry, LedgerState, ProjectObservation,
+    RecordChange, Resource, SecurityGroupRole, ServerDetails, ServerState, SnapshotUuid,
+    TurnPauses,
 };
 
 const SMALL: FlavorSize = FlavorSize { vcpus: 2, ram_mib: 4096, disk_gib: 20, gpus: 0 };
@@ -90,13 +91,55 @@ fn seen(server: Option<CloudObject>) -> ClusterObservation {
     seen
 }
 
+const PAUSES: TurnPauses =
+    TurnPauses { soon: Duration::from_millis(500), look_every: Duration::from_secs(600) };
+
 fn rules() -> VmRules {
     let secs = SignedDuration::from_secs;
     VmRules {
         ladder: LeaseSchedule::default(),
         lands_within: secs(60),
         ends_again_after: secs(900),
+        idle_every: secs(900),
+        pauses: PAUSES,
+        new_copy: uuid(9),
     }
+}
+
+/// The records of a VM with a cloud object.
+fn records(vm: &Vm, copy: Option<&Snapshot>) -> VmRecords {
+    let line = LedgerEntry {
+        id: uuid(8),
+        of: vm.id.into(),
+        kind: "server".to_owned(),
+        name: "dev".to_owned(),
+        cloud_id: Some("s".to_owned()),
+        state: LedgerState::Present,
+        created_at: at(0),
+        updated_at: None,
+    };
+    VmRecords { vm: vm.clone(), ledger: vec![line], copy: copy.cloned() }
+}
+
+fn worked(seen: &ClusterObservation, arrival: RequestArrival) -> VmCallResult {
+    let (seen, next_turn) = (seen.clone(), Requeue::After(PAUSES.look_every));
+    VmCallResult::Reconciled(Box::new(VmCloudWork {
+        seen,
+        arrival,
+        given_up: Vec::new(),
+        next_turn,
+    }))
+}
+
+/// The result of a turn in which Nova answers all calls.
+#[derive(Debug)]
+struct Turned {
+    vm: Vm,
+    events: Vec<VmEvent>,
+    notices: Vec<LeaseNotice>,
+    copy: Option<Snapshot>,
+    ask: Option<VmRequest>,
+    next_turn: Requeue,
 }
 
 fn turn_at(
@@ -105,17 +148,42 @@ fn turn_at(
     arrival: RequestArrival,
     copy: Option<&Snapshot>,
     now: Timestamp,
-) -> VmDecision {
-    let rules = rules();
-    vm_turn(vm, &VmObservation { seen, arrival, copy, new_copy: uuid(9), rules: &rules, now })
+) -> Turned {
+    let (events, notices) = (Vec::new(), Vec::new());
+    let next_turn = Requeue::OnChange;
+    let mut turned = Turned { vm: vm.clone(), events, notices, copy: None, ask: None, next_turn };
+    let mut results = vec![worked(seen, arrival)];
+    while !results.is_empty() {
+        let decided = after_vm_calls(&records(&turned.vm, copy), &results, &rules(), now);
+        turned.next_turn = turned.next_turn.min(decided.next_turn);
+        if let Some(RecordChange::Write(update)) = decided.change {
+            turned.vm = update.vm;
+            turned.events.extend(update.events);
+            turned.notices.extend(update.notices);
+            turned.copy = update.copy.or(turned.copy);
+        }
+        let answers = decided.actions.into_iter().map(|call| match call {
+            VmCall::ReconcileObjects => panic!("the objects are reconciled once in a turn"),
+            VmCall::ReadDiagnostics { .. } => VmCallResult::NoDiagnostics,
+            VmCall::ReadLastRequest { .. } => VmCallResult::LastRequest(Some("r".to_owned())),
+            VmCall::Send { request, .. } => {
+                let sent = turned.vm.errand.as_ref().and_then(|errand| errand.sent.as_ref());
+                assert!(sent.is_some(), "a request is recorded before it is sent");
+                turned.ask = Some(request);
+                VmCallResult::Sent
+            }
+        });
+        results = answers.collect();
+    }
+    turned
 }
 
-fn turn(vm: &Vm, seen: &ClusterObservation, arrival: RequestArrival) -> VmDecision {
+fn turn(vm: &Vm, seen: &ClusterObservation, arrival: RequestArrival) -> Turned {
     turn_at(vm, seen, arrival, None, at(100))
 }
 
 /// Describes the events and the request of a turn.
-fn told(turned: &VmDecision) -> String {
+fn told(turned: &Turned) -> String {
     let events: Vec<String> =
         turned.events.iter().map(|it| format!("{}: {}\n", it.reason, it.message)).collect();
     let action = turned.vm.errand.as_ref().map(|it| it.kind.to_string());
@@ -389,7 +457,7 @@ fn the_end_of_a_lease_switches_off_makes_a_snapshot_and_can_be_undone() {
     expect![[r#"
         LeaseEnded: the lease ended: the VM is switched off, and deleted at 2023-11-21T22:15:00Z; extend the lease or undo its end to keep the VM
         ask Some(Action(Stop)), action Some("stop"), EXPIRED"#]].assert_eq(&told(&first));
-    let outside: Vec<&str> = first.told.iter().map(|it| it.event).collect();
+    let outside: Vec<&str> = first.notices.iter().map(|it| it.event).collect();
     assert_eq!(outside, ["lease.ended"]);
     let off = turn(&first.vm, &seen(is(ServerState::Off)), RequestArrival::Arrived);
     let off = turn(&off.vm, &seen(is(ServerState::Off)), RequestArrival::Arrived);
@@ -445,9 +513,6 @@ fn copy() -> Snapshot {
     let name = "one".parse().unwrap();
     Snapshot::new(uuid(3), &built(ServerState::On), name, SnapshotOrigin::Asked, at(0))
 }
-
-const PAUSES: TurnPauses =
-    TurnPauses { soon: Duration::from_millis(500), look_every: Duration::from_secs(600) };
 
 fn snapshot_rules() -> SnapshotRules {
     let secs = SignedDuration::from_secs;
@@ -700,6 +765,167 @@ fn object_names_contain_the_id_and_only_ssh_and_ping_are_open() {
     assert!(vm_desired_objects(&vm.to_be_deleted(at(1))).is_empty());
     let id: SnapshotUuid = uuid(3);
     assert!(copy().image_name().ends_with(&id.to_string()));
+}
+
+#[test]
+fn a_vm_that_owns_nothing_is_deleted_and_a_project_is_recorded_before_anything_is_created() {
+    let going = asked().to_be_deleted(at(1));
+    let over = VmRecords { ledger: Vec::new(), ..records(&going, None) };
+    let (recorded, no_cloud) = (ProjectObservation::Recorded, ProjectObservation::NoCloud);
+    let new = ProjectObservation::New("p-1".to_owned());
+    let unknown = ProjectObservation::Unknown("away".to_owned());
+    let placed = Vm { cloud_project: Some("p-1".to_owned()), ..asked() };
+    let written = VmUpdate { vm: placed, events: vec![], notices: vec![], copy: None };
+    let work = || vec![VmCall::ReconcileObjects];
+    let rest = Requeue::After(PAUSES.look_every);
+    let there = records(&asked(), None);
+    let rows = [
+        (&over, &recorded, Some(RecordChange::Delete), vec![], Requeue::OnChange),
+        (&records(&going, None), &recorded, None, work(), Requeue::OnChange),
+        (&there, &recorded, None, work(), Requeue::OnChange),
+        (&there, &no_cloud, None, work(), Requeue::OnChange),
+        (&there, &new, Some(RecordChange::Write(written)), vec![], Requeue::Now),
+        (&there, &unknown, None, vec![], rest),
+    ];
+    for (records, project, change, actions, next_turn) in rows {
+        let decided = plan_vm(records, project, &rules());
+        let got = (decided.change, decided.actions, decided.next_turn);
+        assert_eq!(got, (change, actions, next_turn), "{project:?}");
+    }
+}
+
+#[test]
+fn a_request_is_recorded_with_the_one_before_it_and_sent_afterwards() {
+    let asked = built(ServerState::On).with_errand(VmActionKind::Stop, at(90)).unwrap();
+    let vm =
+        Vm { idle: Some(IdleCheck::by_power(asked.server.as_ref().unwrap(), at(99))), ..asked };
+    let decide = |vm: &Vm, results: &[VmCallResult]| {
+        after_vm_calls(&records(vm, None), results, &rules(), at(100))
+    };
+    let first = decide(&vm, &[worked(&seen(on()), RequestArrival::NotYet)]);
+    let server = || "s".to_owned();
+    assert_eq!(first.actions, [VmCall::ReadLastRequest { server: server() }]);
+    assert_eq!(first.next_turn, Requeue::After(PAUSES.soon));
+    let seen_vm = match first.change {
+        Some(RecordChange::Write(update)) => update.vm,
+        Some(RecordChange::Delete) | None => vm.clone(),
+    };
+    assert_eq!(seen_vm.errand, vm.errand, "it is not sent yet");
+
+    let second = decide(&seen_vm, &[VmCallResult::LastRequest(Some("r".to_owned()))]);
+    let stop = || VmRequest::Action(VmActionKind::Stop);
+    assert_eq!(second.actions, [VmCall::Send { server: server(), request: stop() }]);
+    let Some(RecordChange::Write(VmUpdate { vm: sent, .. })) = second.change else {
+        panic!("the request is not recorded")
+    };
+    let request = sent.errand.as_ref().unwrap().sent.clone().unwrap();
+    assert_eq!((request.after.as_deref(), request.times, request.at), (Some("r"), 1, at(100)));
+
+    // The last request is unknown, so nothing is recorded or sent, and the next turn tries again.
+    let unknown = decide(&seen_vm, &[VmCallResult::LastRequestUnknown("away".to_owned())]);
+    assert_eq!((unknown.change, unknown.actions, unknown.log.len()), (None, vec![], 1));
+
+    let refused = |request| VmCallResult::Refused { request, why: "it is locked".to_owned() };
+    let rows = [
+        (VmCallResult::Sent, "None", 0),
+        (VmCallResult::Unanswered("away".to_owned()), "None", 1),
+        (refused(VmRequest::Confirm), "None", 1),
+        (refused(stop()), "ErrandRefused", 1),
+    ];
+    for (result, event, lines) in rows {
+        let decided = decide(&sent, std::slice::from_ref(&result));
+        let got = match &decided.change {
+            Some(RecordChange::Write(update)) => {
+                assert_eq!(update.vm.errand, None);
+                update.events[0].reason.as_str()
+            }
+            Some(RecordChange::Delete) => "Delete",
+            None => "None",
+        };
+        assert_eq!((got, decided.log.len()), (event, lines), "{result:?}");
+        assert_eq!((decided.actions, decided.next_turn), (vec![], Requeue::OnChange));
+    }
+}
+
+#[test]
+fn a_repeated_request_keeps_the_one_before_it_and_is_sent_at_once() {
+    let mut vm = built(ServerState::On).with_errand(VmActionKind::Stop, at(0)).unwrap();
+    let sent = SentRequest { at: at(1), after: Some("r".to_owned()), times: 1 };
+    vm.errand.as_mut().unwrap().sent = Some(sent);
+    vm.idle = Some(IdleCheck::by_power(vm.server.as_ref().unwrap(), at(99)));
+    let results = [worked(&seen(on()), RequestArrival::NotYet)];
+    let decided = after_vm_calls(&records(&vm, None), &results, &rules(), at(100));
+    let request = VmRequest::Action(VmActionKind::Stop);
+    assert_eq!(decided.actions, [VmCall::Send { server: "s".to_owned(), request }]);
+    let Some(RecordChange::Write(update)) = decided.change else { panic!("it is not recorded") };
+    let sent = update.vm.errand.unwrap().sent.unwrap();
+    assert_eq!((sent.after.as_deref(), sent.times, sent.at), (Some("r"), 2, at(100)));
+}
+
+#[test]
+fn the_idle_check_waits_for_an_observation_and_reads_diagnostics_of_a_running_server() {
+    let unseen = ClusterObservation::default();
+    let call = || vec![VmCall::ReadDiagnostics { server: "s".to_owned() }];
+    let checked =
+        |at| IdleCheck { at, by: IdleSource::Power, cpu_ns: None, cpu_permille: None, since: None };
+    let rows = [
+        (None, &seen(on()), call(), false),
+        (None, &unseen, vec![], false),
+        (None, &seen(is(ServerState::Off)), vec![], true),
+        (Some(checked(at(99))), &seen(on()), vec![], true),
+        (Some(checked(at(-900))), &seen(on()), call(), true),
+    ];
+    for (idle, seen, calls, is_checked) in rows {
+        let vm = Vm { idle, ..built(ServerState::On) };
+        let results = [worked(seen, RequestArrival::NotYet)];
+        let decided = after_vm_calls(&records(&vm, None), &results, &rules(), at(100));
+        let after = match decided.change {
+            Some(RecordChange::Write(update)) => update.vm,
+            Some(RecordChange::Delete) | None => vm,
+        };
+        assert_eq!((decided.actions, after.idle.is_some()), (calls, is_checked));
+    }
+    let vm = built(ServerState::On);
+    let judged = |result| {
+        let decided = after_vm_calls(&records(&vm, None), &[result], &rules(), at(100));
+        let Some(RecordChange::Write(update)) = decided.change else { return None };
+        update.vm.idle.map(|idle| idle.by)
+    };
+    assert_eq!(judged(VmCallResult::ProcessorTime(5)), Some(IdleSource::Diagnostics));
+    assert_eq!(judged(VmCallResult::NoDiagnostics), Some(IdleSource::Power));
+    assert_eq!(judged(VmCallResult::DiagnosticsUnknown), None);
+}
+
+#[test]
+fn the_next_turn_is_due_soon_while_anything_happens_and_at_the_next_stage_of_the_lease() {
+    let soon = Requeue::After(PAUSES.soon);
+    let lease = |ends_at: i64| {
+        let lease = Lease::new(at(ends_at - 800_000), Length::from_secs(800_000).unwrap());
+        Vm { lease: Some(lease), ..built(ServerState::On) }
+    };
+    let warned = LeaseSchedule::default().due(lease(800_000).lease.as_ref().unwrap(), at(100));
+    let ::lease::Due::At(warned_at) = warned else { panic!("{warned:?}") };
+    let long = (warned_at.duration_since(at(100)).as_secs()).min(600);
+    let rows = [
+        (built(ServerState::On), on(), Requeue::After(PAUSES.look_every)),
+        (built(ServerState::On).to_be_deleted(at(1)), on(), soon),
+        (built(ServerState::On), is(ServerState::Building), soon),
+        (lease(800_000), on(), Requeue::After(Duration::from_secs(long.unsigned_abs()))),
+    ];
+    for (vm, server, want) in rows {
+        let turned = turn(&vm, &seen(server), RequestArrival::NotYet);
+        assert_eq!(turned.next_turn, want, "{vm:?}");
+    }
+    // More can be done at once.
+    let mut work = worked(&seen(on()), RequestArrival::NotYet);
+    if let VmCallResult::Reconciled(work) = &mut work {
+        (work.next_turn, work.given_up) = (Requeue::Now, vec!["deleting it".to_owned()]);
+    }
+    let vm = built(ServerState::On);
+    let decided = after_vm_calls(&records(&vm, None), &[work], &rules(), at(100));
+    assert_eq!(decided.next_turn, Requeue::Now);
+    let Some(RecordChange::Write(update)) = decided.change else { panic!("no event") };
+    assert_eq!(update.events[0].reason, "CloudFailed");
 }
 
 #[test]

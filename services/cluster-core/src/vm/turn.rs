@@ -1,27 +1,56 @@
-//! A turn of a VM: the new record, and the request to send to Nova.
+//! The decisions of a turn of a VM.
 
+use std::time::Duration;
+
+use ::lease::Due;
+use decision::{Decision, Requeue, time_left};
 use jiff::Timestamp;
 
-use crate::failure::setbacks_of;
-use crate::{ClusterObservation, DesiredState, Key, LeaseNotice, Problem, ServerState};
-
-use super::action::ActionStep;
-use super::lease::LeaseTurn;
+use super::conclusion::{NextRequest, VmConclusion, conclude};
+use super::observation::VmObservation;
 use super::{
-    ActionOrigin, SentRequest, ServerObservation, Snapshot, Vm, VmActionKind, VmEvent,
-    VmObservation, vm_desired_objects, vm_machine,
+    IdleCheck, RequestArrival, SentRequest, Snapshot, Vm, VmAction, VmActionKind, VmEvent, VmRules,
+};
+use crate::{
+    ClusterObservation, DesiredState, LeaseNotice, LedgerEntry, ProjectObservation, RecordChange,
+    ServerState,
 };
 
-/// The result of a turn. The conductor writes all of the result before it sends a request.
+/// The shortest pause before a stage of the lease, so that a stage that is due does not repeat turns without a pause.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+
+/// The records that a turn of a VM reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VmDecision {
+pub struct VmRecords {
+    pub vm: Vm,
+    /// The cloud objects of the VM.
+    pub ledger: Vec<LedgerEntry>,
+    /// The snapshot that is kept of the VM, when there is one.
+    pub copy: Option<Snapshot>,
+}
+
+/// The change of a VM, with everything that is written in the same transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VmUpdate {
     pub vm: Vm,
     pub events: Vec<VmEvent>,
     /// The notices about the stages of the lease that were taken.
-    pub told: Vec<LeaseNotice>,
+    pub notices: Vec<LeaseNotice>,
     /// A new snapshot to be recorded.
     pub copy: Option<Snapshot>,
-    pub ask: Option<VmRequest>,
+}
+
+/// A call to the cloud for a VM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VmCall {
+    /// Bring the cloud as close to the desired objects as is possible now, and observe them.
+    ReconcileObjects,
+    /// Read from Nova how much processor time the server with this id has used.
+    ReadDiagnostics { server: String },
+    /// Read the id of the last request that Nova has recorded for the server. A newer one is the request that follows.
+    ReadLastRequest { server: String },
+    /// Send a request that is recorded, or a confirmation, which may be sent twice.
+    Send { server: String, request: VmRequest },
 }
 
 /// A request to Nova for the current action.
@@ -33,193 +62,206 @@ pub enum VmRequest {
     Confirm,
 }
 
-/// Decides one turn: applies the observation, the lease and the current action, in this order.
+/// The result of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VmCallResult {
+    Reconciled(Box<VmCloudWork>),
+    /// The processor time of the server since its start, in ns.
+    ProcessorTime(u64),
+    /// Nova gives no diagnostics of the server to clusterd's user.
+    NoDiagnostics,
+    /// Nova does not answer now.
+    DiagnosticsUnknown,
+    LastRequest(Option<String>),
+    /// Why the last request is not known.
+    LastRequestUnknown(String),
+    Sent,
+    /// Why the request got no answer. Nova may have received it.
+    Unanswered(String),
+    Refused {
+        request: VmRequest,
+        why: String,
+    },
+}
+
+/// The result of the work on the cloud objects of a VM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VmCloudWork {
+    /// The latest observation.
+    pub seen: ClusterObservation,
+    /// Whether Nova had received the request of the current action before the observation.
+    pub arrival: RequestArrival,
+    /// Descriptions of objects that were deleted because the cloud failed at them.
+    pub given_up: Vec<String>,
+    /// When the next turn is due for the objects.
+    pub next_turn: Requeue,
+}
+
+/// A decision of a turn of a VM.
+type Planned = Decision<RecordChange<VmUpdate>, VmCall>;
+
+/// Decides the first step of a turn.
 ///
-/// Pure: the same inputs always give the same turn.
-pub fn vm_turn(vm: &Vm, look: &VmObservation<'_>) -> VmDecision {
-    let mut events = Vec::new();
-    let seen = apply_observation(vm, look, &mut events);
-    let mut descent = LeaseTurn { vm: seen, look, events, told: Vec::new(), copy: None };
-    descent.take_due_stages();
-    let LeaseTurn { mut vm, mut events, told, copy, .. } = descent;
-    let ask = errand(&mut vm, look, &mut events);
-    VmDecision { vm, events, told, copy, ask }
+/// Pure: the same inputs always give the same decision.
+pub fn plan_vm(records: &VmRecords, project: &ProjectObservation, rules: &VmRules) -> Planned {
+    let VmRecords { vm, .. } = records;
+    if records.is_over() {
+        return Decision::write(RecordChange::Delete, Requeue::OnChange);
+    }
+    match project {
+        // The project is recorded before anything is created in it.
+        ProjectObservation::New(project) => {
+            let vm = Vm { cloud_project: Some(project.clone()), ..vm.clone() };
+            let update = VmUpdate { vm, events: Vec::new(), notices: Vec::new(), copy: None };
+            Decision::write(RecordChange::Write(update), Requeue::Now)
+        }
+        ProjectObservation::Unknown(why) => Decision::rest(Requeue::After(rules.pauses.look_every))
+            .warn_of(why, "cannot determine the project of the VM"),
+        ProjectObservation::NoCloud | ProjectObservation::Recorded => {
+            Decision::act(VmCall::ReconcileObjects)
+        }
+    }
 }
 
-/// Applies the observation to the record.
-fn apply_observation(before: &Vm, look: &VmObservation<'_>, events: &mut Vec<VmEvent>) -> Vm {
-    let (mut vm, now) = (before.clone(), look.now);
-    let Some(facts) = look.server() else {
-        vm.problem.clone_from(&look.seen.problem);
-        report_problem(before, &vm, events, now);
-        return vm;
-    };
-    let address = |key: &Key| look.seen.objects.get(key).and_then(|found| found.address);
-    vm.address = address(&Key::Port(vm_machine())).or(vm.address);
-    vm.public_address = address(&Key::MachineAddress(vm_machine()));
-    vm.setbacks =
-        setbacks_of(&vm.setbacks, vm.created_at, &vm_desired_objects(&vm), look.seen, now);
-    vm.server = facts.and_then(|facts| {
-        let found = look.seen.objects.get(&Key::Server(vm_machine()))?;
-        let before = before.server.as_ref().filter(|it| it.id == found.id && it.is == facts.is);
-        Some(ServerObservation {
-            id: found.id.clone(),
-            is: facts.is.clone(),
-            since: before.map_or(now, |it| it.since),
-            flavor: facts.flavor.clone(),
-        })
+/// Decides what follows from the calls of a turn: from the work on the cloud objects, the observation, the lease and the current action;
+/// then from the answers of Nova.
+pub fn after_vm_calls(
+    records: &VmRecords,
+    results: &[VmCallResult],
+    rules: &VmRules,
+    now: Timestamp,
+) -> Planned {
+    // The work is the only call of its decision.
+    match results {
+        [VmCallResult::Reconciled(work)] => after_work(records, work, rules, now),
+        answers => after_answers(&records.vm, answers, now),
+    }
+}
+
+impl VmRecords {
+    /// Whether the VM is to be deleted, and owns nothing in the cloud any more.
+    pub fn is_over(&self) -> bool {
+        self.vm.desire == DesiredState::Gone && self.ledger.is_empty()
+    }
+}
+
+fn after_work(records: &VmRecords, work: &VmCloudWork, rules: &VmRules, now: Timestamp) -> Planned {
+    let VmCloudWork { seen, arrival, given_up, next_turn } = work;
+    let copy = records.copy.as_ref();
+    let look = VmObservation { seen, arrival: *arrival, copy, rules, now };
+    let VmConclusion { mut vm, mut events, notices, copy, next_request } =
+        conclude(&records.vm, &look);
+    let failed = |why: &String| VmEvent::warning(&records.vm, "CloudFailed", why.clone(), now);
+    events.extend(given_up.iter().map(failed));
+    let idle_check = seen.at.and_then(|_| check_idle(&mut vm, rules, now));
+    let requests = vm.server.as_ref().zip(next_request).map(|(server, next)| {
+        let server = server.id.clone();
+        match next {
+            NextRequest::First => VmCall::ReadLastRequest { server },
+            NextRequest::Repeated(kind) => {
+                VmCall::Send { server, request: VmRequest::Action(kind) }
+            }
+            NextRequest::Confirm => VmCall::Send { server, request: VmRequest::Confirm },
+        }
     });
-    let is_on = facts.is_some_and(|facts| facts.is == ServerState::On);
-    if vm.built_at.is_none() && is_on && vm.desire == DesiredState::Exist {
-        vm.built_at = Some(now);
-        if let Some(user_data) = &mut vm.user_data {
-            user_data.is_kept = false;
-        }
-        events.push(VmEvent::info(&vm, "Built", "the server is running", now));
-    }
-    vm.problem = problem(&vm, look);
-    report_problem(before, &vm, events, now);
-    vm
-}
-
-/// Adds an event about the problem of the VM, unless it was reported before.
-fn report_problem(before: &Vm, vm: &Vm, events: &mut Vec<VmEvent>, now: Timestamp) {
-    let Some(problem) = &vm.problem else { return };
-    if before.problem.as_ref().is_some_and(|it| it.reason == problem.reason) {
-        return;
-    }
-    let event = if problem.is_final { VmEvent::error } else { VmEvent::warning };
-    events.push(event(vm, &problem.reason, problem.message.clone(), now));
-}
-
-/// Returns the problem of the VM.
-fn problem(vm: &Vm, look: &VmObservation<'_>) -> Option<Problem> {
-    let given = |reason: &str, message: String, next_action: &str| {
-        Some(Problem {
-            reason: reason.to_owned(),
-            message,
-            next_action: next_action.to_owned(),
-            is_final: true,
-        })
+    let next_turn = match requests {
+        Some(_) => Requeue::After(rules.pauses.soon),
+        None => vm.next_turn(seen, *next_turn, rules, now),
     };
-    if vm.desire == DesiredState::Gone {
-        return look.seen.problem.clone();
-    }
-    if vm.built_at.is_none() {
-        if let Some((key, setback)) = vm.given_up().next() {
-            let (times, why) = (setback.times, &setback.why);
-            let message = format!(
-                "the cloud failed {times} times to create {key}, and clusterd gave up: {why}"
-            );
-            return given("BuildFailed", message, "delete the VM and create another one");
-        }
-        return look.seen.problem.clone();
-    }
-    match vm.server.as_ref().map(|server| &server.is) {
-        None | Some(ServerState::Leaving) => given(
-            "ServerGone",
-            "the server disappeared, and clusterd did not delete it".to_owned(),
-            "delete the VM and create another one",
-        ),
-        Some(ServerState::Failed(why)) => given(
-            "ServerFailed",
-            format!("the server failed: {why}"),
-            "do a hard reboot, or delete the VM",
-        ),
-        Some(
-            ServerState::Building
-            | ServerState::On
-            | ServerState::Off
-            | ServerState::Resized
-            | ServerState::Changing
-            | ServerState::Other(_),
-        ) => look.seen.problem.clone(),
+    let has_changed = vm != records.vm || !events.is_empty() || copy.is_some();
+    let update = VmUpdate { vm, events, notices, copy };
+    Decision {
+        change: has_changed.then_some(RecordChange::Write(update)),
+        actions: idle_check.into_iter().chain(requests).collect(),
+        ..Decision::rest(next_turn)
     }
 }
 
-/// Decides the next step of the current action.
-fn errand(vm: &mut Vm, look: &VmObservation<'_>, events: &mut Vec<VmEvent>) -> Option<VmRequest> {
-    let errand = vm.errand.clone().filter(|_| vm.desire == DesiredState::Exist)?;
-    let (server, now) = (look.server()?, look.now);
-    let is_late = errand
-        .sent
-        .as_ref()
-        .is_some_and(|sent| look.rules.lands_within < now.duration_since(sent.at));
-    let kind = &errand.kind;
-    // A failed server counts as switched off.
-    let is_failed = server.is_none_or(|it| matches!(it.is, ServerState::Failed(_)));
-    if errand.asker == ActionOrigin::Lease && is_failed {
-        vm.errand = None;
+/// Checks whether the VM is idle, if a check is due. Returns the call that the check needs.
+fn check_idle(vm: &mut Vm, rules: &VmRules, now: Timestamp) -> Option<VmCall> {
+    let server = vm.server.as_ref().filter(|_| vm.built_at.is_some())?;
+    if vm.idle.as_ref().is_some_and(|idle| now.duration_since(idle.at) < rules.idle_every) {
         return None;
     }
-    match errand.next(server, look.arrival, is_late) {
-        ActionStep::Wait => None,
-        ActionStep::Ask => {
-            let times = errand.sent.as_ref().map_or(0, |sent| sent.times).saturating_add(1);
-            let after = errand.sent.as_ref().and_then(|sent| sent.after.clone());
-            let sent = Some(SentRequest { at: now, after, times });
-            vm.errand = Some(super::VmAction { sent, ..errand.clone() });
-            Some(VmRequest::Action(errand.kind))
-        }
-        ActionStep::Confirm => Some(VmRequest::Confirm),
-        ActionStep::Done => {
-            if let VmActionKind::Resize(flavor) = kind {
-                vm.flavor = flavor.clone();
-            }
-            vm.errand = None;
-            events.push(VmEvent::info(vm, "ErrandDone", format!("done: {kind}"), now));
-            None
-        }
-        ActionStep::Refuse(why) => {
-            end(vm, ("ErrandRefused", &errand, &why), events, now);
-            None
-        }
-        ActionStep::Fail(why) => {
-            end(vm, ("ErrandFailed", &errand, &why), events, now);
-            None
-        }
+    if server.is == ServerState::On {
+        return Some(VmCall::ReadDiagnostics { server: server.id.clone() });
     }
+    vm.idle = Some(IdleCheck::by_power(server, now));
+    None
 }
 
-fn end(
-    vm: &mut Vm,
-    (reason, errand, why): (&str, &super::VmAction, &str),
-    events: &mut Vec<VmEvent>,
-    now: Timestamp,
-) {
-    vm.errand = None;
-    let is_ending = errand.asker == ActionOrigin::Lease && errand.kind == VmActionKind::Stop;
-    let was_told = is_ending && vm.ending_failed_at.is_some();
-    if is_ending {
-        vm.ending_failed_at = Some(now);
+/// Decides what follows from answers of Nova. The decision before has said when the next turn is due.
+fn after_answers(before: &Vm, answers: &[VmCallResult], now: Timestamp) -> Planned {
+    let (mut vm, mut events) = (before.clone(), Vec::new());
+    let mut decision = Decision::rest(Requeue::OnChange);
+    for answer in answers {
+        match answer {
+            VmCallResult::ProcessorTime(worked) => {
+                vm.idle = Some(IdleCheck::by_diagnostics(vm.idle.as_ref(), *worked, now));
+            }
+            // A running VM is never reported idle without diagnostics.
+            VmCallResult::NoDiagnostics => {
+                let check = vm.server.as_ref().map(|server| IdleCheck::by_power(server, now));
+                vm.idle = check.or(vm.idle);
+            }
+            VmCallResult::LastRequest(last) => {
+                decision.actions.extend(vm.first_request(last.clone(), now));
+            }
+            VmCallResult::LastRequestUnknown(why) => {
+                decision = decision.warn_of(why, "cannot read the last action of the server");
+            }
+            VmCallResult::Unanswered(why) => {
+                decision = decision.warn_of(why, "a request to Nova got no answer");
+            }
+            VmCallResult::Refused { request, why } => {
+                decision = decision.warn_of(why, format!("Nova refused {request:?}"));
+                // The next observation shows whether the new size is still to be confirmed.
+                if *request != VmRequest::Confirm {
+                    let (refused, told) = vm.refused(why, now);
+                    vm = refused;
+                    events.extend(told);
+                }
+            }
+            VmCallResult::Reconciled(_) | VmCallResult::DiagnosticsUnknown | VmCallResult::Sent => {
+            }
+        }
     }
-    if !was_told {
-        let message = format!("{} was not done: {why}", errand.kind);
-        events.push(VmEvent::warning(vm, reason, message, now));
+    if vm != *before || !events.is_empty() {
+        let update = VmUpdate { vm, events, notices: Vec::new(), copy: None };
+        decision.change = Some(RecordChange::Write(update));
     }
+    decision
 }
 
 impl Vm {
-    /// Returns the VM after Nova refused its action, with the events to record.
-    pub fn refused(&self, why: &str, now: Timestamp) -> (Vm, Vec<VmEvent>) {
-        let (mut vm, mut events) = (self.clone(), Vec::new());
-        if let Some(errand) = &self.errand {
-            end(&mut vm, ("ErrandRefused", errand, why), &mut events, now);
-        }
-        (vm, events)
+    /// Records that the request for the current action is sent now for the first time. Returns the call.
+    fn first_request(&mut self, after: Option<String>, now: Timestamp) -> Option<VmCall> {
+        let server = self.server.as_ref()?.id.clone();
+        let errand = self.errand.take_if(|errand| errand.sent.is_none())?;
+        let request = VmRequest::Action(errand.kind.clone());
+        let sent = Some(SentRequest { at: now, after, times: 1 });
+        self.errand = Some(VmAction { sent, ..errand });
+        Some(VmCall::Send { server, request })
     }
 
-    /// Whether the next turn is due soon, because something is in progress.
-    pub fn is_under_way(&self, seen: &ClusterObservation) -> bool {
-        let is_at_work = seen.objects.values().any(|found| {
-            matches!(
-                found.state,
-                crate::CloudObjectState::Working | crate::CloudObjectState::Deleting
-            )
-        });
-        let is_changing = self.server.as_ref().is_some_and(|server| {
-            matches!(server.is, ServerState::Building | ServerState::Changing)
-        });
-        is_at_work || is_changing || self.errand.is_some()
+    /// Returns when the next turn is due: at the next stage of the lease at the latest.
+    fn next_turn(
+        &self,
+        seen: &ClusterObservation,
+        of_objects: Requeue,
+        rules: &VmRules,
+        now: Timestamp,
+    ) -> Requeue {
+        let Requeue::After(mut pause) = of_objects else { return Requeue::Now };
+        let soon = rules.pauses.soon;
+        if self.desire == DesiredState::Gone || self.is_under_way(seen) {
+            pause = pause.min(soon);
+        }
+        match self.lease.as_ref().map(|lease| rules.ladder.due(lease, now)) {
+            Some(Due::At(at)) => pause = pause.min(time_left(at, now).max(SHORTEST_PAUSE)),
+            Some(Due::Now(_)) => pause = pause.min(soon),
+            Some(Due::Nothing) | None => {}
+        }
+        Requeue::After(pause)
     }
 }
