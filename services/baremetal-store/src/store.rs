@@ -22,7 +22,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::table::{NodeCount, ShardCount, history, lease, node, port, rack};
-pub use allocation::ReserveOutcome;
+pub use allocation::{BackfillOutcome, ReserveOutcome};
 use database::WriteKind::{AnyStatementCanFail, OneStatement, OnlyFirstStatementCanFail};
 use seal_keys::SealKeys;
 pub use seals::ReencryptionResult;

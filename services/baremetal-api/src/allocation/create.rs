@@ -1,6 +1,7 @@
 //! Creates allocations: gathers the facts that the rules of `baremetal-core` need, and records the result.
 
 use baremetal_core::{Allocation, AllocationUuid, Node, NodePool};
+use baremetal_store::BackfillOutcome;
 use http::StatusCode;
 use openstack_api::{ApiError, Caller, Microversion};
 use serde_json::{Map, Value};
@@ -55,8 +56,11 @@ pub(super) async fn record(app: &App, wanted: NewAllocation) -> Result<Allocatio
     let now = allocation.created_at;
     let written = match node {
         Some(node) => {
-            retry_if_stale(|| async { Ok(app.store.backfill(&allocation, node.id, now).await??) })
-                .await?
+            let backfill = || async { Ok(app.store.backfill(&allocation, node.id, now).await?) };
+            match retry_if_stale(backfill).await? {
+                BackfillOutcome::Done(written) => *written,
+                BackfillOutcome::Mismatch(mismatch) => return Err(mismatch.into()),
+            }
         }
         None => {
             let pool = NodePool::of(allocation.owner.as_deref());

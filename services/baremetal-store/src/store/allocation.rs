@@ -36,6 +36,35 @@ pub enum ReserveOutcome {
     NoNode(String),
 }
 
+/// The result of a request to record the allocation of a node in use.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BackfillOutcome {
+    /// The allocation was written, and its node too.
+    Done(Box<Allocation>),
+    /// The node and the allocation do not agree, so nothing was written.
+    Mismatch(BackfillMismatch),
+}
+
+/// The result of a search for a node.
+enum NodeSearchOutcome {
+    /// A node is taken for this allocation.
+    Taken(Box<Allocation>),
+    /// Nodes match except for their traits.
+    OnlySimilar,
+    NoNode,
+}
+
+impl NodeSearchOutcome {
+    /// Returns the allocation as it is written: with its node, or failed.
+    fn allocation(self, new: &Allocation) -> Allocation {
+        match self {
+            NodeSearchOutcome::Taken(written) => *written,
+            NodeSearchOutcome::OnlySimilar => new.failed(true),
+            NodeSearchOutcome::NoNode => new.failed(false),
+        }
+    }
+}
+
 /// Returns the changed node and allocation and an entry for the history, or `None` if something forbids the use of this node.
 type TakeNode<'a> =
     &'a (dyn Fn(&Node) -> Option<(Node, Allocation, Option<HistoryEntry>)> + Send + Sync);
@@ -70,10 +99,8 @@ impl Store {
                         let (node, written) = assign(node, &new);
                         Some((node, written, None))
                     };
-                    let written = match choose_node(c, &new, &pool, &taken, now).await? {
-                        Ok(written) => written,
-                        Err(same_kind) => new.failed(same_kind),
-                    };
+                    let found = choose_node(c, &new, &pool, &taken, now).await?;
+                    let written = found.allocation(&new);
                     allocation::insert(c, &written).await?;
                     if written.state == AllocationState::Error {
                         allocation::trim_failed(c, &written).await?;
@@ -118,12 +145,12 @@ impl Store {
                         Some((node, written, Some(line)))
                     };
                     match choose_node(c, &new, &pool, &taken, now).await? {
-                        Ok(written) => {
+                        NodeSearchOutcome::Taken(written) => {
                             allocation::insert(c, &written).await?;
-                            Ok(ReserveOutcome::Done(Box::new(written)))
+                            Ok(ReserveOutcome::Done(written))
                         }
-                        Err(same_kind) => {
-                            let why = new.failed(same_kind).last_error.unwrap_or_default();
+                        none @ (NodeSearchOutcome::OnlySimilar | NodeSearchOutcome::NoNode) => {
+                            let why = none.allocation(&new).last_error.unwrap_or_default();
                             Ok(ReserveOutcome::NoNode(why))
                         }
                     }
@@ -143,7 +170,7 @@ impl Store {
         new: &Allocation,
         node: NodeUuid,
         now: Timestamp,
-    ) -> Result<Result<Allocation, BackfillMismatch>, StoreError> {
+    ) -> Result<BackfillOutcome, StoreError> {
         self.admit_allocation(new).await?;
         let (new, each) = (new.clone(), self.allocations_each);
         self.database
@@ -155,11 +182,11 @@ impl Store {
                     let found = found.ok_or_else(|| crate::table::no_node(node))?;
                     let (taken, written) = match backfill(&found, &new) {
                         Ok(both) => both,
-                        Err(mismatch) => return Ok(Err(mismatch)),
+                        Err(mismatch) => return Ok(BackfillOutcome::Mismatch(mismatch)),
                     };
                     node::update(c, &Node { updated_at: Some(now), ..taken }).await?;
                     allocation::insert(c, &written).await?;
-                    Ok(Ok(written))
+                    Ok(BackfillOutcome::Done(Box::new(written)))
                 })
             })
             .await
@@ -305,33 +332,33 @@ async fn check_quota(
     Ok(())
 }
 
-/// Takes the first matching node. Returns the allocation with its node, or whether any node matched except for its traits.
+/// Takes the first matching node.
 async fn choose_node(
     connection: &mut Connection,
     new: &Allocation,
     pool: &NodePool,
     taken: TakeNode<'_>,
     now: Timestamp,
-) -> Result<Result<Allocation, bool>, StoreError> {
-    let mut same_kind = false;
+) -> Result<NodeSearchOutcome, StoreError> {
+    let mut none = NodeSearchOutcome::NoNode;
     if let Some(name) = &new.name {
         let namesake = node::find(connection, &NodeIdent::Name(name.clone())).await?;
         if let Some(namesake) = namesake
             && let Some(written) = try_node(connection, new, pool, taken, namesake, now).await?
         {
-            return Ok(Ok(written));
+            return Ok(NodeSearchOutcome::Taken(Box::new(written)));
         }
     }
     let mut free = FreeNodeSearch::of(new, pool);
     loop {
         let found = free.next(connection, NODES_AT_ONCE).await?;
         if found.is_empty() {
-            return Ok(Err(same_kind));
+            return Ok(none);
         }
-        same_kind = true;
+        none = NodeSearchOutcome::OnlySimilar;
         for node in found {
             if let Some(written) = try_node(connection, new, pool, taken, node, now).await? {
-                return Ok(Ok(written));
+                return Ok(NodeSearchOutcome::Taken(Box::new(written)));
             }
         }
     }

@@ -7,7 +7,7 @@ use baremetal_core::{
     BackfillMismatch, Maintenance, Node, NodeIdent, NodeLease, NodePool, NodeUuid, Page,
     Reservation, ReservationRequest, State, WorkUuid, release,
 };
-use baremetal_store::{PagePart, ReserveOutcome, Store, StoreError};
+use baremetal_store::{BackfillOutcome, PagePart, ReserveOutcome, Store, StoreError};
 use hardware::PowerState;
 use lease::{Lease, Length};
 use newtype_uuid::GenericUuid;
@@ -215,11 +215,15 @@ async fn a_node_in_use_is_backfilled_once(store: Store) {
     let used = Node { provision_state: State::Active, ..free() };
     store.insert_node(&used).await.unwrap();
     let asked = wish();
-    let written = store.backfill(&asked, used.id, at(5)).await.unwrap().unwrap();
+    let BackfillOutcome::Done(written) = store.backfill(&asked, used.id, at(5)).await.unwrap()
+    else {
+        panic!("the node is free")
+    };
     assert_eq!((written.state, written.node), (AllocationState::Active, Some(used.id)));
     assert_eq!(node(&store, used.id).await.allocation, Some(asked.id));
     let again = store.backfill(&wish(), used.id, at(5)).await.unwrap();
-    assert!(matches!(again, Err(BackfillMismatch::InUse { .. })), "{again:?}");
+    let is_in_use = matches!(again, BackfillOutcome::Mismatch(BackfillMismatch::InUse { .. }));
+    assert!(is_in_use, "{again:?}");
     let nowhere = store.backfill(&wish(), NodeUuid::new_v4(), at(5)).await;
     assert!(matches!(nowhere, Err(StoreError::NoOwner { .. })), "{nowhere:?}");
 }
