@@ -2,6 +2,7 @@
 
 // The layers of the README, from the top: each layer imports from the layers below it only.
 mod cloud_calls;
+mod cluster_turn;
 
 mod drain;
 mod vm;
@@ -83,6 +84,10 @@ pub use cluster_lease::{
 pub use cluster_parameters::{ClusterParameters, NetworkDriver, VolumeDriver};
 pub use cluster_request::{ClusterRequest, LabelsRequest};
 pub use cluster_spec::ClusterSpec;
+pub use cluster_turn::{
+    ClusterAction, ClusterOutcome, ClusterRecords, ClusterRules, ClusterUpdate, ClusterWork,
+    after_cluster_actions, plan_cluster,
+};
 pub use condition::{Condition, ConditionKind, ConditionStatus};
 pub use conditions::conditions;
 pub use desired_object::{

@@ -1,11 +1,11 @@
-//! The cloud part of a cluster's turn: observe, record, act, and decide when the next turn is due.
+//! The work on the cloud objects of a cluster: observe, record, act, and decide when the next turn is due.
 
 use std::collections::BTreeMap;
 use std::slice;
 
 use cluster_core::{
-    AddOnsObservation, CloudGoal, CloudProgress, ClusterObservation, ClusterSpec, DesiredState,
-    Event, Key, Ledger, LedgerEntry, MemberName, ObjectOwner, Severity, backing_off,
+    AddOnsObservation, CloudGoal, CloudProgress, ClusterObservation, ClusterRecords, ClusterSpec,
+    ClusterWork, DesiredState, Event, Key, Ledger, MemberName, ObjectOwner, Severity, backing_off,
     desired_objects, failures, next_turn, pause_after,
 };
 use reconcile::Requeue;
@@ -17,23 +17,16 @@ use crate::nodes::Nodes;
 use crate::tenancy::CloudAccess;
 use crate::turn_error::TurnError;
 
-/// The result of a turn's work.
-pub(crate) struct WorkResult {
-    /// The latest observation.
-    pub(crate) seen: ClusterObservation,
-    /// When the next turn is due.
-    pub(crate) next: Requeue,
-}
-
 /// Brings the cloud as close to the desired objects as is possible now.
 ///
 /// Nothing is retried within a turn: the next turn is the retry, and observes first.
-pub(crate) async fn work(
+pub(super) async fn work(
     context: &ConductorContext,
     cloud_access: &CloudAccess,
-    spec: &ClusterSpec<'_>,
-    lines: Vec<LedgerEntry>,
-) -> Result<WorkResult, TurnError> {
+    records: &ClusterRecords,
+) -> Result<ClusterWork, TurnError> {
+    let ClusterRecords { cluster, groups, ledger: lines, .. } = records;
+    let (spec, lines) = (&ClusterSpec { cluster, groups }, lines.clone());
     let now = (context.settings.clock)();
     let session = match cloud_access.of(spec.cluster, !lines.is_empty()).await {
         Ok(session) => session,
@@ -124,7 +117,7 @@ pub(crate) async fn work(
         looks.note(&seen, now);
         context.observation_cache.keep(spec.cluster.id, looks);
     }
-    let next = next_turn(progress, &failed, &seen.held, (&context.settings.pauses(), now));
+    let next_turn = next_turn(progress, &failed, &seen.held, (&context.settings.pauses(), now));
     if !acted.given_up.is_empty() {
         let event = |message: &String| Event {
             id: None,
@@ -138,7 +131,7 @@ pub(crate) async fn work(
         context.store.append_events(spec.cluster.id, &events).await?;
     }
     seen.problem = acted.problem.or(inside);
-    Ok(WorkResult { seen, next })
+    Ok(ClusterWork { seen, next_turn })
 }
 
 /// Returns the result of a turn without an observation.
@@ -146,9 +139,10 @@ fn without_observation(
     context: &ConductorContext,
     trouble: &CloudWorkError,
     doing: &str,
-) -> WorkResult {
+) -> ClusterWork {
     let failure = trouble.failure(doing);
-    let next = Requeue::After(pause_after(slice::from_ref(&failure), &context.settings.pauses()));
+    let pause = pause_after(slice::from_ref(&failure), &context.settings.pauses());
     let problem = Some(failure.problem);
-    WorkResult { seen: ClusterObservation { problem, ..ClusterObservation::default() }, next }
+    let seen = ClusterObservation { problem, ..ClusterObservation::default() };
+    ClusterWork { seen, next_turn: Requeue::After(pause) }
 }

@@ -1,0 +1,299 @@
+//! The decisions of a turn of a cluster.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use ::lease::{Due, LeaseSchedule, LeaseStage};
+use decision::{Decision, Requeue, time_left};
+use jiff::Timestamp;
+
+use crate::{
+    Cluster, ClusterObservation, ClusterSpec, Condition, ConditionStatus, DesiredState, Event,
+    LeaseNotice, LedgerEntry, MemberName, NodeGroup, Problem, ProjectObservation, RecordChange,
+    RepairLimits, Severity, TurnPauses, after_lease_stage, lease_due, lease_notice,
+    members_to_replace, off_problem,
+};
+
+/// How often to look while servers are being switched on or off.
+const SWITCHING_EVERY: Duration = Duration::from_secs(2);
+/// How soon a cluster has its next turn when it was changed during this one.
+const AFTER_CHANGE: Duration = Duration::from_millis(100);
+
+/// The records that a turn of a cluster reads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClusterRecords {
+    pub cluster: Cluster,
+    pub groups: Vec<NodeGroup>,
+    /// The cloud objects of the cluster.
+    pub ledger: Vec<LedgerEntry>,
+    /// The members that drains of hosts take out.
+    pub drained: BTreeSet<MemberName>,
+}
+
+/// The change of a cluster, with everything that is written in the same transaction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClusterUpdate {
+    pub cluster: Cluster,
+    /// The node groups that change.
+    pub groups: Vec<NodeGroup>,
+    pub events: Vec<Event>,
+    /// The notice about the stage of the lease that was taken.
+    pub notice: Option<LeaseNotice>,
+}
+
+/// The work of a turn outside of the database. All of it may be repeated without harm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClusterAction {
+    /// Switch on the servers of a cluster whose lease was extended after its end.
+    SwitchOn,
+    /// Switch off the servers of a cluster whose lease ended.
+    SwitchOff,
+    /// Bring the cloud as close to the desired objects as is possible now, and observe them.
+    ReconcileObjects,
+}
+
+/// The result of an action.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ClusterOutcome {
+    /// Nova was asked to switch on the servers. The observation shows the effect.
+    SwitchedOn,
+    SwitchedOff {
+        /// How many servers are still on.
+        still_on: usize,
+    },
+    /// Why the servers were not switched off.
+    SwitchOffFailed(String),
+    Reconciled(Box<ClusterWork>),
+    /// Another writer changed the cluster, so the work was given up.
+    Changed,
+}
+
+/// The result of the work on the cloud objects of a cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClusterWork {
+    /// The latest observation.
+    pub seen: ClusterObservation,
+    /// When the next turn is due for the objects.
+    pub next_turn: Requeue,
+}
+
+/// The settings that decide the turns of a cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct ClusterRules<'a> {
+    /// When the stages of a lease are due.
+    pub ladder: &'a LeaseSchedule,
+    /// When members are replaced.
+    pub repair: &'a RepairLimits,
+    pub pauses: TurnPauses,
+}
+
+/// A decision of a turn of a cluster.
+type Planned<A = ClusterAction> = Decision<RecordChange<ClusterUpdate>, A>;
+
+/// Decides the first step of a turn.
+///
+/// Pure: the same inputs always give the same decision.
+pub fn plan_cluster(
+    records: &ClusterRecords,
+    project: &ProjectObservation,
+    rules: &ClusterRules<'_>,
+    now: Timestamp,
+) -> Planned {
+    let cluster = &records.cluster;
+    if records.is_over() {
+        return Decision::write(RecordChange::Delete, Requeue::OnChange);
+    }
+    if let Due::Now(stage) = lease_due(cluster, rules.ladder, now) {
+        return take_stage(cluster, stage, now);
+    }
+    match project {
+        ProjectObservation::NoCloud => {
+            let next_turn = Requeue::After(rules.pauses.look_every);
+            conclude(records, &without_observation(no_cloud()), next_turn, rules, now)
+        }
+        // The project is recorded before anything is created in it.
+        ProjectObservation::New(project) => {
+            let placed = Cluster { cloud_project: Some(project.clone()), ..cluster.clone() };
+            let line = format!("cluster {} uses project {project} of the cloud", cluster.id);
+            let change = Some(RecordChange::Write(ClusterUpdate::of(placed)));
+            Decision { change, ..work(cluster) }.info(line)
+        }
+        // The work reports why the project cannot be determined.
+        ProjectObservation::Recorded | ProjectObservation::Unknown(_) => work(cluster),
+    }
+}
+
+/// Decides what follows from the actions of [`plan_cluster`].
+pub fn after_cluster_actions<A>(
+    records: &ClusterRecords,
+    outcomes: &[ClusterOutcome],
+    rules: &ClusterRules<'_>,
+    now: Timestamp,
+) -> Planned<A> {
+    let TurnPauses { soon, look_every } = rules.pauses;
+    let off = |problem, pause| {
+        let seen = without_observation(problem);
+        conclude(records, &seen, Requeue::After(pause), rules, now)
+    };
+    let off_problem = |still_on| off_problem(&records.cluster, rules.ladder, still_on);
+    // The last action is the one that observes.
+    match outcomes.last() {
+        Some(ClusterOutcome::Reconciled(work)) => {
+            conclude(records, &work.seen, work.next_turn, rules, now)
+        }
+        Some(ClusterOutcome::SwitchedOff { still_on: 0 }) => off(off_problem(0), look_every),
+        Some(ClusterOutcome::SwitchedOff { still_on }) => {
+            off(off_problem(*still_on), SWITCHING_EVERY.min(look_every))
+        }
+        Some(ClusterOutcome::SwitchOffFailed(why)) => {
+            let message = format!("the lease has ended: {why}");
+            off(Problem { message, ..off_problem(0) }, look_every)
+        }
+        Some(ClusterOutcome::Changed) => {
+            Decision::rest(Requeue::After(AFTER_CHANGE.min(look_every)))
+        }
+        Some(ClusterOutcome::SwitchedOn) | None => Decision::rest(Requeue::After(soon)),
+    }
+}
+
+impl ClusterRecords {
+    /// Whether the cluster is to be deleted, and owns nothing in the cloud any more.
+    pub fn is_over(&self) -> bool {
+        self.cluster.desire == DesiredState::Gone && self.ledger.is_empty()
+    }
+}
+
+impl ClusterUpdate {
+    /// Makes an update of the cluster's record alone.
+    fn of(cluster: Cluster) -> ClusterUpdate {
+        ClusterUpdate { cluster, groups: Vec::new(), events: Vec::new(), notice: None }
+    }
+}
+
+/// Takes a stage of the lease. The next turn acts on it.
+fn take_stage(cluster: &Cluster, stage: LeaseStage, now: Timestamp) -> Planned {
+    let notice = lease_notice(stage);
+    let event = event(cluster, notice.severity, notice.reason, notice.message.clone(), now);
+    let taken = after_lease_stage(cluster, stage, now);
+    let update =
+        ClusterUpdate { events: vec![event], notice: Some(notice), ..ClusterUpdate::of(taken) };
+    Decision::write(RecordChange::Write(update), Requeue::Now)
+}
+
+/// Starts the work on the cluster's servers and other objects.
+fn work(cluster: &Cluster) -> Planned {
+    let actions = if cluster.is_off() {
+        vec![ClusterAction::SwitchOff]
+    } else if cluster.waking_since().is_some() {
+        vec![ClusterAction::SwitchOn, ClusterAction::ReconcileObjects]
+    } else {
+        vec![ClusterAction::ReconcileObjects]
+    };
+    Decision { actions, ..Decision::rest(Requeue::OnChange) }
+}
+
+/// Applies an observation to the record. `next_turn` is due for what was observed.
+fn conclude<A>(
+    records: &ClusterRecords,
+    seen: &ClusterObservation,
+    next_turn: Requeue,
+    rules: &ClusterRules<'_>,
+    now: Timestamp,
+) -> Planned<A> {
+    let ClusterRecords { cluster, groups, drained, .. } = records;
+    let seen = ClusterObservation { drained: drained.clone(), ..seen.clone() };
+    let concluded = cluster.with_observation(groups, &seen, now);
+    let spec = ClusterSpec { cluster, groups };
+    let replaced = members_to_replace(&spec, &seen, rules.repair, now);
+    if !replaced.is_empty() {
+        let lines = replaced.iter().map(|machine| format!("replacing member {machine}"));
+        let events = events(cluster, &concluded, &replaced, now);
+        let groups = replace(groups, &replaced);
+        let update = ClusterUpdate { groups, events, ..ClusterUpdate::of(concluded) };
+        let decision = Decision::write(RecordChange::Write(update), Requeue::Now);
+        return lines.fold(decision, Decision::info);
+    }
+    let next_turn = no_later(next_turn, cluster, rules.ladder, now);
+    if concluded == *cluster {
+        return Decision::rest(next_turn);
+    }
+    let events = events(cluster, &concluded, &[], now);
+    let update = ClusterUpdate { events, ..ClusterUpdate::of(concluded) };
+    Decision::write(RecordChange::Write(update), next_turn)
+}
+
+/// Returns when the next turn is due: at the next stage of the lease at the latest, and soon while servers are starting.
+fn no_later(
+    next_turn: Requeue,
+    cluster: &Cluster,
+    ladder: &LeaseSchedule,
+    now: Timestamp,
+) -> Requeue {
+    let Requeue::After(pause) = next_turn else { return next_turn };
+    let due = match lease_due(cluster, ladder, now) {
+        Due::Now(_) => Some(Duration::ZERO),
+        Due::At(at) => Some(time_left(at, now)),
+        Due::Nothing => None,
+    };
+    let waking = cluster.waking_since().map(|_| SWITCHING_EVERY);
+    Requeue::After(due.into_iter().chain(waking).fold(pause, Duration::min))
+}
+
+/// Returns the groups that change when these members are replaced by new ones.
+fn replace(groups: &[NodeGroup], replaced: &[MemberName]) -> Vec<NodeGroup> {
+    let mut changed = Vec::new();
+    for group in groups {
+        let mut new = group.clone();
+        for machine in replaced.iter().filter(|machine| machine.group == group.name) {
+            new.replace_machine(machine.number);
+        }
+        if new != *group {
+            changed.push(new);
+        }
+    }
+    changed
+}
+
+/// Returns the events of a turn: changed conditions and replaced members.
+fn events(before: &Cluster, after: &Cluster, replaced: &[MemberName], at: Timestamp) -> Vec<Event> {
+    let known = |new: &&Condition| {
+        let old = before.conditions.iter().find(|old| old.kind == new.kind);
+        old.is_some_and(|old| old.status == new.status && old.reason == new.reason)
+    };
+    let told = after.conditions.iter().filter(|new| !known(new)).map(|new| {
+        let severity = if new.is_final { Severity::Error } else { Severity::Info };
+        let message = match new.status {
+            ConditionStatus::True => format!("{} is true", new.kind.as_str()),
+            ConditionStatus::False | ConditionStatus::Unknown => {
+                format!("{}: {}", new.kind.as_str(), new.message)
+            }
+        };
+        event(before, severity, &new.reason, message, at)
+    });
+    let gone = replaced.iter().map(|machine| {
+        let message = format!("{machine} did not recover and is replaced by a new member");
+        event(before, Severity::Warning, "MachineReplaced", message, at)
+    });
+    told.chain(gone).collect()
+}
+
+fn event(of: &Cluster, severity: Severity, reason: &str, message: String, at: Timestamp) -> Event {
+    Event { id: None, cluster: of.id, at, severity, reason: reason.to_owned(), message }
+}
+
+fn without_observation(problem: Problem) -> ClusterObservation {
+    ClusterObservation { problem: Some(problem), ..ClusterObservation::default() }
+}
+
+/// Returns the problem of a cluster when clusterd has no cloud.
+fn no_cloud() -> Problem {
+    Problem {
+        reason: "NoCloud".to_owned(),
+        message: "clusterd has no cloud configured, so nothing was created".to_owned(),
+        next_action: "delete the cluster, or configure a cloud for clusterd".to_owned(),
+        is_final: false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

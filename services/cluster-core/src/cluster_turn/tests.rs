@@ -1,0 +1,256 @@
+use ::lease::{Lease, Length};
+use jiff::SignedDuration;
+use newtype_uuid::GenericUuid;
+
+use super::*;
+use crate::sample::{Sample, at};
+use crate::{
+    ClusterLease, LeasePower, LedgerOwner, LedgerState, LedgerUuid, NodeHealth, conditions,
+};
+
+const REPAIR: RepairLimits =
+    RepairLimits { not_ready_for: SignedDuration::from_secs(300), ..RepairLimits::DEFAULT };
+const PAUSES: TurnPauses =
+    TurnPauses { soon: Duration::from_secs(1), look_every: Duration::from_secs(60) };
+const LOOK: Requeue = Requeue::After(PAUSES.look_every);
+
+fn day(days: i64) -> Timestamp {
+    at(days * 86_400)
+}
+
+/// A running cluster with the observation that its conditions come from.
+fn running() -> (ClusterRecords, ClusterObservation) {
+    let mut sample = Sample::highly_available();
+    let seen = sample.complete();
+    sample.cluster.conditions = conditions(&sample.spec(), &seen, at(1));
+    let Sample { cluster, groups } = sample;
+    let line = LedgerEntry {
+        id: LedgerUuid::from_untyped_uuid(uuid::Uuid::from_u128(8)),
+        of: LedgerOwner::Cluster(cluster.id),
+        kind: "network".to_owned(),
+        name: "blue-network".to_owned(),
+        cloud_id: Some("n".to_owned()),
+        state: LedgerState::Present,
+        created_at: at(0),
+        updated_at: None,
+    };
+    let cluster = cluster.with_observation(&groups, &seen, at(1));
+    let drained = BTreeSet::new();
+    (ClusterRecords { cluster, groups, ledger: vec![line], drained }, seen)
+}
+
+/// A running cluster that is lent for ten days.
+fn lent() -> ClusterRecords {
+    let (mut records, _) = running();
+    let lease = Lease::new(at(0), Length::from_secs(10 * 86_400).unwrap());
+    records.cluster.lending = Some(ClusterLease { lease, notify: None });
+    records
+}
+
+/// A cluster whose lease ended on the tenth day.
+fn ended() -> ClusterRecords {
+    let mut records = lent();
+    for stage in
+        [LeaseStage::Warn { ends_at: day(10) }, LeaseStage::SwitchOff { deleted_at: day(17) }]
+    {
+        records.cluster = after_lease_stage(&records.cluster, stage, day(10));
+    }
+    records
+}
+
+fn decide(records: &ClusterRecords, project: &ProjectObservation, now: Timestamp) -> Planned {
+    let ladder = LeaseSchedule::default().without_snapshot();
+    let rules = ClusterRules { ladder: &ladder, repair: &REPAIR, pauses: PAUSES };
+    plan_cluster(records, project, &rules, now)
+}
+
+fn after(records: &ClusterRecords, outcomes: &[ClusterOutcome], now: Timestamp) -> Planned {
+    let ladder = LeaseSchedule::default().without_snapshot();
+    let rules = ClusterRules { ladder: &ladder, repair: &REPAIR, pauses: PAUSES };
+    after_cluster_actions(records, outcomes, &rules, now)
+}
+
+fn reconciled(seen: &ClusterObservation, next_turn: Requeue) -> ClusterOutcome {
+    ClusterOutcome::Reconciled(Box::new(ClusterWork { seen: seen.clone(), next_turn }))
+}
+
+fn update(decided: Planned) -> ClusterUpdate {
+    match decided.change {
+        Some(RecordChange::Write(update)) => update,
+        other => panic!("nothing is written: {other:?}"),
+    }
+}
+
+#[test]
+fn each_state_of_a_cluster_leads_to_its_actions() {
+    use ClusterAction::{ReconcileObjects, SwitchOff, SwitchOn};
+
+    let (there, _) = running();
+    let in_state = |rest, desire| {
+        let cluster = Cluster { rest, desire, ..there.cluster.clone() };
+        ClusterRecords { cluster, ..there.clone() }
+    };
+    let waking = Some(LeasePower::Waking { since: at(0) });
+    let (exist, gone) = (DesiredState::Exist, DesiredState::Gone);
+    let rows = [
+        (None, exist, vec![ReconcileObjects]),
+        (waking, exist, vec![SwitchOn, ReconcileObjects]),
+        (Some(LeasePower::Off), exist, vec![SwitchOff]),
+        // A cluster that is being deleted needs no server switched off or on.
+        (None, gone, vec![ReconcileObjects]),
+        (waking, gone, vec![ReconcileObjects]),
+        (Some(LeasePower::Off), gone, vec![ReconcileObjects]),
+    ];
+    let unknown = ProjectObservation::Unknown("away".to_owned());
+    for (rest, desire, actions) in rows {
+        for project in [&ProjectObservation::Recorded, &unknown] {
+            let decided = decide(&in_state(rest, desire), project, at(2));
+            assert_eq!(decided.actions, actions, "{rest:?} {desire:?}");
+            assert_eq!((decided.change, decided.next_turn), (None, Requeue::OnChange));
+        }
+    }
+    let over = ClusterRecords { ledger: Vec::new(), ..in_state(None, gone) };
+    let decided = decide(&over, &ProjectObservation::Recorded, at(2));
+    assert_eq!((decided.change, decided.actions), (Some(RecordChange::Delete), vec![]));
+    let new = ClusterRecords { ledger: Vec::new(), ..in_state(None, exist) };
+    let decided = decide(&new, &ProjectObservation::Recorded, at(2));
+    assert_eq!((decided.change, decided.actions), (None, vec![ReconcileObjects]));
+}
+
+#[test]
+fn the_project_is_recorded_before_anything_is_created_in_it() {
+    let (there, _) = running();
+    let decided = decide(&there, &ProjectObservation::New("p-1".to_owned()), at(2));
+    assert_eq!(decided.actions, [ClusterAction::ReconcileObjects]);
+    assert_eq!(decided.log.len(), 1);
+    let update = update(decided);
+    let placed = Cluster { cloud_project: Some("p-1".to_owned()), ..there.cluster };
+    assert_eq!(update, ClusterUpdate::of(placed));
+}
+
+#[test]
+fn a_cluster_without_a_cloud_says_so_once() {
+    let (mut records, _) = running();
+    let decided = decide(&records, &ProjectObservation::NoCloud, at(2));
+    assert_eq!((decided.actions.len(), decided.next_turn), (0, LOOK));
+    let update = update(decided);
+    let is_said = |it: &Condition| it.reason == "NoCloud" && !it.is_final;
+    assert!(update.cluster.conditions.iter().any(is_said), "{update:?}");
+    assert!(!update.events.is_empty());
+    records.cluster = update.cluster;
+    let again = decide(&records, &ProjectObservation::NoCloud, at(3));
+    assert_eq!((again.change, again.next_turn), (None, LOOK));
+}
+
+#[test]
+fn a_stage_of_a_lease_is_recorded_with_its_event_and_notice_before_anything_is_done() {
+    let due = lease_due(&lent().cluster, &LeaseSchedule::default(), day(0));
+    let Due::At(warned_at) = due else { panic!("{due:?}") };
+    let deleted = "LeaseDeleted";
+    let rows = [
+        (lent(), warned_at, "LeaseEnds", (None, DesiredState::Exist)),
+        (ended(), day(18), "DeletionNear", (Some(LeasePower::Off), DesiredState::Exist)),
+    ];
+    for (records, now, reason, state) in rows {
+        for project in [ProjectObservation::Recorded, ProjectObservation::NoCloud] {
+            let decided = decide(&records, &project, now);
+            assert_eq!((decided.actions.len(), decided.next_turn), (0, Requeue::Now));
+            let update = update(decided);
+            assert_eq!((update.cluster.rest, update.cluster.desire), state);
+            assert_eq!(update.events.len(), 1);
+            assert_eq!(update.events[0].reason, reason);
+            assert_eq!(update.notice.unwrap().reason, reason);
+        }
+    }
+    // The stages follow each other, and the last one deletes the cluster.
+    let (mut records, mut reasons) = (ended(), Vec::new());
+    for days in 11..40 {
+        let decided = decide(&records, &ProjectObservation::Recorded, day(days));
+        let Some(RecordChange::Write(update)) = decided.change else { continue };
+        reasons.extend(update.events.iter().map(|event| event.reason.clone()));
+        records.cluster = update.cluster;
+    }
+    assert_eq!(reasons.last().map(String::as_str), Some(deleted), "{reasons:?}");
+    assert_eq!(records.cluster.desire, DesiredState::Gone);
+}
+
+#[test]
+fn an_observation_that_shows_nothing_new_is_not_written() {
+    let (records, seen) = running();
+    let decided = after(&records, &[reconciled(&seen, LOOK)], at(2));
+    assert_eq!((decided.change, decided.next_turn), (None, LOOK));
+    let decided = after(&records, &[reconciled(&seen, Requeue::Now)], at(2));
+    assert_eq!((decided.change, decided.next_turn), (None, Requeue::Now));
+}
+
+#[test]
+fn a_member_is_replaced_with_its_event_unless_a_drain_takes_it_out() {
+    let (records, mut seen) = running();
+    let worker: MemberName = "default-worker-0".parse().unwrap();
+    seen.machines.get_mut(&worker).unwrap().node = NodeHealth::NotReady { since: at(0) };
+    let outcomes = [ClusterOutcome::SwitchedOn, reconciled(&seen, LOOK)];
+    let decided = after(&records, &outcomes, at(301));
+    assert_eq!((decided.next_turn, decided.log.len()), (Requeue::Now, 1));
+    let update = update(decided);
+    let group = &update.groups[0];
+    assert_eq!((group.name.to_string().as_str(), update.groups.len()), ("default-worker", 1));
+    assert!(!group.machines.contains(&0));
+    assert!(update.events.iter().any(|it| it.reason == "MachineReplaced"), "{update:?}");
+
+    let drained = ClusterRecords { drained: BTreeSet::from([worker]), ..records };
+    let decided = after(&drained, &[reconciled(&seen, LOOK)], at(301));
+    assert_eq!(decided.log, []);
+    if let Some(RecordChange::Write(update)) = decided.change {
+        assert_eq!(update.groups, []);
+    }
+}
+
+#[test]
+fn switched_off_servers_are_looked_at_until_all_are_off() {
+    let records = ended();
+    let message = |decided: &Planned| match &decided.change {
+        Some(RecordChange::Write(update)) => update.cluster.conditions[0].message.clone(),
+        Some(RecordChange::Delete) | None => String::new(),
+    };
+    let rows = [
+        (ClusterOutcome::SwitchedOff { still_on: 0 }, "the members are switched off", LOOK),
+        (
+            ClusterOutcome::SwitchedOff { still_on: 2 },
+            "2 of the members are still on",
+            Requeue::After(SWITCHING_EVERY),
+        ),
+        (ClusterOutcome::SwitchOffFailed("it is away".to_owned()), "it is away", LOOK),
+    ];
+    for (outcome, want, next_turn) in rows {
+        let decided = after(&records, std::slice::from_ref(&outcome), day(11));
+        assert!(message(&decided).contains(want), "{outcome:?}: {}", message(&decided));
+        assert_eq!(decided.next_turn, next_turn, "{outcome:?}");
+    }
+}
+
+#[test]
+fn the_next_turn_is_due_at_the_next_stage_and_soon_while_servers_start() {
+    let (running, seen) = running();
+    let mut waking = running.clone();
+    waking.cluster.rest = Some(LeasePower::Waking { since: at(1) });
+    let mut warned = lent();
+    let stage = LeaseStage::Warn { ends_at: day(10) };
+    warned.cluster = after_lease_stage(&warned.cluster, stage, day(3));
+    let due = lease_due(&warned.cluster, &LeaseSchedule::default(), day(3));
+    let Due::At(due) = due else { panic!("{due:?}") };
+    let seconds = SignedDuration::from_secs;
+    let rows = [
+        (&running, at(2), LOOK, LOOK),
+        (&running, at(2), Requeue::Now, Requeue::Now),
+        (&waking, at(2), LOOK, Requeue::After(SWITCHING_EVERY)),
+        (&warned, due - seconds(7), LOOK, Requeue::After(Duration::from_secs(7))),
+        (&warned, due + seconds(7), LOOK, Requeue::After(Duration::ZERO)),
+    ];
+    for (records, now, next_turn, want) in rows {
+        let decided = after(records, &[reconciled(&seen, next_turn)], now);
+        assert_eq!(decided.next_turn, want, "{now}");
+    }
+    let changed = after(&running, &[ClusterOutcome::Changed], at(2));
+    let want = (None, Requeue::After(AFTER_CHANGE));
+    assert_eq!((changed.change, changed.next_turn), want, "the record is read again");
+}
